@@ -1,0 +1,523 @@
+"""Bradley-Terry fits by other tools, each as its own users would run it at its best.
+
+Every peer is given the same thing, the outcome counts of a board, and returns mean-zero
+log-strengths in logits. Ties count half. Whatever a peer has to build from the counts is part of
+its fit; index arrays that depend only on the number of models are built once, as anyone who
+bootstraps would.
+
+    python benchmarks/peers.py                 # 25,000 votes, 55 models
+    python benchmarks/peers.py --all           # and 200,000 votes, 130 models
+    python benchmarks/peers.py --all --large   # and 2,000,000 votes, 300 models
+
+Shape letters: N battles, M models, P = M (M - 1) / 2 pairs, C cells (pair and loss, tie or win)
+that have votes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib.metadata import version
+
+import numpy as np
+
+ELO_PER_LOGIT = 400 / np.log(10)
+TARGETS = np.array([0.0, 0.5, 1.0])  # loss, tie, win of i: the last axis of a count table
+LOSS, TIE, WIN = range(3)
+
+BOARD_SIZES = {"S": (55, 25_000), "M": (130, 200_000), "L": (300, 2_000_000)}
+BOARD_SEED = 20_260_101
+TIE_PROB = 0.25
+POPULARITY_EXPONENT = 0.6
+
+
+# --- boards -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Board:
+    """One simulated set of votes. `target` is 1 when A wins, 0.5 for a tie, 0 when B wins."""
+
+    name: str
+    n_models: int
+    model_a: np.ndarray  # (N,) int32
+    model_b: np.ndarray  # (N,) int32
+    target: np.ndarray  # (N,) float64
+    outcome_counts: np.ndarray  # (M, M, 3) int64, i < j only: losses, ties, wins of i against j
+
+
+def simulate_board(name: str) -> Board:
+    """Simulate board 'S', 'M' or 'L'.
+
+    Strengths are N(0, 1) logits, a model's popularity is 1 / rank^0.6, one vote in four is a tie.
+    """
+    n_models, n_battles = BOARD_SIZES[name]
+    rng = np.random.default_rng([BOARD_SEED, n_models])
+    strength_logit = rng.normal(0.0, 1.0, n_models)
+    popularity = rng.permutation(np.arange(1, n_models + 1) ** -POPULARITY_EXPONENT)
+    popularity /= popularity.sum()
+
+    model_a = rng.choice(n_models, n_battles, p=popularity)
+    model_b = rng.choice(n_models, n_battles, p=popularity)
+    while (same := np.flatnonzero(model_a == model_b)).size:  # a model never meets itself
+        model_a[same] = rng.choice(n_models, same.size, p=popularity)
+        model_b[same] = rng.choice(n_models, same.size, p=popularity)
+
+    win_prob = 1 / (1 + np.exp(strength_logit[model_b] - strength_logit[model_a]))
+    target = np.where(rng.random(n_battles) < win_prob, 1.0, 0.0)
+    target[rng.random(n_battles) < TIE_PROB] = 0.5
+    return Board(
+        name=name,
+        n_models=n_models,
+        model_a=model_a.astype(np.int32),
+        model_b=model_b.astype(np.int32),
+        target=target,
+        outcome_counts=_count_outcomes(n_models, model_a, model_b, target),
+    )
+
+
+def resample(board: Board, n: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Draw the count tables of `n` bootstrap resamples.
+
+    Redrawing N votes with replacement is one multinomial over the observed cells.
+    """
+    counts = board.outcome_counts
+    cells = np.flatnonzero(counts)
+    cell_counts = counts.ravel()[cells]
+    n_battles = int(cell_counts.sum())
+    cell_prob = cell_counts / n_battles
+    for _ in range(n):
+        table = np.zeros(counts.size, np.int64)
+        table[cells] = rng.multinomial(n_battles, cell_prob)
+        yield table.reshape(counts.shape)
+
+
+def _count_outcomes(
+    n_models: int, model_a: np.ndarray, model_b: np.ndarray, target: np.ndarray
+) -> np.ndarray:
+    first, second = np.minimum(model_a, model_b), np.maximum(model_a, model_b)
+    outcome = np.rint(2 * np.where(model_a < model_b, target, 1 - target)).astype(np.int64)
+    cell = (first.astype(np.int64) * n_models + second) * 3 + outcome
+    shape = (n_models, n_models, 3)
+    return np.bincount(cell, minlength=n_models * n_models * 3).astype(np.int64).reshape(shape)
+
+
+# --- the exact answer ---------------------------------------------------------------------------
+
+
+def exact_mle(counts: np.ndarray, max_steps: int = 50) -> np.ndarray:
+    """Find the maximum-likelihood log-strengths (M,) by full Newton in double precision.
+
+    The yardstick for every peer. It needs a board whose maximum exists (connected, nobody
+    undefeated or winless) and raises otherwise.
+    """
+    wins = _win_matrix(counts)
+    battles = wins + wins.T
+    n_models = len(wins)
+    theta = np.zeros(n_models)
+    no_maximum = "likely an undefeated or winless model, or a board in several pieces"
+    for _ in range(max_steps):
+        expected = 1 / (1 + np.exp(theta[None, :] - theta[:, None]))
+        gradient = (wins - battles * expected).sum(axis=1)
+        curvature = battles * expected * (1 - expected)
+        hessian = np.diag(curvature.sum(axis=1)) - curvature
+        hessian += curvature.sum() / n_models**2  # fixes the gauge: the step has mean zero
+        try:
+            step = np.linalg.solve(hessian, gradient)
+        except np.linalg.LinAlgError as error:
+            raise RuntimeError(f"The Hessian is singular: {no_maximum}.") from error
+        theta = theta + step
+        if np.abs(step).max() < 1e-12:
+            return theta - theta.mean()
+    raise RuntimeError(
+        f"Newton moved by {np.abs(step).max():.1e} logits in step {max_steps}, expected < 1e-12: "
+        f"{no_maximum}."
+    )
+
+
+def _win_matrix(counts: np.ndarray) -> np.ndarray:
+    """Count the wins of row over column, (M, M), a tie as half a win each."""
+    half_ties = 0.5 * counts[..., TIE]
+    wins = (counts[..., WIN] + counts[..., LOSS].T).astype(np.float64)
+    wins += half_ties
+    wins += half_ties.T
+    return wins
+
+
+# --- the peers ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A tool as it is run here, and how far from the maximum-likelihood answer it may end."""
+
+    name: str
+    version: str
+    fit: Callable[[np.ndarray], np.ndarray]  # counts (M, M, 3) -> mean-zero log-strengths (M,)
+    note: str
+    slow: bool  # too slow to be looped over 1,000 resamples
+    tolerance_logit: float  # largest difference from `exact_mle` to expect on boards S, M, L
+
+
+def _centred(log_strength: np.ndarray) -> np.ndarray:
+    return log_strength - log_strength.mean()
+
+
+@cache
+def _pairs(n_models: int) -> np.ndarray:
+    """(P, 2) the pairs i < j."""
+    return np.column_stack(np.triu_indices(n_models, 1))
+
+
+def _observed_cells(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """List the unique (i, j, target) rows of a board and their counts, each (C,)."""
+    cells = np.flatnonzero(counts)
+    pair, outcome = np.divmod(cells, 3)
+    first, second = np.divmod(pair, len(counts))
+    return first, second, TARGETS[outcome], counts.ravel()[cells].astype(np.float64)
+
+
+def fit_choix_ilsr(counts: np.ndarray) -> np.ndarray:
+    """Fit by iterated Luce spectral ranking on the win matrix, choix's quick way to the MLE."""
+    import choix
+
+    # `tol` is the mean absolute change of an iteration; the error left is a fraction of it
+    return choix.ilsr_pairwise_dense(_win_matrix(counts), tol=1e-6)
+
+
+def fit_choix_lsr(counts: np.ndarray) -> np.ndarray:
+    """Fit by one Luce spectral ranking step from equal strengths: consistent, but not the MLE."""
+    import choix
+
+    return choix.lsr_pairwise_dense(_win_matrix(counts))
+
+
+def fit_leaderbot(counts: np.ndarray) -> np.ndarray:
+    """Fit leaderbot's classical Bradley-Terry (its default also fits a scale per model)."""
+    from leaderbot import BradleyTerry
+
+    pairs = _pairs(len(counts))
+    outcomes = counts[pairs[:, 0], pairs[:, 1]][:, [WIN, LOSS, TIE]]
+    data = {"X": pairs, "Y": outcomes, "models": list(range(len(counts)))}
+    model = BradleyTerry(data, k_cov=None)
+    model.train()
+    return _centred(model.scores())
+
+
+def fit_evalica(counts: np.ndarray) -> np.ndarray:
+    """Fit by evalica's Rust solver, one weighted row per ordered pair, a tie half a win each."""
+    import evalica
+    import pandas as pd
+
+    wins = _win_matrix(counts)
+    winner, loser = np.nonzero(wins)
+    result = evalica.bradley_terry(
+        winner,
+        loser,
+        [evalica.Winner.X] * len(winner),
+        index=pd.RangeIndex(len(wins)),
+        weights=wins[winner, loser],
+    )
+    theta = np.empty(len(wins))
+    theta[result.scores.index.to_numpy()] = np.log(result.scores.to_numpy())  # it sorts by score
+    return _centred(theta)
+
+
+@cache
+def _logistic_design(n_models: int) -> tuple[object, np.ndarray]:
+    """Build sparse rows e_i - e_j, model 0's column left out, once per label 1 and 0."""
+    from scipy.sparse import csr_matrix, vstack
+
+    pairs = _pairs(n_models)
+    entries = np.tile([1.0, -1.0], len(pairs))
+    row_ends = np.arange(0, 2 * len(pairs) + 1, 2)
+    rows = csr_matrix((entries, pairs.ravel(), row_ends), shape=(len(pairs), n_models))[:, 1:]
+    return vstack([rows, rows], format="csr"), np.repeat([1, 0], len(pairs))
+
+
+def fit_scikit_learn(counts: np.ndarray) -> np.ndarray:
+    """Fit an unpenalised logistic regression on two weighted rows per pair.
+
+    Model 0 is pinned at zero: the Hessian is then regular and the Cholesky Newton, quicker and more
+    exact here than the default solver, needs no ridge.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    design, label = _logistic_design(len(counts))
+    wins = _win_matrix(counts)
+    first, second = _pairs(len(counts)).T
+    weight = np.concatenate([wins[first, second], wins[second, first]])
+    model = LogisticRegression(C=np.inf, fit_intercept=False, solver="newton-cholesky", tol=1e-6)
+    model.fit(design, label, sample_weight=weight)
+    return _centred(np.concatenate([[0.0], model.coef_[0]]))
+
+
+def fit_fastchat(counts: np.ndarray) -> np.ndarray:
+    """Fit by FastChat's method with the settings it was published with."""
+    return _fit_fastchat(counts, gtol=1e-6, ftol=2.22e-9, max_iter=100)
+
+
+def fit_fastchat_tight(counts: np.ndarray) -> np.ndarray:
+    """Fit by FastChat's method, run until L-BFGS finds nothing more."""
+    return _fit_fastchat(counts, gtol=1e-10, ftol=0.0, max_iter=1000)
+
+
+def _fit_fastchat(counts: np.ndarray, gtol: float, ftol: float, max_iter: int) -> np.ndarray:
+    """Minimise the mean loss of the unique outcomes by L-BFGS-B, in units of 400 Elo."""
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
+    n_models = len(counts)
+    first, second, target, weight = _observed_cells(counts)
+    weight /= weight.sum()
+    logits_per_unit = np.log(10.0)
+
+    def loss_and_gradient(rating: np.ndarray) -> tuple[float, np.ndarray]:
+        prob = expit(logits_per_unit * (rating[first] - rating[second]))
+        loss = -(weight * (target * np.log(prob) + (1 - target) * np.log(1 - prob))).sum()
+        pull = logits_per_unit * weight * (prob - target)
+        gradient = np.bincount(first, pull, n_models) - np.bincount(second, pull, n_models)
+        return loss, gradient
+
+    found = minimize(
+        loss_and_gradient,
+        np.zeros(n_models),
+        jac=True,
+        method="L-BFGS-B",
+        options={"gtol": gtol, "ftol": ftol, "maxiter": max_iter},
+    )
+    return _centred(logits_per_unit * found.x)
+
+
+def fit_arena_rank(counts: np.ndarray) -> np.ndarray:
+    """Fit by arena-rank at its own tolerances, its data set filled with the unique outcomes."""
+    import jax
+    import jax.numpy as jnp
+    from arena_rank.models.bradley_terry import BradleyTerry
+    from arena_rank.utils.data_utils import PairDataset
+
+    n_models = len(counts)
+    first, second, target, weight = _observed_cells(counts)
+    with jax.enable_x64(True):  # it wants double precision process-wide: here for this fit only
+        cell_counts = jnp.asarray(weight)
+        dataset = PairDataset(
+            competitors=list(range(n_models)),
+            pairs=jnp.asarray(np.column_stack([first, second]).astype(np.int32)),
+            outcomes=jnp.asarray(target),
+            counts=cell_counts,
+            weights=jnp.ones_like(cell_counts),
+            opt_weights=cell_counts,
+        )
+        # a new model each time, as in its bootstrap: a fitted one starts from its old ratings
+        model = BradleyTerry(n_models).fit(dataset)
+        return _centred(np.asarray(model.params["ratings"]))
+
+
+def _import_arena_rank() -> None:
+    """Import arena-rank and undo the process-wide switch to double precision it makes."""
+    import jax
+
+    was_double = jax.config.jax_enable_x64
+    try:
+        importlib.import_module("arena_rank.models.bradley_terry")
+    finally:
+        jax.config.update("jax_enable_x64", was_double)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    name: str
+    load: Callable[[], object]  # raises ImportError when the peer is not there
+    distribution: str
+    fit: Callable[[np.ndarray], np.ndarray]
+    note: str
+    tolerance_logit: float
+    slow: bool = False
+    stands_on: str = ""  # the library whose version is given, where the method is written here
+
+
+def _importer(*modules: str) -> Callable[[], object]:
+    return lambda: [importlib.import_module(module) for module in modules]
+
+
+_CANDIDATES = (
+    _Candidate(
+        name="choix ilsr",
+        load=_importer("choix"),
+        distribution="choix",
+        fit=fit_choix_ilsr,
+        note="MLE. Spectral iteration on the win matrix from equal strengths; an undefeated model "
+        "is a ValueError.",
+        tolerance_logit=2e-6,
+    ),
+    _Candidate(
+        name="choix lsr (one step)",
+        load=_importer("choix"),
+        distribution="choix",
+        fit=fit_choix_lsr,
+        note="Not the MLE: a consistent spectral estimate, the first iteration of the row above.",
+        tolerance_logit=0.5,
+    ),
+    _Candidate(
+        name="leaderbot",
+        load=_importer("leaderbot"),
+        distribution="leaderbot",
+        fit=fit_leaderbot,
+        note="Not the MLE: every model is also given one win and one loss against an opponent of "
+        "average strength; stops at a relative change of 1e-5 whatever `tol`. Its first fit "
+        "compiles.",
+        tolerance_logit=0.02,
+    ),
+    _Candidate(
+        name="evalica",
+        load=_importer("evalica"),
+        distribution="evalica",
+        fit=fit_evalica,
+        note="MLE by Newman's iteration at its default tolerance; says nothing when it stops after "
+        "100 sweeps or when an undefeated model collapses all scores.",
+        tolerance_logit=1e-6,
+    ),
+    _Candidate(
+        name="scikit-learn",
+        load=_importer("sklearn.linear_model", "scipy.sparse"),
+        distribution="scikit-learn",
+        fit=fit_scikit_learn,
+        note="MLE. No penalty, sparse deduplicated rows, Cholesky Newton, model 0 pinned.",
+        tolerance_logit=1e-6,
+    ),
+    _Candidate(
+        name="FastChat",
+        load=_importer("scipy.optimize", "scipy.special"),
+        distribution="scipy",
+        stands_on="SciPy ",
+        fit=fit_fastchat,
+        note="MLE up to the published stopping rule, which is loose. Written here on SciPy's "
+        "L-BFGS-B from the description; the original also spreads resamples over processes.",
+        tolerance_logit=5e-3,
+    ),
+    _Candidate(
+        name="FastChat (tight)",
+        load=_importer("scipy.optimize", "scipy.special"),
+        distribution="scipy",
+        stands_on="SciPy ",
+        fit=fit_fastchat_tight,
+        note="MLE. The same, run to the end of L-BFGS.",
+        tolerance_logit=2e-6,
+    ),
+    _Candidate(
+        name="arena-rank",
+        load=_import_arena_rank,
+        distribution="arena-rank",
+        fit=fit_arena_rank,
+        note="MLE up to its default tolerance. Compiles anew in every fit; its own bootstrap forks "
+        "after JAX has started threads and hangs, so it is not run.",
+        tolerance_logit=2e-3,
+        slow=True,
+    ),
+)
+
+
+def peers() -> list[Peer]:
+    """List the peers that can be imported here (which takes a few seconds, once)."""
+    return [
+        Peer(
+            name=c.name,
+            version=c.stands_on + version(c.distribution),
+            fit=c.fit,
+            note=c.note,
+            slow=c.slow,
+            tolerance_logit=c.tolerance_logit,
+        )
+        for c in _CANDIDATES
+        if _is_importable(c)
+    ]
+
+
+def missing_peers() -> list[str]:
+    """Name the peers that cannot be imported here."""
+    return [c.name for c in _CANDIDATES if not _is_importable(c)]
+
+
+@cache
+def _is_importable(candidate: _Candidate) -> bool:
+    try:
+        candidate.load()
+    except ImportError:
+        return False
+    return True
+
+
+# --- timing -------------------------------------------------------------------------------------
+
+
+def _timed(run: Callable[[], np.ndarray]) -> tuple[float, np.ndarray]:
+    start = time.perf_counter()
+    result = run()
+    return time.perf_counter() - start, result
+
+
+def _report(board: Board, n_fits: int = 5) -> None:
+    """Time each peer on `n_fits` resamples of a board and compare it with the exact MLE of each."""
+    print(
+        f"\nBoard {board.name}: {len(board.target):,} votes, {board.n_models} models, "
+        f"{np.count_nonzero(board.outcome_counts):,} outcome cells"
+    )
+    draws = resample(board, n_fits + 1, np.random.default_rng(1))
+    next(draws)  # the first draw also prepares the probabilities
+    draw_seconds, tables = zip(*(_timed(lambda: next(draws)) for _ in range(n_fits)), strict=True)
+    draw_s = statistics.median(draw_seconds)
+    exact = np.stack([exact_mle(table) for table in tables])
+    print(f"drawing one resample: {1e3 * draw_s:.2f} ms (NumPy multinomial, in the last column)\n")
+
+    header = ("peer", "first ms", "fit ms", "max |diff| logit", "in Elo", "1,000 resamples")
+    print("{:<21}{:>10}{:>10}{:>18}{:>10}{:>17}".format(*header))
+    for name, fit, slow, tolerance_logit in [
+        *((peer.name, peer.fit, peer.slow, peer.tolerance_logit) for peer in peers()),
+        ("(exact, NumPy)", exact_mle, False, 0.0),
+    ]:
+        first_s, _ = _timed(partial(fit, board.outcome_counts))
+        for table in () if slow else tables:  # warm caches and threads, untimed
+            fit(table)
+        seconds, fits = zip(*(_timed(partial(fit, table)) for table in tables), strict=True)
+        fit_s = statistics.median(seconds)
+        diff = np.abs(np.stack(fits) - exact).max()
+        print(
+            f"{name:<21}{1e3 * first_s:>10.1f}{1e3 * fit_s:>10.2f}{diff:>18.1e}"
+            f"{ELO_PER_LOGIT * diff:>10.1e}{1e3 * (draw_s + fit_s):>15.1f} s"
+            + ("" if diff <= tolerance_logit else f"  (expected < {tolerance_logit:.0e})")
+        )
+
+
+def main() -> None:
+    """Print the seconds and the error of every peer on the simulated boards."""
+    parser = argparse.ArgumentParser(description="Seconds per fit of other tools, and their error.")
+    parser.add_argument("--all", action="store_true", help="board M too")
+    parser.add_argument("--large", action="store_true", help="board L too")
+    args = parser.parse_args()
+
+    print(
+        f"Python {platform.python_version()}, NumPy {np.__version__}, "
+        f"{platform.machine()}, {os.cpu_count()} CPUs"
+    )
+    for peer in peers():
+        print(f"  {peer.name} ({peer.version}): {peer.note}")
+    if missing := missing_peers():
+        print(f"not installed: {', '.join(missing)}")
+    for name in ["S"] + ["M"] * args.all + ["L"] * args.large:
+        _report(simulate_board(name))
+    print(
+        "\nfirst: one call that includes any compilation. fit: median of five resamples after it."
+        "\ndiff: largest over models and resamples, against the exact MLE of the same resample."
+        "\n1,000 resamples: 1,000 x (draw + fit) in one process, projected."
+    )
+
+
+if __name__ == "__main__":
+    main()

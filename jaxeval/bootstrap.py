@@ -1,0 +1,374 @@
+"""Bootstrap of Bradley-Terry fits: every resample refitted to convergence, all of them in one batched call."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, overload
+
+import jax
+import numpy as np
+import pandas as pd
+from jax.sharding import Mesh
+from numpy.typing import NDArray
+
+from jaxeval.battles import Battles, as_battles
+from jaxeval.bradley_terry import (
+    Board,
+    BradleyTerryFit,
+    device_name,
+    fit_boards,
+    fit_result,
+)
+from jaxeval.gauge import Gauge
+from jaxeval.kernels import batch
+from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
+from jaxeval.kernels.solve import CONVERGED
+from jaxeval.precision import double_precision, versions
+from jaxeval.progress import progress_bar
+from jaxeval.quantiles import interval_bounds
+from jaxeval.resampling import SCHEMES, Plan, make_plan
+
+Scheme = Literal["multinomial", "poisson", "bayesian", "cluster"]
+
+# Refits stop when the error predicted to remain is under this, logits (1e-8 is 2e-6 Elo).
+_TOLERANCE_LOGIT = {"float64": 1e-8, "float32": 2e-5}
+_CHORD_STEPS, _NEWTON_CG_STEPS = 40, 100
+_CHUNKS_PER_CALL = 32
+
+
+@dataclass(frozen=True)
+class BootstrapSettings:
+    """What made a bootstrap."""
+
+    scheme: str
+    cluster: str | None
+    n_resamples: int
+    seed: int
+    ridge: float
+    gauge: str
+    base: float
+    reweighted: bool
+    dtype: str
+    device: str
+    n_devices: int
+    versions: str
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """B refitted resamples of a board of M models.
+
+    ``draws`` are ratings on the Elo scale in the gauge of ``fit``. In a *degenerate* resample some models have no
+    comparable rating: +inf for one that never loses a point in it, -inf for one that never takes one, NaN for one
+    without battles. The gauge is then held by the other models, and ``degenerate`` counts the cases.
+    """
+
+    fit: BradleyTerryFit  # the full-data fit: the reported ratings
+    draws: NDArray[np.float64]  # (B, M) Elo
+    converged: NDArray[np.bool_]  # (B,); draws of a resample that did not converge are NaN
+    n_steps: NDArray[np.int32]  # (B,)
+    grad_norm: NDArray[np.float64]  # (B,)
+    degenerate: pd.DataFrame  # (M, 3) resamples in which a model is undefeated, winless, not comparable
+    settings: BootstrapSettings
+    n_refitted_sparse: int = field(repr=False, default=0)  # resamples that needed the slower solver
+
+    @property
+    def models(self) -> pd.Index:
+        return self.fit.ratings.index
+
+    @property
+    def degenerate_share(self) -> pd.Series:
+        """Share of resamples in which each model has no comparable rating."""
+        return (self.degenerate.sum(axis=1) / len(self.draws)).rename("degenerate_share")
+
+    @cached_property
+    def standard_errors(self) -> pd.Series:
+        """Standard deviation of each model's finite draws, Elo (ddof = 1)."""
+        finite = np.where(np.isfinite(self.draws), self.draws, np.nan)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            n = np.isfinite(finite).sum(0)
+            centred = finite - np.nansum(finite, 0) / n
+            variance = np.nansum(centred**2, 0) / (n - 1)
+        return pd.Series(np.where(n > 1, np.sqrt(variance), np.nan), self.models)
+
+    def interval(
+        self, level: float = 0.95, kind: Literal["percentile", "basic"] = "percentile"
+    ) -> pd.DataFrame:
+        """Confidence intervals of the ratings, Elo: columns ``lower`` and ``upper``.
+
+        "percentile" takes quantiles of the draws, "basic" reflects them about the estimate. Infinite draws count as
+        such, so a bound is infinite when more resamples than the tail holds are degenerate; NaN draws are left out
+        (``degenerate`` counts them). A model without a finite rating has no interval.
+        """
+        lower, upper = interval_bounds(self.draws, level)
+        estimate = self.fit.ratings.to_numpy()
+        if kind == "basic":
+            lower, upper = 2 * estimate - upper, 2 * estimate - lower
+        elif kind != "percentile":
+            raise ValueError(f"kind must be 'percentile' or 'basic', got {kind!r}")
+        rated = np.isfinite(estimate)
+        return pd.DataFrame(
+            {"lower": np.where(rated, lower, np.nan), "upper": np.where(rated, upper, np.nan)},
+            self.models,
+        )
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the data or the computation leave open, in words."""
+        messages = list(self.fit.warnings)
+        share = self.degenerate_share[np.isfinite(self.fit.ratings)]
+        share = share[share > 0].sort_values(ascending=False)
+        if len(share):
+            worst = ", ".join(f"{m} ({s:.1%})" for m, s in share.head(5).items())
+            messages.append(
+                f"{len(share)} models have no finite rating in some resamples, so their intervals are unreliable: {worst}"
+            )
+        failed = int((~self.converged).sum())
+        if failed:
+            messages.append(f"{failed} of {len(self.draws)} resamples did not converge and are NaN")
+        return messages
+
+
+@overload
+def bootstrap(battles: Any, n_resamples: int = ..., seed: int = ..., scheme: Scheme = ..., *, by: None = None, **options: Any) -> Bootstrap: ...
+@overload
+def bootstrap(battles: Any, n_resamples: int = ..., seed: int = ..., scheme: Scheme = ..., *, by: str | Sequence[str], **options: Any) -> dict[Hashable, Bootstrap]: ...
+def bootstrap(
+    battles: Battles | Any,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    scheme: Scheme = "multinomial",
+    *,
+    by: str | Sequence[str] | None = None,
+    cluster: str | None = None,
+    ridge: float = 0.0,
+    gauge: Gauge = "mean",
+    base: float = 1000.0,
+    reweight: bool = False,
+    dtype: Literal["float64", "float32"] = "float64",
+    chunk_size: int | None = None,
+    progress: bool | None = None,
+) -> Bootstrap | dict[Hashable, Bootstrap]:
+    """Resample the battles, refit every resample, and keep the joint draws.
+
+    Resample r is a function of (seed, slice name, r) alone: the same for any number of resamples, chunk size, or
+    number of devices.
+
+    Args:
+        battles: `Battles`, or a table with the standard columns.
+        n_resamples: B.
+        seed: any integer from 0 to 2**63 - 1.
+        scheme: "multinomial" draws N battles with replacement, exactly; "poisson" gives each battle a Poisson(1)
+            weight; "bayesian" an exponential one; "cluster" draws whole clusters with replacement.
+        by: column, or columns, whose groups are rated and resampled each on its own, all in one batched call; the
+            result is then a dict by group.
+        cluster: column of the clusters (prompts, voters, sessions); implies the scheme "cluster".
+        ridge: as in `fit_bradley_terry`, like ``gauge``, ``base`` and ``reweight``.
+        dtype: precision of the refits; "float32" stays within 0.05 Elo of "float64" on boards that are not sparse.
+        chunk_size: resamples computed together; by default sized to the cache (CPU) or to 1 GB (GPU, TPU).
+        progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
+
+    Raises:
+        ValueError: an unknown scheme, a bad number, an impossible gauge.
+        DataError: ``by`` or ``cluster`` names no column, or one with missing values.
+    """
+    battles = as_battles(battles)
+    _check_options(n_resamples, seed, scheme, dtype, chunk_size)
+    cluster = cluster or (battles.cluster if scheme == "cluster" else None)
+    if scheme == "cluster" and cluster is None:
+        raise ValueError('scheme="cluster" needs cluster=, the column whose groups are drawn')
+    if cluster is not None:
+        if scheme not in ("cluster", "multinomial"):
+            raise ValueError(f"clusters are drawn with replacement: scheme={scheme!r} cannot have cluster=")
+        scheme = "cluster"
+
+    groups, slices, clusters, cell_of_row = _slices(battles, by, cluster)
+    boards = fit_boards(slices, ridge, reweight)
+    fits = [
+        fit_result(battles.report, board, ridge, gauge, base, reweight) for board in boards
+    ]
+    labels = [""] if groups is None else [repr(g) for g in groups]
+    code = SCHEMES["multinomial" if scheme == "cluster" else scheme]
+    plan = make_plan(boards, code, labels, ridge, clusters, cell_of_row)
+    refits = _refit_all(plan, code, n_resamples, seed, ridge, dtype, chunk_size, progress)
+    results = []
+    for s, fit in enumerate(fits):
+        settings = BootstrapSettings(
+            scheme, cluster, n_resamples, seed, ridge, fit.settings.gauge, base, reweight, dtype,
+            device_name(), len(jax.local_devices()), versions(),
+        )  # fmt: skip
+        lanes = batch.Refits(*(x[s] for x in refits))
+        results.append(_result(fit, boards[s], lanes, ridge, settings))
+    return results[0] if groups is None else dict(zip(groups, results, strict=True))
+
+
+def _check_options(
+    n_resamples: int, seed: int, scheme: str, dtype: str, chunk_size: int | None
+) -> None:
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
+    if not 0 <= seed < 2**63:
+        raise ValueError(f"seed must be an integer from 0 to 2**63 - 1, got {seed}")
+    if scheme not in (*SCHEMES, "cluster"):
+        raise ValueError(f"unknown scheme {scheme!r}; known are {', '.join(SCHEMES)} and cluster")
+    if dtype not in _TOLERANCE_LOGIT:
+        raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
+    if chunk_size is not None and chunk_size < 1:
+        raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
+
+
+def _slices(
+    battles: Battles, by: str | Sequence[str] | None, cluster: str | None
+) -> tuple[Any, list[Any], list[Any], list[Any]]:
+    """Groups (None for the whole board), and per slice: (models, cells), clusters of its rows, cells of its rows."""
+    cluster_codes = None if cluster is None else battles.codes(cluster)[0]
+    if by is None:
+        cells, cell = battles.compress(slice(None))
+        return None, [(battles.models, cells)], [cluster_codes], [cell]
+    codes, groups = battles.codes(by)
+    slices, clusters, cell_of_row = [], [], []
+    for rows, cells, cell in battles.cells_by_group(codes, len(groups)):
+        slices.append(cells.localise(battles.models))
+        clusters.append(None if cluster_codes is None else cluster_codes[rows])
+        cell_of_row.append(cell)
+    return list(groups), slices, clusters, cell_of_row
+
+
+def _refit_all(
+    plan: Plan,
+    scheme: int,
+    n_resamples: int,
+    seed: int,
+    ridge: float,
+    dtype: str,
+    chunk_size: int | None,
+    progress: bool | None,
+) -> batch.Refits:
+    """Refits (S, B, ...): secure boards by chord steps, the rest and what those leave unconverged by Newton-CG."""
+    n_slices = len(plan.secure)
+    slices = np.repeat(np.arange(n_slices), n_resamples)
+    numbers = np.tile(np.arange(n_resamples), n_slices)
+    size = plan.problems.start.shape[-1]
+    results = batch.Refits(
+        theta=np.zeros((len(slices), size)),
+        status=np.full(len(slices), -1, np.int8),
+        n_steps=np.zeros(len(slices), np.int32),
+        grad_norm=np.zeros(len(slices)),
+        standing=np.zeros((len(slices), size), np.int8),
+    )
+    run = _Runner(plan, scheme, seed, ridge, dtype, chunk_size)
+    with progress_bar(len(slices), "refitting resamples", progress) as advance:
+        secure = np.flatnonzero(plan.secure[slices])
+        run(secure, slices, numbers, results, False, advance)
+        rest = np.flatnonzero(results.status != CONVERGED)
+        run(rest, slices, numbers, results, True, advance)
+    return batch.Refits(*(x.reshape(n_slices, n_resamples, *x.shape[1:]) for x in results))
+
+
+class _Runner:
+    """Cuts lanes into chunks of one slice each and calls the batched refit until all are done."""
+
+    def __init__(
+        self, plan: Plan, scheme: int, seed: int, ridge: float, dtype: str, chunk_size: int | None
+    ) -> None:
+        self.plan, self.scheme, self.seed, self.ridge = plan, scheme, seed, float(ridge)
+        self.dtype, self.chunk_size = dtype, chunk_size
+        self.mesh = Mesh(np.array(jax.local_devices()), ("lanes",))
+        with double_precision():
+            self.problems = jax.tree.map(jax.numpy.asarray, plan.problems)
+
+    def __call__(
+        self,
+        lanes: NDArray[np.intp],
+        slices: NDArray[np.intp],
+        numbers: NDArray[np.intp],
+        results: batch.Refits,
+        sparse: bool,
+        advance: Any,
+    ) -> None:
+        """Refit ``lanes`` and write them into ``results``."""
+        if len(lanes) == 0:
+            return
+        size = self.chunk_size or self._chunk_size(sparse)
+        chunks = [
+            part
+            for s in np.unique(slices[lanes])
+            for own in [lanes[slices[lanes] == s]]
+            for part in np.split(own, np.arange(size, len(own), size))
+        ]
+        n_devices = self.mesh.size
+        method = batch.Method(
+            self.scheme,
+            self.plan.tally,
+            self.plan.n_pairs,
+            self.plan.top_up_size,
+            sparse,
+            np.dtype(self.dtype).type,
+            _NEWTON_CG_STEPS if sparse else _CHORD_STEPS,
+        )
+        per_call = n_devices * _CHUNKS_PER_CALL
+        for start in range(0, len(chunks), per_call):
+            called = chunks[start : start + per_call]
+            # Chunk c goes to device c % D; slots without a chunk are not run.
+            slot_slices = np.zeros((_CHUNKS_PER_CALL, n_devices), np.int32)
+            slot_numbers = np.zeros((_CHUNKS_PER_CALL, n_devices, size), np.int64)
+            for c, part in enumerate(called):
+                slot_slices[divmod(c, n_devices)] = slices[part[0]]
+                # A short chunk repeats its last resample.
+                padded = np.pad(numbers[part], (0, size - len(part)), mode="edge")
+                slot_numbers[divmod(c, n_devices)] = padded
+            n_chunks = [len(range(d, len(called), n_devices)) for d in range(n_devices)]
+            with double_precision():
+                refits = batch.refit(
+                    self.problems,
+                    method,
+                    self.mesh,
+                    np.uint64(self.seed),
+                    np.dtype(self.dtype).type(self.ridge),
+                    np.dtype(self.dtype).type(_TOLERANCE_LOGIT[self.dtype]),
+                    slot_slices.T,
+                    slot_numbers.transpose(1, 0, 2),
+                    np.array(n_chunks, np.int32),
+                )
+                refits = batch.Refits(*map(np.asarray, refits))
+            for c, part in enumerate(called):
+                slot, device = divmod(c, n_devices)
+                for into, values in zip(results, refits, strict=True):
+                    into[part] = values[device, slot, : len(part)]
+            advance(sum(map(len, called)))
+
+    def _chunk_size(self, sparse: bool) -> int:
+        """Lanes whose tables fit the cache of a CPU core, or a gigabyte of an accelerator."""
+        units, layout = self.plan.problems.units, self.plan.problems.layout
+        words = layout.position[0].size * (4 if sparse else 1)
+        words += units.count[0].size + (0 if layout.weight is None else 4 * layout.weight[0].size)
+        budget = 900_000 if jax.default_backend() == "cpu" else 2**28
+        return int(np.clip(budget // words, 1, 4096))
+
+
+def _result(
+    fit: BradleyTerryFit, board: Board, lanes: batch.Refits, ridge: float, settings: BootstrapSettings
+) -> Bootstrap:
+    m = len(board.theta)
+    theta, standing = lanes.theta[:, :m], lanes.standing[:, :m]
+    if ridge == 0:
+        unrated = np.array([0.0, np.inf, -np.inf, np.nan])
+        theta = np.where(standing == IDENTIFIED, theta, unrated[standing])
+        theta = np.where(board.active, theta, np.nan)
+    converged = lanes.status == CONVERGED
+    theta = np.where(converged[:, None], theta, np.nan)
+    names = {ABOVE: "undefeated", BELOW: "winless", INCOMPARABLE: "not_comparable"}
+    degenerate = pd.DataFrame(
+        {name: (standing == code).sum(0) for code, name in names.items()}, board.models
+    )
+    return Bootstrap(
+        fit=fit,
+        draws=fit.scale.aligned_ratings(theta, board.theta),
+        converged=converged,
+        n_steps=lanes.n_steps,
+        grad_norm=lanes.grad_norm,
+        degenerate=degenerate,
+        settings=settings,
+    )

@@ -1,0 +1,374 @@
+"""Bradley-Terry ratings by (regularised) maximum likelihood, with standard errors and what the data cannot say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.battles import Battles, Cells, DataReport, as_battles
+from jaxeval.connectivity import Connectivity, analyse
+from jaxeval.gauge import ELO_PER_LOGIT, Gauge, Scale, make_scale
+from jaxeval.kernels import batch
+from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
+from jaxeval.kernels.solve import CONVERGED, NON_FINITE, STEP_LIMIT
+from jaxeval.precision import double_precision, versions
+
+#: Largest error left in any log-strength, logits (1e-9 is 2e-7 Elo).
+TOLERANCE_LOGIT = 1e-9
+_MAX_NEWTON_STEPS = 200
+#: The inverse-pair-frequency weights of the Arena: 1 / max(battles of the pair, 50).
+PAIR_FREQUENCY_FLOOR = 50
+
+_STATUS_TEXT = {
+    CONVERGED: "converged",
+    STEP_LIMIT: "stopped at the step limit before converging",
+    NON_FINITE: "diverged to non-finite values",
+}
+STANDING_TEXT = {
+    IDENTIFIED: "",
+    ABOVE: "undefeated",
+    BELOW: "winless",
+    INCOMPARABLE: "not comparable",
+}
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """What made a fit."""
+
+    ridge: float  # coefficient of ||theta||^2 in the log-likelihood (not half of it)
+    gauge: str
+    base: float
+    reweighted: bool
+    dtype: str
+    device: str
+    versions: str
+
+
+class Board(NamedTuple):
+    """One fitted slice: tables, what they identify, log-strengths in the mean-zero gauge (padded rows left out)."""
+
+    models: pd.Index
+    cells: Cells
+    n: NDArray[np.float64]  # (M, M)
+    wins: NDArray[np.float64]  # (M, M)
+    pair_weight: NDArray[np.float64] | None  # (M, M)
+    connectivity: Connectivity
+    active: NDArray[np.bool_]  # (M,) models with a finite rating
+    theta: NDArray[np.float64]  # (M,) 0 for inactive models
+    status: int
+    n_steps: int
+    grad_norm: float
+
+
+@dataclass(frozen=True, eq=False)
+class BradleyTerryFit:
+    """A fitted board. Series are indexed by model; ratings and errors in Elo.
+
+    A model outside the main group has no finite rating at ridge 0: it is +inf if it never lost a point to the group
+    (``standing`` "undefeated"), -inf if it never took one ("winless"), NaN if nothing compares it.
+    """
+
+    ratings: pd.Series
+    logits: pd.Series  # log-strengths in the mean-zero gauge
+    component: pd.Series  # connected component, 1 = the one with most battles
+    standing: pd.Series  # "" for a model of the main group, else "undefeated", "winless" or "not comparable"
+    n_battles: pd.Series
+    status: str
+    converged: bool
+    n_steps: int
+    grad_norm: float
+    settings: FitSettings
+    report: DataReport
+    _board: Board = field(repr=False)
+    _scale: Scale = field(repr=False)
+
+    @property
+    def theta(self) -> NDArray[np.float64]:
+        """(M,) log-strengths in the mean-zero gauge, 0 where there is no rating."""
+        return self._board.theta
+
+    @property
+    def scale(self) -> Scale:
+        """How log-strengths become ratings."""
+        return self._scale
+
+    @cached_property
+    def standard_errors(self) -> pd.Series:
+        """Sandwich standard errors, Elo, in the gauge of the ratings; NaN where the rating is not finite.
+
+        They hold when battles are independent, also when the model is wrong (Huber 1967; White 1982, DOI
+        10.2307/1912526). They say nothing for models with a handful of battles: see `warnings`.
+        """
+        return self._errors(self._sandwich)
+
+    @cached_property
+    def standard_errors_hessian(self) -> pd.Series:
+        """Standard errors from the inverse information, Elo: smaller than the truth if the model is wrong.
+
+        They count a tie as half a win and half a loss, and so are too large where ties are many.
+        """
+        return self._errors(self._inverse)
+
+    @cached_property
+    def covariance(self) -> pd.DataFrame:
+        """(M, M) sandwich covariance of the ratings, Elo^2."""
+        return self._frame(self._scale.covariance(self._sandwich))
+
+    @cached_property
+    def difference_standard_errors(self) -> pd.DataFrame:
+        """(M, M) sandwich standard errors of rating differences, Elo; they do not depend on the gauge."""
+        c = self._sandwich
+        variance = np.diag(c)[:, None] + np.diag(c) - 2 * c
+        return self._frame(ELO_PER_LOGIT * np.sqrt(np.maximum(variance, 0)))
+
+    @property
+    def win_probability(self) -> pd.DataFrame:
+        """(M, M) probability that the row's model beats the column's, a tie counting half: s(theta_i - theta_j)."""
+        return win_probability(self.ratings)
+
+    @property
+    def log_likelihood(self) -> float:
+        """Log-likelihood at the estimate, without the ridge term, over the main group's battles."""
+        board = self._board
+        both = board.active[:, None] & board.active
+        difference = board.theta[:, None] - board.theta
+        return float(-np.sum(np.where(both, board.wins * np.logaddexp(0, -difference), 0.0)))
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the data cannot say, in words; empty for a healthy board."""
+        return board_warnings(self.component, self.standing, self.settings.ridge, self.status)
+
+    @cached_property
+    def _inverse(self) -> NDArray[np.float64]:
+        m = len(self._board.theta)
+        return inverse_information([self._board], self.settings.ridge)[0][0, :m, :m]
+
+    @cached_property
+    def _sandwich(self) -> NDArray[np.float64]:
+        board, cells = self._board, self._board.cells
+        first, second = cells.first[cells.pair], cells.second[cells.pair]
+        weight = cells.weight
+        if board.pair_weight is not None:
+            weight = weight * board.pair_weight[first, second]
+        probability = 1 / (1 + np.exp(board.theta[second] - board.theta[first]))
+        squares = cells.count * (weight * (cells.target - probability)) ** 2
+        squares = np.where(board.active[first] & board.active[second], squares, 0.0)
+        meat = np.zeros_like(board.n)
+        np.add.at(meat, (first, second), squares)
+        meat += meat.T
+        meat = np.diag(meat.sum(1)) - meat
+        return np.asarray(self._inverse @ meat @ self._inverse)
+
+    def _errors(self, covariance: NDArray[np.float64]) -> pd.Series:
+        errors = np.sqrt(np.maximum(np.diag(self._scale.covariance(covariance)), 0))
+        errors = np.where(self._board.active, errors, np.nan)
+        return pd.Series(errors, self.ratings.index, name="standard_error")
+
+    def _frame(self, values: NDArray[np.float64]) -> pd.DataFrame:
+        both = self._board.active[:, None] & self._board.active
+        models = self.ratings.index
+        return pd.DataFrame(np.where(both, values, np.nan), models, models)
+
+
+def fit_bradley_terry(
+    battles: Battles | Any,
+    ridge: float = 0.0,
+    *,
+    gauge: Gauge = "mean",
+    base: float = 1000.0,
+    reweight: bool = False,
+) -> BradleyTerryFit:
+    """Bradley-Terry ratings by maximum likelihood.
+
+    Maximises sum_b w_b [y_b log s(d_b) + (1 - y_b) log s(-d_b)] - ridge ||theta||^2 with d_b = theta_i - theta_j
+    (DOI 10.2307/2334029; a tie is y = 1/2). rating = base + (400 / ln 10) theta.
+
+    Args:
+        battles: `Battles`, or a table with the standard columns.
+        ridge: >= 0, coefficient of the squared norm. With 0, models that the data cannot place get infinite or
+            NaN ratings and are named in ``warnings``.
+        gauge: "mean", "votes" (mean weighted by battles), or (model, rating) to hold a model at a rating.
+        base: the mean rating of the first two gauges.
+        reweight: inverse-pair-frequency weights: each battle counts 1 / max(battles of its pair, 50).
+
+    Raises:
+        ValueError: a negative ridge or an impossible gauge.
+        DataError: ``battles`` is a table that cannot be read.
+    """
+    battles = as_battles(battles)
+    (board,) = fit_boards([(battles.models, battles.cells())], ridge, reweight)
+    return fit_result(battles.report, board, ridge, gauge, base, reweight)
+
+
+def fit_boards(
+    slices: Sequence[tuple[pd.Index, Cells]], ridge: float, reweight: bool
+) -> list[Board]:
+    """Fit every slice (its models and cells) in one batched call."""
+    if not (np.isfinite(ridge) and ridge >= 0):
+        raise ValueError(f"ridge must be finite and >= 0, got {ridge}")
+    tables, factors, connections, actives = [], [], [], []
+    for models, cells in slices:
+        factor = pair_frequency_weights(cells, len(models)) if reweight else None
+        n, wins = cells.tables(len(models))
+        if factor is not None:
+            n, wins = n * factor, wins * factor
+        found = analyse(n, wins)
+        tables.append((n, wins))
+        factors.append(factor)
+        connections.append(found)
+        actives.append((found.standing == IDENTIFIED) | (ridge > 0))
+    size = padded_size(max(len(models) for models, _ in slices))
+    n_all, score_all = np.zeros((len(slices), size, size)), np.zeros((len(slices), size))
+    active_all = np.zeros((len(slices), size), bool)
+    for s, ((n, wins), active) in enumerate(zip(tables, actives, strict=True)):
+        m, both = len(active), active[:, None] & active
+        n_all[s, :m, :m] = np.where(both, n, 0)
+        score_all[s, :m] = np.where(both, wins, 0).sum(1)
+        active_all[s, :m] = active
+    with double_precision():
+        solution = batch.fit(
+            n_all, score_all, active_all, float(ridge), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS
+        )
+        theta, status, n_steps, grad_norm = map(np.asarray, solution)
+    return [
+        Board(
+            models,
+            cells,
+            *tables[s],
+            factors[s],
+            connections[s],
+            actives[s],
+            theta[s, : len(models)],
+            int(status[s]),
+            int(n_steps[s]),
+            float(grad_norm[s]),
+        )
+        for s, (models, cells) in enumerate(slices)
+    ]
+
+
+def inverse_information(
+    boards: Sequence[Board], ridge: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(S, M', M') pseudo-inverse and (S, M') diagonal of the information of fitted boards, logits; M' is padded."""
+    size = padded_size(max(len(board.theta) for board in boards))
+    n, theta = np.zeros((len(boards), size, size)), np.zeros((len(boards), size))
+    active = np.zeros((len(boards), size), bool)
+    for s, board in enumerate(boards):
+        m, both = len(board.theta), board.active[:, None] & board.active
+        n[s, :m, :m] = np.where(both, board.n, 0)
+        theta[s, :m], active[s, :m] = board.theta, board.active
+    with double_precision():
+        inverse, diagonal = batch.inverse_information(theta, n, float(ridge), active)
+        return np.asarray(inverse), np.asarray(diagonal)
+
+
+def padded_size(n_models: int) -> int:
+    """The kernels work on multiples of four models; padding ones have no battles."""
+    return -(-n_models // 4) * 4
+
+
+def pair_frequency_weights(cells: Cells, n_models: int) -> NDArray[np.float64]:
+    """(M, M) inverse-pair-frequency weights 1 / max(battles of the pair, 50)."""
+    count = np.bincount(cells.pair, cells.count, minlength=len(cells.first))
+    weights = np.zeros((n_models, n_models))
+    weights[cells.first, cells.second] = 1 / np.maximum(count, PAIR_FREQUENCY_FLOOR)
+    return weights + weights.T
+
+
+def rated_theta(board: Board) -> NDArray[np.float64]:
+    """(M,) log-strengths with +inf, -inf and NaN where the data set none."""
+    unrated = np.array([0.0, np.inf, -np.inf, np.nan])[board.connectivity.standing]
+    return np.where(board.active, board.theta, unrated)
+
+
+def battles_per_model(cells: Cells, n_models: int) -> NDArray[np.float64]:
+    """(M,) battles of each model."""
+    per_pair = np.bincount(cells.pair, cells.count, minlength=len(cells.first))
+    return np.asarray(
+        np.bincount(cells.first, per_pair, n_models) + np.bincount(cells.second, per_pair, n_models)
+    )
+
+
+def win_probability(ratings: pd.Series) -> pd.DataFrame:
+    """(M, M) probability that the row's model beats the column's; NaN between equally infinite ratings."""
+    theta = ratings.to_numpy() / ELO_PER_LOGIT
+    with np.errstate(invalid="ignore", over="ignore"):
+        probability = 1 / (1 + np.exp(theta - theta[:, None]))
+    return pd.DataFrame(probability, ratings.index, ratings.index)
+
+
+def board_warnings(
+    component: pd.Series, standing: pd.Series, ridge: float, status: str
+) -> list[str]:
+    """Sentences on a board's identifiability and convergence."""
+    messages = []
+    n_components = component.max()
+    if n_components > 1:
+        sizes = component.value_counts().sort_index()
+        small = component.index[component > 1]
+        messages.append(
+            f"the models fall into {n_components} groups that never met ({', '.join(map(str, sizes))} models); "
+            f"ratings compare only inside a group. Outside the largest: {_names(small)}"
+        )
+    for text, why in (
+        ("undefeated", "never lost a point to the main group: no finite rating"),
+        ("winless", "never took a point off the main group: no finite rating"),
+        ("not comparable", "no chain of wins both ways with the main group: no comparable rating"),
+    ):
+        named = standing.index[(standing == text) & (component == 1)]
+        if len(named):
+            held = f" (the ridge of {ridge:g} alone keeps it finite)" if ridge > 0 else ""
+            messages.append(f"{_names(named)}: {why}{held}")
+    if status != _STATUS_TEXT[CONVERGED]:
+        messages.append(f"the fit {status}")
+    return messages
+
+
+def _names(models: pd.Index, limit: int = 8) -> str:
+    shown = ", ".join(map(str, models[:limit]))
+    return shown if len(models) <= limit else f"{shown} and {len(models) - limit} more"
+
+
+def fit_result(
+    report: DataReport, board: Board, ridge: float, gauge: Gauge, base: float, reweight: bool
+) -> BradleyTerryFit:
+    """The public face of a fitted board."""
+    models = board.models
+    count = battles_per_model(board.cells, len(models))
+    scale = make_scale(gauge, base, models, count, board.active)
+    theta = rated_theta(board)
+    standing = [STANDING_TEXT[s] for s in board.connectivity.standing]
+    return BradleyTerryFit(
+        ratings=pd.Series(scale.ratings(theta), models, name="rating"),
+        logits=pd.Series(theta, models, name="logit"),
+        component=pd.Series(board.connectivity.component, models, name="component"),
+        standing=pd.Series(standing, models, name="standing", dtype=object),
+        n_battles=pd.Series(count.astype(np.int64), models, name="n_battles"),
+        status=_STATUS_TEXT[board.status],
+        converged=board.status == CONVERGED,
+        n_steps=board.n_steps,
+        grad_norm=board.grad_norm,
+        settings=FitSettings(
+            ridge, scale.gauge, base, reweight, "float64", device_name(), versions()
+        ),
+        report=report,
+        _board=board,
+        _scale=scale,
+    )
+
+
+def device_name() -> str:
+    """Kind of the default device."""
+    import jax
+
+    return jax.devices()[0].device_kind

@@ -1,0 +1,95 @@
+"""The gauge: which common shift of all ratings is printed. Differences do not depend on it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+#: Elo points per logit: a difference of 400 means odds of ten to one.
+ELO_PER_LOGIT = 400 / np.log(10)
+
+Gauge = str | tuple[Hashable, float]
+
+
+class Scale(NamedTuple):
+    """rating = base + ELO_PER_LOGIT * (theta - weights @ theta)."""
+
+    weights: NDArray[np.float64]  # (M,) sum 1, zero for models without a comparable rating
+    base: float
+    gauge: str  # in words, for the settings
+
+    def ratings(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Elo ratings of (..., M) log-strengths; models of weight 0 may be infinite or NaN."""
+        used = self.weights > 0
+        centre = theta[..., used] @ self.weights[used]
+        return self.base + ELO_PER_LOGIT * (theta - centre[..., None])
+
+    def aligned_ratings(
+        self, draws: NDArray[np.float64], theta: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Elo ratings of (B, M) ``draws`` of log-strengths, in the gauge of the estimate ``theta`` (M,).
+
+        In a draw that leaves some models without a finite value, the others hold the gauge: their weighted mean is
+        what the estimate says it is for them. If none of weight is finite, no rating is.
+        """
+        finite = np.isfinite(draws)
+        if finite.all():
+            return self.ratings(draws)
+        weights = np.where(finite, self.weights, 0.0)
+        total = weights.sum(1)
+        off = (weights * np.where(finite, draws - theta, 0.0)).sum(1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shift = np.where(total > 0, off / total, np.nan)
+        centre = theta @ self.weights + shift
+        return self.base + ELO_PER_LOGIT * (draws - centre[:, None])
+
+    def covariance(self, covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(M, M) covariance of the ratings, Elo^2, from that of theta in any gauge."""
+        shift = covariance @ self.weights
+        variance = self.weights @ shift
+        return ELO_PER_LOGIT**2 * (covariance - shift[:, None] - shift + variance)
+
+
+def make_scale(
+    gauge: Gauge,
+    base: float,
+    models: pd.Index,
+    battles: NDArray[np.float64],
+    identified: NDArray[np.bool_],
+) -> Scale:
+    """The scale of a board.
+
+    Args:
+        gauge: "mean" (mean rating = ``base``), "votes" (mean weighted by battles = ``base``), or (model, rating).
+        battles: (M,) battles of each model.
+        identified: (M,) models that have a comparable rating; only those enter a mean.
+
+    Raises:
+        ValueError: an unknown gauge, or an anchor model that is not on the board or has no comparable rating.
+    """
+    if gauge == "mean":
+        weights = identified / identified.sum()
+        return Scale(weights, base, f"mean rating {base:g}")
+    if gauge == "votes":
+        weights = np.where(identified, battles, 0.0)
+        return Scale(weights / weights.sum(), base, f"mean rating weighted by battles {base:g}")
+    if not (isinstance(gauge, tuple) and len(gauge) == 2):
+        raise ValueError(f"gauge must be 'mean', 'votes' or (model, rating), got {gauge!r}")
+    anchor, rating = gauge
+    if anchor not in models:
+        near = [str(m) for m in models if str(anchor).lower() in str(m).lower()][:5]
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        raise ValueError(f"the anchor model {anchor!r} is not among the {len(models)} models{hint}")
+    position = models.get_loc(anchor)
+    if not identified[position]:
+        raise ValueError(
+            f"the anchor model {anchor!r} has no rating that compares with the others' (its wins or losses do not "
+            "connect it with the main group); choose another"
+        )
+    weights = np.zeros(len(models))
+    weights[position] = 1.0
+    return Scale(weights, float(rating), f"{anchor} = {rating:g}")

@@ -1,0 +1,79 @@
+"""From the draws of a resample to the (M, M) tables that the fit needs."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxeval.kernels.resample import Tally
+
+
+class PairTable(NamedTuple):
+    """The sufficient statistics of one Bradley-Terry problem."""
+
+    n: Array  # (M, M) symmetric, zero diagonal: total weight of the battles between i and j
+    score: Array  # (M,) sum of weight * target over the battles of i
+    wins: Array | None = None  # (M, M) sum of weight * target of i against j, where asked for
+
+
+class Layout(NamedTuple):
+    """Which entries a unit adds to: a (K, Q) grid whose columns belong to pairs, targets being their first model's."""
+
+    position: Array  # (M, M) int32: the pair of (i, j) and of (j, i), or P for none
+    pair_weight: Array | None = None  # (M, M) factor on every battle of a pair
+    weight: Array | None = None  # (K, Q): weight of one battle of the entry; None where draws are packed
+    target: Array | None = None  # (K, Q): its target
+    unit: Array | None = None  # (K, Q) int32: the entry's unit, where units are not entries
+    pair: Array | None = None  # (Q,) int32 sorted: the pair of each column, where pairs span several columns
+
+
+def pair_statistics(layout: Layout, draws: Array, n_pairs: int) -> tuple[Array, ...]:
+    """Per pair, the ``draws`` summed: one packed word, or (weight, weight * target). Each (P,)."""
+    if layout.weight is None or layout.target is None:
+        return (draws,)
+    entries = draws if layout.unit is None else draws.reshape(-1)[layout.unit]
+    weight = entries * layout.weight
+    columns = jnp.sum(weight, 0), jnp.sum(weight * layout.target, 0)
+    if layout.pair is None:
+        return columns
+    pair = layout.pair
+    return tuple(
+        jax.ops.segment_sum(x, pair, n_pairs, indices_are_sorted=True) for x in columns
+    )
+
+
+def spread(layout: Layout, statistics: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Per-pair ``statistics`` gathered to (M, M) tables, zero where two models never met."""
+    padded = (jnp.concatenate([x, jnp.zeros(1, x.dtype)]) for x in statistics)
+    return tuple(x.at[layout.position].get(mode="promise_in_bounds") for x in padded)
+
+
+def row_sums(table: Array) -> Array:
+    """Row sums as a product with ones: XLA's CPU reduction of a fused (M, M) expression is several times slower."""
+    return jnp.matmul(table, jnp.ones(table.shape[1], table.dtype), precision="highest")
+
+
+def pair_table(
+    layout: Layout, dense: tuple[Array, ...], tally: Tally, dtype: type, keep_wins: bool
+) -> PairTable:
+    """The table from gathered statistics, scores in ``dtype``.
+
+    Packed counts are integers under 2**24, exact in single precision, which halves what the solver reads.
+    """
+    i = jnp.arange(dense[0].shape[0])
+    upper = i[:, None] < i
+    if tally.word is not None:
+        (word,) = dense
+        count = word >> tally.half
+        twice = word & tally.word((1 << tally.half) - 1)
+        exact = jnp.float32 if tally.word is np.uint32 else dtype
+        n = count.astype(exact)
+        wins = 0.5 * jnp.where(upper, twice, 2 * count - twice).astype(exact)
+    else:
+        n, first = (x.astype(dtype) for x in dense)
+        wins = jnp.where(upper, first, n - first)
+    if layout.pair_weight is not None:
+        n, wins = n * layout.pair_weight.astype(dtype), wins * layout.pair_weight.astype(dtype)
+    return PairTable(n, row_sums(wins).astype(dtype), wins if keep_wins else None)

@@ -1,0 +1,163 @@
+"""Bootstrap weights of the resampling units: multinomial, Poisson and Bayesian, drawn from counters.
+
+A *unit* is what the bootstrap draws. All battles of one cell (same pair, target and weight) are exchangeable, so one
+unit stands for ``count`` of them and a draw says how many of its battles the resample holds; a cluster is a unit of
+count 1.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxeval.kernels import squares
+
+# Counters of disjoint ranges under one key: column + row * 2**32 for the units, all above 2**62 for the top-up.
+_ROW_STRIDE = np.uint64(1 << 32)
+_TOP_UP = np.uint64(1 << 62)
+_LOW32 = np.uint64(0xFFFFFFFF)
+
+
+class Units(NamedTuple):
+    """Resampling units on a (K, Q) grid, and the alias tables that draw them.
+
+    Unit (k, q) has the number q * 2**row_bits + k. A unit of count 0 is padding and always draws 0. One Poisson table
+    serves all units of one count: 2**b words of a threshold (upper 32 - b bits) and an alias (lower b bits).
+    """
+
+    count: Array  # (K, Q) int32: battles, or clusters, in the unit
+    shift: Array  # (K, Q) uint32: 32 - b of the unit's Poisson table
+    offset: Array  # (K, Q) int32: where that table starts
+    first: Array  # (K, Q) int32: its smallest value
+    table: Array  # (T,) uint32: all Poisson tables, end to end
+    category: Array  # (G,) uint64: alias table over unit numbers by count: threshold << 32 | alias
+    n_categories: Array  # () uint64: its columns in use
+    total: Array  # () int64: sum of the counts
+    shortfall: Array  # () int64: by how much the Poisson rates fall short of the total
+
+
+class Tally(NamedTuple):
+    """How the draws of all units of a resample are held: static, one of two forms.
+
+    Unpacked: a (K, Q) integer array. Packed, for hard outcomes (K = 3: loss, tie, win of the pair's first model): one
+    word a pair, the number of battles in its upper half and twice the score in its lower.
+    """
+
+    word: type | None  # unsigned type of packed words, None for unpacked
+    row_bits: int
+
+    @property
+    def half(self) -> int:
+        return np.iinfo(self.word).bits // 2 if self.word else 0
+
+    def collect(self, rows: list[Array]) -> Array:
+        if self.word is None:
+            return jnp.stack(rows)
+        losses, ties, wins = (row.astype(self.word) for row in rows)
+        return ((losses + ties + wins) << self.half) | (2 * wins + ties)
+
+    def total(self, draws: Array) -> Array:
+        return jnp.sum(draws >> self.half if self.word else draws, dtype=jnp.int64)
+
+    def add_one(self, draws: Array, number: Array, valid: Array) -> Array:
+        """``draws`` with one more of each unit ``number`` (uint64) where ``valid``."""
+        column, row = number >> self.row_bits, number & np.uint64((1 << self.row_bits) - 1)
+        column = jnp.where(valid, column.astype(jnp.int32), draws.shape[-1])
+        if self.word is None:
+            return draws.at[row.astype(jnp.int32), column].add(1, mode="drop")
+        one_battle = row.astype(self.word) + self.word(1 << self.half)
+        return draws.at[column].add(one_battle, mode="drop")
+
+
+def _take(table: Array, index: Array) -> Array:
+    return table.at[index].get(mode="promise_in_bounds")
+
+
+def _poisson_row(units: Units, row: int, key: Array) -> Array:
+    shift = units.shift[row]
+    counter = jnp.arange(shift.shape[0], dtype=jnp.uint64) + row * _ROW_STRIDE
+    word = squares.words32(counter, key)
+    column = (word >> shift).astype(jnp.int32)
+    entry = _take(units.table, units.offset[row] + column)
+    bits = 32 - shift
+    keep = (word & ((jnp.uint32(1) << shift) - 1)) < (entry >> bits)
+    alias = (entry & ((jnp.uint32(1) << bits) - 1)).astype(jnp.int32)
+    return units.first[row] + jnp.where(keep, column, alias)
+
+
+def poisson(units: Units, tally: Tally, seed: Array, stream: Array, resample: Array) -> Array:
+    """Tally of independent Poisson draws, at the rates that the tables of ``units`` were built for."""
+    key = squares.stream_key(seed, stream, resample, 0)
+    rows = [_poisson_row(units, row, key) for row in range(units.shift.shape[0])]
+    return tally.collect(rows)
+
+
+def multinomial(
+    units: Units, tally: Tally, top_up_size: int, seed: Array, stream: Array, resample: Array
+) -> Array:
+    """Tally of ``units.total`` battles (or clusters) drawn uniformly with replacement, exactly.
+
+    Independent Poisson counts are multinomial given their total, whatever law the total has. Here it falls short of
+    N by ``units.shortfall`` on average; outside N - top_up_size .. N (about once in a thousand resamples) the draw is
+    repeated under another key, and the missing battles are then drawn one by one.
+    """
+    limit = jnp.minimum(2 * units.shortfall, top_up_size)
+
+    # Only materialised draws are summed: a sum fused with the generator would run it twice.
+    def unusable(state: tuple[Array, Array, Array]) -> Array:
+        draws, attempt, _ = state
+        missing = units.total - tally.total(draws)
+        return (attempt == 0) | (missing < 0) | (missing > limit)
+
+    def draw(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        _, attempt, _ = state
+        key = squares.stream_key(seed, stream, resample, attempt)
+        rows = [_poisson_row(units, row, key) for row in range(units.shift.shape[0])]
+        return tally.collect(rows), attempt + 1, key
+
+    n_columns = units.shift.shape[1]
+    shape = (n_columns,) if tally.word else units.shift.shape
+    empty = jnp.zeros(shape, tally.word or jnp.int32)
+    draws, _, key = lax.while_loop(unusable, draw, (empty, jnp.int32(0), jnp.uint64(0)))
+
+    index = jnp.arange(top_up_size)
+    word = squares.words64(_TOP_UP + index.astype(jnp.uint64), key)
+    # The 128-bit product word * n: its high half is a uniform column, its low half an independent uniform fraction.
+    n = units.n_categories
+    column = ((word >> 32) * n + (((word & _LOW32) * n) >> 32)) >> 32
+    fraction = (word * n) >> 32
+    entry = _take(units.category, column.astype(jnp.int32))
+    number = jnp.where(fraction < (entry >> 32), column, entry & _LOW32)
+    return tally.add_one(draws, number, index < units.total - tally.total(draws))
+
+
+def bayesian(units: Units, seed: Array, stream: Array, resample: Array) -> Array:
+    """(K, Q) Dirichlet weights times the number of battles: the Bayesian bootstrap (DOI 10.1214/aos/1176345338).
+
+    Each battle has an exponential weight, so a unit's is Gamma(count), drawn by the squeeze of Marsaglia and Tsang
+    (DOI 10.1145/358407.358414).
+    """
+    d = units.count - 1.0 / 3.0
+    c = 1.0 / jnp.sqrt(9.0 * jnp.maximum(d, 0.5))
+    counter = lax.broadcasted_iota(jnp.uint64, d.shape, 1) + (
+        lax.broadcasted_iota(jnp.uint64, d.shape, 0) * _ROW_STRIDE
+    )
+
+    def attempt(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        weight, done, number = state
+        uniforms = [
+            squares.uniform(
+                squares.words64(counter, squares.stream_key(seed, stream, resample, number, part))
+            )
+            for part in range(3)
+        ]
+        normal = jnp.sqrt(-2 * jnp.log(uniforms[0])) * jnp.cos(2 * np.pi * uniforms[1])
+        v = (1 + c * normal) ** 3
+        log_v = jnp.log(jnp.where(v > 0, v, 1.0))
+        accept = (v > 0) & (jnp.log(uniforms[2]) < 0.5 * normal**2 + d * (1 - v + log_v))
+        return jnp.where(done, weight, d * v), done | accept, number + 1
+
+    start = (jnp.zeros(d.shape), units.count == 0, jnp.int32(1))
+    weight, _, _ = lax.while_loop(lambda state: ~jnp.all(state[1]), attempt, start)
+    return weight * (units.total / jnp.sum(weight))

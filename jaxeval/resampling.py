@@ -1,0 +1,310 @@
+"""The plan of a bootstrap: which units are drawn, from which tables, and what each adds to."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxeval.alias import category_table, poisson_tables
+from jaxeval.battles import Cells
+from jaxeval.bradley_terry import Board, inverse_information
+from jaxeval.connectivity import is_secure
+from jaxeval.kernels import batch
+from jaxeval.kernels.pair_tables import Layout
+from jaxeval.kernels.resample import Tally, Units
+
+SCHEMES = {
+    "multinomial": batch.MULTINOMIAL,
+    "poisson": batch.POISSON,
+    "bayesian": batch.BAYESIAN,
+}
+
+# Total of the Poisson draws in standard deviations under N: beyond that (0.05 %) a resample is drawn again.
+_SHORTFALL = 3.3
+
+
+class Entries(NamedTuple):
+    """What a slice's draws add to: (K, Q) entries, each of a pair column, and the units that they belong to."""
+
+    count: NDArray[np.int64]  # (Ku, Qu) units
+    weight: NDArray[np.float64]  # (K, Q)
+    target: NDArray[np.float64]  # (K, Q)
+    pair: NDArray[np.int64]  # (Q,)
+    unit: NDArray[np.int64] | None  # (K, Q) unit number (row-major), where units are not entries
+
+
+class Plan(NamedTuple):
+    """Everything that the batched refit needs, slices stacked."""
+
+    problems: batch.Problem
+    tally: Tally
+    n_pairs: int
+    top_up_size: int
+    secure: NDArray[np.bool_]  # (S,) practically no resample separates models
+
+
+def make_plan(
+    boards: Sequence[Board],
+    scheme: int,
+    labels: Sequence[str],
+    ridge: float,
+    clusters: Sequence[NDArray[np.intp] | None],
+    cell_of_row: Sequence[NDArray[np.intp] | None],
+) -> Plan:
+    """The plan for fitted ``boards``, one a slice.
+
+    Args:
+        labels: names of the slices, which name their random numbers.
+        clusters: per slice, the cluster of each row, or None where battles are drawn.
+        cell_of_row: per slice, the cell of each row; needed with clusters.
+    """
+    clustered = any(c is not None and _repeats(c) for c in clusters)
+    packed = (
+        not clustered and scheme != batch.BAYESIAN and all(board.cells.hard for board in boards)
+    )
+    if clustered:
+        entries = [
+            _cluster_entries(board.cells, cluster, cell)
+            for board, cluster, cell in zip(boards, clusters, cell_of_row, strict=True)
+        ]
+    elif packed:
+        entries = [_outcome_entries(board.cells) for board in boards]
+    else:
+        rows = max(_rows_per_column(board.cells) for board in boards)
+        entries = [_cell_entries(board.cells, rows) for board in boards]
+
+    one_column = all(len(e.pair) == len(board.cells.first) for e, board in zip(entries, boards, strict=True))
+    n_pairs = _rounded(max(len(board.cells.first) for board in boards))
+    entries = _padded(entries, n_pairs)
+    tally = Tally(_word(entries) if packed else None, _row_bits(entries[0].count.shape[0]))
+    totals = [int(e.count.sum()) for e in entries]
+    shortfalls = [min(int(np.ceil(_SHORTFALL * np.sqrt(n))), n) for n in totals]
+    top_up_size = -(-2 * max(shortfalls) // 128) * 128
+    multinomial = scheme == batch.MULTINOMIAL
+    inverse, diagonal = inverse_information(boards, ridge)
+    size = inverse.shape[-1]
+    units = [
+        _units(e.count, tally, shortfall if multinomial else 0)
+        for e, shortfall in zip(entries, shortfalls, strict=True)
+    ]
+    layouts = [
+        _layout(board, e, size, n_pairs, packed, one_column)
+        for board, e in zip(boards, entries, strict=True)
+    ]
+    problems = [
+        batch.Problem(
+            units=unit,
+            layout=layout,
+            stream=_stream(label),
+            start=_pad(board.theta, (size,)),
+            inverse=inverse[s],
+            information_diagonal=diagonal[s],
+            hub=np.int32(board.connectivity.hub),
+        )
+        for s, (unit, layout, label, board) in enumerate(
+            zip(units, layouts, labels, boards, strict=True)
+        )
+    ]
+    secure = np.array(
+        [
+            _is_secure(board, cluster, cell)
+            for board, cluster, cell in zip(boards, clusters, cell_of_row, strict=True)
+        ]
+    )
+    return Plan(_stack(problems), tally, n_pairs, top_up_size, secure)
+
+
+def _repeats(cluster: NDArray[np.intp]) -> bool:
+    return len(np.unique(cluster)) < len(cluster)
+
+
+def _stream(label: str) -> np.uint64:
+    """A number for a slice's name, the same on every machine; 0 for the whole board."""
+    if not label:
+        return np.uint64(0)
+    return np.uint64(int.from_bytes(hashlib.blake2b(label.encode(), digest_size=8).digest()))
+
+
+def _outcome_entries(cells: Cells) -> Entries:
+    """Hard outcomes: row 0, 1, 2 of a pair's only column are its losses, ties and wins."""
+    count = np.zeros((3, len(cells.first)), np.int64)
+    count[(2 * cells.target).astype(np.int64), cells.pair] = cells.count
+    target = np.broadcast_to(np.array([[0.0], [0.5], [1.0]]), count.shape)
+    return Entries(count, np.ones(count.shape), target, np.arange(len(cells.first)), None)
+
+
+def _rows_per_column(cells: Cells) -> int:
+    """Entries stacked in a column: few enough that little is padding where pairs differ in their cells."""
+    per_pair = np.bincount(cells.pair)
+    return int(min(per_pair.max(), max(4, np.ceil(2 * per_pair.mean()))))
+
+
+def _grid(pair: NDArray[np.int64], rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Row and column of entries sorted by ``pair``, and each column's pair: a pair starts a new column every ``rows``."""
+    per_pair = np.bincount(pair)
+    within = np.arange(len(pair)) - (np.cumsum(per_pair) - per_pair)[pair]
+    columns = -(-per_pair // rows)
+    start = np.cumsum(columns) - columns
+    return within % rows, start[pair] + within // rows, np.repeat(np.arange(len(per_pair)), columns)
+
+
+def _cell_entries(cells: Cells, rows: int) -> Entries:
+    """Soft or weighted battles: every cell is a unit and an entry."""
+    row, column, pair = _grid(cells.pair, rows)
+    shape = (rows, len(pair))
+    count, weight, target = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
+    count[row, column] = cells.count
+    weight[row, column] = cells.weight
+    target[row, column] = cells.target
+    return Entries(count, weight, target, pair, None)
+
+
+def _cluster_entries(
+    cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row: NDArray[np.intp] | None
+) -> Entries:
+    """Clusters: those of one battle are exchangeable within their cell, any other is a unit of its own."""
+    assert cluster is not None and cell_of_row is not None
+    _, label, size = np.unique(cluster, return_inverse=True, return_counts=True)
+    alone = size[label] == 1
+    singles = np.bincount(cell_of_row[alone], minlength=len(cells.count))
+    multi = np.flatnonzero(size > 1)
+    number = np.full(len(size), -1)
+    number[multi] = len(singles) + np.arange(len(multi))
+    # An entry is a (unit, cell) with the number of the cluster's battles in that cell.
+    key, times = np.unique(
+        number[label[~alone]] * len(cells.count) + cell_of_row[~alone], return_counts=True
+    )
+    single = np.flatnonzero(singles)
+    unit = np.concatenate([single, key // len(cells.count)])
+    cell = np.concatenate([single, key % len(cells.count)])
+    times = np.concatenate([np.ones(len(single), np.int64), times])
+    order = np.argsort(cell, kind="stable")
+    unit, cell, times = unit[order], cell[order], times[order]
+
+    pair_of_entry = cells.pair[cell]
+    per_pair = np.bincount(pair_of_entry)
+    rows = int(min(per_pair.max(), max(4, np.ceil(per_pair.mean()))))
+    row, column, pair = _grid(pair_of_entry, rows)
+    shape = (rows, len(pair))
+    entry_unit, weight, target = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
+    entry_unit[row, column] = unit
+    weight[row, column] = times * cells.weight[cell]
+    target[row, column] = cells.target[cell]
+    count = np.concatenate([singles, np.ones(len(multi), np.int64)])[None]
+    return Entries(count, weight, target, pair, entry_unit)
+
+
+def _rounded(size: int) -> int:
+    """``size`` rounded up by at most a sixteenth, so that similar boards share one compilation."""
+    step = max(64, 1 << max(size.bit_length() - 5, 0))
+    return -(-size // step) * step
+
+
+def _padded(entries: Sequence[Entries], n_pairs: int) -> list[Entries]:
+    """All slices' entries on grids of one shape; what is added has count and weight 0."""
+    own_units = entries[0].unit is None
+    n_columns = max(len(e.pair) for e in entries)
+    n_columns = n_pairs if n_columns <= n_pairs else _rounded(n_columns)
+    n_rows = max(e.weight.shape[0] for e in entries)
+    n_units = _rounded(max(e.count.shape[1] for e in entries))
+    grid = (n_rows, n_columns)
+    return [
+        Entries(
+            count=_pad(e.count, grid if own_units else (1, n_units)),
+            weight=_pad(e.weight, grid),
+            target=_pad(e.target, grid),
+            pair=np.pad(e.pair, (0, n_columns - len(e.pair)), constant_values=n_pairs - 1),
+            unit=None if e.unit is None else _pad(e.unit, grid),
+        )
+        for e in entries
+    ]
+
+
+def _word(entries: Sequence[Entries]) -> type:
+    """Narrowest packed word: half of it must hold twice the battles of any pair in any resample."""
+    most = max(int(e.count.sum(0).max()) for e in entries)
+    return np.uint32 if 2 * (most + 12 * np.sqrt(most) + 40) < 2**16 else np.uint64
+
+
+def _row_bits(n_rows: int) -> int:
+    return int(np.ceil(np.log2(n_rows))) if n_rows > 1 else 0
+
+
+def _units(count: NDArray[np.int64], tally: Tally, shortfall: int) -> dict[str, Any]:
+    distinct, which = np.unique(count, return_inverse=True)
+    which = which.reshape(count.shape)
+    total = int(count.sum())
+    tables = poisson_tables(distinct * (1 - shortfall / total))
+    words = np.zeros(1 << int(len(tables.words) - 1).bit_length(), np.uint32)
+    words[: len(tables.words)] = tables.words
+    by_number = np.zeros((count.shape[1], 1 << tally.row_bits), np.int64)
+    by_number[:, : count.shape[0]] = count.T
+    return Units(
+        count=count.astype(np.int32),
+        shift=(32 - tables.bits[which]).astype(np.uint32),
+        offset=tables.offset[which].astype(np.int32),
+        first=tables.first[which].astype(np.int32),
+        table=words,
+        category=category_table(by_number.reshape(-1)),
+        n_categories=np.uint64(by_number.size),
+        total=np.int64(total),
+        shortfall=np.int64(shortfall),
+    )
+
+
+def _layout(
+    board: Board, entries: Entries, size: int, n_pairs: int, packed: bool, one_column: bool
+) -> Layout:
+    cells = board.cells
+    position = np.full((size, size), n_pairs, np.int32)
+    pairs = np.arange(len(cells.first), dtype=np.int32)
+    position[cells.first, cells.second] = position[cells.second, cells.first] = pairs
+    factor = board.pair_weight
+    return Layout(
+        position=position,
+        pair_weight=None if factor is None else _pad(factor, (size, size)),
+        weight=None if packed else entries.weight,
+        target=None if packed else entries.target,
+        unit=None if entries.unit is None else entries.unit.astype(np.int32),
+        pair=None if one_column else entries.pair.astype(np.int32),
+    )
+
+
+def _is_secure(
+    board: Board, cluster: NDArray[np.intp] | None, cell_of_row: NDArray[np.intp] | None
+) -> bool:
+    """See `connectivity.is_secure`; a unit is a battle, or a cluster that holds such a battle."""
+    if not board.active.all() or (board.connectivity.standing != 0).any():
+        return False
+    cells, m = board.cells, len(board.theta)
+    count = cells.count.astype(float)
+    if cluster is not None and cell_of_row is not None:
+        # A cluster counts once, however many of its battles qualify: each has its share of the cluster.
+        _, label, size = np.unique(cluster, return_inverse=True, return_counts=True)
+        count = np.bincount(cell_of_row, 1.0 / size[label], minlength=len(cells.count))
+    units = np.zeros((m, m))
+    first, second = cells.first[cells.pair], cells.second[cells.pair]
+    np.add.at(units, (first, second), count * (cells.target > 0))
+    np.add.at(units, (second, first), count * (cells.target < 1))
+    return is_secure(units, board.connectivity.hub)
+
+
+def _pad(x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    return np.pad(x, [(0, size - have) for size, have in zip(shape, x.shape, strict=True)])
+
+
+def _stack(problems: Sequence[batch.Problem]) -> batch.Problem:
+    """Slices on a leading axis; alias tables, which alone differ in size, padded with zeros."""
+    import jax
+
+    def stack(*leaves: NDArray[Any]) -> NDArray[Any]:
+        arrays = [np.asarray(leaf) for leaf in leaves]
+        if len({a.shape for a in arrays}) == 1:
+            return np.stack(arrays)
+        return np.stack([np.pad(a, (0, max(map(len, arrays)) - len(a))) for a in arrays])
+
+    return jax.tree.map(stack, *problems)  # type: ignore[no-any-return]
