@@ -3,7 +3,9 @@
 from jaxeval.battles import Battles, DataError, DataReport
 from jaxeval.bootstrap import Bootstrap, bootstrap
 from jaxeval.bradley_terry import BradleyTerryFit, fit_bradley_terry
+from jaxeval.leaderboard import leaderboard
 from jaxeval.readers import read_battles
+from jaxeval.simulate import simulate_battles, simulate_strengths, simulate_votes
 
 __version__ = "0.1.0"
 
@@ -15,5 +17,9 @@ __all__ = [
     "DataReport",
     "bootstrap",
     "fit_bradley_terry",
+    "leaderboard",
     "read_battles",
+    "simulate_battles",
+    "simulate_strengths",
+    "simulate_votes",
 ]

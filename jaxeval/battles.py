@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -245,6 +246,7 @@ class Battles:
         column = self.columns[name]
         return column if self.kept is None else column.iloc[self.kept]
 
+    @cached_property
     def cells(self) -> Cells:
         """All battles compressed."""
         return self.compress(slice(None))[0]

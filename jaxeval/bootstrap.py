@@ -13,6 +13,7 @@ import pandas as pd
 from jax.sharding import Mesh
 from numpy.typing import NDArray
 
+from jaxeval import comparison
 from jaxeval.battles import Battles, as_battles
 from jaxeval.bradley_terry import (
     Board,
@@ -113,6 +114,33 @@ class Bootstrap:
             {"lower": np.where(rated, lower, np.nan), "upper": np.where(rated, upper, np.nan)},
             self.models,
         )
+
+    def beat_share(self) -> pd.DataFrame:
+        """(M, M) share of resamples in which the row's model is rated above the column's, half for equal draws."""
+        return self._square(comparison.beat_share(self._rated_draws))
+
+    def difference_interval(self, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """(M, M) lower and upper percentile bounds of the rating of row minus column, Elo, whatever the gauge."""
+        lower, upper = comparison.difference_bounds(self._rated_draws, level)
+        return self._square(lower), self._square(upper)
+
+    def rank_share(self, k: int) -> pd.Series:
+        """Share of resamples in which each model ranks k-th or better among the models that have a rating."""
+        return pd.Series(comparison.rank_at_most_share(self._rated_draws, k), self.models)
+
+    def tiers(self, level: float = 0.95) -> pd.Series:
+        """Tiers that the data can separate at the simultaneous ``level`` (max-t over all pairs); missing for models
+        that have no finite rating, on the full data or in some resample."""
+        tier = comparison.tiers(self.draws, self.fit.ratings.to_numpy(), level)
+        return pd.Series(tier, self.models, dtype="Int64").where(tier > 0)
+
+    @property
+    def _rated_draws(self) -> NDArray[np.float64]:
+        rated = np.isfinite(self.fit.ratings.to_numpy())
+        return np.where(rated, self.draws, np.nan)
+
+    def _square(self, values: NDArray[np.float64]) -> pd.DataFrame:
+        return pd.DataFrame(values, self.models, self.models)
 
     @property
     def warnings(self) -> list[str]:
@@ -225,8 +253,8 @@ def _slices(
     """Groups (None for the whole board), and per slice: (models, cells), clusters of its rows, cells of its rows."""
     cluster_codes = None if cluster is None else battles.codes(cluster)[0]
     if by is None:
-        cells, cell = battles.compress(slice(None))
-        return None, [(battles.models, cells)], [cluster_codes], [cell]
+        cell = None if cluster is None else battles.compress(slice(None))[1]
+        return None, [(battles.models, battles.cells)], [cluster_codes], [cell]
     codes, groups = battles.codes(by)
     slices, clusters, cell_of_row = [], [], []
     for rows, cells, cell in battles.cells_by_group(codes, len(groups)):
@@ -344,8 +372,9 @@ class _Runner:
         units, layout = self.plan.problems.units, self.plan.problems.layout
         words = layout.position[0].size * (4 if sparse else 1)
         words += units.count[0].size + (0 if layout.weight is None else 4 * layout.weight[0].size)
-        budget = 900_000 if jax.default_backend() == "cpu" else 2**28
-        return int(np.clip(budget // words, 1, 4096))
+        budget = 2_000_000 if jax.default_backend() == "cpu" else 2**28
+        lanes = int(np.clip(budget // words, 1, 4096))
+        return lanes if lanes < 8 else lanes // 8 * 8  # XLA vectorises odd numbers of lanes badly
 
 
 def _result(

@@ -205,7 +205,7 @@ def fit_bradley_terry(
         DataError: ``battles`` is a table that cannot be read.
     """
     battles = as_battles(battles)
-    (board,) = fit_boards([(battles.models, battles.cells())], ridge, reweight)
+    (board,) = fit_boards([(battles.models, battles.cells)], ridge, reweight)
     return fit_result(battles.report, board, ridge, gauge, base, reweight)
 
 

@@ -78,7 +78,8 @@ def make_plan(
         entries = [_cell_entries(board.cells, rows) for board in boards]
 
     one_column = all(len(e.pair) == len(board.cells.first) for e, board in zip(entries, boards, strict=True))
-    n_pairs = _rounded(max(len(board.cells.first) for board in boards))
+    # One pair more than there are: models that never met share an empty one.
+    n_pairs = _rounded(max(len(board.cells.first) for board in boards) + 1)
     entries = _padded(entries, n_pairs)
     tally = Tally(_word(entries) if packed else None, _row_bits(entries[0].count.shape[0]))
     totals = [int(e.count.sum()) for e in entries]
@@ -251,8 +252,8 @@ def _units(count: NDArray[np.int64], tally: Tally, shortfall: int) -> dict[str, 
         table=words,
         category=category_table(by_number.reshape(-1)),
         n_categories=np.uint64(by_number.size),
-        total=np.int64(total),
-        shortfall=np.int64(shortfall),
+        total=np.int32(total),
+        shortfall=np.int32(shortfall),
     )
 
 
@@ -260,7 +261,7 @@ def _layout(
     board: Board, entries: Entries, size: int, n_pairs: int, packed: bool, one_column: bool
 ) -> Layout:
     cells = board.cells
-    position = np.full((size, size), n_pairs, np.int32)
+    position = np.full((size, size), n_pairs - 1, np.int32)
     pairs = np.arange(len(cells.first), dtype=np.int32)
     position[cells.first, cells.second] = position[cells.second, cells.first] = pairs
     factor = board.pair_weight

@@ -21,7 +21,7 @@ class PairTable(NamedTuple):
 class Layout(NamedTuple):
     """Which entries a unit adds to: a (K, Q) grid whose columns belong to pairs, targets being their first model's."""
 
-    position: Array  # (M, M) int32: the pair of (i, j) and of (j, i), or P for none
+    position: Array  # (M, M) int32: the pair of (i, j) and (j, i); the last, an empty one, if they never met
     pair_weight: Array | None = None  # (M, M) factor on every battle of a pair
     weight: Array | None = None  # (K, Q): weight of one battle of the entry; None where draws are packed
     target: Array | None = None  # (K, Q): its target
@@ -45,9 +45,11 @@ def pair_statistics(layout: Layout, draws: Array, n_pairs: int) -> tuple[Array, 
 
 
 def spread(layout: Layout, statistics: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Per-pair ``statistics`` gathered to (M, M) tables, zero where two models never met."""
-    padded = (jnp.concatenate([x, jnp.zeros(1, x.dtype)]) for x in statistics)
-    return tuple(x.at[layout.position].get(mode="promise_in_bounds") for x in padded)
+    """Per-pair ``statistics`` gathered to (M, M) tables."""
+    flat = layout.position.reshape(-1)
+    return tuple(
+        x.at[flat].get(mode="promise_in_bounds").reshape(layout.position.shape) for x in statistics
+    )
 
 
 def row_sums(table: Array) -> Array:

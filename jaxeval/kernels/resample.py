@@ -33,8 +33,8 @@ class Units(NamedTuple):
     table: Array  # (T,) uint32: all Poisson tables, end to end
     category: Array  # (G,) uint64: alias table over unit numbers by count: threshold << 32 | alias
     n_categories: Array  # () uint64: its columns in use
-    total: Array  # () int64: sum of the counts
-    shortfall: Array  # () int64: by how much the Poisson rates fall short of the total
+    total: Array  # () int32: sum of the counts
+    shortfall: Array  # () int32: by how much the Poisson rates fall short of the total
 
 
 class Tally(NamedTuple):
@@ -58,7 +58,7 @@ class Tally(NamedTuple):
         return ((losses + ties + wins) << self.half) | (2 * wins + ties)
 
     def total(self, draws: Array) -> Array:
-        return jnp.sum(draws >> self.half if self.word else draws, dtype=jnp.int64)
+        return jnp.sum(draws >> self.half if self.word else draws, dtype=jnp.int32)
 
     def add_one(self, draws: Array, number: Array, valid: Array) -> Array:
         """``draws`` with one more of each unit ``number`` (uint64) where ``valid``."""
@@ -121,7 +121,7 @@ def multinomial(
     empty = jnp.zeros(shape, tally.word or jnp.int32)
     draws, _, key = lax.while_loop(unusable, draw, (empty, jnp.int32(0), jnp.uint64(0)))
 
-    index = jnp.arange(top_up_size)
+    index = jnp.arange(top_up_size, dtype=jnp.int32)
     word = squares.words64(_TOP_UP + index.astype(jnp.uint64), key)
     # The 128-bit product word * n: its high half is a uniform column, its low half an independent uniform fraction.
     n = units.n_categories

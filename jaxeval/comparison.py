@@ -1,0 +1,111 @@
+"""What joint draws say about pairs and ranks: shares of resamples, difference intervals, tiers.
+
+Differences do not depend on the gauge, so a model with few votes does not widen those between two others.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxeval.quantiles import interval_bounds
+
+Float = NDArray[np.float64]
+
+
+def beat_share(draws: Float) -> Float:
+    """(M, M) share of (B, M) ``draws`` in which the row's model is above the column's, half for equal ones.
+
+    Draws in which either is NaN are left out; NaN on the diagonal and where no draw is left.
+    """
+    n_models = draws.shape[1]
+    share = np.full((n_models, n_models), np.nan)
+    for i in range(n_models):
+        own = draws[:, i, None]
+        both = ~(np.isnan(own) | np.isnan(draws))
+        points = (own > draws).sum(0) + 0.5 * ((own == draws) & both).sum(0)
+        n = both.sum(0)
+        share[i] = np.where(n > 0, points / np.maximum(n, 1), np.nan)
+    np.fill_diagonal(share, np.nan)
+    return share
+
+
+def difference_bounds(draws: Float, level: float) -> tuple[Float, Float]:
+    """(M, M) percentile bounds of row minus column, draw by draw; NaN on the diagonal."""
+    n_models = draws.shape[1]
+    lower, upper = np.full((2, n_models, n_models), np.nan)
+    for i in range(n_models - 1):
+        with np.errstate(invalid="ignore"):  # both infinite: no difference to speak of
+            difference = draws[:, i, None] - draws[:, i + 1 :]
+        low, high = interval_bounds(difference, level)
+        lower[i, i + 1 :], upper[i, i + 1 :] = low, high
+        lower[i + 1 :, i], upper[i + 1 :, i] = -high, -low
+    return lower, upper
+
+
+def simultaneous_halfwidth(draws: Float, estimate: Float, level: float) -> Float:
+    """(M, M) half-widths that cover all pairwise differences at once with probability ``level``.
+
+    max-t: the ``level`` quantile, over draws, of the largest |difference - its estimate| in units of its own standard
+    error, times that standard error. ``draws`` (B, M) must be finite.
+    """
+    deviation = draws - estimate
+    covariance = np.atleast_2d(np.cov(draws, rowvar=False))
+    variance = np.diag(covariance)
+    error = np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 0))
+    scale = np.divide(1.0, error, out=np.zeros_like(error), where=error > 0)
+    largest = np.zeros(len(draws))
+    for i in range(draws.shape[1] - 1):
+        t = np.abs(deviation[:, i, None] - deviation[:, i + 1 :]) * scale[i, i + 1 :]
+        np.maximum(largest, t.max(1), out=largest)
+    # The smallest draw that reaches the level, so that never less than the level is covered.
+    critical = np.sort(largest)[int(np.ceil(level * len(largest))) - 1]
+    return np.asarray(critical * error)
+
+
+def tiers(draws: Float, estimate: Float, level: float) -> NDArray[np.int64]:
+    """(M,) tiers, 1 = top; 0 for models without a finite estimate, or with draws that are not finite.
+
+    From the top down, a new tier starts at the first model whose simultaneous difference interval from its tier's
+    leader excludes 0.
+    """
+    tier = np.zeros(len(estimate), np.int64)
+    family = np.flatnonzero(np.isfinite(estimate) & np.isfinite(draws).all(0))
+    if len(family) == 0:
+        return tier
+    family = family[np.argsort(-estimate[family], kind="stable")]
+    if len(family) == 1 or len(draws) < 2:
+        tier[family] = 1
+        return tier
+    halfwidth = simultaneous_halfwidth(draws[:, family], estimate[family], level)
+    current, leader = 1, 0
+    for k in range(len(family)):
+        if estimate[family[leader]] - estimate[family[k]] > halfwidth[leader, k]:
+            current, leader = current + 1, k
+        tier[family[k]] = current
+    return tier
+
+
+def rank_at_most_share(draws: Float, k: int) -> Float:
+    """(M,) share of ``draws`` in which a model ranks k-th or better; equal draws share their mean rank.
+
+    Models that are NaN in a draw take no rank in it, and it does not count for them.
+    """
+    from scipy.stats import rankdata
+
+    rank = rankdata(-draws, axis=1, nan_policy="omit")
+    n = (~np.isnan(rank)).sum(0)
+    return np.where(n > 0, (rank <= k).sum(0) / np.maximum(n, 1), np.nan)
+
+
+def rank_spread(lower: Float, upper: Float) -> tuple[Float, Float]:
+    """Best and worst rank that intervals leave open: 1 + #{lower_j > upper_i} and 1 + #{upper_j > lower_i, j != i}.
+
+    NaN for models without an interval, which do not count for the others either.
+    """
+    best = 1.0 + (lower[None, :] > upper[:, None]).sum(1)
+    above = upper[None, :] > lower[:, None]
+    np.fill_diagonal(above, False)
+    worst = 1.0 + above.sum(1)
+    missing = np.isnan(lower) | np.isnan(upper)
+    return np.where(missing, np.nan, best), np.where(missing, np.nan, worst)

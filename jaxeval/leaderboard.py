@@ -1,0 +1,134 @@
+"""The leaderboard: ratings, intervals, ranks and what they rest on, as one table."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.battles import Battles
+from jaxeval.bootstrap import Bootstrap, Scheme, bootstrap
+from jaxeval.comparison import rank_spread
+from jaxeval.gauge import Gauge
+
+#: Under so many votes a rating is marked preliminary, as at the Arena.
+PRELIMINARY_VOTES = 300
+
+
+def leaderboard(
+    battles: Battles | Bootstrap | Mapping[Hashable, Bootstrap] | Any,
+    *,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+    interval: Literal["percentile", "basic"] = "percentile",
+    by: str | Sequence[str] | None = None,
+    cluster: str | None = None,
+    scheme: Scheme = "multinomial",
+    ridge: float = 0.0,
+    gauge: Gauge = "mean",
+    base: float = 1000.0,
+    reweight: bool = False,
+    rank_at_most: int | Sequence[int] = (),
+    progress: bool | None = None,
+) -> pd.DataFrame:
+    """Ratings with bootstrap intervals, best first.
+
+    Args:
+        battles: `Battles`, a table with the standard columns, or the result of `bootstrap` (whose settings then hold).
+        n_resamples: as in `bootstrap`, like ``seed``, ``by``, ``cluster``, ``scheme``, ``ridge``, ``gauge``,
+            ``base``, ``reweight`` and ``progress``.
+        level: of the intervals, and simultaneously of all differences for the tiers.
+        interval: "percentile" or "basic".
+        rank_at_most: k, or several: adds columns ``p_rank_<k>``, the share of resamples with rank k or better.
+
+    Returns:
+        One row a model (and category, with ``by``), sorted by rank, unrated models last:
+
+        - ``model_name``; ``rating`` (the full-data fit), ``rating_lower``, ``rating_upper`` (Elo), ``variance`` (of
+          the draws, Elo^2), ``vote_count``, ``rank`` (by rating), and ``category`` with ``by``;
+        - ``rank_best``, ``rank_worst``: ranks that the intervals leave open;
+        - ``tier``: models that the data cannot tell from their tier's leader share its tier;
+        - ``component`` (1 = the largest group of models that met), ``standing`` ("undefeated", "winless", "not
+          comparable", or empty), ``preliminary`` (under 300 votes), ``degenerate_share`` (share of resamples in
+          which the model has no comparable rating).
+
+        ``attrs`` holds ``warnings`` (list of sentences), ``report`` (what was read and left out) and ``settings``.
+    """
+    if isinstance(battles, Bootstrap):
+        boards: Mapping[Hashable, Bootstrap] = {None: battles}
+    elif isinstance(battles, Mapping) and all(isinstance(b, Bootstrap) for b in battles.values()):
+        boards = battles
+    else:
+        result: Any = bootstrap(
+            battles,
+            n_resamples,
+            seed,
+            scheme,
+            by=by,
+            cluster=cluster,
+            ridge=ridge,
+            gauge=gauge,
+            base=base,
+            reweight=reweight,
+            progress=progress,
+        )
+        boards = {None: result} if by is None else result
+    ks = [rank_at_most] if isinstance(rank_at_most, int) else list(rank_at_most)
+    tables, warnings = [], []
+    for group, board in boards.items():
+        table = _table(board, level, interval, ks)
+        name = category_name(group)
+        if name is not None:
+            table.insert(7, "category", name)
+        tables.append(table)
+        warnings += [w if name is None else f"{name}: {w}" for w in board.warnings]
+    first = next(iter(boards.values()))
+    table = pd.concat(tables, ignore_index=True)
+    table.attrs = {
+        "warnings": warnings,
+        "report": str(first.fit.report),
+        "settings": {**asdict(first.settings), "level": level, "interval": interval},
+    }
+    return table
+
+
+def category_name(group: Hashable) -> Any:
+    """A slice's name as one value: the columns' values joined where there are several; None for the whole board."""
+    return " / ".join(map(str, group)) if isinstance(group, tuple) else group
+
+
+def _table(
+    board: Bootstrap, level: float, interval: Literal["percentile", "basic"], ks: Sequence[int]
+) -> pd.DataFrame:
+    fit = board.fit
+    bounds = board.interval(level, interval)
+    lower, upper = bounds["lower"].to_numpy(), bounds["upper"].to_numpy()
+    rating = fit.ratings.to_numpy()
+    rated = np.isfinite(rating)
+    best, worst = rank_spread(lower, upper)
+    rank = pd.Series(np.where(rated, rating, np.nan)).rank(ascending=False, method="min")
+    table = pd.DataFrame(
+        {
+            "model_name": fit.ratings.index.to_numpy(),
+            "rating": rating,
+            "rating_lower": lower,
+            "rating_upper": upper,
+            "variance": np.where(rated, board.standard_errors.to_numpy() ** 2, np.nan),
+            "vote_count": fit.n_battles.to_numpy(),
+            "rank": rank.astype("Int64"),
+            "rank_best": pd.array(best, "Int64"),
+            "rank_worst": pd.array(worst, "Int64"),
+            "tier": board.tiers(level).array,
+            **{f"p_rank_{k}": board.rank_share(k).to_numpy() for k in ks},
+            "component": fit.component.to_numpy(),
+            "standing": fit.standing.to_numpy(),
+            "preliminary": fit.n_battles.to_numpy() < PRELIMINARY_VOTES,
+            "degenerate_share": board.degenerate_share.to_numpy(),
+        }
+    )
+    order = np.lexsort([table["model_name"].astype(str), -np.nan_to_num(rating), ~rated])
+    return table.iloc[order].reset_index(drop=True)
