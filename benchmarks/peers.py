@@ -99,9 +99,7 @@ def resample(board: Board, n: int, rng: np.random.Generator) -> Iterator[np.ndar
         yield table.reshape(counts.shape)
 
 
-def _count_outcomes(
-    n_models: int, model_a: np.ndarray, model_b: np.ndarray, target: np.ndarray
-) -> np.ndarray:
+def _count_outcomes(n_models: int, model_a: np.ndarray, model_b: np.ndarray, target: np.ndarray) -> np.ndarray:
     first, second = np.minimum(model_a, model_b), np.maximum(model_a, model_b)
     outcome = np.rint(2 * np.where(model_a < model_b, target, 1 - target)).astype(np.int64)
     cell = (first.astype(np.int64) * n_models + second) * 3 + outcome
@@ -137,8 +135,7 @@ def exact_mle(counts: np.ndarray, max_steps: int = 50) -> np.ndarray:
         if np.abs(step).max() < 1e-12:
             return theta - theta.mean()
     raise RuntimeError(
-        f"Newton moved by {np.abs(step).max():.1e} logits in step {max_steps}, expected < 1e-12: "
-        f"{no_maximum}."
+        f"Newton moved by {np.abs(step).max():.1e} logits in step {max_steps}, expected < 1e-12: {no_maximum}."
     )
 
 
@@ -353,8 +350,7 @@ _CANDIDATES = (
         load=_importer("choix"),
         distribution="choix",
         fit=fit_choix_ilsr,
-        note="MLE. Spectral iteration on the win matrix from equal strengths; an undefeated model "
-        "is a ValueError.",
+        note="MLE. Spectral iteration on the win matrix from equal strengths; an undefeated model is a ValueError.",
         tolerance_logit=2e-6,
     ),
     _Candidate(
@@ -502,10 +498,7 @@ def main() -> None:
     parser.add_argument("--large", action="store_true", help="board L too")
     args = parser.parse_args()
 
-    print(
-        f"Python {platform.python_version()}, NumPy {np.__version__}, "
-        f"{platform.machine()}, {os.cpu_count()} CPUs"
-    )
+    print(f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}, {os.cpu_count()} CPUs")
     for peer in peers():
         print(f"  {peer.name} ({peer.version}): {peer.note}")
     if missing := missing_peers():

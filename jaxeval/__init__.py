@@ -1,5 +1,6 @@
 """jaxeval: leaderboards and accuracies of language models from judgments, with honest uncertainty."""
 
+from jaxeval._version import __version__
 from jaxeval.battles import Battles, DataError, DataReport
 from jaxeval.bootstrap import Bootstrap, bootstrap
 from jaxeval.bradley_terry import BradleyTerryFit, fit_bradley_terry
@@ -7,14 +8,13 @@ from jaxeval.leaderboard import leaderboard
 from jaxeval.readers import read_battles
 from jaxeval.simulate import simulate_battles, simulate_strengths, simulate_votes
 
-__version__ = "0.1.0"
-
 __all__ = [
     "Battles",
     "Bootstrap",
     "BradleyTerryFit",
     "DataError",
     "DataReport",
+    "__version__",
     "bootstrap",
     "fit_bradley_terry",
     "leaderboard",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ BothBad = Literal["half", "drop"]
 
 _TARGET_OF_WINNER = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5}
 _BOTH_BAD = ("tie (bothbad)", "tie_bothbad", "both_bad")
-_ONE_HOT = ("winner_model_a", "winner_model_b", "winner_tie")
+ONE_HOT_COLUMNS = ("winner_model_a", "winner_model_b", "winner_tie")
 
 
 class DataError(ValueError):
@@ -57,7 +57,8 @@ class DataReport:
         return "\n".join(lines)
 
 
-class Cells(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Cells:
     """Battles compressed: equal (pair, target, weight) are one cell; pairs are stored once, lower model index first.
 
     Sorted by pair, then target, then weight. Hard outcomes of weight 1 make at most three cells a pair.
@@ -80,15 +81,13 @@ class Cells(NamedTuple):
         present = np.zeros(len(models), bool)
         present[self.first] = present[self.second] = True
         number = (np.cumsum(present) - 1).astype(np.int32)
-        local = self._replace(first=number[self.first], second=number[self.second])
+        local = replace(self, first=number[self.first], second=number[self.second])
         return models[present], local
 
     def tables(self, n_models: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(M, M) battle weights n_ij, symmetric, and wins y_ij (weight times target of i against j)."""
         total = np.bincount(self.pair, self.count * self.weight, minlength=len(self.first))
-        won = np.bincount(
-            self.pair, self.count * self.weight * self.target, minlength=len(self.first)
-        )
+        won = np.bincount(self.pair, self.count * self.weight * self.target, minlength=len(self.first))
         n, wins = np.zeros((2, n_models, n_models))
         n[self.first, self.second] = n[self.second, self.first] = total
         wins[self.first, self.second], wins[self.second, self.first] = won, total - won
@@ -189,18 +188,18 @@ class Battles:
         )
         if weights is not None and np.all(weights == 1):
             weights = None
-        used = {model_a, model_b, winner, target, weight, *_ONE_HOT, "winner", "target"} - {cluster}
+        used = {model_a, model_b, winner, target, weight, *ONE_HOT_COLUMNS, "winner", "target"} - {cluster}
         columns = frame[[c for c in frame.columns if c not in used]].copy(deep=False)
-        return cls(
-            models[met], recode[first], recode[second], targets, weights, report, columns, kept, cluster
-        )
+        return cls(models[met], recode[first], recode[second], targets, weights, report, columns, kept, cluster)
 
     @property
     def n_battles(self) -> int:
+        """Battles that take part in fits."""
         return len(self.target)
 
     @property
     def n_models(self) -> int:
+        """Models with at least one such battle."""
         return len(self.models)
 
     def to_pandas(self) -> pd.DataFrame:
@@ -306,9 +305,7 @@ def _as_frame(table: Any) -> pd.DataFrame:
         import pyarrow as pa
 
         return pa.table(table).to_pandas()
-    raise TypeError(
-        f"expected a pandas DataFrame or a table with the Arrow interface, got {type(table).__name__}"
-    )
+    raise TypeError(f"expected a pandas DataFrame or a table with the Arrow interface, got {type(table).__name__}")
 
 
 def _require_column(frame: pd.DataFrame, column: str) -> None:
@@ -349,9 +346,7 @@ def _encode_models(
     try:
         models = values_a.union(values_b).sort_values()
     except TypeError as error:
-        raise DataError(
-            f"columns {model_a!r} and {model_b!r} name models by values of different types"
-        ) from error
+        raise DataError(f"columns {model_a!r} and {model_b!r} name models by values of different types") from error
     models.name = "model"
     first = models.get_indexer(values_a).astype(np.int32)[codes_a]
     second = models.get_indexer(values_b).astype(np.int32)[codes_b]
@@ -364,7 +359,7 @@ def _targets(
     """Target of every row, and whether its label is both-bad."""
     if winner is None and target is None:
         found = [c for c in ("winner", "target") if c in frame.columns]
-        if not found and all(c in frame.columns for c in _ONE_HOT):
+        if not found and all(c in frame.columns for c in ONE_HOT_COLUMNS):
             return _one_hot_targets(frame), np.zeros(len(frame), bool)
         if len(found) == 2:
             raise DataError(
@@ -374,8 +369,8 @@ def _targets(
         if not found:
             have = ", ".join(map(repr, frame.columns))
             raise DataError(
-                f"no result column: expected 'winner', 'target' or the one-hot columns {', '.join(_ONE_HOT)}; the "
-                f"table has {have} (name another with winner= or target=)"
+                f"no result column: expected 'winner', 'target' or the one-hot columns {', '.join(ONE_HOT_COLUMNS)}; "
+                f"the table has {have} (name another with winner= or target=)"
             )
         winner, target = ("winner", None) if found == ["winner"] else (None, "target")
     if winner is not None and target is not None:
@@ -384,20 +379,17 @@ def _targets(
         values = _numbers(frame[target], target)
         _reject_values(values, (values < 0) | (values > 1), target, "targets must lie in [0, 1]")
         return values, np.zeros(len(frame), bool)
-    assert winner is not None
-    return _winner_targets(frame[winner], winner)
+    return _winner_targets(frame[winner], str(winner))
 
 
-def _winner_targets(
-    column: pd.Series, name: str
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _winner_targets(column: pd.Series, name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     codes, labels = pd.factorize(column)
     _reject_missing(codes < 0, name)
     known = {**_TARGET_OF_WINNER, **dict.fromkeys(_BOTH_BAD, 0.5)}
     unknown = [k for k, label in enumerate(labels) if label not in known]
     if unknown:
         counts = np.bincount(codes, minlength=len(labels))
-        found = ", ".join(f"{labels[k]!r} ({counts[k]:,})" for k in unknown[:10])
+        found = ", ".join(f"{str(labels[k])!r} ({counts[k]:,})" for k in unknown[:10])
         more = f" and {len(unknown) - 10} more" if len(unknown) > 10 else ""
         raise DataError(
             f"column {name!r} has unknown labels: {found}{more}; known are {', '.join(map(repr, known))}. Map the "
@@ -409,12 +401,12 @@ def _winner_targets(
 
 
 def _one_hot_targets(frame: pd.DataFrame) -> NDArray[np.float64]:
-    values = np.stack([_numbers(frame[c], c) for c in _ONE_HOT])
+    values = np.stack([_numbers(frame[c], c) for c in ONE_HOT_COLUMNS])
     bad = ~(np.isin(values, (0, 1)).all(0) & (values.sum(0) == 1))
     if bad.any():
         row = int(bad.argmax())
         raise DataError(
-            f"columns {', '.join(_ONE_HOT)} must hold one 1 and two 0s in each row; {bad.sum():,} rows do not "
+            f"columns {', '.join(ONE_HOT_COLUMNS)} must hold one 1 and two 0s in each row; {bad.sum():,} rows do not "
             f"(first row {row}: {', '.join(f'{v:g}' for v in values[:, row])})"
         )
     return values[0] + 0.5 * values[2]
@@ -436,9 +428,7 @@ def _numbers(column: pd.Series, name: str) -> NDArray[np.float64]:
     return values
 
 
-def _reject_values(
-    values: NDArray[np.float64], bad: NDArray[np.bool_], name: str, rule: str
-) -> None:
+def _reject_values(values: NDArray[np.float64], bad: NDArray[np.bool_], name: str, rule: str) -> None:
     if bad.any():
         row = int(bad.argmax())
         raise DataError(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import jax
 import numpy as np
 import pandas as pd
-from jax.sharding import Mesh
 from numpy.typing import NDArray
 
 from jaxeval import comparison
@@ -23,20 +22,14 @@ from jaxeval.bradley_terry import (
     fit_result,
 )
 from jaxeval.gauge import Gauge
-from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
 from jaxeval.kernels.solve import CONVERGED
-from jaxeval.precision import double_precision, versions
-from jaxeval.progress import progress_bar
+from jaxeval.precision import versions
 from jaxeval.quantiles import interval_bounds
-from jaxeval.resampling import SCHEMES, Plan, make_plan
+from jaxeval.refits import TOLERANCE_LOGIT, Lanes, refit_all
+from jaxeval.resampling import SCHEMES, make_plan
 
 Scheme = Literal["multinomial", "poisson", "bayesian", "cluster"]
-
-# Refits stop when the error predicted to remain is under this, logits (1e-8 is 2e-6 Elo).
-_TOLERANCE_LOGIT = {"float64": 1e-8, "float32": 2e-5}
-_CHORD_STEPS, _NEWTON_CG_STEPS = 40, 100
-_CHUNKS_PER_CALL = 32
 
 
 @dataclass(frozen=True)
@@ -77,6 +70,7 @@ class Bootstrap:
 
     @property
     def models(self) -> pd.Index:
+        """The M models, in the order of the columns of ``draws``."""
         return self.fit.ratings.index
 
     @property
@@ -94,9 +88,7 @@ class Bootstrap:
             variance = np.nansum(centred**2, 0) / (n - 1)
         return pd.Series(np.where(n > 1, np.sqrt(variance), np.nan), self.models)
 
-    def interval(
-        self, level: float = 0.95, kind: Literal["percentile", "basic"] = "percentile"
-    ) -> pd.DataFrame:
+    def interval(self, level: float = 0.95, kind: Literal["percentile", "basic"] = "percentile") -> pd.DataFrame:
         """Confidence intervals of the ratings, Elo: columns ``lower`` and ``upper``.
 
         "percentile" takes quantiles of the draws, "basic" reflects them about the estimate. Infinite draws count as
@@ -129,8 +121,10 @@ class Bootstrap:
         return pd.Series(comparison.rank_at_most_share(self._rated_draws, k), self.models)
 
     def tiers(self, level: float = 0.95) -> pd.Series:
-        """Tiers that the data can separate at the simultaneous ``level`` (max-t over all pairs); missing for models
-        that have no finite rating, on the full data or in some resample."""
+        """Tiers that the data can separate at the simultaneous ``level`` (max-t over all pairs), 1 = top.
+
+        Missing for models that have no finite rating, on the full data or in some resample.
+        """
         tier = comparison.tiers(self.draws, self.fit.ratings.to_numpy(), level)
         return pd.Series(tier, self.models, dtype="Int64").where(tier > 0)
 
@@ -151,7 +145,8 @@ class Bootstrap:
         if len(share):
             worst = ", ".join(f"{m} ({s:.1%})" for m, s in share.head(5).items())
             messages.append(
-                f"{len(share)} models have no finite rating in some resamples, so their intervals are unreliable: {worst}"
+                f"{len(share)} {'models have' if len(share) > 1 else 'model has'} no finite rating in some resamples "
+                f"(share of them), which makes the interval unreliable: {worst}"
             )
         failed = int((~self.converged).sum())
         if failed:
@@ -159,10 +154,37 @@ class Bootstrap:
         return messages
 
 
+class _Options(TypedDict, total=False):
+    cluster: str | None
+    ridge: float
+    gauge: Gauge
+    base: float
+    reweight: bool
+    dtype: Literal["float64", "float32"]
+    chunk_size: int | None
+    progress: bool | None
+
+
 @overload
-def bootstrap(battles: Any, n_resamples: int = ..., seed: int = ..., scheme: Scheme = ..., *, by: None = None, **options: Any) -> Bootstrap: ...
+def bootstrap(
+    battles: Battles | Any,
+    n_resamples: int = ...,
+    seed: int = ...,
+    scheme: Scheme = ...,
+    *,
+    by: None = None,
+    **options: Unpack[_Options],
+) -> Bootstrap: ...
 @overload
-def bootstrap(battles: Any, n_resamples: int = ..., seed: int = ..., scheme: Scheme = ..., *, by: str | Sequence[str], **options: Any) -> dict[Hashable, Bootstrap]: ...
+def bootstrap(
+    battles: Battles | Any,
+    n_resamples: int = ...,
+    seed: int = ...,
+    scheme: Scheme = ...,
+    *,
+    by: str | Sequence[str],
+    **options: Unpack[_Options],
+) -> dict[Hashable, Bootstrap]: ...
 def bootstrap(
     battles: Battles | Any,
     n_resamples: int = 1000,
@@ -214,34 +236,29 @@ def bootstrap(
 
     groups, slices, clusters, cell_of_row = _slices(battles, by, cluster)
     boards = fit_boards(slices, ridge, reweight)
-    fits = [
-        fit_result(battles.report, board, ridge, gauge, base, reweight) for board in boards
-    ]
+    fits = [fit_result(battles.report, board, ridge, gauge, base, reweight) for board in boards]
     labels = [""] if groups is None else [repr(g) for g in groups]
     code = SCHEMES["multinomial" if scheme == "cluster" else scheme]
     plan = make_plan(boards, code, labels, ridge, clusters, cell_of_row)
-    refits = _refit_all(plan, code, n_resamples, seed, ridge, dtype, chunk_size, progress)
+    refits = refit_all(plan, code, n_resamples, seed, ridge, dtype, chunk_size, progress)
     results = []
     for s, fit in enumerate(fits):
         settings = BootstrapSettings(
             scheme, cluster, n_resamples, seed, ridge, fit.settings.gauge, base, reweight, dtype,
             device_name(), len(jax.local_devices()), versions(),
         )  # fmt: skip
-        lanes = batch.Refits(*(x[s] for x in refits))
-        results.append(_result(fit, boards[s], lanes, ridge, settings))
+        results.append(_result(fit, boards[s], refits.of_slice(s), ridge, settings))
     return results[0] if groups is None else dict(zip(groups, results, strict=True))
 
 
-def _check_options(
-    n_resamples: int, seed: int, scheme: str, dtype: str, chunk_size: int | None
-) -> None:
+def _check_options(n_resamples: int, seed: int, scheme: str, dtype: str, chunk_size: int | None) -> None:
     if n_resamples < 1:
         raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
     if not 0 <= seed < 2**63:
         raise ValueError(f"seed must be an integer from 0 to 2**63 - 1, got {seed}")
     if scheme not in (*SCHEMES, "cluster"):
         raise ValueError(f"unknown scheme {scheme!r}; known are {', '.join(SCHEMES)} and cluster")
-    if dtype not in _TOLERANCE_LOGIT:
+    if dtype not in TOLERANCE_LOGIT:
         raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
@@ -264,122 +281,7 @@ def _slices(
     return list(groups), slices, clusters, cell_of_row
 
 
-def _refit_all(
-    plan: Plan,
-    scheme: int,
-    n_resamples: int,
-    seed: int,
-    ridge: float,
-    dtype: str,
-    chunk_size: int | None,
-    progress: bool | None,
-) -> batch.Refits:
-    """Refits (S, B, ...): secure boards by chord steps, the rest and what those leave unconverged by Newton-CG."""
-    n_slices = len(plan.secure)
-    slices = np.repeat(np.arange(n_slices), n_resamples)
-    numbers = np.tile(np.arange(n_resamples), n_slices)
-    size = plan.problems.start.shape[-1]
-    results = batch.Refits(
-        theta=np.zeros((len(slices), size)),
-        status=np.full(len(slices), -1, np.int8),
-        n_steps=np.zeros(len(slices), np.int32),
-        grad_norm=np.zeros(len(slices)),
-        standing=np.zeros((len(slices), size), np.int8),
-    )
-    run = _Runner(plan, scheme, seed, ridge, dtype, chunk_size)
-    with progress_bar(len(slices), "refitting resamples", progress) as advance:
-        secure = np.flatnonzero(plan.secure[slices])
-        run(secure, slices, numbers, results, False, advance)
-        rest = np.flatnonzero(results.status != CONVERGED)
-        run(rest, slices, numbers, results, True, advance)
-    return batch.Refits(*(x.reshape(n_slices, n_resamples, *x.shape[1:]) for x in results))
-
-
-class _Runner:
-    """Cuts lanes into chunks of one slice each and calls the batched refit until all are done."""
-
-    def __init__(
-        self, plan: Plan, scheme: int, seed: int, ridge: float, dtype: str, chunk_size: int | None
-    ) -> None:
-        self.plan, self.scheme, self.seed, self.ridge = plan, scheme, seed, float(ridge)
-        self.dtype, self.chunk_size = dtype, chunk_size
-        self.mesh = Mesh(np.array(jax.local_devices()), ("lanes",))
-        with double_precision():
-            self.problems = jax.tree.map(jax.numpy.asarray, plan.problems)
-
-    def __call__(
-        self,
-        lanes: NDArray[np.intp],
-        slices: NDArray[np.intp],
-        numbers: NDArray[np.intp],
-        results: batch.Refits,
-        sparse: bool,
-        advance: Any,
-    ) -> None:
-        """Refit ``lanes`` and write them into ``results``."""
-        if len(lanes) == 0:
-            return
-        size = self.chunk_size or self._chunk_size(sparse)
-        chunks = [
-            part
-            for s in np.unique(slices[lanes])
-            for own in [lanes[slices[lanes] == s]]
-            for part in np.split(own, np.arange(size, len(own), size))
-        ]
-        n_devices = self.mesh.size
-        method = batch.Method(
-            self.scheme,
-            self.plan.tally,
-            self.plan.n_pairs,
-            self.plan.top_up_size,
-            sparse,
-            np.dtype(self.dtype).type,
-            _NEWTON_CG_STEPS if sparse else _CHORD_STEPS,
-        )
-        per_call = n_devices * _CHUNKS_PER_CALL
-        for start in range(0, len(chunks), per_call):
-            called = chunks[start : start + per_call]
-            # Chunk c goes to device c % D; slots without a chunk are not run.
-            slot_slices = np.zeros((_CHUNKS_PER_CALL, n_devices), np.int32)
-            slot_numbers = np.zeros((_CHUNKS_PER_CALL, n_devices, size), np.int64)
-            for c, part in enumerate(called):
-                slot_slices[divmod(c, n_devices)] = slices[part[0]]
-                # A short chunk repeats its last resample.
-                padded = np.pad(numbers[part], (0, size - len(part)), mode="edge")
-                slot_numbers[divmod(c, n_devices)] = padded
-            n_chunks = [len(range(d, len(called), n_devices)) for d in range(n_devices)]
-            with double_precision():
-                refits = batch.refit(
-                    self.problems,
-                    method,
-                    self.mesh,
-                    np.uint64(self.seed),
-                    np.dtype(self.dtype).type(self.ridge),
-                    np.dtype(self.dtype).type(_TOLERANCE_LOGIT[self.dtype]),
-                    slot_slices.T,
-                    slot_numbers.transpose(1, 0, 2),
-                    np.array(n_chunks, np.int32),
-                )
-                refits = batch.Refits(*map(np.asarray, refits))
-            for c, part in enumerate(called):
-                slot, device = divmod(c, n_devices)
-                for into, values in zip(results, refits, strict=True):
-                    into[part] = values[device, slot, : len(part)]
-            advance(sum(map(len, called)))
-
-    def _chunk_size(self, sparse: bool) -> int:
-        """Lanes whose tables fit the cache of a CPU core, or a gigabyte of an accelerator."""
-        units, layout = self.plan.problems.units, self.plan.problems.layout
-        words = layout.position[0].size * (4 if sparse else 1)
-        words += units.count[0].size + (0 if layout.weight is None else 4 * layout.weight[0].size)
-        budget = 2_000_000 if jax.default_backend() == "cpu" else 2**28
-        lanes = int(np.clip(budget // words, 1, 4096))
-        return lanes if lanes < 8 else lanes // 8 * 8  # XLA vectorises odd numbers of lanes badly
-
-
-def _result(
-    fit: BradleyTerryFit, board: Board, lanes: batch.Refits, ridge: float, settings: BootstrapSettings
-) -> Bootstrap:
+def _result(fit: BradleyTerryFit, board: Board, lanes: Lanes, ridge: float, settings: BootstrapSettings) -> Bootstrap:
     m = len(board.theta)
     theta, standing = lanes.theta[:, :m], lanes.standing[:, :m]
     if ridge == 0:
@@ -389,9 +291,7 @@ def _result(
     converged = lanes.status == CONVERGED
     theta = np.where(converged[:, None], theta, np.nan)
     names = {ABOVE: "undefeated", BELOW: "winless", INCOMPARABLE: "not_comparable"}
-    degenerate = pd.DataFrame(
-        {name: (standing == code).sum(0) for code, name in names.items()}, board.models
-    )
+    degenerate = pd.DataFrame({name: (standing == code).sum(0) for code, name in names.items()}, board.models)
     return Bootstrap(
         fit=fit,
         draws=fit.scale.aligned_ratings(theta, board.theta),

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -209,9 +208,7 @@ def fit_bradley_terry(
     return fit_result(battles.report, board, ridge, gauge, base, reweight)
 
 
-def fit_boards(
-    slices: Sequence[tuple[pd.Index, Cells]], ridge: float, reweight: bool
-) -> list[Board]:
+def fit_boards(slices: Sequence[tuple[pd.Index, Cells]], ridge: float, reweight: bool) -> list[Board]:
     """Fit every slice (its models and cells) in one batched call."""
     if not (np.isfinite(ridge) and ridge >= 0):
         raise ValueError(f"ridge must be finite and >= 0, got {ridge}")
@@ -235,9 +232,7 @@ def fit_boards(
         score_all[s, :m] = np.where(both, wins, 0).sum(1)
         active_all[s, :m] = active
     with double_precision():
-        solution = batch.fit(
-            n_all, score_all, active_all, float(ridge), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS
-        )
+        solution = batch.fit(n_all, score_all, active_all, float(ridge), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
         theta, status, n_steps, grad_norm = map(np.asarray, solution)
     return [
         Board(
@@ -256,9 +251,7 @@ def fit_boards(
     ]
 
 
-def inverse_information(
-    boards: Sequence[Board], ridge: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def inverse_information(boards: Sequence[Board], ridge: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(S, M', M') pseudo-inverse and (S, M') diagonal of the information of fitted boards, logits; M' is padded."""
     size = padded_size(max(len(board.theta) for board in boards))
     n, theta = np.zeros((len(boards), size, size)), np.zeros((len(boards), size))
@@ -294,9 +287,7 @@ def rated_theta(board: Board) -> NDArray[np.float64]:
 def battles_per_model(cells: Cells, n_models: int) -> NDArray[np.float64]:
     """(M,) battles of each model."""
     per_pair = np.bincount(cells.pair, cells.count, minlength=len(cells.first))
-    return np.asarray(
-        np.bincount(cells.first, per_pair, n_models) + np.bincount(cells.second, per_pair, n_models)
-    )
+    return np.asarray(np.bincount(cells.first, per_pair, n_models) + np.bincount(cells.second, per_pair, n_models))
 
 
 def win_probability(ratings: pd.Series) -> pd.DataFrame:
@@ -307,9 +298,7 @@ def win_probability(ratings: pd.Series) -> pd.DataFrame:
     return pd.DataFrame(probability, ratings.index, ratings.index)
 
 
-def board_warnings(
-    component: pd.Series, standing: pd.Series, ridge: float, status: str
-) -> list[str]:
+def board_warnings(component: pd.Series, standing: pd.Series, ridge: float, status: str) -> list[str]:
     """Sentences on a board's identifiability and convergence."""
     messages = []
     n_components = component.max()
@@ -358,9 +347,7 @@ def fit_result(
         converged=board.status == CONVERGED,
         n_steps=board.n_steps,
         grad_norm=board.grad_norm,
-        settings=FitSettings(
-            ridge, scale.gauge, base, reweight, "float64", device_name(), versions()
-        ),
+        settings=FitSettings(ridge, scale.gauge, base, reweight, "float64", device_name(), versions()),
         report=report,
         _board=board,
         _scale=scale,
@@ -371,4 +358,4 @@ def device_name() -> str:
     """Kind of the default device."""
     import jax
 
-    return jax.devices()[0].device_kind
+    return str(jax.devices()[0].device_kind)

@@ -28,9 +28,7 @@ class Scale(NamedTuple):
         centre = theta[..., used] @ self.weights[used]
         return self.base + ELO_PER_LOGIT * (theta - centre[..., None])
 
-    def aligned_ratings(
-        self, draws: NDArray[np.float64], theta: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def aligned_ratings(self, draws: NDArray[np.float64], theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """Elo ratings of (B, M) ``draws`` of log-strengths, in the gauge of the estimate ``theta`` (M,).
 
         In a draw that leaves some models without a finite value, the others hold the gauge: their weighted mean is

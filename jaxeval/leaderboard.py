@@ -101,9 +101,7 @@ def category_name(group: Hashable) -> Any:
     return " / ".join(map(str, group)) if isinstance(group, tuple) else group
 
 
-def _table(
-    board: Bootstrap, level: float, interval: Literal["percentile", "basic"], ks: Sequence[int]
-) -> pd.DataFrame:
+def _table(board: Bootstrap, level: float, interval: Literal["percentile", "basic"], ks: Sequence[int]) -> pd.DataFrame:
     fit = board.fit
     bounds = board.interval(level, interval)
     lower, upper = bounds["lower"].to_numpy(), bounds["upper"].to_numpy()

@@ -16,6 +16,6 @@ def double_precision() -> AbstractContextManager[Any]:
 
 def versions() -> str:
     """Versions that a result depends on, in one line."""
-    from jaxeval import __version__
+    from jaxeval._version import __version__
 
     return f"jaxeval {__version__}, jax {jax.__version__}, Python {platform.python_version()}"

@@ -14,7 +14,8 @@ _DELAY_SECONDS = 0.7
 class Advance(Protocol):
     """Say that ``n`` more units of work are done."""
 
-    def __call__(self, n: int) -> None: ...
+    def __call__(self, n: int, /) -> None:  # noqa: D102
+        ...
 
 
 @contextmanager

@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def interval_bounds(
-    draws: NDArray[np.float64], level: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def interval_bounds(draws: NDArray[np.float64], level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Equal-tailed bounds over the first axis of (B, ...) ``draws``, by linear interpolation of order statistics.
 
     NaN draws are left out; infinite ones are the largest or smallest. All-NaN columns give NaN.
@@ -38,9 +36,7 @@ def _at(ordered: NDArray[np.float64], position: NDArray[np.float64]) -> NDArray[
     position = np.maximum(position, 0)
     low, high = np.floor(position).astype(np.intp), np.ceil(position).astype(np.intp)
     take = np.take_along_axis
-    return _between(
-        take(ordered, low[None], 0)[0], take(ordered, high[None], 0)[0], position - low
-    )
+    return _between(take(ordered, low[None], 0)[0], take(ordered, high[None], 0)[0], position - low)
 
 
 def _between(

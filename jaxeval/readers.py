@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxeval.battles import _ONE_HOT, Battles, DataError
+from jaxeval.battles import ONE_HOT_COLUMNS, Battles, DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,12 +41,13 @@ def read_battles(
         FileNotFoundError: there is no such file.
     """
     path = Path(path)
-    named = [model_a, model_b, winner, target, weight, cluster, *keep]
+    optional = [winner, target, weight, cluster, *keep]
     if isinstance(keep, str):
         raise TypeError(f"keep must be a list of column names, got the string {keep!r}")
-    wanted = dict.fromkeys(c for c in [*named, "winner", "target", *_ONE_HOT] if c is not None)
-    table = _read_table(path, list(wanted), text=(model_a, model_b, winner or "winner"))
+    named = [model_a, model_b, *(c for c in optional if c is not None)]
+    results = [] if winner or target else ["winner", "target", *ONE_HOT_COLUMNS]
     try:
+        table = _read_table(path, named, results, text=(model_a, model_b, winner or "winner"))
         return Battles.from_pandas(
             table.to_pandas(),
             model_a=model_a,
@@ -61,8 +62,11 @@ def read_battles(
         raise DataError(f"{path.name}: {error}") from error
 
 
-def _read_table(path: Path, wanted: list[str], text: Sequence[str]) -> pa.Table:
-    """The ``wanted`` columns that the file has; ``text`` columns are read as strings."""
+def _read_table(path: Path, named: list[str], results: list[str], text: Sequence[str]) -> pa.Table:
+    """The ``named`` columns, all of which the file must have, and those of ``results`` that it has.
+
+    ``text`` columns are read as strings.
+    """
     import pyarrow as pa
 
     if not path.exists():
@@ -70,37 +74,33 @@ def _read_table(path: Path, wanted: list[str], text: Sequence[str]) -> pa.Table:
     name = path.name.lower()
     try:
         if name.endswith(_PARQUET):
-            return _read_parquet(path, wanted)
+            return _read_parquet(path, named, results)
         if path.stat().st_size == 0:
-            raise DataError(f"{path.name} is empty")
+            raise DataError("the file is empty")
         if name.endswith(_CSV):
-            return _read_csv(path, wanted, text)
+            return _read_csv(path, named, results, text)
         if name.endswith(_JSON_LINES):
-            return _read_json_lines(path, wanted)
+            return _read_json_lines(path, named, results)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise DataError(f"{path.name} cannot be read: {error}") from error
+        raise DataError(f"cannot be read: {error}") from error
     endings = ", ".join((*_PARQUET, *_CSV, *_JSON_LINES))
-    raise DataError(f"{path.name}: unknown file type; known endings are {endings}")
+    raise DataError(f"unknown file type; known endings are {endings}")
 
 
-def _read_parquet(path: Path, wanted: list[str]) -> pa.Table:
+def _read_parquet(path: Path, named: list[str], results: list[str]) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     schema = pq.read_schema(path)
-    columns = [c for c in wanted if c in schema.names]
+    columns = _columns(named, results, schema.names)
     strings = [
-        c
-        for c in columns
-        if pa.types.is_string(schema.field(c).type) or pa.types.is_large_string(schema.field(c).type)
+        c for c in columns if pa.types.is_string(schema.field(c).type) or pa.types.is_large_string(schema.field(c).type)
     ]
     # Dictionary pages arrive as codes: strings are then never built row by row.
-    return _or_explain(
-        pq.read_table(path, columns=columns, read_dictionary=strings), wanted, schema.names
-    )
+    return pq.read_table(path, columns=columns, read_dictionary=strings)
 
 
-def _read_csv(path: Path, wanted: list[str], text: Sequence[str]) -> pa.Table:
+def _read_csv(path: Path, named: list[str], results: list[str], text: Sequence[str]) -> pa.Table:
     import pyarrow as pa
     from pyarrow import csv
 
@@ -109,27 +109,32 @@ def _read_csv(path: Path, wanted: list[str], text: Sequence[str]) -> pa.Table:
     with csv.open_csv(path, parse_options=parse) as reader:
         names = reader.schema.names
     convert = csv.ConvertOptions(
-        include_columns=[c for c in wanted if c in names],
+        include_columns=_columns(named, results, names),
         column_types={c: pa.dictionary(pa.int32(), pa.string()) for c in text if c in names},
         # Only an empty field is missing: "NA" or "null" may be somebody's label.
         null_values=[""],
         strings_can_be_null=True,
     )
-    return _or_explain(
-        csv.read_csv(path, parse_options=parse, convert_options=convert), wanted, names
-    )
+    return csv.read_csv(path, parse_options=parse, convert_options=convert)
 
 
-def _read_json_lines(path: Path, wanted: list[str]) -> pa.Table:
+def _read_json_lines(path: Path, named: list[str], results: list[str]) -> pa.Table:
     from pyarrow import json
 
     table = json.read_json(path)
-    return _or_explain(
-        table.select([c for c in wanted if c in table.column_names]), wanted, table.column_names
-    )
+    return table.select(_columns(named, results, table.column_names))
 
 
-def _or_explain(table: pa.Table, wanted: list[str], names: list[str]) -> pa.Table:
-    if table.num_columns == 0:
-        raise DataError(f"none of the columns {', '.join(wanted)} is there; the columns are {', '.join(names)}")
-    return table
+def _columns(named: list[str], results: list[str], names: list[str]) -> list[str]:
+    """The columns to read out of those that the file has."""
+    have = ", ".join(map(repr, names))
+    for column in named:
+        if column not in names:
+            raise DataError(f"no column {column!r} in the file; its columns are {have}")
+    found = [c for c in results if c in names]
+    if results and not found:
+        expected = f"'winner', 'target' or the one-hot columns {', '.join(ONE_HOT_COLUMNS)}"
+        raise DataError(
+            f"no result column: expected {expected}; the file has {have} (name another as winner or target)"
+        )
+    return list(dict.fromkeys([*named, *found]))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxeval.alias import category_table, poisson_tables
+from jaxeval.alias import Int, category_table, poisson_tables
 from jaxeval.battles import Cells
 from jaxeval.bradley_terry import Board, inverse_information
 from jaxeval.connectivity import is_secure
@@ -30,11 +30,11 @@ _SHORTFALL = 3.3
 class Entries(NamedTuple):
     """What a slice's draws add to: (K, Q) entries, each of a pair column, and the units that they belong to."""
 
-    count: NDArray[np.int64]  # (Ku, Qu) units
+    units: Int  # (Ku, Qu) battles, or clusters, in each unit
     weight: NDArray[np.float64]  # (K, Q)
     target: NDArray[np.float64]  # (K, Q)
-    pair: NDArray[np.int64]  # (Q,)
-    unit: NDArray[np.int64] | None  # (K, Q) unit number (row-major), where units are not entries
+    pair: Int  # (Q,)
+    unit: Int | None  # (K, Q) unit number (row-major), where units are not entries
 
 
 class Plan(NamedTuple):
@@ -63,9 +63,7 @@ def make_plan(
         cell_of_row: per slice, the cell of each row; needed with clusters.
     """
     clustered = any(c is not None and _repeats(c) for c in clusters)
-    packed = (
-        not clustered and scheme != batch.BAYESIAN and all(board.cells.hard for board in boards)
-    )
+    packed = not clustered and scheme != batch.BAYESIAN and all(board.cells.hard for board in boards)
     if clustered:
         entries = [
             _cluster_entries(board.cells, cluster, cell)
@@ -81,40 +79,32 @@ def make_plan(
     # One pair more than there are: models that never met share an empty one.
     n_pairs = _rounded(max(len(board.cells.first) for board in boards) + 1)
     entries = _padded(entries, n_pairs)
-    tally = Tally(_word(entries) if packed else None, _row_bits(entries[0].count.shape[0]))
-    totals = [int(e.count.sum()) for e in entries]
+    tally = Tally(_word(entries) if packed else None, _row_bits(entries[0].units.shape[0]))
+    totals = [int(e.units.sum()) for e in entries]
     shortfalls = [min(int(np.ceil(_SHORTFALL * np.sqrt(n))), n) for n in totals]
     top_up_size = -(-2 * max(shortfalls) // 128) * 128
     multinomial = scheme == batch.MULTINOMIAL
     inverse, diagonal = inverse_information(boards, ridge)
     size = inverse.shape[-1]
     units = [
-        _units(e.count, tally, shortfall if multinomial else 0)
+        _units(e.units, tally, shortfall if multinomial else 0)
         for e, shortfall in zip(entries, shortfalls, strict=True)
     ]
-    layouts = [
-        _layout(board, e, size, n_pairs, packed, one_column)
-        for board, e in zip(boards, entries, strict=True)
-    ]
+    layouts = [_layout(board, e, size, n_pairs, packed, one_column) for board, e in zip(boards, entries, strict=True)]
     problems = [
         batch.Problem(
             units=unit,
             layout=layout,
-            stream=_stream(label),
-            start=_pad(board.theta, (size,)),
-            inverse=inverse[s],
-            information_diagonal=diagonal[s],
-            hub=np.int32(board.connectivity.hub),
+            stream=_as(_stream(label), np.uint64),
+            start=_as(_pad(board.theta, (size,)), np.float64),
+            inverse=_as(inverse[s], np.float64),
+            information_diagonal=_as(diagonal[s], np.float64),
+            hub=_as(board.connectivity.hub, np.int32),
         )
-        for s, (unit, layout, label, board) in enumerate(
-            zip(units, layouts, labels, boards, strict=True)
-        )
+        for s, (unit, layout, label, board) in enumerate(zip(units, layouts, labels, boards, strict=True))
     ]
     secure = np.array(
-        [
-            _is_secure(board, cluster, cell)
-            for board, cluster, cell in zip(boards, clusters, cell_of_row, strict=True)
-        ]
+        [_is_secure(board, cluster, cell) for board, cluster, cell in zip(boards, clusters, cell_of_row, strict=True)]
     )
     return Plan(_stack(problems), tally, n_pairs, top_up_size, secure)
 
@@ -123,11 +113,14 @@ def _repeats(cluster: NDArray[np.intp]) -> bool:
     return len(np.unique(cluster)) < len(cluster)
 
 
-def _stream(label: str) -> np.uint64:
+def _as(x: Any, dtype: type) -> Any:
+    """``x`` as a NumPy array, untyped: the kernels' tuples, written for JAX arrays, hold NumPy ones until the call."""
+    return np.asarray(x, dtype)
+
+
+def _stream(label: str) -> int:
     """A number for a slice's name, the same on every machine; 0 for the whole board."""
-    if not label:
-        return np.uint64(0)
-    return np.uint64(int.from_bytes(hashlib.blake2b(label.encode(), digest_size=8).digest()))
+    return int.from_bytes(hashlib.blake2b(label.encode(), digest_size=8).digest()) if label else 0
 
 
 def _outcome_entries(cells: Cells) -> Entries:
@@ -144,8 +137,8 @@ def _rows_per_column(cells: Cells) -> int:
     return int(min(per_pair.max(), max(4, np.ceil(2 * per_pair.mean()))))
 
 
-def _grid(pair: NDArray[np.int64], rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Row and column of entries sorted by ``pair``, and each column's pair: a pair starts a new column every ``rows``."""
+def _grid(pair: Int, rows: int) -> tuple[Int, Int, Int]:
+    """Row and column of entries sorted by ``pair``, and each column's pair: every ``rows`` entries a new column."""
     per_pair = np.bincount(pair)
     within = np.arange(len(pair)) - (np.cumsum(per_pair) - per_pair)[pair]
     columns = -(-per_pair // rows)
@@ -164,11 +157,10 @@ def _cell_entries(cells: Cells, rows: int) -> Entries:
     return Entries(count, weight, target, pair, None)
 
 
-def _cluster_entries(
-    cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row: NDArray[np.intp] | None
-) -> Entries:
+def _cluster_entries(cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row: NDArray[np.intp] | None) -> Entries:
     """Clusters: those of one battle are exchangeable within their cell, any other is a unit of its own."""
-    assert cluster is not None and cell_of_row is not None
+    if cluster is None or cell_of_row is None:
+        raise ValueError("all slices must have clusters, or none")
     _, label, size = np.unique(cluster, return_inverse=True, return_counts=True)
     alone = size[label] == 1
     singles = np.bincount(cell_of_row[alone], minlength=len(cells.count))
@@ -176,9 +168,7 @@ def _cluster_entries(
     number = np.full(len(size), -1)
     number[multi] = len(singles) + np.arange(len(multi))
     # An entry is a (unit, cell) with the number of the cluster's battles in that cell.
-    key, times = np.unique(
-        number[label[~alone]] * len(cells.count) + cell_of_row[~alone], return_counts=True
-    )
+    key, times = np.unique(number[label[~alone]] * len(cells.count) + cell_of_row[~alone], return_counts=True)
     single = np.flatnonzero(singles)
     unit = np.concatenate([single, key // len(cells.count)])
     cell = np.concatenate([single, key % len(cells.count)])
@@ -211,11 +201,11 @@ def _padded(entries: Sequence[Entries], n_pairs: int) -> list[Entries]:
     n_columns = max(len(e.pair) for e in entries)
     n_columns = n_pairs if n_columns <= n_pairs else _rounded(n_columns)
     n_rows = max(e.weight.shape[0] for e in entries)
-    n_units = _rounded(max(e.count.shape[1] for e in entries))
+    n_units = _rounded(max(e.units.shape[1] for e in entries))
     grid = (n_rows, n_columns)
     return [
         Entries(
-            count=_pad(e.count, grid if own_units else (1, n_units)),
+            units=_pad(e.units, grid if own_units else (1, n_units)),
             weight=_pad(e.weight, grid),
             target=_pad(e.target, grid),
             pair=np.pad(e.pair, (0, n_columns - len(e.pair)), constant_values=n_pairs - 1),
@@ -227,7 +217,7 @@ def _padded(entries: Sequence[Entries], n_pairs: int) -> list[Entries]:
 
 def _word(entries: Sequence[Entries]) -> type:
     """Narrowest packed word: half of it must hold twice the battles of any pair in any resample."""
-    most = max(int(e.count.sum(0).max()) for e in entries)
+    most = max(int(e.units.sum(0).max()) for e in entries)
     return np.uint32 if 2 * (most + 12 * np.sqrt(most) + 40) < 2**16 else np.uint64
 
 
@@ -235,49 +225,45 @@ def _row_bits(n_rows: int) -> int:
     return int(np.ceil(np.log2(n_rows))) if n_rows > 1 else 0
 
 
-def _units(count: NDArray[np.int64], tally: Tally, shortfall: int) -> dict[str, Any]:
+def _units(count: Int, tally: Tally, shortfall: int) -> Units:
     distinct, which = np.unique(count, return_inverse=True)
     which = which.reshape(count.shape)
     total = int(count.sum())
-    tables = poisson_tables(distinct * (1 - shortfall / total))
+    tables = poisson_tables(distinct.astype(np.float64) * (1 - shortfall / total))
     words = np.zeros(1 << int(len(tables.words) - 1).bit_length(), np.uint32)
     words[: len(tables.words)] = tables.words
     by_number = np.zeros((count.shape[1], 1 << tally.row_bits), np.int64)
     by_number[:, : count.shape[0]] = count.T
     return Units(
-        count=count.astype(np.int32),
-        shift=(32 - tables.bits[which]).astype(np.uint32),
-        offset=tables.offset[which].astype(np.int32),
-        first=tables.first[which].astype(np.int32),
-        table=words,
-        category=category_table(by_number.reshape(-1)),
-        n_categories=np.uint64(by_number.size),
-        total=np.int32(total),
-        shortfall=np.int32(shortfall),
+        size=_as(count, np.int32),
+        shift=_as(32 - tables.bits[which], np.uint32),
+        offset=_as(tables.offset[which], np.int32),
+        first=_as(tables.first[which], np.int32),
+        table=_as(words, np.uint32),
+        category=_as(category_table(by_number.reshape(-1)), np.uint64),
+        n_categories=_as(by_number.size, np.uint64),
+        total=_as(total, np.int32),
+        shortfall=_as(shortfall, np.int32),
     )
 
 
-def _layout(
-    board: Board, entries: Entries, size: int, n_pairs: int, packed: bool, one_column: bool
-) -> Layout:
+def _layout(board: Board, entries: Entries, size: int, n_pairs: int, packed: bool, one_column: bool) -> Layout:
     cells = board.cells
     position = np.full((size, size), n_pairs - 1, np.int32)
     pairs = np.arange(len(cells.first), dtype=np.int32)
     position[cells.first, cells.second] = position[cells.second, cells.first] = pairs
     factor = board.pair_weight
     return Layout(
-        position=position,
-        pair_weight=None if factor is None else _pad(factor, (size, size)),
-        weight=None if packed else entries.weight,
-        target=None if packed else entries.target,
-        unit=None if entries.unit is None else entries.unit.astype(np.int32),
-        pair=None if one_column else entries.pair.astype(np.int32),
+        position=_as(position, np.int32),
+        pair_weight=None if factor is None else _as(_pad(factor, (size, size)), np.float64),
+        weight=None if packed else _as(entries.weight, np.float64),
+        target=None if packed else _as(entries.target, np.float64),
+        unit=None if entries.unit is None else _as(entries.unit, np.int32),
+        pair=None if one_column else _as(entries.pair, np.int32),
     )
 
 
-def _is_secure(
-    board: Board, cluster: NDArray[np.intp] | None, cell_of_row: NDArray[np.intp] | None
-) -> bool:
+def _is_secure(board: Board, cluster: NDArray[np.intp] | None, cell_of_row: NDArray[np.intp] | None) -> bool:
     """See `connectivity.is_secure`; a unit is a battle, or a cluster that holds such a battle."""
     if not board.active.all() or (board.connectivity.standing != 0).any():
         return False
@@ -308,4 +294,4 @@ def _stack(problems: Sequence[batch.Problem]) -> batch.Problem:
             return np.stack(arrays)
         return np.stack([np.pad(a, (0, max(map(len, arrays)) - len(a))) for a in arrays])
 
-    return jax.tree.map(stack, *problems)  # type: ignore[no-any-return]
+    return jax.tree.map(stack, *problems)

@@ -4,6 +4,7 @@ Kernels know one problem; here they are vmapped over the lanes of a chunk, chunk
 compiled call, and the chunks of a call are spread over the devices.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -53,9 +54,7 @@ class Method(NamedTuple):
 
 
 @partial(jax.jit, static_argnames="max_steps")
-def fit(
-    n: Array, score: Array, active: Array, ridge: Array, tolerance: Array, max_steps: int
-) -> solve.Solution:
+def fit(n: Array, score: Array, active: Array, ridge: Array, tolerance: Array, max_steps: int) -> solve.Solution:
     """Newton fits of (S, M, M) tables."""
 
     def one(n: Array, score: Array, active: Array) -> solve.Solution:
@@ -88,12 +87,10 @@ def _draw(problem: Problem, method: Method, seed: Array, number: Array) -> tuple
     return pair_tables.pair_statistics(problem.layout, draws, method.n_pairs)
 
 
-def _solve(
-    problem: Problem, method: Method, ridge: Array, tolerance: Array, table: pair_tables.PairTable
-) -> Refits:
+def _solve(problem: Problem, method: Method, ridge: Array, tolerance: Array, table: pair_tables.PairTable) -> Refits:
     start = problem.start.astype(method.dtype)
     inverse = problem.inverse.astype(method.dtype)
-    if not method.sparse:
+    if table.wins is None:  # kept for sparse boards only
         end = solve.chord(table, start, inverse, ridge, tolerance, method.max_steps)
         return Refits(*end, jnp.zeros(start.shape, jnp.int8))
     standing = connectivity.standing(table.wins, problem.hub)
@@ -119,31 +116,28 @@ def _refit_chunk(
 ) -> Refits:
     """Draw, tabulate and refit the resamples ``numbers`` (R,) of one slice."""
     statistics = jax.vmap(lambda r: _draw(problem, method, seed, r))(numbers)
-    dense = _stored(
-        jax.vmap(partial(pair_tables.spread, problem.layout)), statistics, problem.layout.position.shape
-    )
+    dense = _stored(jax.vmap(partial(pair_tables.spread, problem.layout)), statistics, problem.layout.position.shape)
     table = jax.vmap(
-        lambda *x: pair_tables.pair_table(
-            problem.layout, x, method.tally, method.dtype, keep_wins=method.sparse
-        )
+        lambda *x: pair_tables.pair_table(problem.layout, x, method.tally, method.dtype, keep_wins=method.sparse)
     )(*dense)
     return jax.vmap(partial(_solve, problem, method, ridge, tolerance))(table)
 
 
-def _stored(function, statistics: tuple[Array, ...], shape: tuple[int, ...]) -> tuple[Array, ...]:  # type: ignore[no-untyped-def]
-    """``function(statistics)`` in memory before its use.
+def _stored(
+    function: Callable[[tuple[Array, ...]], tuple[Array, ...]],
+    statistics: tuple[Array, ...],
+    shape: tuple[int, ...],
+) -> tuple[Array, ...]:
+    """``function(statistics)``, a table of ``shape`` per lane and statistic, in memory before its use.
 
     XLA on the CPU would otherwise fuse the gather into every pass of the solver. It cannot fuse out of a conditional
-    whose predicate depends on the data; this one always holds.
+    whose predicate depends on the data. This one always holds: no pair has that many battles.
     """
     lanes = statistics[0].shape[0]
     zeros = tuple(jnp.zeros((lanes, *shape), x.dtype) for x in statistics)
-    always = statistics[0][0, 0] >= 0 if statistics[0].dtype.kind == "f" else _not_maximal(statistics[0][0, 0])
-    return lax.cond(always, function, lambda _: zeros, statistics)
-
-
-def _not_maximal(word: Array) -> Array:
-    return word != jnp.iinfo(word.dtype).max
+    kind = statistics[0].dtype
+    never = jnp.inf if jnp.issubdtype(kind, jnp.floating) else jnp.iinfo(kind).max
+    return lax.cond(statistics[0][0, 0] != never, function, lambda _: zeros, statistics)
 
 
 @partial(jax.jit, static_argnames=("method", "mesh"))
@@ -197,7 +191,7 @@ def refit(
 
 
 @partial(jax.jit, static_argnames="method")
-def draw(problems: Problem, method: Method, seed: Array, slice_: Array, number: Array) -> tuple[Array, Array]:
+def draw(problems: Problem, method: Method, seed: Array, slice_: Array, number: Array) -> tuple[Array, Array | None]:
     """(M, M) battle weights and wins of one resample, as `refit` draws it: to reproduce or audit it."""
     problem = jax.tree.map(lambda x: x[slice_], problems)
     dense = pair_tables.spread(problem.layout, _draw(problem, method, seed, number))

@@ -39,17 +39,13 @@ def pair_statistics(layout: Layout, draws: Array, n_pairs: int) -> tuple[Array, 
     if layout.pair is None:
         return columns
     pair = layout.pair
-    return tuple(
-        jax.ops.segment_sum(x, pair, n_pairs, indices_are_sorted=True) for x in columns
-    )
+    return tuple(jax.ops.segment_sum(x, pair, n_pairs, indices_are_sorted=True) for x in columns)
 
 
 def spread(layout: Layout, statistics: tuple[Array, ...]) -> tuple[Array, ...]:
     """Per-pair ``statistics`` gathered to (M, M) tables."""
     flat = layout.position.reshape(-1)
-    return tuple(
-        x.at[flat].get(mode="promise_in_bounds").reshape(layout.position.shape) for x in statistics
-    )
+    return tuple(x.at[flat].get(mode="promise_in_bounds").reshape(layout.position.shape) for x in statistics)
 
 
 def row_sums(table: Array) -> Array:
@@ -57,9 +53,7 @@ def row_sums(table: Array) -> Array:
     return jnp.matmul(table, jnp.ones(table.shape[1], table.dtype), precision="highest")
 
 
-def pair_table(
-    layout: Layout, dense: tuple[Array, ...], tally: Tally, dtype: type, keep_wins: bool
-) -> PairTable:
+def pair_table(layout: Layout, dense: tuple[Array, ...], tally: Tally, dtype: type, keep_wins: bool) -> PairTable:
     """The table from gathered statistics, scores in ``dtype``.
 
     Packed counts are integers under 2**24, exact in single precision, which halves what the solver reads.

@@ -2,7 +2,7 @@
 
 A *unit* is what the bootstrap draws. All battles of one cell (same pair, target and weight) are exchangeable, so one
 unit stands for ``count`` of them and a draw says how many of its battles the resample holds; a cluster is a unit of
-count 1.
+size 1.
 """
 
 from typing import NamedTuple
@@ -22,18 +22,18 @@ _LOW32 = np.uint64(0xFFFFFFFF)
 class Units(NamedTuple):
     """Resampling units on a (K, Q) grid, and the alias tables that draw them.
 
-    Unit (k, q) has the number q * 2**row_bits + k. A unit of count 0 is padding and always draws 0. One Poisson table
-    serves all units of one count: 2**b words of a threshold (upper 32 - b bits) and an alias (lower b bits).
+    Unit (k, q) has the number q * 2**row_bits + k. A unit of size 0 is padding and always draws 0. One Poisson table
+    serves all units of one size: 2**b words of a threshold (upper 32 - b bits) and an alias (lower b bits).
     """
 
-    count: Array  # (K, Q) int32: battles, or clusters, in the unit
+    size: Array  # (K, Q) int32: battles, or clusters, in the unit
     shift: Array  # (K, Q) uint32: 32 - b of the unit's Poisson table
     offset: Array  # (K, Q) int32: where that table starts
     first: Array  # (K, Q) int32: its smallest value
     table: Array  # (T,) uint32: all Poisson tables, end to end
-    category: Array  # (G,) uint64: alias table over unit numbers by count: threshold << 32 | alias
+    category: Array  # (G,) uint64: alias table over unit numbers by size: threshold << 32 | alias
     n_categories: Array  # () uint64: its columns in use
-    total: Array  # () int32: sum of the counts
+    total: Array  # () int32: sum of the sizes
     shortfall: Array  # () int32: by how much the Poisson rates fall short of the total
 
 
@@ -49,15 +49,18 @@ class Tally(NamedTuple):
 
     @property
     def half(self) -> int:
+        """Bits of half a packed word."""
         return np.iinfo(self.word).bits // 2 if self.word else 0
 
     def collect(self, rows: list[Array]) -> Array:
+        """The tally of all units' draws, given row by row."""
         if self.word is None:
             return jnp.stack(rows)
         losses, ties, wins = (row.astype(self.word) for row in rows)
         return ((losses + ties + wins) << self.half) | (2 * wins + ties)
 
     def total(self, draws: Array) -> Array:
+        """Number of battles (or clusters) drawn."""
         return jnp.sum(draws >> self.half if self.word else draws, dtype=jnp.int32)
 
     def add_one(self, draws: Array, number: Array, valid: Array) -> Array:
@@ -93,9 +96,7 @@ def poisson(units: Units, tally: Tally, seed: Array, stream: Array, resample: Ar
     return tally.collect(rows)
 
 
-def multinomial(
-    units: Units, tally: Tally, top_up_size: int, seed: Array, stream: Array, resample: Array
-) -> Array:
+def multinomial(units: Units, tally: Tally, top_up_size: int, seed: Array, stream: Array, resample: Array) -> Array:
     """Tally of ``units.total`` battles (or clusters) drawn uniformly with replacement, exactly.
 
     Independent Poisson counts are multinomial given their total, whatever law the total has. Here it falls short of
@@ -135,10 +136,10 @@ def multinomial(
 def bayesian(units: Units, seed: Array, stream: Array, resample: Array) -> Array:
     """(K, Q) Dirichlet weights times the number of battles: the Bayesian bootstrap (DOI 10.1214/aos/1176345338).
 
-    Each battle has an exponential weight, so a unit's is Gamma(count), drawn by the squeeze of Marsaglia and Tsang
+    Each battle has an exponential weight, so a unit's is Gamma(size), drawn by the squeeze of Marsaglia and Tsang
     (DOI 10.1145/358407.358414).
     """
-    d = units.count - 1.0 / 3.0
+    d = units.size - 1.0 / 3.0
     c = 1.0 / jnp.sqrt(9.0 * jnp.maximum(d, 0.5))
     counter = lax.broadcasted_iota(jnp.uint64, d.shape, 1) + (
         lax.broadcasted_iota(jnp.uint64, d.shape, 0) * _ROW_STRIDE
@@ -147,9 +148,7 @@ def bayesian(units: Units, seed: Array, stream: Array, resample: Array) -> Array
     def attempt(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         weight, done, number = state
         uniforms = [
-            squares.uniform(
-                squares.words64(counter, squares.stream_key(seed, stream, resample, number, part))
-            )
+            squares.uniform(squares.words64(counter, squares.stream_key(seed, stream, resample, number, part)))
             for part in range(3)
         ]
         normal = jnp.sqrt(-2 * jnp.log(uniforms[0])) * jnp.cos(2 * np.pi * uniforms[1])
@@ -158,6 +157,6 @@ def bayesian(units: Units, seed: Array, stream: Array, resample: Array) -> Array
         accept = (v > 0) & (jnp.log(uniforms[2]) < 0.5 * normal**2 + d * (1 - v + log_v))
         return jnp.where(done, weight, d * v), done | accept, number + 1
 
-    start = (jnp.zeros(d.shape), units.count == 0, jnp.int32(1))
+    start = (jnp.zeros(d.shape), units.size == 0, jnp.int32(1))
     weight, _, _ = lax.while_loop(lambda state: ~jnp.all(state[1]), attempt, start)
     return weight * (units.total / jnp.sum(weight))

@@ -30,9 +30,7 @@ class _State(NamedTuple):
     n_steps: Array
 
 
-def iterate(
-    step: Callable[[Array], tuple[Array, Array]], start: Array, tolerance: Array, max_steps: int
-) -> Solution:
+def iterate(step: Callable[[Array], tuple[Array, Array]], start: Array, tolerance: Array, max_steps: int) -> Solution:
     """Apply ``step`` (theta to (change, gradient)) until the error predicted to remain is under ``tolerance``.
 
     After a change of size d_k at rate r = d_k / d_(k-1) a linearly convergent iteration is d_k r / (1 - r) from its
@@ -48,9 +46,7 @@ def iterate(
         rate = jnp.minimum(size / state.size, 0.99)
         # The first change has no rate to go by.
         remaining = jnp.where(state.n_steps > 0, size * rate / (1 - rate), size)
-        return _State(
-            state.theta + change, size, remaining, jnp.max(jnp.abs(grad)), state.n_steps + 1
-        )
+        return _State(state.theta + change, size, remaining, jnp.max(jnp.abs(grad)), state.n_steps + 1)
 
     infinite = jnp.full((), jnp.inf, start.dtype)
     end = lax.while_loop(more, advance, _State(start, infinite, infinite, infinite, jnp.int32(0)))
@@ -60,9 +56,7 @@ def iterate(
     return Solution(end.theta, status, end.n_steps, end.grad_norm)
 
 
-def chord(
-    table: PairTable, start: Array, inverse: Array, ridge: Array, tolerance: Array, max_steps: int
-) -> Solution:
+def chord(table: PairTable, start: Array, inverse: Array, ridge: Array, tolerance: Array, max_steps: int) -> Solution:
     """Newton's method with one fixed ``inverse`` (M, M) of the information, that of the full data.
 
     Batched over resamples, the step is a single matrix product. Diverges where a resample's information is far from
@@ -94,9 +88,7 @@ def information(theta: Array, n: Array, ridge: Array, active: Array) -> Array:
     return jnp.diag(diagonal) - v + shift
 
 
-def newton(
-    table: PairTable, active: Array, ridge: Array, tolerance: Array, max_steps: int
-) -> Solution:
+def newton(table: PairTable, active: Array, ridge: Array, tolerance: Array, max_steps: int) -> Solution:
     """Newton's method from zero. ``table`` holds no battles of inactive models, whose theta stays 0."""
 
     def step(theta: Array) -> tuple[Array, Array]:
@@ -136,6 +128,8 @@ def newton_cg(
     root = jnp.sqrt(information_diagonal)
     scaled_inverse = root[:, None] * inverse * root
     inner_steps = 8
+    shift_inverse = jnp.where(ridge > 0, 1 / (2 * len(start) * jnp.where(ridge > 0, ridge, 1.0)), 0.0)
+    rounding = 100 * jnp.finfo(start.dtype).eps
 
     def step(theta: Array) -> tuple[Array, Array]:
         grad = likelihood.gradient(theta, table.n, table.score, ridge)
@@ -145,24 +139,26 @@ def newton_cg(
 
         def precondition(r: Array) -> Array:
             # The full data's inverse is blind to models that it could not rate; their own curvature stands in.
-            preconditioned = jnp.matmul(scaled_inverse, scale * r, precision="highest")
-            return scale * (preconditioned + jnp.where(information_diagonal > 0, 0.0, scale * r))
+            own = jnp.where(information_diagonal > 0, 0.0, scale * r)
+            z = scale * (jnp.matmul(scaled_inverse, scale * r, precision="highest") + own)
+            # It is blind to the common shift too, where only the ridge has curvature.
+            return z + jnp.sum(r) * shift_inverse
 
         def inner(_: int, state: tuple[Array, ...]) -> tuple[Array, ...]:
             x, r, p, rz = state
             hp = diagonal * p - jnp.matmul(v, p, precision="highest")
-            php = jnp.vdot(p, hp)
-            alpha = jnp.where(php > 0, rz / jnp.where(php > 0, php, 1.0), 0.0)
+            curvature, scale_of_it = jnp.vdot(p, hp), jnp.vdot(p, diagonal * p)
+            # Once solved, rounding noise is left, part of it in the common shift where there is no curvature.
+            go_on = (rz > rounding**2 * rz_start) & (curvature > rounding * scale_of_it)
+            alpha = jnp.where(go_on, rz / jnp.where(go_on, curvature, 1.0), 0.0)
             x, r = x + alpha * p, r - alpha * hp
             z = precondition(r)
-            rz_next = jnp.vdot(r, z)
-            beta = jnp.where(rz > 0, rz_next / jnp.where(rz > 0, rz, 1.0), 0.0)
-            return x, r, z + beta * p, rz_next
+            rz_next = jnp.where(go_on, jnp.vdot(r, z), 0.0)
+            return x, r, z + jnp.where(go_on, rz_next / jnp.where(go_on, rz, 1.0), 0.0) * p, rz_next
 
         z = precondition(grad)
-        x, *_ = lax.fori_loop(
-            0, inner_steps, inner, (jnp.zeros_like(grad), grad, z, jnp.vdot(grad, z))
-        )
+        rz_start = jnp.vdot(grad, z)
+        x, *_ = lax.fori_loop(0, inner_steps, inner, (jnp.zeros_like(grad), grad, z, rz_start))
         return _capped(x), grad
 
     return iterate(step, start, tolerance, max_steps)

@@ -1,0 +1,118 @@
+"""1,000 bootstrap resamples, each refitted to the maximum likelihood: jaxeval against its peers, looped.
+
+    python benchmarks/bootstrap.py              # boards S, M, L
+    python benchmarks/bootstrap.py --boards S   # 25,000 votes, 55 models
+
+jaxeval is timed as its users call it, `jaxeval.bootstrap(battles, 1000)` from battles in memory: plan, draws,
+refits, gauge. Compiling is timed apart. A peer's time for 1,000 resamples is that of as many multinomial draws and
+fits as fit in about ten seconds, scaled up (the number is in the results). The answers are compared on the same
+resampled tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import jax
+import numpy as np
+from harness import as_battles, environment, peak_memory_mb, save, seconds
+from peers import ELO_PER_LOGIT, Board, Peer, missing_peers, peers, resample, simulate_board
+
+import jaxeval
+from jaxeval.bradley_terry import fit_boards
+from jaxeval.kernels import batch
+from jaxeval.precision import double_precision
+from jaxeval.resampling import make_plan
+
+N_RESAMPLES = 1000
+BUDGET_SECONDS = 10.0
+
+
+def drawn_tables(battles: jaxeval.Battles, numbers: range) -> list[np.ndarray]:
+    """Outcome counts (M, M, 3) of some of jaxeval's resamples (seed 0), as the peers take them.
+
+    Ties count half everywhere, so any losses, ties and wins with the same number of battles and score are the same.
+    """
+    boards = fit_boards([(battles.models, battles.cells)], 0.0, False)
+    plan = make_plan(boards, batch.MULTINOMIAL, [""], 0.0, [None], [None])
+    method = batch.Method(batch.MULTINOMIAL, plan.tally, plan.n_pairs, plan.top_up_size, False, np.float64, 1)
+    tables = []
+    for number in numbers:
+        with double_precision():
+            n, wins = batch.draw(jax.tree.map(jax.numpy.asarray, plan.problems), method, np.uint64(0), 0, number)
+        n, score = np.asarray(n), np.asarray(wins)
+        won = np.floor(score)
+        tied = np.round(2 * (score - won))
+        m = battles.n_models
+        counts = np.triu(np.stack([n - won - tied, tied, won]), 1)[:, :m, :m]
+        tables.append(counts.transpose(1, 2, 0).astype(np.int64))
+    return tables
+
+
+def time_peer(peer: Peer, board: Board, tables: list[np.ndarray], draws: np.ndarray) -> dict[str, float]:
+    """Seconds of 1,000 draws and fits, scaled from as many as the budget allows; largest difference in Elo."""
+    rng = np.random.default_rng(0)
+    first = next(iter(resample(board, 1, rng)))
+    peer.fit(first)  # compile, cache
+    done, start = 0, time.perf_counter()
+    while done < N_RESAMPLES and (done < 3 or time.perf_counter() - start < BUDGET_SECONDS):
+        for counts in resample(board, 1, rng):
+            peer.fit(counts)
+        done += 1
+    elapsed = time.perf_counter() - start
+    compared = tables[: 2 if peer.slow else len(tables)]
+    fits = np.stack([peer.fit(counts) for counts in compared]) * ELO_PER_LOGIT
+    return {
+        "seconds": elapsed / done * N_RESAMPLES,
+        "timed_resamples": done,
+        "max_difference_elo": float(np.abs(fits - (draws[: len(compared)] - 1000)).max()),
+    }
+
+
+def run_board(name: str) -> dict[str, object]:
+    """Time every tool on one board, one after the other in this process."""
+    board = simulate_board(name)
+    battles = as_battles(board)
+    _ = battles.cells  # compressing is part of reading, benchmarks/reading.py
+    start = time.perf_counter()
+    result = jaxeval.bootstrap(battles, N_RESAMPLES, progress=False)
+    first_call = time.perf_counter() - start
+    ours = seconds(lambda: jaxeval.bootstrap(battles, N_RESAMPLES, progress=False).draws, 15)
+    memory = peak_memory_mb()
+    print(f"\n{name}: {len(board.target):,} votes, {board.n_models} models, {N_RESAMPLES:,} resamples")
+    print(f"  {'jaxeval':20s} {ours['median']:9.3f} s   (first call, with compiling, {first_call:.2f} s)")
+    tables = drawn_tables(battles, range(10))
+    rows = {}
+    for peer in peers():
+        row = time_peer(peer, board, tables, result.draws)
+        row["ratio"] = row["seconds"] / ours["median"]
+        rows[peer.name] = {**row, "version": peer.version, "note": peer.note}
+        print(
+            f"  {peer.name:20s} {row['seconds']:9.3f} s   {row['ratio']:9.1f} times, "
+            f"answers within {row['max_difference_elo']:.1e} Elo"
+        )
+    return {
+        "votes": len(board.target),
+        "models": board.n_models,
+        "resamples": N_RESAMPLES,
+        "jaxeval_seconds": ours,
+        "jaxeval_first_call_seconds": first_call,
+        "converged": bool(result.converged.all()),
+        "mean_steps": float(result.n_steps.mean()),
+        "peak_memory_mb": memory,
+        "peers": rows,
+        "missing_peers": missing_peers(),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--boards", nargs="+", default=["S", "M", "L"], choices=["S", "M", "L"])
+    arguments = parser.parse_args()
+    print(environment())
+    save("bootstrap", {"boards": {name: run_board(name) for name in arguments.boards}})
+
+
+if __name__ == "__main__":
+    main()

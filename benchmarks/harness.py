@@ -1,0 +1,96 @@
+"""Timing, machine and versions, and JSON results, shared by the benchmarks."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pandas as pd
+from peers import Board
+
+from jaxeval import Battles
+
+RESULTS = Path(__file__).parent / "results"
+_PACKAGES = (
+    "jaxeval",
+    "jax",
+    "jaxlib",
+    "numpy",
+    "pandas",
+    "choix",
+    "evalica",
+    "leaderbot",
+    "scikit-learn",
+    "arena-rank",
+)
+
+
+def seconds(run: Callable[[], Any], repeats: int) -> dict[str, float]:
+    """Median, least and greatest wall-clock seconds of ``repeats`` calls; ``run`` returns finished (host) results."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return {"median": statistics.median(times), "min": min(times), "max": max(times), "repeats": repeats}
+
+
+def environment() -> dict[str, Any]:
+    """Machine and versions."""
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return {
+        "date": datetime.date.today().isoformat(),
+        "cpu": _cpu_name(),
+        "cores": os.cpu_count(),
+        "device": jax.devices()[0].device_kind,
+        "python": platform.python_version(),
+        "versions": found,
+    }
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()
+
+
+def peak_memory_mb() -> float:
+    """Peak resident memory of this process so far, MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def save(name: str, result: dict[str, Any]) -> None:
+    """Write ``result`` with the environment to results/<name>.json, and say so."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps({"environment": environment(), **result}, indent=1) + "\n")
+    print(f"wrote {path.relative_to(Path(__file__).parent.parent)}")
+
+
+def as_battles(board: Board) -> Battles:
+    """A peer's board as jaxeval reads it."""
+    names = np.array([f"model-{k:03d}" for k in range(board.n_models)])
+    votes = {
+        "model_a": pd.Categorical.from_codes(board.model_a, names),
+        "model_b": pd.Categorical.from_codes(board.model_b, names),
+        "target": board.target,
+    }
+    return Battles.from_pandas(pd.DataFrame(votes))

@@ -1,0 +1,5 @@
+"""``python -m jaxeval``."""
+
+from jaxeval.cli import main
+
+main()

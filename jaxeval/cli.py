@@ -1,0 +1,207 @@
+"""The command line: ``jaxeval leaderboard``, ``jaxeval simulate``, ``jaxeval demo``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxeval._version import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TABLE_ENDINGS = (".csv", ".parquet", ".json")
+_FIGURE_ENDINGS = (".png", ".svg", ".pdf")
+
+
+class _Commands(click.Group):
+    """Commands whose bad input is one message on standard error and exit code 1, never a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (ValueError, OSError) as error:
+            raise click.ClickException(str(error)) from error
+
+
+class _OutputFile(click.Path):
+    """A file to write, with one of several endings, in a folder that exists."""
+
+    def __init__(self, endings: tuple[str, ...]) -> None:
+        super().__init__(dir_okay=False, writable=True, path_type=Path)
+        self.endings = endings
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(str(super().convert(value, param, ctx)))
+        if path.suffix.lower() not in self.endings:
+            self.fail(f"{path} must end in {', '.join(self.endings)}", param, ctx)
+        if not path.resolve().parent.is_dir():
+            self.fail(f"there is no folder {path.parent} to write {path.name} to", param, ctx)
+        return path
+
+
+class _Gauge(click.ParamType):  # type: ignore[type-arg]
+    """mean, votes, or MODEL=RATING."""
+
+    name = "gauge"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value in ("mean", "votes") or isinstance(value, tuple):
+            return value
+        model, equals, rating = value.rpartition("=")
+        try:
+            return model, float(rating if equals else "")
+        except ValueError:
+            self.fail(f"{value!r} is not mean, votes, or MODEL=RATING", param, ctx)
+
+
+def _board_options(command: Any) -> Any:
+    """Options of a leaderboard that every command printing one has."""
+    options = [
+        click.option("--resamples", default=1000, show_default=True, type=click.IntRange(1), metavar="N"),
+        click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
+        click.option(
+            "--level",
+            default=0.95,
+            show_default=True,
+            type=click.FloatRange(0, 1, min_open=True, max_open=True),
+            metavar="L",
+            help="Confidence level of the intervals and, simultaneously, of the tiers.",
+        ),
+        click.option("--ridge", default=0.0, show_default=True, type=click.FloatRange(0), metavar="R"),
+        click.option(
+            "--gauge", default="mean", show_default=True, type=_Gauge(), metavar="mean|votes|MODEL=RATING",
+            help="What fixes the level of the ratings.",
+        ),
+        click.option("--base", default=1000.0, show_default=True, help="Mean rating of the gauges mean and votes."),
+        click.option("--reweight", is_flag=True, help="Inverse-pair-frequency weights, 1 / max(battles of pair, 50)."),
+        click.option("--top", type=click.IntRange(1), metavar="K", help="Print the first K models only."),
+        click.option("--out", type=_OutputFile(_TABLE_ENDINGS), help="Write the table: .csv, .parquet or .json."),
+        click.option("--plot", type=_OutputFile(_FIGURE_ENDINGS), help="Draw the ratings: .png, .svg or .pdf."),
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="jaxeval")
+def main() -> None:
+    """Leaderboards of language models from votes, with honest uncertainty."""
+
+
+@main.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--by", multiple=True, metavar="COL", help="Rate every group of COL on its own; may be repeated.")
+@click.option("--cluster", metavar="COL", help="Resample whole clusters: prompts, voters, sessions.")
+@click.option("--scheme", default="multinomial", show_default=True,
+              type=click.Choice(["multinomial", "poisson", "bayesian"]))  # fmt: skip
+@click.option("--model-a", default="model_a", show_default=True, metavar="COL")
+@click.option("--model-b", default="model_b", show_default=True, metavar="COL")
+@click.option("--winner", metavar="COL", help="Column of labels; winner, or one-hot columns, if there.")
+@click.option("--target", metavar="COL", help="Column of soft targets in [0, 1] instead of labels.")
+@click.option("--weight", metavar="COL", help="Column of weights.")
+@click.option("--both-bad", default="half", show_default=True, type=click.Choice(["half", "drop"]),
+              help="Both-bad votes: count as ties, or leave out.")  # fmt: skip
+@_board_options
+def leaderboard(
+    file: Path,
+    by: tuple[str, ...],
+    cluster: str | None,
+    scheme: Any,
+    model_a: str,
+    model_b: str,
+    winner: str | None,
+    target: str | None,
+    weight: str | None,
+    both_bad: str,
+    **board: Any,
+) -> None:
+    """Rate the models in FILE (.parquet, .csv, .tsv, .jsonl): columns model_a, model_b, winner."""
+    from jaxeval.readers import read_battles
+
+    battles = read_battles(
+        file,
+        model_a=model_a,
+        model_b=model_b,
+        winner=winner,
+        target=target,
+        weight=weight,
+        keep=[*by, *([cluster] if cluster else [])],
+        both_bad=both_bad,
+    )
+    if cluster and scheme != "multinomial":
+        raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
+    _rate(battles, by=list(by) or None, cluster=cluster, scheme=scheme, **board)
+
+
+@main.command()
+@click.option("--battles", default=25_000, show_default=True, type=click.IntRange(1), metavar="N")
+@click.option("--models", default=55, show_default=True, type=click.IntRange(2), metavar="M")
+@click.option("--ties", default=0.25, show_default=True, type=click.FloatRange(0, 0.5), help="Tie rate of equals.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
+@click.option("--out", required=True, type=_OutputFile((".parquet", ".csv")), help="Where to write the votes.")
+def simulate(battles: int, models: int, ties: float, seed: int, out: Path) -> None:
+    """Write simulated arena votes, in the format that `leaderboard` reads."""
+    from jaxeval.simulate import simulate_votes
+
+    votes = simulate_votes(battles, models, tie_rate=ties, seed=seed)
+    _write(votes, out)
+    click.echo(f"wrote {len(votes):,} votes between {models} models to {out}")
+
+
+@main.command()
+@click.option("--battles", default=25_000, show_default=True, type=click.IntRange(1), metavar="N")
+@click.option("--models", default=55, show_default=True, type=click.IntRange(2), metavar="M")
+@_board_options
+def demo(battles: int, models: int, plot: Path | None, seed: int, **board: Any) -> None:
+    """Simulate votes, rate them, print the leaderboard and draw it to leaderboard.png."""
+    from jaxeval.simulate import simulate_battles
+
+    click.echo(f"simulating {battles:,} votes between {models} models", err=True)
+    simulated = simulate_battles(battles, models, seed=seed)
+    _rate(simulated, seed=seed, plot=plot or Path("leaderboard.png"), **board)
+
+
+def _rate(
+    battles: Any,
+    *,
+    resamples: int,
+    top: int | None,
+    out: Path | None,
+    plot: Path | None,
+    **options: Any,
+) -> None:
+    from rich.console import Console
+
+    from jaxeval.leaderboard import leaderboard
+    from jaxeval.report import print_leaderboard
+
+    table = leaderboard(battles, n_resamples=resamples, **options)
+    # A pipe or a file has no width of its own: do not fold the table to 80 columns there.
+    print_leaderboard(table, Console(width=None if sys.stdout.isatty() else 160), top)
+    if out is not None:
+        _write(table, out)
+        click.echo(f"wrote {out}", err=True)
+    if plot is not None:
+        from jaxeval.plots import save_leaderboard
+
+        save_leaderboard(table, plot)
+        click.echo(f"drew {plot}", err=True)
+
+
+def _write(table: pd.DataFrame, path: Path) -> None:
+    ending = path.suffix.lower()
+    if ending == ".csv":
+        table.to_csv(path, index=False)
+    elif ending == ".parquet":
+        table.to_parquet(path, index=False)
+    else:
+        table.to_json(path, orient="records", indent=1)
+
+
+if __name__ == "__main__":
+    main()

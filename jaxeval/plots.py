@@ -1,0 +1,81 @@
+"""Figures of leaderboards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+_COLOUR, _MUTED, _PALE = "#1f5a93", "#8a8f98", "#e9edf2"
+
+
+def plot_leaderboard(table: pd.DataFrame, top: int | None = 40) -> Figure:
+    """Ratings with their intervals, best on top, tiers shaded; one panel a category.
+
+    Args:
+        table: as `leaderboard` returns it; models without a finite rating are left out, and counted below the axis.
+        top: models shown in each panel.
+    """
+    groups = [(None, table)] if "category" not in table else list(table.groupby("category", sort=False))
+    blocks = [(name, block[np.isfinite(block["rating"])].head(top or len(block)), block) for name, block in groups]
+    rows = max(max(len(shown) for _, shown, _ in blocks), 1)
+    n_columns = min(len(blocks), 4)
+    n_rows = -(-len(blocks) // n_columns)
+    figure = Figure(figsize=(0.6 + 6.2 * n_columns, n_rows * (1.5 + 0.21 * rows)), layout="constrained")
+    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    for axis in axes[len(blocks) :]:
+        axis.set_axis_off()
+    settings = table.attrs.get("settings", {})
+    level = settings.get("level")
+    for axis, (name, shown, block) in zip(axes, blocks, strict=False):
+        _draw(axis, shown)
+        axis.set_title("" if name is None else str(name), loc="left", fontsize=11, fontweight="bold")
+        label = "Rating (Elo)" if level is None else f"Rating (Elo) with {level:.0%} interval"
+        axis.set_xlabel(label, fontsize=9)
+        notes = ["bands: tiers that the data separate"]
+        if (shown["preliminary"] | (shown["degenerate_share"] > 0)).any():
+            notes.append("grey: few votes")
+        if len(shown) < len(block):
+            notes.append(f"{len(block) - len(shown)} more models not shown")
+        axis.annotate(
+            "; ".join(notes), (1, 0), (0, -34), "axes fraction", "offset points", ha="right", fontsize=7.5, color=_MUTED
+        )
+    return figure
+
+
+def save_leaderboard(table: pd.DataFrame, path: str | Path) -> None:
+    """Write `plot_leaderboard` to ``path``; the format follows from its ending (png, svg, pdf)."""
+    plot_leaderboard(table).savefig(path, dpi=160)
+
+
+def _draw(axis, shown: pd.DataFrame) -> None:  # type: ignore[no-untyped-def]
+    place = np.arange(len(shown))
+    rating = shown["rating"].to_numpy(float)
+    lower, upper = shown["rating_lower"].to_numpy(float), shown["rating_upper"].to_numpy(float)
+    bounds = np.concatenate([rating, lower[np.isfinite(lower)], upper[np.isfinite(upper)]])
+    low, high = (bounds.min(), bounds.max()) if len(bounds) else (0.0, 1.0)
+    margin = 0.03 * (high - low) + 1
+    # An unbounded interval runs out of the picture.
+    left = np.where(np.isfinite(lower), lower, low - 10 * margin)
+    right = np.where(np.isfinite(upper), upper, high + 10 * margin)
+
+    tier = shown["tier"]
+    for number in tier.dropna().unique():
+        rows = place[(tier == number).fillna(False).to_numpy(bool)]
+        if number % 2 == 1:
+            axis.axhspan(rows.min() - 0.5, rows.max() + 0.5, color=_PALE, zorder=0, linewidth=0)
+    colours = np.where(shown["preliminary"] | (shown["degenerate_share"] > 0), _MUTED, _COLOUR)
+    axis.hlines(place, left, right, color=colours, linewidth=2.2, alpha=0.55, zorder=2)
+    axis.scatter(rating, place, s=20, color=colours, zorder=3)
+    names = [
+        f"{rank}  {name}" for name, rank in zip(shown["model_name"].astype(str), shown["rank"].astype(str), strict=True)
+    ]
+    axis.set_yticks(place, names, fontsize=8)
+    axis.set_ylim(len(shown) - 0.5, -0.5)
+    axis.set_xlim(low - margin, high + margin)
+    axis.tick_params(axis="y", length=0)
+    axis.tick_params(axis="x", labelsize=8)
+    axis.grid(axis="x", color="#d5dae1", linewidth=0.6, zorder=1)
+    axis.spines[["top", "right", "left"]].set_visible(False)

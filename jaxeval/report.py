@@ -1,0 +1,113 @@
+"""The leaderboard in a terminal, and its warnings in words."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_BAR_WIDTH = 24
+
+
+def print_leaderboard(table: pd.DataFrame, console: Console, top: int | None = None) -> None:
+    """Print a `leaderboard` table: one block per category, then what was read and what the data cannot say."""
+    if "category" in table:
+        for category, block in table.groupby("category", sort=False):
+            _print_block(block, console, str(category), top)
+    else:
+        _print_block(table, console, None, top)
+    console.print(table.attrs["report"], style="dim", highlight=False)
+    console.print(_settings_line(table.attrs["settings"]), style="dim", highlight=False)
+    for warning in table.attrs["warnings"]:
+        lines = textwrap.wrap(f"warning: {warning}", max(console.width, 40), subsequent_indent="  ")
+        console.print("\n".join(lines), style="yellow", highlight=False, markup=False)
+
+
+def _print_block(block: pd.DataFrame, console: Console, title: str | None, top: int | None) -> None:
+    shown = block if top is None else block.head(top)
+    grid = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="bold")
+    grid.add_column("Rank", justify="right")
+    grid.add_column("Spread", justify="center")
+    grid.add_column("Model", overflow="fold")
+    grid.add_column("Rating", justify="right")
+    grid.add_column("+/-", justify="left")
+    grid.add_column("")
+    grid.add_column("Votes", justify="right")
+    grid.add_column("Tier", justify="right")
+    grid.add_column("Notes", overflow="fold")
+    bars = _bars(shown)
+    wide = console.width >= 100
+    for (_, row), bar in zip(shown.iterrows(), bars, strict=True):
+        grid.add_row(
+            _whole(row["rank"]),
+            "" if pd.isna(row["rank_best"]) else f"{row['rank_best']}-{row['rank_worst']}",
+            Text(str(row["model_name"])),
+            f"{row['rating']:.1f}" if np.isfinite(row["rating"]) else "unrated",
+            _plus_minus(row),
+            Text(bar, style="cyan") if wide else "",
+            f"{row['vote_count']:,}",
+            _whole(row["tier"]),
+            Text(_notes(row), style="yellow"),
+        )
+    console.print(grid)
+    if len(shown) < len(block):
+        console.print(f"... and {len(block) - len(shown)} more models", style="dim")
+    console.print()
+
+
+def _whole(value: object) -> str:
+    return "" if pd.isna(value) else str(value)
+
+
+def _plus_minus(row: pd.Series) -> str:
+    if not np.isfinite(row["rating"]) or pd.isna(row["rating_lower"]):
+        return ""
+    return f"+{row['rating_upper'] - row['rating']:.1f}/-{row['rating'] - row['rating_lower']:.1f}"
+
+
+def _notes(row: pd.Series) -> str:
+    notes = []
+    if row["component"] > 1:
+        notes.append(f"group {row['component']}")
+    elif row["standing"]:
+        notes.append(str(row["standing"]))
+    if row["preliminary"]:
+        notes.append("preliminary")
+    if np.isfinite(row["rating"]) and row["degenerate_share"] > 0:
+        notes.append(f"no rating in {row['degenerate_share']:.1%} of resamples")
+    return ", ".join(notes)
+
+
+def _bars(block: pd.DataFrame) -> list[str]:
+    """Intervals drawn in characters over the range of all finite bounds."""
+    bounds = block[["rating_lower", "rating_upper"]].to_numpy(float)
+    finite = bounds[np.isfinite(bounds)]
+    if len(finite) == 0 or finite.max() == finite.min():
+        return [""] * len(block)
+    low, width = finite.min(), finite.max() - finite.min()
+    bars = []
+    for rating, (lower, upper) in zip(block["rating"], bounds, strict=True):
+        if not (np.isfinite(rating) and np.isfinite(lower) and np.isfinite(upper)):
+            bars.append("")
+            continue
+        left, at, right = (round((x - low) / width * (_BAR_WIDTH - 1)) for x in (lower, rating, upper))
+        line = [" "] * _BAR_WIDTH
+        line[left : right + 1] = "─" * (right - left + 1)
+        line[min(max(at, 0), _BAR_WIDTH - 1)] = "●"
+        bars.append("".join(line))
+    return bars
+
+
+def _settings_line(settings: dict[str, object]) -> str:
+    weights = ", inverse-pair-frequency weights" if settings["reweighted"] else ""
+    cluster = f" of {settings['cluster']}" if settings["cluster"] else ""
+    return (
+        f"{settings['n_resamples']:,} {settings['scheme']} resamples{cluster}, seed {settings['seed']}; "
+        f"{settings['level']:.0%} {settings['interval']} intervals; ridge {settings['ridge']:g}{weights}; "
+        f"gauge: {settings['gauge']}\n"
+        f"{settings['dtype']} on {settings['n_devices']} x {settings['device']}; {settings['versions']}"
+    )

@@ -1,0 +1,608 @@
+"""Reading battles from tables: labels, errors, the report, and compression to cells."""
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import jaxeval
+from jaxeval import Battles, DataError
+
+VOTES = pd.DataFrame(
+    {
+        "model_a": ["a", "a", "b", "b", "c"],
+        "model_b": ["b", "c", "c", "a", "a"],
+        "winner": ["model_a", "model_b", "tie", "model_a", "tie"],
+    }
+)
+
+
+def battle_list(battles):
+    """Every battle as (model_a, model_b, target, weight)."""
+    weight = np.ones(battles.n_battles) if battles.weight is None else battles.weight
+    return list(
+        zip(
+            battles.models[battles.model_a],
+            battles.models[battles.model_b],
+            battles.target.tolist(),
+            weight.tolist(),
+            strict=True,
+        )
+    )
+
+
+def assert_equal_cells(one, other):
+    for name in ("first", "second", "pair", "target", "weight", "count"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+class TestResults:
+    @pytest.mark.parametrize(
+        ("label", "target"),
+        [
+            ("model_a", 1.0),
+            ("model_b", 0.0),
+            ("tie", 0.5),
+            ("tie (bothbad)", 0.5),
+            ("tie_bothbad", 0.5),
+            ("both_bad", 0.5),
+        ],
+    )
+    def test_label_spellings(self, label, target):
+        battles = Battles.from_pandas(VOTES.assign(winner=label))
+        assert battles.target.tolist() == [target] * 5
+        is_both_bad = "bad" in label
+        assert battles.report.n_both_bad == (5 if is_both_bad else 0)
+        assert battles.report.n_ties == (5 if target == 0.5 else 0)
+
+    def test_battles_are_what_the_rows_say(self):
+        assert battle_list(Battles.from_pandas(VOTES)) == [
+            ("a", "b", 1.0, 1.0),
+            ("a", "c", 0.0, 1.0),
+            ("b", "c", 0.5, 1.0),
+            ("b", "a", 1.0, 1.0),
+            ("c", "a", 0.5, 1.0),
+        ]
+
+    def test_one_hot_columns(self):
+        one_hot = VOTES.drop(columns="winner").assign(
+            winner_model_a=[1, 0, 0, 1, 0], winner_model_b=[0, 1, 0, 0, 0], winner_tie=[0, 0, 1, 0, 1]
+        )
+        assert battle_list(Battles.from_pandas(one_hot)) == battle_list(Battles.from_pandas(VOTES))
+        assert len(Battles.from_pandas(one_hot).columns.columns) == 0
+
+    def test_one_hot_booleans(self):
+        one_hot = VOTES.drop(columns="winner").assign(
+            winner_model_a=[True, False, False, True, False],
+            winner_model_b=[False, True, False, False, False],
+            winner_tie=[False, False, True, False, True],
+        )
+        assert battle_list(Battles.from_pandas(one_hot)) == battle_list(Battles.from_pandas(VOTES))
+
+    def test_soft_target(self):
+        soft = VOTES.drop(columns="winner").assign(target=[0.0, 0.25, 0.5, 0.9, 1.0])
+        battles = Battles.from_pandas(soft)
+        assert battles.target.tolist() == [0.0, 0.25, 0.5, 0.9, 1.0]
+        assert battles.report.n_ties == 1
+        assert not battles.cells.hard
+
+    def test_targets_of_hard_outcomes_are_the_labels(self):
+        hard = VOTES.drop(columns="winner").assign(target=[1.0, 0.0, 0.5, 1.0, 0.5])
+        battles = Battles.from_pandas(hard)
+        assert battle_list(battles) == battle_list(Battles.from_pandas(VOTES))
+        assert battles.cells.hard
+
+    def test_columns_can_be_named(self):
+        renamed = VOTES.rename(columns={"model_a": "left", "model_b": "right", "winner": "human"})
+        battles = Battles.from_pandas(renamed, model_a="left", model_b="right", winner="human")
+        assert battle_list(battles) == battle_list(Battles.from_pandas(VOTES))
+
+    def test_naming_one_result_settles_an_ambiguous_table(self):
+        both = VOTES.assign(target=0.75)
+        assert Battles.from_pandas(both, winner="winner").target.tolist() == [1.0, 0.0, 0.5, 1.0, 0.5]
+        assert Battles.from_pandas(both, target="target").target.tolist() == [0.75] * 5
+
+    def test_a_named_target_column(self):
+        judged = VOTES.assign(judge=[0.1, 0.2, 0.3, 0.4, 0.5])
+        assert Battles.from_pandas(judged, target="judge").target.tolist() == [0.1, 0.2, 0.3, 0.4, 0.5]
+
+
+class TestWeightsAndOmissions:
+    def test_weights(self):
+        battles = Battles.from_pandas(VOTES.assign(w=[1.0, 2.0, 0.5, 1.0, 4.0]), weight="w")
+        assert battles.weight.tolist() == [1.0, 2.0, 0.5, 1.0, 4.0]
+        assert not battles.cells.hard
+
+    def test_weights_of_one_are_no_weights(self):
+        battles = Battles.from_pandas(VOTES.assign(w=1), weight="w")
+        assert battles.weight is None
+        assert battles.cells.hard
+
+    def test_a_weight_column_is_used_only_when_named(self):
+        battles = Battles.from_pandas(VOTES.assign(weight=[1.0, 2.0, 0.5, 1.0, 4.0]))
+        assert battles.weight is None
+
+    def test_weight_zero_is_left_out_and_counted(self):
+        battles = Battles.from_pandas(VOTES.assign(w=[1, 0, 3, 0, 1]), weight="w")
+        assert [row[2:] for row in battle_list(battles)] == [(1.0, 1.0), (0.5, 3.0), (0.5, 1.0)]
+        assert battles.report.n_zero_weight == 2
+        assert battles.report.n_battles == 3
+        assert battles.report.n_rows == 5
+
+    def test_self_battles_are_left_out_and_counted(self):
+        rows = pd.concat([VOTES, VOTES.assign(model_b=VOTES.model_a)], ignore_index=True)
+        battles = Battles.from_pandas(rows)
+        assert battle_list(battles) == battle_list(Battles.from_pandas(VOTES))
+        assert battles.report.n_self_battles == 5
+        assert battles.report.n_rows == 10
+
+    def test_a_model_of_self_battles_only_is_named(self):
+        rows = pd.concat([VOTES, pd.DataFrame({"model_a": ["z"], "model_b": ["z"], "winner": ["tie"]})])
+        battles = Battles.from_pandas(rows)
+        assert list(battles.models) == ["a", "b", "c"]
+        assert battles.report.models_left_out == ("z",)
+        assert battles.report.n_models == 3
+        assert "1 models without a usable battle left out: z" in str(battles.report)
+
+    @pytest.mark.parametrize(("policy", "n_battles"), [("half", 5), ("drop", 2)])
+    def test_both_bad_policy(self, policy, n_battles):
+        winner = ["both_bad", "model_b", "tie (bothbad)", "tie", "tie_bothbad"]
+        battles = Battles.from_pandas(VOTES.assign(winner=winner), both_bad=policy)
+        assert battles.n_battles == n_battles
+        assert battles.report.n_both_bad == 3
+        assert battles.report.both_bad == policy
+        assert battles.report.n_ties == (4 if policy == "half" else 1)
+        assert battles.target.tolist() == ([0.5, 0.0, 0.5, 0.5, 0.5] if policy == "half" else [0.0, 0.5])
+
+    def test_report_text(self):
+        rows = pd.DataFrame(
+            {
+                "model_a": ["a", "a", "b", "b", "z", "y", "c"],
+                "model_b": ["b", "c", "c", "a", "z", "a", "a"],
+                "winner": ["model_a", "tie", "both_bad", "model_b", "tie", "both_bad", "model_a"],
+                "w": [1, 2, 1, 1, 1, 1, 0],
+            }
+        )
+        half = Battles.from_pandas(rows, weight="w").report
+        assert str(half).splitlines() == [
+            "7 rows: 5 battles between 4 models, 3 of them ties",
+            "2 both-bad battles counted as ties",
+            "1 battles of a model against itself left out",
+            "1 battles of weight 0 left out",
+            "1 models without a usable battle left out: z",
+        ]
+        drop = Battles.from_pandas(rows, weight="w", both_bad="drop").report
+        assert str(drop).splitlines() == [
+            "7 rows: 3 battles between 3 models, 1 of them ties",
+            "2 both-bad battles left out on request",
+            "1 battles of a model against itself left out",
+            "1 battles of weight 0 left out",
+            "2 models without a usable battle left out: y, z",
+        ]
+
+    def test_the_report_of_a_clean_table_is_one_line(self):
+        assert str(Battles.from_pandas(VOTES).report) == "5 rows: 5 battles between 3 models, 2 of them ties"
+
+    def test_large_counts_are_grouped(self):
+        report = Battles.from_pandas(pd.concat([VOTES] * 250)).report
+        assert str(report).startswith("1,250 rows: 1,250 battles between 3 models, 500 of them ties")
+
+
+class TestTables:
+    """What may hold the rows."""
+
+    def test_polars(self):
+        assert battle_list(Battles.from_pandas(pl.from_pandas(VOTES))) == battle_list(Battles.from_pandas(VOTES))
+
+    def test_polars_categoricals(self):
+        table = pl.from_pandas(VOTES).with_columns(pl.all().cast(pl.Categorical))
+        assert battle_list(Battles.from_pandas(table)) == battle_list(Battles.from_pandas(VOTES))
+
+    def test_pyarrow(self):
+        assert battle_list(Battles.from_pandas(pa.table(dict(VOTES)))) == battle_list(Battles.from_pandas(VOTES))
+
+    def test_pyarrow_dictionaries_and_further_columns(self):
+        table = pa.table({c: pa.array(VOTES[c]).dictionary_encode() for c in VOTES} | {"lang": list("xyxyx")})
+        battles = Battles.from_pandas(table)
+        assert battle_list(battles) == battle_list(Battles.from_pandas(VOTES))
+        assert battles.codes("lang")[0].tolist() == [0, 1, 0, 1, 0]
+
+    def test_estimators_take_tables_too(self):
+        from_table = jaxeval.fit_bradley_terry(pl.from_pandas(VOTES))
+        pd.testing.assert_series_equal(from_table.ratings, jaxeval.fit_bradley_terry(VOTES).ratings)
+
+    def test_categoricals(self):
+        # Unused categories, and different ones on the two sides, in no sorted order.
+        cats = VOTES.astype("category")
+        cats["model_a"] = cats["model_a"].cat.set_categories(["zz", "c", "b", "a"])
+        cats["winner"] = cats["winner"].cat.add_categories(["nonsense"])
+        battles = Battles.from_pandas(cats)
+        assert battle_list(battles) == battle_list(Battles.from_pandas(VOTES))
+        assert list(battles.models) == ["a", "b", "c"]
+
+    def test_integers_as_model_names(self):
+        numbers = {"a": 10, "b": 9, "c": -1}
+        rows = VOTES.assign(model_a=VOTES.model_a.map(numbers), model_b=VOTES.model_b.map(numbers))
+        battles = Battles.from_pandas(rows)
+        assert battles.models.tolist() == [-1, 9, 10]
+        by_name = {numbers[m]: r for m, r in jaxeval.fit_bradley_terry(VOTES).ratings.items()}
+        assert jaxeval.fit_bradley_terry(battles).ratings.to_dict() == pytest.approx(by_name, abs=1e-9)
+
+    def test_models_are_sorted_by_name(self):
+        battles = Battles.from_pandas(VOTES.iloc[::-1])
+        assert battles.models.tolist() == ["a", "b", "c"]
+        assert battles.models.name == "model"
+
+    def test_the_index_of_the_frame_does_not_matter(self):
+        odd = VOTES.assign(w=[1, 0, 1, 1, 1], lang=list("xyxyy")).set_index(pd.Index([7, 7, 3, 3, 7]))
+        battles = Battles.from_pandas(odd, weight="w")
+        assert battles.codes("lang")[0].tolist() == [0, 0, 1, 1]
+        assert battles.to_pandas().index.tolist() == [0, 1, 2, 3]
+
+    @pytest.mark.parametrize(
+        "options", [{}, {"weight": "w"}, {"both_bad": "drop"}, {"cluster": "who"}, {"target": "soft"}]
+    )
+    def test_the_input_is_never_modified(self, options):
+        frame = VOTES.assign(
+            w=[1, 0, 2, 1, 1], who=[1, 1, 2, 2, 3], soft=0.3, winner=["tie", "both_bad", "model_a", "tie", "model_b"]
+        )
+        if "target" not in options:
+            frame = frame.drop(columns="soft")
+        before = frame.copy(deep=True)
+        battles = Battles.from_pandas(frame, **options)
+        battles.cells  # noqa: B018
+        battles.codes("who")
+        result = battles.to_pandas()
+        result.loc[:, "target"] = -1.0
+        pd.testing.assert_frame_equal(frame, before)
+
+    def test_to_pandas_holds_the_battles_that_take_part(self):
+        frame = VOTES.assign(w=[1.0, 0.0, 2.0, 1.0, 1.0], lang=list("xyxyz"))
+        again = Battles.from_pandas(frame, weight="w").to_pandas()
+        assert again.columns.tolist() == ["model_a", "model_b", "target", "weight", "lang"]
+        assert again["lang"].tolist() == ["x", "x", "y", "z"]
+        assert battle_list(Battles.from_pandas(again, weight="weight")) == battle_list(
+            Battles.from_pandas(frame, weight="w")
+        )
+
+
+class TestErrors:
+    """Each error names the column, the values, their counts and the remedy."""
+
+    @staticmethod
+    def message(frame, **options):
+        with pytest.raises(DataError) as caught:
+            Battles.from_pandas(frame, **options)
+        return str(caught.value)
+
+    @staticmethod
+    def contains(message, *fragments):
+        missing = [f for f in fragments if f not in message]
+        assert not missing, f"{missing} not in: {message}"
+
+    def test_data_errors_are_value_errors(self):
+        assert issubclass(DataError, ValueError)
+
+    def test_unknown_labels(self):
+        message = self.message(VOTES.assign(winner=["A", "model_a", "A", "Tie", "tie"]))
+        self.contains(message, "'winner'", "'A' (2)", "'Tie' (1)", "Map the labels", "target=")
+        self.contains(message, *(repr(s) for s in ("model_a", "model_b", "tie", "tie (bothbad)", "tie_bothbad")))
+        assert "'tie' (1)" not in message
+
+    def test_unknown_labels_of_a_named_column(self):
+        self.contains(
+            self.message(VOTES.rename(columns={"winner": "human"}).assign(human="?"), winner="human"), "'human'"
+        )
+
+    def test_a_label_is_never_trimmed_or_folded(self):
+        message = self.message(VOTES.assign(winner=[" tie", "Model_A", "tie", "TIE", "model_b "]))
+        self.contains(message, "' tie' (1)", "'Model_A' (1)", "'TIE' (1)", "'model_b ' (1)")
+
+    def test_numeric_labels_are_shown_as_numbers(self):
+        message = self.message(VOTES.assign(winner=[0, 1, 0, 1, 2]))
+        self.contains(message, "'winner'", "0 (2)", "1 (2)", "2 (1)", "target=")
+        assert "int64" not in message
+
+    def test_many_unknown_labels_are_cut_short(self):
+        rows = pd.concat([VOTES] * 3, ignore_index=True)
+        message = self.message(rows.assign(winner=[f"judge says {k}" for k in range(15)]))
+        self.contains(message, "'judge says 0' (1)", "'judge says 9' (1)", "and 5 more")
+        assert "judge says 10" not in message
+
+    @pytest.mark.parametrize("column", ["model_a", "model_b", "winner"])
+    @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+    def test_missing_values(self, column, missing):
+        frame = VOTES.astype(object)
+        frame.loc[[2, 4], column] = missing
+        self.contains(self.message(frame), repr(column), "2 missing values", "row 2", "fill them or drop those rows")
+
+    @pytest.mark.parametrize(
+        ("column", "options"), [("target", {}), ("w", {"weight": "w", "winner": "winner"}), ("winner_tie", {})]
+    )
+    def test_missing_numbers(self, column, options):
+        frame = VOTES.assign(**{column: [0.5, np.nan, 0.5, 0.5, np.nan]})
+        if column == "winner_tie":
+            frame = frame.assign(winner_model_a=1, winner_model_b=0)
+        if "winner" not in options:
+            frame = frame.drop(columns="winner")
+        self.contains(self.message(frame, **options), repr(column), "2 missing values", "row 1")
+
+    def test_missing_nullable_integers(self):
+        frame = VOTES.drop(columns="winner").assign(target=pd.array([1, None, 0, 1, 1], "Int64"))
+        self.contains(self.message(frame), "'target'", "1 missing values", "row 1")
+
+    def test_targets_out_of_range(self):
+        frame = VOTES.drop(columns="winner").assign(target=[0.5, 2.0, -1.0, 1.0, 0.0])
+        message = self.message(frame)
+        self.contains(message, "'target'", "[0, 1]", "2 do not", "from -1 to 2", "row 1: 2")
+
+    def test_just_out_of_range(self):
+        frame = VOTES.drop(columns="winner").assign(target=[0.5, np.nextafter(1, 2), 0.1, 1.0, 0.0])
+        self.contains(self.message(frame), "'target'", "1 do not", "row 1")
+
+    def test_an_infinite_target(self):
+        frame = VOTES.drop(columns="winner").assign(target=[0.5, 0.1, 0.1, np.inf, 0.0])
+        self.contains(self.message(frame), "'target'", "[0, 1]", "row 3: inf")
+
+    def test_negative_weights(self):
+        message = self.message(VOTES.assign(w=[1, -2, 1, -0.5, 0]), weight="w")
+        self.contains(message, "'w'", ">= 0", "2 do not", "from -2 to -0.5", "row 1: -2")
+
+    def test_infinite_weights(self):
+        self.contains(self.message(VOTES.assign(w=[1, 1, np.inf, 1, 0]), weight="w"), "'w'", "finite", "row 2: inf")
+
+    def test_text_where_numbers_belong(self):
+        message = self.message(VOTES.drop(columns="winner").assign(target=["1", "0", "model_a", "1", "0"]))
+        self.contains(message, "'target'", "not numeric", "model_a")
+
+    def test_one_hot_rows_that_are_not(self):
+        frame = VOTES.drop(columns="winner").assign(
+            winner_model_a=[1, 1, 0, 0, 1], winner_model_b=[0, 1, 0, 1, 0], winner_tie=0
+        )
+        message = self.message(frame)
+        self.contains(
+            message, "winner_model_a", "winner_model_b", "winner_tie", "one 1", "2 rows do not", "row 1: 1, 1, 0"
+        )
+
+    def test_an_empty_table(self):
+        self.contains(self.message(VOTES.iloc[:0]), "no rows")
+
+    @pytest.mark.parametrize("column", ["model_a", "model_b"])
+    def test_a_missing_model_column(self, column):
+        rest = [repr(c) for c in VOTES if c != column]
+        self.contains(self.message(VOTES.drop(columns=column)), f"no column {column!r}", *rest)
+
+    @pytest.mark.parametrize("argument", ["model_a", "model_b", "winner", "target", "weight", "cluster"])
+    def test_a_named_column_that_is_not_there(self, argument):
+        message = self.message(VOTES, **{argument: "nowhere"})
+        self.contains(message, "no column 'nowhere'", "'model_a', 'model_b', 'winner'")
+
+    def test_no_result_column(self):
+        message = self.message(VOTES.rename(columns={"winner": "outcome"}))
+        self.contains(message, "'winner'", "'target'", "winner_tie", "'outcome'", "winner= or target=")
+
+    def test_winner_and_target(self):
+        message = self.message(VOTES.assign(target=0.5))
+        self.contains(message, "'winner'", "'target'", "winner='winner'", "target='target'")
+
+    def test_both_named(self):
+        with pytest.raises(ValueError, match="not both"):
+            Battles.from_pandas(VOTES.assign(target=0.5), winner="winner", target="target")
+
+    def test_mixed_types_in_a_column(self):
+        message = self.message(VOTES.assign(model_a=["a", 1, "b", "b", "c"]))
+        self.contains(message, "'model_a'", "int (1)", "str (4)", "astype(str)")
+
+    def test_different_types_on_the_two_sides(self):
+        message = self.message(VOTES.assign(model_a=[1, 2, 3, 4, 5]))
+        self.contains(message, "'model_a'", "'model_b'", "int", "str", "astype(str)")
+
+    def test_a_column_that_is_there_twice(self):
+        message = self.message(pd.concat([VOTES, VOTES[["winner"]]], axis=1))
+        self.contains(message, "2 columns", "'winner'")
+
+    def test_nothing_left(self):
+        frame = VOTES.assign(model_b=["a", "c", "b", "a", "a"], winner=["tie", "both_bad", "tie", "tie", "tie"])
+        message = self.message(frame.assign(w=[1, 1, 1, 0, 0]), weight="w", both_bad="drop")
+        self.contains(
+            message, "no battle is left of 5 rows", "2 of a model against itself", "1 both-bad", "2 of weight 0"
+        )
+
+    def test_an_unknown_policy(self):
+        with pytest.raises(ValueError, match="both_bad must be 'half' or 'drop', got 'win'"):
+            Battles.from_pandas(VOTES, both_bad="win")
+
+    @pytest.mark.parametrize("table", [[("a", "b", "tie")], {"model_a": ["a"]}, np.ones((2, 2)), None])
+    def test_not_a_table(self, table):
+        with pytest.raises(TypeError, match=f"DataFrame.*Arrow.*got {type(table).__name__}"):
+            Battles.from_pandas(table)
+
+
+class TestGroups:
+    FRAME = VOTES.assign(lang=["y", "x", "y", "y", "x"], turn=[2, 1, 1, 2, 1], day=pd.Timestamp("2026-01-01"))
+
+    def test_one_column(self):
+        codes, groups = Battles.from_pandas(self.FRAME).codes("lang")
+        assert list(groups) == ["x", "y"]
+        assert codes.tolist() == [1, 0, 1, 1, 0]
+
+    def test_several_columns(self):
+        codes, groups = Battles.from_pandas(self.FRAME).codes(["lang", "turn"])
+        # Only the combinations that occur.
+        assert list(groups) == [("x", 1), ("y", 1), ("y", 2)]
+        assert groups.names == ["lang", "turn"]
+        assert codes.tolist() == [2, 0, 1, 2, 0]
+
+    def test_several_columns_in_the_order_named(self):
+        codes, groups = Battles.from_pandas(self.FRAME).codes(["turn", "lang"])
+        assert list(groups) == [(1, "x"), (1, "y"), (2, "y")]
+        assert codes.tolist() == [2, 0, 1, 2, 0]
+
+    def test_a_list_of_one_column(self):
+        one, listed = (Battles.from_pandas(self.FRAME).codes(c) for c in ("lang", ["lang"]))
+        assert list(one[1]) == list(listed[1])
+        assert one[0].tolist() == listed[0].tolist()
+
+    def test_other_types(self):
+        battles = Battles.from_pandas(self.FRAME.assign(flag=[True, False, True, True, False]))
+        assert battles.codes("flag")[0].tolist() == [1, 0, 1, 1, 0]
+        assert battles.codes("day")[0].tolist() == [0] * 5
+        assert battles.codes("turn")[0].tolist() == [1, 0, 0, 1, 0]
+
+    def test_unused_categories_are_no_groups(self):
+        lang = pd.Categorical(self.FRAME.lang, ["z", "y", "x"])
+        codes, groups = Battles.from_pandas(self.FRAME.assign(lang=lang)).codes("lang")
+        assert list(groups) == ["x", "y"]
+        assert codes.tolist() == [1, 0, 1, 1, 0]
+
+    def test_groups_of_rows_left_out_are_no_groups(self):
+        frame = self.FRAME.assign(w=[1, 0, 1, 1, 0])
+        codes, groups = Battles.from_pandas(frame, weight="w").codes("lang")
+        assert list(groups) == ["y"]
+        assert codes.tolist() == [0, 0, 0]
+
+    def test_missing_groups(self):
+        frame = self.FRAME.assign(lang=["y", None, "y", "y", "x"])
+        with pytest.raises(DataError, match=r"'lang' has 1 missing values .*row 1"):
+            Battles.from_pandas(frame).codes("lang")
+
+    def test_a_group_missing_only_in_a_row_left_out(self):
+        frame = self.FRAME.assign(lang=["y", None, "y", "y", "x"], w=[1, 0, 1, 1, 1])
+        assert Battles.from_pandas(frame, weight="w").codes("lang")[0].tolist() == [1, 1, 1, 0]
+
+    def test_no_such_column(self):
+        with pytest.raises(DataError, match=r"'language'.*'lang', 'turn', 'day'.*keep="):
+            Battles.from_pandas(self.FRAME).codes("language")
+
+    def test_values_that_cannot_be_groups(self):
+        with pytest.raises(DataError, match="'turns'"):
+            Battles.from_pandas(self.FRAME.assign(turns=[[1], [1], [2], [1], [2]])).codes("turns")
+
+    def test_cells_by_group_are_the_cells_of_the_filtered_table(self):
+        rng = np.random.default_rng(3)
+        frame = pd.DataFrame(
+            {
+                "model_a": rng.choice(list("abcde"), 400),
+                "model_b": rng.choice(list("fghij"), 400),
+                "winner": rng.choice(["model_a", "model_b", "tie"], 400),
+                "lang": rng.choice(["x", "y", "z"], 400),
+            }
+        )
+        battles = Battles.from_pandas(frame)
+        codes, groups = battles.codes("lang")
+        seen = 0
+        for group, (rows, cells, cell_of_row) in zip(groups, battles.cells_by_group(codes, len(groups)), strict=True):
+            own = Battles.from_pandas(frame[frame.lang == group])
+            models, local = cells.localise(battles.models)
+            assert list(models) == list(own.models)
+            assert_equal_cells(local, own.cells)
+            np.testing.assert_array_equal(np.bincount(cell_of_row), cells.count)
+            assert (frame.lang.to_numpy()[rows] == group).all()
+            seen += len(rows)
+        assert seen == 400
+
+
+def naive_cells(battles):
+    """{(first, second, target of first, weight): battles}, the lower model index first."""
+    weight = np.ones(battles.n_battles) if battles.weight is None else battles.weight
+    cells = Counter()
+    for i, j, y, w in zip(battles.model_a, battles.model_b, battles.target, weight, strict=True):
+        cells[(int(i), int(j), float(y), float(w)) if i < j else (int(j), int(i), float(1 - y), float(w))] += 1
+    return cells
+
+
+def random_votes(kind, n_battles=3000, n_models=9, seed=0):
+    rng = np.random.default_rng(seed)
+    a = rng.integers(n_models, size=n_battles)
+    b = (a + rng.integers(1, n_models, size=n_battles)) % n_models
+    frame = pd.DataFrame({"model_a": a, "model_b": b})
+    if kind == "hard":
+        frame["winner"] = rng.choice(["model_a", "model_b", "tie", "both_bad"], n_battles)
+    elif kind == "lattice":
+        frame["target"] = rng.integers(0, 9, n_battles) / 8
+    else:
+        frame["target"] = rng.random(n_battles)
+    if kind == "weighted":
+        frame["target"] = rng.choice([0, 0.5, 1], n_battles)
+        frame["w"] = rng.choice([0.5, 1.0, 3.0], n_battles)
+    return Battles.from_pandas(frame, weight="w" if kind == "weighted" else None)
+
+
+class TestCells:
+    @pytest.mark.parametrize("kind", ["hard", "lattice", "continuous", "weighted"])
+    def test_compressed_equals_raw(self, kind):
+        battles = random_votes(kind)
+        cells = battles.cells
+        found = Counter()
+        for c, pair in enumerate(cells.pair):
+            key = int(cells.first[pair]), int(cells.second[pair]), float(cells.target[c]), float(cells.weight[c])
+            assert key not in found
+            found[key] = int(cells.count[c])
+        assert found == naive_cells(battles)
+
+    def test_more_pairs_than_fit_a_dense_count(self):
+        battles = random_votes("hard", n_battles=2000, n_models=1100)
+        assert battles.n_models**2 * 3 > 4 * battles.n_battles + 1_000_000
+        cells, cell_of_row = battles.compress(slice(None))
+        pair = cells.pair
+        keys = zip(cells.first[pair].tolist(), cells.second[pair].tolist(), cells.target.tolist(), strict=True)
+        naive = {key[:3]: count for key, count in naive_cells(battles).items()}
+        assert dict(zip(keys, cells.count.tolist(), strict=True)) == naive
+        np.testing.assert_array_equal(np.bincount(cell_of_row), cells.count)
+
+    @pytest.mark.parametrize("kind", ["hard", "lattice", "continuous", "weighted"])
+    def test_orientation_and_order_are_canonical(self, kind):
+        cells = random_votes(kind).cells
+        assert (cells.first < cells.second).all()
+        pairs = list(zip(cells.first.tolist(), cells.second.tolist(), strict=True))
+        assert pairs == sorted(set(pairs))
+        order = list(zip(cells.pair.tolist(), cells.target.tolist(), cells.weight.tolist(), strict=True))
+        assert order == sorted(set(order))
+
+    @pytest.mark.parametrize("kind", ["hard", "lattice", "weighted"])
+    def test_swapped_and_shuffled_battles_give_the_same_cells(self, kind):
+        battles = random_votes(kind)
+        frame = battles.to_pandas()
+        rng = np.random.default_rng(1)
+        swap = rng.random(len(frame)) < 0.5
+        swapped = frame.assign(
+            model_a=frame.model_a.where(~swap, frame.model_b),
+            model_b=frame.model_b.where(~swap, frame.model_a),
+            target=frame.target.where(~swap, 1 - frame.target),
+        ).sample(frac=1, random_state=2)
+        again = Battles.from_pandas(swapped, weight="weight" if kind == "weighted" else None)
+        assert_equal_cells(battles.cells, again.cells)
+
+    @pytest.mark.parametrize("kind", ["hard", "lattice", "continuous", "weighted"])
+    def test_every_row_knows_its_cell(self, kind):
+        battles = random_votes(kind)
+        cells, cell_of_row = battles.compress(slice(None))
+        swap = battles.model_a > battles.model_b
+        np.testing.assert_array_equal(cells.target[cell_of_row], np.where(swap, 1 - battles.target, battles.target))
+        pair = cells.pair[cell_of_row]
+        np.testing.assert_array_equal(cells.first[pair], np.minimum(battles.model_a, battles.model_b))
+        np.testing.assert_array_equal(cells.second[pair], np.maximum(battles.model_a, battles.model_b))
+
+    @pytest.mark.parametrize("kind", ["hard", "lattice", "continuous", "weighted"])
+    def test_tables_are_the_sums_over_battles(self, kind):
+        battles = random_votes(kind)
+        n, wins = battles.cells.tables(battles.n_models)
+        weight = np.ones(battles.n_battles) if battles.weight is None else battles.weight
+        naive_n, naive_wins = np.zeros((2, battles.n_models, battles.n_models))
+        for i, j, y, w in zip(battles.model_a, battles.model_b, battles.target, weight, strict=True):
+            naive_n[i, j] += w
+            naive_n[j, i] += w
+            naive_wins[i, j] += w * y
+            naive_wins[j, i] += w * (1 - y)
+        np.testing.assert_allclose(n, naive_n, rtol=1e-12)
+        np.testing.assert_allclose(wins, naive_wins, rtol=1e-12)
+        np.testing.assert_allclose(wins + wins.T, n, rtol=1e-12)
+
+    def test_hard_outcomes_make_at_most_three_cells_a_pair(self):
+        cells = random_votes("hard", 30_000).cells
+        assert cells.hard
+        assert len(cells.count) == 3 * 36
+        assert cells.count.sum() == 30_000

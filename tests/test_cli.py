@@ -1,0 +1,129 @@
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import jaxeval
+from jaxeval.cli import main
+
+
+@pytest.fixture(scope="module")
+def votes(tmp_path_factory):
+    path = tmp_path_factory.mktemp("votes") / "votes.parquet"
+    result = CliRunner().invoke(main, ["simulate", "--battles", "3000", "--models", "8", "--out", str(path)])
+    assert result.exit_code == 0, result.output
+    return path
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def test_simulated_file_is_the_simulation(votes):
+    table = pd.read_parquet(votes)
+    expected = jaxeval.simulate_votes(3000, 8)
+    assert len(table) == 3000
+    assert (table["winner"].astype(str) == expected["winner"].astype(str)).all()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "json"])
+def test_leaderboard_prints_and_writes_the_same_table(votes, tmp_path, ending):
+    out = tmp_path / f"board.{ending}"
+    result = run("leaderboard", votes, "--resamples", 200, "--seed", 3, "--out", out)
+    assert result.exit_code == 0, result.output
+    expected = jaxeval.leaderboard(jaxeval.read_battles(votes), n_resamples=200, seed=3)
+    read = {"csv": pd.read_csv, "parquet": pd.read_parquet, "json": pd.read_json}[ending](out)
+    assert list(read["model_name"]) == list(expected["model_name"])
+    np.testing.assert_allclose(read["rating"], expected["rating"], atol=1e-6)
+    np.testing.assert_allclose(read["rating_lower"], expected["rating_lower"], atol=1e-6)
+    first = expected.iloc[0]
+    assert str(first["model_name"]) in result.stdout
+    assert f"{first['rating']:.1f}" in result.stdout
+    assert f"+{first['rating_upper'] - first['rating']:.1f}" in result.stdout
+    assert "3,000 battles between 8 models" in result.stdout
+    assert "both-bad battles counted as ties" in result.stdout
+
+
+def test_slices_clusters_gauge_and_top(votes):
+    result = run(
+        "leaderboard",
+        votes,
+        "--by",
+        "language",
+        "--resamples",
+        50,
+        "--top",
+        2,
+        "--gauge",
+        "model-1=1234",
+        "--level",
+        0.9,
+    )
+    assert result.exit_code == 0, result.output
+    assert "English" in result.stdout
+    assert "1234.0" in result.stdout  # model-1 is among the best
+    assert "... and 6 more models" in result.stdout
+    assert "90% percentile intervals" in result.stdout
+    clustered = run("leaderboard", votes, "--cluster", "voter", "--resamples", 50)
+    assert clustered.exit_code == 0, clustered.output
+    assert "cluster resamples of voter" in clustered.stdout
+
+
+def test_warnings_are_printed(tmp_path):
+    path = tmp_path / "votes.csv"
+    rows = ["model_a,model_b,winner", *["a,b,model_a", "a,b,model_b"] * 30, "c,a,model_a", "d,e,tie"]
+    path.write_text("\n".join(rows))
+    result = run("leaderboard", path, "--resamples", 20)
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.stdout.split())
+    assert "warning: the models fall into 2 groups that never met" in text
+    assert "c: never lost a point to the main group" in text
+    assert "unrated" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.parquet"], "does not exist"),
+        (["{votes}", "--by", "colour"], "no column 'colour'"),
+        (["{votes}", "--gauge", "nobody=1000"], "'nobody' is not among the 8 models"),
+        (["{votes}", "--gauge", "nobody"], "is not mean, votes, or MODEL=RATING"),
+        (["{votes}", "--winner", "language"], "unknown labels: 'German'"),
+        (["{votes}", "--out", "board.txt"], "must end in"),
+        (["{votes}", "--plot", "no-such-folder/board.png"], "there is no folder"),
+        (["{votes}", "--level", "95"], "is not in the range"),
+        (["{votes}", "--cluster", "voter", "--scheme", "poisson"], "leave --scheme out"),
+    ],
+)
+def test_bad_input_is_one_message_and_a_nonzero_exit(votes, arguments, message):
+    result = run("leaderboard", *[a.format(votes=votes) for a in arguments])
+    assert result.exit_code != 0
+    assert message in " ".join(result.stderr.split())
+    assert "Traceback" not in result.output
+
+
+def test_demo_prints_and_draws(tmp_path):
+    plot = tmp_path / "demo.png"
+    result = run("demo", "--battles", 2000, "--models", 8, "--resamples", 50, "--plot", plot)
+    assert result.exit_code == 0, result.output
+    assert "model-1" in result.stdout
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_json_has_null_for_what_is_not_known(tmp_path):
+    path, out = tmp_path / "votes.csv", tmp_path / "board.json"
+    path.write_text("\n".join(["model_a,model_b,winner", *["a,b,model_a", "a,b,model_b"] * 5, "c,a,model_a"]))
+    assert run("leaderboard", path, "--resamples", 20, "--out", out).exit_code == 0
+    rows = {row["model_name"]: row for row in json.loads(out.read_text())}
+    assert rows["c"]["rank"] is None
+    assert rows["c"]["rating_lower"] is None
+
+
+def test_runs_as_a_module_and_names_its_version():
+    command = [sys.executable, "-m", "jaxeval", "--version"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert jaxeval.__version__ in shown

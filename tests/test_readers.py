@@ -1,0 +1,323 @@
+"""Reading battles from files: every format gives the battles of the same table in memory, or a clear error."""
+
+import gzip
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from jaxeval import Battles, DataError, read_battles
+
+VOTES = pd.DataFrame(
+    {
+        "model_a": ["gpt", "gpt", "NA", "null", "007"],
+        "model_b": ["NA", "null", "null", "gpt", "gpt"],
+        "winner": ["model_a", "tie", "both_bad", "model_b", "tie (bothbad)"],
+        "language": ["en", "NA", "en", "nan", "None"],
+        "turns": [1, 2, 3, 1, 2],
+        "w": [1.0, 2.0, 0.5, 1.0, 0.0],
+    }
+)
+FORMATS = ["parquet", "pq", "csv", "csv.gz", "tsv", "tsv.gz", "jsonl", "jsonl.gz", "ndjson", "ndjson.gz"]
+
+
+def write(frame, path):
+    """``frame`` in the format of the ending of ``path``."""
+    name = path.name.lower()
+    if name.endswith(("parquet", "pq")):
+        frame.to_parquet(path)
+        return path
+    if "json" in name:
+        text = frame.to_json(orient="records", lines=True)
+    else:
+        text = frame.to_csv(index=False, sep="\t" if ".tsv" in name else ",")
+    return write_text(text, path)
+
+
+def write_text(text, path):
+    binary = text if isinstance(text, bytes) else text.encode()
+    path.write_bytes(gzip.compress(binary) if path.name.lower().endswith(".gz") else binary)
+    return path
+
+
+def assert_equal_battles(one, other):
+    assert one.models.tolist() == other.models.tolist()
+    np.testing.assert_array_equal(one.model_a, other.model_a)
+    np.testing.assert_array_equal(one.model_b, other.model_b)
+    np.testing.assert_array_equal(one.target, other.target)
+    assert (one.weight is None) == (other.weight is None)
+    if one.weight is not None:
+        np.testing.assert_array_equal(one.weight, other.weight)
+    assert one.report == other.report
+
+
+def message(path, **options):
+    with pytest.raises(DataError) as caught:
+        read_battles(path, **options)
+    return str(caught.value)
+
+
+class TestFormats:
+    @pytest.mark.parametrize("ending", FORMATS)
+    def test_round_trip(self, ending, tmp_path):
+        path = write(VOTES, tmp_path / f"votes.{ending}")
+        battles = read_battles(path, weight="w", keep=["language", "turns"])
+        expected = Battles.from_pandas(VOTES, weight="w")
+        assert_equal_battles(battles, expected)
+        assert battles.columns.columns.tolist() == ["language", "turns"]
+        for column in ("language", "turns", ["turns", "language"]):
+            codes, groups = battles.codes(column)
+            expected_codes, expected_groups = expected.codes(column)
+            assert list(groups) == list(expected_groups)
+            assert codes.tolist() == expected_codes.tolist()
+
+    @pytest.mark.parametrize("ending", FORMATS)
+    def test_options_are_passed_on(self, ending, tmp_path):
+        renamed = VOTES.rename(columns={"model_a": "left", "model_b": "right", "winner": "human"})
+        path = write(renamed, tmp_path / f"votes.{ending}")
+        battles = read_battles(path, model_a="left", model_b="right", winner="human", both_bad="drop", cluster="turns")
+        expected = Battles.from_pandas(VOTES, both_bad="drop")
+        assert_equal_battles(battles, expected)
+        assert battles.cluster == "turns"
+        assert battles.codes("turns")[0].tolist() == [0, 1, 0]
+
+    @pytest.mark.parametrize("ending", FORMATS)
+    def test_soft_targets(self, ending, tmp_path):
+        soft = VOTES.drop(columns="winner").assign(target=[0.1, 1 / 3, 0.5, 1.0, 1e-17], judge=[1, 0, 0, 1, 0.25])
+        path = write(soft, tmp_path / f"votes.{ending}")
+        tolerance = 1e-9 if "json" in ending else 0  # pandas writes ten decimals to JSON
+        np.testing.assert_allclose(read_battles(path).target, soft.target, rtol=0, atol=tolerance)
+        np.testing.assert_array_equal(read_battles(path, target="judge").target, soft.judge)
+
+    @pytest.mark.parametrize("ending", FORMATS)
+    def test_one_hot_columns(self, ending, tmp_path):
+        one_hot = VOTES.drop(columns="winner").assign(
+            winner_model_a=[1, 0, 0, 0, 0], winner_model_b=[0, 0, 0, 1, 0], winner_tie=[0, 1, 1, 0, 1]
+        )
+        path = write(one_hot, tmp_path / f"votes.{ending}")
+        np.testing.assert_array_equal(read_battles(path).target, Battles.from_pandas(VOTES).target)
+
+    @pytest.mark.parametrize("name", ["VOTES.CSV", "Votes.Parquet", "votes.JSONL", "VOTES.CSV.GZ", "votes.jsonl.GZ"])
+    def test_endings_in_capitals(self, name, tmp_path):
+        assert_equal_battles(read_battles(write(VOTES, tmp_path / name)), Battles.from_pandas(VOTES))
+
+    def test_path_as_text(self, tmp_path):
+        path = write(VOTES, tmp_path / "votes.csv")
+        assert_equal_battles(read_battles(str(path)), Battles.from_pandas(VOTES))
+
+    def test_the_bundled_formats_of_real_votes(self, data, tmp_path):
+        path = data / "arena27k_human_3judges.parquet"
+        battles = read_battles(path, winner="human")
+        as_csv = write(pd.read_parquet(path), tmp_path / "votes.csv.gz")
+        assert_equal_battles(read_battles(as_csv, winner="human"), battles)
+        assert battles.report.n_battles == 26_919
+        assert battles.report.n_models == 20
+
+
+class TestColumns:
+    @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+    def test_columns_that_are_not_needed_are_not_read(self, ending, tmp_path):
+        path = write(VOTES, tmp_path / f"votes.{ending}")
+        assert read_battles(path).columns.shape[1] == 0
+        assert read_battles(path, keep=["turns"]).columns.columns.tolist() == ["turns"]
+        with pytest.raises(DataError, match=r"'language'.*keep="):
+            read_battles(path).codes("language")
+
+    @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+    def test_other_columns_of_any_content(self, ending, tmp_path):
+        """A conversation, as the dumps hold it, is skipped whatever is in it."""
+        odd = VOTES.assign(conversation=[[{"role": "user", "content": 'hi,\n"you"'}]] * 5, empty=None)
+        assert_equal_battles(read_battles(write(odd, tmp_path / f"votes.{ending}")), Battles.from_pandas(VOTES))
+
+    def test_json_lines_whose_other_columns_change_type(self, tmp_path):
+        rows = VOTES.assign(note=["text", 1, None, [1, 2], {"a": 1}]).to_dict("records")
+        path = write_text("\n".join(map(json.dumps, rows)), tmp_path / "votes.jsonl")
+        assert_equal_battles(read_battles(path), Battles.from_pandas(VOTES))
+
+    @pytest.mark.parametrize("ending", ["csv", "jsonl", "jsonl.gz"])
+    def test_lines_longer_than_a_megabyte(self, ending, tmp_path):
+        path = write(
+            VOTES.assign(conversation=["short"] * 3 + ["x" * 1_500_000, "short"]), tmp_path / f"votes.{ending}"
+        )
+        assert_equal_battles(read_battles(path), Battles.from_pandas(VOTES))
+
+    @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+    def test_keep_names_a_column_that_is_not_there(self, ending, tmp_path):
+        path = write(VOTES, tmp_path / f"votes.{ending}")
+        found = message(path, keep=["langauge"])
+        assert "'langauge'" in found
+        assert "'language'" in found
+
+    def test_keep_must_be_a_list(self, tmp_path):
+        with pytest.raises(TypeError, match="list of column names, got the string 'language'"):
+            read_battles(write(VOTES, tmp_path / "votes.csv"), keep="language")
+
+    @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+    def test_a_missing_column_is_told_with_those_of_the_file(self, ending, tmp_path):
+        path = write(VOTES.rename(columns={"model_a": "Model A"}), tmp_path / f"votes.{ending}")
+        found = message(path)
+        assert f"votes.{ending}" in found
+        assert "'model_a'" in found
+        assert "'Model A'" in found
+
+    @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+    def test_a_missing_result_is_told_with_the_columns_of_the_file(self, ending, tmp_path):
+        path = write(VOTES.rename(columns={"winner": "outcome"}), tmp_path / f"votes.{ending}")
+        found = message(path)
+        assert f"votes.{ending}" in found
+        assert "no result column: expected 'winner', 'target' or the one-hot columns" in found
+        assert "'outcome'" in found
+
+    @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+    def test_none_of_the_columns(self, ending, tmp_path):
+        found = message(write(pd.DataFrame({"x": [1], "y": [2]}), tmp_path / f"votes.{ending}"))
+        assert f"votes.{ending}" in found
+        assert "model_a" in found
+        assert "'x', 'y'" in found
+
+    def test_a_csv_column_that_is_there_twice(self, tmp_path):
+        text = "model_a,model_b,winner,winner\na,b,model_a,model_b\n"
+        assert "winner" in message(write_text(text, tmp_path / "votes.csv"))
+
+
+class TestText:
+    """What CSV readers like to guess wrong."""
+
+    @pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv"])
+    def test_models_named_like_missing_values(self, ending, tmp_path):
+        names = ["NA", "null", "nan", "None", "N/A", "NULL", "#N/A", "-"]
+        rows = pd.DataFrame({"model_a": names, "model_b": names[1:] + names[:1], "winner": "model_a"})
+        battles = read_battles(write(rows, tmp_path / f"votes.{ending}"))
+        assert battles.models.tolist() == sorted(names)
+        assert battles.n_battles == len(names)
+
+    def test_numbers_as_model_names_stay_text(self, tmp_path):
+        text = "model_a,model_b,winner\n1,01,model_a\n1.0,1,tie\n1e3,true,model_b\n2024-01-01,1,tie\n"
+        battles = read_battles(write_text(text, tmp_path / "votes.csv"))
+        assert battles.models.tolist() == ["01", "1", "1.0", "1e3", "2024-01-01", "true"]
+
+    def test_named_label_columns_stay_text(self, tmp_path):
+        text = "left,right,verdict\n1,2,0\n2,1,1\n"
+        found = message(write_text(text, tmp_path / "votes.csv"), model_a="left", model_b="right", winner="verdict")
+        assert "'0' (1), '1' (1)" in found
+
+    def test_numbers_in_json_stay_numbers(self, tmp_path):
+        rows = VOTES.assign(model_a=[1, 2, 3, 10, 2], model_b=[2, 3, 1, 2, 10])
+        assert read_battles(write(rows, tmp_path / "votes.jsonl")).models.tolist() == [1, 2, 3, 10]
+
+    def test_quoted_commas_quotes_and_newlines(self, tmp_path):
+        names = ["a,b", "line\nbreak", 'say "hi"', "tab\there", "plain"]
+        rows = pd.DataFrame({"model_a": names, "model_b": names[1:] + names[:1], "winner": "tie"})
+        for ending in ("csv", "tsv", "jsonl", "parquet"):
+            battles = read_battles(write(rows, tmp_path / f"votes.{ending}"))
+            assert battles.models.tolist() == sorted(names)
+            assert battles.n_battles == 5
+
+    def test_names_beyond_ascii_and_a_byte_order_mark(self, tmp_path):
+        names = ["modèle", "模型", "modelo ñ"]
+        rows = pd.DataFrame({"model_a": names, "model_b": names[1:] + names[:1], "winner": "tie"})
+        text = rows.to_csv(index=False)
+        for start in ("", "\ufeff"):
+            assert read_battles(write_text(start + text, tmp_path / "votes.csv")).models.tolist() == sorted(names)
+
+    def test_windows_line_ends(self, tmp_path):
+        text = VOTES.to_csv(index=False).replace("\n", "\r\n")
+        assert_equal_battles(read_battles(write_text(text, tmp_path / "votes.csv")), Battles.from_pandas(VOTES))
+
+    @pytest.mark.parametrize("empty", ["", '""'])
+    def test_an_empty_field_is_missing(self, empty, tmp_path):
+        text = f"model_a,model_b,winner\na,b,tie\nb,{empty},model_a\nb,a,model_a\n"
+        found = message(write_text(text, tmp_path / "votes.csv"))
+        assert "'model_b' has 1 missing values (first in row 1)" in found
+        assert found.startswith("votes.csv: ")
+
+    def test_a_file_of_many_blocks_reads_the_same_in_each(self, tmp_path):
+        """Types are not guessed from the first megabyte alone."""
+        rows = pd.concat([VOTES.assign(prompt=range(5))] * 30_000 + [VOTES.assign(prompt="p-1")], ignore_index=True)
+        path = write(rows, tmp_path / "votes.csv")
+        assert path.stat().st_size > 4_000_000
+        battles = read_battles(path, keep=["prompt"])
+        assert battles.n_battles == 150_005
+        assert list(battles.codes("prompt")[1]) == ["0", "1", "2", "3", "4", "p-1"]
+
+
+class TestBadFiles:
+    def test_missing_file(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"no such file: .*nowhere\.csv"):
+            read_battles(tmp_path / "nowhere.csv")
+
+    @pytest.mark.parametrize("name", ["votes.xlsx", "votes.json", "votes", "votes.csv.zip"])
+    def test_unknown_ending(self, name, tmp_path):
+        found = message(write_text("model_a,model_b,winner\na,b,tie\n", tmp_path / name))
+        for fragment in (name, "unknown file type", ".parquet", ".csv.gz", ".jsonl"):
+            assert fragment in found
+
+    @pytest.mark.parametrize("ending", FORMATS)
+    def test_empty_file(self, ending, tmp_path):
+        found = message(write_text("", tmp_path / f"votes.{ending}"))
+        assert f"votes.{ending}" in found
+        assert "empty" in found.lower() or "0 bytes" in found
+
+    @pytest.mark.parametrize("ending", ["csv", "jsonl", "jsonl.gz"])
+    def test_blank_lines_only(self, ending, tmp_path):
+        assert f"votes.{ending}" in message(write_text("\n\n\n", tmp_path / f"votes.{ending}"))
+
+    @pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "parquet"])
+    def test_header_only(self, ending, tmp_path):
+        found = message(write(VOTES.iloc[:0], tmp_path / f"votes.{ending}"))
+        assert found == f"votes.{ending}: the table has no rows: nothing to rate"
+
+    def test_header_without_a_line_end(self, tmp_path):
+        assert "votes.csv" in message(write_text("model_a,model_b,winner", tmp_path / "votes.csv"))
+
+    @pytest.mark.parametrize("ending", FORMATS)
+    def test_garbage(self, ending, tmp_path):
+        garbage = np.random.default_rng(0).bytes(5000)
+        found = message(write_text(garbage, tmp_path / f"votes.{ending}"))
+        assert f"votes.{ending}" in found
+
+    @pytest.mark.parametrize("ending", ["csv.gz", "tsv.gz", "jsonl.gz"])
+    def test_not_gzip(self, ending, tmp_path):
+        path = tmp_path / f"votes.{ending}"
+        path.write_text("model_a,model_b,winner\na,b,tie\n")
+        assert f"votes.{ending}: cannot be read" in message(path)
+
+    @pytest.mark.parametrize("ending", ["csv.gz", "jsonl.gz", "parquet"])
+    def test_a_file_cut_short(self, ending, tmp_path):
+        path = write(pd.concat([VOTES] * 2000), tmp_path / f"votes.{ending}")
+        path.write_bytes(path.read_bytes()[:-200])
+        assert f"votes.{ending}: cannot be read" in message(path)
+
+    def test_rows_of_different_lengths(self, tmp_path):
+        found = message(write_text("model_a,model_b,winner\na,b,tie\na,b\n", tmp_path / "votes.csv"))
+        assert "Expected 3 columns, got 2" in found
+
+    def test_not_json(self, tmp_path):
+        assert "cannot be read" in message(write_text('{"model_a": "a",\n', tmp_path / "votes.jsonl"))
+
+    def test_a_json_list_is_not_json_lines(self, tmp_path):
+        text = io.StringIO(VOTES.to_json(orient="records")).read()
+        assert "cannot be read" in message(write_text(text, tmp_path / "votes.jsonl"))
+
+    def test_not_utf8(self, tmp_path):
+        text = "model_a,model_b,winner\nmodèle,b,tie\n".encode("latin-1")
+        assert "UTF8" in message(write_text(text, tmp_path / "votes.csv"))
+
+    @pytest.mark.parametrize("ending", ["csv", "parquet"])
+    def test_a_folder(self, ending, tmp_path):
+        (tmp_path / f"votes.{ending}").mkdir()
+        with pytest.raises((DataError, OSError), match="directory"):
+            read_battles(tmp_path / f"votes.{ending}")
+
+    def test_errors_in_the_content_name_the_file(self, tmp_path):
+        found = message(write(VOTES.assign(winner="A"), tmp_path / "votes.csv"))
+        assert found.startswith("votes.csv: column 'winner' has unknown labels: 'A' (5)")
+
+    @pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
+    def test_text_where_numbers_belong(self, ending, tmp_path):
+        path = write(VOTES.drop(columns="winner").assign(target=list("abcde")), tmp_path / f"votes.{ending}")
+        found = message(path)
+        assert "'target'" in found
+        assert "not numeric" in found
