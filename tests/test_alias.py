@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from scipy.special import pdtr
+from scipy.stats import poisson
 
 from jaxeval.alias import category_table, poisson_tables
 
@@ -31,11 +31,12 @@ def test_poisson_tables_hold_the_poisson_distribution(rate):
     tables = poisson_tables(np.array([0.7, rate, 0.0, 30.0]))
     value, mass = decoded_poisson(tables, 1)
     # Differences of the distribution function: the mass function itself loses digits at large rates.
-    exact = np.diff(pdtr(np.concatenate([[-1], value]), rate))
+    exact = np.diff(poisson.cdf(np.concatenate([value[:1] - 1, value]), rate))
     assert mass.min() >= 0
     missing = 1 - exact.sum()
     distance = 0.5 * (np.abs(mass * QUANTUM - exact).sum() + missing)
     # Half a quantum for each value kept, on average less, and as much for the mode, which makes up the sum.
+    print(distance/QUANTUM/np.count_nonzero(mass))
     assert distance <= 0.5 * np.count_nonzero(mass) * QUANTUM + 2 * QUANTUM
 
 
