@@ -33,15 +33,12 @@ def plot_leaderboard(table: pd.DataFrame, top: int | None = 40) -> Figure:
         _draw(axis, shown)
         axis.set_title("" if name is None else str(name), loc="left", fontsize=11, fontweight="bold")
         label = "Rating (Elo)" if level is None else f"Rating (Elo) with {level:.0%} interval"
-        axis.set_xlabel(label, fontsize=9)
         notes = ["bands: tiers that the data separate"]
         if (shown["preliminary"] | (shown["degenerate_share"] > 0)).any():
             notes.append("grey: few votes")
         if len(shown) < len(block):
             notes.append(f"{len(block) - len(shown)} more models not shown")
-        axis.annotate(
-            "; ".join(notes), (1, 0), (0, -34), "axes fraction", "offset points", ha="right", fontsize=7.5, color=_MUTED
-        )
+        axis.set_xlabel(f"{label}\n{'; '.join(notes)}", fontsize=8.5)
     return figure
 
 

@@ -79,11 +79,13 @@ def information(theta, wins, ridge=0.0):
 
 def newton(wins, ridge=0.0):
     """(M,) log-strengths of mean zero that maximise the likelihood; 0 for models without battles."""
-    theta = np.zeros(len(wins))
+    theta, last = np.zeros(len(wins)), np.inf
     for _ in range(100):
         step = np.linalg.pinv(information(theta, wins, ridge), hermitian=True) @ gradient(theta, wins, ridge)
-        if np.abs(step).max() < 1e-13:
+        size = np.abs(step).max()
+        if size < 1e-13 or last <= size < 1e-6:  # rounding is left
             return theta
+        last = size
         while np.abs(step).max() > 1e-6 and log_likelihood(theta + step, wins, ridge) < log_likelihood(
             theta, wins, ridge
         ):
@@ -125,8 +127,9 @@ def quantile(values, q):
     share = position - low
     if share == 0 or below == above:
         return below
-    # Any share of an infinite end is infinite.
-    return below if np.isinf(below) else below + share * (above - below)
+    if np.isinf(below):
+        return below if np.isfinite(above) else np.nan
+    return below + share * (above - below)
 
 
 def beat_share(draws):

@@ -41,5 +41,6 @@ def gradient(theta: Array, n: Array, score: Array, ridge: Array) -> Array:
 
 def curvature(theta: Array, n: Array) -> Array:
     """(M, M) pair weights v_ij = n_ij s'(theta_i - theta_j) of the information D - V, D = diag(row sums of V)."""
-    p = jax.nn.sigmoid(theta[:, None] - theta)
+    e = jnp.exp(theta)
+    p = e[:, None] / (e[:, None] + e)
     return n.astype(theta.dtype) * p * (1 - p)

@@ -127,7 +127,7 @@ def newton_cg(
     """
     root = jnp.sqrt(information_diagonal)
     scaled_inverse = root[:, None] * inverse * root
-    inner_steps = 8
+    inner_steps = 4
     shift_inverse = jnp.where(ridge > 0, 1 / (2 * len(start) * jnp.where(ridge > 0, ridge, 1.0)), 0.0)
     rounding = 100 * jnp.finfo(start.dtype).eps
 
@@ -149,7 +149,7 @@ def newton_cg(
             hp = diagonal * p - jnp.matmul(v, p, precision="highest")
             curvature, scale_of_it = jnp.vdot(p, hp), jnp.vdot(p, diagonal * p)
             # Once solved, rounding noise is left, part of it in the common shift where there is no curvature.
-            go_on = (rz > rounding**2 * rz_start) & (curvature > rounding * scale_of_it)
+            go_on = (rz > rounding * rz_start) & (curvature > rounding * scale_of_it)
             alpha = jnp.where(go_on, rz / jnp.where(go_on, curvature, 1.0), 0.0)
             x, r = x + alpha * p, r - alpha * hp
             z = precondition(r)

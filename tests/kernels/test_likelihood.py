@@ -1,0 +1,60 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import twins
+from scipy.special import expit
+
+from jaxeval.kernels import likelihood
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+
+def board(seed):
+    """Eight log-strengths and wins, soft and with pairs that never met."""
+    rng = np.random.default_rng(seed)
+    wins = rng.gamma(2.0, 3.0, (8, 8)) * (rng.random((8, 8)) < 0.6)
+    np.fill_diagonal(wins, 0)
+    return rng.normal(0, 2, 8), wins
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.3])
+@pytest.mark.parametrize("seed", range(3))
+def test_value_gradient_and_hessian_agree_with_loops_and_with_jax(seed, ridge):
+    theta, wins = board(seed)
+    n = wins + wins.T
+    value = likelihood.log_likelihood(theta, wins, ridge)
+    np.testing.assert_allclose(value, twins.log_likelihood(theta, wins, ridge), rtol=1e-13)
+
+    gradient = likelihood.gradient(jnp.asarray(theta), jnp.asarray(n), wins.sum(1), ridge)
+    np.testing.assert_allclose(gradient, twins.gradient(theta, wins, ridge), atol=1e-11)
+    np.testing.assert_allclose(gradient, jax.grad(likelihood.log_likelihood)(theta, wins, ridge), atol=1e-11)
+
+    v = np.asarray(likelihood.curvature(jnp.asarray(theta), jnp.asarray(n)))
+    information = np.diag(v.sum(1)) - v + 2 * ridge * np.eye(8)
+    np.testing.assert_allclose(information, twins.information(theta, wins, ridge), atol=1e-12)
+    np.testing.assert_allclose(information, -jax.hessian(likelihood.log_likelihood)(theta, wins, ridge), atol=1e-12)
+
+
+def test_pairs_that_never_met_add_nothing_however_far_apart():
+    wins = np.zeros((4, 4))
+    wins[0, 1] = wins[1, 0] = 1.0
+    theta = np.array([0.0, 0.0, 1e4, -1e4])
+    assert likelihood.log_likelihood(theta, wins, 0.0) == pytest.approx(2 * np.log(0.5), rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "furthest", "relative"), [(np.float64, 170.0, 1e-13), (np.float32, 20.0, 1e-6)], ids=["double", "single"]
+)
+def test_expected_scores_hold_to_the_stated_range(dtype, furthest, relative):
+    rng = np.random.default_rng(0)
+    theta = np.concatenate([[-furthest] * 3, [furthest] * 3, rng.uniform(-furthest, furthest, 6)])
+    n = rng.integers(0, 100_000, (12, 12))
+    n += n.T
+    np.fill_diagonal(n, 0)
+    rounded = theta.astype(dtype)
+    score = likelihood.expected_score(jnp.asarray(rounded), jnp.asarray(n, jnp.float32))
+    assert score.dtype == dtype
+    difference = rounded.astype(float)[:, None] - rounded.astype(float)
+    # An exponential of x is off by about |x| roundings.
+    np.testing.assert_allclose(score, (n * expit(difference)).sum(1), rtol=relative * furthest / 10)

@@ -1,0 +1,141 @@
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxeval.kernels import pair_tables
+from jaxeval.kernels.resample import Tally
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+M, N_PAIRS = 6, 9  # the last pair is the empty one
+FIRST, SECOND = (x[[0, 2, 3, 5, 8, 9, 12, 14]] for x in np.triu_indices(M, 1))
+N_MET = len(FIRST)
+OUTCOMES = np.array([0.0, 0.5, 1.0])
+
+
+@dataclass
+class Case:
+    """What a kernel gets, and the same as a plain list of entries."""
+
+    layout: pair_tables.Layout
+    tally: Tally
+    draws: np.ndarray
+    entries: list  # (pair, times drawn, weight, target)
+
+
+def position():
+    position = np.full((M, M), N_PAIRS - 1)
+    position[FIRST, SECOND] = position[SECOND, FIRST] = np.arange(N_MET)
+    return position
+
+
+def packed_case(word, rng):
+    count = rng.integers(0, 40, (3, N_PAIRS)) * (np.arange(N_PAIRS) < N_MET)
+    count[:, 2] = 0  # a pair that the resample lost
+    half = np.iinfo(word).bits // 2
+    draws = (count.sum(0).astype(word) << half) + (2 * count[2] + count[1]).astype(word)
+    entries = [(q, count[k, q], 1.0, OUTCOMES[k]) for k in range(3) for q in range(N_PAIRS)]
+    return Case(pair_tables.Layout(jnp.asarray(position())), Tally(word, 2), draws, entries)
+
+
+def cell_case(rng, *, columns, units):
+    """Cells of any weight and target; pairs of one or several ``columns``; drawn alone or as shared ``units``."""
+    pair = np.arange(N_PAIRS) if not columns else np.sort(np.concatenate([np.arange(N_PAIRS), [0, 0, 4, 8]]))
+    shape = (4, len(pair))
+    weight, target = rng.gamma(1.0, 1.0, shape) * (pair < N_MET), rng.random(shape)
+    weight[rng.random(shape) < 0.2] = 0
+    unit = rng.integers(0, 10, shape) if units else np.arange(np.prod(shape)).reshape(shape)
+    draws = rng.poisson(1.0, (1, 10) if units else shape)
+    times = draws.reshape(-1)[unit]
+    layout = pair_tables.Layout(
+        jnp.asarray(position()),
+        weight=jnp.asarray(weight),
+        target=jnp.asarray(target),
+        unit=jnp.asarray(unit) if units else None,
+        pair=jnp.asarray(pair) if columns else None,
+    )
+    entries = [(pair[q], times[k, q], weight[k, q], target[k, q]) for k in range(4) for q in range(len(pair))]
+    return Case(layout, Tally(None, 2), draws, entries)
+
+
+CASES = {
+    "packed in 32 bits": lambda rng: packed_case(np.uint32, rng),
+    "packed in 64 bits": lambda rng: packed_case(np.uint64, rng),
+    "cells": lambda rng: cell_case(rng, columns=False, units=False),
+    "pairs of several columns": lambda rng: cell_case(rng, columns=True, units=False),
+    "clusters": lambda rng: cell_case(rng, columns=True, units=True),
+}
+
+
+def table(case, factor=None, dtype=np.float64, keep_wins=True):
+    layout = case.layout if factor is None else case.layout._replace(pair_weight=jnp.asarray(factor))
+    statistics = pair_tables.pair_statistics(layout, jnp.asarray(case.draws), N_PAIRS)
+    assert all(x.shape == (N_PAIRS,) for x in statistics)
+    dense = pair_tables.spread(layout, statistics)
+    return pair_tables.pair_table(layout, dense, case.tally, dtype, keep_wins)
+
+
+def twin(case, factor):
+    """(M, M) battle weights and wins, entry by entry."""
+    n, wins = np.zeros((2, M, M))
+    for pair, times, weight, target in case.entries:
+        if pair < N_MET:
+            i, j = FIRST[pair], SECOND[pair]
+            amount = times * weight * factor[i, j]
+            n[i, j] += amount
+            n[j, i] += amount
+            wins[i, j] += amount * target
+            wins[j, i] += amount * (1 - target)
+    return n, wins
+
+
+@pytest.mark.parametrize("reweighted", [False, True])
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_tables_agree_with_a_loop_over_entries(case, reweighted):
+    rng = np.random.default_rng(5)
+    case = case(rng)
+    factor = rng.random((M, M))
+    factor = factor + factor.T if reweighted else np.ones((M, M))
+    n, wins = twin(case, factor)
+    result = table(case, factor if reweighted else None)
+    np.testing.assert_allclose(result.n, n, rtol=1e-14)
+    np.testing.assert_allclose(result.wins, wins, rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(result.score, wins.sum(1), rtol=1e-13)
+    assert result.score.dtype == np.float64
+    assert table(case, keep_wins=False).wins is None
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_single_precision_rounds_once(case):
+    case = case(np.random.default_rng(5))
+    n, wins = twin(case, np.ones((M, M)))
+    result = table(case, dtype=np.float32)
+    assert result.score.dtype == np.float32
+    np.testing.assert_allclose(result.n, n, rtol=1e-6)
+    np.testing.assert_allclose(result.score, wins.sum(1), rtol=1e-6)
+
+
+def test_a_model_that_took_nothing_has_exactly_no_wins():
+    """A win of rounding size would make the connectivity search believe in a chain of wins."""
+    rng = np.random.default_rng(0)
+    case = cell_case(rng, columns=True, units=False)
+    layout = case.layout._replace(target=jnp.ones_like(case.layout.target))
+    wins = np.asarray(table(Case(layout, case.tally, case.draws, [])).wins)
+    assert np.all(wins[SECOND, FIRST] == 0)
+    assert np.all(wins[FIRST, SECOND] >= 0)
+
+
+def test_scores_of_packed_counts_are_exact():
+    """A reference model's score exceeds what single precision counts in halves, though no pair's does."""
+    n_opponents, battles = 340, 30_001
+    wins, ties = 29_000, 1_000 + np.arange(n_opponents) % 2
+    word = (np.uint32(battles) << np.uint32(16)) + (2 * wins + ties).astype(np.uint32)
+    size = n_opponents + 1
+    position = np.full((size, size), n_opponents, np.int32)
+    position[0, 1:] = position[1:, 0] = np.arange(n_opponents)
+    layout = pair_tables.Layout(jnp.asarray(position))
+    dense = pair_tables.spread(layout, (jnp.append(jnp.asarray(word), jnp.uint32(0)),))
+    score = pair_tables.pair_table(layout, dense, Tally(np.uint32, 2), np.float64, keep_wins=False).score
+    assert score[0] == n_opponents * wins + ties.sum() / 2

@@ -1,0 +1,157 @@
+from functools import partial
+from itertools import combinations_with_replacement
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+from twins import FIVE_SE
+
+from jaxeval.kernels import resample
+from jaxeval.kernels.resample import Tally
+from jaxeval.resampling import _units as make_units
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+# Losses, ties and wins of eight pairs; the sixth is padding, and so is every unit of size 0.
+SIZE = np.array([[0, 5, 1, 40, 2, 0, 9, 13], [3, 0, 1, 17, 0, 0, 2, 1], [25, 1, 0, 33, 2, 0, 4, 6]])
+N = int(SIZE.sum())
+B = 10_000
+TOP_UP = 128
+UNPACKED, PACKED, PACKED_WIDE = Tally(None, 2), Tally(np.uint32, 2), Tally(np.uint64, 2)
+# The bootstrap's choice, at which one draw in a thousand is repeated, and one at which most are.
+USUAL, TIGHT = int(np.ceil(3.3 * np.sqrt(N))), 2
+
+
+@partial(jax.jit, static_argnames=("tally", "top_up_size"))
+def multinomial(units, tally, seed, stream, numbers, top_up_size=TOP_UP):
+    return jax.vmap(lambda r: resample.multinomial(units, tally, top_up_size, seed, stream, r))(numbers)
+
+
+@partial(jax.jit, static_argnames="tally")
+def poisson(units, tally, seed, stream, numbers):
+    return jax.vmap(lambda r: resample.poisson(units, tally, seed, stream, r))(numbers)
+
+
+@jax.jit
+def bayesian(units, seed, stream, numbers):
+    return jax.vmap(lambda r: resample.bayesian(units, seed, stream, r))(numbers)
+
+
+def by_multinomial(seed, stream, numbers):
+    return multinomial(make_units(SIZE, UNPACKED, USUAL), UNPACKED, seed, stream, numbers)
+
+
+def by_repeated_multinomial(seed, stream, numbers):
+    return multinomial(make_units(SIZE, UNPACKED, TIGHT), UNPACKED, seed, stream, numbers)
+
+
+def by_poisson(seed, stream, numbers):
+    return poisson(make_units(SIZE, UNPACKED, 0), UNPACKED, seed, stream, numbers)
+
+
+def by_bayesian(seed, stream, numbers):
+    return bayesian(make_units(SIZE, UNPACKED, 0), seed, stream, numbers)
+
+
+SCHEMES = [by_multinomial, by_repeated_multinomial, by_poisson, by_bayesian]
+
+
+def draw(scheme, seed=1, stream=2, numbers=range(B)):
+    return np.asarray(scheme(np.uint64(seed), np.uint64(stream), np.asarray(numbers)))
+
+
+def assert_moments(x, mean, covariance):
+    """Means and covariances of the draws (B, K) lie within five of their own standard errors."""
+    mean, covariance = np.asarray(mean, float), np.asarray(covariance, float)
+    error = np.sqrt(np.diag(covariance) / len(x))
+    np.testing.assert_array_less(np.abs(x.mean(0) - mean), 5 * error + 1e-12)
+    centred = x - mean
+    for k in range(x.shape[1]):
+        product = centred[:, k, None] * centred
+        error = product.std(0) / np.sqrt(len(x))
+        np.testing.assert_array_less(np.abs(product.mean(0) - covariance[k]), 5 * error + 1e-12)
+
+
+def assert_fits(values, distribution):
+    """Chi-square test of integer draws against a distribution cut at its own percentiles."""
+    edges = np.unique(distribution.ppf(np.linspace(0.01, 0.99, 30)))
+    expected = len(values) * np.diff(distribution.cdf(edges), prepend=0, append=1)
+    observed = np.bincount(np.searchsorted(edges, values), minlength=len(expected))
+    assert stats.chisquare(observed, expected).pvalue > FIVE_SE
+
+
+@pytest.mark.parametrize("scheme", [by_multinomial, by_repeated_multinomial])
+def test_multinomial_draws_are_the_bootstrap_of_n_battles(scheme):
+    counts = draw(scheme).reshape(B, -1)
+    assert np.all(counts >= 0)
+    assert np.all(counts.sum(1) == N)
+    p = SIZE.ravel() / N
+    assert_moments(counts, N * p, N * (np.diag(p) - np.outer(p, p)))
+    for unit in np.flatnonzero(p):
+        assert_fits(counts[:, unit], stats.binom(N, p[unit]))
+    assert_fits(counts.reshape(B, 3, 8)[:, :, 3].sum(1), stats.binom(N, SIZE[:, 3].sum() / N))
+
+
+def test_most_draws_of_a_tight_shortfall_are_repeated():
+    """Else the test above would not see what the repetition does to the distribution."""
+    missing = N - draw(lambda *key: poisson(make_units(SIZE, UNPACKED, TIGHT), UNPACKED, *key)).sum((1, 2))
+    assert np.mean((missing < 0) | (missing > 2 * TIGHT)) > 0.7
+
+
+@pytest.mark.parametrize("size", [[1, 0, 0, 0], [1, 1, 0, 0], [1, 2, 0, 2], [1, 1, 1, 2]])
+@pytest.mark.parametrize("tight", [False, True])
+def test_small_boards_have_every_outcome_as_often_as_it_should(size, tight):
+    size = np.array([size])
+    total = int(size.sum())
+    units = make_units(size, Tally(None, 0), 1 if tight else total)
+    counts = np.asarray(multinomial(units, Tally(None, 0), np.uint64(3), np.uint64(0), np.arange(B)))[:, 0]
+    assert np.all(counts.sum(1) == total)
+    outcomes = [np.bincount(o, minlength=4) for o in combinations_with_replacement(np.flatnonzero(size), total)]
+    probability = stats.multinomial(total, size[0] / total).pmf(outcomes)
+    observed = [(counts == outcome).all(1).sum() for outcome in outcomes]
+    assert sum(observed) == B
+    if len(outcomes) > 1:
+        assert stats.chisquare(observed, B * probability).pvalue > FIVE_SE
+
+
+@pytest.mark.parametrize("tally", [PACKED, PACKED_WIDE])
+@pytest.mark.parametrize("shortfall", [USUAL, TIGHT])
+def test_packed_tallies_hold_the_same_draws(tally, shortfall):
+    key = np.uint64(1), np.uint64(2), np.arange(1000)
+    units = make_units(SIZE, UNPACKED, shortfall)
+    for scheme in (multinomial, poisson):
+        losses, ties, wins = np.moveaxis(np.asarray(scheme(units, UNPACKED, *key)), 1, 0)
+        words = np.asarray(scheme(units, tally, *key))
+        assert words.dtype == tally.word
+        np.testing.assert_array_equal(words >> tally.half, losses + ties + wins)
+        np.testing.assert_array_equal(words & tally.word((1 << tally.half) - 1), 2 * wins + ties)
+
+
+def test_poisson_draws_are_independent_with_the_counts_as_rates():
+    counts = draw(by_poisson).reshape(B, -1)
+    assert_moments(counts, SIZE.ravel(), np.diag(SIZE.ravel()))
+    for unit in np.flatnonzero(SIZE):
+        assert_fits(counts[:, unit], stats.poisson(SIZE.ravel()[unit]))
+
+
+def test_bayesian_weights_are_dirichlet_and_sum_to_n():
+    weights = draw(by_bayesian).reshape(B, -1)
+    np.testing.assert_allclose(weights.sum(1), N, rtol=1e-12)
+    size = SIZE.ravel()
+    assert np.all((weights > 0) == (size > 0))
+    p = size / N
+    assert_moments(weights, size, N**2 / (N + 1) * (np.diag(p) - np.outer(p, p)))
+    for unit in np.flatnonzero(size):
+        assert stats.kstest(weights[:, unit] / N, stats.beta(size[unit], N - size[unit]).cdf).pvalue > FIVE_SE
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_resample_is_a_function_of_seed_stream_and_number_alone(scheme):
+    drawn = draw(scheme)
+    others = [9_999, 3, 57, 57, 4_000]
+    # Counts are equal; weights that are not counts, to rounding.
+    np.testing.assert_allclose(draw(scheme, numbers=others), drawn[others], rtol=1e-14 if scheme is by_bayesian else 0)
+    for changed in (draw(scheme, seed=2), draw(scheme, stream=3), np.roll(drawn, 1, axis=0)):
+        assert not (changed == drawn).reshape(B, -1).all(1).any()
+        assert abs(np.corrcoef(changed[:, 0, 3], drawn[:, 0, 3])[0, 1]) < 5 / np.sqrt(B)
