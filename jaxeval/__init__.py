@@ -4,9 +4,12 @@ from jaxeval._version import __version__
 from jaxeval.battles import Battles, DataError, DataReport
 from jaxeval.bootstrap import Bootstrap, bootstrap
 from jaxeval.bradley_terry import BradleyTerryFit, fit_bradley_terry
+from jaxeval.judged_battles import JudgedBattles, read_judged_battles
 from jaxeval.leaderboard import leaderboard
 from jaxeval.readers import read_battles
 from jaxeval.simulate import simulate_battles, simulate_strengths, simulate_votes
+from jaxeval.softelo import SoftElo, soft_elo
+from jaxeval.temperature import Temperature, fit_temperature
 
 __all__ = [
     "Battles",
@@ -14,12 +17,18 @@ __all__ = [
     "BradleyTerryFit",
     "DataError",
     "DataReport",
+    "JudgedBattles",
+    "SoftElo",
+    "Temperature",
     "__version__",
     "bootstrap",
     "fit_bradley_terry",
+    "fit_temperature",
     "leaderboard",
     "read_battles",
+    "read_judged_battles",
     "simulate_battles",
     "simulate_strengths",
     "simulate_votes",
+    "soft_elo",
 ]

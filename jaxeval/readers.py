@@ -62,8 +62,18 @@ def read_battles(
         raise DataError(f"{path.name}: {error}") from error
 
 
+def read_whole_table(path: Path, text: Sequence[str]) -> pa.Table:
+    """All columns of a file; ``text`` columns are read as strings.
+
+    Raises:
+        DataError: the file cannot be read as a table.
+        FileNotFoundError: there is no such file.
+    """
+    return _read_table(path, [], [], text)
+
+
 def _read_table(path: Path, named: list[str], results: list[str], text: Sequence[str]) -> pa.Table:
-    """The ``named`` columns, all of which the file must have, and those of ``results`` that it has.
+    """The ``named`` columns, all of which the file must have, and those of ``results`` that it has; all if none is named.
 
     ``text`` columns are read as strings.
     """
@@ -126,7 +136,9 @@ def _read_json_lines(path: Path, named: list[str], results: list[str]) -> pa.Tab
 
 
 def _columns(named: list[str], results: list[str], names: list[str]) -> list[str]:
-    """The columns to read out of those that the file has."""
+    """The columns to read out of those that the file has: all of them if none is asked for."""
+    if not named and not results:
+        return names
     have = ", ".join(map(repr, names))
     for column in named:
         if column not in names:
