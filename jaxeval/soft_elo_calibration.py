@@ -1,0 +1,417 @@
+"""The forward use of Soft-Elo: calibrate once on models with human votes, then rate models that only judges have seen.
+
+A calibration holds, for each target map, the temperature, the judge's strengths of the anchor models, and the held-out
+residuals whose conformal quantile sets the intervals (arXiv:2606.13221, sections 3.3 and 5.3).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.battles import Battles, DataError
+from jaxeval.bradley_terry import fit_bradley_terry
+from jaxeval.conformal import (
+    Level,
+    conformal_quantile,
+    conformal_rank,
+    conformity_scores,
+    exact_level,
+    expected_coverage,
+    smallest_calibration,
+    supported_level_text,
+    usable_models,
+)
+from jaxeval.gauge import ELO_PER_LOGIT
+from jaxeval.judge_diagnostics import agreement_by_score_gap
+from jaxeval.judged_battles import JudgedBattles
+from jaxeval.precision import versions
+from jaxeval.softelo import soft_elo
+from jaxeval.temperature import fit_temperature
+
+_FORMAT, _VERSION = "jaxeval soft-elo calibration", 1
+_CALIBRATION_COLUMNS = ["model", "human_elo", "judge_elo", "residual", "standard_error", "n_battles"]
+#: Under so many judged battles a new model's rating is flagged.
+FEW_BATTLES = 20
+_MAX_STEPS, _TOLERANCE_LOGIT = 100, 1e-10
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CalibrationSettings:
+    """What made a calibration."""
+
+    ridge: float  # coefficient of ||theta||^2 (not half of it), on anchors and on the new model alike
+    base: float
+    n_resamples: int
+    seed: int
+    judge_name: str
+    n_battles: int
+    versions: str
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratedMethod:
+    """One target map, calibrated on M anchor models."""
+
+    beta: float | None  # temperature of the soft map, from all human non-ties; None for the other maps
+    anchors: pd.Series  # (M,) log-strengths that the judge gives the anchors, logits, mean zero
+    models: pd.DataFrame  # held-out ratings of the calibration models: human_elo, judge_elo, residual, ...
+
+    @property
+    def scores(self) -> pd.Series:
+        """|residual| / standard error of each calibration model."""
+        scores = conformity_scores(self.models["residual"], self.models["standard_error"])
+        return pd.Series(scores, pd.Index(self.models["model"], name="model"), name="score")
+
+
+@dataclass(frozen=True, eq=False)
+class SoftEloCalibration:
+    """Everything that rating a new model from judged battles needs; plain JSON on disk."""
+
+    methods: dict[str, CalibratedMethod]
+    settings: CalibrationSettings
+    warnings: list[str]
+
+    @classmethod
+    def fit(
+        cls,
+        battles: JudgedBattles,
+        ridge: float = 0.01,
+        n_resamples: int = 1000,
+        seed: int = 0,
+        methods: Sequence[Any] = ("hard", "soft"),
+        base: float = 1500.0,
+    ) -> SoftEloCalibration:
+        """Calibrate on judged battles that have human votes.
+
+        Args:
+            battles: scored by the judge that will score the new models, with human labels.
+            ridge: as in `soft_elo`, like ``n_resamples``, ``seed``, ``methods`` and ``base``.
+
+        Raises:
+            ValueError: no model has a held-out residual and a standard error, or the temperature of the soft map
+                cannot be fitted.
+        """
+        held_out = soft_elo(battles, ridge=ridge, n_resamples=n_resamples, seed=seed, methods=methods, base=base)
+        table, left_out = usable_models(held_out)
+        flagged = table["flags"].astype(str) != "" if "flags" in table else pd.Series(False, table.index)
+        if flagged.any():
+            names = ", ".join(sorted(set(table.loc[flagged, "model"].astype(str)))[:8])
+            left_out.append(f"{flagged.sum()} flagged held-out ratings do not calibrate: {names}")
+        calibrated = {}
+        for name, block in table[~flagged].groupby("method", sort=False):
+            beta = _pooled_beta(battles) if name == "soft" else None
+            rows = block[_CALIBRATION_COLUMNS].astype({"model": str}).reset_index(drop=True)
+            calibrated[str(name)] = CalibratedMethod(beta, _anchors(battles, str(name), beta, ridge), rows)
+        if not calibrated:
+            raise ValueError("every held-out rating is flagged, so no model can calibrate: see soft_elo(...).models")
+        settings = CalibrationSettings(
+            ridge, base, n_resamples, seed, battles.judge_name, battles.n_battles, versions()
+        )
+        return cls(calibrated, settings, [*left_out, *agreement_by_score_gap(battles).attrs["warnings"]])
+
+    def largest_level(self, method: str = "soft") -> str:
+        """The largest level that the calibration supports, rounded down to four decimals."""
+        return supported_level_text(len(self._method(method).models))
+
+    def save(self, path: str | Path) -> None:
+        """Write the calibration as JSON; `load` gives it back exactly."""
+        content = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "settings": asdict(self.settings),
+            "warnings": self.warnings,
+            "methods": {
+                name: {
+                    "beta": method.beta,
+                    "anchors": {str(model): float(theta) for model, theta in method.anchors.items()},
+                    "models": method.models.to_dict("records"),
+                }
+                for name, method in self.methods.items()
+            },
+        }
+        Path(path).write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> SoftEloCalibration:
+        """Read a calibration that `save` wrote.
+
+        Raises:
+            DataError: the file is not one, is broken, or is of a version that this jaxeval does not know.
+            FileNotFoundError: there is no such file.
+        """
+        path = Path(path)
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise DataError(f"{path.name} is not a saved calibration: it is no JSON text ({error})") from error
+        if not isinstance(content, dict) or content.get("format") != _FORMAT:
+            raise DataError(f"{path.name} is not a saved calibration: it does not say 'format': {_FORMAT!r}")
+        if content.get("version") != _VERSION:
+            raise DataError(
+                f"{path.name} has version {content.get('version')!r} of the calibration format, this jaxeval reads "
+                f"version {_VERSION}: use the jaxeval that wrote it, or calibrate again"
+            )
+        try:
+            methods = {str(name): _read_method(saved) for name, saved in content["methods"].items()}
+            settings = CalibrationSettings(**content["settings"])
+            warnings = [str(w) for w in content["warnings"]]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(
+                f"{path.name} is a broken calibration ({type(error).__name__}: {error}): calibrate again, or restore "
+                "the file"
+            ) from error
+        return cls(methods, settings, warnings)
+
+    def predict(
+        self,
+        new_battles: JudgedBattles,
+        level: Level = 0.9,
+        method: str = "soft",
+        *,
+        n_resamples: int | None = None,
+        among: Sequence[str] | None = None,
+        weights: Mapping[str, float] | None = None,
+    ) -> pd.DataFrame:
+        """Ratings of new models on the human scale, with conformal intervals, from judged battles alone.
+
+        Each new model is rated on its own against the anchors, whose strengths stay what the calibration found.
+
+        Args:
+            new_battles: scored by the judge of the calibration; each between a new model and an anchor. Human labels
+                are not looked at.
+            level: 1 - alpha of the intervals.
+            method: which of the calibrated target maps.
+            n_resamples: of each new model's battles, for its standard error; those of the calibration by default.
+            among: calibration models that set the quantile, all by default: the stratum (family, strength) that the
+                new models belong to.
+            weights: of the calibration models in the quantile, for new models of another population than theirs (see
+                `conformal_quantile`).
+
+        Returns:
+            One row a new model, best first: ``model, rating, lower, upper, standard_error`` (Elo), ``quantile,
+            n_battles, n_anchors, flags``. ``attrs`` holds ``warnings`` and ``settings`` (with the expected coverage).
+
+        Raises:
+            DataError: an opponent is not an anchor, or no battle is of a new model.
+            ValueError: the calibration is too small for the level (the message says the largest it supports), or
+                has no such method.
+        """
+        chosen = self._method(method)
+        quantile, n_scores = self._quantile(chosen, level, among, weights)
+        target = _targets(new_battles, method, chosen.beta)
+        known = pd.Index(chosen.anchors.index)
+        names = pd.Index([str(m) for m in new_battles.models])
+        place = known.get_indexer(names)
+        a, b = new_battles.model_a.astype(np.intp), new_battles.model_b.astype(np.intp)
+        new_a, new_b = place[a] < 0, place[b] < 0
+        _refuse_unknown(names, a, b, new_a & new_b, known)
+        own = new_a != new_b
+        if not own.any():
+            raise DataError(
+                f"none of {len(a):,} battles is of a new model: all are between the {len(known)} anchors, which the "
+                "calibration has rated. A model to predict must not have been calibrated on"
+            )
+        model, opponent = np.where(new_a, a, b)[own], place[np.where(new_a, b, a)[own]]
+        points = np.where(new_a, target, 1 - target)[own]
+
+        b_resamples = self.settings.n_resamples if n_resamples is None else n_resamples
+        if b_resamples < 2:
+            raise ValueError(f"n_resamples must be at least 2, got {b_resamples}")
+        rows = []
+        for m in np.unique(model):
+            mine = model == m
+            rows.append({"model": names[m], **self._rate(chosen, opponent[mine], points[mine], b_resamples)})
+        table = pd.DataFrame(rows)
+        half = quantile * table["standard_error"]
+        table.insert(2, "lower", table["rating"] - half)
+        table.insert(3, "upper", table["rating"] + half)
+        table.insert(5, "quantile", quantile)
+        table = table.sort_values("rating", ascending=False, kind="stable").reset_index(drop=True)
+        warnings = list(self.warnings)
+        flagged = table[table["flags"] != ""]
+        warnings += [f"{row.model}: {row.flags}" for row in flagged.itertuples()]
+        if (~own).any():
+            warnings.append(f"{(~own).sum():,} battles between two anchors say nothing on new models and are left out")
+        table.attrs = {
+            "warnings": warnings,
+            "settings": {
+                **asdict(self.settings),
+                "n_resamples": b_resamples,
+                "method": method,
+                "beta": chosen.beta,
+                "level": float(exact_level(level)),
+                "n_calibration": n_scores,
+                "expected_coverage": expected_coverage(n_scores, level) if weights is None else None,
+            },
+        }
+        return table
+
+    def _method(self, name: str) -> CalibratedMethod:
+        if name not in self.methods:
+            have = ", ".join(map(repr, self.methods))
+            raise ValueError(f"the calibration has no method {name!r}; it has {have}")
+        return self.methods[name]
+
+    def _quantile(
+        self, method: CalibratedMethod, level: Level, among: Sequence[str] | None, weights: Mapping[str, float] | None
+    ) -> tuple[float, int]:
+        scores = method.scores
+        for what, named in (("among", among), ("weights", weights)):
+            unknown = [m for m in named or () if m not in scores.index]
+            if unknown:
+                raise ValueError(f"{what} names {len(unknown)} models that do not calibrate: {_listed(unknown)}")
+        if among is not None:
+            scores = scores.loc[list(dict.fromkeys(among))]
+        n = len(scores)
+        if conformal_rank(n, level) > n:
+            raise ValueError(
+                f"the calibration is too small for level {float(exact_level(level)):g}: its {n} models support levels "
+                f"up to {supported_level_text(n)}. Ask for that, or calibrate on at least "
+                f"{smallest_calibration(level)} models"
+            )
+        if weights is None:
+            return conformal_quantile(scores, level), n
+        absent = [m for m in scores.index if m not in weights]
+        if absent:
+            raise ValueError(f"weights lacks {len(absent)} of {n} calibration models: {_listed(absent)}")
+        quantile = conformal_quantile(scores, level, [weights[m] for m in scores.index])
+        if not np.isfinite(quantile):
+            raise ValueError(
+                f"under these weights the {n} calibration models do not reach level {float(exact_level(level)):g}: "
+                "ask for a lower level"
+            )
+        return quantile, n
+
+    def _rate(self, method: CalibratedMethod, opponent: NDArray[np.intp], points: Float, b: int) -> dict[str, Any]:
+        """Rating, standard error and flags of one model from its battles."""
+        # Sorted, so that the resamples depend neither on the order of the rows nor on the sides.
+        order = np.lexsort([points, opponent])
+        opponent, points = opponent[order], points[order]
+        met, code = np.unique(opponent, return_inverse=True)
+        strength, n = method.anchors.to_numpy()[met], len(points)
+        ridge = self.settings.ridge
+        theta = solve_against_anchors(np.bincount(code)[None].astype(float), points.sum()[None], strength, ridge)[0]
+
+        drawn = np.random.default_rng(self.settings.seed).integers(n, size=(b, n))
+        cell = code[drawn] + len(met) * np.arange(b)[:, None]
+        count = np.bincount(cell.ravel(), minlength=b * len(met)).reshape(b, -1).astype(float)
+        draws = solve_against_anchors(count, points[drawn].sum(1), strength, ridge)
+        flags = []
+        if n < FEW_BATTLES:
+            flags.append(f"only {n} battles")
+        if points.min() == 1 or points.max() == 0:
+            flags.append("won all its battles" if points.min() == 1 else "lost all its battles")
+        finite = np.isfinite(theta) and bool(np.isfinite(draws).all())
+        spread = float(ELO_PER_LOGIT * np.std(draws, ddof=1)) if finite else np.nan
+        if np.isfinite(theta) and not spread > 0:
+            flags.append("no standard error: no interval")
+            spread = np.nan
+        return {
+            "rating": self.settings.base + ELO_PER_LOGIT * float(theta),
+            "standard_error": spread,
+            "n_battles": n,
+            "n_anchors": len(met),
+            "flags": "; ".join(flags),
+        }
+
+
+def solve_against_anchors(count: Float, points: Float, strength: Float, ridge: float) -> Float:
+    """(B,) log-strengths of one model against K anchors held fixed, in B versions of its battles.
+
+    Maximises sum_k [points log s - ...] - ridge theta^2 (Algorithm 1, line 8, with the ridge) by Newton's method.
+
+    Args:
+        count: (B, K) battles against each anchor.
+        points: (B,) sum of targets.
+        strength: (K,) log-strengths of the anchors, logits.
+        ridge: >= 0. Without one, a model that only won or only lost goes to +inf or -inf.
+    """
+    theta = np.zeros(len(points))
+    total = count.sum(1)
+    for _ in range(_MAX_STEPS):
+        p = 1 / (1 + np.exp(strength - theta[:, None]))
+        gradient = points - (count * p).sum(1) - 2 * ridge * theta
+        curvature = (count * p * (1 - p)).sum(1) + 2 * ridge
+        change = np.clip(gradient / np.maximum(curvature, 1e-300), -2, 2)
+        theta = theta + change
+        if np.abs(change).max() < _TOLERANCE_LOGIT:
+            break
+    if ridge > 0:
+        return theta
+    return np.where(points >= total, np.inf, np.where(points <= 0, -np.inf, theta))
+
+
+def _targets(battles: JudgedBattles, method: str, beta: float | None) -> Float:
+    """(N,) targets of a method named as in the column ``method`` of `soft_elo`."""
+    if method == "soft":
+        return np.asarray(1 / (1 + np.exp(-float(beta or 0.0) * battles.score_difference)))
+    label = battles.hard
+    if method == "hard":
+        return label
+    constant = float(method.rpartition("_")[2])
+    return np.where(label == 0.5, 0.5, np.where(label > 0.5, constant, 1 - constant))
+
+
+def _pooled_beta(battles: JudgedBattles) -> float:
+    fit = fit_temperature(battles.score_difference, battles.human)
+    if not np.isfinite(fit.beta):
+        raise ValueError(
+            f"the temperature cannot be fitted on {fit.n_battles:,} human non-ties ({fit.status}): give more battles "
+            'with human votes, or calibrate methods=("hard",) only'
+        )
+    return float(fit.beta)
+
+
+def _anchors(battles: JudgedBattles, method: str, beta: float | None, ridge: float) -> pd.Series:
+    """(M,) mean-zero log-strengths that the judge gives all models of the calibration."""
+    table = pd.DataFrame(
+        {
+            "model_a": battles.models[battles.model_a].astype(str),
+            "model_b": battles.models[battles.model_b].astype(str),
+            "target": _targets(battles, method, beta),
+        }
+    )
+    logits = fit_bradley_terry(Battles.from_pandas(table), ridge).logits
+    if not np.isfinite(logits).all():
+        names = _listed(list(logits.index[~np.isfinite(logits)]))
+        raise ValueError(f"at ridge 0 the judge's labels give no finite strength to {names}: use a ridge, 0.01 say")
+    return logits
+
+
+def _read_method(saved: Any) -> CalibratedMethod:
+    anchors = pd.Series(saved["anchors"], dtype=float, name="logit").rename_axis("model")
+    models = pd.DataFrame(saved["models"])[_CALIBRATION_COLUMNS]
+    numbers = models[_CALIBRATION_COLUMNS[1:]].to_numpy(float)
+    if not (np.isfinite(anchors).all() and np.isfinite(numbers).all()):
+        raise ValueError("numbers are missing or not finite")
+    beta = saved["beta"]
+    return CalibratedMethod(None if beta is None else float(beta), anchors, models.astype({"model": str}))
+
+
+def _refuse_unknown(
+    names: pd.Index, a: NDArray[np.intp], b: NDArray[np.intp], both_new: NDArray[np.bool_], anchors: pd.Index
+) -> None:
+    if not both_new.any():
+        return
+    found = pd.concat([pd.Series(names[a[both_new]]), pd.Series(names[b[both_new]])]).value_counts()
+    shown = ", ".join(f"{m} ({c:,})" for m, c in found.head(8).items())
+    raise DataError(
+        f"{both_new.sum():,} of {len(a):,} battles have no anchor on either side, and a new model is rated against "
+        f"anchors only. Models of these battles that are not among the {len(anchors)} anchors: {shown}; the anchors "
+        f"are {_listed(list(anchors))}. Leave those battles out, or correct the names"
+    )
+
+
+def _listed(names: Sequence[Any], limit: int = 8) -> str:
+    shown = ", ".join(map(str, names[:limit]))
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
