@@ -73,7 +73,7 @@ def read_whole_table(path: Path, text: Sequence[str]) -> pa.Table:
 
 
 def _read_table(path: Path, named: list[str], results: list[str], text: Sequence[str]) -> pa.Table:
-    """The ``named`` columns, all of which the file must have, and those of ``results`` that it has; all if none is named.
+    """The ``named`` columns, all of which the file must have, and those of ``results`` that it has; all if none is.
 
     ``text`` columns are read as strings.
     """

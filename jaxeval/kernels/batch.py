@@ -6,7 +6,7 @@ compiled call, and the chunks of a call are spread over the devices.
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxeval.kernels import connectivity, likelihood, pair_tables, resample, solve
+from jaxeval.kernels import connectivity, held_out, likelihood, pair_tables, resample, solve, temperature
 
 MULTINOMIAL, POISSON, BAYESIAN = 0, 1, 2
 
@@ -197,3 +197,220 @@ def draw(problems: Problem, method: Method, seed: Array, slice_: Array, number: 
     dense = pair_tables.spread(problem.layout, _draw(problem, method, seed, number))
     table = pair_tables.pair_table(problem.layout, dense, method.tally, np.float64, keep_wins=True)
     return table.n, table.wins
+
+
+class Judged(NamedTuple):
+    """Judged battles compressed to cells, each of a pair (lower model index first) and a label."""
+
+    pair: Array  # (C,) int32 sorted
+    label: Array  # (C,) int32
+    count: Array  # (C,) battles
+    level: Array  # (U,) score difference of each label, first minus second model
+    fitting: Array  # (U,) weight of a battle in the temperature's likelihood
+    wins: Array  # (U,) that weight times the human target
+    position: Array  # (M, M) int32: the pair of (i, j) and (j, i); the last, an empty one, if they never met
+    own: Array  # (F, Q) int32: the cells of each fold's model; C where there are fewer
+
+
+class HeldOut(NamedTuple):
+    """Folds of one target map, a leading axis F."""
+
+    anchors: Array  # (F, M) log-strengths, 0 for the held-out model
+    anchor_status: Array  # (F,) int8
+    anchor_steps: Array  # (F,) int32
+    score: Array  # (F,) of the held-out model
+    anchor_score: Array  # (F, M) scores against anchors alone
+    theta: Array  # (F,) log-strength of the held-out model
+    status: Array  # (F,) int8
+
+
+def _in_chunks(function: Callable[..., Any], lanes: tuple[Array, ...], size: int) -> Any:
+    """``function`` vmapped over chunks of ``size`` lanes, one chunk after the other; a last short one is repeated."""
+    n = lanes[0].shape[0]
+    n_chunks = -(-n // size)
+    number = jnp.minimum(jnp.arange(n_chunks * size), n - 1).reshape(n_chunks, size)
+    results = lax.map(lambda which: jax.vmap(function)(*(x[which] for x in lanes)), number)
+    return jax.tree.map(lambda x: x.reshape(n_chunks * size, *x.shape[2:])[:n], results)
+
+
+@partial(jax.jit, static_argnames="max_steps")
+def temperatures(
+    level: Array, n: Array, wins: Array, fewest: Array, tolerance: Array, max_steps: int
+) -> temperature.Temperature:
+    """Temperatures of (S, L) score levels."""
+    return jax.vmap(lambda *one: temperature.fit(*one, fewest, tolerance, max_steps))(level, n, wins)
+
+
+@partial(jax.jit, static_argnames=("max_steps", "chunk"))
+def fold_temperatures(
+    judged: Judged, fewest: Array, tolerance: Array, max_steps: int, chunk: int
+) -> temperature.Temperature:
+    """Temperatures (F + 1,): without the rows of each fold's model, and of all rows."""
+    size = judged.level.shape[0]
+    total = jnp.zeros(size).at[judged.label].add(judged.count)
+    label = jnp.append(judged.label, 0)
+    count = jnp.append(judged.count, 0.0)
+
+    def one(own: Array) -> temperature.Temperature:
+        rest = total - jnp.zeros(size).at[label[own]].add(count[own])
+        return temperature.fit(judged.level, rest * judged.fitting, rest * judged.wins, fewest, tolerance, max_steps)
+
+    nothing = jnp.full((1, judged.own.shape[1]), judged.pair.shape[0], judged.own.dtype)
+    return _in_chunks(one, (jnp.concatenate([judged.own, nothing]),), chunk)
+
+
+def _pair_sums(judged: Judged, per_label: Array, n_pairs: int) -> Array:
+    """(M, M) sums of ``per_label`` (U,) over the cells of every pair, symmetric."""
+    per_cell = judged.count * per_label[judged.label]
+    per_pair = jax.ops.segment_sum(per_cell, judged.pair, n_pairs, indices_are_sorted=True)
+    return per_pair[judged.position]
+
+
+def _wins(judged: Judged, per_label: Array, n: Array, n_pairs: int) -> Array:
+    """(M, M) wins of the row against the column, ``per_label`` (U,) being those of the pair's first model."""
+    first = _pair_sums(judged, per_label, n_pairs)
+    i = jnp.arange(len(n))
+    return jnp.where(i[:, None] < i, first, n - first)
+
+
+@partial(jax.jit, static_argnames="n_pairs")
+def judged_tables(judged: Judged, weight: Array, target: Array, n_pairs: int) -> tuple[Array, Array]:
+    """(K, M, M) battles and wins of target maps (K, U), of ``weight`` (K, U) per battle."""
+
+    def one(weight: Array, target: Array) -> tuple[Array, Array]:
+        n = _pair_sums(judged, weight, n_pairs)
+        return n, _wins(judged, weight * target, n, n_pairs)
+
+    return jax.vmap(one)(weight, target)
+
+
+def _fold(
+    n: Array,
+    wins: Array,
+    fold: Array,
+    start: Array,
+    inverse: Array,
+    active: Array,
+    ridge: Array,
+    tolerance: Array,
+    max_steps: int,
+) -> HeldOut:
+    """Both steps of one fold given the (M, M) tables of all battles."""
+    rows = pair_tables.row_sums(wins)
+    score = rows - wins[:, fold]
+    found = held_out.anchors(n, score, fold, start, inverse, active, ridge, tolerance, max_steps)
+    own = held_out.rating(found.theta, n[fold], rows[fold], start[fold], ridge, tolerance, max_steps)
+    return HeldOut(found.theta, found.status, found.n_steps, rows[fold], score, own.theta, own.status)
+
+
+@partial(jax.jit, static_argnames=("max_steps", "chunk"))
+def hold_out(
+    n: Array,
+    wins: Array,
+    start: Array,
+    inverse: Array,
+    active: Array,
+    folds: Array,
+    ridge: Array,
+    tolerance: Array,
+    max_steps: int,
+    chunk: int,
+) -> HeldOut:
+    """Folds (F,) of target maps that are the same in every fold: tables (K, M, M), results (K, F, ...)."""
+
+    def of_map(lane: tuple[Array, ...]) -> HeldOut:
+        n, wins, start, inverse = lane
+
+        def one(fold: Array) -> HeldOut:
+            return _fold(n, wins, fold, start, inverse, active, ridge, tolerance, max_steps)
+
+        return _in_chunks(one, (folds,), chunk)
+
+    return lax.map(of_map, (n, wins, start, inverse))
+
+
+@partial(jax.jit, static_argnames=("n_pairs", "max_steps", "chunk"))
+def hold_out_soft(
+    judged: Judged,
+    beta: Array,
+    n: Array,
+    start: Array,
+    inverse: Array,
+    active: Array,
+    folds: Array,
+    ridge: Array,
+    tolerance: Array,
+    n_pairs: int,
+    max_steps: int,
+    chunk: int,
+) -> HeldOut:
+    """Folds (F,) of soft targets s(beta d), with each fold's own ``beta`` (F,)."""
+
+    def one(fold: Array, beta: Array) -> HeldOut:
+        wins = _wins(judged, jax.nn.sigmoid(beta * judged.level), n, n_pairs)
+        return _fold(n, wins, fold, start, inverse, active, ridge, tolerance, max_steps)
+
+    return _in_chunks(one, (folds, beta), chunk)
+
+
+@partial(jax.jit, static_argnames=("max_steps",))
+def rate(
+    anchors: Array, n: Array, score: Array, start: Array, ridge: Array, tolerance: Array, max_steps: int
+) -> solve.Solution:
+    """Strengths (L,) against fixed ``anchors`` (L, M), met ``n`` (L, M) times."""
+    return jax.vmap(lambda *one: held_out.rating(*one, ridge, tolerance, max_steps))(anchors, n, score, start)
+
+
+class OwnBattles(NamedTuple):
+    """What the bootstrap of one held-out model draws from; stacked, a leading axis S."""
+
+    units: resample.Units  # (1, Q)
+    stream: Array  # () uint64
+    opponent: Array  # (Q,) int32
+    target: Array  # (Q, K) by target map
+    anchors: Array  # (K, M)
+    start: Array  # (K,)
+
+
+@partial(jax.jit, static_argnames=("top_up_size", "max_steps", "chunk"))
+def own_resamples(
+    own: OwnBattles,
+    seed: Array,
+    ridge: Array,
+    tolerance: Array,
+    numbers: Array,
+    top_up_size: int,
+    max_steps: int,
+    chunk: int,
+) -> tuple[Array, Array]:
+    """Strengths (S, K, B) of held-out models in resamples ``numbers`` (B,) of their own battles, and statuses."""
+    tally = resample.Tally(None, 0)
+
+    def one_model(own: OwnBattles) -> tuple[Array, Array]:
+        met = (own.opponent[:, None] == jnp.arange(own.anchors.shape[1])).astype(jnp.float32)
+
+        def part(numbers: Array) -> tuple[Array, Array]:
+            draws = jax.vmap(lambda r: resample.multinomial(own.units, tally, top_up_size, seed, own.stream, r))(
+                numbers
+            )
+            draws = draws[:, 0]
+            # Counts under 2**24 are exact in single precision.
+            n = jnp.matmul(draws.astype(jnp.float32), met, precision="highest").astype(jnp.float64)
+            score = jnp.matmul(draws.astype(jnp.float64), own.target, precision="highest")
+
+            def rate(anchors: Array, score: Array, start: Array) -> solve.Solution:
+                return jax.vmap(
+                    lambda n, score: held_out.rating(anchors, n, score, start, ridge, tolerance, max_steps)
+                )(n, score)
+
+            found = jax.vmap(rate)(own.anchors, score.T, own.start)
+            return found.theta.T, found.status.T  # (R, K)
+
+        n = numbers.shape[0]
+        n_chunks = -(-n // chunk)
+        number = numbers[jnp.minimum(jnp.arange(n_chunks * chunk), n - 1)].reshape(n_chunks, chunk)
+        theta, status = lax.map(part, number)
+        shape = (n_chunks * chunk, theta.shape[-1])
+        return theta.reshape(shape)[:n].T, status.reshape(shape)[:n].T
+
+    return lax.map(one_model, own)
