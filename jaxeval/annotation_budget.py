@@ -123,7 +123,13 @@ def budget_sweep(
 
 
 def slice_ratings(
-    battles: JudgedBattles, by: str, ridge: float = 0.01, *, min_models: int = 3, full: bool = False
+    battles: JudgedBattles,
+    by: str,
+    ridge: float = 0.01,
+    *,
+    min_battles: int = 5,
+    min_models: int = 3,
+    full: bool = False,
 ) -> pd.DataFrame:
     """Held-out accuracy in slices of a column, languages say, against the *global* human rating (Appendix E).
 
@@ -131,6 +137,7 @@ def slice_ratings(
         battles: with human labels.
         by: column of the slices.
         ridge: > 0, as in `soft_elo`.
+        min_battles: models with fewer battles in a slice are not rated there.
         min_models: slices in which fewer models can be rated are left out, and named.
         full: return the ratings, one row a slice, method and model, instead of their summary.
 
@@ -156,14 +163,12 @@ def slice_ratings(
         hard, soft = _judge_parts(battles, rows, pooled)
         problems += [hard, soft, _soft_part(battles, rows, own)]
         none = np.full(len(own), np.nan)
-        labels += [
-            (name, "hard", len(rows), none),
-            (name, "soft", len(rows), pooled),
-            (name, "soft_own", len(rows), own),
-        ]
+        n_of = hard.n.sum(1)
+        labels += [(name, "hard", n_of, none), (name, "soft", n_of, pooled), (name, "soft_own", n_of, own)]
     summary, ratings = [], []
-    for (name, method, n_rows, beta), held_out in zip(labels, _solve(problems, ridge), strict=True):
-        used = np.flatnonzero(np.isfinite(held_out.theta) & np.isfinite(human))
+    for (name, method, n_of, beta), held_out in zip(labels, _solve(problems, ridge), strict=True):
+        enough = n_of >= min_battles
+        used = np.flatnonzero(np.isfinite(held_out.theta) & np.isfinite(human) & enough)
         if len(used) < min_models:
             small[name] = None
             continue
@@ -184,7 +189,7 @@ def slice_ratings(
             {
                 "slice": name,
                 "method": method,
-                "n_battles": n_rows,
+                "n_battles": int(n_of.sum() / 2),
                 "n_models": len(used),
                 "mae": np.abs(judge_elo - human_elo).mean(),
                 "spearman": spearmanr(judge_elo, human_elo).statistic if varied else np.nan,

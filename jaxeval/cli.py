@@ -1,4 +1,4 @@
-"""The command line: ``jaxeval leaderboard``, ``jaxeval simulate``, ``jaxeval demo``."""
+"""The command line: ``jaxeval leaderboard``, ``jaxeval soft-elo``, ``jaxeval simulate``, ``jaxeval demo``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval._version import __version__
+from jaxeval.cli_soft_elo import soft_elo_commands
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +91,10 @@ def _board_options(command: Any) -> Any:
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="jaxeval")
 def main() -> None:
-    """Leaderboards of language models from votes, with honest uncertainty."""
+    """Leaderboards of language models from votes and judges' scores, with honest uncertainty."""
+
+
+main.add_command(soft_elo_commands)
 
 
 @main.command()

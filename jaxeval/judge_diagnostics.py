@@ -87,9 +87,9 @@ def agreement_by_score_gap(battles: JudgedBattles, edges: Sequence[float] = SCOR
 
     Returns:
         One row a bin (upper edge included; the first bin's lower edge too): ``lower, upper, agreement,
-        standard_error, n_battles``. ``attrs["settings"]`` has Pearson's ``r`` of |score difference| and agreement over battles, with its 95 %
-        interval ``r_lower, r_upper`` (Fisher's z with the jackknife's standard error, which does not presume
-        normality).
+        standard_error, n_battles``. ``attrs["settings"]`` has Pearson's ``r`` of |score difference| and agreement over
+        battles, with its 95 % interval ``r_lower, r_upper`` (Fisher's z with the jackknife's standard error, which does
+        not presume normality).
     """
     if len(edges) < 2 or np.any(np.diff(edges) <= 0):
         raise ValueError(f"edges must increase, got {list(edges)}")
