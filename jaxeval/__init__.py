@@ -7,9 +7,9 @@ from jaxeval.bradley_terry import BradleyTerryFit, fit_bradley_terry
 from jaxeval.judged_battles import JudgedBattles, read_judged_battles
 from jaxeval.leaderboard import leaderboard
 from jaxeval.readers import read_battles
-from jaxeval.simulate import simulate_battles, simulate_strengths, simulate_votes
+from jaxeval.simulate import simulate_battles, simulate_judged_battles, simulate_strengths, simulate_votes
 from jaxeval.softelo import SoftElo, soft_elo
-from jaxeval.temperature import Temperature, fit_temperature
+from jaxeval.temperature import Temperature, fit_temperature, fit_temperatures
 
 __all__ = [
     "Battles",
@@ -24,10 +24,12 @@ __all__ = [
     "bootstrap",
     "fit_bradley_terry",
     "fit_temperature",
+    "fit_temperatures",
     "leaderboard",
     "read_battles",
     "read_judged_battles",
     "simulate_battles",
+    "simulate_judged_battles",
     "simulate_strengths",
     "simulate_votes",
     "soft_elo",

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.battles import Battles
+from jaxeval.judged_battles import JudgedBattles
 
 _LANGUAGES = {"English": 0.55, "Chinese": 0.15, "Russian": 0.12, "German": 0.1, "Japanese": 0.08}
 _BOTH_BAD_SHARE_OF_TIES = 0.4
@@ -98,3 +99,90 @@ def simulate_battles(
         seed=seed,
     )
     return Battles.from_pandas(votes)
+
+
+def simulate_judged_battles(
+    n_battles: int = 25_000,
+    n_models: int = 55,
+    *,
+    strengths: pd.Series | None = None,
+    temperature: float = 0.5,
+    noise: float = 1.0,
+    tie_rate: float = 0.25,
+    position_bias: float = 0.0,
+    length_bias: float = 0.0,
+    unlabelled: float = 0.0,
+    judge_name: str = "judge",
+    seed: int = 0,
+) -> JudgedBattles:
+    """Battles scored by a judge whose temperature is known: humans who choose a side take A with s(temperature * d).
+
+    A battle's score difference d is drawn about (theta_a - theta_b) / temperature with standard deviation ``noise`` and
+    falls on the lattice of six integer criteria judged in both orders (steps of 1/12, within +-9). Humans choose by d as
+    scored without the judge's length bias, so that `fit_temperature` estimates ``temperature`` where that is 0. A human
+    tie is drawn with probability ``tie_rate`` * 4 p (1 - p) with p = s(temperature * d), before a side is chosen.
+
+    Args:
+        strengths: log-strengths by model name (logits); `simulate_strengths` (n_models, seed=seed) by default.
+        temperature: > 0, logits per point of score difference.
+        noise: standard deviation of the score difference beyond the models' strengths, points.
+        tie_rate: share of human ties among equals, from 0 to 1.
+        position_bias: points that the judge adds to the side shown first; the mean of both orders is free of it.
+        length_bias: points per unit of ``log_length_a`` - ``log_length_b``, in both orders.
+        unlabelled: share of battles without a human label.
+        judge_name: as in `JudgedBattles`.
+
+    Returns:
+        Judged battles with both orders and the columns ``log_length_a``, ``log_length_b``, ``language``.
+
+    Raises:
+        ValueError: fewer than two models, no battle, or a rate or temperature out of range.
+    """
+    if strengths is None:
+        strengths = simulate_strengths(n_models, seed=seed)
+    if n_battles < 1 or len(strengths) < 2:
+        raise ValueError(f"need a battle and two models, got {n_battles} and {len(strengths)}")
+    if not (temperature > 0 and noise >= 0 and 0 <= tie_rate <= 1 and 0 <= unlabelled <= 1):
+        raise ValueError(
+            f"temperature must be > 0, noise >= 0, and rates in [0, 1]; got temperature={temperature}, noise={noise}, "
+            f"tie_rate={tie_rate}, unlabelled={unlabelled}"
+        )
+    rng = np.random.default_rng([seed, 2])
+    theta, n_models = strengths.to_numpy(float), len(strengths)
+    a = rng.integers(n_models, size=n_battles)
+    b = (a + rng.integers(1, n_models, size=n_battles)) % n_models
+    # In steps of 1/12 point.
+    fair = np.rint(12 * rng.normal((theta[a] - theta[b]) / temperature, noise)).clip(-108, 108)
+    p = 1 / (1 + np.exp(-temperature * fair / 12))
+    human = (rng.random(n_battles) < p).astype(float)
+    human[rng.random(n_battles) < tie_rate * 4 * p * (1 - p)] = 0.5
+    human[rng.random(n_battles) < unlabelled] = np.nan
+    length = rng.normal(0, 1, (2, n_battles))
+    seen = np.rint(fair + 12 * length_bias * (length[0] - length[1])).clip(-108, 108)
+    # The orders are whole sixths of a point that sum to the mean's twelfths, as far from each other as the scale lets.
+    apart = np.rint(6 * position_bias + rng.normal(0, 2, n_battles))
+    first = (np.floor(seen / 2) + apart).clip(np.maximum(-54, seen - 54), np.minimum(54, seen + 54))
+    names = strengths.index
+    language = rng.choice(len(_LANGUAGES), n_battles, p=list(_LANGUAGES.values()))
+    frame = pd.DataFrame(
+        {
+            "model_a": pd.Categorical.from_codes(a, names),
+            "model_b": pd.Categorical.from_codes(b, names),
+            "human": human,
+            "first_a": first / 6,
+            "second_a": (seen - first) / 6,
+            "b": np.zeros(n_battles),
+            "log_length_a": length[0],
+            "log_length_b": length[1],
+            "language": pd.Categorical.from_codes(language, list(_LANGUAGES)),
+        }
+    )
+    return JudgedBattles.from_pandas(
+        frame,
+        scores_a="first_a",
+        scores_b="b",
+        scores_a_swapped="second_a",
+        scores_b_swapped="b",
+        label_coding="a_wins_1",
+        judge_name=judge_name,
+    )

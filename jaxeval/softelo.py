@@ -174,7 +174,7 @@ class _Cells(NamedTuple):
     second: Int  # (C,)
     pair: Int  # (C,) number of the pair, sorted
     label: Int  # (C,)
-    count: Int  # (C,)
+    battles: Int  # (C,) how many
     pairs: tuple[Int, Int]  # (P,) models of each pair
     labels: Float  # (U, 3) score difference, hard label, human label (NaN without one), of the first model
 
@@ -204,7 +204,7 @@ class _Study:
     def __init__(self, battles: JudgedBattles, methods: tuple[str, ...], ridge: float, ties: Ties) -> None:
         self.battles, self.methods, self.ridge = battles, methods, ridge
         self.cells = cells = _compress(battles)
-        m, n_cells = len(battles.models), len(cells.count)
+        m, n_cells = len(battles.models), len(cells.battles)
         self.size = padded_size(m)
         self.n_pairs = rounded_size(len(cells.pairs[0]) + 1)
         # Padding cells of count 0 let similar data share one compilation.
@@ -222,7 +222,7 @@ class _Study:
         self.judged = batch.Judged(
             pair=_padded(cells.pair, c, self.n_pairs - 1).astype(np.int32),  # type: ignore[arg-type]
             label=_padded(cells.label, c, 0).astype(np.int32),  # type: ignore[arg-type]
-            count=_padded(cells.count, c, 0).astype(float),  # type: ignore[arg-type]
+            battles=_padded(cells.battles, c, 0).astype(float),  # type: ignore[arg-type]
             level=_padded(difference, u, 0),  # type: ignore[arg-type]
             fitting=_padded(fitting, u, 0),  # type: ignore[arg-type]
             wins=_padded(fitting * np.nan_to_num(human), u, 0),  # type: ignore[arg-type]
@@ -241,7 +241,7 @@ class _Study:
         self.beta, self.beta_status = beta[:m], status[:m]
         usable = np.isfinite(self.beta) & (self.beta_status == CONVERGED)
         pooled = beta[m] if np.isfinite(beta[m]) else 0.0
-        difference, _, human = cells.labels.T
+        human = cells.labels[:, 2]
         targets = np.stack([human, *(self._targets(method, np.float64(pooled)) for method in self.methods)])
         weights = np.isfinite(targets).astype(float)
         n, wins = batch.judged_tables(
@@ -281,10 +281,10 @@ class _Study:
             )
             for into, values in zip(held, soft, strict=True):
                 into[k] = values
-        result = batch.HeldOut(*held)
+        result = batch.HeldOut(*map(np.asarray, held))  # type: ignore[arg-type]
         self._finish(result)
         self.anchors, self.theta = np.asarray(result.anchors), np.asarray(result.theta)[:, :m]
-        self.converged = (result.anchor_status == CONVERGED) & (result.status == CONVERGED)
+        self.converged = np.logical_and(result.anchor_status == CONVERGED, result.status == CONVERGED)
         for k, method in enumerate(self.methods, start=1):
             if method == "soft":
                 self.theta[k] = np.where(usable, self.theta[k], np.nan)
@@ -374,7 +374,7 @@ class _Study:
         theta = np.full((n_methods, m, n_resamples), np.nan)
         units = [self._own_units(i) for i in range(m)]
         # Models of similar numbers of units run together: little is padding, and few shapes are compiled.
-        width = np.array([1 << max(len(count) - 1, 255).bit_length() for _, _, count, _ in units])
+        width = np.array([1 << max(len(count) - 1, 255).bit_length() for _, _, count in units])
         numbers = np.arange(n_resamples)
         for size in np.unique(width):
             chosen = np.flatnonzero(width == size)
@@ -409,8 +409,8 @@ class _Study:
             theta[:, chosen] = values.transpose(1, 0, 2)
         return theta
 
-    def _own_units(self, i: int) -> tuple[Int, Float, Int, Int]:
-        """Opponents, targets by method (K, Q), counts and cells of the units of model i; cells are sorted by pair."""
+    def _own_units(self, i: int) -> tuple[Int, Float, Int]:
+        """Opponents, targets by method (K, Q), and counts of the units of model i."""
         mine = self.own[i]
         is_first = self.own_first[i]
         opponent = np.where(is_first, self.cells.second[mine], self.cells.first[mine])
@@ -418,17 +418,16 @@ class _Study:
         beta = np.float64(self.beta[i] if np.isfinite(self.beta[i]) else 0.0)
         target = np.stack([self._targets(method, beta)[label] for method in self.methods])
         target = np.where(is_first, target, 1 - target)
-        # The order must not depend on which of two models is first in the alphabet.
-        return opponent, target, self.cells.count[mine], mine
+        return opponent, target, self.cells.battles[mine]
 
 
 def _own_cells(cells: _Cells, n_models: int) -> tuple[list[Int], list[NDArray[np.bool_]]]:
     """Per model, its cells in order, and whether it is the first model of them."""
     model = np.concatenate([cells.first, cells.second])
-    cell = np.tile(np.arange(len(cells.count)), 2)
+    cell = np.tile(np.arange(len(cells.battles)), 2)
     order = np.lexsort((cell, model))
     ends = np.cumsum(np.bincount(model, minlength=n_models))[:-1]
-    return np.split(cell[order], ends), np.split(order < len(cells.count), ends)
+    return np.split(cell[order], ends), np.split(order < len(cells.battles), ends)
 
 
 def _falls_apart(n: Float) -> NDArray[np.bool_]:
@@ -460,15 +459,11 @@ def _summary(models: pd.DataFrame, keys: list[str], seed: int) -> pd.DataFrame:
     rows = []
     for key, group in models.groupby(keys, sort=False):
         used = group[group["averaged"]]
-        weights = np.ones((1, len(used)))
-        drawn = (
-            np.random.default_rng(seed).multinomial(
-                len(used), np.full(max(len(used), 1), 1 / max(len(used), 1))[: len(used)], _SUMMARY_RESAMPLES
-            )
-            if len(used)
-            else np.zeros((_SUMMARY_RESAMPLES, 0))
-        )
-        estimate = _accuracy(used, weights)
+        drawn = np.zeros((_SUMMARY_RESAMPLES, 0))
+        if len(used):
+            share = np.full(len(used), 1 / len(used))
+            drawn = np.random.default_rng(seed).multinomial(len(used), share, _SUMMARY_RESAMPLES)
+        estimate = _accuracy(used, np.ones((1, len(used))))
         lower, upper = interval_bounds(_accuracy(used, drawn.astype(float)), SUMMARY_LEVEL)
         row: dict[Hashable, Any] = dict(zip(keys, key, strict=True))
         row |= {"n_models": len(used), "n_left_out": len(group) - len(used)}
@@ -502,7 +497,7 @@ def _accuracy(models: pd.DataFrame, weights: Float) -> Float:
         )
         kendall = product / np.sqrt(used_x * used_y)
         # Ranks up to a constant: how many copies are below, those level with it half.
-        ranks = [weights @ ((sign.T + 1) / 2).T.T for sign in (-s for s in signs)]
+        ranks = [weights @ (1 - sign) / 2 for sign in signs]
         centred = [r - (np.sum(weights * r, 1) / total)[:, None] for r in ranks]
         covariance, var_x, var_y = (
             np.sum(weights * a * b, 1)

@@ -204,7 +204,7 @@ class Judged(NamedTuple):
 
     pair: Array  # (C,) int32 sorted
     label: Array  # (C,) int32
-    count: Array  # (C,) battles
+    battles: Array  # (C,) how many
     level: Array  # (U,) score difference of each label, first minus second model
     fitting: Array  # (U,) weight of a battle in the temperature's likelihood
     wins: Array  # (U,) that weight times the human target
@@ -238,7 +238,7 @@ def temperatures(
     level: Array, n: Array, wins: Array, fewest: Array, tolerance: Array, max_steps: int
 ) -> temperature.Temperature:
     """Temperatures of (S, L) score levels."""
-    return jax.vmap(lambda *one: temperature.fit(*one, fewest, tolerance, max_steps))(level, n, wins)
+    return jax.vmap(lambda d, n, y: temperature.fit(d, n, y, fewest, tolerance, max_steps))(level, n, wins)
 
 
 @partial(jax.jit, static_argnames=("max_steps", "chunk"))
@@ -247,9 +247,9 @@ def fold_temperatures(
 ) -> temperature.Temperature:
     """Temperatures (F + 1,): without the rows of each fold's model, and of all rows."""
     size = judged.level.shape[0]
-    total = jnp.zeros(size).at[judged.label].add(judged.count)
+    total = jnp.zeros(size).at[judged.label].add(judged.battles)
     label = jnp.append(judged.label, 0)
-    count = jnp.append(judged.count, 0.0)
+    count = jnp.append(judged.battles, 0.0)
 
     def one(own: Array) -> temperature.Temperature:
         rest = total - jnp.zeros(size).at[label[own]].add(count[own])
@@ -261,7 +261,7 @@ def fold_temperatures(
 
 def _pair_sums(judged: Judged, per_label: Array, n_pairs: int) -> Array:
     """(M, M) sums of ``per_label`` (U,) over the cells of every pair, symmetric."""
-    per_cell = judged.count * per_label[judged.label]
+    per_cell = judged.battles * per_label[judged.label]
     per_pair = jax.ops.segment_sum(per_cell, judged.pair, n_pairs, indices_are_sorted=True)
     return per_pair[judged.position]
 
@@ -358,7 +358,9 @@ def rate(
     anchors: Array, n: Array, score: Array, start: Array, ridge: Array, tolerance: Array, max_steps: int
 ) -> solve.Solution:
     """Strengths (L,) against fixed ``anchors`` (L, M), met ``n`` (L, M) times."""
-    return jax.vmap(lambda *one: held_out.rating(*one, ridge, tolerance, max_steps))(anchors, n, score, start)
+    return jax.vmap(lambda a, n, y, x: held_out.rating(a, n, y, x, ridge, tolerance, max_steps))(
+        anchors, n, score, start
+    )
 
 
 class OwnBattles(NamedTuple):

@@ -1,4 +1,4 @@
-"""The two steps of a fold: anchors without the held-out model, then its strength alone (Algorithm 1, arXiv:2606.13221)."""
+"""The two steps of a fold: anchors without the held-out model, then its strength alone (arXiv:2606.13221)."""
 
 import jax.numpy as jnp
 from jax import Array

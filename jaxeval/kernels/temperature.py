@@ -1,4 +1,4 @@
-"""Temperature of a judge: maximum of the one-parameter logistic likelihood y = s(beta d) (Eq. 6 of arXiv:2606.13221)."""
+"""Temperature of a judge: maximum of the logistic likelihood y = s(beta d) (Eq. 6 of arXiv:2606.13221)."""
 
 from typing import NamedTuple
 
