@@ -136,7 +136,8 @@ def report(
         warnings += tables["budget"].attrs["warnings"]
 
     console = _console()
-    _print(console, held_out.summary.reset_index(), "Held-out ratings against human ratings (Elo)")
+    shown = ["method", "n_models", "n_left_out", "mae", "mae_lower", "mae_upper", "spearman", "kendall", "beta"]
+    _print(console, held_out.summary.reset_index()[shown], "Held-out ratings against human ratings (Elo)")
     _print(console, study.summary.reset_index(), f"Split conformal intervals, {splits} random splits (Elo)")
     _print(console, found.headline.reset_index(), "The judge's scores")
     if by:

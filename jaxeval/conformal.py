@@ -339,20 +339,27 @@ def width_decomposition(soft_elo: Any, level: Level = 0.9) -> pd.DataFrame:
 
 
 def usable_models(soft_elo: Any) -> tuple[pd.DataFrame, list[str]]:
-    """Rows of a `SoftElo` or its table that have a residual and a standard error, and a sentence on the others."""
+    """Rows of a `SoftElo` or its table that have a residual and a standard error, and a sentence on the others.
+
+    Rows that `soft_elo` flagged and left out of its averages do not calibrate either.
+    """
     table = soft_elo if isinstance(soft_elo, pd.DataFrame) else soft_elo.models
     needed = ["model", "method", "human_elo", "judge_elo", "residual", "standard_error"]
     absent = [c for c in needed if c not in table.columns]
     if absent:
         raise ValueError(f"not a table of held-out ratings: it has no column {', '.join(map(repr, absent))}")
     finite = np.isfinite(table[["residual", "standard_error"]].to_numpy(float)).all(1)
+    if "averaged" in table.columns:
+        finite &= table["averaged"].to_numpy(bool)
     used = table[finite]
     if len(used) == 0:
         raise ValueError(f"none of {len(table):,} rows has both a residual and a standard error: nothing to calibrate")
     warnings = []
     if not finite.all():
         names = ", ".join(map(str, table.loc[~finite, "model"].unique()[:8]))
-        warnings.append(f"{(~finite).sum()} rows without a residual or a standard error are left out: {names}")
+        warnings.append(
+            f"{(~finite).sum()} rows without a residual or a standard error, or flagged, are left out: {names}"
+        )
     return used.reset_index(drop=True), warnings
 
 

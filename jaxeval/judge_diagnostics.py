@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from jaxeval.battles import DataError
 from jaxeval.judged_battles import JudgedBattles
@@ -137,7 +137,7 @@ def correlation_interval(x: ArrayLike, y: ArrayLike, level: float = _LEVEL) -> t
         return r, r, r
     influence = u * v - r / 2 * (u**2 + v**2)
     error = np.sqrt(np.mean(influence**2) / len(a)) / (1 - r**2)
-    half = norm.ppf((1 + level) / 2) * error
+    half = ndtri((1 + level) / 2) * error
     return r, float(np.tanh(np.arctanh(r) - half)), float(np.tanh(np.arctanh(r) + half))
 
 
@@ -177,7 +177,7 @@ def _kappa(x: Float, y: Float) -> tuple[float, ...]:
     variance = diagonal.sum() + (1 - kappa) ** 2 * (off.sum() - np.trace(off))
     variance -= (kappa - expected * (1 - kappa)) ** 2
     error = np.sqrt(max(variance, 0) / n) / (1 - expected)
-    half = norm.ppf((1 + _LEVEL) / 2) * error
+    half = ndtri((1 + _LEVEL) / 2) * error
     return observed, expected, kappa, error, kappa - half, kappa + half, n
 
 
@@ -354,7 +354,7 @@ def length_correlation(battles: JudgedBattles, held_out: Any, length_a: str, len
         elo, residual = block["human_elo"].to_numpy(float)[used], block["residual"].to_numpy(float)[used]
         names = dict(zip(_keys(table), key if isinstance(key, tuple) else (key,), strict=True))
         r = _partial_correlation(residual, length[used], elo)
-        half = norm.ppf((1 + _LEVEL) / 2) / np.sqrt(used.sum() - 4) if used.sum() > 4 else np.nan
+        half = ndtri((1 + _LEVEL) / 2) / np.sqrt(used.sum() - 4) if used.sum() > 4 else np.nan
         z = np.arctanh(np.clip(r, -1, 1))
         bounds = {"lower": float(np.tanh(z - half)), "upper": float(np.tanh(z + half))}
         rows.append({**names, "r": r, **bounds, "n_models": int(used.sum())})
@@ -522,7 +522,7 @@ def _share(hits: Bool) -> dict[str, float]:
     n = len(hits)
     if n == 0:
         return {"share": np.nan, "lower": np.nan, "upper": np.nan, "n_battles": 0}
-    p, z = float(np.mean(hits)), norm.ppf((1 + _LEVEL) / 2)
+    p, z = float(np.mean(hits)), ndtri((1 + _LEVEL) / 2)
     centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
     return {"share": p, "lower": max(centre - half, 0.0), "upper": min(centre + half, 1.0), "n_battles": n}
@@ -563,7 +563,8 @@ def _human_elo(held_out: Any) -> pd.Series:
 
 def _usable(held_out: Any) -> pd.DataFrame:
     table = held_out if isinstance(held_out, pd.DataFrame) else held_out.models
-    return table[np.isfinite(table["residual"].to_numpy(float))]
+    used = np.isfinite(table["residual"].to_numpy(float))
+    return table[used & table["averaged"].to_numpy(bool)] if "averaged" in table.columns else table[used]
 
 
 def _keys(table: pd.DataFrame) -> list[str]:

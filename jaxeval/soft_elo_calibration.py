@@ -101,19 +101,14 @@ class SoftEloCalibration:
             ValueError: no model has a held-out residual and a standard error, or the temperature of the soft map
                 cannot be fitted.
         """
+        pooled = _pooled_beta(battles) if "soft" in methods else None
         held_out = soft_elo(battles, ridge=ridge, n_resamples=n_resamples, seed=seed, methods=methods, base=base)
         table, left_out = usable_models(held_out)
-        flagged = table["flags"].astype(str) != "" if "flags" in table else pd.Series(False, table.index)
-        if flagged.any():
-            names = ", ".join(sorted(set(table.loc[flagged, "model"].astype(str)))[:8])
-            left_out.append(f"{flagged.sum()} flagged held-out ratings do not calibrate: {names}")
         calibrated = {}
-        for name, block in table[~flagged].groupby("method", sort=False):
-            beta = _pooled_beta(battles) if name == "soft" else None
+        for name, block in table.groupby("method", sort=False):
+            beta = pooled if name == "soft" else None
             rows = block[_CALIBRATION_COLUMNS].astype({"model": str}).reset_index(drop=True)
             calibrated[str(name)] = CalibratedMethod(beta, _anchors(battles, str(name), beta, ridge), rows)
-        if not calibrated:
-            raise ValueError("every held-out rating is flagged, so no model can calibrate: see soft_elo(...).models")
         settings = CalibrationSettings(
             ridge, base, n_resamples, seed, battles.judge_name, battles.n_battles, versions()
         )
@@ -311,10 +306,9 @@ class SoftEloCalibration:
             flags.append(f"only {n} battles")
         if points.min() == 1 or points.max() == 0:
             flags.append("won all its battles" if points.min() == 1 else "lost all its battles")
-        finite = np.isfinite(theta) and bool(np.isfinite(draws).all())
-        spread = float(ELO_PER_LOGIT * np.std(draws, ddof=1)) if finite else np.nan
-        if np.isfinite(theta) and not spread > 0:
-            flags.append("no standard error: no interval")
+        spread = float(ELO_PER_LOGIT * np.std(draws, ddof=1))
+        if not spread > 1e-9:  # all battles alike
+            flags.append("its resamples do not differ: no standard error, no interval")
             spread = np.nan
         return {
             "rating": self.settings.base + ELO_PER_LOGIT * float(theta),
@@ -334,10 +328,9 @@ def solve_against_anchors(count: Float, points: Float, strength: Float, ridge: f
         count: (B, K) battles against each anchor.
         points: (B,) sum of targets.
         strength: (K,) log-strengths of the anchors, logits.
-        ridge: >= 0. Without one, a model that only won or only lost goes to +inf or -inf.
+        ridge: > 0, which keeps also a model that only won or only lost finite.
     """
     theta = np.zeros(len(points))
-    total = count.sum(1)
     for _ in range(_MAX_STEPS):
         p = 1 / (1 + np.exp(strength - theta[:, None]))
         gradient = points - (count * p).sum(1) - 2 * ridge * theta
@@ -346,9 +339,7 @@ def solve_against_anchors(count: Float, points: Float, strength: Float, ridge: f
         theta = theta + change
         if np.abs(change).max() < _TOLERANCE_LOGIT:
             break
-    if ridge > 0:
-        return theta
-    return np.where(points >= total, np.inf, np.where(points <= 0, -np.inf, theta))
+    return theta
 
 
 def _targets(battles: JudgedBattles, method: str, beta: float | None) -> Float:
@@ -358,13 +349,13 @@ def _targets(battles: JudgedBattles, method: str, beta: float | None) -> Float:
     label = battles.hard
     if method == "hard":
         return label
-    constant = float(method.rpartition("_")[2])
+    constant = float(method.rpartition(":")[2])  # smooth:c
     return np.where(label == 0.5, 0.5, np.where(label > 0.5, constant, 1 - constant))
 
 
 def _pooled_beta(battles: JudgedBattles) -> float:
     fit = fit_temperature(battles.score_difference, battles.human)
-    if not np.isfinite(fit.beta):
+    if not fit.beta > 0:
         raise ValueError(
             f"the temperature cannot be fitted on {fit.n_battles:,} human non-ties ({fit.status}): give more battles "
             'with human votes, or calibrate methods=("hard",) only'
@@ -381,11 +372,7 @@ def _anchors(battles: JudgedBattles, method: str, beta: float | None, ridge: flo
             "target": _targets(battles, method, beta),
         }
     )
-    logits = fit_bradley_terry(Battles.from_pandas(table), ridge).logits
-    if not np.isfinite(logits).all():
-        names = _listed(list(logits.index[~np.isfinite(logits)]))
-        raise ValueError(f"at ridge 0 the judge's labels give no finite strength to {names}: use a ridge, 0.01 say")
-    return logits
+    return fit_bradley_terry(Battles.from_pandas(table), ridge).logits
 
 
 def _read_method(saved: Any) -> CalibratedMethod:
