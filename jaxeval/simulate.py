@@ -107,7 +107,7 @@ def simulate_judged_battles(
     *,
     strengths: pd.Series | None = None,
     temperature: float = 0.5,
-    noise: float = 1.0,
+    noise: float = 2.0,
     tie_rate: float = 0.25,
     position_bias: float = 0.0,
     length_bias: float = 0.0,
@@ -117,9 +117,9 @@ def simulate_judged_battles(
 ) -> JudgedBattles:
     """Battles scored by a judge whose temperature is known: humans who choose a side take A with s(temperature * d).
 
-    A battle's score difference d is drawn about (theta_a - theta_b) / temperature with standard deviation ``noise`` and
-    falls on the lattice of six integer criteria judged in both orders (steps of 1/12, within +-9). Humans choose by d as
-    scored without the judge's length bias, so that `fit_temperature` estimates ``temperature`` where that is 0. A human
+    A battle's score difference d is drawn about (theta_a - theta_b) / temperature, standard deviation ``noise``, and
+    falls on the lattice of six integer criteria judged in both orders (steps of 1/12, within +-9). Humans choose by d
+    as scored without the judge's length bias, so that `fit_temperature` estimates ``temperature`` where that is 0. A human
     tie is drawn with probability ``tie_rate`` * 4 p (1 - p) with p = s(temperature * d), before a side is chosen.
 
     Args:

@@ -247,7 +247,6 @@ class _Study:
         n, wins = batch.judged_tables(
             self.judged, _padded(weights, u, 0), _padded(np.nan_to_num(targets), u, 0), self.n_pairs
         )
-        active = np.arange(size) < m
         met = np.asarray(n) > 0
         self.n = np.asarray(n)
         actives = met.any(2)
@@ -258,8 +257,8 @@ class _Study:
         chunk = _chunk(m, size * size)
         fixed = [k for k, name in enumerate(("human", *self.methods)) if name != "soft"]
         at = np.array(fixed)
-        options = (active, folds, self.ridge, TOLERANCE_LOGIT, _CHORD_STEPS, chunk)
-        parts = batch.hold_out(n[at], wins[at], full.theta[at], inverse[at], *options)
+        options = (folds, self.ridge, TOLERANCE_LOGIT, _CHORD_STEPS, chunk)
+        parts = batch.hold_out(n[at], wins[at], full.theta[at], inverse[at], actives[at], *options)
         held = [np.empty((len(targets), *x.shape[1:]), x.dtype) for x in parts]
         for into, values in zip(held, parts, strict=True):
             into[at] = values
@@ -271,7 +270,7 @@ class _Study:
                 n[k],
                 full.theta[k],
                 inverse[k],
-                active,
+                actives[k],
                 folds,
                 self.ridge,
                 TOLERANCE_LOGIT,
@@ -284,7 +283,8 @@ class _Study:
         result = batch.HeldOut(*map(np.asarray, held))  # type: ignore[arg-type]
         self._finish(result)
         self.anchors, self.theta = np.asarray(result.anchors), np.asarray(result.theta)[:, :m]
-        self.converged = np.logical_and(result.anchor_status == CONVERGED, result.status == CONVERGED)
+        statuses = np.stack([result.anchor_status, result.status])
+        self.converged = (statuses == CONVERGED).all(0)
         for k, method in enumerate(self.methods, start=1):
             if method == "soft":
                 self.theta[k] = np.where(usable, self.theta[k], np.nan)
@@ -388,7 +388,7 @@ class _Study:
                         opponent=_padded(units[i][0], size, self.size).astype(np.int32),  # type: ignore[arg-type]
                         target=_padded(units[i][1], size, 0).T,  # type: ignore[arg-type]
                         anchors=self.anchors[1:, i],  # type: ignore[arg-type]
-                        start=np.nan_to_num(self.theta[1:, i]),  # type: ignore[arg-type]
+                        start=np.nan_to_num(self.theta[1:, i]),
                     )
                     for i, table in zip(chosen, tables, strict=True)
                 ]
@@ -431,16 +431,16 @@ def _own_cells(cells: _Cells, n_models: int) -> tuple[list[Int], list[NDArray[np
 
 
 def _falls_apart(n: Float) -> NDArray[np.bool_]:
-    """(M,) folds in which the models left do not all meet, directly or through others."""
+    """(M,) folds in which the models left do not all meet, directly or through others; models without battles apart."""
     m = len(n)
     edge = (n > 0).astype(np.float32)
-    left = ~np.eye(m, dtype=bool)
+    left = ~np.eye(m, dtype=bool) & edge.any(1)
     reached = np.zeros((m, m), np.float32)
-    reached[np.arange(m), (np.arange(m) == 0).astype(int) if m > 1 else 0] = 1
+    reached[np.arange(m), left.argmax(1)] = left.any(1)
     while True:
         grown = (((reached @ edge) > 0) | (reached > 0)) & left
         if np.array_equal(grown, reached > 0):
-            return ~(grown | ~left).all(1)
+            return np.asarray(~(grown | ~left).all(1))
         reached = grown.astype(np.float32)
 
 
@@ -459,7 +459,7 @@ def _summary(models: pd.DataFrame, keys: list[str], seed: int) -> pd.DataFrame:
     rows = []
     for key, group in models.groupby(keys, sort=False):
         used = group[group["averaged"]]
-        drawn = np.zeros((_SUMMARY_RESAMPLES, 0))
+        drawn: NDArray[Any] = np.zeros((_SUMMARY_RESAMPLES, 0))
         if len(used):
             share = np.full(len(used), 1 / len(used))
             drawn = np.random.default_rng(seed).multinomial(len(used), share, _SUMMARY_RESAMPLES)

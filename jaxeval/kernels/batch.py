@@ -319,14 +319,14 @@ def hold_out(
     """Folds (F,) of target maps that are the same in every fold: tables (K, M, M), results (K, F, ...)."""
 
     def of_map(lane: tuple[Array, ...]) -> HeldOut:
-        n, wins, start, inverse = lane
+        n, wins, start, inverse, active = lane
 
         def one(fold: Array) -> HeldOut:
             return _fold(n, wins, fold, start, inverse, active, ridge, tolerance, max_steps)
 
         return _in_chunks(one, (folds,), chunk)
 
-    return lax.map(of_map, (n, wins, start, inverse))
+    return lax.map(of_map, (n, wins, start, inverse, active))
 
 
 @partial(jax.jit, static_argnames=("n_pairs", "max_steps", "chunk"))

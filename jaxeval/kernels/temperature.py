@@ -35,8 +35,7 @@ def fit(level: Array, n: Array, wins: Array, fewest: Array, tolerance: Array, ma
     too_few = (total <= 0) | (total < fewest)
 
     def information(beta: Array) -> Array:
-        p = jax.nn.sigmoid(beta * level)
-        return jnp.sum(n * level**2 * p * (1 - p))
+        return jnp.sum(n * level**2 * jax.nn.sigmoid(beta * level) * jax.nn.sigmoid(-beta * level))
 
     def more(state: tuple[Array, Array, Array]) -> Array:
         _, size, n_steps = state
@@ -44,7 +43,9 @@ def fit(level: Array, n: Array, wins: Array, fewest: Array, tolerance: Array, ma
 
     def advance(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         beta, _, n_steps = state
-        slope = jnp.sum(level * (wins - n * jax.nn.sigmoid(beta * level)))
+        # Either side's tail to full relative precision: wins - n p would lose it where p is nearly 1.
+        p, q = jax.nn.sigmoid(beta * level), jax.nn.sigmoid(-beta * level)
+        slope = jnp.sum(level * (wins * q - (n - wins) * p))
         curvature = information(beta)
         change = jnp.where(curvature > 0, slope / jnp.where(curvature > 0, curvature, 1.0), 0.0)
         return beta + change, jnp.abs(change) * reach, n_steps + 1

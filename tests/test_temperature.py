@@ -1,0 +1,120 @@
+"""Temperature: known answers, an independent optimiser, recovery from simulation, and statuses."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize_scalar
+
+import jaxeval
+from jaxeval import JudgedBattles, fit_temperature, fit_temperatures
+
+
+def by_search(d, y, w=None):
+    w = np.ones_like(d) if w is None else w
+    loss = lambda beta: np.sum(w * (y * np.logaddexp(0, -beta * d) + (1 - y) * np.logaddexp(0, beta * d)))  # noqa: E731
+    return minimize_scalar(loss, bounds=(-20, 20), method="bounded", options={"xatol": 1e-12}).x
+
+
+@pytest.fixture(scope="module")
+def judged():
+    return jaxeval.simulate_judged_battles(20_000, 12, temperature=0.4, seed=1)
+
+
+def test_recovers_the_simulated_temperature(judged):
+    fit = fit_temperature(judged.score_difference, judged.human)
+    assert fit.status == "converged"
+    assert abs(fit.beta - 0.4) < 4 * fit.standard_error
+    assert fit.n_ties == np.count_nonzero(judged.human == 0.5)
+
+
+def test_the_standard_error_is_the_spread_over_simulations():
+    fits = []
+    for seed in range(200):
+        one = jaxeval.simulate_judged_battles(400, 8, temperature=0.4, seed=seed)
+        fits.append(fit_temperature(one.score_difference, one.human))
+    z = np.array([(f.beta - 0.4) / f.standard_error for f in fits])
+    assert abs(z.std() - 1) < 4 / np.sqrt(2 * len(z))
+
+
+@pytest.mark.parametrize("ties", ["drop", "half"])
+def test_equals_an_independent_optimiser(judged, ties):
+    d, y = judged.score_difference[:500], judged.human[:500]
+    weight = np.random.default_rng(0).uniform(0.5, 2, 500)
+    used = (y != 0.5) | (ties == "half")
+    fit = fit_temperature(d, y, ties=ties, weight=weight)
+    assert fit.beta == pytest.approx(by_search(d[used], y[used], weight[used]), abs=1e-6)
+    assert fit.n_battles == used.sum()
+
+
+def test_weight_two_is_the_row_twice_and_sides_do_not_matter(judged):
+    d, y = judged.score_difference[:300], judged.human[:300]
+    one = fit_temperature(d, y)
+    swap = np.arange(300) % 3 == 0
+    swapped = fit_temperature(np.where(swap, -d, d), np.where(swap, 1 - y, y))
+    assert swapped.beta == pytest.approx(one.beta, abs=1e-12)
+    twice = fit_temperature(np.tile(d, 2), np.tile(y, 2))
+    weighted = fit_temperature(d, y, weight=np.full(300, 2.0))
+    assert weighted.beta == pytest.approx(twice.beta, abs=1e-12)
+    assert weighted.standard_error == pytest.approx(twice.standard_error, rel=1e-12)
+
+
+def test_statuses():
+    d = np.array([1.0, 2, -1, -3, 0.5, 2])
+    agree = (d > 0).astype(float)
+    separable, opposite = fit_temperature(d, agree), fit_temperature(d, 1 - agree)
+    assert (separable.status, separable.beta) == ("separable", np.inf)
+    assert (opposite.status, opposite.beta) == ("separable", -np.inf)
+    assert np.isnan(separable.standard_error)
+    assert not separable.converged
+    few = fit_temperature([1.0, 2, 0, 0, 0, 0], [1, 0, 1, 1, 0, 0])
+    assert few.status == "too few"
+    assert np.isnan(few.beta)
+    negative = fit_temperature(d, [0, 0, 1, 1, 1, 0])
+    assert negative.status == "negative slope"
+    assert negative.beta < 0
+    assert negative.converged
+    assert fit_temperature([], []).status == "too few"
+
+
+def test_slices_are_the_fits_of_their_rows(judged):
+    language = judged.columns["language"].to_numpy()
+    table = fit_temperatures(judged.score_difference, judged.human, language)
+    assert table.index.tolist() == sorted(set(language))
+    for name, row in table.iterrows():
+        rows = language == name
+        alone = fit_temperature(judged.score_difference[rows], judged.human[rows])
+        assert row["beta"] == pytest.approx(alone.beta, abs=1e-10)
+        assert row["n_battles"] == alone.n_battles
+
+
+def test_missing_labels_are_counted_and_bad_ones_refused():
+    d, y = np.array([1.0, -1, 2, -2, 1, -1, 1]), np.array([1, 0, 1, 0, 0, np.nan, 1])
+    fit = fit_temperature(d, y)
+    assert (fit.n_battles, fit.n_unlabelled) == (6, 1)
+    with pytest.raises(ValueError, match="one human label"):
+        fit_temperature(d, y[:3])
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
+        fit_temperature(d, y + 1)
+    with pytest.raises(ValueError, match="ties must be"):
+        fit_temperature(d, y, ties="skip")
+    with pytest.raises(ValueError, match="weights"):
+        fit_temperature(d, y, weight=-np.ones(7))
+
+
+def test_pooled_temperature_of_the_sample(data):
+    battles = jaxeval.read_judged_battles(data / "softelo_sample.csv", label_coding="a_wins_0")
+    fit = fit_temperature(battles.score_difference, battles.human)
+    assert fit.n_battles == 639
+    assert fit.beta == pytest.approx(0.652203, abs=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("judge", "beta", "n"),
+    [("gpt4_0125", 1.605193, 14_397), ("claude3_opus", 0.957901, 13_801), ("gpt35_turbo", 0.280146, 18_877)],
+)
+def test_verdicts_give_the_logit_of_the_agreement(data, judge, beta, n):
+    votes = pd.read_parquet(data / "arena27k_human_3judges.parquet")
+    battles = JudgedBattles.from_pandas(votes, human="human", verdict=judge)
+    fit = fit_temperature(battles.score_difference, battles.human)
+    assert fit.beta == pytest.approx(beta, abs=1e-6)
+    assert fit.n_informative == n
