@@ -355,7 +355,7 @@ def _targets(battles: JudgedBattles, method: str, beta: float | None) -> Float:
 
 def _pooled_beta(battles: JudgedBattles) -> float:
     fit = fit_temperature(battles.score_difference, battles.human)
-    if not fit.beta > 0:
+    if not (np.isfinite(fit.beta) and fit.beta > 0):
         raise ValueError(
             f"the temperature cannot be fitted on {fit.n_battles:,} human non-ties ({fit.status}): give more battles "
             'with human votes, or calibrate methods=("hard",) only'
