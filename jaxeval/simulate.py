@@ -118,9 +118,9 @@ def simulate_judged_battles(
     """Battles scored by a judge whose temperature is known: humans who choose a side take A with s(temperature * d).
 
     A battle's score difference d is drawn about (theta_a - theta_b) / temperature, standard deviation ``noise``, and
-    falls on the lattice of six integer criteria judged in both orders (steps of 1/12, within +-9). Humans choose by d
-    as scored without the judge's length bias, so that `fit_temperature` estimates ``temperature`` where that is 0. A human
-    tie is drawn with probability ``tie_rate`` * 4 p (1 - p) with p = s(temperature * d), before a side is chosen.
+    falls on the lattice of six integer criteria judged in both orders: steps of 1/12, within +-9. Humans choose by the
+    d without the judge's length bias, so that `fit_temperature` estimates ``temperature`` where that is 0. A human
+    tie is drawn with probability ``tie_rate`` * 4 p (1 - p), p = s(temperature * d), before a side is chosen.
 
     Args:
         strengths: log-strengths by model name (logits); `simulate_strengths` (n_models, seed=seed) by default.

@@ -249,7 +249,7 @@ class _Study:
         )
         met = np.asarray(n) > 0
         self.n = np.asarray(n)
-        actives = met.any(2)
+        actives = np.asarray(met.any(2))
         full = batch.fit(n, wins.sum(2), actives, self.ridge, 1e-6, _NEWTON_STEPS)
         inverse, _ = batch.inverse_information(full.theta, n, self.ridge, actives)
 
@@ -288,7 +288,7 @@ class _Study:
         for k, method in enumerate(self.methods, start=1):
             if method == "soft":
                 self.theta[k] = np.where(usable, self.theta[k], np.nan)
-        rated = self.n.any(2)[:, :m]
+        rated = np.asarray(self.n.any(2))[:, :m]
         self.theta[~rated] = np.nan
         self.apart = np.stack([_falls_apart(self.n[k][:m, :m]) for k in (0, 1)])
 
