@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jaxeval.alias import Int, category_table, poisson_tables
 from jaxeval.battles import Cells
-from jaxeval.bradley_terry import Board, inverse_information
+from jaxeval.bradley_terry import Board, battles_per_model, inverse_information
 from jaxeval.connectivity import is_secure
 from jaxeval.kernels import batch
 from jaxeval.kernels.pair_tables import Layout
@@ -79,7 +79,8 @@ def make_plan(
     # One pair more than there are: models that never met share an empty one.
     n_pairs = _rounded(max(len(board.cells.first) for board in boards) + 1)
     entries = _padded(entries, n_pairs)
-    tally = Tally(_word(entries) if packed else None, _row_bits(entries[0].units.shape[0]))
+    heaviest = max(battles_per_model(board.cells, len(board.theta)).max() for board in boards)
+    tally = Tally(_word(entries, heaviest) if packed else None, _row_bits(entries[0].units.shape[0]))
     totals = [int(e.units.sum()) for e in entries]
     shortfalls = [min(int(np.ceil(_SHORTFALL * np.sqrt(n))), n) for n in totals]
     top_up_size = -(-2 * max(shortfalls) // 128) * 128
@@ -215,10 +216,19 @@ def _padded(entries: Sequence[Entries], n_pairs: int) -> list[Entries]:
     ]
 
 
-def _word(entries: Sequence[Entries]) -> type:
-    """Narrowest packed word: half of it must hold twice the battles of any pair in any resample."""
+def _word(entries: Sequence[Entries], heaviest: float) -> type:
+    """Narrowest packed word that is exact in every resample.
+
+    Half of it must hold twice the battles of any pair; and a model's score, a sum of halves in single precision for 32
+    bits, must stay under 2**23.
+    """
     most = max(int(e.units.sum(0).max()) for e in entries)
-    return np.uint32 if 2 * (most + 12 * np.sqrt(most) + 40) < 2**16 else np.uint64
+    fits = 2 * _largest_draw(most) < 2**16 and _largest_draw(heaviest) < 2**23
+    return np.uint32 if fits else np.uint64
+
+
+def _largest_draw(count: float) -> float:
+    return count + 12 * float(np.sqrt(count)) + 40
 
 
 def _row_bits(n_rows: int) -> int:
