@@ -36,7 +36,7 @@ def drawn_tables(battles: jaxeval.Battles, numbers: range) -> list[np.ndarray]:
     """
     boards = fit_boards([(battles.models, battles.cells)], 0.0, False)
     plan = make_plan(boards, batch.MULTINOMIAL, [""], 0.0, [None], [None])
-    method = batch.Method(batch.MULTINOMIAL, plan.tally, plan.n_pairs, plan.top_up_size, False, np.float64, 1)
+    method = batch.Method(batch.MULTINOMIAL, plan.tally, plan.n_pairs, plan.top_up_size, batch.CHORD, np.float64, 1)
     tables = []
     for number in numbers:
         with double_precision():

@@ -21,7 +21,7 @@ from jaxeval.bradley_terry import (
     fit_boards,
     fit_result,
 )
-from jaxeval.gauge import Gauge
+from jaxeval.gauge import ELO_PER_LOGIT, Gauge, make_scale
 from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.precision import versions
@@ -61,6 +61,7 @@ class Bootstrap:
 
     fit: BradleyTerryFit  # the full-data fit: the reported ratings
     draws: NDArray[np.float64]  # (B, M) Elo
+    draws_logit: NDArray[np.float64] = field(repr=False)  # (B, M) log-strengths, each draw in a gauge of its own
     converged: NDArray[np.bool_]  # (B,); draws of a resample that did not converge are NaN
     n_steps: NDArray[np.int32]  # (B,)
     grad_norm: NDArray[np.float64]  # (B,)
@@ -125,13 +126,17 @@ class Bootstrap:
 
         Missing for models that have no finite rating, on the full data or in some resample.
         """
-        tier = comparison.tiers(self.draws, self.fit.ratings.to_numpy(), level)
+        estimate = ELO_PER_LOGIT * np.where(np.isfinite(self.fit.ratings), self.fit.theta, np.nan)
+        tier = comparison.tiers(self._rated_draws, estimate, level)
         return pd.Series(tier, self.models, dtype="Int64").where(tier > 0)
 
-    @property
+    @cached_property
     def _rated_draws(self) -> NDArray[np.float64]:
-        rated = np.isfinite(self.fit.ratings.to_numpy())
-        return np.where(rated, self.draws, np.nan)
+        """(B, M) Elo, for what does not depend on the gauge: an anchor with few votes must not cost others draws."""
+        board = self.fit
+        rated = np.isfinite(board.ratings.to_numpy())
+        scale = make_scale("mean", 0.0, self.models, board.n_battles.to_numpy(), rated)
+        return scale.aligned_ratings(np.where(rated, self.draws_logit, np.nan), board.theta)
 
     def _square(self, values: NDArray[np.float64]) -> pd.DataFrame:
         return pd.DataFrame(values, self.models, self.models)
@@ -244,7 +249,7 @@ def bootstrap(
     results = []
     for s, fit in enumerate(fits):
         settings = BootstrapSettings(
-            scheme, cluster, n_resamples, seed, ridge, fit.settings.gauge, base, reweight, dtype,
+            scheme, cluster, int(n_resamples), int(seed), float(ridge), fit.settings.gauge, float(base), reweight, dtype,
             device_name(), len(jax.local_devices()), versions(),
         )  # fmt: skip
         results.append(_result(fit, boards[s], refits.of_slice(s), ridge, settings))
@@ -295,6 +300,7 @@ def _result(fit: BradleyTerryFit, board: Board, lanes: Lanes, ridge: float, sett
     return Bootstrap(
         fit=fit,
         draws=fit.scale.aligned_ratings(theta, board.theta),
+        draws_logit=theta,
         converged=converged,
         n_steps=lanes.n_steps,
         grad_norm=lanes.grad_norm,

@@ -347,7 +347,7 @@ def fit_result(
         converged=board.status == CONVERGED,
         n_steps=board.n_steps,
         grad_norm=board.grad_norm,
-        settings=FitSettings(ridge, scale.gauge, base, reweight, "float64", device_name(), versions()),
+        settings=FitSettings(float(ridge), scale.gauge, float(base), reweight, "float64", device_name(), versions()),
         report=report,
         _board=board,
         _scale=scale,

@@ -35,8 +35,6 @@ class Scale(NamedTuple):
         what the estimate says it is for them. If none of weight is finite, no rating is.
         """
         finite = np.isfinite(draws)
-        if finite.all():
-            return self.ratings(draws)
         weights = np.where(finite, self.weights, 0.0)
         total = weights.sum(1)
         off = (weights * np.where(finite, draws - theta, 0.0)).sum(1)

@@ -17,7 +17,7 @@ from jaxeval.resampling import Plan
 
 # Refits stop when the error predicted to remain is under this, logits (1e-8 is 2e-6 Elo).
 TOLERANCE_LOGIT = {"float64": 1e-8, "float32": 2e-5}
-_CHORD_STEPS, _NEWTON_CG_STEPS = 40, 100
+_MAX_STEPS = {batch.CHORD: 40, batch.NEWTON_CG: 60, batch.NEWTON: 200}
 _CHUNKS_PER_CALL = 32
 
 
@@ -50,7 +50,7 @@ def refit_all(
     chunk_size: int | None,
     progress: bool | None,
 ) -> Lanes:
-    """Refits (S, B, ...): secure boards by chord steps, the rest and what those leave unconverged by Newton-CG."""
+    """Refits (S, B, ...): secure boards by chord steps, the rest by Newton-CG, what that leaves by dense Newton."""
     n_slices = len(plan.secure)
     slices = np.repeat(np.arange(n_slices), n_resamples)
     numbers = np.tile(np.arange(n_resamples), n_slices)
@@ -65,9 +65,10 @@ def refit_all(
     run = _Runner(plan, scheme, seed, ridge, dtype, chunk_size)
     with progress_bar(len(slices), "refitting resamples", progress) as advance:
         secure = np.flatnonzero(plan.secure[slices])
-        run(secure, slices, numbers, results, False, advance)
-        rest = np.flatnonzero(results.status != CONVERGED)
-        run(rest, slices, numbers, results, True, advance)
+        run(secure, slices, numbers, results, batch.CHORD, advance)
+        for solver in (batch.NEWTON_CG, batch.NEWTON):
+            rest = np.flatnonzero(results.status != CONVERGED)
+            run(rest, slices, numbers, results, solver, advance)
     shape = n_slices, n_resamples
     return Lanes(
         results.theta.reshape(*shape, size),
@@ -94,13 +95,13 @@ class _Runner:
         slices: NDArray[np.intp],
         numbers: NDArray[np.intp],
         results: Lanes,
-        sparse: bool,
+        solver: int,
         advance: Advance,
     ) -> None:
         """Refit ``lanes`` and write them into ``results``."""
         if len(lanes) == 0:
             return
-        size = self.chunk_size or self._chunk_size(sparse)
+        size = self.chunk_size or self._chunk_size(solver)
         chunks = [
             part
             for s in np.unique(slices[lanes])
@@ -113,9 +114,9 @@ class _Runner:
             self.plan.tally,
             self.plan.n_pairs,
             self.plan.top_up_size,
-            sparse,
+            solver,
             np.dtype(self.dtype).type,
-            _NEWTON_CG_STEPS if sparse else _CHORD_STEPS,
+            _MAX_STEPS[solver],
         )
         per_call = n_devices * _CHUNKS_PER_CALL
         for start in range(0, len(chunks), per_call):
@@ -148,10 +149,10 @@ class _Runner:
                 results.set(part, refits, device, slot)
             advance(sum(map(len, called)))
 
-    def _chunk_size(self, sparse: bool) -> int:
+    def _chunk_size(self, solver: int) -> int:
         """Lanes whose tables fit the cache of a CPU core, or a gigabyte of an accelerator."""
         units, layout = self.plan.problems.units, self.plan.problems.layout
-        words = layout.position[0].size * (4 if sparse else 1)
+        words = layout.position[0].size * (1 if solver == batch.CHORD else 4)
         words += units.size[0].size + (0 if layout.weight is None else 4 * layout.weight[0].size)
         budget = 2_000_000 if jax.default_backend() == "cpu" else 2**28
         lanes = int(np.clip(budget // words, 1, 4096))

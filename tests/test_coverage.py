@@ -24,7 +24,7 @@ def simulate_boards(n_boards, n_models, n_battles, first_seed, **options):
 def boards():
     """250 boards of 20 models that have 1,000 votes or more each, 1,000 resamples a board."""
     votes, truth = simulate_boards(250, 20, 11_500, 1000, popularity_exponent=0.0)
-    return bootstrap(votes, 1000, by="board"), truth
+    return bootstrap(votes, 1000, by="board", chunk_size=250), truth
 
 
 def mean_and_error(per_board):
@@ -73,16 +73,16 @@ def test_differences(boards):
 def test_few_votes():
     """A report rather than a promise: with 20, 60 and 200 votes a model, percentile intervals are somewhat short.
 
-    The bound: a percentile interval misses by order 1 / n in each tail (skewness and bias), so that some ten per
-    cent are lost at 20 votes and a few at 60; a wrong gauge, scale or tie rule loses far more. Infinite bounds of
-    degenerate resamples count as covering, which is why 20 votes do not look worse than 60.
+    The bound: skewness and bias, of order 1 / n in each tail, and the quantiles of 200 draws cost a few per cent; a
+    wrong gauge, scale or tie rule costs tens. Infinite bounds of degenerate resamples count as covering, which is why
+    20 votes do not look worse than 60.
     """
     votes, truth = [], {}
     for n_battles in (100, 300, 1000):
         rows, true = simulate_boards(100, 10, n_battles, 5000, popularity_exponent=0.3)
         votes.append(rows.assign(size=n_battles))
         truth.update({(n_battles, seed): ratings for seed, ratings in true.items()})
-    fitted = bootstrap(pd.concat(votes), 200, by=["size", "board"])
+    fitted = bootstrap(pd.concat(votes), 200, by=["size", "board"], chunk_size=200)
     print("\nvotes a model   coverage (standard error)   infinite bounds   degenerate resamples a model")
     found = {}
     for n_battles in (100, 300, 1000):
@@ -102,6 +102,4 @@ def test_few_votes():
             f"{2 * n_battles // 10:13}   {coverage:8.3f} ({error:.3f})"
             f"{np.mean(infinite):27.3f}{np.mean(degenerate):20.4f}"
         )
-    assert found[100] > 0.85
-    assert found[300] > 0.88
-    assert 0.91 < found[1000] < 0.97
+    assert all(0.9 < coverage < 0.97 for coverage in found.values())

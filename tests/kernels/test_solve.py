@@ -217,6 +217,28 @@ def test_newton_and_newton_cg_find_the_optimum_of_every_board(lanes, solver):
     assert np.asarray(result.n_steps).max() <= 30
 
 
+def test_steps_are_capped_where_full_steps_diverge(lanes):
+    """Newton's full steps overshoot from zero on a board of lopsided, circular results, and from afar on any."""
+    circular = np.zeros_like(lanes.again)
+    circular[0, :6, :6] = [
+        [0, 0, 0, 0, 1857, 0],
+        [52, 0, 0, 2251, 0, 28],
+        [5, 3, 0, 0, 0, 26],
+        [1, 0, 0, 0, 0, 17],
+        [0, 0, 8267, 2, 0, 0],
+        [4, 0, 0, 6569, 0, 0],
+    ]
+    result = newton(circular, everyone(lanes) & (np.arange(M) < 6), np.zeros(len(circular)), TOLERANCE, 100)
+    assert result.status[0] == solve.CONVERGED
+    assert_at(result.theta[0, :6], twins.newton(circular[0, :6, :6]), 1e-9)
+
+    far = lanes.start + 6 * np.random.default_rng(0).normal(size=lanes.start.shape)
+    inverse, diagonal = inverse_information(lanes.start, lanes.full, lanes.ridge, everyone(lanes))
+    result = newton_cg(lanes.again, far, inverse, diagonal, lanes.ridge, TOLERANCE, 100)
+    assert np.all(result.status == solve.CONVERGED)
+    assert_at(result.theta, lanes.optimum, 1e-9)
+
+
 @pytest.mark.parametrize("ridge", [1e-5, 1e-4, 1e-3, 0.01])
 def test_resamples_that_only_the_ridge_holds_together(ridge):
     """Conjugate gradients may need more steps than they have: the status must say so, not the ratings."""
