@@ -22,6 +22,7 @@ from jaxeval.bradley_terry import (
     fit_result,
 )
 from jaxeval.gauge import ELO_PER_LOGIT, Gauge, make_scale
+from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.precision import versions
@@ -67,7 +68,7 @@ class Bootstrap:
     grad_norm: NDArray[np.float64]  # (B,)
     degenerate: pd.DataFrame  # (M, 3) resamples in which a model is undefeated, winless, not comparable
     settings: BootstrapSettings
-    n_refitted_sparse: int = field(repr=False, default=0)  # resamples that needed the slower solver
+    n_refitted_sparse: int = field(repr=False)  # resamples that needed the slower solvers for sparse boards
 
     @property
     def models(self) -> pd.Index:
@@ -249,14 +250,17 @@ def bootstrap(
     results = []
     for s, fit in enumerate(fits):
         settings = BootstrapSettings(
-            scheme, cluster, int(n_resamples), int(seed), float(ridge), fit.settings.gauge, float(base), reweight, dtype,
-            device_name(), len(jax.local_devices()), versions(),
+            scheme, cluster, int(n_resamples), int(seed), float(ridge), fit.settings.gauge, float(base), reweight,
+            dtype, device_name(), len(jax.local_devices()), versions(),
         )  # fmt: skip
         results.append(_result(fit, boards[s], refits.of_slice(s), ridge, settings))
     return results[0] if groups is None else dict(zip(groups, results, strict=True))
 
 
 def _check_options(n_resamples: int, seed: int, scheme: str, dtype: str, chunk_size: int | None) -> None:
+    for name, value in (("n_resamples", n_resamples), ("seed", seed)):
+        if not isinstance(value, int | np.integer):
+            raise TypeError(f"{name} must be an integer, got {value!r}")
     if n_resamples < 1:
         raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
     if not 0 <= seed < 2**63:
@@ -277,6 +281,8 @@ def _slices(
     if by is None:
         cell = None if cluster is None else battles.compress(slice(None))[1]
         return None, [(battles.models, battles.cells)], [cluster_codes], [cell]
+    if not isinstance(by, str) and len(by) == 0:
+        raise ValueError("by= names no column; leave it out to rate the whole board")
     codes, groups = battles.codes(by)
     slices, clusters, cell_of_row = [], [], []
     for rows, cells, cell in battles.cells_by_group(codes, len(groups)):
@@ -306,4 +312,5 @@ def _result(fit: BradleyTerryFit, board: Board, lanes: Lanes, ridge: float, sett
         grad_norm=lanes.grad_norm,
         degenerate=degenerate,
         settings=settings,
+        n_refitted_sparse=int((lanes.solver != batch.CHORD).sum()),
     )

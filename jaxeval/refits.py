@@ -29,15 +29,16 @@ class Lanes(NamedTuple):
     n_steps: NDArray[np.int32]
     grad_norm: NDArray[np.float64]
     standing: NDArray[np.int8]
+    solver: NDArray[np.int8]  # of `batch`: the one that came last
 
     def set(self, lanes: NDArray[np.intp], refits: batch.Refits, device: int, slot: int) -> None:
         """Store what one chunk gave for ``lanes``; lanes beyond them were padding."""
-        for into, values in zip(self, refits, strict=True):
+        for into, values in zip(self[:-1], refits, strict=True):
             np.asarray(into)[lanes] = np.asarray(values)[device, slot, : len(lanes)]
 
     def of_slice(self, s: int) -> Lanes:
         """The lanes of one slice."""
-        return Lanes(self.theta[s], self.status[s], self.n_steps[s], self.grad_norm[s], self.standing[s])
+        return Lanes(*(x[s] for x in self))
 
 
 def refit_all(
@@ -61,6 +62,7 @@ def refit_all(
         n_steps=np.zeros(len(slices), np.int32),
         grad_norm=np.zeros(len(slices)),
         standing=np.zeros((len(slices), size), np.int8),
+        solver=np.full(len(slices), batch.CHORD, np.int8),
     )
     run = _Runner(plan, scheme, seed, ridge, dtype, chunk_size)
     with progress_bar(len(slices), "refitting resamples", progress) as advance:
@@ -68,6 +70,7 @@ def refit_all(
         run(secure, slices, numbers, results, batch.CHORD, advance)
         for solver in (batch.NEWTON_CG, batch.NEWTON):
             rest = np.flatnonzero(results.status != CONVERGED)
+            results.solver[rest] = solver
             run(rest, slices, numbers, results, solver, advance)
     shape = n_slices, n_resamples
     return Lanes(
@@ -76,6 +79,7 @@ def refit_all(
         results.n_steps.reshape(shape),
         results.grad_norm.reshape(shape),
         results.standing.reshape(*shape, size),
+        results.solver.reshape(shape),
     )
 
 

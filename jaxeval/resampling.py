@@ -27,6 +27,10 @@ SCHEMES = {
 _SHORTFALL = 3.3
 
 
+# Cells of soft or weighted battles stacked in one column. A constant: a slice's draws must not depend on others.
+_CELLS_PER_COLUMN = 4
+
+
 class Entries(NamedTuple):
     """What a slice's draws add to: (K, Q) entries, each of a pair column, and the units that they belong to."""
 
@@ -72,8 +76,7 @@ def make_plan(
     elif packed:
         entries = [_outcome_entries(board.cells) for board in boards]
     else:
-        rows = max(_rows_per_column(board.cells) for board in boards)
-        entries = [_cell_entries(board.cells, rows) for board in boards]
+        entries = [_cell_entries(board.cells) for board in boards]
 
     one_column = all(len(e.pair) == len(board.cells.first) for e, board in zip(entries, boards, strict=True))
     # One pair more than there are: models that never met share an empty one.
@@ -132,12 +135,6 @@ def _outcome_entries(cells: Cells) -> Entries:
     return Entries(count, np.ones(count.shape), target, np.arange(len(cells.first)), None)
 
 
-def _rows_per_column(cells: Cells) -> int:
-    """Entries stacked in a column: few enough that little is padding where pairs differ in their cells."""
-    per_pair = np.bincount(cells.pair)
-    return int(min(per_pair.max(), max(4, np.ceil(2 * per_pair.mean()))))
-
-
 def _grid(pair: Int, rows: int) -> tuple[Int, Int, Int]:
     """Row and column of entries sorted by ``pair``, and each column's pair: every ``rows`` entries a new column."""
     per_pair = np.bincount(pair)
@@ -147,8 +144,9 @@ def _grid(pair: Int, rows: int) -> tuple[Int, Int, Int]:
     return within % rows, start[pair] + within // rows, np.repeat(np.arange(len(per_pair)), columns)
 
 
-def _cell_entries(cells: Cells, rows: int) -> Entries:
+def _cell_entries(cells: Cells) -> Entries:
     """Soft or weighted battles: every cell is a unit and an entry."""
+    rows = _CELLS_PER_COLUMN
     row, column, pair = _grid(cells.pair, rows)
     shape = (rows, len(pair))
     count, weight, target = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
@@ -242,8 +240,10 @@ def _units(count: Int, tally: Tally, shortfall: int) -> Units:
     tables = poisson_tables(distinct.astype(np.float64) * (1 - shortfall / total))
     words = np.zeros(1 << int(len(tables.words) - 1).bit_length(), np.uint32)
     words[: len(tables.words)] = tables.words
-    by_number = np.zeros((count.shape[1], 1 << tally.row_bits), np.int64)
-    by_number[:, : count.shape[0]] = count.T
+    # Without the padding columns, which depend on the other slices: the picks from this table must not.
+    used = count[:, : int(np.flatnonzero(count.sum(0))[-1]) + 1]
+    by_number = np.zeros((used.shape[1], 1 << tally.row_bits), np.int64)
+    by_number[:, : used.shape[0]] = used.T
     return Units(
         size=_as(count, np.int32),
         shift=_as(32 - tables.bits[which], np.uint32),

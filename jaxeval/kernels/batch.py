@@ -143,8 +143,8 @@ def _stored(
     lanes = statistics[0].shape[0]
     zeros = tuple(jnp.zeros((lanes, *shape), x.dtype) for x in statistics)
     kind = statistics[0].dtype
-    never = jnp.inf if jnp.issubdtype(kind, jnp.floating) else jnp.iinfo(kind).max
-    return lax.cond(statistics[0][0, 0] != never, function, lambda _: zeros, statistics)
+    never = np.inf if jnp.issubdtype(kind, jnp.floating) else np.iinfo(kind).max
+    return lax.cond(statistics[0][0, 0] != np.asarray(never, kind), function, lambda _: zeros, statistics)
 
 
 @partial(jax.jit, static_argnames=("method", "mesh"))
