@@ -103,14 +103,17 @@ def information(theta: Array, n: Array, ridge: Array, active: Array) -> Array:
 
 
 def newton(table: PairTable, active: Array, ridge: Array, tolerance: Array, max_steps: int) -> Solution:
-    """Newton's method from zero. ``table`` holds no battles of inactive models, whose theta stays 0."""
+    """Newton's method from each model's own score. ``table`` holds no battles of inactive models: theta stays 0."""
+    battles = row_sums(table.n).astype(table.score.dtype)
+    odds = (table.score + 1) / (battles - table.score + 1)
+    start = _centred(jnp.log(odds), active)
 
     def step(theta: Array) -> tuple[Array, Array]:
         grad = likelihood.gradient(theta, table.n, table.score, ridge)
         factor = jsl.cho_factor(information(theta, table.n, ridge, active))
         return _capped(_centred(jsl.cho_solve(factor, grad), active)), grad
 
-    return iterate(step, jnp.zeros_like(table.score), tolerance, max_steps)
+    return iterate(step, start, tolerance, max_steps)
 
 
 def inverse_information(theta: Array, n: Array, ridge: Array, active: Array) -> Array:
