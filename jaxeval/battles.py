@@ -396,7 +396,10 @@ def _targets(
 
 
 def _winner_targets(column: pd.Series, name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    codes, labels = pd.factorize(column)
+    try:
+        codes, labels = pd.factorize(column)
+    except TypeError as error:
+        raise DataError(f"column {name!r} holds values that are no labels: {error}") from error
     _reject_missing(codes < 0, name)
     known = {**_TARGET_OF_WINNER, **dict.fromkeys(_BOTH_BAD, 0.5)}
     unknown = [k for k, label in enumerate(labels) if label not in known]

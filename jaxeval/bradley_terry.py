@@ -318,6 +318,8 @@ def board_warnings(component: pd.Series, standing: pd.Series, ridge: float, stat
         if len(named):
             held = f" (the ridge of {ridge:g} alone keeps it finite)" if ridge > 0 else ""
             messages.append(f"{_names(named)}: {why}{held}")
+    if ridge == 0 and len(standing) > 1 and (standing == "").sum() == 1:
+        messages.append("no two models can be compared: the one rating shown is where the others' are measured from")
     if status != _STATUS_TEXT[CONVERGED]:
         messages.append(f"the fit {status}")
     return messages
