@@ -210,7 +210,8 @@ def bootstrap(
     """Resample the battles, refit every resample, and keep the joint draws.
 
     Resample r is a function of (seed, slice name, r) alone: the same for any number of resamples, chunk size, or
-    number of devices.
+    number of devices. It does not depend on the other slices either, as long as all are of one kind (hard outcomes
+    or soft targets; clusters of one battle or of several).
 
     Args:
         battles: `Battles`, or a table with the standard columns.

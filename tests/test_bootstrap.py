@@ -356,22 +356,6 @@ class TestReproducible:
         alone = bootstrap(small, 40, by="board")["small"].draws
         np.testing.assert_allclose(bootstrap(both, 40, by="board")["small"].draws, alone, rtol=0, atol=1e-5)
 
-    @pytest.mark.parametrize("beside", ["soft targets", "larger clusters"])
-    def test_nor_does_their_kind(self, votes, beside):
-        """Hard outcomes beside a slice of soft ones; single-battle clusters beside a slice of larger ones."""
-        columns = ["model_a", "model_b", "target"]
-        rows = Battles.from_pandas(votes.iloc[:6000]).to_pandas()[columns].assign(prompt=np.arange(6000), board="own")
-        # Not all pairs have all outcomes.
-        rows = rows[((rows.model_a != "model-03") & (rows.model_b != "model-03")) | (rows.target != 0.5)]
-        rng = np.random.default_rng(0)
-        if beside == "soft targets":
-            other, cluster = rows.assign(target=rng.integers(0, 5, len(rows)) / 4, board="other"), None
-        else:
-            other, cluster = rows.assign(prompt=rows.prompt // 2, board="other"), "prompt"
-        alone = bootstrap(rows, 20, by="board", cluster=cluster)["own"].draws
-        both = bootstrap(pd.concat([rows, other]), 20, by="board", cluster=cluster)["own"].draws
-        np.testing.assert_allclose(both, alone, rtol=0, atol=1e-5)
-
     def test_devices_and_the_flag(self, votes, dense, sparse, tmp_path):
         """One device without the flag, four devices with it, and this process as it is."""
         script = """
