@@ -147,11 +147,12 @@ class Battles:
         if both_bad not in ("half", "drop"):
             raise ValueError(f"both_bad must be 'half' or 'drop', got {both_bad!r}")
         frame = _as_frame(df)
+        named = [c for c in (model_a, model_b, winner, target, weight, cluster) if c is not None]
+        standard = [c for c in ("winner", "target", *ONE_HOT_COLUMNS) if c in frame.columns]
         if len(frame) == 0:
             raise DataError("the table has no rows: nothing to rate")
-        for column in (model_a, model_b, winner, target, weight, cluster):
-            if column is not None:
-                _require_column(frame, column)
+        for column in (*named, *standard):
+            _require_column(frame, column)
         models, first, second = _encode_models(frame, model_a, model_b)
         targets, is_both_bad = _targets(frame, winner, target)
         weights = None if weight is None else _weights(frame[weight])
@@ -188,7 +189,7 @@ class Battles:
         )
         if weights is not None and np.all(weights == 1):
             weights = None
-        used = {model_a, model_b, winner, target, weight, *ONE_HOT_COLUMNS, "winner", "target"} - {cluster}
+        used = {*named, *standard} - {cluster}
         columns = frame[[c for c in frame.columns if c not in used]].copy(deep=False)
         return cls(models[met], recode[first], recode[second], targets, weights, report, columns, kept, cluster)
 
@@ -309,7 +310,10 @@ def _as_frame(table: Any) -> pd.DataFrame:
 
 
 def _require_column(frame: pd.DataFrame, column: str) -> None:
-    if column not in frame.columns:
+    times = int((frame.columns == column).sum())
+    if times > 1:
+        raise DataError(f"the table has {times} columns named {column!r}; rename or drop all but one")
+    if times == 0:
         have = ", ".join(map(repr, frame.columns))
         raise DataError(f"no column {column!r} in the table; its columns are {have}")
 
@@ -323,7 +327,10 @@ def _reject_missing(missing: NDArray[np.bool_], column: str) -> None:
 
 
 def _factorize_sorted(column: pd.Series, name: str) -> tuple[NDArray[np.intp], pd.Index]:
-    codes, values = pd.factorize(column)
+    try:
+        codes, values = pd.factorize(column)
+    except TypeError as error:
+        raise DataError(f"column {name!r} holds values that cannot be compared: {error}") from error
     _reject_missing(codes < 0, name)
     values = pd.Index(values)
     if isinstance(values, pd.CategoricalIndex):
@@ -331,8 +338,10 @@ def _factorize_sorted(column: pd.Series, name: str) -> tuple[NDArray[np.intp], p
     try:
         order = values.argsort()
     except TypeError as error:
-        kinds = sorted({type(v).__name__ for v in values})
-        raise DataError(f"column {name!r} mixes values of types {', '.join(kinds)}") from error
+        counts = pd.Series(np.bincount(codes, minlength=len(values)))
+        kinds = counts.groupby([type(v).__name__ for v in values]).sum()
+        found = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
+        raise DataError(f"column {name!r} mixes values of types {found}; make them one, by .astype(str)") from error
     rank = np.empty(len(values), np.intp)
     rank[order] = np.arange(len(values))
     return rank[codes], values[order]
@@ -346,7 +355,11 @@ def _encode_models(
     try:
         models = values_a.union(values_b).sort_values()
     except TypeError as error:
-        raise DataError(f"columns {model_a!r} and {model_b!r} name models by values of different types") from error
+        kinds = " and ".join(type(values[0]).__name__ for values in (values_a, values_b))
+        raise DataError(
+            f"columns {model_a!r} and {model_b!r} name models by values of different types, {kinds}; make them one, by "
+            ".astype(str)"
+        ) from error
     models.name = "model"
     first = models.get_indexer(values_a).astype(np.int32)[codes_a]
     second = models.get_indexer(values_b).astype(np.int32)[codes_b]
@@ -383,7 +396,10 @@ def _targets(
 
 
 def _winner_targets(column: pd.Series, name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    codes, labels = pd.factorize(column)
+    try:
+        codes, labels = pd.factorize(column)
+    except TypeError as error:
+        raise DataError(f"column {name!r} holds values that are no labels: {error}") from error
     _reject_missing(codes < 0, name)
     known = {**_TARGET_OF_WINNER, **dict.fromkeys(_BOTH_BAD, 0.5)}
     unknown = [k for k, label in enumerate(labels) if label not in known]

@@ -21,7 +21,8 @@ from jaxeval.bradley_terry import (
     fit_boards,
     fit_result,
 )
-from jaxeval.gauge import Gauge
+from jaxeval.gauge import ELO_PER_LOGIT, Gauge, make_scale
+from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.precision import versions
@@ -61,12 +62,13 @@ class Bootstrap:
 
     fit: BradleyTerryFit  # the full-data fit: the reported ratings
     draws: NDArray[np.float64]  # (B, M) Elo
+    draws_logit: NDArray[np.float64] = field(repr=False)  # (B, M) log-strengths, each draw in a gauge of its own
     converged: NDArray[np.bool_]  # (B,); draws of a resample that did not converge are NaN
     n_steps: NDArray[np.int32]  # (B,)
     grad_norm: NDArray[np.float64]  # (B,)
     degenerate: pd.DataFrame  # (M, 3) resamples in which a model is undefeated, winless, not comparable
     settings: BootstrapSettings
-    n_refitted_sparse: int = field(repr=False, default=0)  # resamples that needed the slower solver
+    n_refitted_sparse: int = field(repr=False)  # resamples that needed the slower solvers for sparse boards
 
     @property
     def models(self) -> pd.Index:
@@ -125,13 +127,17 @@ class Bootstrap:
 
         Missing for models that have no finite rating, on the full data or in some resample.
         """
-        tier = comparison.tiers(self.draws, self.fit.ratings.to_numpy(), level)
+        estimate = ELO_PER_LOGIT * np.where(np.isfinite(self.fit.ratings), self.fit.theta, np.nan)
+        tier = comparison.tiers(self._rated_draws, estimate, level)
         return pd.Series(tier, self.models, dtype="Int64").where(tier > 0)
 
-    @property
+    @cached_property
     def _rated_draws(self) -> NDArray[np.float64]:
-        rated = np.isfinite(self.fit.ratings.to_numpy())
-        return np.where(rated, self.draws, np.nan)
+        """(B, M) Elo, for what does not depend on the gauge: an anchor with few votes must not cost others draws."""
+        board = self.fit
+        rated = np.isfinite(board.ratings.to_numpy())
+        scale = make_scale("mean", 0.0, self.models, board.n_battles.to_numpy(), rated)
+        return scale.aligned_ratings(np.where(rated, self.draws_logit, np.nan), board.theta)
 
     def _square(self, values: NDArray[np.float64]) -> pd.DataFrame:
         return pd.DataFrame(values, self.models, self.models)
@@ -204,7 +210,8 @@ def bootstrap(
     """Resample the battles, refit every resample, and keep the joint draws.
 
     Resample r is a function of (seed, slice name, r) alone: the same for any number of resamples, chunk size, or
-    number of devices.
+    number of devices. It does not depend on the other slices either, as long as all are of one kind (hard outcomes
+    or soft targets; clusters of one battle or of several).
 
     Args:
         battles: `Battles`, or a table with the standard columns.
@@ -244,14 +251,17 @@ def bootstrap(
     results = []
     for s, fit in enumerate(fits):
         settings = BootstrapSettings(
-            scheme, cluster, n_resamples, seed, ridge, fit.settings.gauge, base, reweight, dtype,
-            device_name(), len(jax.local_devices()), versions(),
+            scheme, cluster, int(n_resamples), int(seed), float(ridge), fit.settings.gauge, float(base), reweight,
+            dtype, device_name(), len(jax.local_devices()), versions(),
         )  # fmt: skip
         results.append(_result(fit, boards[s], refits.of_slice(s), ridge, settings))
     return results[0] if groups is None else dict(zip(groups, results, strict=True))
 
 
 def _check_options(n_resamples: int, seed: int, scheme: str, dtype: str, chunk_size: int | None) -> None:
+    for name, value in (("n_resamples", n_resamples), ("seed", seed)):
+        if not isinstance(value, int | np.integer):
+            raise TypeError(f"{name} must be an integer, got {value!r}")
     if n_resamples < 1:
         raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
     if not 0 <= seed < 2**63:
@@ -272,6 +282,8 @@ def _slices(
     if by is None:
         cell = None if cluster is None else battles.compress(slice(None))[1]
         return None, [(battles.models, battles.cells)], [cluster_codes], [cell]
+    if not isinstance(by, str) and len(by) == 0:
+        raise ValueError("by= names no column; leave it out to rate the whole board")
     codes, groups = battles.codes(by)
     slices, clusters, cell_of_row = [], [], []
     for rows, cells, cell in battles.cells_by_group(codes, len(groups)):
@@ -295,9 +307,11 @@ def _result(fit: BradleyTerryFit, board: Board, lanes: Lanes, ridge: float, sett
     return Bootstrap(
         fit=fit,
         draws=fit.scale.aligned_ratings(theta, board.theta),
+        draws_logit=theta,
         converged=converged,
         n_steps=lanes.n_steps,
         grad_norm=lanes.grad_norm,
         degenerate=degenerate,
         settings=settings,
+        n_refitted_sparse=int((lanes.solver != batch.CHORD).sum()),
     )

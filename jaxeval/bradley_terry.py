@@ -318,6 +318,8 @@ def board_warnings(component: pd.Series, standing: pd.Series, ridge: float, stat
         if len(named):
             held = f" (the ridge of {ridge:g} alone keeps it finite)" if ridge > 0 else ""
             messages.append(f"{_names(named)}: {why}{held}")
+    if ridge == 0 and len(standing) > 1 and (standing == "").sum() == 1:
+        messages.append("no two models can be compared: the one rating shown is where the others' are measured from")
     if status != _STATUS_TEXT[CONVERGED]:
         messages.append(f"the fit {status}")
     return messages
@@ -347,7 +349,7 @@ def fit_result(
         converged=board.status == CONVERGED,
         n_steps=board.n_steps,
         grad_norm=board.grad_norm,
-        settings=FitSettings(ridge, scale.gauge, base, reweight, "float64", device_name(), versions()),
+        settings=FitSettings(float(ridge), scale.gauge, float(base), reweight, "float64", device_name(), versions()),
         report=report,
         _board=board,
         _scale=scale,

@@ -5,8 +5,12 @@ Differences do not depend on the gauge, so a model with few votes does not widen
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import ceil
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from jaxeval.quantiles import interval_bounds
 
@@ -59,7 +63,7 @@ def simultaneous_halfwidth(draws: Float, estimate: Float, level: float) -> Float
         t = np.abs(deviation[:, i, None] - deviation[:, i + 1 :]) * scale[i, i + 1 :]
         np.maximum(largest, t.max(1), out=largest)
     # The smallest draw that reaches the level, so that never less than the level is covered.
-    critical = np.sort(largest)[int(np.ceil(level * len(largest))) - 1]
+    critical = np.sort(largest)[ceil(Fraction(str(level)) * len(largest)) - 1]
     return np.asarray(critical * error)
 
 
@@ -87,15 +91,16 @@ def tiers(draws: Float, estimate: Float, level: float) -> NDArray[np.int64]:
 
 
 def rank_at_most_share(draws: Float, k: int) -> Float:
-    """(M,) share of ``draws`` in which a model ranks k-th or better; equal draws share their mean rank.
+    """(M,) share of ``draws`` in which a model ranks k-th or better.
 
+    Equal draws share the places that they cover: of two models that tie for the first, each is first in half a draw.
     Models that are NaN in a draw take no rank in it, and it does not count for them.
     """
-    from scipy.stats import rankdata
-
-    rank = rankdata(-draws, axis=1, nan_policy="omit")
-    n = (~np.isnan(rank)).sum(0)
-    return np.where(n > 0, (rank <= k).sum(0) / np.maximum(n, 1), np.nan)
+    best = rankdata(-draws, axis=1, method="min", nan_policy="omit")
+    worst = rankdata(-draws, axis=1, method="max", nan_policy="omit")
+    n = (~np.isnan(best)).sum(0)
+    share = np.clip((k + 1 - best) / (worst - best + 1), 0, 1)
+    return np.where(n > 0, np.nansum(share, 0) / np.maximum(n, 1), np.nan)
 
 
 def rank_spread(lower: Float, upper: Float) -> tuple[Float, Float]:
@@ -103,9 +108,10 @@ def rank_spread(lower: Float, upper: Float) -> tuple[Float, Float]:
 
     NaN for models without an interval, which do not count for the others either.
     """
+    missing = np.isnan(lower) | np.isnan(upper)
+    lower, upper = np.where(missing, np.nan, lower), np.where(missing, np.nan, upper)
     best = 1.0 + (lower[None, :] > upper[:, None]).sum(1)
     above = upper[None, :] > lower[:, None]
     np.fill_diagonal(above, False)
     worst = 1.0 + above.sum(1)
-    missing = np.isnan(lower) | np.isnan(upper)
     return np.where(missing, np.nan, best), np.where(missing, np.nan, worst)

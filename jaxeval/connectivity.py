@@ -32,6 +32,10 @@ def analyse(n: NDArray[np.float64], wins: NDArray[np.float64]) -> Connectivity:
     chain of points either way, or no battles.
     """
     battles = n.sum(1)
+    hub = int(np.argmax(battles))
+    if _reachable(wins > 0, hub).all() and _reachable(wins.T > 0, hub).all():
+        # A healthy board, told without a search for components.
+        return Connectivity(np.ones(len(n), np.int64), 1, np.full(len(n), IDENTIFIED, np.int8), hub)
     n_components, label = connected_components(csr_array(n > 0), directed=False)
     order = np.argsort(-np.bincount(label, battles), kind="stable")
     component = np.argsort(order)[label] + 1

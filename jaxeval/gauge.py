@@ -35,8 +35,6 @@ class Scale(NamedTuple):
         what the estimate says it is for them. If none of weight is finite, no rating is.
         """
         finite = np.isfinite(draws)
-        if finite.all():
-            return self.ratings(draws)
         weights = np.where(finite, self.weights, 0.0)
         total = weights.sum(1)
         off = (weights * np.where(finite, draws - theta, 0.0)).sum(1)
@@ -69,6 +67,9 @@ def make_scale(
     Raises:
         ValueError: an unknown gauge, or an anchor model that is not on the board or has no comparable rating.
     """
+    fixed = gauge[1] if isinstance(gauge, tuple) and len(gauge) == 2 else base
+    if not np.isfinite(fixed):
+        raise ValueError(f"the rating that fixes the gauge must be finite, got {fixed}")
     if gauge == "mean":
         weights = identified / identified.sum()
         return Scale(weights, base, f"mean rating {base:g}")

@@ -77,6 +77,8 @@ def leaderboard(
             progress=progress,
         )
         boards = {None: result} if by is None else result
+    if not boards:
+        raise ValueError("no board to show: the mapping of bootstraps is empty")
     ks = [rank_at_most] if isinstance(rank_at_most, int) else list(rank_at_most)
     tables, warnings = [], []
     for group, board in boards.items():
@@ -91,7 +93,7 @@ def leaderboard(
     table.attrs = {
         "warnings": warnings,
         "report": str(first.fit.report),
-        "settings": {**asdict(first.settings), "level": level, "interval": interval},
+        "settings": {**asdict(first.settings), "level": float(level), "interval": interval},
     }
     return table
 

@@ -32,7 +32,7 @@ def plot_leaderboard(table: pd.DataFrame, top: int | None = 40) -> Figure:
     for axis, (name, shown, block) in zip(axes, blocks, strict=False):
         _draw(axis, shown)
         axis.set_title("" if name is None else str(name), loc="left", fontsize=11, fontweight="bold")
-        label = "Rating (Elo)" if level is None else f"Rating (Elo) with {level:.0%} interval"
+        label = "Rating (Elo)" if level is None else f"Rating (Elo) with {100 * level:g}% interval"
         notes = ["bands: tiers that the data separate"]
         if (shown["preliminary"] | (shown["degenerate_share"] > 0)).any():
             notes.append("grey: few votes")

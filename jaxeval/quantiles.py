@@ -42,7 +42,7 @@ def _at(ordered: NDArray[np.float64], position: NDArray[np.float64]) -> NDArray[
 def _between(
     low: NDArray[np.float64], high: NDArray[np.float64], share: NDArray[np.float64] | float
 ) -> NDArray[np.float64]:
-    # Between equal values (two infinities, say) there is nothing to interpolate.
+    # Anything between a finite value and an infinite one is infinite; between -inf and inf nothing is known.
     with np.errstate(invalid="ignore"):
-        mixed = low + share * (high - low)
+        mixed = np.where(np.isfinite(low) & np.isfinite(high), low + share * (high - low), low + high)
     return np.where((low == high) | (share == 0), low, mixed)

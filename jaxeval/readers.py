@@ -91,7 +91,7 @@ def _read_table(path: Path, named: list[str], results: list[str], text: Sequence
             return _read_csv(path, named, results, text)
         if name.endswith(_JSON_LINES):
             return _read_json_lines(path, named, results)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise DataError(f"cannot be read: {error}") from error
     endings = ", ".join((*_PARQUET, *_CSV, *_JSON_LINES))
     raise DataError(f"unknown file type; known endings are {endings}")
@@ -116,7 +116,7 @@ def _read_csv(path: Path, named: list[str], results: list[str], text: Sequence[s
 
     tab = ".tsv" in path.name.lower()
     parse = csv.ParseOptions(delimiter="\t" if tab else ",", newlines_in_values=True)
-    with csv.open_csv(path, parse_options=parse) as reader:
+    with _opened(path) as file, csv.open_csv(file, parse_options=parse) as reader:
         names = reader.schema.names
     convert = csv.ConvertOptions(
         include_columns=_columns(named, results, names),
@@ -125,14 +125,43 @@ def _read_csv(path: Path, named: list[str], results: list[str], text: Sequence[s
         null_values=[""],
         strings_can_be_null=True,
     )
-    return csv.read_csv(path, parse_options=parse, convert_options=convert)
+    with _opened(path) as file:
+        return csv.read_csv(file, parse_options=parse, convert_options=convert)
 
 
 def _read_json_lines(path: Path, named: list[str], results: list[str]) -> pa.Table:
+    import pyarrow as pa
     from pyarrow import json
 
-    table = json.read_json(path)
+    try:
+        with _opened(path) as file:
+            table = json.read_json(file)
+    except pa.ArrowInvalid as error:
+        if "changed from" not in str(error):
+            raise
+        # Some column, of no concern to us perhaps, has values of several types: only Python reads those.
+        return _read_mixed_json_lines(path, named, results)
     return table.select(_columns(named, results, table.column_names))
+
+
+def _read_mixed_json_lines(path: Path, named: list[str], results: list[str]) -> pa.Table:
+    import json
+
+    import pyarrow as pa
+
+    with _opened(path) as file:
+        lines = file.read().decode().splitlines()
+    rows = [json.loads(line) for line in lines if line.strip()]
+    if not all(isinstance(row, dict) for row in rows):
+        raise DataError("cannot be read: every line must hold one JSON object, {...}")
+    columns = _columns(named, results, list(dict.fromkeys(name for row in rows for name in row)))
+    return pa.table({name: [row.get(name) for row in rows] for name in columns})
+
+
+def _opened(path: Path) -> pa.NativeFile:
+    import pyarrow as pa
+
+    return pa.input_stream(str(path), compression="gzip" if path.suffix.lower() == ".gz" else None)
 
 
 def _columns(named: list[str], results: list[str], names: list[str]) -> list[str]:
@@ -140,6 +169,9 @@ def _columns(named: list[str], results: list[str], names: list[str]) -> list[str
     if not named and not results:
         return names
     have = ", ".join(map(repr, names))
+    for column in {*named, *results}:
+        if (times := names.count(column)) > 1:
+            raise DataError(f"the file has {times} columns named {column!r}; rename or drop all but one")
     for column in named:
         if column not in names:
             raise DataError(f"no column {column!r} in the file; its columns are {have}")

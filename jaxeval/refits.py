@@ -17,7 +17,7 @@ from jaxeval.resampling import Plan
 
 # Refits stop when the error predicted to remain is under this, logits (1e-8 is 2e-6 Elo).
 TOLERANCE_LOGIT = {"float64": 1e-8, "float32": 2e-5}
-_CHORD_STEPS, _NEWTON_CG_STEPS = 40, 100
+_MAX_STEPS = {batch.CHORD: 40, batch.NEWTON_CG: 60, batch.NEWTON: 200}
 _CHUNKS_PER_CALL = 32
 
 
@@ -29,15 +29,16 @@ class Lanes(NamedTuple):
     n_steps: NDArray[np.int32]
     grad_norm: NDArray[np.float64]
     standing: NDArray[np.int8]
+    solver: NDArray[np.int8]  # of `batch`: the one that came last
 
     def set(self, lanes: NDArray[np.intp], refits: batch.Refits, device: int, slot: int) -> None:
         """Store what one chunk gave for ``lanes``; lanes beyond them were padding."""
-        for into, values in zip(self, refits, strict=True):
+        for into, values in zip(self[:-1], refits, strict=True):
             np.asarray(into)[lanes] = np.asarray(values)[device, slot, : len(lanes)]
 
     def of_slice(self, s: int) -> Lanes:
         """The lanes of one slice."""
-        return Lanes(self.theta[s], self.status[s], self.n_steps[s], self.grad_norm[s], self.standing[s])
+        return Lanes(*(x[s] for x in self))
 
 
 def refit_all(
@@ -50,7 +51,7 @@ def refit_all(
     chunk_size: int | None,
     progress: bool | None,
 ) -> Lanes:
-    """Refits (S, B, ...): secure boards by chord steps, the rest and what those leave unconverged by Newton-CG."""
+    """Refits (S, B, ...): secure boards by chord steps, the rest by Newton-CG, what that leaves by dense Newton."""
     n_slices = len(plan.secure)
     slices = np.repeat(np.arange(n_slices), n_resamples)
     numbers = np.tile(np.arange(n_resamples), n_slices)
@@ -61,13 +62,16 @@ def refit_all(
         n_steps=np.zeros(len(slices), np.int32),
         grad_norm=np.zeros(len(slices)),
         standing=np.zeros((len(slices), size), np.int8),
+        solver=np.full(len(slices), batch.CHORD, np.int8),
     )
     run = _Runner(plan, scheme, seed, ridge, dtype, chunk_size)
     with progress_bar(len(slices), "refitting resamples", progress) as advance:
         secure = np.flatnonzero(plan.secure[slices])
-        run(secure, slices, numbers, results, False, advance)
-        rest = np.flatnonzero(results.status != CONVERGED)
-        run(rest, slices, numbers, results, True, advance)
+        run(secure, slices, numbers, results, batch.CHORD, advance)
+        for solver in (batch.NEWTON_CG, batch.NEWTON):
+            rest = np.flatnonzero(results.status != CONVERGED)
+            results.solver[rest] = solver
+            run(rest, slices, numbers, results, solver, advance)
     shape = n_slices, n_resamples
     return Lanes(
         results.theta.reshape(*shape, size),
@@ -75,6 +79,7 @@ def refit_all(
         results.n_steps.reshape(shape),
         results.grad_norm.reshape(shape),
         results.standing.reshape(*shape, size),
+        results.solver.reshape(shape),
     )
 
 
@@ -94,13 +99,13 @@ class _Runner:
         slices: NDArray[np.intp],
         numbers: NDArray[np.intp],
         results: Lanes,
-        sparse: bool,
+        solver: int,
         advance: Advance,
     ) -> None:
         """Refit ``lanes`` and write them into ``results``."""
         if len(lanes) == 0:
             return
-        size = self.chunk_size or self._chunk_size(sparse)
+        size = self.chunk_size or self._chunk_size(solver)
         chunks = [
             part
             for s in np.unique(slices[lanes])
@@ -113,9 +118,9 @@ class _Runner:
             self.plan.tally,
             self.plan.n_pairs,
             self.plan.top_up_size,
-            sparse,
+            solver,
             np.dtype(self.dtype).type,
-            _NEWTON_CG_STEPS if sparse else _CHORD_STEPS,
+            _MAX_STEPS[solver],
         )
         per_call = n_devices * _CHUNKS_PER_CALL
         for start in range(0, len(chunks), per_call):
@@ -148,10 +153,10 @@ class _Runner:
                 results.set(part, refits, device, slot)
             advance(sum(map(len, called)))
 
-    def _chunk_size(self, sparse: bool) -> int:
+    def _chunk_size(self, solver: int) -> int:
         """Lanes whose tables fit the cache of a CPU core, or a gigabyte of an accelerator."""
         units, layout = self.plan.problems.units, self.plan.problems.layout
-        words = layout.position[0].size * (4 if sparse else 1)
+        words = layout.position[0].size * (1 if solver == batch.CHORD else 4)
         words += units.size[0].size + (0 if layout.weight is None else 4 * layout.weight[0].size)
         budget = 2_000_000 if jax.default_backend() == "cpu" else 2**28
         lanes = int(np.clip(budget // words, 1, 4096))

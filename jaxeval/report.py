@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,8 +21,8 @@ def print_leaderboard(table: pd.DataFrame, console: Console, top: int | None = N
             _print_block(block, console, str(category), top)
     else:
         _print_block(table, console, None, top)
-    console.print(table.attrs["report"], style="dim", highlight=False)
-    console.print(_settings_line(table.attrs["settings"]), style="dim", highlight=False)
+    for text in (table.attrs["report"], _settings_line(table.attrs["settings"])):
+        console.print(text, style="dim", highlight=False, markup=False)
     for warning in table.attrs["warnings"]:
         lines = textwrap.wrap(f"warning: {warning}", max(console.width, 40), subsequent_indent="  ")
         console.print("\n".join(lines), style="yellow", highlight=False, markup=False)
@@ -29,7 +30,14 @@ def print_leaderboard(table: pd.DataFrame, console: Console, top: int | None = N
 
 def _print_block(block: pd.DataFrame, console: Console, title: str | None, top: int | None) -> None:
     shown = block if top is None else block.head(top)
-    grid = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="bold")
+    grid = Table(
+        title=None if title is None else Text(title),
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        pad_edge=False,
+        header_style="bold",
+    )
     grid.add_column("Rank", justify="right")
     grid.add_column("Spread", justify="center")
     grid.add_column("Model", overflow="fold")
@@ -102,12 +110,12 @@ def _bars(block: pd.DataFrame) -> list[str]:
     return bars
 
 
-def _settings_line(settings: dict[str, object]) -> str:
+def _settings_line(settings: dict[str, Any]) -> str:
     weights = ", inverse-pair-frequency weights" if settings["reweighted"] else ""
     cluster = f" of {settings['cluster']}" if settings["cluster"] else ""
     return (
         f"{settings['n_resamples']:,} {settings['scheme']} resamples{cluster}, seed {settings['seed']}; "
-        f"{settings['level']:.0%} {settings['interval']} intervals; ridge {settings['ridge']:g}{weights}; "
+        f"{100 * settings['level']:g}% {settings['interval']} intervals; ridge {settings['ridge']:g}{weights}; "
         f"gauge: {settings['gauge']}\n"
         f"{settings['dtype']} on {settings['n_devices']} x {settings['device']}; {settings['versions']}"
     )

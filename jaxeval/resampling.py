@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jaxeval.alias import Int, category_table, poisson_tables
 from jaxeval.battles import Cells
-from jaxeval.bradley_terry import Board, inverse_information
+from jaxeval.bradley_terry import Board, battles_per_model, inverse_information
 from jaxeval.connectivity import is_secure
 from jaxeval.kernels import batch
 from jaxeval.kernels.pair_tables import Layout
@@ -26,6 +26,9 @@ SCHEMES = {
 # Total of the Poisson draws in standard deviations under N: beyond that (0.05 %) a resample is drawn again.
 _SHORTFALL = 3.3
 
+
+# Cells of soft or weighted battles stacked in one column. A constant: a slice's draws must not depend on others.
+_CELLS_PER_COLUMN = 4
 
 Stacked = TypeVar("Stacked")
 
@@ -75,14 +78,14 @@ def make_plan(
     elif packed:
         entries = [_outcome_entries(board.cells) for board in boards]
     else:
-        rows = max(_rows_per_column(board.cells) for board in boards)
-        entries = [_cell_entries(board.cells, rows) for board in boards]
+        entries = [_cell_entries(board.cells) for board in boards]
 
     one_column = all(len(e.pair) == len(board.cells.first) for e, board in zip(entries, boards, strict=True))
     # One pair more than there are: models that never met share an empty one.
     n_pairs = rounded_size(max(len(board.cells.first) for board in boards) + 1)
     entries = _padded(entries, n_pairs)
-    tally = Tally(_word(entries) if packed else None, _row_bits(entries[0].units.shape[0]))
+    heaviest = max(battles_per_model(board.cells, len(board.theta)).max() for board in boards)
+    tally = Tally(_word(entries, heaviest) if packed else None, _row_bits(entries[0].units.shape[0]))
     shortfalls = [_shortfall(e.units) for e in entries]
     top_up_size = _top_up_size(shortfalls)
     multinomial = scheme == batch.MULTINOMIAL
@@ -133,12 +136,6 @@ def _outcome_entries(cells: Cells) -> Entries:
     return Entries(count, np.ones(count.shape), target, np.arange(len(cells.first)), None)
 
 
-def _rows_per_column(cells: Cells) -> int:
-    """Entries stacked in a column: few enough that little is padding where pairs differ in their cells."""
-    per_pair = np.bincount(cells.pair)
-    return int(min(per_pair.max(), max(4, np.ceil(2 * per_pair.mean()))))
-
-
 def _grid(pair: Int, rows: int) -> tuple[Int, Int, Int]:
     """Row and column of entries sorted by ``pair``, and each column's pair: every ``rows`` entries a new column."""
     per_pair = np.bincount(pair)
@@ -148,8 +145,9 @@ def _grid(pair: Int, rows: int) -> tuple[Int, Int, Int]:
     return within % rows, start[pair] + within // rows, np.repeat(np.arange(len(per_pair)), columns)
 
 
-def _cell_entries(cells: Cells, rows: int) -> Entries:
+def _cell_entries(cells: Cells) -> Entries:
     """Soft or weighted battles: every cell is a unit and an entry."""
+    rows = _CELLS_PER_COLUMN
     row, column, pair = _grid(cells.pair, rows)
     shape = (rows, len(pair))
     count, weight, target = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
@@ -217,10 +215,19 @@ def _padded(entries: Sequence[Entries], n_pairs: int) -> list[Entries]:
     ]
 
 
-def _word(entries: Sequence[Entries]) -> type:
-    """Narrowest packed word: half of it must hold twice the battles of any pair in any resample."""
+def _word(entries: Sequence[Entries], heaviest: float) -> type:
+    """Narrowest packed word that is exact in every resample.
+
+    Half of it must hold twice the battles of any pair; and a model's score, a sum of halves in single precision for 32
+    bits, must stay under 2**23.
+    """
     most = max(int(e.units.sum(0).max()) for e in entries)
-    return np.uint32 if 2 * (most + 12 * np.sqrt(most) + 40) < 2**16 else np.uint64
+    fits = 2 * _largest_draw(most) < 2**16 and _largest_draw(heaviest) < 2**23
+    return np.uint32 if fits else np.uint64
+
+
+def _largest_draw(count: float) -> float:
+    return count + 12 * float(np.sqrt(count)) + 40
 
 
 def _row_bits(n_rows: int) -> int:
@@ -250,8 +257,10 @@ def _units(count: Int, tally: Tally, shortfall: int) -> Units:
     tables = poisson_tables(distinct.astype(np.float64) * (1 - shortfall / total))
     words = np.zeros(1 << int(len(tables.words) - 1).bit_length(), np.uint32)
     words[: len(tables.words)] = tables.words
-    by_number = np.zeros((count.shape[1], 1 << tally.row_bits), np.int64)
-    by_number[:, : count.shape[0]] = count.T
+    # Without the padding columns, which depend on the other slices: the picks from this table must not.
+    used = count[:, : int(np.flatnonzero(count.sum(0))[-1]) + 1]
+    by_number = np.zeros((used.shape[1], 1 << tally.row_bits), np.int64)
+    by_number[:, : used.shape[0]] = used.T
     return Units(
         size=_as(count, np.int32),
         shift=_as(32 - tables.bits[which], np.uint32),

@@ -51,13 +51,16 @@ def simulate_votes(
         raise ValueError(f"need a battle and two models, got {n_battles} and {len(strengths)}")
     if not 0 <= tie_rate <= 0.5:
         raise ValueError(f"tie_rate must lie in [0, 0.5], got {tie_rate}")
+    if not np.isfinite(strengths.to_numpy(float)).all():
+        raise ValueError(f"strengths must be finite, got {strengths[~np.isfinite(strengths)].to_dict()}")
     rng = np.random.default_rng([seed, 1])
     theta, n_models = strengths.to_numpy(float), len(strengths)
-    popularity = rng.permutation(np.arange(1, n_models + 1) ** -popularity_exponent)
+    popularity = rng.permutation(np.arange(1.0, n_models + 1) ** -popularity_exponent)
     popularity /= popularity.sum()
     a = rng.choice(n_models, n_battles, p=popularity)
     b = rng.choice(n_models, n_battles, p=popularity)
     while (same := np.flatnonzero(a == b)).size:
+        a[same] = rng.choice(n_models, len(same), p=popularity)
         b[same] = rng.choice(n_models, len(same), p=popularity)
 
     p = 1 / (1 + np.exp(theta[b] - theta[a]))

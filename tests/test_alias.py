@@ -35,7 +35,7 @@ def test_poisson_tables_hold_the_poisson_distribution(rate):
     assert mass.min() >= 0
     missing = 1 - exact.sum()
     distance = 0.5 * (np.abs(mass * QUANTUM - exact).sum() + missing)
-    # Half a quantum a value kept, and as much again for the mode, which makes up the sum: 6e-9 at rate 7, 1.3e-6 at 1e6.
+    # Half a quantum a value kept, and as much for the mode, which makes up the sum: 3e-9 at rate 7, 1.3e-6 at 1e6.
     assert distance <= 0.5 * np.count_nonzero(mass) * QUANTUM + 2 * QUANTUM
 
 

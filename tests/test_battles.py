@@ -303,7 +303,7 @@ class TestErrors:
 
     def test_numeric_labels_are_shown_as_numbers(self):
         message = self.message(VOTES.assign(winner=[0, 1, 0, 1, 2]))
-        self.contains(message, "'winner'", "0 (2)", "1 (2)", "2 (1)", "target=")
+        self.contains(message, "'winner'", "'0' (2)", "'1' (2)", "'2' (1)", "target=")
         assert "int64" not in message
 
     def test_many_unknown_labels_are_cut_short(self):

@@ -92,7 +92,7 @@ def test_warnings_are_printed(tmp_path):
         (["{votes}", "--by", "colour"], "no column 'colour'"),
         (["{votes}", "--gauge", "nobody=1000"], "'nobody' is not among the 8 models"),
         (["{votes}", "--gauge", "nobody"], "is not mean, votes, or MODEL=RATING"),
-        (["{votes}", "--winner", "language"], "unknown labels: 'German'"),
+        (["{votes}", "--winner", "language"], "has unknown labels: "),
         (["{votes}", "--out", "board.txt"], "must end in"),
         (["{votes}", "--plot", "no-such-folder/board.png"], "there is no folder"),
         (["{votes}", "--level", "95"], "is not in the range"),

@@ -17,6 +17,7 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxeval.kernels import connectivity, held_out, likelihood, pair_tables, resample, solve, temperature
 
 MULTINOMIAL, POISSON, BAYESIAN = 0, 1, 2
+CHORD, NEWTON_CG, NEWTON = 0, 1, 2
 
 
 class Problem(NamedTuple):
@@ -48,7 +49,7 @@ class Method(NamedTuple):
     tally: resample.Tally
     n_pairs: int
     top_up_size: int
-    sparse: bool  # search for separated models and use Newton-CG, instead of chord steps
+    solver: int  # CHORD for boards that no resample separates; the others search for separated models first
     dtype: type
     max_steps: int
 
@@ -90,7 +91,7 @@ def _draw(problem: Problem, method: Method, seed: Array, number: Array) -> tuple
 def _solve(problem: Problem, method: Method, ridge: Array, tolerance: Array, table: pair_tables.PairTable) -> Refits:
     start = problem.start.astype(method.dtype)
     inverse = problem.inverse.astype(method.dtype)
-    if table.wins is None:  # kept for sparse boards only
+    if table.wins is None:  # not kept for chord steps
         end = solve.chord(table, start, inverse, ridge, tolerance, method.max_steps)
         return Refits(*end, jnp.zeros(start.shape, jnp.int8))
     standing = connectivity.standing(table.wins, problem.hub)
@@ -99,8 +100,12 @@ def _solve(problem: Problem, method: Method, ridge: Array, tolerance: Array, tab
     both = active[:, None] & active
     n = jnp.where(both, table.n, 0)
     score = pair_tables.row_sums(jnp.where(both, table.wins, 0)).astype(method.dtype)
+    connected = pair_tables.PairTable(n, score)
+    if method.solver == NEWTON:
+        end = solve.newton(connected, active, ridge, tolerance, method.max_steps)
+        return Refits(*end, standing)
     end = solve.newton_cg(
-        pair_tables.PairTable(n, score),
+        connected,
         start,
         inverse,
         problem.information_diagonal.astype(method.dtype),
@@ -118,7 +123,9 @@ def _refit_chunk(
     statistics = jax.vmap(lambda r: _draw(problem, method, seed, r))(numbers)
     dense = _stored(jax.vmap(partial(pair_tables.spread, problem.layout)), statistics, problem.layout.position.shape)
     table = jax.vmap(
-        lambda *x: pair_tables.pair_table(problem.layout, x, method.tally, method.dtype, keep_wins=method.sparse)
+        lambda *x: pair_tables.pair_table(
+            problem.layout, x, method.tally, method.dtype, keep_wins=method.solver != CHORD
+        )
     )(*dense)
     return jax.vmap(partial(_solve, problem, method, ridge, tolerance))(table)
 
@@ -136,8 +143,8 @@ def _stored(
     lanes = statistics[0].shape[0]
     zeros = tuple(jnp.zeros((lanes, *shape), x.dtype) for x in statistics)
     kind = statistics[0].dtype
-    never = jnp.inf if jnp.issubdtype(kind, jnp.floating) else jnp.iinfo(kind).max
-    return lax.cond(statistics[0][0, 0] != never, function, lambda _: zeros, statistics)
+    never = np.inf if jnp.issubdtype(kind, jnp.floating) else np.iinfo(kind).max
+    return lax.cond(statistics[0][0, 0] != np.asarray(never, kind), function, lambda _: zeros, statistics)
 
 
 @partial(jax.jit, static_argnames=("method", "mesh"))

@@ -56,7 +56,8 @@ def row_sums(table: Array) -> Array:
 def pair_table(layout: Layout, dense: tuple[Array, ...], tally: Tally, dtype: type, keep_wins: bool) -> PairTable:
     """The table from gathered statistics, scores in ``dtype``.
 
-    Packed counts are integers under 2**24, exact in single precision, which halves what the solver reads.
+    Counts in 32-bit words, and sums of halves of them under 2**23, are exact in single precision, which halves what
+    the solver reads; larger ones come in 64-bit words.
     """
     i = jnp.arange(dense[0].shape[0])
     upper = i[:, None] < i

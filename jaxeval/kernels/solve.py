@@ -25,6 +25,7 @@ class Solution(NamedTuple):
 class _State(NamedTuple):
     theta: Array
     size: Array
+    rate: Array
     remaining: Array
     grad_norm: Array
     n_steps: Array
@@ -34,7 +35,8 @@ def iterate(step: Callable[[Array], tuple[Array, Array]], start: Array, toleranc
     """Apply ``step`` (theta to (change, gradient)) until the error predicted to remain is under ``tolerance``.
 
     After a change of size d_k at rate r = d_k / d_(k-1) a linearly convergent iteration is d_k r / (1 - r) from its
-    limit. ``tolerance`` is in logits, for the largest component.
+    limit; r is the larger of the last two rates, as one lucky step may hide a slow direction. ``tolerance`` is in
+    logits, for the largest component.
     """
 
     def more(state: _State) -> Array:
@@ -44,12 +46,15 @@ def iterate(step: Callable[[Array], tuple[Array, Array]], start: Array, toleranc
         change, grad = step(state.theta)
         size = jnp.max(jnp.abs(change))
         rate = jnp.minimum(size / state.size, 0.99)
+        worst = jnp.maximum(rate, state.rate)
         # The first change has no rate to go by.
-        remaining = jnp.where(state.n_steps > 0, size * rate / (1 - rate), size)
-        return _State(state.theta + change, size, remaining, jnp.max(jnp.abs(grad)), state.n_steps + 1)
+        remaining = jnp.where(state.n_steps > 0, size * worst / (1 - worst), size)
+        return _State(state.theta + change, size, rate, remaining, jnp.max(jnp.abs(grad)), state.n_steps + 1)
 
     infinite = jnp.full((), jnp.inf, start.dtype)
-    end = lax.while_loop(more, advance, _State(start, infinite, infinite, infinite, jnp.int32(0)))
+    end = lax.while_loop(
+        more, advance, _State(start, infinite, jnp.zeros_like(infinite), infinite, infinite, jnp.int32(0))
+    )
     status = jnp.where(end.remaining <= tolerance, CONVERGED, STEP_LIMIT)
     finite = jnp.all(jnp.isfinite(end.theta)) & jnp.isfinite(end.grad_norm)
     status = jnp.where(finite, status, NON_FINITE).astype(jnp.int8)
@@ -75,6 +80,15 @@ def _capped(change: Array) -> Array:
     return change * jnp.minimum(1.0, 2.0 / jnp.maximum(jnp.max(jnp.abs(change)), 1e-300))
 
 
+def _centred(change: Array, among: Array) -> Array:
+    """``change`` without the common shift of the models ``among`` (M,) bool, and none for others.
+
+    The optimum has mean zero, by the gauge or by the ridge; rounding must not add up in that direction.
+    """
+    mean = jnp.sum(jnp.where(among, change, 0.0)) / jnp.maximum(jnp.sum(among), 1)
+    return jnp.where(among, change - mean, 0.0)
+
+
 def information(theta: Array, n: Array, ridge: Array, active: Array) -> Array:
     """(M, M) negative Hessian over the ``active`` models, made regular in the directions that do not matter.
 
@@ -89,14 +103,17 @@ def information(theta: Array, n: Array, ridge: Array, active: Array) -> Array:
 
 
 def newton(table: PairTable, active: Array, ridge: Array, tolerance: Array, max_steps: int) -> Solution:
-    """Newton's method from zero. ``table`` holds no battles of inactive models, whose theta stays 0."""
+    """Newton's method from each model's own score. ``table`` holds no battles of inactive models: theta stays 0."""
+    battles = row_sums(table.n).astype(table.score.dtype)
+    odds = (table.score + 1) / (battles - table.score + 1)
+    start = _centred(jnp.log(odds), active)
 
     def step(theta: Array) -> tuple[Array, Array]:
         grad = likelihood.gradient(theta, table.n, table.score, ridge)
         factor = jsl.cho_factor(information(theta, table.n, ridge, active))
-        return _capped(jsl.cho_solve(factor, grad)), grad
+        return _capped(_centred(jsl.cho_solve(factor, grad), active)), grad
 
-    return iterate(step, jnp.zeros_like(table.score), tolerance, max_steps)
+    return iterate(step, start, tolerance, max_steps)
 
 
 def inverse_information(theta: Array, n: Array, ridge: Array, active: Array) -> Array:

@@ -127,15 +127,17 @@ def test_a_model_that_took_nothing_has_exactly_no_wins():
     assert np.all(wins[FIRST, SECOND] >= 0)
 
 
-def test_scores_of_packed_counts_are_exact():
-    """A reference model's score exceeds what single precision counts in halves, though no pair's does."""
-    n_opponents, battles = 340, 30_001
-    wins, ties = 29_000, 1_000 + np.arange(n_opponents) % 2
-    word = (np.uint32(battles) << np.uint32(16)) + (2 * wins + ties).astype(np.uint32)
-    size = n_opponents + 1
-    position = np.full((size, size), n_opponents, np.int32)
+@pytest.mark.parametrize(("word", "n_opponents"), [(np.uint32, 283), (np.uint64, 340)])
+def test_scores_of_packed_counts_are_exact(word, n_opponents):
+    """In 32 bits up to a score of 2**23, half of what single precision counts in whole numbers; beyond, in 64."""
+    battles, wins, ties = 30_001, 29_000, 1_000 + np.arange(n_opponents) % 2
+    expected = n_opponents * wins + ties.sum() / 2
+    assert (expected < 2**23) == (word is np.uint32)
+    words = (word(battles) << word(np.iinfo(word).bits // 2)) + (2 * wins + ties).astype(word)
+    position = np.full((n_opponents + 1, n_opponents + 1), n_opponents, np.int32)
     position[0, 1:] = position[1:, 0] = np.arange(n_opponents)
     layout = pair_tables.Layout(jnp.asarray(position))
-    dense = pair_tables.spread(layout, (jnp.append(jnp.asarray(word), jnp.uint32(0)),))
-    score = pair_tables.pair_table(layout, dense, Tally(np.uint32, 2), np.float64, keep_wins=False).score
-    assert score[0] == n_opponents * wins + ties.sum() / 2
+    dense = pair_tables.spread(layout, (jnp.append(jnp.asarray(words), word(0)),))
+    score = pair_tables.pair_table(layout, dense, Tally(word, 2), np.float64, keep_wins=False).score
+    assert score[0] == expected
+    np.testing.assert_array_equal(score[1:], battles - wins - ties / 2)

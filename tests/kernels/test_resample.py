@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("x64")
 # Losses, ties and wins of eight pairs; the sixth is padding, and so is every unit of size 0.
 SIZE = np.array([[0, 5, 1, 40, 2, 0, 9, 13], [3, 0, 1, 17, 0, 0, 2, 1], [25, 1, 0, 33, 2, 0, 4, 6]])
 N = int(SIZE.sum())
-B = 10_000
+B = 40_000
 TOP_UP = 128
 UNPACKED, PACKED, PACKED_WIDE = Tally(None, 2), Tally(np.uint32, 2), Tally(np.uint64, 2)
 # The bootstrap's choice, at which one draw in a thousand is repeated, and one at which most are.
@@ -43,7 +43,7 @@ def by_multinomial(seed, stream, numbers):
 
 
 def by_repeated_multinomial(seed, stream, numbers):
-    return multinomial(make_units(SIZE, UNPACKED, TIGHT), UNPACKED, seed, stream, numbers)
+    return multinomial(make_units(SIZE, UNPACKED, TIGHT), UNPACKED, seed, stream, numbers, top_up_size=2 * TIGHT)
 
 
 def by_poisson(seed, stream, numbers):
@@ -149,7 +149,7 @@ def test_bayesian_weights_are_dirichlet_and_sum_to_n():
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_resample_is_a_function_of_seed_stream_and_number_alone(scheme):
     drawn = draw(scheme)
-    others = [9_999, 3, 57, 57, 4_000]
+    others = [39_999, 3, 57, 57, 4_000]
     # Counts are equal; weights that are not counts, to rounding.
     np.testing.assert_allclose(draw(scheme, numbers=others), drawn[others], rtol=1e-14 if scheme is by_bayesian else 0)
     for changed in (draw(scheme, seed=2), draw(scheme, stream=3), np.roll(drawn, 1, axis=0)):
