@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,6 @@ _SHORTFALL = 3.3
 
 # Cells of soft or weighted battles stacked in one column. A constant: a slice's draws must not depend on others.
 _CELLS_PER_COLUMN = 4
-
-Stacked = TypeVar("Stacked")
 
 
 class Entries(NamedTuple):
@@ -82,12 +80,13 @@ def make_plan(
 
     one_column = all(len(e.pair) == len(board.cells.first) for e, board in zip(entries, boards, strict=True))
     # One pair more than there are: models that never met share an empty one.
-    n_pairs = rounded_size(max(len(board.cells.first) for board in boards) + 1)
+    n_pairs = _rounded(max(len(board.cells.first) for board in boards) + 1)
     entries = _padded(entries, n_pairs)
     heaviest = max(battles_per_model(board.cells, len(board.theta)).max() for board in boards)
     tally = Tally(_word(entries, heaviest) if packed else None, _row_bits(entries[0].units.shape[0]))
-    shortfalls = [_shortfall(e.units) for e in entries]
-    top_up_size = _top_up_size(shortfalls)
+    totals = [int(e.units.sum()) for e in entries]
+    shortfalls = [min(int(np.ceil(_SHORTFALL * np.sqrt(n))), n) for n in totals]
+    top_up_size = -(-2 * max(shortfalls) // 128) * 128
     multinomial = scheme == batch.MULTINOMIAL
     inverse, diagonal = inverse_information(boards, ridge)
     size = inverse.shape[-1]
@@ -111,7 +110,7 @@ def make_plan(
     secure = np.array(
         [_is_secure(board, cluster, cell) for board, cluster, cell in zip(boards, clusters, cell_of_row, strict=True)]
     )
-    return Plan(stack(problems), tally, n_pairs, top_up_size, secure)
+    return Plan(_stack(problems), tally, n_pairs, top_up_size, secure)
 
 
 def _repeats(cluster: NDArray[np.intp]) -> bool:
@@ -189,7 +188,7 @@ def _cluster_entries(cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row
     return Entries(count, weight, target, pair, entry_unit)
 
 
-def rounded_size(size: int) -> int:
+def _rounded(size: int) -> int:
     """``size`` rounded up by at most a sixteenth, so that similar boards share one compilation."""
     step = max(64, 1 << max(size.bit_length() - 5, 0))
     return -(-size // step) * step
@@ -199,9 +198,9 @@ def _padded(entries: Sequence[Entries], n_pairs: int) -> list[Entries]:
     """All slices' entries on grids of one shape; what is added has count and weight 0."""
     own_units = entries[0].unit is None
     n_columns = max(len(e.pair) for e in entries)
-    n_columns = n_pairs if n_columns <= n_pairs else rounded_size(n_columns)
+    n_columns = n_pairs if n_columns <= n_pairs else _rounded(n_columns)
     n_rows = max(e.weight.shape[0] for e in entries)
-    n_units = rounded_size(max(e.units.shape[1] for e in entries))
+    n_units = _rounded(max(e.units.shape[1] for e in entries))
     grid = (n_rows, n_columns)
     return [
         Entries(
@@ -232,22 +231,6 @@ def _largest_draw(count: float) -> float:
 
 def _row_bits(n_rows: int) -> int:
     return int(np.ceil(np.log2(n_rows))) if n_rows > 1 else 0
-
-
-def _shortfall(count: Int) -> int:
-    total = int(count.sum())
-    return min(int(np.ceil(_SHORTFALL * np.sqrt(total))), total)
-
-
-def _top_up_size(shortfalls: Sequence[int]) -> int:
-    return -(-2 * max(shortfalls) // 128) * 128
-
-
-def unit_tables(counts: Sequence[Int]) -> tuple[list[Units], int]:
-    """Units of one row each for exact multinomial draws, from (1, Q) battles in each, and the size of the top-up."""
-    shortfalls = [_shortfall(count) for count in counts]
-    units = [_units(count, Tally(None, 0), shortfall) for count, shortfall in zip(counts, shortfalls, strict=True)]
-    return units, _top_up_size(shortfalls)
 
 
 def _units(count: Int, tally: Tally, shortfall: int) -> Units:
@@ -311,14 +294,14 @@ def _pad(x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     return np.pad(x, [(0, size - have) for size, have in zip(shape, x.shape, strict=True)])
 
 
-def stack(problems: Sequence[Stacked]) -> Stacked:
+def _stack(problems: Sequence[batch.Problem]) -> batch.Problem:
     """Slices on a leading axis; alias tables, which alone differ in size, padded with zeros."""
     import jax
 
-    def stacked(*leaves: NDArray[Any]) -> NDArray[Any]:
+    def stack(*leaves: NDArray[Any]) -> NDArray[Any]:
         arrays = [np.asarray(leaf) for leaf in leaves]
         if len({a.shape for a in arrays}) == 1:
             return np.stack(arrays)
         return np.stack([np.pad(a, (0, max(map(len, arrays)) - len(a))) for a in arrays])
 
-    return jax.tree.map(stacked, *problems)
+    return jax.tree.map(stack, *problems)

@@ -30,8 +30,10 @@ from jaxeval.conformal import (
     usable_models,
 )
 from jaxeval.gauge import ELO_PER_LOGIT
-from jaxeval.judge_diagnostics import agreement_by_score_gap
+from jaxeval.held_out import targets
+from jaxeval.judge_agreement import agreement_by_score_gap
 from jaxeval.judged_battles import JudgedBattles
+from jaxeval.own_battles import OwnBattles, resampled_strengths, strengths
 from jaxeval.precision import versions
 from jaxeval.softelo import soft_elo
 from jaxeval.temperature import fit_temperature
@@ -40,7 +42,6 @@ _FORMAT, _VERSION = "jaxeval soft-elo calibration", 1
 _CALIBRATION_COLUMNS = ["model", "human_elo", "judge_elo", "residual", "standard_error", "n_battles"]
 #: Under so many judged battles a new model's rating is flagged.
 FEW_BATTLES = 20
-_MAX_STEPS, _TOLERANCE_LOGIT = 100, 1e-10
 
 Float = NDArray[np.float64]
 
@@ -222,11 +223,18 @@ class SoftEloCalibration:
         b_resamples = self.settings.n_resamples if n_resamples is None else n_resamples
         if b_resamples < 2:
             raise ValueError(f"n_resamples must be at least 2, got {b_resamples}")
-        rows = []
-        for m in np.unique(model):
-            mine = model == m
-            rows.append({"model": names[m], **self._rate(chosen, opponent[mine], points[mine], b_resamples)})
-        table = pd.DataFrame(rows)
+        # Sorted, so that the resamples depend neither on the order of the rows nor on the sides.
+        order = np.lexsort([points, opponent, model])
+        model, opponent, points = model[order], opponent[order], points[order]
+        new, start = np.unique(model, return_index=True)
+        table = self._rate(
+            chosen,
+            [
+                OwnBattles(str(names[m]), of_model, y[None], chosen.anchors.to_numpy()[None], np.zeros(1))
+                for m, of_model, y in zip(new, np.split(opponent, start[1:]), np.split(points, start[1:]), strict=True)
+            ],
+            b_resamples,
+        )
         half = quantile * table["standard_error"]
         table.insert(2, "lower", table["rating"] - half)
         table.insert(3, "upper", table["rating"] + half)
@@ -287,70 +295,38 @@ class SoftEloCalibration:
             )
         return quantile, n
 
-    def _rate(self, method: CalibratedMethod, opponent: NDArray[np.intp], points: Float, b: int) -> dict[str, Any]:
-        """Rating, standard error and flags of one model from its battles."""
-        # Sorted, so that the resamples depend neither on the order of the rows nor on the sides.
-        order = np.lexsort([points, opponent])
-        opponent, points = opponent[order], points[order]
-        met, code = np.unique(opponent, return_inverse=True)
-        strength, n = method.anchors.to_numpy()[met], len(points)
+    def _rate(self, method: CalibratedMethod, models: list[OwnBattles], n_resamples: int) -> pd.DataFrame:
+        """Rating, standard error and flags of new models from their battles."""
         ridge = self.settings.ridge
-        theta = solve_against_anchors(np.bincount(code)[None].astype(float), points.sum()[None], strength, ridge)[0]
-
-        drawn = np.random.default_rng(self.settings.seed).integers(n, size=(b, n))
-        cell = code[drawn] + len(met) * np.arange(b)[:, None]
-        count = np.bincount(cell.ravel(), minlength=b * len(met)).reshape(b, -1).astype(float)
-        draws = solve_against_anchors(count, points[drawn].sum(1), strength, ridge)
-        flags = []
-        if n < FEW_BATTLES:
-            flags.append(f"only {n} battles")
-        if points.min() == 1 or points.max() == 0:
-            flags.append("won all its battles" if points.min() == 1 else "lost all its battles")
-        spread = float(ELO_PER_LOGIT * np.std(draws, ddof=1))
-        if not spread > 1e-9:  # all battles alike
-            flags.append("its resamples do not differ: no standard error, no interval")
-            spread = np.nan
-        return {
-            "rating": self.settings.base + ELO_PER_LOGIT * float(theta),
-            "standard_error": spread,
-            "n_battles": n,
-            "n_anchors": len(met),
-            "flags": "; ".join(flags),
-        }
-
-
-def solve_against_anchors(count: Float, points: Float, strength: Float, ridge: float) -> Float:
-    """(B,) log-strengths of one model against K anchors held fixed, in B versions of its battles.
-
-    Maximises sum_k [points log s - ...] - ridge theta^2 (Algorithm 1, line 8, with the ridge) by Newton's method.
-
-    Args:
-        count: (B, K) battles against each anchor.
-        points: (B,) sum of targets.
-        strength: (K,) log-strengths of the anchors, logits.
-        ridge: > 0, which keeps also a model that only won or only lost finite.
-    """
-    theta = np.zeros(len(points))
-    for _ in range(_MAX_STEPS):
-        p = 1 / (1 + np.exp(strength - theta[:, None]))
-        gradient = points - (count * p).sum(1) - 2 * ridge * theta
-        curvature = (count * p * (1 - p)).sum(1) + 2 * ridge
-        change = np.clip(gradient / np.maximum(curvature, 1e-300), -2, 2)
-        theta = theta + change
-        if np.abs(change).max() < _TOLERANCE_LOGIT:
-            break
-    return theta
+        theta = strengths(models, ridge)
+        models = [own._replace(start=found) for own, found in zip(models, theta, strict=True)]
+        drawn = resampled_strengths(models, n_resamples, self.settings.seed, ridge)[:, 0]
+        spread = ELO_PER_LOGIT * drawn.std(axis=1, ddof=1)
+        rows = []
+        for own, found, error in zip(models, theta[:, 0], spread, strict=True):
+            points, flags = own.target[0], []
+            if len(points) < FEW_BATTLES:
+                flags.append(f"only {len(points)} battles")
+            if points.min() == 1 or points.max() == 0:
+                flags.append("won all its battles" if points.min() == 1 else "lost all its battles")
+            if not error > 1e-9:  # all battles alike
+                flags.append("its resamples do not differ: no standard error, no interval")
+            rows.append(
+                {
+                    "model": own.name,
+                    "rating": self.settings.base + ELO_PER_LOGIT * float(found),
+                    "standard_error": error if error > 1e-9 else np.nan,
+                    "n_battles": len(points),
+                    "n_anchors": len(np.unique(own.opponent)),
+                    "flags": "; ".join(flags),
+                }
+            )
+        return pd.DataFrame(rows)
 
 
 def _targets(battles: JudgedBattles, method: str, beta: float | None) -> Float:
     """(N,) targets of a method named as in the column ``method`` of `soft_elo`."""
-    if method == "soft":
-        return np.asarray(1 / (1 + np.exp(-float(beta or 0.0) * battles.score_difference)))
-    label = battles.hard
-    if method == "hard":
-        return label
-    constant = float(method.rpartition(":")[2])  # smooth:c
-    return np.where(label == 0.5, 0.5, np.where(label > 0.5, constant, 1 - constant))
+    return targets(method, battles.score_difference, battles.hard, beta)
 
 
 def _pooled_beta(battles: JudgedBattles) -> float:

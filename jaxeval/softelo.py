@@ -4,34 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import expit
 
-from jaxeval.bradley_terry import device_name, padded_size
+from jaxeval.bradley_terry import device_name
 from jaxeval.gauge import ELO_PER_LOGIT
+from jaxeval.held_out import Folds, compress, hold_out, own_battles, smoothing
 from jaxeval.judged_battles import JudgedBattles
-from jaxeval.kernels import batch
-from jaxeval.kernels.solve import CONVERGED
-from jaxeval.precision import double_precision, versions
+from jaxeval.own_battles import resampled_strengths
+from jaxeval.precision import versions
 from jaxeval.progress import progress_bar
 from jaxeval.quantiles import interval_bounds
-from jaxeval.resampling import rounded_size, stack, stream_number, unit_tables
-from jaxeval.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, Ties, in_likelihood, status_text
-from jaxeval.temperature import MAX_STEPS as _TEMPERATURE_STEPS
+from jaxeval.temperature import Ties, in_likelihood, status_text
 
 Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 #: Level of the intervals over models in a summary.
 SUMMARY_LEVEL = 0.95
-_CHORD_STEPS, _NEWTON_STEPS = 40, 200
 _SUMMARY_RESAMPLES = 1000
-# Numbers that the lanes of a chunk may hold at once: the caches of a CPU.
-_WORDS_PER_CHUNK = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -110,20 +103,29 @@ def soft_elo(
     for judged in judges.values():
         names = judged.models if len(names) == 0 else names.union(judged.models).sort_values()
     names = names.rename("model")
-    frames, draws = [], np.full((len(judges), len(methods), len(names), n_resamples), np.nan)
-    total = sum(len(j.models) for j in judges.values())
+    sets = [compress(judged) for judged in judges.values()]
+    draws = np.full((len(judges), len(methods), len(names), n_resamples), np.nan)
+    total = sum(cells.n_models for cells in sets)
     with progress_bar(total, "rating held-out models", progress) as advance:
-        for k, (judge, judged) in enumerate(judges.items()):
-            study = _Study(judged, methods, float(ridge), ties)
-            frame = study.table(base, min_battles)
-            if n_resamples:
-                of_judge = base + ELO_PER_LOGIT * study.resamples(n_resamples, seed)
-                of_judge[~np.isfinite(study.theta[1:])] = np.nan
-                draws[k][:, names.get_indexer(judged.models)] = of_judge
-                error = of_judge.std(axis=2, ddof=1) if n_resamples > 1 else np.full(of_judge.shape[:2], np.nan)
+        folds = hold_out(sets, methods, float(ridge), ties)
+        frames = [
+            _table(judged.models, methods, found, base, min_battles).assign(judge=judge)
+            for (judge, judged), found in zip(judges.items(), folds, strict=True)
+        ]
+        if n_resamples:
+            own = [
+                own_battles(cells, found, methods, list(map(str, judged.models)))
+                for cells, found, judged in zip(sets, folds, judges.values(), strict=True)
+            ]
+            theta = resampled_strengths([x for of_judge in own for x in of_judge], n_resamples, seed, float(ridge))
+            parts = np.split(theta, np.cumsum([cells.n_models for cells in sets])[:-1])
+            for k, (frame, found, judged, part) in enumerate(zip(frames, folds, judges.values(), parts, strict=True)):
+                elo = base + ELO_PER_LOGIT * part.transpose(1, 0, 2)
+                elo[~np.isfinite(found.theta[1:])] = np.nan
+                draws[k][:, names.get_indexer(judged.models)] = elo
+                error = elo.std(axis=2, ddof=1) if n_resamples > 1 else np.full(elo.shape[:2], np.nan)
                 frame["standard_error"] = error.T.ravel()
-            frames.append(frame.assign(judge=judge))
-            advance(len(judged.models))
+        advance(total)
     models = pd.concat(frames, ignore_index=True)
     keys = ["judge", "method"] if len(judges) > 1 else ["method"]
     order = ["judge"] if len(judges) > 1 else []
@@ -149,309 +151,47 @@ def _check(judges: Mapping[str, JudgedBattles], ridge: float, n_resamples: int, 
     if not methods or len(set(methods)) < len(methods):
         raise ValueError(f"methods must name each target map once, got {list(methods)}")
     for method in methods:
-        if method not in ("hard", "soft"):
-            _smoothing(method)
+        if method != "soft":
+            smoothing(method)
 
 
-def _smoothing(method: str) -> float:
-    """The constant of label smoothing (Appendix H)."""
-    name, _, text = method.partition(":")
-    try:
-        constant = float(text)
-    except ValueError:
-        constant = np.nan
-    if name != "smooth" or not 0.5 <= constant <= 1:
-        raise ValueError(
-            f"unknown method {method!r}: expected 'hard', 'soft', or 'smooth:c' with c in [0.5, 1], 'smooth:0.8' say"
-        )
-    return constant
-
-
-class _Cells(NamedTuple):
-    """Judged battles compressed: equal (pair, score difference, hard label, human label) are one cell."""
-
-    first: Int  # (C,) lower model index
-    second: Int  # (C,)
-    pair: Int  # (C,) number of the pair, sorted
-    label: Int  # (C,)
-    battles: Int  # (C,) how many
-    pairs: tuple[Int, Int]  # (P,) models of each pair
-    labels: Float  # (U, 3) score difference, hard label, human label (NaN without one), of the first model
-
-
-def _compress(battles: JudgedBattles) -> _Cells:
-    a, b = battles.model_a.astype(np.int64), battles.model_b.astype(np.int64)
-    swap = a > b
-    difference = np.where(swap, -battles.score_difference, battles.score_difference) + 0.0
-    hard, human = (np.where(swap, 1 - x, x) for x in (battles.hard, battles.human))
-    codes = [np.unique(x, return_inverse=True) for x in (difference, hard, human)]
-    joint = np.zeros(len(a), np.int64)
-    for values, code in codes:
-        joint = joint * len(values) + code
-    kinds, label = np.unique(joint, return_inverse=True)
-    parts = np.unravel_index(kinds, [len(values) for values, _ in codes])
-    labels = np.stack([values[part] for (values, _), part in zip(codes, parts, strict=True)], axis=1)
-    pair = np.where(swap, b, a) * len(battles.models) + np.where(swap, a, b)
-    keys, count = np.unique(pair * len(kinds) + label, return_counts=True)
-    pairs, of_cell = np.unique(keys // len(kinds), return_inverse=True)
-    first, second = divmod(pairs, len(battles.models))
-    return _Cells(first[of_cell], second[of_cell], of_cell, keys % len(kinds), count, (first, second), labels)
-
-
-class _Study:
-    """One judge: folds of the human labels and of every method; maps are numbered human, then the methods."""
-
-    def __init__(self, battles: JudgedBattles, methods: tuple[str, ...], ridge: float, ties: Ties) -> None:
-        self.battles, self.methods, self.ridge = battles, methods, ridge
-        self.cells = cells = _compress(battles)
-        m, n_cells = len(battles.models), len(cells.battles)
-        self.size = padded_size(m)
-        self.n_pairs = rounded_size(len(cells.pairs[0]) + 1)
-        # Padding cells of count 0 let similar data share one compilation.
-        c, u = rounded_size(n_cells + 1), rounded_size(len(cells.labels))
-        difference, _, human = cells.labels.T
-        fitting = in_likelihood(human, ties).astype(float)
-        position = np.full((self.size, self.size), self.n_pairs - 1, np.int32)
-        first, second = cells.pairs
-        position[first, second] = position[second, first] = np.arange(len(first))
-        self.own, self.own_first = _own_cells(cells, m)
-        width = 1 << max(max(map(len, self.own)) - 1, 63).bit_length()
-        own = np.full((m, width), c, np.int32)
-        for row, mine in zip(own, self.own, strict=True):
-            row[: len(mine)] = mine
-        self.judged = batch.Judged(
-            pair=_padded(cells.pair, c, self.n_pairs - 1).astype(np.int32),  # type: ignore[arg-type]
-            label=_padded(cells.label, c, 0).astype(np.int32),  # type: ignore[arg-type]
-            battles=_padded(cells.battles, c, 0).astype(float),  # type: ignore[arg-type]
-            level=_padded(difference, u, 0),  # type: ignore[arg-type]
-            fitting=_padded(fitting, u, 0),  # type: ignore[arg-type]
-            wins=_padded(fitting * np.nan_to_num(human), u, 0),  # type: ignore[arg-type]
-            position=position,  # type: ignore[arg-type]
-            own=own,  # type: ignore[arg-type]
-        )
-        with double_precision():
-            self._fit()
-
-    def _fit(self) -> None:
-        m, size, cells = len(self.battles.models), self.size, self.cells
-        u = len(self.judged.level)
-        chunk = _chunk(m, 4 * u + self.judged.own.shape[1])
-        found = batch.fold_temperatures(self.judged, float(FEWEST_BATTLES), TOLERANCE_LOGIT, _TEMPERATURE_STEPS, chunk)
-        beta, status = np.asarray(found.beta), np.asarray(found.status)
-        self.beta, self.beta_status = beta[:m], status[:m]
-        usable = np.isfinite(self.beta) & (self.beta_status == CONVERGED)
-        pooled = beta[m] if np.isfinite(beta[m]) else 0.0
-        human = cells.labels[:, 2]
-        targets = np.stack([human, *(self._targets(method, np.float64(pooled)) for method in self.methods)])
-        weights = np.isfinite(targets).astype(float)
-        n, wins = batch.judged_tables(
-            self.judged, _padded(weights, u, 0), _padded(np.nan_to_num(targets), u, 0), self.n_pairs
-        )
-        met = np.asarray(n) > 0
-        self.n = np.asarray(n)
-        actives = np.asarray(met.any(2))
-        full = batch.fit(n, wins.sum(2), actives, self.ridge, 1e-6, _NEWTON_STEPS)
-        inverse, _ = batch.inverse_information(full.theta, n, self.ridge, actives)
-
-        folds = np.arange(m, dtype=np.int32)
-        chunk = _chunk(m, size * size)
-        fixed = [k for k, name in enumerate(("human", *self.methods)) if name != "soft"]
-        at = np.array(fixed)
-        options = (folds, self.ridge, TOLERANCE_LOGIT, _CHORD_STEPS, chunk)
-        parts = batch.hold_out(n[at], wins[at], full.theta[at], inverse[at], actives[at], *options)
-        held = [np.empty((len(targets), *x.shape[1:]), x.dtype) for x in parts]
-        for into, values in zip(held, parts, strict=True):
-            into[at] = values
-        if "soft" in self.methods:
-            k = 1 + self.methods.index("soft")
-            soft = batch.hold_out_soft(
-                self.judged,
-                np.where(usable, self.beta, 0.0),
-                n[k],
-                full.theta[k],
-                inverse[k],
-                actives[k],
-                folds,
-                self.ridge,
-                TOLERANCE_LOGIT,
-                self.n_pairs,
-                _CHORD_STEPS,
-                _chunk(m, max(size * size, len(self.judged.pair))),
+def _table(names: pd.Index, methods: Sequence[str], folds: Folds, base: float, min_battles: int) -> pd.DataFrame:
+    """One row a model and method; the standard errors are still missing."""
+    n_human, n_judge = (np.rint(folds.n[k].sum(1)).astype(int) for k in (0, 1))
+    elo = base + ELO_PER_LOGIT * folds.theta
+    rows = []
+    for i, name in enumerate(names):
+        status = status_text(int(folds.beta_status[i]), float(folds.beta[i]))
+        for k, method in enumerate(methods, start=1):
+            soft = method == "soft"
+            wrong = []
+            if n_human[i] == 0:
+                wrong.append("no human labels")
+            elif min(n_human[i], n_judge[i]) < min_battles:
+                wrong.append("few battles")
+            if folds.apart[[0, k], i].any():
+                wrong.append("anchors fall apart")
+            if soft and status not in ("converged", "negative slope"):
+                wrong.append(f"no temperature: {status}")
+            if not folds.converged[[0, k], i].all():
+                wrong.append("not converged")
+            notes = [status] if soft and status == "negative slope" else []
+            rows.append(
+                {
+                    "model": name,
+                    "method": method,
+                    "human_elo": elo[0, i],
+                    "judge_elo": elo[k, i],
+                    "residual": elo[k, i] - elo[0, i],
+                    "standard_error": np.nan,
+                    "beta": folds.beta[i] if soft else np.nan,
+                    "n_battles": n_judge[i],
+                    "n_human": n_human[i],
+                    "flags": ", ".join([*wrong, *notes]),
+                    "averaged": not wrong,
+                }
             )
-            for into, values in zip(held, soft, strict=True):
-                into[k] = values
-        result = batch.HeldOut(*map(np.asarray, held))  # type: ignore[arg-type]
-        self._finish(result)
-        self.anchors, self.theta = np.asarray(result.anchors), np.asarray(result.theta)[:, :m]
-        statuses = np.stack([result.anchor_status, result.status])
-        self.converged = (statuses == CONVERGED).all(0)
-        for k, method in enumerate(self.methods, start=1):
-            if method == "soft":
-                self.theta[k] = np.where(usable, self.theta[k], np.nan)
-        rated = np.asarray(self.n.any(2))[:, :m]
-        self.theta[~rated] = np.nan
-        self.apart = np.stack([_falls_apart(self.n[k][:m, :m]) for k in (0, 1)])
-
-    def _finish(self, held: batch.HeldOut) -> None:
-        """Newton's method, in place, for folds whose anchors the chord steps left unconverged."""
-        failed = np.argwhere(np.asarray(held.anchor_status) != CONVERGED)
-        m, limit = len(self.battles.models), max(1, 2**25 // self.size**2)
-        for start in range(0, len(failed), limit):
-            part = failed[start : start + limit]
-            padded = part[np.minimum(np.arange(1 << (len(part) - 1).bit_length()), len(part) - 1)]
-            k, fold = padded.T
-            kept = (np.arange(self.size) != fold[:, None]) & (np.arange(self.size) < m)
-            n = np.where(kept[:, :, None] & kept[:, None, :], self.n[k], 0.0)
-            score = np.where(kept, np.asarray(held.anchor_score)[k, fold], 0.0)
-            end = batch.fit(n, score, kept & n.any(2), self.ridge, TOLERANCE_LOGIT, _NEWTON_STEPS)
-            own = batch.rate(
-                end.theta,
-                self.n[k, fold],
-                np.asarray(held.score)[k, fold],
-                np.zeros(len(k)),
-                self.ridge,
-                TOLERANCE_LOGIT,
-                _NEWTON_STEPS,
-            )
-            for into, values in (
-                (held.anchors, end.theta),
-                (held.anchor_status, end.status),
-                (held.theta, own.theta),
-                (held.status, own.status),
-            ):
-                np.asarray(into)[k, fold] = np.asarray(values)
-
-    def _targets(self, method: str, beta: Any) -> Float:
-        """Targets of the labels, (U,), or (F, U) for soft targets at (F, 1) ``beta``."""
-        difference, hard, _ = self.cells.labels.T
-        if method == "soft":
-            return np.asarray(expit(beta * difference))
-        constant = 1.0 if method == "hard" else _smoothing(method)
-        return 0.5 + (2 * constant - 1) * (hard - 0.5)
-
-    def table(self, base: float, min_battles: int) -> pd.DataFrame:
-        """One row a model and method; the standard errors are still missing."""
-        m = len(self.battles.models)
-        n_human, n_judge = (np.rint(self.n[k].sum(1)[:m]).astype(int) for k in (0, 1))
-        elo = base + ELO_PER_LOGIT * self.theta
-        rows = []
-        for i in range(m):
-            for k, method in enumerate(self.methods, start=1):
-                soft = method == "soft"
-                wrong = []
-                if n_human[i] == 0:
-                    wrong.append("no human labels")
-                elif min(n_human[i], n_judge[i]) < min_battles:
-                    wrong.append("few battles")
-                if self.apart[:, i].any():
-                    wrong.append("anchors fall apart")
-                status = status_text(int(self.beta_status[i]), float(self.beta[i]))
-                if soft and status not in ("converged", "negative slope"):
-                    wrong.append(f"no temperature: {status}")
-                if not self.converged[[0, k], i].all():
-                    wrong.append("not converged")
-                notes = [status] if soft and status == "negative slope" else []
-                rows.append(
-                    {
-                        "model": self.battles.models[i],
-                        "method": method,
-                        "human_elo": elo[0, i],
-                        "judge_elo": elo[k, i],
-                        "residual": elo[k, i] - elo[0, i],
-                        "standard_error": np.nan,
-                        "beta": self.beta[i] if soft else np.nan,
-                        "n_battles": n_judge[i],
-                        "n_human": n_human[i],
-                        "flags": ", ".join([*wrong, *notes]),
-                        "averaged": not wrong,
-                    }
-                )
-        return pd.DataFrame(rows)
-
-    def resamples(self, n_resamples: int, seed: int) -> Float:
-        """(methods, M, B) log-strengths of the held-out models in resamples of their own battles."""
-        m, n_methods = len(self.battles.models), len(self.methods)
-        theta = np.full((n_methods, m, n_resamples), np.nan)
-        units = [self._own_units(i) for i in range(m)]
-        # Models of similar numbers of units run together: little is padding, and few shapes are compiled.
-        width = np.array([1 << max(len(count) - 1, 255).bit_length() for _, _, count in units])
-        numbers = np.arange(n_resamples)
-        for size in np.unique(width):
-            chosen = np.flatnonzero(width == size)
-            counts = [_padded(units[i][2], size, 0)[None] for i in chosen]
-            tables, top_up_size = unit_tables(counts)
-            problems = stack(
-                [
-                    batch.OwnBattles(
-                        units=table,
-                        stream=np.uint64(stream_number(str(self.battles.models[i]))),  # type: ignore[arg-type]
-                        opponent=_padded(units[i][0], size, self.size).astype(np.int32),  # type: ignore[arg-type]
-                        target=_padded(units[i][1], size, 0).T,  # type: ignore[arg-type]
-                        anchors=self.anchors[1:, i],  # type: ignore[arg-type]
-                        start=np.nan_to_num(self.theta[1:, i]),
-                    )
-                    for i, table in zip(chosen, tables, strict=True)
-                ]
-            )
-            lanes = _chunk(n_resamples, 2 * size + 4 * n_methods * self.size)
-            with double_precision():
-                found, status = batch.own_resamples(
-                    problems,
-                    np.uint64(seed),
-                    self.ridge,
-                    TOLERANCE_LOGIT,
-                    numbers,
-                    top_up_size,
-                    _NEWTON_STEPS,
-                    lanes,
-                )
-            values = np.where(np.asarray(status) == CONVERGED, np.asarray(found), np.nan)
-            theta[:, chosen] = values.transpose(1, 0, 2)
-        return theta
-
-    def _own_units(self, i: int) -> tuple[Int, Float, Int]:
-        """Opponents, targets by method (K, Q), and counts of the units of model i."""
-        mine = self.own[i]
-        is_first = self.own_first[i]
-        opponent = np.where(is_first, self.cells.second[mine], self.cells.first[mine])
-        label = self.cells.label[mine]
-        beta = np.float64(self.beta[i] if np.isfinite(self.beta[i]) else 0.0)
-        target = np.stack([self._targets(method, beta)[label] for method in self.methods])
-        target = np.where(is_first, target, 1 - target)
-        return opponent, target, self.cells.battles[mine]
-
-
-def _own_cells(cells: _Cells, n_models: int) -> tuple[list[Int], list[NDArray[np.bool_]]]:
-    """Per model, its cells in order, and whether it is the first model of them."""
-    model = np.concatenate([cells.first, cells.second])
-    cell = np.tile(np.arange(len(cells.battles)), 2)
-    order = np.lexsort((cell, model))
-    ends = np.cumsum(np.bincount(model, minlength=n_models))[:-1]
-    return np.split(cell[order], ends), np.split(order < len(cells.battles), ends)
-
-
-def _falls_apart(n: Float) -> NDArray[np.bool_]:
-    """(M,) folds in which the models left do not all meet, directly or through others; models without battles apart."""
-    m = len(n)
-    edge = (n > 0).astype(np.float32)
-    left = ~np.eye(m, dtype=bool) & edge.any(1)
-    reached = np.zeros((m, m), np.float32)
-    reached[np.arange(m), left.argmax(1)] = left.any(1)
-    while True:
-        grown = (((reached @ edge) > 0) | (reached > 0)) & left
-        if np.array_equal(grown, reached > 0):
-            return np.asarray(~(grown | ~left).all(1))
-        reached = grown.astype(np.float32)
-
-
-def _padded(x: NDArray[Any], size: int, filler: float) -> NDArray[Any]:
-    """``x`` with its last axis filled up to ``size``."""
-    return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])], constant_values=filler)
-
-
-def _chunk(lanes: int, words: int) -> int:
-    """Lanes that run together, each of so many ``words``."""
-    return int(np.clip(_WORDS_PER_CHUNK // words, 1, lanes))
+    return pd.DataFrame(rows)
 
 
 def _summary(models: pd.DataFrame, keys: list[str], seed: int) -> pd.DataFrame:
@@ -492,13 +232,13 @@ def _accuracy(models: pd.DataFrame, weights: Float) -> Float:
     beta = weights @ models["beta"].to_numpy(float) / total
     with np.errstate(invalid="ignore", divide="ignore"):
         signs = [np.sign(v[:, None] - v) for v in (x, y)]
-        product, used_x, used_y = (
-            np.sum((weights @ table) * weights, 1) for table in (signs[0] * signs[1], signs[0] ** 2, signs[1] ** 2)
-        )
+        tables = np.concatenate([*signs, signs[0] * signs[1], *(sign**2 for sign in signs)], axis=1)
+        # No BLAS: its threads spin on after the call, and take the cores from what follows.
+        over_x, over_y, product, used_x, used_y = np.split(np.einsum("bm,mk->bk", weights, tables), 5, axis=1)
+        product, used_x, used_y = (np.sum(part * weights, 1) for part in (product, used_x, used_y))
         kendall = product / np.sqrt(used_x * used_y)
-        # Ranks up to a constant: how many copies are below, those level with it half.
-        ranks = [weights @ (1 - sign) / 2 for sign in signs]
-        centred = [r - (np.sum(weights * r, 1) / total)[:, None] for r in ranks]
+        # Minus twice the ranks up to a constant: how many copies are below, those level with it half.
+        centred = [r - (np.sum(weights * r, 1) / total)[:, None] for r in (over_x, over_y)]
         covariance, var_x, var_y = (
             np.sum(weights * a * b, 1)
             for a, b in ((centred[0], centred[1]), (centred[0], centred[0]), (centred[1], centred[1]))

@@ -3,10 +3,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit
 
 import jaxeval
-from jaxeval.soft_elo_calibration import SoftEloCalibration, solve_against_anchors
+from jaxeval.soft_elo_calibration import SoftEloCalibration
 
 ELO = 400 / np.log(10)
 NEW = "model-05"
@@ -60,17 +59,6 @@ def test_a_new_model_is_rated_as_if_it_had_been_held_out(pool, anchored, new, me
     np.testing.assert_allclose(row["upper"] - row["rating"], row["quantile"] * row["standard_error"])
     np.testing.assert_allclose(row["rating"] - row["lower"], row["quantile"] * row["standard_error"])
     assert table.attrs["settings"]["expected_coverage"] == 13 / 14
-
-
-def test_strength_solves_the_score_equation():
-    rng = np.random.default_rng(0)
-    strength, count = rng.normal(size=5), rng.integers(0, 9, (20, 5)).astype(float)
-    points = rng.random(20) * count.sum(1)
-    theta = solve_against_anchors(count, points, strength, 0.01)
-    residual = points - (count * expit(theta[:, None] - strength)).sum(1) - 0.02 * theta
-    np.testing.assert_allclose(residual, 0, atol=1e-9)
-    alone = solve_against_anchors(count, count.sum(1), strength, 0.01)
-    assert np.isfinite(alone).all()
 
 
 def test_saved_and_loaded_is_the_same(anchored, new, tmp_path):
@@ -183,18 +171,15 @@ def test_a_judge_without_signal_cannot_be_calibrated():
 
 def test_forward_intervals_cover_new_models():
     """One new model a pool, the pool's other models calibrating: the expected coverage within binomial error."""
-    pools, n, level, hits = 40, 11, 0.75, 0
+    pools, n, level, hits = 24, 8, 0.6, 0
     for seed in range(pools):
         strengths = jaxeval.simulate_strengths(n, 0.6, seed=100 + seed)
-        battles = jaxeval.simulate_judged_battles(1200, strengths=strengths, noise=2.0, seed=seed)
+        battles = jaxeval.simulate_judged_battles(600, strengths=strengths, noise=2.0, seed=seed)
         name = strengths.index[seed % n]
-        human = (
-            jaxeval.soft_elo(battles, n_resamples=0, methods=("hard",)).models.set_index("model").loc[name, "human_elo"]
-        )
-        calibration = SoftEloCalibration.fit(
-            battles.subset(~of_model(battles, name)), n_resamples=60, methods=("soft",)
-        )
-        row = calibration.predict(battles.subset(of_model(battles, name)), level).iloc[0]
-        hits += row["lower"] <= human <= row["upper"]
-    expected = 9 / 11  # ceil(0.75 * 11) / 11
+        of_new = of_model(battles, name)
+        held_out = jaxeval.soft_elo(battles, n_resamples=0, methods=("soft",)).models.set_index("model")
+        calibration = SoftEloCalibration.fit(battles.subset(~of_new), n_resamples=64, methods=("soft",))
+        row = calibration.predict(battles.subset(of_new), level).iloc[0]
+        hits += row["lower"] <= held_out.loc[name, "human_elo"] <= row["upper"]
+    expected = 5 / 8  # ceil(0.6 * 8) / 8
     assert abs(hits / pools - expected) < 4 * np.sqrt(expected * (1 - expected) / pools)

@@ -81,6 +81,9 @@ def wide(result, column="judge_elo"):
     return result.models.pivot_table(index="model", columns="method", values=column, dropna=False)
 
 
+METHODS = ("hard", "soft", "smooth:0.8")  # the same wherever it does not matter: one compilation
+
+
 @pytest.fixture(scope="module")
 def judged():
     return jaxeval.simulate_judged_battles(1500, 9, unlabelled=0.15, tie_rate=0.4, seed=5)
@@ -88,7 +91,7 @@ def judged():
 
 @pytest.fixture(scope="module")
 def rated(judged):
-    return soft_elo(judged, n_resamples=200, methods=("hard", "soft", "smooth:0.8"))
+    return soft_elo(judged, n_resamples=200, methods=METHODS)
 
 
 def test_known_answers_of_the_sample(data):
@@ -115,10 +118,10 @@ def test_known_answers_of_the_sample(data):
 
 @pytest.mark.parametrize("ridge", [0.01, 1.0])
 def test_equals_the_naive_twin(judged, ridge):
-    result = soft_elo(judged, ridge=ridge, n_resamples=0, methods=("hard", "soft", "smooth:0.8"))
+    result = soft_elo(judged, ridge=ridge, n_resamples=0, methods=METHODS)
     ratings, betas = twin(judged, ridge)
     found = wide(result)
-    for k, method in enumerate(("hard", "soft", "smooth:0.8"), start=1):
+    for k, method in enumerate(METHODS, start=1):
         np.testing.assert_allclose(found[method], ratings[k], atol=1e-5)
     np.testing.assert_allclose(wide(result, "human_elo")["hard"], ratings[0], atol=1e-5)
     np.testing.assert_allclose(wide(result, "beta")["soft"], betas, atol=1e-8)
@@ -127,9 +130,9 @@ def test_equals_the_naive_twin(judged, ridge):
 
 def test_sparse_boards_are_finished_by_newton():
     battles = jaxeval.simulate_judged_battles(60, 9, unlabelled=0, tie_rate=0.1, seed=2)
-    result = soft_elo(battles, n_resamples=0, methods=("hard", "soft", "smooth:0.8"))
+    result = soft_elo(battles, n_resamples=0, methods=METHODS)
     ratings, _ = twin(battles, 0.01)
-    for k, method in enumerate(("hard", "soft", "smooth:0.8"), start=1):
+    for k, method in enumerate(METHODS, start=1):
         np.testing.assert_allclose(wide(result)[method], ratings[k], atol=1e-4)
     assert not result.models["flags"].str.contains("converged").any()
 
@@ -167,7 +170,7 @@ def test_sides_and_the_order_of_rows_change_nothing(judged, rated):
         human=np.where(swap, 1 - judged.human, judged.human),
         judge=np.where(swap, 1 - judged.judge, judged.judge),
     ).subset(order)
-    result = soft_elo(turned, n_resamples=200, methods=("hard", "soft", "smooth:0.8"))
+    result = soft_elo(turned, n_resamples=200, methods=METHODS)
     np.testing.assert_allclose(result.draws, rated.draws, atol=1e-6)
     pd.testing.assert_frame_equal(result.models, rated.models, atol=1e-6)
 
@@ -176,13 +179,13 @@ def test_relabelling_permutes_the_ratings(judged, rated):
     m = len(judged.models)
     number = np.random.default_rng(2).permutation(m)
     renamed = replace(judged, model_a=number[judged.model_a], model_b=number[judged.model_b])
-    found = wide(soft_elo(renamed, n_resamples=0))
+    found = wide(soft_elo(renamed, n_resamples=0, methods=METHODS))
     np.testing.assert_allclose(found["soft"].to_numpy()[number], wide(rated)["soft"], atol=1e-6)
 
 
 def test_every_battle_twice_with_twice_the_ridge(judged, rated):
     twice = judged.subset(np.tile(np.arange(judged.n_battles), 2))
-    found = soft_elo(twice, ridge=0.02, n_resamples=0, methods=("hard", "soft", "smooth:0.8"))
+    found = soft_elo(twice, ridge=0.02, n_resamples=0, methods=METHODS)
     np.testing.assert_allclose(wide(found), wide(rated), atol=1e-6)
 
 
@@ -209,17 +212,16 @@ def test_standard_errors_are_those_of_the_score_equation(judged):
 
 
 def test_a_resample_is_a_function_of_seed_model_and_number(judged, rated):
-    fewer = soft_elo(judged, n_resamples=50, methods=("hard", "soft", "smooth:0.8"))
+    fewer = soft_elo(judged, n_resamples=50, methods=METHODS)
     np.testing.assert_allclose(fewer.draws, rated.draws[:, :, :50], atol=1e-6)
-    other = soft_elo(judged, n_resamples=50, seed=1, methods=("hard", "soft", "smooth:0.8"))
+    other = soft_elo(judged, n_resamples=50, seed=1, methods=METHODS)
     assert not np.isclose(other.draws, fewer.draws).any(axis=(0, 1)).all()
     np.testing.assert_allclose(rated.models["standard_error"], rated.draws.std(2, ddof=1).T.ravel())
 
 
 def test_several_judges_are_each_their_own(judged, rated):
     weaker = jaxeval.simulate_judged_battles(1500, 9, temperature=0.2, seed=5)
-    methods = ("hard", "soft", "smooth:0.8")
-    both = soft_elo({"one": judged, "two": weaker}, n_resamples=200, methods=methods)
+    both = soft_elo({"one": judged, "two": weaker}, n_resamples=200, methods=METHODS)
     assert both.draws.shape == (2, 3, 9, 200)
     np.testing.assert_allclose(both.draws[0], rated.draws, atol=1e-6)
     alone = both.models[both.models["judge"] == "one"].drop(columns="judge").reset_index(drop=True)

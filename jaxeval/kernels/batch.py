@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxeval.kernels import connectivity, held_out, likelihood, pair_tables, resample, solve, temperature
+from jaxeval.kernels import connectivity, held_out, likelihood, pair_tables, resample, solve, squares, temperature
 
 MULTINOMIAL, POISSON, BAYESIAN = 0, 1, 2
 CHORD, NEWTON_CG, NEWTON = 0, 1, 2
@@ -207,7 +207,7 @@ def draw(problems: Problem, method: Method, seed: Array, slice_: Array, number: 
 
 
 class Judged(NamedTuple):
-    """Judged battles compressed to cells, each of a pair (lower model index first) and a label."""
+    """Judged battles compressed to cells, each of a pair (lower model first) and a label; stacked, a leading axis S."""
 
     pair: Array  # (C,) int32 sorted
     label: Array  # (C,) int32
@@ -220,7 +220,7 @@ class Judged(NamedTuple):
 
 
 class HeldOut(NamedTuple):
-    """Folds of one target map, a leading axis F."""
+    """Folds of target maps, leading axes L and F."""
 
     anchors: Array  # (F, M) log-strengths, 0 for the held-out model
     anchor_status: Array  # (F,) int8
@@ -252,18 +252,23 @@ def temperatures(
 def fold_temperatures(
     judged: Judged, fewest: Array, tolerance: Array, max_steps: int, chunk: int
 ) -> temperature.Temperature:
-    """Temperatures (F + 1,): without the rows of each fold's model, and of all rows."""
-    size = judged.level.shape[0]
-    total = jnp.zeros(size).at[judged.label].add(judged.battles)
-    label = jnp.append(judged.label, 0)
-    count = jnp.append(judged.battles, 0.0)
+    """Temperatures (S, F + 1) of the sets ``judged``: without the rows of each fold's model, and of all rows."""
 
-    def one(own: Array) -> temperature.Temperature:
-        rest = total - jnp.zeros(size).at[label[own]].add(count[own])
-        return temperature.fit(judged.level, rest * judged.fitting, rest * judged.wins, fewest, tolerance, max_steps)
+    def of_set(judged: Judged) -> temperature.Temperature:
+        size = judged.level.shape[0]
+        total = jnp.zeros(size).at[judged.label].add(judged.battles)
+        label = jnp.append(judged.label, 0)
+        count = jnp.append(judged.battles, 0.0)
 
-    nothing = jnp.full((1, judged.own.shape[1]), judged.pair.shape[0], judged.own.dtype)
-    return _in_chunks(one, (jnp.concatenate([judged.own, nothing]),), chunk)
+        def one(own: Array) -> temperature.Temperature:
+            rest = total - jnp.zeros(size).at[label[own]].add(count[own])
+            n, wins = rest * judged.fitting, rest * judged.wins
+            return temperature.fit(judged.level, n, wins, fewest, tolerance, max_steps)
+
+        nothing = jnp.full((1, judged.own.shape[1]), judged.pair.shape[0], judged.own.dtype)
+        return _in_chunks(one, (jnp.concatenate([judged.own, nothing]),), chunk)
+
+    return lax.map(of_set, judged)
 
 
 def _pair_sums(judged: Judged, per_label: Array, n_pairs: int) -> Array:
@@ -282,13 +287,13 @@ def _wins(judged: Judged, per_label: Array, n: Array, n_pairs: int) -> Array:
 
 @partial(jax.jit, static_argnames="n_pairs")
 def judged_tables(judged: Judged, weight: Array, target: Array, n_pairs: int) -> tuple[Array, Array]:
-    """(K, M, M) battles and wins of target maps (K, U), of ``weight`` (K, U) per battle."""
+    """(S, K, M, M) battles and wins of target maps (S, K, U), of ``weight`` (S, K, U) per battle."""
 
-    def one(weight: Array, target: Array) -> tuple[Array, Array]:
+    def one(judged: Judged, weight: Array, target: Array) -> tuple[Array, Array]:
         n = _pair_sums(judged, weight, n_pairs)
         return n, _wins(judged, weight * target, n, n_pairs)
 
-    return jax.vmap(one)(weight, target)
+    return lax.map(lambda x: jax.vmap(partial(one, x[0]))(*x[1:]), (judged, weight, target))
 
 
 def _fold(
@@ -323,7 +328,7 @@ def hold_out(
     max_steps: int,
     chunk: int,
 ) -> HeldOut:
-    """Folds (F,) of target maps that are the same in every fold: tables (K, M, M), results (K, F, ...)."""
+    """Folds (F,) of target maps that are the same in every fold: tables (L, M, M), results (L, F, ...)."""
 
     def of_map(lane: tuple[Array, ...]) -> HeldOut:
         n, wins, start, inverse, active = lane
@@ -347,17 +352,22 @@ def hold_out_soft(
     folds: Array,
     ridge: Array,
     tolerance: Array,
-    n_pairs: int,
     max_steps: int,
+    n_pairs: int,
     chunk: int,
 ) -> HeldOut:
-    """Folds (F,) of soft targets s(beta d), with each fold's own ``beta`` (F,)."""
+    """Folds (F,) of soft targets s(beta d), with each fold's own ``beta`` (S, F); tables (S, M, M)."""
 
-    def one(fold: Array, beta: Array) -> HeldOut:
-        wins = _wins(judged, jax.nn.sigmoid(beta * judged.level), n, n_pairs)
-        return _fold(n, wins, fold, start, inverse, active, ridge, tolerance, max_steps)
+    def of_set(lane: tuple[Any, ...]) -> HeldOut:
+        judged, beta, n, start, inverse, active = lane
 
-    return _in_chunks(one, (folds, beta), chunk)
+        def one(fold: Array, beta: Array) -> HeldOut:
+            wins = _wins(judged, jax.nn.sigmoid(beta * judged.level), n, n_pairs)
+            return _fold(n, wins, fold, start, inverse, active, ridge, tolerance, max_steps)
+
+        return _in_chunks(one, (folds, beta), chunk)
+
+    return lax.map(of_set, (judged, beta, n, start, inverse, active))
 
 
 @partial(jax.jit, static_argnames=("max_steps",))
@@ -371,19 +381,72 @@ def rate(
 
 
 class OwnBattles(NamedTuple):
-    """What the bootstrap of one held-out model draws from; stacked, a leading axis S."""
+    """What the bootstrap of one model draws from, its opponents fixed; stacked, a leading axis S."""
 
-    units: resample.Units  # (1, Q)
+    battles: resample.Singles
     stream: Array  # () uint64
-    opponent: Array  # (Q,) int32
-    target: Array  # (Q, K) by target map
+    opponent: Array  # (Q,) int32; M where there is no battle, as in the last slot
+    target: Array  # (Q, K) by target map; 0 where there is no battle
     anchors: Array  # (K, M)
     start: Array  # (K,)
 
 
-@partial(jax.jit, static_argnames=("top_up_size", "max_steps", "chunk"))
+def _draw_singles(own: OwnBattles, seed: Array, numbers: Array, top_up_size: int) -> Array:
+    """(R, Q) uint8: how often each battle is in the resamples ``numbers`` (R,); exactly N in every one."""
+    battles, size = own.battles, own.opponent.shape[0]
+
+    def keys(attempt: Array) -> Array:
+        return jax.vmap(lambda r, a: squares.stream_key(seed, own.stream, r, a))(numbers, attempt)
+
+    def more(state: tuple[Array, Array, Array]) -> Array:
+        return ~jnp.all(resample.is_usable(battles, state[1], top_up_size))
+
+    def advance(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        _, missing, attempt = state
+        # Lanes that are done keep their attempt, and so draw the same again.
+        attempt = attempt + ~resample.is_usable(battles, missing, top_up_size)
+        key = keys(attempt)
+        # Keys are odd: the condition holds, and keeps the generator from being fused into the sum as well.
+        draws = lax.cond(
+            key[0] != 0,
+            jax.vmap(partial(resample.poisson_singles, battles, size)),
+            lambda key: jnp.zeros((key.shape[0], size), jnp.uint8),
+            key,
+        )
+        return draws, battles.total - pair_tables.row_sums(draws.astype(jnp.float32)).astype(jnp.int32), attempt
+
+    first = jnp.zeros((numbers.shape[0], size), jnp.uint8), jnp.full(numbers.shape, -1, jnp.int32)
+    draws, missing, attempt = lax.while_loop(more, advance, (*first, jnp.full(numbers.shape, -1, jnp.int32)))
+    return jax.vmap(lambda d, m, key: resample.top_up_singles(battles, d, m, top_up_size, key))(
+        draws, missing, keys(attempt)
+    )
+
+
+def _own_sums(own: OwnBattles) -> Callable[[Array], tuple[Array, Array]]:
+    """From (R, Q) draws to (R, M) battles by opponent and (R, K) scores, in one product in single precision.
+
+    Counts under 2**24 are exact there. A target is split into a multiple of a power of two, whose sums are exact too,
+    and a rest so small that its rounding is below 1e-8 of a battle.
+    """
+    n_models, n_maps = own.anchors.shape[1], own.anchors.shape[0]
+    met = own.opponent[:, None] == jnp.arange(n_models)
+    bits = 23 - jnp.ceil(jnp.log2(own.battles.total.astype(jnp.float64)))
+    scale = jnp.ldexp(jnp.float64(1), bits.astype(jnp.int32))
+    coarse = jnp.round(own.target * scale) / scale
+    columns = jnp.concatenate([x.astype(jnp.float32) for x in (met, coarse, own.target - coarse)], axis=1)
+
+    def sums(draws: Array) -> tuple[Array, Array]:
+        found = jnp.matmul(draws.astype(jnp.float32), columns, precision="highest").astype(jnp.float64)
+        n, coarse, rest = jnp.split(found, [n_models, n_models + n_maps], axis=1)
+        return n, coarse + rest
+
+    return sums
+
+
+@partial(jax.jit, static_argnames=("mesh", "top_up_size", "max_steps", "chunk"))
 def own_resamples(
     own: OwnBattles,
+    mesh: Mesh,
     seed: Array,
     ridge: Array,
     tolerance: Array,
@@ -392,34 +455,37 @@ def own_resamples(
     max_steps: int,
     chunk: int,
 ) -> tuple[Array, Array]:
-    """Strengths (S, K, B) of held-out models in resamples ``numbers`` (B,) of their own battles, and statuses."""
-    tally = resample.Tally(None, 0)
+    """Strengths (S, K, B) of models in resamples ``numbers`` (B,) of their own battles, and statuses.
 
-    def one_model(own: OwnBattles) -> tuple[Array, Array]:
-        met = (own.opponent[:, None] == jnp.arange(own.anchors.shape[1])).astype(jnp.float32)
+    S must be a multiple of the devices, which share the models.
+    """
+    n = numbers.shape[0]
+    n_chunks = -(-n // chunk)
+    padded = numbers[jnp.minimum(jnp.arange(n_chunks * chunk), n - 1)].reshape(n_chunks, chunk)
+
+    def one_model(own: OwnBattles, seed: Array, ridge: Array, tolerance: Array, padded: Array) -> tuple[Array, Array]:
+        sums = _own_sums(own)
 
         def part(numbers: Array) -> tuple[Array, Array]:
-            draws = jax.vmap(lambda r: resample.multinomial(own.units, tally, top_up_size, seed, own.stream, r))(
-                numbers
-            )
-            draws = draws[:, 0]
-            # Counts under 2**24 are exact in single precision.
-            n = jnp.matmul(draws.astype(jnp.float32), met, precision="highest").astype(jnp.float64)
-            score = jnp.matmul(draws.astype(jnp.float64), own.target, precision="highest")
+            n, score = sums(_draw_singles(own, seed, numbers, top_up_size))
 
-            def rate(anchors: Array, score: Array, start: Array) -> solve.Solution:
-                return jax.vmap(
-                    lambda n, score: held_out.rating(anchors, n, score, start, ridge, tolerance, max_steps)
-                )(n, score)
+            def one_map(anchors: Array, score: Array, start: Array) -> solve.Solution:
+                return jax.vmap(lambda n, y: held_out.rating(anchors, n, y, start, ridge, tolerance, max_steps))(
+                    n, score
+                )
 
-            found = jax.vmap(rate)(own.anchors, score.T, own.start)
-            return found.theta.T, found.status.T  # (R, K)
+            found = jax.vmap(one_map)(own.anchors, score.T, own.start)
+            return found.theta, found.status  # (K, R)
 
-        n = numbers.shape[0]
-        n_chunks = -(-n // chunk)
-        number = numbers[jnp.minimum(jnp.arange(n_chunks * chunk), n - 1)].reshape(n_chunks, chunk)
-        theta, status = lax.map(part, number)
-        shape = (n_chunks * chunk, theta.shape[-1])
-        return theta.reshape(shape)[:n].T, status.reshape(shape)[:n].T
+        theta, status = lax.map(part, padded)
+        return theta.transpose(1, 0, 2), status.transpose(1, 0, 2)
 
-    return lax.map(one_model, own)
+    def on_device(own: OwnBattles, *shared: Array) -> tuple[Array, Array]:
+        return lax.map(lambda one: one_model(one, *shared), own)
+
+    across, whole = PartitionSpec("lanes"), PartitionSpec()
+    theta, status = jax.shard_map(
+        on_device, mesh=mesh, in_specs=(across, whole, whole, whole, whole), out_specs=across, check_vma=False
+    )(own, seed, ridge, tolerance, padded)
+    shape = (*theta.shape[:2], n_chunks * chunk)
+    return theta.reshape(shape)[..., :n], status.reshape(shape)[..., :n]
