@@ -19,7 +19,10 @@ from harness import environment, peak_memory_mb, save, seconds
 from scipy.special import expit
 
 import jaxeval
+from jaxeval.annotation_budget import budget_sweep
+from jaxeval.conformal import conformal_study, leave_one_out_intervals, width_decomposition
 from jaxeval.gauge import ELO_PER_LOGIT
+from jaxeval.judge_diagnostics import diagnose
 
 N_RESAMPLES = 1000
 RIDGE = 0.01
@@ -97,6 +100,15 @@ def rendering(battles: jaxeval.JudgedBattles, n_resamples: int) -> tuple[np.ndar
     return 1500 + ELO_PER_LOGIT * theta, ELO_PER_LOGIT * error
 
 
+def study(battles: jaxeval.JudgedBattles) -> None:
+    """Everything that `jaxeval soft-elo` shows."""
+    held_out = jaxeval.soft_elo(battles, n_resamples=N_RESAMPLES, progress=False)
+    conformal_study(held_out)
+    leave_one_out_intervals(held_out)
+    width_decomposition(held_out)
+    diagnose(battles, held_out, length_a="log_length_a", length_b="log_length_b")
+
+
 def compare(n_battles: int, n_models: int) -> dict[str, Any]:
     battles = jaxeval.simulate_judged_battles(n_battles, n_models)
     start = time.perf_counter()
@@ -113,6 +125,10 @@ def compare(n_battles: int, n_models: int) -> dict[str, Any]:
     judges = {f"judge-{k}": jaxeval.simulate_judged_battles(n_battles, n_models, seed=k) for k in range(8)}
     jaxeval.soft_elo(judges, n_resamples=N_RESAMPLES, progress=False)
     eight = seconds(lambda: jaxeval.soft_elo(judges, n_resamples=N_RESAMPLES, progress=False), 3)
+    study(battles)
+    whole = seconds(lambda: study(battles), 5)
+    budget_sweep(battles)
+    sweep = seconds(lambda: budget_sweep(battles), 1)
     row = {
         "battles": n_battles,
         "models": n_models,
@@ -124,6 +140,8 @@ def compare(n_battles: int, n_models: int) -> dict[str, Any]:
         "max_difference_elo": float(np.abs(found - ratings[1:]).max()),
         # Both are Monte Carlo: their ratio has a standard deviation of 1 / sqrt(B).
         "standard_error_ratio": {"mean": float(ratio.mean()), "std": float(ratio.std())},
+        "study_with_conformal_and_diagnostics_seconds": whole,
+        "budget_sweep_seconds": sweep,
         "eight_judges_seconds": eight,
         "eight_judges_ratio": eight["median"] / ours["median"],
         "peak_memory_mb": peak_memory_mb(),
@@ -132,6 +150,10 @@ def compare(n_battles: int, n_models: int) -> dict[str, Any]:
         f"{n_battles:,} battles, {n_models} models: {ours['median']:.3f} s (compiling {row['compile_seconds']:.1f} s), "
         f"rendering {theirs:.2f} s ({row['ratio']:.0f} times), answers within {row['max_difference_elo']:.1e} Elo; "
         f"eight judges {eight['median']:.3f} s ({row['eight_judges_ratio']:.1f} times one)"
+    )
+    print(
+        f"with conformal intervals and diagnostics {whole['median']:.3f} s; budget sweep "
+        f"{sweep['median']:.1f} s; peak {row['peak_memory_mb']:.0f} MB"
     )
     return row
 

@@ -222,27 +222,6 @@ class JudgedBattles:
         )
         return replace(result, report=report)
 
-    def position_bias(self) -> pd.Series:
-        """How the order of presentation moves the judge: rates over battles judged in both orders.
-
-        ``first_rate`` is the share of decided judgments (two a battle) that prefer the side shown first, 1/2 without
-        bias; ``flip_rate`` the share of battles whose sign flips between the orders.
-
-        Raises:
-            DataError: the scores of the two orders were not read separately.
-        """
-        if self.orders is None:
-            raise DataError(
-                "position bias needs the scores of both presentation orders: read them with scores_a_swapped= and "
-                "scores_b_swapped="
-            )
-        sign = np.sign(self.orders)
-        decided = np.count_nonzero(sign)
-        first = np.count_nonzero(sign[:, 0] > 0) + np.count_nonzero(sign[:, 1] < 0)
-        flips = np.count_nonzero(sign[:, 0] * sign[:, 1] < 0)
-        values = {"first_rate": first / decided if decided else np.nan, "flip_rate": flips / len(sign)}
-        return pd.Series({**values, "n_judgments": decided, "n_battles": len(sign)})
-
 
 _NO_REPORT = JudgedReport(0, 0, 0, 0, 0, 0, 0, 0)
 

@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from jaxeval.judge_diagnostics import FEW_BATTLES
-
 _COLOURS = {"hard": "#1f5a93", "soft": "#c2447f"}
 _OTHERS = ("#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
 _GREY = "#8a8f98"
+_FEW_BATTLES = 30  # bins with fewer are pale
 
 
 def plot_held_out(held_out: Any) -> Figure:
@@ -95,7 +94,7 @@ def plot_calibration(agreement: pd.DataFrame, reliability: pd.DataFrame) -> Figu
     left, right = figure.subplots(1, 2)
     found = agreement.attrs["settings"]
     place = np.arange(len(agreement))
-    pale = np.where(agreement["n_battles"] < FEW_BATTLES, 0.3, 0.85)
+    pale = np.where(agreement["n_battles"] < _FEW_BATTLES, 0.3, 0.85)
     for x, (_, row), alpha in zip(place, agreement.iterrows(), pale, strict=True):
         if row["n_battles"]:
             left.bar(x, row["agreement"], width=0.75, color=_COLOURS["soft"], alpha=alpha)

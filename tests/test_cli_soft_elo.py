@@ -16,7 +16,7 @@ def run(*arguments):
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """Judged battles with human votes, and those of one further model without."""
-    battles = jaxeval.simulate_judged_battles(2500, 12, noise=2.0, seed=4)
+    battles = jaxeval.simulate_judged_battles(1200, 12, noise=2.0, seed=4)
     frame = pd.DataFrame(
         {
             "model_a": battles.models[battles.model_a],

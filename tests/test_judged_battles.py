@@ -8,6 +8,7 @@ import pytest
 
 import jaxeval
 from jaxeval import DataError, JudgedBattles, read_judged_battles
+from jaxeval.judge_biases import position_bias
 
 SCORES_A = [{"x": 8, "y": 6.5}, {"x": 5, "y": 5}, {"x": 2, "y": 3}, {"x": 9, "y": 9}]
 SCORES_B = [{"x": 7, "y": 6.5}, {"x": 5, "y": 5}, {"y": 4, "x": 3}, {"x": 1, "y": 2}]
@@ -61,12 +62,10 @@ def test_both_orders_average_and_a_flip_is_a_tie():
     np.testing.assert_array_equal(battles.orders, [[2, 1], [1, -2], [0, 1], [-1, -2]])
     np.testing.assert_array_equal(battles.score_difference, [1.5, -0.5, 0.5, -1.5])
     np.testing.assert_array_equal(battles.judge, [1, 0.5, 1, 0])
-    # Decided: + + + - + - - : first place wins 2 (+, first order) and 2 (-, second order) of 7.
-    bias = battles.position_bias()
-    assert bias["first_rate"] == 4 / 7
-    assert bias["flip_rate"] == 0.25
-    with pytest.raises(DataError, match="both presentation orders"):
-        JudgedBattles.from_pandas(frame, scores_a="a1", scores_b="b1").position_bias()
+    # Decided: + + + - + - - : first place wins 2 (+, first order) and 2 (-, second order) of 7. Flips: 1 of 3.
+    share = position_bias(battles)["share"]
+    assert share["position_1"] == 4 / 7
+    assert share["flip"] == 1 / 3
 
 
 @pytest.mark.parametrize(("coding", "target"), [("a_wins_1", [1, 0, 0.5, np.nan]), ("a_wins_0", [0, 1, 0.5, np.nan])])
