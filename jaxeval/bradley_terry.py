@@ -77,7 +77,7 @@ class BradleyTerryFit:
 
     ratings: pd.Series
     logits: pd.Series  # log-strengths in the mean-zero gauge
-    component: pd.Series  # connected component, 1 = the one with most battles
+    component: pd.Series  # connected component, 1 = that of the main group; the others by battles
     standing: pd.Series  # "" for a model of the main group, else "undefeated", "winless" or "not comparable"
     n_battles: pd.Series
     status: str
@@ -301,14 +301,20 @@ def win_probability(ratings: pd.Series) -> pd.DataFrame:
 def board_warnings(component: pd.Series, standing: pd.Series, ridge: float, status: str) -> list[str]:
     """Sentences on a board's identifiability and convergence."""
     messages = []
+    held = f" (the ridge of {ridge:g} alone makes it finite)" if ridge > 0 else ""
     n_components = component.max()
     if n_components > 1:
         sizes = component.value_counts().sort_index()
-        small = component.index[component > 1]
+        outside = component.index[component > 1]
         messages.append(
             f"the models fall into {n_components} groups that never met ({', '.join(map(str, sizes))} models); "
-            f"ratings compare only inside a group. Outside the largest: {_names(small)}"
+            f"ratings compare only inside a group. Outside the first: {_names(outside)}"
         )
+    if not (standing == "").any():
+        messages.append(
+            f"no two models took points off each other, directly or through others: nobody has a finite rating{held}"
+        )
+        return [*messages, *_not_converged(status)]
     for text, why in (
         ("undefeated", "never lost a point to the main group: no finite rating"),
         ("winless", "never took a point off the main group: no finite rating"),
@@ -316,13 +322,12 @@ def board_warnings(component: pd.Series, standing: pd.Series, ridge: float, stat
     ):
         named = standing.index[(standing == text) & (component == 1)]
         if len(named):
-            held = f" (the ridge of {ridge:g} alone keeps it finite)" if ridge > 0 else ""
             messages.append(f"{_names(named)}: {why}{held}")
-    if ridge == 0 and len(standing) > 1 and (standing == "").sum() == 1:
-        messages.append("no two models can be compared: the one rating shown is where the others' are measured from")
-    if status != _STATUS_TEXT[CONVERGED]:
-        messages.append(f"the fit {status}")
-    return messages
+    return [*messages, *_not_converged(status)]
+
+
+def _not_converged(status: str) -> list[str]:
+    return [] if status == _STATUS_TEXT[CONVERGED] else [f"the fit {status}"]
 
 
 def _names(models: pd.Index, limit: int = 8) -> str:

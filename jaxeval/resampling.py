@@ -103,7 +103,6 @@ def make_plan(
             start=_as(_pad(board.theta, (size,)), np.float64),
             inverse=_as(inverse[s], np.float64),
             information_diagonal=_as(diagonal[s], np.float64),
-            hub=_as(board.connectivity.hub, np.int32),
         )
         for s, (unit, layout, label, board) in enumerate(zip(units, layouts, labels, boards, strict=True))
     ]
@@ -287,7 +286,7 @@ def _is_secure(board: Board, cluster: NDArray[np.intp] | None, cell_of_row: NDAr
     first, second = cells.first[cells.pair], cells.second[cells.pair]
     np.add.at(units, (first, second), count * (cells.target > 0))
     np.add.at(units, (second, first), count * (cells.target < 1))
-    return is_secure(units, board.connectivity.hub)
+    return is_secure(units)
 
 
 def _pad(x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
