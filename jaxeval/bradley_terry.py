@@ -308,7 +308,7 @@ def board_warnings(component: pd.Series, standing: pd.Series, ridge: float, stat
         outside = component.index[component > 1]
         messages.append(
             f"the models fall into {n_components} groups that never met ({', '.join(map(str, sizes))} models); "
-            f"ratings compare only inside a group. Outside the first: {_names(outside)}"
+            f"ratings compare only inside a group. Outside the first: {named(outside)}"
         )
     if not (standing == "").any():
         messages.append(
@@ -320,9 +320,9 @@ def board_warnings(component: pd.Series, standing: pd.Series, ridge: float, stat
         ("winless", "never took a point off the main group: no finite rating"),
         ("not comparable", "no chain of wins both ways with the main group: no comparable rating"),
     ):
-        named = standing.index[(standing == text) & (component == 1)]
-        if len(named):
-            messages.append(f"{_names(named)}: {why}{held}")
+        concerned = standing.index[(standing == text) & (component == 1)]
+        if len(concerned):
+            messages.append(f"{named(concerned)}: {why}{held}")
     return [*messages, *_not_converged(status)]
 
 
@@ -330,7 +330,8 @@ def _not_converged(status: str) -> list[str]:
     return [] if status == _STATUS_TEXT[CONVERGED] else [f"the fit {status}"]
 
 
-def _names(models: pd.Index, limit: int = 8) -> str:
+def named(models: pd.Index, limit: int = 8) -> str:
+    """The first ``limit`` names, and how many more there are."""
     shown = ", ".join(map(str, models[:limit]))
     return shown if len(models) <= limit else f"{shown} and {len(models) - limit} more"
 

@@ -349,6 +349,38 @@ class TestReproducible:
         alone = bootstrap(small, 40, by="board")["small"].draws
         np.testing.assert_allclose(bootstrap(both, 40, by="board")["small"].draws, alone, rtol=0, atol=1e-5)
 
+    @pytest.mark.parametrize(
+        ("own", "beside", "scheme"),
+        [
+            ("hard", "soft", "multinomial"),
+            ("hard", "soft", "poisson"),
+            ("hard", "soft", "bayesian"),
+            ("soft", "hard", "multinomial"),
+            ("hard", "threes", "cluster"),
+            ("soft", "threes", "cluster"),
+            ("pairs", "threes", "cluster"),
+            ("pairs", "soft", "cluster"),
+        ],
+    )
+    def test_nor_does_their_kind(self, votes, own, beside, scheme):
+        """Hard outcomes, soft targets, clusters of one battle, of one or two, and of three, next to each other."""
+        columns = ["model_a", "model_b", "target"]
+        rows = Battles.from_pandas(votes.iloc[:6000]).to_pandas()[columns].assign(prompt=np.arange(6000))
+        # Not all pairs have all outcomes.
+        rows = rows[((rows.model_a != "model-03") & (rows.model_b != "model-03")) | (rows.target != 0.5)]
+        soft = rows.assign(target=np.random.default_rng(0).integers(0, 5, len(rows)) / 4)
+        kinds = {
+            "hard": rows,
+            "soft": soft,
+            "pairs": rows.assign(prompt=rows.prompt.where(rows.prompt % 6 < 3, -(rows.prompt // 2))),
+            "threes": soft.assign(prompt=rows.prompt // 3),
+        }
+        options = {"cluster": "prompt"} if scheme == "cluster" else {"scheme": scheme}
+        first, second = kinds[own].assign(board="own"), kinds[beside].assign(board="beside")
+        alone = bootstrap(first, 20, by="board", **options)["own"]
+        both = bootstrap(pd.concat([first, second]), 20, by="board", **options)["own"]
+        np.testing.assert_allclose(both.draws, alone.draws, rtol=0, atol=1e-5)
+
     def test_devices_and_the_flag(self, votes, dense, sparse, tmp_path):
         """One device without the flag, four devices with it, and this process as it is."""
         script = """
@@ -731,6 +763,29 @@ class TestIntervals:
     def test_unknown_kind(self, dense):
         with pytest.raises(ValueError, match="'percentile' or 'basic', got 'bca'"):
             dense.interval(0.95, "bca")
+
+    def test_draws_without_spread_are_no_certainty(self, votes):
+        """Two models that only ever tied; all is known of an anchor, by choice."""
+        ties = pd.DataFrame({"model_a": ["p"] * 30, "model_b": ["q"] * 30, "winner": "tie"})
+        board = bootstrap(ties, 100)
+        assert board.fit.ratings.tolist() == [1000, 1000]
+        assert board.without_spread.all()
+        assert board.interval().isna().all(axis=None)
+        assert board.standard_errors.isna().all()
+        assert "all resamples give the same rating to p, q" in board.warnings[0]
+        assert board.tiers().tolist() == [1, 1]
+        anchored = bootstrap(votes, 50, gauge=("model-03", 1100.0))
+        assert anchored.warnings == []
+        assert anchored.interval().loc["model-03"].tolist() == pytest.approx([1100, 1100])
+        assert bootstrap(votes, 1).interval().isna().all(axis=None)
+
+    def test_few_clusters_are_named(self, votes):
+        few, enough = (bootstrap(votes.assign(day=votes.row % k), 20, cluster="day") for k in (29, 30))
+        assert few.n_clusters == 29
+        assert enough.n_clusters == 30
+        assert few.warnings == ["only 29 clusters to resample: intervals from fewer than 30 are unreliable, as a rule "
+                                "too narrow"]  # fmt: skip
+        assert enough.warnings == []
 
     def test_differences_do_not_depend_on_the_gauge(self, battles, dense):
         anchored = bootstrap(battles, B, gauge=("model-07", 1000.0))

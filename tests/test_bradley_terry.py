@@ -238,6 +238,16 @@ class TestIndependentOptima:
         np.testing.assert_allclose(fit.logits, theta, rtol=0, atol=1e-10)
         np.testing.assert_allclose(fit.ratings, 1000 + ELO_PER_LOGIT * (theta - theta.mean()), rtol=0, atol=1e-7)
 
+    @pytest.mark.parametrize("unit", [1e-12, 1e12])
+    def test_the_unit_of_weights_changes_nothing(self, soft_votes, unit):
+        plain = fit_bradley_terry(Battles.from_pandas(soft_votes, weight="w"))
+        scaled = fit_bradley_terry(Battles.from_pandas(soft_votes.assign(w=soft_votes.w * unit), weight="w"))
+        np.testing.assert_allclose(scaled.ratings, plain.ratings, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(scaled.standard_errors, plain.standard_errors, rtol=1e-6)
+        np.testing.assert_allclose(
+            scaled.difference_standard_errors, plain.difference_standard_errors, rtol=1e-6, atol=1e-9
+        )
+
     @pytest.mark.parametrize("ridge", [0.0, 0.5])
     def test_sandwich_from_single_battles(self, soft_votes, ridge):
         """Per-battle scores in the sum-zero space, without compression."""
