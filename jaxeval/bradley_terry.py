@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.battles import Battles, Cells, DataReport, as_battles
+from jaxeval.blas import one_blas_thread
 from jaxeval.connectivity import Connectivity, analyse
 from jaxeval.gauge import ELO_PER_LOGIT, Gauge, Scale, make_scale
 from jaxeval.kernels import batch
@@ -231,7 +232,7 @@ def fit_boards(slices: Sequence[tuple[pd.Index, Cells]], ridge: float, reweight:
         n_all[s, :m, :m] = np.where(both, n, 0)
         score_all[s, :m] = np.where(both, wins, 0).sum(1)
         active_all[s, :m] = active
-    with double_precision():
+    with double_precision(), one_blas_thread():
         solution = batch.fit(n_all, score_all, active_all, float(ridge), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
         theta, status, n_steps, grad_norm = map(np.asarray, solution)
     return [
@@ -260,7 +261,7 @@ def inverse_information(boards: Sequence[Board], ridge: float) -> tuple[NDArray[
         m, both = len(board.theta), board.active[:, None] & board.active
         n[s, :m, :m] = np.where(both, board.n, 0)
         theta[s, :m], active[s, :m] = board.theta, board.active
-    with double_precision():
+    with double_precision(), one_blas_thread():
         inverse, diagonal = batch.inverse_information(theta, n, float(ridge), active)
         return np.asarray(inverse), np.asarray(diagonal)
 

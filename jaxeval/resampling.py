@@ -243,7 +243,7 @@ def _units(count: Int, tally: Tally, shortfall: int) -> Units:
     words[: len(tables.words)] = tables.words
     # Without the padding columns, which depend on the other slices: the picks from this table must not.
     used = count[:, : int(np.flatnonzero(count.sum(0))[-1]) + 1]
-    by_number = np.zeros((used.shape[1], _ROWS), np.int64)
+    by_number = np.zeros((used.shape[1], 1 << tally.row_bits), np.int64)
     by_number[:, : used.shape[0]] = used.T
     return Units(
         size=_as(count, np.int32),
