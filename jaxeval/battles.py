@@ -226,8 +226,8 @@ class Battles:
             if name not in self.columns:
                 have = ", ".join(map(repr, self.columns.columns)) or "none"
                 raise DataError(
-                    f"no column {name!r} to group battles by; further columns kept: {have} "
-                    "(read_battles keeps those named in keep=)"
+                    f"no column {name!r} to group battles by; there are {have}, besides the models, results and "
+                    "weights, by which battles cannot be grouped (read_battles keeps the columns named in keep=)"
                 )
         parts = [_factorize_sorted(self._column(name), name) for name in names]
         if len(parts) == 1:

@@ -20,6 +20,7 @@ from jaxeval.bradley_terry import (
     device_name,
     fit_boards,
     fit_result,
+    named,
 )
 from jaxeval.gauge import ELO_PER_LOGIT, Gauge, make_scale
 from jaxeval.kernels import batch
@@ -29,6 +30,9 @@ from jaxeval.precision import versions
 from jaxeval.quantiles import interval_bounds
 from jaxeval.refits import TOLERANCE_LOGIT, Lanes, refit_all
 from jaxeval.resampling import SCHEMES, make_plan
+
+#: Clusters under which a bootstrap over clusters comes with a warning (DOI 10.1162/rest.90.3.414).
+FEW_CLUSTERS = 30
 
 Scheme = Literal["multinomial", "poisson", "bayesian", "cluster"]
 
@@ -68,6 +72,7 @@ class Bootstrap:
     grad_norm: NDArray[np.float64]  # (B,)
     degenerate: pd.DataFrame  # (M, 3) resamples in which a model is undefeated, winless, not comparable
     settings: BootstrapSettings
+    n_clusters: int | None  # clusters drawn, if any
     n_refitted_sparse: int = field(repr=False)  # resamples that needed the slower solvers for sparse boards
 
     @property
@@ -81,21 +86,43 @@ class Bootstrap:
         return (self.degenerate.sum(axis=1) / len(self.draws)).rename("degenerate_share")
 
     @cached_property
+    def without_spread(self) -> pd.Series:
+        """Whether all draws of a model are equal, though it is no anchor: the resamples show no uncertainty at all.
+
+        So it is with one resample, or for models that only ever tied. There is then no interval.
+        """
+        return pd.Series(self._finite_draws_equal & ~np.isinf(self.draws).any(0), self.models, name="without_spread")
+
+    @cached_property
+    def _finite_draws_equal(self) -> NDArray[np.bool_]:
+        """(M,) whether the finite draws are equal up to the precision of the refits; False for an anchor."""
+        finite = np.isfinite(self.draws)
+        low, high = np.where(finite, self.draws, np.inf).min(0), np.where(finite, self.draws, -np.inf).max(0)
+        return np.asarray(finite.any(0) & (high - low <= self._precision) & (self.fit.scale.weights < 1))
+
+    @property
+    def _precision(self) -> float:
+        """Elo; draws closer than that are equal."""
+        return 10 * ELO_PER_LOGIT * TOLERANCE_LOGIT[self.settings.dtype]
+
+    @cached_property
     def standard_errors(self) -> pd.Series:
-        """Standard deviation of each model's finite draws, Elo (ddof = 1)."""
+        """Standard deviation of each model's finite draws, Elo (ddof = 1); NaN if those are equal."""
         finite = np.where(np.isfinite(self.draws), self.draws, np.nan)
         with np.errstate(invalid="ignore", divide="ignore"):
             n = np.isfinite(finite).sum(0)
             centred = finite - np.nansum(finite, 0) / n
             variance = np.nansum(centred**2, 0) / (n - 1)
-        return pd.Series(np.where(n > 1, np.sqrt(variance), np.nan), self.models)
+        known = (n > 1) & ~self._finite_draws_equal
+        return pd.Series(np.where(known, np.sqrt(variance), np.nan), self.models)
 
     def interval(self, level: float = 0.95, kind: Literal["percentile", "basic"] = "percentile") -> pd.DataFrame:
         """Confidence intervals of the ratings, Elo: columns ``lower`` and ``upper``.
 
         "percentile" takes quantiles of the draws, "basic" reflects them about the estimate. Infinite draws count as
         such, so a bound is infinite when more resamples than the tail holds are degenerate; NaN draws are left out
-        (``degenerate`` counts them). A model without a finite rating has no interval.
+        (``degenerate`` counts them). A model without a finite rating has no interval, nor one `without_spread`. With
+        fewer than 2 / (1 - level) draws the bounds are about the extreme draws: too narrow.
         """
         lower, upper = interval_bounds(self.draws, level)
         estimate = self.fit.ratings.to_numpy()
@@ -103,9 +130,9 @@ class Bootstrap:
             lower, upper = 2 * estimate - upper, 2 * estimate - lower
         elif kind != "percentile":
             raise ValueError(f"kind must be 'percentile' or 'basic', got {kind!r}")
-        rated = np.isfinite(estimate)
+        known = np.isfinite(estimate) & ~self.without_spread.to_numpy()
         return pd.DataFrame(
-            {"lower": np.where(rated, lower, np.nan), "upper": np.where(rated, upper, np.nan)},
+            {"lower": np.where(known, lower, np.nan), "upper": np.where(known, upper, np.nan)},
             self.models,
         )
 
@@ -128,7 +155,7 @@ class Bootstrap:
         Missing for models that have no finite rating, on the full data or in some resample.
         """
         estimate = ELO_PER_LOGIT * np.where(np.isfinite(self.fit.ratings), self.fit.theta, np.nan)
-        tier = comparison.tiers(self._rated_draws, estimate, level)
+        tier = comparison.tiers(self._rated_draws, estimate, level, self._precision)
         return pd.Series(tier, self.models, dtype="Int64").where(tier > 0)
 
     @cached_property
@@ -153,6 +180,17 @@ class Bootstrap:
             messages.append(
                 f"{len(share)} {'models have' if len(share) > 1 else 'model has'} no finite rating in some resamples "
                 f"(share of them), which makes the interval unreliable: {worst}"
+            )
+        equal = self.models[self.without_spread & np.isfinite(self.fit.ratings)]
+        if len(equal):
+            messages.append(
+                f"all resamples give the same rating to {named(equal)}: the data do not show how uncertain it is, and "
+                "there is no interval"
+            )
+        if self.n_clusters is not None and self.n_clusters < FEW_CLUSTERS:
+            messages.append(
+                f"only {self.n_clusters} clusters to resample: intervals from fewer than {FEW_CLUSTERS} are "
+                "unreliable, as a rule too narrow"
             )
         failed = int((~self.converged).sum())
         if failed:
@@ -209,9 +247,8 @@ def bootstrap(
 ) -> Bootstrap | dict[Hashable, Bootstrap]:
     """Resample the battles, refit every resample, and keep the joint draws.
 
-    Resample r is a function of (seed, slice name, r) alone: the same for any number of resamples, chunk size, or
-    number of devices. It does not depend on the other slices either, as long as all are of one kind (hard outcomes
-    or soft targets; clusters of one battle or of several).
+    Resample r is a function of the slice's battles and of (seed, slice name, r) alone: the same for any number of
+    resamples, chunk size, number of devices, and whatever other slices there are.
 
     Args:
         battles: `Battles`, or a table with the standard columns.
@@ -243,7 +280,12 @@ def bootstrap(
 
     groups, slices, clusters, cell_of_row = _slices(battles, by, cluster)
     boards = fit_boards(slices, ridge, reweight)
-    fits = [fit_result(battles.report, board, ridge, gauge, base, reweight) for board in boards]
+    fits = []
+    for s, board in enumerate(boards):
+        try:
+            fits.append(fit_result(battles.report, board, ridge, gauge, base, reweight))
+        except ValueError as error:
+            raise error if groups is None else ValueError(f"{by} = {groups[s]!r}: {error}") from error
     labels = [""] if groups is None else [repr(g) for g in groups]
     code = SCHEMES["multinomial" if scheme == "cluster" else scheme]
     plan = make_plan(boards, code, labels, ridge, clusters, cell_of_row)
@@ -254,7 +296,8 @@ def bootstrap(
             scheme, cluster, int(n_resamples), int(seed), float(ridge), fit.settings.gauge, float(base), reweight,
             dtype, device_name(), len(jax.local_devices()), versions(),
         )  # fmt: skip
-        results.append(_result(fit, boards[s], refits.of_slice(s), ridge, settings))
+        n_clusters = None if clusters[s] is None else len(np.unique(clusters[s]))
+        results.append(_result(fit, boards[s], refits.of_slice(s), ridge, n_clusters, settings))
     return results[0] if groups is None else dict(zip(groups, results, strict=True))
 
 
@@ -293,7 +336,14 @@ def _slices(
     return list(groups), slices, clusters, cell_of_row
 
 
-def _result(fit: BradleyTerryFit, board: Board, lanes: Lanes, ridge: float, settings: BootstrapSettings) -> Bootstrap:
+def _result(
+    fit: BradleyTerryFit,
+    board: Board,
+    lanes: Lanes,
+    ridge: float,
+    n_clusters: int | None,
+    settings: BootstrapSettings,
+) -> Bootstrap:
     m = len(board.theta)
     theta, standing = lanes.theta[:, :m], lanes.standing[:, :m]
     if ridge == 0:
@@ -313,5 +363,6 @@ def _result(fit: BradleyTerryFit, board: Board, lanes: Lanes, ridge: float, sett
         grad_norm=lanes.grad_norm,
         degenerate=degenerate,
         settings=settings,
+        n_clusters=n_clusters,
         n_refitted_sparse=int((lanes.solver != batch.CHORD).sum()),
     )

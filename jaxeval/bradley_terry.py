@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.battles import Battles, Cells, DataReport, as_battles
+from jaxeval.blas import one_blas_thread
 from jaxeval.connectivity import Connectivity, analyse
 from jaxeval.gauge import ELO_PER_LOGIT, Gauge, Scale, make_scale
 from jaxeval.kernels import batch
@@ -77,7 +78,7 @@ class BradleyTerryFit:
 
     ratings: pd.Series
     logits: pd.Series  # log-strengths in the mean-zero gauge
-    component: pd.Series  # connected component, 1 = the one with most battles
+    component: pd.Series  # connected component, 1 = that of the main group; the others by battles
     standing: pd.Series  # "" for a model of the main group, else "undefeated", "winless" or "not comparable"
     n_battles: pd.Series
     status: str
@@ -231,7 +232,7 @@ def fit_boards(slices: Sequence[tuple[pd.Index, Cells]], ridge: float, reweight:
         n_all[s, :m, :m] = np.where(both, n, 0)
         score_all[s, :m] = np.where(both, wins, 0).sum(1)
         active_all[s, :m] = active
-    with double_precision():
+    with double_precision(), one_blas_thread():
         solution = batch.fit(n_all, score_all, active_all, float(ridge), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
         theta, status, n_steps, grad_norm = map(np.asarray, solution)
     return [
@@ -260,7 +261,7 @@ def inverse_information(boards: Sequence[Board], ridge: float) -> tuple[NDArray[
         m, both = len(board.theta), board.active[:, None] & board.active
         n[s, :m, :m] = np.where(both, board.n, 0)
         theta[s, :m], active[s, :m] = board.theta, board.active
-    with double_precision():
+    with double_precision(), one_blas_thread():
         inverse, diagonal = batch.inverse_information(theta, n, float(ridge), active)
         return np.asarray(inverse), np.asarray(diagonal)
 
@@ -301,31 +302,37 @@ def win_probability(ratings: pd.Series) -> pd.DataFrame:
 def board_warnings(component: pd.Series, standing: pd.Series, ridge: float, status: str) -> list[str]:
     """Sentences on a board's identifiability and convergence."""
     messages = []
+    held = f" (the ridge of {ridge:g} alone makes it finite)" if ridge > 0 else ""
     n_components = component.max()
     if n_components > 1:
         sizes = component.value_counts().sort_index()
-        small = component.index[component > 1]
+        outside = component.index[component > 1]
         messages.append(
             f"the models fall into {n_components} groups that never met ({', '.join(map(str, sizes))} models); "
-            f"ratings compare only inside a group. Outside the largest: {_names(small)}"
+            f"ratings compare only inside a group. Outside the first: {named(outside)}"
         )
+    if not (standing == "").any():
+        messages.append(
+            f"no two models took points off each other, directly or through others: nobody has a finite rating{held}"
+        )
+        return [*messages, *_not_converged(status)]
     for text, why in (
         ("undefeated", "never lost a point to the main group: no finite rating"),
         ("winless", "never took a point off the main group: no finite rating"),
         ("not comparable", "no chain of wins both ways with the main group: no comparable rating"),
     ):
-        named = standing.index[(standing == text) & (component == 1)]
-        if len(named):
-            held = f" (the ridge of {ridge:g} alone keeps it finite)" if ridge > 0 else ""
-            messages.append(f"{_names(named)}: {why}{held}")
-    if ridge == 0 and len(standing) > 1 and (standing == "").sum() == 1:
-        messages.append("no two models can be compared: the one rating shown is where the others' are measured from")
-    if status != _STATUS_TEXT[CONVERGED]:
-        messages.append(f"the fit {status}")
-    return messages
+        concerned = standing.index[(standing == text) & (component == 1)]
+        if len(concerned):
+            messages.append(f"{named(concerned)}: {why}{held}")
+    return [*messages, *_not_converged(status)]
 
 
-def _names(models: pd.Index, limit: int = 8) -> str:
+def _not_converged(status: str) -> list[str]:
+    return [] if status == _STATUS_TEXT[CONVERGED] else [f"the fit {status}"]
+
+
+def named(models: pd.Index, limit: int = 8) -> str:
+    """The first ``limit`` names, and how many more there are."""
     shown = ", ".join(map(str, models[:limit]))
     return shown if len(models) <= limit else f"{shown} and {len(models) - limit} more"
 

@@ -139,7 +139,15 @@ def leaderboard(
     )
     if cluster and scheme != "multinomial":
         raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
+    if isinstance(board["gauge"], tuple):
+        board["gauge"] = _anchor(battles.models, *board["gauge"])
     _rate(battles, by=list(by) or None, cluster=cluster, scheme=scheme, **board)
+
+
+def _anchor(models: pd.Index, name: str, rating: float) -> tuple[Any, float]:
+    """The anchor as the file has it: models may be named by numbers, which the command line cannot tell from text."""
+    alike = [model for model in models if str(model) == name]
+    return (alike[0] if len(alike) == 1 else name), rating
 
 
 @main.command()

@@ -47,31 +47,35 @@ def difference_bounds(draws: Float, level: float) -> tuple[Float, Float]:
     return lower, upper
 
 
-def simultaneous_halfwidth(draws: Float, estimate: Float, level: float) -> Float:
+def simultaneous_halfwidth(draws: Float, estimate: Float, level: float, noise: float = 0.0) -> Float:
     """(M, M) half-widths that cover all pairwise differences at once with probability ``level``.
 
     max-t: the ``level`` quantile, over draws, of the largest |difference - its estimate| in units of its own standard
-    error, times that standard error. ``draws`` (B, M) must be finite.
+    error, times that standard error. Of differences with a standard error of at most ``noise``, the precision of the
+    draws, nothing is known: theirs are infinite. ``draws`` (B, M) must be finite.
     """
     deviation = draws - estimate
     covariance = np.atleast_2d(np.cov(draws, rowvar=False))
     variance = np.diag(covariance)
     error = np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 0))
-    scale = np.divide(1.0, error, out=np.zeros_like(error), where=error > 0)
+    known = error > noise
+    scale = np.divide(1.0, error, out=np.zeros_like(error), where=known)
     largest = np.zeros(len(draws))
     for i in range(draws.shape[1] - 1):
         t = np.abs(deviation[:, i, None] - deviation[:, i + 1 :]) * scale[i, i + 1 :]
         np.maximum(largest, t.max(1), out=largest)
     # The smallest draw that reaches the level, so that never less than the level is covered.
     critical = np.sort(largest)[ceil(Fraction(str(level)) * len(largest)) - 1]
-    return np.asarray(critical * error)
+    halfwidth = np.where(known, critical * error, np.inf)
+    np.fill_diagonal(halfwidth, 0.0)
+    return halfwidth
 
 
-def tiers(draws: Float, estimate: Float, level: float) -> NDArray[np.int64]:
+def tiers(draws: Float, estimate: Float, level: float, noise: float = 0.0) -> NDArray[np.int64]:
     """(M,) tiers, 1 = top; 0 for models without a finite estimate, or with draws that are not finite.
 
     From the top down, a new tier starts at the first model whose simultaneous difference interval from its tier's
-    leader excludes 0.
+    leader excludes 0. ``noise``: see `simultaneous_halfwidth`.
     """
     tier = np.zeros(len(estimate), np.int64)
     family = np.flatnonzero(np.isfinite(estimate) & np.isfinite(draws).all(0))
@@ -81,7 +85,7 @@ def tiers(draws: Float, estimate: Float, level: float) -> NDArray[np.int64]:
     if len(family) == 1 or len(draws) < 2:
         tier[family] = 1
         return tier
-    halfwidth = simultaneous_halfwidth(draws[:, family], estimate[family], level)
+    halfwidth = simultaneous_halfwidth(draws[:, family], estimate[family], level, noise)
     current, leader = 1, 0
     for k in range(len(family)):
         if estimate[family[leader]] - estimate[family[k]] > halfwidth[leader, k]:

@@ -18,38 +18,43 @@ _SECURE_UNITS = 40
 class Connectivity(NamedTuple):
     """Groups of models by who met, and by who can be compared at ridge 0."""
 
-    component: NDArray[np.int64]  # (M,) connected component, 1 = the one with most battles
+    component: NDArray[np.int64]  # (M,) connected component, 1 = that of the main group; the others by battles
     n_components: int
     standing: NDArray[np.int8]  # (M,) IDENTIFIED, ABOVE, BELOW or INCOMPARABLE
-    hub: int  # the most-voted model of the main group
 
 
 def analyse(n: NDArray[np.float64], wins: NDArray[np.float64]) -> Connectivity:
     """Connectivity of (M, M) tables: battle weights ``n`` and ``wins`` of i against j.
 
-    The main group is the strongly connected component of the graph "i took points off j" with most battles. ABOVE:
-    took points off it, directly or through others, and never lost any back; BELOW the reverse; INCOMPARABLE: no
-    chain of points either way, or no battles.
+    ``kernels.connectivity.standing`` defines the main group and the standings.
     """
     battles = n.sum(1)
-    hub = int(np.argmax(battles))
-    if _reachable(wins > 0, hub).all() and _reachable(wins.T > 0, hub).all():
+    start = int(np.argmax(battles))
+    if _reachable(wins > 0, start).all() and _reachable(wins.T > 0, start).all():
         # A healthy board, told without a search for components.
-        return Connectivity(np.ones(len(n), np.int64), 1, np.full(len(n), IDENTIFIED, np.int8), hub)
+        return Connectivity(np.ones(len(n), np.int64), 1, np.full(len(n), IDENTIFIED, np.int8))
+    standing = _standing(battles, wins)
     n_components, label = connected_components(csr_array(n > 0), directed=False)
-    order = np.argsort(-np.bincount(label, battles), kind="stable")
+    holds_main_group = np.bincount(label, standing == IDENTIFIED) > 0
+    order = np.lexsort([-np.bincount(label, battles), ~holds_main_group])
     component = np.argsort(order)[label] + 1
+    return Connectivity(component, n_components, standing)
 
-    beats = csr_array(wins > 0)
-    _, group = connected_components(beats, directed=True, connection="strong")
-    main = np.argmax(np.bincount(group, battles))
-    hub = int(np.argmax(np.where(group == main, battles, -1)))
-    below, above = _reachable(wins > 0, hub), _reachable(wins.T > 0, hub)
-    standing = np.full(len(n), INCOMPARABLE, np.int8)
+
+def _standing(battles: NDArray[np.float64], wins: NDArray[np.float64]) -> NDArray[np.int8]:
+    _, label = connected_components(csr_array(wins > 0), directed=True, connection="strong")
+    weight, size = np.bincount(label, battles), np.bincount(label)
+    weight[size == 1] = 0  # one model is no group: nothing compares it with itself
+    if weight.any():
+        member = int(np.argmax(weight[label]))  # of equal groups, the one that has the first model
+        below, above = _reachable(wins > 0, member), _reachable(wins.T > 0, member)
+    else:
+        below, above = (battles > 0) & (wins.sum(1) == 0), (battles > 0) & (wins.sum(0) == 0)
+    standing = np.full(len(battles), INCOMPARABLE, np.int8)
     standing[below & ~above] = BELOW
     standing[above & ~below] = ABOVE
     standing[above & below] = IDENTIFIED
-    return Connectivity(component, n_components, standing, hub)
+    return standing
 
 
 def _reachable(edge: NDArray[np.bool_], start: int) -> NDArray[np.bool_]:
@@ -61,15 +66,16 @@ def _reachable(edge: NDArray[np.bool_], start: int) -> NDArray[np.bool_]:
     return reached
 
 
-def is_secure(units: NDArray[np.float64], hub: int) -> bool:
+def is_secure(units: NDArray[np.float64]) -> bool:
     """Whether practically every resample leaves all models comparable.
 
-    ``units[i, j]`` counts the independently drawn units in which i takes points off j. Starting from the hub, a
-    model joins the secure set when it took points off the set in at least 40 units, and lost points to it in as
-    many. If all models join, some resample among B separates them with probability under 2 M B exp(-40).
+    ``units[i, j]`` counts the independently drawn units in which i takes points off j. Starting from the model with
+    most of them, a model joins the secure set when it took points off the set in at least 40 units, and lost points
+    to it in as many. If all models join, some resample among B separates them with probability under
+    2 M B exp(-40).
     """
     joined = np.zeros(len(units), bool)
-    joined[hub] = True
+    joined[np.argmax(units.sum(0) + units.sum(1))] = True
     while not joined.all():
         up, down = units[:, joined].sum(1), units[joined].sum(0)
         ready = (np.minimum(up, down) >= _SECURE_UNITS) & ~joined

@@ -18,7 +18,7 @@ Gauge = str | tuple[Hashable, float]
 class Scale(NamedTuple):
     """rating = base + ELO_PER_LOGIT * (theta - weights @ theta)."""
 
-    weights: NDArray[np.float64]  # (M,) sum 1, zero for models without a comparable rating
+    weights: NDArray[np.float64]  # (M,) sum 1, zero for models without a comparable rating; all zero if none has one
     base: float
     gauge: str  # in words, for the settings
 
@@ -32,7 +32,7 @@ class Scale(NamedTuple):
         """Elo ratings of (B, M) ``draws`` of log-strengths, in the gauge of the estimate ``theta`` (M,).
 
         In a draw that leaves some models without a finite value, the others hold the gauge: their weighted mean is
-        what the estimate says it is for them. If none of weight is finite, no rating is.
+        what the estimate says it is for them. If none of weight is finite, no rating is. Infinite values stay.
         """
         finite = np.isfinite(draws)
         weights = np.where(finite, self.weights, 0.0)
@@ -41,7 +41,7 @@ class Scale(NamedTuple):
         with np.errstate(invalid="ignore", divide="ignore"):
             shift = np.where(total > 0, off / total, np.nan)
         centre = theta @ self.weights + shift
-        return self.base + ELO_PER_LOGIT * (draws - centre[:, None])
+        return np.where(np.isinf(draws), draws, self.base + ELO_PER_LOGIT * (draws - centre[:, None]))
 
     def covariance(self, covariance: NDArray[np.float64]) -> NDArray[np.float64]:
         """(M, M) covariance of the ratings, Elo^2, from that of theta in any gauge."""
@@ -70,12 +70,10 @@ def make_scale(
     fixed = gauge[1] if isinstance(gauge, tuple) and len(gauge) == 2 else base
     if not np.isfinite(fixed):
         raise ValueError(f"the rating that fixes the gauge must be finite, got {fixed}")
-    if gauge == "mean":
-        weights = identified / identified.sum()
-        return Scale(weights, base, f"mean rating {base:g}")
-    if gauge == "votes":
-        weights = np.where(identified, battles, 0.0)
-        return Scale(weights / weights.sum(), base, f"mean rating weighted by battles {base:g}")
+    if isinstance(gauge, str) and gauge in ("mean", "votes"):
+        weights = np.where(identified, battles if gauge == "votes" else 1.0, 0.0)
+        weights /= max(weights.sum(), np.finfo(float).tiny)
+        return Scale(weights, base, f"mean rating {'weighted by battles ' if gauge == 'votes' else ''}{base:g}")
     if not (isinstance(gauge, tuple) and len(gauge) == 2):
         raise ValueError(f"gauge must be 'mean', 'votes' or (model, rating), got {gauge!r}")
     anchor, rating = gauge

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict
+from fractions import Fraction
+from math import ceil
 from typing import Any, Literal
 
 import numpy as np
@@ -89,6 +91,12 @@ def leaderboard(
         tables.append(table)
         warnings += [w if name is None else f"{name}: {w}" for w in board.warnings]
     first = next(iter(boards.values()))
+    enough = ceil(2 / (1 - Fraction(str(level))))  # one draw in each tail
+    if len(first.draws) < enough:
+        warnings.append(
+            f"{len(first.draws):,} resamples are too few for {100 * level:g}% intervals, whose tails each hold less "
+            f"than one of them: take {enough:,} or more"
+        )
     table = pd.concat(tables, ignore_index=True)
     table.attrs = {
         "warnings": warnings,

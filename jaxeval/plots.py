@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,19 +12,28 @@ from matplotlib.figure import Figure
 _COLOUR, _MUTED, _PALE = "#1f5a93", "#8a8f98", "#e9edf2"
 
 
-def plot_leaderboard(table: pd.DataFrame, top: int | None = 40) -> Figure:
+def plot_leaderboard(table: pd.DataFrame, top: int | None = 40, panels: int | None = 12) -> Figure:
     """Ratings with their intervals, best on top, tiers shaded; one panel a category.
 
     Args:
         table: as `leaderboard` returns it; models without a finite rating are left out, and counted below the axis.
         top: models shown in each panel.
+        panels: categories shown, those with most votes; the figure says how many are not.
     """
-    groups = [(None, table)] if "category" not in table else list(table.groupby("category", sort=False))
+    groups: list[tuple[Any, pd.DataFrame]] = [(None, table)]
+    if "category" in table:
+        groups = list(table.groupby("category", sort=False))
+        votes = [block["vote_count"].sum() for _, block in groups]
+        shown = np.argsort(votes)[::-1][: panels or len(groups)]
+        left_out = len(groups) - len(shown)
+        groups = [groups[k] for k in np.sort(shown)]
     blocks = [(name, block[np.isfinite(block["rating"])].head(top or len(block)), block) for name, block in groups]
     rows = max(max(len(shown) for _, shown, _ in blocks), 1)
     n_columns = min(len(blocks), 4)
     n_rows = -(-len(blocks) // n_columns)
     figure = Figure(figsize=(0.6 + 6.2 * n_columns, n_rows * (1.5 + 0.21 * rows)), layout="constrained")
+    if "category" in table and left_out:
+        figure.suptitle(f"The {len(groups)} categories with most votes; {left_out} more are not shown", fontsize=10)
     axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for axis in axes[len(blocks) :]:
         axis.set_axis_off()
@@ -31,7 +41,7 @@ def plot_leaderboard(table: pd.DataFrame, top: int | None = 40) -> Figure:
     level = settings.get("level")
     for axis, (name, shown, block) in zip(axes, blocks, strict=False):
         _draw(axis, shown)
-        axis.set_title("" if name is None else str(name), loc="left", fontsize=11, fontweight="bold")
+        axis.set_title("" if name is None else str(name), loc="left", fontsize=11, weight="bold", parse_math=False)
         label = "Rating (Elo)" if level is None else f"Rating (Elo) with {100 * level:g}% interval"
         notes = ["bands: tiers that the data separate"]
         if (shown["preliminary"] | (shown["degenerate_share"] > 0)).any():
@@ -69,8 +79,10 @@ def _draw(axis, shown: pd.DataFrame) -> None:  # type: ignore[no-untyped-def]
     names = [
         f"{rank}  {name}" for name, rank in zip(shown["model_name"].astype(str), shown["rank"].astype(str), strict=True)
     ]
-    axis.set_yticks(place, names, fontsize=8)
-    axis.set_ylim(len(shown) - 0.5, -0.5)
+    axis.set_yticks(place, names, fontsize=8, parse_math=False)
+    axis.set_ylim(max(len(shown), 1) - 0.5, -0.5)
+    if len(shown) == 0:
+        axis.text(0.5, 0.5, "no model has a finite rating", transform=axis.transAxes, ha="center", va="center")
     axis.set_xlim(low - margin, high + margin)
     axis.tick_params(axis="y", length=0)
     axis.tick_params(axis="x", labelsize=8)

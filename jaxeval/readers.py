@@ -149,11 +149,17 @@ def _read_mixed_json_lines(path: Path, named: list[str], results: list[str]) -> 
 
     import pyarrow as pa
 
+    rows = []
     with _opened(path) as file:
-        lines = file.read().decode().splitlines()
-    rows = [json.loads(line) for line in lines if line.strip()]
-    if not all(isinstance(row, dict) for row in rows):
-        raise DataError("cannot be read: every line must hold one JSON object, {...}")
+        for number, line in enumerate(file.read().split(b"\n"), start=1):
+            if not line.strip():
+                continue
+            try:
+                rows.append(json.loads(line))
+            except ValueError as error:
+                raise DataError(f"line {number:,} cannot be read as JSON: {error}") from error
+            if not isinstance(rows[-1], dict):
+                raise DataError(f"line {number:,} cannot be read: every line must hold one JSON object, {{...}}")
     columns = _columns(named, results, list(dict.fromkeys(name for row in rows for name in row)))
     return pa.table({name: [row.get(name) for row in rows] for name in columns})
 

@@ -74,7 +74,7 @@ def _whole(value: object) -> str:
 def _plus_minus(row: pd.Series) -> str:
     if not np.isfinite(row["rating"]) or pd.isna(row["rating_lower"]):
         return ""
-    return f"+{row['rating_upper'] - row['rating']:.1f}/-{row['rating'] - row['rating_lower']:.1f}"
+    return f"{row['rating_upper'] - row['rating']:+.1f}/{row['rating_lower'] - row['rating']:+.1f}"
 
 
 def _notes(row: pd.Series) -> str:

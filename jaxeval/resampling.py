@@ -27,8 +27,9 @@ SCHEMES = {
 _SHORTFALL = 3.3
 
 
-# Cells of soft or weighted battles stacked in one column. A constant: a slice's draws must not depend on others.
-_CELLS_PER_COLUMN = 4
+# Units stacked in one column, and the bits of the row in a unit's number. Constants, as all that places a slice's
+# units, and thereby names their random numbers, must not depend on the other slices.
+_ROWS, _ROW_BITS = 4, 2
 
 
 class Entries(NamedTuple):
@@ -38,7 +39,7 @@ class Entries(NamedTuple):
     weight: NDArray[np.float64]  # (K, Q)
     target: NDArray[np.float64]  # (K, Q)
     pair: Int  # (Q,)
-    unit: Int | None  # (K, Q) unit number (row-major), where units are not entries
+    unit: Int | None  # (K, Q) unit number, column * _ROWS + row, where units are not entries; row-major once padded
 
 
 class Plan(NamedTuple):
@@ -73,17 +74,15 @@ def make_plan(
             _cluster_entries(board.cells, cluster, cell)
             for board, cluster, cell in zip(boards, clusters, cell_of_row, strict=True)
         ]
-    elif packed:
-        entries = [_outcome_entries(board.cells) for board in boards]
     else:
-        entries = [_cell_entries(board.cells) for board in boards]
+        entries = [_cell_entries(board.cells, 3 if packed else _ROWS) for board in boards]
 
     one_column = all(len(e.pair) == len(board.cells.first) for e, board in zip(entries, boards, strict=True))
     # One pair more than there are: models that never met share an empty one.
     n_pairs = _rounded(max(len(board.cells.first) for board in boards) + 1)
     entries = _padded(entries, n_pairs)
     heaviest = max(battles_per_model(board.cells, len(board.theta)).max() for board in boards)
-    tally = Tally(_word(entries, heaviest) if packed else None, _row_bits(entries[0].units.shape[0]))
+    tally = Tally(_word(entries, heaviest) if packed else None, _ROW_BITS)
     totals = [int(e.units.sum()) for e in entries]
     shortfalls = [min(int(np.ceil(_SHORTFALL * np.sqrt(n))), n) for n in totals]
     top_up_size = -(-2 * max(shortfalls) // 128) * 128
@@ -103,7 +102,6 @@ def make_plan(
             start=_as(_pad(board.theta, (size,)), np.float64),
             inverse=_as(inverse[s], np.float64),
             information_diagonal=_as(diagonal[s], np.float64),
-            hub=_as(board.connectivity.hub, np.int32),
         )
         for s, (unit, layout, label, board) in enumerate(zip(units, layouts, labels, boards, strict=True))
     ]
@@ -127,14 +125,6 @@ def stream_number(label: str) -> int:
     return int.from_bytes(hashlib.blake2b(label.encode(), digest_size=8).digest()) if label else 0
 
 
-def _outcome_entries(cells: Cells) -> Entries:
-    """Hard outcomes: row 0, 1, 2 of a pair's only column are its losses, ties and wins."""
-    count = np.zeros((3, len(cells.first)), np.int64)
-    count[(2 * cells.target).astype(np.int64), cells.pair] = cells.count
-    target = np.broadcast_to(np.array([[0.0], [0.5], [1.0]]), count.shape)
-    return Entries(count, np.ones(count.shape), target, np.arange(len(cells.first)), None)
-
-
 def _grid(pair: Int, rows: int) -> tuple[Int, Int, Int]:
     """Row and column of entries sorted by ``pair``, and each column's pair: every ``rows`` entries a new column."""
     per_pair = np.bincount(pair)
@@ -144,11 +134,20 @@ def _grid(pair: Int, rows: int) -> tuple[Int, Int, Int]:
     return within % rows, start[pair] + within // rows, np.repeat(np.arange(len(per_pair)), columns)
 
 
-def _cell_entries(cells: Cells) -> Entries:
-    """Soft or weighted battles: every cell is a unit and an entry."""
-    rows = _CELLS_PER_COLUMN
-    row, column, pair = _grid(cells.pair, rows)
-    shape = (rows, len(pair))
+def _places(cells: Cells) -> tuple[Int, Int, Int]:
+    """Row and column of every cell, and each column's pair.
+
+    Hard outcomes have one column a pair, whose row 0, 1, 2 are its losses, ties and wins.
+    """
+    if cells.hard:
+        return (2 * cells.target).astype(np.int64), cells.pair, np.arange(len(cells.first))
+    return _grid(cells.pair, _ROWS)
+
+
+def _cell_entries(cells: Cells, n_rows: int) -> Entries:
+    """Battles drawn one by one: every cell is a unit and an entry."""
+    row, column, pair = _places(cells)
+    shape = (n_rows, len(pair))
     count, weight, target = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
     count[row, column] = cells.count
     weight[row, column] = cells.weight
@@ -157,19 +156,26 @@ def _cell_entries(cells: Cells) -> Entries:
 
 
 def _cluster_entries(cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row: NDArray[np.intp] | None) -> Entries:
-    """Clusters: those of one battle are exchangeable within their cell, any other is a unit of its own."""
+    """Clusters: those of one battle are exchangeable within their cell, any other is a unit of its own.
+
+    The former are placed as battles drawn one by one, the latter in further columns.
+    """
     if cluster is None or cell_of_row is None:
         raise ValueError("all slices must have clusters, or none")
     _, label, size = np.unique(cluster, return_inverse=True, return_counts=True)
     alone = size[label] == 1
+    row, column, pair = _places(cells)
     singles = np.bincount(cell_of_row[alone], minlength=len(cells.count))
     multi = np.flatnonzero(size > 1)
+    units = np.zeros((_ROWS, len(pair) + -(-len(multi) // _ROWS)), np.int64)
+    units[row, column] = singles
     number = np.full(len(size), -1)
-    number[multi] = len(singles) + np.arange(len(multi))
+    number[multi] = len(pair) * _ROWS + np.arange(len(multi))
+    units[number[multi] % _ROWS, number[multi] // _ROWS] = 1
     # An entry is a (unit, cell) with the number of the cluster's battles in that cell.
     key, times = np.unique(number[label[~alone]] * len(cells.count) + cell_of_row[~alone], return_counts=True)
     single = np.flatnonzero(singles)
-    unit = np.concatenate([single, key // len(cells.count)])
+    unit = np.concatenate([column[single] * _ROWS + row[single], key // len(cells.count)])
     cell = np.concatenate([single, key % len(cells.count)])
     times = np.concatenate([np.ones(len(single), np.int64), times])
     order = np.argsort(cell, kind="stable")
@@ -177,15 +183,14 @@ def _cluster_entries(cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row
 
     pair_of_entry = cells.pair[cell]
     per_pair = np.bincount(pair_of_entry)
-    rows = int(min(per_pair.max(), max(4, np.ceil(per_pair.mean()))))
+    rows = int(min(per_pair.max(), max(_ROWS, np.ceil(per_pair.mean()))))
     row, column, pair = _grid(pair_of_entry, rows)
     shape = (rows, len(pair))
     entry_unit, weight, target = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
     entry_unit[row, column] = unit
     weight[row, column] = times * cells.weight[cell]
     target[row, column] = cells.target[cell]
-    count = np.concatenate([singles, np.ones(len(multi), np.int64)])[None]
-    return Entries(count, weight, target, pair, entry_unit)
+    return Entries(units, weight, target, pair, entry_unit)
 
 
 def _rounded(size: int) -> int:
@@ -204,11 +209,11 @@ def _padded(entries: Sequence[Entries], n_pairs: int) -> list[Entries]:
     grid = (n_rows, n_columns)
     return [
         Entries(
-            units=_pad(e.units, grid if own_units else (1, n_units)),
+            units=_pad(e.units, grid if own_units else (_ROWS, n_units)),
             weight=_pad(e.weight, grid),
             target=_pad(e.target, grid),
             pair=np.pad(e.pair, (0, n_columns - len(e.pair)), constant_values=n_pairs - 1),
-            unit=None if e.unit is None else _pad(e.unit, grid),
+            unit=None if e.unit is None else _pad(e.unit % _ROWS * n_units + e.unit // _ROWS, grid),
         )
         for e in entries
     ]
@@ -227,10 +232,6 @@ def _word(entries: Sequence[Entries], heaviest: float) -> type:
 
 def _largest_draw(count: float) -> float:
     return count + 12 * float(np.sqrt(count)) + 40
-
-
-def _row_bits(n_rows: int) -> int:
-    return int(np.ceil(np.log2(n_rows))) if n_rows > 1 else 0
 
 
 def _units(count: Int, tally: Tally, shortfall: int) -> Units:
@@ -287,7 +288,7 @@ def _is_secure(board: Board, cluster: NDArray[np.intp] | None, cell_of_row: NDAr
     first, second = cells.first[cells.pair], cells.second[cells.pair]
     np.add.at(units, (first, second), count * (cells.target > 0))
     np.add.at(units, (second, first), count * (cells.target < 1))
-    return is_secure(units, board.connectivity.hub)
+    return is_secure(units)
 
 
 def _pad(x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+import twins
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, simulate_votes
 from jaxeval.bradley_terry import fit_boards
@@ -90,14 +91,9 @@ def tables(battles, n_resamples, scheme="multinomial", *, seed=0, **options):
     return n, wins
 
 
-def naive_standing(wins, hub):
-    """(B, M) codes of models next to the hub's: 0 comparable, 1 above, 2 below, 3 neither."""
-    m = wins.shape[-1]
-    reach = (wins > 0) | np.eye(m, dtype=bool)
-    for _ in range(m):
-        reach = reach | np.any(reach[:, :, :, None] & reach[:, None, :, :], axis=2)
-    above, below = reach[:, :, hub], reach[:, hub, :]
-    return np.where(above & below, 0, np.where(above, 1, np.where(below, 2, 3)))
+def naive_standing(n, wins):
+    """(B, M) standings of every resample."""
+    return np.stack([twins.standing(*table) for table in zip(n, wins, strict=True)])
 
 
 def naive_refit(n, wins, ridge=0.0, standing=None):
@@ -162,8 +158,7 @@ class TestDraws:
 
     def test_few_battles(self, few_battles, sparse):
         n, wins = tables(few_battles, 300)
-        hub = int(few_battles.cells.tables(10)[0].sum(1).argmax())
-        standing = naive_standing(wins, hub)
+        standing = naive_standing(n, wins)
         assert (standing != 0).any()
         expected = naive_ratings(naive_refit(n, wins, 0.0, standing), standing, sparse.fit.ratings.to_numpy())
         np.testing.assert_allclose(sparse.draws, expected, rtol=0, atol=1e-5)
@@ -179,8 +174,7 @@ class TestDraws:
         battles = Battles.from_pandas(simulate_votes(80, 10, seed=4))
         board = bootstrap(battles, 500, ridge=ridge)
         n, wins = tables(battles, 500, ridge=ridge)
-        hub = int(battles.cells.tables(10)[0].sum(1).argmax())
-        standing = naive_standing(wins, hub) if ridge == 0 else np.zeros((500, 10), int)
+        standing = naive_standing(n, wins) if ridge == 0 else np.zeros((500, 10), int)
         expected = naive_ratings(naive_refit(n, wins, ridge, standing), standing, board.fit.ratings.to_numpy())
         if ridge > 0:
             expected += 1000 - expected.mean(1, keepdims=True)
@@ -189,8 +183,7 @@ class TestDraws:
     def test_real_votes(self, arena):
         battles, board = arena
         n, wins = tables(battles, 20)
-        count = battles.cells.tables(battles.n_models)[0].sum(1)
-        standing = naive_standing(wins, int(count.argmax()))
+        standing = naive_standing(n, wins)
         theta = naive_refit(n, wins, 0.0, standing)
         difference = np.where(standing == 0, board.draws[:20] / ELO_PER_LOGIT - theta, np.nan)
         spread = np.nanmax(difference, 1) - np.nanmin(difference, 1)
@@ -355,6 +348,38 @@ class TestReproducible:
         both = pd.concat([small, large[columns].astype(str).assign(board="large")])
         alone = bootstrap(small, 40, by="board")["small"].draws
         np.testing.assert_allclose(bootstrap(both, 40, by="board")["small"].draws, alone, rtol=0, atol=1e-5)
+
+    @pytest.mark.parametrize(
+        ("own", "beside", "scheme"),
+        [
+            ("hard", "soft", "multinomial"),
+            ("hard", "soft", "poisson"),
+            ("hard", "soft", "bayesian"),
+            ("soft", "hard", "multinomial"),
+            ("hard", "threes", "cluster"),
+            ("soft", "threes", "cluster"),
+            ("pairs", "threes", "cluster"),
+            ("pairs", "soft", "cluster"),
+        ],
+    )
+    def test_nor_does_their_kind(self, votes, own, beside, scheme):
+        """Hard outcomes, soft targets, clusters of one battle, of one or two, and of three, next to each other."""
+        columns = ["model_a", "model_b", "target"]
+        rows = Battles.from_pandas(votes.iloc[:6000]).to_pandas()[columns].assign(prompt=np.arange(6000))
+        # Not all pairs have all outcomes.
+        rows = rows[((rows.model_a != "model-03") & (rows.model_b != "model-03")) | (rows.target != 0.5)]
+        soft = rows.assign(target=np.random.default_rng(0).integers(0, 5, len(rows)) / 4)
+        kinds = {
+            "hard": rows,
+            "soft": soft,
+            "pairs": rows.assign(prompt=rows.prompt.where(rows.prompt % 6 < 3, -(rows.prompt // 2))),
+            "threes": soft.assign(prompt=rows.prompt // 3),
+        }
+        options = {"cluster": "prompt"} if scheme == "cluster" else {"scheme": scheme}
+        first, second = kinds[own].assign(board="own"), kinds[beside].assign(board="beside")
+        alone = bootstrap(first, 20, by="board", **options)["own"]
+        both = bootstrap(pd.concat([first, second]), 20, by="board", **options)["own"]
+        np.testing.assert_allclose(both.draws, alone.draws, rtol=0, atol=1e-5)
 
     def test_devices_and_the_flag(self, votes, dense, sparse, tmp_path):
         """One device without the flag, four devices with it, and this process as it is."""
@@ -586,13 +611,49 @@ class TestSlices:
 
 class TestDegenerate:
     def test_counted_as_by_a_naive_recount(self, few_battles, sparse):
-        _, wins = tables(few_battles, 300)
-        hub = int(few_battles.cells.tables(10)[0].sum(1).argmax())
-        standing = naive_standing(wins, hub)
+        n, wins = tables(few_battles, 300)
+        standing = naive_standing(n, wins)
         for code, column in ((1, "undefeated"), (2, "winless"), (3, "not_comparable")):
             np.testing.assert_array_equal(sparse.degenerate[column], (standing == code).sum(0))
         np.testing.assert_allclose(sparse.degenerate_share, (standing != 0).mean(0))
         assert (standing == 1).any()
+
+    def test_a_model_apart_in_a_resample_does_not_set_the_others_apart(self):
+        """Most votes and a single loss: where a resample misses that loss, the others are still compared."""
+
+        def votes(a, b, won, lost):
+            return [(a, b, "model_a")] * won + [(a, b, "model_b")] * lost
+
+        rest = [*votes("b", "c", 12, 6), *votes("c", "d", 12, 10), *votes("b", "d", 12, 8)]
+        top = [*votes("top", "b", 20, 1), *votes("top", "c", 20, 0), *votes("top", "d", 50, 0)]
+        columns = ["model_a", "model_b", "winner"]
+        with_top = bootstrap(pd.DataFrame(rest + top, columns=columns))
+        without = bootstrap(pd.DataFrame(rest, columns=columns))
+        assert with_top.degenerate.undefeated["top"] == pytest.approx(B * np.exp(-1), abs=4 * np.sqrt(B * 0.233))
+        for i, j in ("bc", "bd", "cd"):
+            p, q = (board.beat_share().loc[i, j] for board in (with_top, without))
+            # The battles with top tell a little about the others too; what it showed was 0.82 in place of 0.98.
+            assert p == pytest.approx(q, abs=0.05)
+
+    @pytest.mark.parametrize("score", [(2, 2), (5, 1), (1, 2), (1, 0)])
+    def test_two_models(self, score):
+        """Each mirrors the other: neither holds the board when all battles go one way."""
+        won, lost = score
+        frame = pd.DataFrame({"model_a": "x", "model_b": "y", "winner": ["model_a"] * won + ["model_b"] * lost})
+        board = bootstrap(frame, B)
+        if lost == 0:
+            assert board.fit.ratings.tolist() == [np.inf, -np.inf]
+            assert np.isnan(board.interval()).all(axis=None)
+        else:
+            n, all_won = won + lost, (won / (won + lost)) ** (won + lost)
+            spread = 4 * np.sqrt(B * all_won * (1 - all_won))
+            assert board.degenerate.undefeated["x"] == pytest.approx(B * all_won, abs=spread)
+            assert board.degenerate.winless["x"] == pytest.approx(B * (lost / n) ** n, abs=spread)
+        np.testing.assert_array_equal(board.draws == np.inf, (board.draws == -np.inf)[:, ::-1])
+        np.testing.assert_allclose(board.draws[np.isfinite(board.draws).all(1)].sum(1), 2000, atol=1e-9)
+        for kind in ("percentile", "basic"):
+            interval = board.interval(kind=kind).to_numpy()
+            np.testing.assert_allclose(interval[0], 2000 - interval[1, ::-1], atol=1e-6)
 
     def test_draws_say_which(self, sparse):
         np.testing.assert_array_equal((sparse.draws == np.inf).sum(0), sparse.degenerate.undefeated)
@@ -702,6 +763,29 @@ class TestIntervals:
     def test_unknown_kind(self, dense):
         with pytest.raises(ValueError, match="'percentile' or 'basic', got 'bca'"):
             dense.interval(0.95, "bca")
+
+    def test_draws_without_spread_are_no_certainty(self, votes):
+        """Two models that only ever tied; all is known of an anchor, by choice."""
+        ties = pd.DataFrame({"model_a": ["p"] * 30, "model_b": ["q"] * 30, "winner": "tie"})
+        board = bootstrap(ties, 100)
+        assert board.fit.ratings.tolist() == [1000, 1000]
+        assert board.without_spread.all()
+        assert board.interval().isna().all(axis=None)
+        assert board.standard_errors.isna().all()
+        assert "all resamples give the same rating to p, q" in board.warnings[0]
+        assert board.tiers().tolist() == [1, 1]
+        anchored = bootstrap(votes, 50, gauge=("model-03", 1100.0))
+        assert anchored.warnings == []
+        assert anchored.interval().loc["model-03"].tolist() == pytest.approx([1100, 1100])
+        assert bootstrap(votes, 1).interval().isna().all(axis=None)
+
+    def test_few_clusters_are_named(self, votes):
+        few, enough = (bootstrap(votes.assign(day=votes.row % k), 20, cluster="day") for k in (29, 30))
+        assert few.n_clusters == 29
+        assert enough.n_clusters == 30
+        assert few.warnings == ["only 29 clusters to resample: intervals from fewer than 30 are unreliable, as a rule "
+                                "too narrow"]  # fmt: skip
+        assert enough.warnings == []
 
     def test_differences_do_not_depend_on_the_gauge(self, battles, dense):
         anchored = bootstrap(battles, B, gauge=("model-07", 1000.0))

@@ -238,6 +238,16 @@ class TestIndependentOptima:
         np.testing.assert_allclose(fit.logits, theta, rtol=0, atol=1e-10)
         np.testing.assert_allclose(fit.ratings, 1000 + ELO_PER_LOGIT * (theta - theta.mean()), rtol=0, atol=1e-7)
 
+    @pytest.mark.parametrize("unit", [1e-12, 1e12])
+    def test_the_unit_of_weights_changes_nothing(self, soft_votes, unit):
+        plain = fit_bradley_terry(Battles.from_pandas(soft_votes, weight="w"))
+        scaled = fit_bradley_terry(Battles.from_pandas(soft_votes.assign(w=soft_votes.w * unit), weight="w"))
+        np.testing.assert_allclose(scaled.ratings, plain.ratings, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(scaled.standard_errors, plain.standard_errors, rtol=1e-6)
+        np.testing.assert_allclose(
+            scaled.difference_standard_errors, plain.difference_standard_errors, rtol=1e-6, atol=1e-9
+        )
+
     @pytest.mark.parametrize("ridge", [0.0, 0.5])
     def test_sandwich_from_single_battles(self, soft_votes, ridge):
         """Per-battle scores in the sum-zero space, without compression."""
@@ -472,10 +482,32 @@ class TestWhatVotesCannotSay:
 
     def test_a_single_battle(self):
         fit = fit_bradley_terry(rows(("a", "b", "model_a", 1)))
-        assert np.isfinite(fit.ratings).sum() == 1
-        assert np.isinf(fit.ratings).sum() == 1
-        assert any("a: never lost a point" in w for w in fit.warnings)
-        assert any("no two models can be compared" in w for w in fit.warnings)
+        assert fit.ratings.tolist() == [np.inf, -np.inf]
+        assert fit.logits.tolist() == [np.inf, -np.inf]
+        assert fit.standing.tolist() == ["undefeated", "winless"]
+        assert fit.standard_errors.isna().all()
+        assert fit.converged
+        assert fit.win_probability.loc["a", "b"] == 1
+        (warning,) = fit.warnings
+        assert warning.startswith("no two models took points off each other")
+        with pytest.raises(ValueError, match="has no rating that compares"):
+            fit_bradley_terry(rows(("a", "b", "model_a", 1)), gauge=("a", 1000.0))
+        held = fit_bradley_terry(rows(("a", "b", "model_a", 1)), ridge=0.1)
+        assert np.isfinite(held.ratings).all()
+        assert "ridge of 0.1 alone" in held.warnings[0]
+
+    def test_a_ladder_rates_nobody(self):
+        """Wins in one direction only: the top is undefeated, the bottom winless, nothing places those between."""
+        ladder = [("a", "b", "model_a", 9), ("b", "c", "model_a", 9), ("c", "d", "model_a", 9)]
+        fit = fit_bradley_terry(rows(*ladder))
+        np.testing.assert_array_equal(fit.ratings, [np.inf, np.nan, np.nan, -np.inf])
+
+    def test_a_small_group_is_the_main_one_where_there_is_no_other(self):
+        """A hundred votes all won by one side compare nobody; two votes each way do."""
+        fit = fit_bradley_terry(rows(("a", "b", "model_a", 100), ("c", "d", "model_a", 1), ("c", "d", "model_b", 1)))
+        assert fit.component.to_dict() == {"a": 2, "b": 2, "c": 1, "d": 1}
+        assert fit.ratings[["c", "d"]].tolist() == pytest.approx([1000, 1000])
+        assert fit.ratings[["a", "b"]].isna().all()
 
     def test_soft_targets_inside_separate_nothing(self):
         """A judge's 0.999 is a point lost, if a small one."""
@@ -506,7 +538,7 @@ class TestWhatVotesCannotSay:
         fit = fit_bradley_terry(rows(*CORE, ("u", "a", "model_a", 30), ("x", "y", "model_a", 3)), 0.1)
         assert np.isfinite(fit.ratings).all()
         assert np.isfinite(fit.standard_errors).all()
-        assert any("u: never lost a point" in w and "the ridge of 0.1 alone keeps it finite" in w for w in fit.warnings)
+        assert any("u: never lost a point" in w and "the ridge of 0.1 alone makes it finite" in w for w in fit.warnings)
         assert any("2 groups that never met" in w for w in fit.warnings)
 
     def test_nothing_to_rate(self):

@@ -73,6 +73,14 @@ def test_slices_clusters_gauge_and_top(votes):
     assert "cluster resamples of voter" in clustered.stdout
 
 
+def test_an_anchor_named_by_a_number(tmp_path):
+    frame = pd.DataFrame({"model_a": [1, 2] * 50, "model_b": [2, 1] * 50, "winner": "model_a"})
+    frame.to_parquet(tmp_path / "votes.parquet")
+    result = run("leaderboard", tmp_path / "votes.parquet", "--gauge", "2=1234", "--resamples", 50)
+    assert result.exit_code == 0, result.output
+    assert "gauge: 2 = 1234" in result.stdout
+
+
 def test_warnings_are_printed(tmp_path):
     path = tmp_path / "votes.csv"
     rows = ["model_a,model_b,winner", *["a,b,model_a", "a,b,model_b"] * 30, "c,a,model_a", "d,e,tie"]
@@ -90,6 +98,7 @@ def test_warnings_are_printed(tmp_path):
     [
         (["missing.parquet"], "does not exist"),
         (["{votes}", "--by", "colour"], "no column 'colour'"),
+        (["{votes}", "--by", "model_a"], "by which battles cannot be grouped"),
         (["{votes}", "--gauge", "nobody=1000"], "'nobody' is not among the 8 models"),
         (["{votes}", "--gauge", "nobody"], "is not mean, votes, or MODEL=RATING"),
         (["{votes}", "--winner", "language"], "has unknown labels: "),

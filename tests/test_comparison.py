@@ -120,6 +120,19 @@ def test_simultaneous_halfwidth_agrees_with_a_double_loop(level, n_draws):
     np.testing.assert_allclose(halfwidth, twins.simultaneous_halfwidth(draws, estimate, level), rtol=1e-9, atol=1e-12)
 
 
+def test_a_difference_that_no_draw_moves_separates_nobody():
+    """Noise of the refits is no knowledge: the first two always differ by 5, the third moves."""
+    rng = np.random.default_rng(0)
+    draws = np.array([1005.0, 1000.0, 900.0]) + rng.normal(size=(200, 1)) * [1, 1, 0]
+    draws[:, 0] += 1e-6 * rng.normal(size=200)
+    estimate = np.array([1005.0, 1000.0, 900.0])
+    halfwidth = comparison.simultaneous_halfwidth(draws, estimate, 0.95, noise=1e-5)
+    assert halfwidth[0, 1] == halfwidth[1, 0] == np.inf
+    assert 0 < halfwidth[0, 2] < 5
+    assert np.all(np.diag(halfwidth) == 0)
+    assert comparison.tiers(draws, estimate, 0.95, noise=1e-5).tolist() == [1, 1, 2]
+
+
 def test_simultaneous_intervals_cover_all_differences_at_once():
     rng = np.random.default_rng(1)
     truth, replications, n_draws = np.array([0.0, 0.5, 1.0, 3.0, 3.1]), 2000, 400

@@ -275,6 +275,11 @@ class TestInputs:
         with pytest.raises(ValueError, match=match):
             leaderboard(votes, **{"n_resamples": 5, **options})
 
+    def test_an_anchor_that_a_slice_lacks(self, votes):
+        only = votes.assign(part=np.where((votes.model_a == "model-1") | (votes.model_b == "model-1"), "x", "y"))
+        with pytest.raises(ValueError, match="part = 'y': the anchor model 'model-1' is not among"):
+            leaderboard(only, by="part", gauge=("model-1", 1000.0), n_resamples=5)
+
     def test_integer_model_names(self, votes):
         number = {m: int(m[-2:]) for m in votes.model_a.cat.categories}
         frame = votes.assign(
@@ -298,6 +303,16 @@ class TestAttributes:
         assert settings["interval"] == "percentile"
         assert settings["gauge"] == "mean rating 1000"
         assert settings["dtype"] == "float64"
+
+    @pytest.mark.parametrize(("n_resamples", "level", "enough"), [(39, 0.95, 40), (40, 0.95, None), (150, 0.99, 200)])
+    def test_too_few_resamples_for_the_level(self, votes, n_resamples, level, enough):
+        warnings = leaderboard(votes, n_resamples=n_resamples, level=level).attrs["warnings"]
+        if enough is None:
+            assert warnings == []
+        else:
+            (warning,) = warnings
+            assert warning.startswith(f"{n_resamples} resamples are too few for {100 * level:g}% intervals")
+            assert warning.endswith(f"take {enough} or more")
 
     def test_they_are_json(self, votes, odd_table):
         assert json.loads(json.dumps(odd_table.attrs)) == odd_table.attrs

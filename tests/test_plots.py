@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 import jaxeval
@@ -32,11 +33,31 @@ def test_one_panel_a_category():
     assert [t for t in titles if t] == list(boards["category"].unique())
 
 
+def test_many_categories_are_limited_to_those_with_most_votes():
+    boards = jaxeval.leaderboard(jaxeval.simulate_battles(3000, 4), n_resamples=20, by="language")
+    votes = boards.groupby("category")["vote_count"].sum()
+    figure = plot_leaderboard(boards, panels=2)
+    assert {axis.get_title(loc="left") for axis in figure.axes} == set(votes.nlargest(2).index)
+    assert f"{len(votes) - 2} more are not shown" in figure.get_suptitle()
+
+
+def test_names_are_no_formulas(tmp_path):
+    frame = pd.DataFrame({"model_a": "$\\frac{1$", "model_b": "b_$x", "winner": ["model_a", "model_b"] * 20})
+    table = jaxeval.leaderboard(frame.assign(kind="$^$"), by="kind", n_resamples=50)
+    save_leaderboard(table, tmp_path / "board.svg")
+    assert (tmp_path / "board.svg").exists()
+
+
+def test_a_board_without_ratings_is_drawn(tmp_path):
+    frame = pd.DataFrame({"model_a": ["a"], "model_b": ["b"], "winner": ["model_a"]})
+    table = jaxeval.leaderboard(frame, n_resamples=50)
+    save_leaderboard(table, tmp_path / "board.png")
+    assert "no model has a finite rating" in [t.get_text() for t in plot_leaderboard(table).axes[0].texts]
+
+
 def test_unrated_models_and_infinite_bounds_can_be_drawn(tmp_path):
     rows = [("a", "b", "model_a"), ("b", "a", "model_a"), ("b", "c", "model_a"), ("c", "a", "model_a")]
     rows += [("d", "a", "model_a")]
-    import pandas as pd
-
     table = jaxeval.leaderboard(pd.DataFrame(rows, columns=["model_a", "model_b", "winner"]), n_resamples=50)
     assert np.isinf(table["rating_upper"]).any()
     save_leaderboard(table, tmp_path / "board.svg")

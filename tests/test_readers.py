@@ -297,6 +297,12 @@ class TestBadFiles:
     def test_not_json(self, tmp_path):
         assert "cannot be read" in message(write_text('{"model_a": "a",\n', tmp_path / "votes.jsonl"))
 
+    def test_the_line_that_is_no_json_is_named(self, tmp_path):
+        lines = ['{"model_a": "a", "model_b": "b", "winner": "tie", "id": 1}'] * 3
+        lines += ['{"model_a": "a", "model_b": "b", "winner": "tie", "id": "x"}', '{"model_a": "a", "mod']
+        found = message(write_text("\n".join(lines), tmp_path / "votes.jsonl"))
+        assert "votes.jsonl: line 5 cannot be read as JSON" in found
+
     def test_a_json_list_is_not_json_lines(self, tmp_path):
         text = io.StringIO(VOTES.to_json(orient="records")).read()
         assert "cannot be read" in message(write_text(text, tmp_path / "votes.jsonl"))

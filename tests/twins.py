@@ -105,11 +105,18 @@ def closure(edge):
     return reach
 
 
-def standing(wins, hub):
-    """(M,) standing of every model next to the hub's group."""
+def standing(n, wins):
+    """(M,) standing of every model next to the main group; without one, next to all others."""
+    battles, m = n.sum(1), len(n)
     reach = closure(wins > 0)
+    groups = {tuple(np.flatnonzero(reach[i] & reach[:, i])) for i in range(m)}
+    groups = sorted((-battles[list(g)].sum(), g) for g in groups if len(g) > 1)
+    if not groups:
+        lost, took = (wins > 0).any(0), (wins > 0).any(1)
+        return np.where(~(lost | took) | (lost & took), INCOMPARABLE, np.where(took, ABOVE, BELOW))
+    member = groups[0][1][0]
     kinds = {(True, True): IDENTIFIED, (True, False): ABOVE, (False, True): BELOW, (False, False): INCOMPARABLE}
-    return np.array([kinds[bool(reach[i, hub]), bool(reach[hub, i])] for i in range(len(wins))])
+    return np.array([kinds[bool(reach[i, member]), bool(reach[member, i])] for i in range(m)])
 
 
 # Draws.

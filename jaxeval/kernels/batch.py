@@ -29,7 +29,6 @@ class Problem(NamedTuple):
     start: Array  # (M,) full-data log-strengths
     inverse: Array  # (M, M) pseudo-inverse of the full-data information
     information_diagonal: Array  # (M,)
-    hub: Array  # () int32: a model of the full data's main group
 
 
 class Refits(NamedTuple):
@@ -94,7 +93,7 @@ def _solve(problem: Problem, method: Method, ridge: Array, tolerance: Array, tab
     if table.wins is None:  # not kept for chord steps
         end = solve.chord(table, start, inverse, ridge, tolerance, method.max_steps)
         return Refits(*end, jnp.zeros(start.shape, jnp.int8))
-    standing = connectivity.standing(table.wins, problem.hub)
+    standing = connectivity.standing(table.n, table.wins)
     # With a ridge every model has a finite rating, but those that the data leave open are still told apart.
     active = (standing == connectivity.IDENTIFIED) | (ridge > 0)
     both = active[:, None] & active

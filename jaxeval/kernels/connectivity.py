@@ -1,10 +1,14 @@
-"""Which models a resample can compare: two reachability searches from a hub model."""
+"""Which models a resample can compare: the main group of its own graph of wins, and where the others stand to it."""
+
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
 
-# Standing of a model relative to the hub's group. Only models inside have a finite maximum-likelihood rating that
-# compares with the others' (Zermelo 1929, DOI 10.1007/BF01180541; Ford 1957, DOI 10.2307/2308513).
+from jaxeval.kernels.pair_tables import row_sums
+
+# Standing of a model next to the main group. Only models inside have a finite maximum-likelihood rating that compares
+# with the others' (Zermelo 1929, DOI 10.1007/BF01180541; Ford 1957, DOI 10.2307/2308513).
 IDENTIFIED, ABOVE, BELOW, INCOMPARABLE = 0, 1, 2, 3
 
 
@@ -22,13 +26,43 @@ def reachable(edge: Array, start: Array) -> Array:
     return reached > 0
 
 
-def standing(wins: Array, hub: Array) -> Array:
-    """(M,) int8 standing of every model relative to the models mutually comparable with the ``hub``.
+class _Search(NamedTuple):
+    left: Array  # (M,) models whose group has not been looked at
+    heaviest: Array  # () battles of the best group so far
+    below: Array  # (M,) models that it reaches by wins, itself included
+    above: Array  # (M,) models that reach it
 
-    IDENTIFIED models have a finite maximum-likelihood rating next to the hub's. ABOVE: took points off those, perhaps
-    through others, and never lost any back; BELOW the reverse; INCOMPARABLE: no chain of points either way.
+
+def standing(n: Array, wins: Array) -> Array:
+    """(M,) int8 standing of every model next to the main group of (M, M) battle weights ``n`` and ``wins``.
+
+    Groups are the strongly connected components, of two models or more, of the graph "took points off"; the main one
+    has most battles, and of equals the first model. IDENTIFIED: a member. ABOVE: took points off it, perhaps through
+    others, and never lost any back; BELOW the reverse; INCOMPARABLE: no chain of points either way, or no battles.
+    Without any group, ABOVE never lost a point at all, and BELOW never took one.
     """
-    below, above = reachable(wins, hub), reachable(wins.T, hub)
+    battles = row_sums(n)
+
+    def more(search: _Search) -> Array:
+        # No group among the models left can have more battles than all of them.
+        return jnp.any(search.left) & (jnp.sum(jnp.where(search.left, battles, 0)) >= search.heaviest)
+
+    def look(search: _Search) -> _Search:
+        start = jnp.argmax(jnp.where(search.left, battles, -1))
+        below, above = reachable(wins, start), reachable(wins.T, start)
+        group, best = below & above, search.below & search.above
+        weight = jnp.sum(jnp.where(group, battles, 0))
+        earlier = (weight == search.heaviest) & (jnp.argmax(group) < jnp.argmax(best))
+        better = (jnp.sum(group) > 1) & ((weight > search.heaviest) | earlier)
+        found = _Search(search.left & ~group, weight, below, above)
+        keep = search._replace(left=found.left)
+        return _Search(*(jnp.where(better, new, old) for new, old in zip(found, keep, strict=True)))
+
+    nothing = jnp.zeros(battles.shape, bool)
+    end = lax.while_loop(more, look, _Search(battles > 0, jnp.zeros((), battles.dtype), nothing, nothing))
+    is_group = jnp.any(end.below)
+    above = jnp.where(is_group, end.above, (battles > 0) & (row_sums(wins.T) == 0))
+    below = jnp.where(is_group, end.below, (battles > 0) & (row_sums(wins) == 0))
     return jnp.where(
         below & above,
         IDENTIFIED,

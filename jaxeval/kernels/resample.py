@@ -10,6 +10,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.custom_batching import custom_vmap
 
 from jaxeval.kernels import squares
 
@@ -74,11 +75,32 @@ class Tally(NamedTuple):
     def add_one(self, draws: Array, number: Array, valid: Array) -> Array:
         """``draws`` with one more of each unit ``number`` (uint64) where ``valid``."""
         column, row = number >> self.row_bits, number & np.uint64((1 << self.row_bits) - 1)
-        column = jnp.where(valid, column.astype(jnp.int32), draws.shape[-1])
+        column, row = column.astype(jnp.int32), row.astype(jnp.int32)
         if self.word is None:
-            return draws.at[row.astype(jnp.int32), column].add(1, mode="drop")
+            flat = add_at(draws.reshape(-1), row * draws.shape[1] + column, valid.astype(draws.dtype))
+            return flat.reshape(draws.shape)
         one_battle = row.astype(self.word) + self.word(1 << self.half)
-        return draws.at[column].add(one_battle, mode="drop")
+        return add_at(draws, column, jnp.where(valid, one_battle, 0))
+
+
+@custom_vmap
+def add_at(table: Array, index: Array, value: Array) -> Array:
+    """``table`` (Q,) with ``value`` (T,) added at ``index`` (T,), repeated ones too; all must be in bounds.
+
+    Under vmap the tables are laid end to end: XLA's scatter on the CPU is three times as fast on one axis as on two.
+    """
+    return table.at[index].add(value, mode="promise_in_bounds")
+
+
+@add_at.def_vmap
+def _add_at_lanes(lanes: int, is_batched: list[bool], table: Array, index: Array, value: Array) -> tuple[Array, bool]:
+    table, index, value = (
+        x if batched else jnp.broadcast_to(x, (lanes, *x.shape))
+        for x, batched in zip((table, index, value), is_batched, strict=True)
+    )
+    start = jnp.arange(lanes, dtype=index.dtype)[:, None] * table.shape[1]
+    flat = add_at(table.reshape(-1), (start + index).reshape(-1), value.reshape(-1))
+    return flat.reshape(table.shape), True
 
 
 def _take(table: Array, index: Array) -> Array:

@@ -89,17 +89,20 @@ def _centred(change: Array, among: Array) -> Array:
     return jnp.where(among, change - mean, 0.0)
 
 
-def information(theta: Array, n: Array, ridge: Array, active: Array) -> Array:
-    """(M, M) negative Hessian over the ``active`` models, made regular in the directions that do not matter.
+def information(theta: Array, n: Array, ridge: Array, active: Array) -> tuple[Array, Array]:
+    """(M, M) negative Hessian over the ``active`` models, made regular in the directions that do not matter; and ().
 
     Inactive models get a unit diagonal. The common shift of the active ones, which the likelihood does not see, gets
-    curvature 1 along its unit vector (in place of that of the ridge), so that the inverse leaves it alone.
+    along its unit vector (in place of that of the ridge) the mean curvature of the models, which is returned too: the
+    inverse then leaves it alone, and battles of any weight leave it well conditioned.
     """
     v = likelihood.curvature(theta, n)
-    diagonal = jnp.where(active, jnp.sum(v, 1) + 2 * ridge, 1.0)
+    own = jnp.where(active, jnp.sum(v, 1) + 2 * ridge, 0.0)
     n_active = jnp.maximum(jnp.sum(active), 1)
-    shift = (1 - 2 * ridge) / n_active * (active[:, None] & active)
-    return jnp.diag(diagonal) - v + shift
+    mean = jnp.sum(own) / n_active
+    mean = jnp.where(mean > 0, mean, 1.0)
+    shift = (mean - 2 * ridge) / n_active * (active[:, None] & active)
+    return jnp.diag(jnp.where(active, own, 1.0)) - v + shift, mean
 
 
 def newton(table: PairTable, active: Array, ridge: Array, tolerance: Array, max_steps: int) -> Solution:
@@ -110,7 +113,7 @@ def newton(table: PairTable, active: Array, ridge: Array, tolerance: Array, max_
 
     def step(theta: Array) -> tuple[Array, Array]:
         grad = likelihood.gradient(theta, table.n, table.score, ridge)
-        factor = jsl.cho_factor(information(theta, table.n, ridge, active))
+        factor = jsl.cho_factor(information(theta, table.n, ridge, active)[0])
         return _capped(_centred(jsl.cho_solve(factor, grad), active)), grad
 
     return iterate(step, start, tolerance, max_steps)
@@ -121,10 +124,10 @@ def inverse_information(theta: Array, n: Array, ridge: Array, active: Array) -> 
 
     It is the model-based covariance of the estimate in the mean-zero gauge.
     """
-    factor = jsl.cho_factor(information(theta, n, ridge, active))
-    inverse = jsl.cho_solve(factor, jnp.eye(len(active), dtype=n.dtype))
+    matrix, shift = information(theta, n, ridge, active)
+    inverse = jsl.cho_solve(jsl.cho_factor(matrix), jnp.eye(len(active), dtype=n.dtype))
     n_active = jnp.maximum(jnp.sum(active), 1)
-    return jnp.where(active[:, None] & active, inverse - 1.0 / n_active, 0.0)
+    return jnp.where(active[:, None] & active, inverse - 1.0 / (shift * n_active), 0.0)
 
 
 def newton_cg(

@@ -3,9 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import twins
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
+from jaxeval.connectivity import analyse
 from jaxeval.kernels import connectivity
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -33,15 +32,28 @@ def test_reachability_is_that_of_the_closure(tables):
         np.testing.assert_array_equal(found, twins.closure(table > 0)[hub])
 
 
-def test_standing_agrees_with_strong_components_and_paths(tables):
-    wins, hubs = tables
-    standing = np.asarray(jax.jit(jax.vmap(connectivity.standing))(wins, hubs))
-    for table, hub, found in zip(wins, hubs, standing, strict=True):
-        _, group = connected_components(csr_array(table > 0), directed=True, connection="strong")
-        np.testing.assert_array_equal(found == connectivity.IDENTIFIED, group == group[hub])
-        np.testing.assert_array_equal(found, twins.standing(table, hub))
-    # All kinds occur, or the comparison would say little.
+def test_standing_agrees_with_brute_force_and_with_the_host(tables):
+    wins, _ = tables
+    n = wins + wins.swapaxes(1, 2)
+    standing = np.asarray(jax.jit(jax.vmap(connectivity.standing))(n, wins))
+    for count, table, found in zip(n, wins, standing, strict=True):
+        np.testing.assert_array_equal(found, twins.standing(count, table))
+        np.testing.assert_array_equal(found, analyse(count, table).standing)
+    # All kinds occur, or the comparison would say little; so do boards without any group.
     assert np.bincount(standing.ravel()).min() > 100
+    assert 20 < np.sum(~(standing == connectivity.IDENTIFIED).any(1)) < 380
+
+
+def test_of_several_groups_the_one_with_most_battles_is_the_main_one():
+    """Whoever has most votes alone; of equal groups, that of the first model."""
+    wins = np.zeros((7, 7))
+    wins[1, 2] = wins[2, 1] = 3
+    wins[3, 4] = wins[4, 3] = 3
+    wins[0, 1:5] = 100
+    for extra, expected in ((0, [1, 0, 0, 3, 3, 3, 3]), (1, [1, 3, 3, 0, 0, 3, 3])):
+        wins[3, 4] = 3 + extra
+        found = connectivity.standing(jnp.asarray(wins + wins.T), jnp.asarray(wins))
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_long_chains_are_followed_to_their_end():

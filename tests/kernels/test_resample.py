@@ -155,3 +155,21 @@ def test_a_resample_is_a_function_of_seed_stream_and_number_alone(scheme):
     for changed in (draw(scheme, seed=2), draw(scheme, stream=3), np.roll(drawn, 1, axis=0)):
         assert not (changed == drawn).reshape(B, -1).all(1).any()
         assert abs(np.corrcoef(changed[:, 0, 3], drawn[:, 0, 3])[0, 1]) < 5 / np.sqrt(B)
+
+
+def test_additions_at_repeated_places_are_all_counted():
+    """Alone and in lanes, with a table of each lane's own or one for all."""
+    rng = np.random.default_rng(0)
+    tables, index = rng.integers(0, 9, (5, 7)).astype(np.uint32), rng.integers(0, 7, (5, 40)).astype(np.int32)
+    value = rng.integers(0, 9, (5, 40)).astype(np.uint32)
+
+    def expected(table, index, value):
+        table = table.copy()
+        np.add.at(table, index, value)
+        return table
+
+    alone = [expected(*lane) for lane in zip(tables, index, value, strict=True)]
+    np.testing.assert_array_equal(resample.add_at(tables[0], index[0], value[0]), alone[0])
+    np.testing.assert_array_equal(jax.jit(jax.vmap(resample.add_at))(tables, index, value), alone)
+    shared = jax.vmap(resample.add_at, in_axes=(None, 0, 0))(tables[0], index, value)
+    np.testing.assert_array_equal(shared, [expected(tables[0], i, v) for i, v in zip(index, value, strict=True)])
