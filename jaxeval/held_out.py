@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from jaxeval.blas import one_blas_thread
 from jaxeval.judged_battles import JudgedBattles
 from jaxeval.kernels import batch
 from jaxeval.kernels.solve import CONVERGED
@@ -170,7 +171,7 @@ def _hold_out(
     judged, n_pairs = _stacked(sets, ties)
     n_sets, size, u = len(sets), judged.position.shape[-1], judged.level.shape[-1]
     m = size
-    with double_precision():
+    with double_precision(), one_blas_thread():
         chunk = _chunk(m, 4 * u + judged.own.shape[-1])
         temperature = batch.fold_temperatures(judged, float(FEWEST_BATTLES), TOLERANCE_LOGIT, _TEMPERATURE_STEPS, chunk)
         beta, status = np.asarray(temperature.beta), np.asarray(temperature.status)

@@ -20,7 +20,7 @@ from jaxeval.resampling import stream_number
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
-TOLERANCE_LOGIT = 1e-9
+TOLERANCE_LOGIT = 1e-8  # 2e-6 Elo
 MAX_STEPS = 200
 # Total of the Poisson draws in standard deviations under N: one resample in 30,000 is drawn again.
 _SHORTFALL = 4.0

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.blas import one_blas_thread
 from jaxeval.bradley_terry import device_name
 from jaxeval.gauge import ELO_PER_LOGIT
 from jaxeval.held_out import Folds, compress, hold_out, own_battles, smoothing
@@ -131,7 +132,8 @@ def soft_elo(
     order = ["judge"] if len(judges) > 1 else []
     columns = ["model", "method", "human_elo", "judge_elo", "residual", "standard_error", "beta", "n_battles"]
     models = models[[*order, *columns, "n_human", "flags", "averaged"]]
-    summary = _summary(models, keys, seed)
+    with one_blas_thread():
+        summary = _summary(models, keys, seed)
     settings = SoftEloSettings(
         float(ridge), n_resamples, seed, methods, base, min_battles, ties, SUMMARY_LEVEL, device_name(), versions()
     )
@@ -233,8 +235,7 @@ def _accuracy(models: pd.DataFrame, weights: Float) -> Float:
     with np.errstate(invalid="ignore", divide="ignore"):
         signs = [np.sign(v[:, None] - v) for v in (x, y)]
         tables = np.concatenate([*signs, signs[0] * signs[1], *(sign**2 for sign in signs)], axis=1)
-        # No BLAS: its threads spin on after the call, and take the cores from what follows.
-        over_x, over_y, product, used_x, used_y = np.split(np.einsum("bm,mk->bk", weights, tables), 5, axis=1)
+        over_x, over_y, product, used_x, used_y = np.split(weights @ tables, 5, axis=1)
         product, used_x, used_y = (np.sum(part * weights, 1) for part in (product, used_x, used_y))
         kendall = product / np.sqrt(used_x * used_y)
         # Minus twice the ranks up to a constant: how many copies are below, those level with it half.
