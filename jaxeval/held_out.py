@@ -18,7 +18,7 @@ from jaxeval.blas import one_blas_thread
 from jaxeval.judged_battles import JudgedBattles
 from jaxeval.kernels import batch
 from jaxeval.kernels.solve import CONVERGED
-from jaxeval.own_battles import OwnBattles
+from jaxeval.own_battles import OwnBattles, slots_of_models
 from jaxeval.precision import double_precision
 from jaxeval.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, Ties, in_likelihood
 from jaxeval.temperature import MAX_STEPS as _TEMPERATURE_STEPS
@@ -28,6 +28,8 @@ Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 _CHORD_STEPS, _NEWTON_STEPS = 40, 200
+# Small boards share their compiled code: arrays have room for so many cells at least, whichever fits, and so on.
+_CELLS, _FEWEST_LABELS, _FEWEST_OWN = (1024, 4096), 512, 512
 # Numbers that the lanes of a chunk may hold at once: the caches of a CPU. And those of a call.
 _WORDS_PER_CHUNK, _WORDS_PER_CALL = 4_000_000, 2**27
 
@@ -128,7 +130,7 @@ def hold_out(
     """
     found: list[Folds | None] = [None] * len(sets)
     # Within a factor of four; finer kinds would compile more often.
-    kinds = [(_eights(c.n_models), len(c.battles).bit_length() // 2) for c in sets]
+    kinds = [(slots_of_models(c.n_models), max(len(c.battles), _CELLS[0] - 1).bit_length() // 2) for c in sets]
     for kind in dict.fromkeys(kinds):
         members = [s for s, k in enumerate(kinds) if k == kind]
         words = (1 + len(methods)) * 3 * kind[0] ** 2 + 4 ** (kind[1] + 1)
@@ -240,11 +242,12 @@ def _hold_out(
 
 def _stacked(sets: Sequence[Cells], ties: Ties) -> tuple[batch.Judged, int]:
     """The sets on arrays of one shape, and its number of pairs; cells of count 0 fill up."""
-    size = _eights(max(c.n_models for c in sets))
+    size = slots_of_models(max(c.n_models for c in sets))
     n_pairs = size * (size - 1) // 2 + 1  # the last, an empty one, for models that never met
-    n_cells = _rounded(max(len(c.battles) for c in sets) + 1, 256)
-    n_labels = _rounded(max(len(c.labels) for c in sets), 64)
-    width = 1 << max(max(len(mine) for c in sets for mine in c.own) - 1, 255).bit_length()
+    most = max(len(c.battles) for c in sets) + 1
+    n_cells = _rounded(most, _CELLS[0] if most <= _CELLS[0] else _CELLS[1])
+    n_labels = _rounded(max(len(c.labels) for c in sets), _FEWEST_LABELS)
+    width = 1 << max(max(len(mine) for c in sets for mine in c.own) - 1, _FEWEST_OWN - 1).bit_length()
     rows = []
     for c in sets:
         difference, _, human = c.labels.T
@@ -279,10 +282,10 @@ def _finish(held: batch.HeldOut, n: Float, active: Bool, ridge: float) -> None:
     """Newton's method, in place, for folds whose anchors the chord steps left unconverged."""
     failed = np.argwhere(np.asarray(held.anchor_status) != CONVERGED)
     size = n.shape[-1]
-    limit = max(1, 2**25 // size**2)
+    limit, least = max(1, 2**25 // size**2), max(1, 2**14 // size**2)
     for start in range(0, len(failed), limit):
         part = failed[start : start + limit]
-        lane, fold = part[np.minimum(np.arange(1 << (len(part) - 1).bit_length()), len(part) - 1)].T
+        lane, fold = part[np.minimum(np.arange(_rounded(len(part), least)), len(part) - 1)].T
         kept = (np.arange(size) != fold[:, None]) & active[lane]
         rest = np.where(kept[:, :, None] & kept[:, None, :], n[lane], 0.0)
         score = np.where(kept, np.asarray(held.anchor_score)[lane, fold], 0.0)
@@ -322,10 +325,6 @@ def _falls_apart(n: Float) -> Bool:
 def _padded(x: NDArray[Any], size: int, filler: float) -> NDArray[Any]:
     """``x`` with its last axis filled up to ``size``."""
     return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])], constant_values=filler)
-
-
-def _eights(n_models: int) -> int:
-    return -(-n_models // 8) * 8
 
 
 def _rounded(size: int, least: int = 1) -> int:

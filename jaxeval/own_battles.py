@@ -25,7 +25,7 @@ MAX_STEPS = 200
 # Total of the Poisson draws in standard deviations under N: one resample in 30,000 is drawn again.
 _SHORTFALL = 4.0
 _THRESHOLDS = 12  # a battle is drawn more often than that with less than probability 2**-32
-_SMALLEST_WIDTH = 256
+_SMALLEST_WIDTH = 512
 _SLOTS_PER_CHUNK = 2**18  # lanes x battles that fit the cache
 
 
@@ -68,10 +68,10 @@ def resampled_strengths(
     """
     theta = np.full((len(models), len(models[0].anchors), n_resamples), np.nan)
     mesh = Mesh(np.array(jax.local_devices()), ("lanes",))
-    size = -(-max(own.anchors.shape[1] for own in models) // 8) * 8
+    size = slots_of_models(max(own.anchors.shape[1] for own in models))
     for width, members in _by_width([own.target.shape[1] for own in models]):
         lanes = chunk_size or _chunk_size(n_resamples, width)
-        # Devices share the models. The last one fills up, also to eights: similar boards share one compilation.
+        # Devices share the models. The last one fills up, also to eights, as above.
         filled = np.append(members, np.repeat(members[-1], -len(members) % int(np.lcm(mesh.size, 8))))
         problems = [_problem(models[i], width, size) for i in filled]
         with double_precision():
@@ -89,6 +89,11 @@ def resampled_strengths(
         values = np.where(np.asarray(status) == CONVERGED, np.asarray(found), np.nan)
         theta[members] = values[: len(members)]
     return theta
+
+
+def slots_of_models(n_models: int) -> int:
+    """Models that arrays have room for: in eights, so that similar boards share one compilation."""
+    return max(-(-n_models // 8) * 8, 16)
 
 
 def _by_width(sizes: Sequence[int]) -> list[tuple[int, NDArray[np.intp]]]:

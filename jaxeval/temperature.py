@@ -143,7 +143,7 @@ def _fit_groups(
     # The likelihood sees |d| and whether the target agrees with its sign: half the levels.
     towards = np.where(difference < 0, 1 - targets, targets)[rows]
     levels, which = np.unique(np.abs(difference[rows]), return_inverse=True)
-    size = 1 << max(len(levels) - 1, 63).bit_length()
+    size = 1 << max(len(levels) - 1, 511).bit_length()
     slot = group[rows] * size + which
     n = np.bincount(slot, weights[rows], n_groups * size).reshape(n_groups, size)
     wins = np.bincount(slot, weights[rows] * towards, n_groups * size).reshape(n_groups, size)

@@ -59,7 +59,7 @@ def test_sweep_over_all_battles_is_the_naive_algorithm(battles):
         assert truth[fold] == pytest.approx(expected, abs=1e-7)
         for method, target in (("hard", battles.hard), ("soft", expit(beta[fold] * s))):
             errors[method].append(abs(naive_held_out(a, b, target, 6, fold, ridge) - expected) * ELO)
-    last = budget_sweep(battles, (5,), 2, ridge).set_index(["method", "n_battles"])
+    last = budget_sweep(battles, (4, 40), 10, ridge).set_index(["method", "n_battles"])
     for method, expected in errors.items():
         assert last.loc[(method, 600), "mae"] == pytest.approx(np.mean(expected), abs=1e-4)
     assert last.loc[("soft", 600), "beta"] == pytest.approx(beta.mean())

@@ -24,7 +24,7 @@ def files(tmp_path_factory):
             "gap": battles.score_difference,
             "human": battles.human,
         }
-    ).assign(language=battles.columns["language"].astype(str).to_numpy())
+    ).assign(language=np.where(battles.columns["language"] == "English", "en", "other"))
     new = (frame["model_a"] == "model-03") | (frame["model_b"] == "model-03")
     folder = tmp_path_factory.mktemp("judged")
     frame[~new].to_csv(folder / "known.csv", index=False)
@@ -37,7 +37,7 @@ COLUMNS = ("--score-difference", "gap", "--labels", "a_wins_1")
 
 def test_file_prints_the_headline_tables_and_writes_the_rest(files, tmp_path):
     out = tmp_path / "out"
-    result = run("soft-elo", files / "known.csv", *COLUMNS, "--resamples", 100, "--level", 0.8, "--out", out, "--by",
+    result = run("soft-elo", files / "known.csv", *COLUMNS, "--resamples", 200, "--level", 0.8, "--out", out, "--by",
                  "language", "--budget")  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "Held-out ratings against human ratings" in result.stdout
@@ -45,7 +45,7 @@ def test_file_prints_the_headline_tables_and_writes_the_rest(files, tmp_path):
     assert "left out: position bias" in result.stdout
     held_out = jaxeval.soft_elo(
         jaxeval.read_judged_battles(files / "known.csv", score_difference="gap", label_coding="a_wins_1"),
-        n_resamples=100,
+        n_resamples=200,
     )
     assert f"{held_out.summary.loc['soft', 'mae']:.1f}" in result.stdout
     read = pd.read_csv(out / "models.csv")
@@ -56,12 +56,12 @@ def test_file_prints_the_headline_tables_and_writes_the_rest(files, tmp_path):
 
 
 def test_report_is_the_same_command(files):
-    options = (files / "known.csv", *COLUMNS, "--resamples", 20)
+    options = (files / "known.csv", *COLUMNS, "--resamples", 200)
     assert run("soft-elo", *options).stdout == run("soft-elo", "report", *options).stdout
 
 
 def test_warnings_are_printed(files):
-    result = run("soft-elo", files / "known.csv", *COLUMNS, "--resamples", 20, "--level", 0.99)
+    result = run("soft-elo", files / "known.csv", *COLUMNS, "--resamples", 200, "--level", 0.99)
     text = " ".join(result.stdout.split())
     assert result.exit_code == 0, result.output
     assert "warning: 5 calibration models support levels up to 0.8333, so intervals at 0.99 are infinite" in text
@@ -69,7 +69,7 @@ def test_warnings_are_printed(files):
 
 def test_calibrate_then_predict(files, tmp_path):
     saved, table = tmp_path / "judge.json", tmp_path / "new.csv"
-    result = run("soft-elo", "calibrate", files / "known.csv", *COLUMNS, "--resamples", 100, "--out", saved)
+    result = run("soft-elo", "calibrate", files / "known.csv", *COLUMNS, "--resamples", 200, "--out", saved)
     assert result.exit_code == 0, result.output
     assert "soft: 11 anchors, 11 models calibrate (levels up to 0.9166)" in result.stdout
     assert json.loads(saved.read_text())["version"] == 1
@@ -83,7 +83,7 @@ def test_calibrate_then_predict(files, tmp_path):
 
 def test_bad_input_is_one_message_and_a_nonzero_exit(files, tmp_path):
     saved = tmp_path / "judge.json"
-    assert run("soft-elo", "calibrate", files / "known.csv", *COLUMNS, "--resamples", 20, "--out", saved).exit_code == 0
+    assert run("soft-elo", "calibrate", files / "known.csv", *COLUMNS, "--resamples", 200, "--out", saved).exit_code == 0
     broken = tmp_path / "broken.json"
     broken.write_text("{}")
     for arguments, message in [
@@ -100,7 +100,7 @@ def test_bad_input_is_one_message_and_a_nonzero_exit(files, tmp_path):
 
 
 def test_sample_gives_the_known_answers(data, tmp_path):
-    options = ("--labels", "a_wins_0", "--ridge", 0.005, "--resamples", 20, "--out", tmp_path)
+    options = ("--labels", "a_wins_0", "--ridge", 0.005, "--resamples", 200, "--out", tmp_path)
     result = run("soft-elo", data / "softelo_sample.csv", *options)
     assert result.exit_code == 0, result.output
     summary = pd.read_csv(tmp_path / "summary.csv").set_index("method")

@@ -14,12 +14,12 @@ from jaxeval.judge_diagnostics import diagnose
 
 @pytest.fixture(scope="module")
 def battles():
-    return read(two_orders(n=900, m=8), verdict="verdict")
+    return read(two_orders(n=800, m=8), verdict="verdict")
 
 
 @pytest.fixture(scope="module")
 def held_out(battles):
-    return jaxeval.soft_elo(battles, n_resamples=50)
+    return jaxeval.soft_elo(battles, n_resamples=200)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_everything_that_raw_two_order_data_allows_is_there(battles, found):
 
 
 def test_what_the_data_lacks_is_said(held_out):
-    frame = two_orders(n=900, m=8).drop(columns="verdict")
+    frame = two_orders(n=800, m=8).drop(columns="verdict")
     one = jaxeval.JudgedBattles.from_pandas(frame, scores_a="a1", scores_b="b1", label_coding="a_wins_1")
     found = diagnose(one, held_out)
     absent = {sentence.partition(":")[0] for sentence in found.left_out}
@@ -56,7 +56,7 @@ def test_what_the_data_lacks_is_said(held_out):
 
 
 def test_figures_show_the_tables(battles, held_out, found, tmp_path):
-    sweep = budget_sweep(battles, (20,), 2)
+    sweep = budget_sweep(battles, (4, 20), 10)
     figures = {
         "held_out": soft_elo_plots.plot_held_out(held_out),
         "intervals": soft_elo_plots.plot_intervals(leave_one_out_intervals(held_out, 0.8)),

@@ -40,7 +40,7 @@ def slope(own, count, theta, ridge):
 def counts(own, n_resamples, seed=3):
     with jax.enable_x64(True):
         draw = jax.jit(batch._draw_singles, static_argnums=3)
-        drawn = draw(_problem(own, 256, 8), np.uint64(seed), np.arange(n_resamples), _top_up_size(256))
+        drawn = draw(_problem(own, 512, 16), np.uint64(seed), np.arange(n_resamples), _top_up_size(512))
     return np.asarray(drawn)[:, : own.target.shape[1]]
 
 
@@ -78,8 +78,8 @@ def test_a_resample_depends_on_seed_name_and_number_alone(drawn):
         found = resampled_strengths(MODELS[1:2], 20, 3, 0.05, chunk_size=chunk)
         np.testing.assert_allclose(found[0], drawn[1, :, :20], atol=1e-9)
     np.testing.assert_allclose(resampled_strengths(MODELS[::-1], 200, 3, 0.05)[::-1], drawn, atol=1e-9)
-    renamed = resampled_strengths([MODELS[1]._replace(name="other")], 20, 3, 0.05)
-    other_seed = resampled_strengths(MODELS[1:2], 20, 4, 0.05)
+    renamed = resampled_strengths([MODELS[1]._replace(name="other")], 20, 3, 0.05, chunk_size=7)
+    other_seed = resampled_strengths(MODELS[1:2], 20, 4, 0.05, chunk_size=7)
     for different in (renamed, other_seed):
         assert np.abs(different[0, 1] - drawn[1, 1, :20]).min() > 1e-6
 
