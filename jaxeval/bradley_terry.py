@@ -267,8 +267,11 @@ def inverse_information(boards: Sequence[Board], ridge: float) -> tuple[NDArray[
 
 
 def padded_size(n_models: int) -> int:
-    """The kernels work on multiples of four models; padding ones have no battles."""
-    return -(-n_models // 4) * 4
+    """The kernels work on multiples of four models, 16 at least; padding ones have no battles.
+
+    Small boards so share one compilation, which takes far longer than the padding.
+    """
+    return max(-(-n_models // 4) * 4, 16)
 
 
 def pair_frequency_weights(cells: Cells, n_models: int) -> NDArray[np.float64]:

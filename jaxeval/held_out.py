@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from jaxeval.blas import one_blas_thread
+from jaxeval.bradley_terry import padded_size
 from jaxeval.judged_battles import JudgedBattles
 from jaxeval.kernels import batch
 from jaxeval.kernels.solve import CONVERGED
-from jaxeval.own_battles import OwnBattles, slots_of_models
+from jaxeval.own_battles import OwnBattles
 from jaxeval.precision import double_precision
 from jaxeval.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, Ties, in_likelihood
 from jaxeval.temperature import MAX_STEPS as _TEMPERATURE_STEPS
@@ -130,7 +131,7 @@ def hold_out(
     """
     found: list[Folds | None] = [None] * len(sets)
     # Within a factor of four; finer kinds would compile more often.
-    kinds = [(slots_of_models(c.n_models), max(len(c.battles), _CELLS[0] - 1).bit_length() // 2) for c in sets]
+    kinds = [(padded_size(c.n_models), max(len(c.battles), _CELLS[0] - 1).bit_length() // 2) for c in sets]
     for kind in dict.fromkeys(kinds):
         members = [s for s, k in enumerate(kinds) if k == kind]
         words = (1 + len(methods)) * 3 * kind[0] ** 2 + 4 ** (kind[1] + 1)
@@ -242,7 +243,7 @@ def _hold_out(
 
 def _stacked(sets: Sequence[Cells], ties: Ties) -> tuple[batch.Judged, int]:
     """The sets on arrays of one shape, and its number of pairs; cells of count 0 fill up."""
-    size = slots_of_models(max(c.n_models for c in sets))
+    size = padded_size(max(c.n_models for c in sets))
     n_pairs = size * (size - 1) // 2 + 1  # the last, an empty one, for models that never met
     most = max(len(c.battles) for c in sets) + 1
     n_cells = _rounded(most, _CELLS[0] if most <= _CELLS[0] else _CELLS[1])

@@ -11,6 +11,7 @@ from jax.sharding import Mesh
 from numpy.typing import NDArray
 from scipy.special import pdtr
 
+from jaxeval.bradley_terry import padded_size
 from jaxeval.kernels import batch
 from jaxeval.kernels.resample import Singles
 from jaxeval.kernels.solve import CONVERGED
@@ -68,10 +69,10 @@ def resampled_strengths(
     """
     theta = np.full((len(models), len(models[0].anchors), n_resamples), np.nan)
     mesh = Mesh(np.array(jax.local_devices()), ("lanes",))
-    size = slots_of_models(max(own.anchors.shape[1] for own in models))
+    size = padded_size(max(own.anchors.shape[1] for own in models))
     for width, members in _by_width([own.target.shape[1] for own in models]):
         lanes = chunk_size or _chunk_size(n_resamples, width)
-        # Devices share the models. The last one fills up, also to eights, as above.
+        # Devices share the models. The last one fills up, also to eights: similar boards share one compilation.
         filled = np.append(members, np.repeat(members[-1], -len(members) % int(np.lcm(mesh.size, 8))))
         problems = [_problem(models[i], width, size) for i in filled]
         with double_precision():
@@ -89,11 +90,6 @@ def resampled_strengths(
         values = np.where(np.asarray(status) == CONVERGED, np.asarray(found), np.nan)
         theta[members] = values[: len(members)]
     return theta
-
-
-def slots_of_models(n_models: int) -> int:
-    """Models that arrays have room for: in eights, so that similar boards share one compilation."""
-    return max(-(-n_models // 8) * 8, 16)
 
 
 def _by_width(sizes: Sequence[int]) -> list[tuple[int, NDArray[np.intp]]]:

@@ -25,6 +25,8 @@ SCHEMES = {
 
 # Total of the Poisson draws in standard deviations under N: beyond that (0.05 %) a resample is drawn again.
 _SHORTFALL = 3.3
+# Least sizes of arrays, so that small boards share one compilation, which takes far longer than what they add.
+_SMALLEST_TOP_UP, _SMALLEST_TABLE, _SMALLEST_CATEGORY = 1024, 8192, 512
 
 
 # Units stacked in one column, and the bits of the row in a unit's number. Constants, as all that places a slice's
@@ -85,7 +87,7 @@ def make_plan(
     tally = Tally(_word(entries, heaviest) if packed else None, _ROW_BITS)
     totals = [int(e.units.sum()) for e in entries]
     shortfalls = [min(int(np.ceil(_SHORTFALL * np.sqrt(n))), n) for n in totals]
-    top_up_size = -(-2 * max(shortfalls) // 128) * 128
+    top_up_size = max(-(-2 * max(shortfalls) // 128) * 128, _SMALLEST_TOP_UP)
     multinomial = scheme == batch.MULTINOMIAL
     inverse, diagonal = inverse_information(boards, ridge)
     size = inverse.shape[-1]
@@ -194,8 +196,8 @@ def _cluster_entries(cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row
 
 
 def _rounded(size: int) -> int:
-    """``size`` rounded up by at most a sixteenth, so that similar boards share one compilation."""
-    step = max(64, 1 << max(size.bit_length() - 5, 0))
+    """``size`` rounded up by at most a sixteenth, so that similar boards share one compilation, and all small ones."""
+    step = max(128, 1 << max(size.bit_length() - 5, 0))
     return -(-size // step) * step
 
 
@@ -239,19 +241,21 @@ def _units(count: Int, tally: Tally, shortfall: int) -> Units:
     which = which.reshape(count.shape)
     total = int(count.sum())
     tables = poisson_tables(distinct.astype(np.float64) * (1 - shortfall / total))
-    words = np.zeros(1 << int(len(tables.words) - 1).bit_length(), np.uint32)
+    words = np.zeros(1 << max(len(tables.words) - 1, _SMALLEST_TABLE - 1).bit_length(), np.uint32)
     words[: len(tables.words)] = tables.words
     # Without the padding columns, which depend on the other slices: the picks from this table must not.
     used = count[:, : int(np.flatnonzero(count.sum(0))[-1]) + 1]
     by_number = np.zeros((used.shape[1], 1 << tally.row_bits), np.int64)
     by_number[:, : used.shape[0]] = used.T
+    category = np.zeros(_rounded(max(by_number.size, _SMALLEST_CATEGORY)), np.uint64)
+    category[: by_number.size] = category_table(by_number.reshape(-1))
     return Units(
         size=_as(count, np.int32),
         shift=_as(32 - tables.bits[which], np.uint32),
         offset=_as(tables.offset[which], np.int32),
         first=_as(tables.first[which], np.int32),
         table=_as(words, np.uint32),
-        category=_as(category_table(by_number.reshape(-1)), np.uint64),
+        category=_as(category, np.uint64),
         n_categories=_as(by_number.size, np.uint64),
         total=_as(total, np.int32),
         shortfall=_as(shortfall, np.int32),

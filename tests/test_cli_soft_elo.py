@@ -83,7 +83,8 @@ def test_calibrate_then_predict(files, tmp_path):
 
 def test_bad_input_is_one_message_and_a_nonzero_exit(files, tmp_path):
     saved = tmp_path / "judge.json"
-    assert run("soft-elo", "calibrate", files / "known.csv", *COLUMNS, "--resamples", 200, "--out", saved).exit_code == 0
+    options = ("--resamples", 200, "--out", saved)
+    assert run("soft-elo", "calibrate", files / "known.csv", *COLUMNS, *options).exit_code == 0
     broken = tmp_path / "broken.json"
     broken.write_text("{}")
     for arguments, message in [
