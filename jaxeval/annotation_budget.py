@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import kendalltau, spearmanr
 
+from jaxeval.bradley_terry import named
 from jaxeval.gauge import ELO_PER_LOGIT
 from jaxeval.held_out import Folds, compress, hold_out
 from jaxeval.judged_battles import JudgedBattles
@@ -120,10 +121,7 @@ def slice_ratings(
     """
     if not ridge > 0:
         raise ValueError(f"slices separate models, so they need a ridge > 0, got {ridge}")
-    if by not in battles.columns.columns:
-        have = ", ".join(map(repr, battles.columns.columns))
-        raise ValueError(f"no column {by!r} beside the battles; there are {have or 'none'} (read it with keep=)")
-    codes, names = pd.factorize(battles.columns[by], sort=True)
+    codes, names = pd.factorize(battles.column(by), sort=True)
     (whole,) = hold_out([compress(battles)], (), float(ridge))
     human, pooled = _placed(whole)[0], _positive(whole)
     parts = [compress(battles, np.flatnonzero(codes == k)) for k in range(len(names))]
@@ -172,7 +170,7 @@ def slice_ratings(
         )
     if small:
         warnings.append(
-            f"slices in which fewer than {min_models} models can be rated are left out: {_listed(list(small))}"
+            f"slices in which fewer than {min_models} models can be rated are left out: {named(list(small))}"
         )
     if not summary:
         raise ValueError(f"no slice of {by!r} rates {min_models} models: slices are too small")
@@ -192,8 +190,3 @@ def _placed(folds: Folds) -> Float:
     theta = np.where(folds.converged & ~folds.apart, folds.theta, np.nan)
     theta[-1] = np.where(np.isnan(_positive(folds)) & (len(theta) > 1), np.nan, theta[-1])
     return theta
-
-
-def _listed(names: Sequence[Hashable], limit: int = 8) -> str:
-    shown = ", ".join(map(str, names[:limit]))
-    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"

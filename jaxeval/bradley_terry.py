@@ -334,7 +334,7 @@ def _not_converged(status: str) -> list[str]:
     return [] if status == _STATUS_TEXT[CONVERGED] else [f"the fit {status}"]
 
 
-def named(models: pd.Index, limit: int = 8) -> str:
+def named(models: pd.Index | Sequence[Any], limit: int = 8) -> str:
     """The first ``limit`` names, and how many more there are."""
     shown = ", ".join(map(str, models[:limit]))
     return shown if len(models) <= limit else f"{shown} and {len(models) - limit} more"

@@ -85,6 +85,7 @@ _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path
 @click.option("--length-a", metavar="COL", help="Length of A's answers, for the effects of verbosity.")
 @click.option("--length-b", metavar="COL", help="Length of B's answers.")
 @click.option("--budget", is_flag=True, help="Also sweep the annotation budget (seconds to minutes).")
+@click.option("--smoothing", is_flag=True, help="Also sweep the constant of label smoothing.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write CSVs and figures.")
 def report(
     file: Path,
@@ -95,6 +96,7 @@ def report(
     length_a: str | None,
     length_b: str | None,
     budget: bool,
+    smoothing: bool,
     out: Path | None,
     ridge: float,
     resamples: int,
@@ -109,6 +111,10 @@ def report(
     from jaxeval.softelo import soft_elo
 
     battles = read_judged_battles(file, **columns)
+    for column in filter(None, (by, length_a, length_b)):
+        battles.column(column)  # which must be there, before anything is computed
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
     held_out = soft_elo(battles, ridge, resamples, seed, methods or ("hard", "soft"), base=base)
     study = conformal_study(held_out, level, splits, seed=seed)
     found = diagnose(battles, held_out, length_a=length_a, length_b=length_b, ridge=ridge)
@@ -135,11 +141,18 @@ def report(
         tables["budget"] = budget_sweep(battles, ridge=ridge, seed=seed)
         warnings += tables["budget"].attrs["warnings"]
 
+    if smoothing:
+        from jaxeval.label_smoothing import label_smoothing_sweep
+
+        tables["smoothing"] = label_smoothing_sweep(battles, ridge=ridge)
+
     console = _console()
     shown = ["method", "n_models", "n_left_out", "mae", "mae_lower", "mae_upper", "spearman", "kendall", "beta"]
     _print(console, held_out.summary.reset_index()[shown], "Held-out ratings against human ratings (Elo)")
     _print(console, study.summary.reset_index(), f"Split conformal intervals, {splits} random splits (Elo)")
     _print(console, found.headline.reset_index(), "The judge's scores")
+    if smoothing:
+        _print(console, tables["smoothing"], "Label smoothing by its constant (Elo)")
     if by:
         _print(console, tables["slices"], f"Slices by {by}, against the global human rating (Elo)")
     console.print(str(battles.report), style="dim", highlight=False, markup=False)
@@ -160,10 +173,8 @@ def report(
 def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
     from jaxeval import soft_elo_plots as plots
 
-    out.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
-        index = table.index.name is not None
-        table.to_csv(out / f"{name}.csv", index=index)
+        table.to_csv(out / f"{name}.csv", index=table.index.name is not None)
     figures = {
         "held_out": plots.plot_held_out(tables["models"]),
         "intervals": plots.plot_intervals(tables["intervals"]),
@@ -174,6 +185,8 @@ def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
         figures["ramp"] = plots.plot_ramp(tables["residual_ramp"])
     if "budget" in tables:
         figures["budget"] = plots.plot_budget(tables["budget"])
+    if "smoothing" in tables:
+        figures["smoothing"] = plots.plot_smoothing(tables["smoothing"])
     plots.save_figures(figures, out)
     click.echo(f"wrote {len(tables)} tables and {len(figures)} figures to {out}", err=True)
 

@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from jaxeval.residuals import grouping
+
 Float = NDArray[np.float64]
 #: A level as typed: a float is read by its shortest decimal form, so 0.9 is nine tenths.
 Level = float | str | Fraction
-
-_GROUP = ["judge", "method"]
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def leave_one_out_intervals(soft_elo: Any, level: Level = 0.9) -> pd.DataFrame:
     """
     table, warnings = usable_models(soft_elo)
     blocks = []
-    for _, block in table.groupby(_keys(table), sort=False):
+    for _, block in table.groupby(grouping(table), sort=False):
         scores = conformity_scores(block["residual"], block["standard_error"])
         # Without score i the k-th smallest is the k-th or, if i was among the first k, the (k + 1)-th.
         rank, order = conformal_rank(len(scores) - 1, level), np.sort(scores)
@@ -232,7 +232,7 @@ def conformal_study(
         ValueError: a bad level, too few models, or a split that leaves none on one side.
     """
     table, warnings = usable_models(soft_elo)
-    keys = _keys(table)
+    keys = grouping(table)
     groups = list(table.groupby(keys, sort=False))
     common = set.intersection(*(set(block["model"]) for _, block in groups))
     models = sorted(common, key=str)
@@ -259,7 +259,7 @@ def conformal_study(
         quantile = ordered[:, rank - 1] if rank <= n_cal else np.full(n_repeats, np.inf)
         error = block["standard_error"].to_numpy()[test]
         covered = scores[test] <= quantile[:, None]
-        names = dict(zip(keys, key if isinstance(key, tuple) else (key,), strict=True))
+        names = dict(zip(keys, key, strict=True))
         split_rows.append(
             pd.DataFrame(
                 {
@@ -317,7 +317,7 @@ def width_decomposition(soft_elo: Any, level: Level = 0.9) -> pd.DataFrame:
         to the first method's: ``quantile_ratio``, ``standard_error_ratio``, ``width_ratio`` (their product).
     """
     table, warnings = usable_models(soft_elo)
-    keys = _keys(table)
+    keys = grouping(table)
     rows = []
     for key, block in table.groupby(keys, sort=False):
         scores = conformity_scores(block["residual"], block["standard_error"])
@@ -325,7 +325,7 @@ def width_decomposition(soft_elo: Any, level: Level = 0.9) -> pd.DataFrame:
         if not np.isfinite(quantile):
             warnings.append(_too_small(len(scores), level, block))
         error = float(block["standard_error"].median())
-        names = dict(zip(keys, key if isinstance(key, tuple) else (key,), strict=True))
+        names = dict(zip(keys, key, strict=True))
         rows.append({**names, "quantile": quantile, "median_standard_error": error, "width": 2 * quantile * error})
     result = pd.DataFrame(rows)
     columns = {"quantile_ratio": "quantile", "standard_error_ratio": "median_standard_error", "width_ratio": "width"}
@@ -353,7 +353,11 @@ def usable_models(soft_elo: Any) -> tuple[pd.DataFrame, list[str]]:
         finite &= table["averaged"].to_numpy(bool)
     used = table[finite]
     if len(used) == 0:
-        raise ValueError(f"none of {len(table):,} rows has both a residual and a standard error: nothing to calibrate")
+        flags = "; ".join(sorted({str(f) for f in table.get("flags", []) if f}))
+        raise ValueError(
+            f"none of {len(table):,} held-out ratings has both a residual and a standard error, unflagged: nothing to "
+            f"calibrate{f' ({flags})' if flags else ''}"
+        )
     warnings = []
     if not finite.all():
         names = ", ".join(map(str, table.loc[~finite, "model"].unique()[:8]))
@@ -363,12 +367,8 @@ def usable_models(soft_elo: Any) -> tuple[pd.DataFrame, list[str]]:
     return used.reset_index(drop=True), warnings
 
 
-def _keys(table: pd.DataFrame) -> list[str]:
-    return _GROUP if "judge" in table.columns else _GROUP[1:]
-
-
 def _with_intervals(block: pd.DataFrame, quantile: Float) -> pd.DataFrame:
-    columns = [*_keys(block), "model", "human_elo", "judge_elo", "standard_error"]
+    columns = [*grouping(block), "model", "human_elo", "judge_elo", "standard_error"]
     half = _width(quantile, block["standard_error"].to_numpy(float)) / 2
     rating = block["judge_elo"].to_numpy(float)
     return block[columns].assign(quantile=quantile, lower=rating - half, upper=rating + half, width=2 * half)
@@ -381,7 +381,7 @@ def _width(quantile: Float, standard_error: Float) -> Float:
 
 
 def _too_small(n: int, level: Level, block: pd.DataFrame | None = None) -> str:
-    whose = "" if block is None else f" ({', '.join(str(block[k].iloc[0]) for k in _keys(block))})"
+    whose = "" if block is None else f" ({', '.join(str(block[k].iloc[0]) for k in grouping(block))})"
     return (
         f"{n} calibration models{whose} support levels up to {supported_level_text(n)}, so intervals at "
         f"{float(exact_level(level)):g} are infinite; {smallest_calibration(level)} models are needed"

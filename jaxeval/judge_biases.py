@@ -93,7 +93,7 @@ def longer_answer_preference(
         One row: ``share, lower, upper`` (Wilson, 95 %), ``n_battles`` near ties with a side chosen (by the verdict
         where there is one, by the scores' sign otherwise) and unequal lengths.
     """
-    longer = _column(battles, length_a) - _column(battles, length_b)
+    longer = _lengths(battles, length_a) - _lengths(battles, length_b)
     gap = battles.score_difference
     choice = battles.hard
     rows = (np.abs(gap) <= near_tie) & np.isin(choice, (0.0, 1.0)) & np.isfinite(longer) & (longer != 0)
@@ -108,7 +108,7 @@ def length_correlation(battles: JudgedBattles, held_out: Any, length_a: str, len
     Returns:
         One row a method: ``r`` (partial), ``lower, upper`` (95 %, Fisher's z), ``n_models``.
     """
-    lengths = np.concatenate([_column(battles, length_a), _column(battles, length_b)])
+    lengths = np.concatenate([_lengths(battles, length_a), _lengths(battles, length_b)])
     codes = np.concatenate([battles.model_a, battles.model_b])
     known = np.isfinite(lengths)
     n = np.bincount(codes[known], minlength=len(battles.models))
@@ -120,7 +120,7 @@ def length_correlation(battles: JudgedBattles, held_out: Any, length_a: str, len
         length = by_model.reindex(block["model"]).to_numpy(float)
         used = np.isfinite(length)
         elo, residual = block["human_elo"].to_numpy(float)[used], block["residual"].to_numpy(float)[used]
-        names = dict(zip(grouping(table), key if isinstance(key, tuple) else (key,), strict=True))
+        names = dict(zip(grouping(table), key, strict=True))
         r = _partial_correlation(residual, length[used], elo)
         half = ndtri((1 + LEVEL) / 2) / np.sqrt(used.sum() - 4) if used.sum() > 4 else np.nan
         z = np.arctanh(np.clip(r, -1, 1))
@@ -161,7 +161,7 @@ def family_excess(held_out: Any, families: Mapping[Any, str], judge_family: Mapp
         table = table.assign(residual=table["residual"] - reference)
     rows, warnings = [], []
     for key, block in table.groupby(keys, sort=False):
-        names = dict(zip(keys, key if isinstance(key, tuple) else (key,), strict=True))
+        names = dict(zip(keys, key, strict=True))
         family = judge_family if isinstance(judge_family, str) else judge_family[names.get("judge", "")]
         own = block.loc[block["family"] == family, "residual"].dropna()
         other = block.loc[block["family"] != family, "residual"].dropna()
@@ -192,8 +192,5 @@ def _orders(battles: JudgedBattles) -> tuple[Float, Float]:
     return battles.orders[:, 0], battles.orders[:, 1]
 
 
-def _column(battles: JudgedBattles, name: str) -> Float:
-    if name not in battles.columns.columns:
-        have = ", ".join(map(repr, battles.columns.columns))
-        raise DataError(f"no column {name!r} beside the battles; there are {have or 'none'} (read it with keep=)")
-    return np.asarray(pd.to_numeric(battles.columns[name]), float)
+def _lengths(battles: JudgedBattles, name: str) -> Float:
+    return np.asarray(pd.to_numeric(battles.column(name)), float)

@@ -51,7 +51,16 @@ def diagnose(
         families: family of each model, with ``judge_family`` for the same-family excess.
         judge_family: family of the judge.
         ridge: of the single-order ratings.
+
+    Raises:
+        DataError: a column that was named is not there.
+        ValueError: the column of one side's lengths is named without the other's.
     """
+    if (length_a is None) != (length_b is None):
+        raise ValueError(f"lengths are needed of both sides, got {length_a!r} for A and {length_b!r} for B")
+    for column in (length_a, length_b):
+        if column is not None:
+            battles.column(column)
     human_elo = human_ratings(held_out)
     tables: dict[str, pd.DataFrame] = {}
     left_out: list[str] = []

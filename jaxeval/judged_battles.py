@@ -190,6 +190,17 @@ class JudgedBattles:
             return self.judge
         return np.where(np.isnan(self.verdict), self.judge, self.verdict)
 
+    def column(self, name: str) -> pd.Series:
+        """(N,) a column beside the battles.
+
+        Raises:
+            DataError: there is none of that name.
+        """
+        if name not in self.columns.columns:
+            have = ", ".join(map(repr, self.columns.columns))
+            raise DataError(f"no column {name!r} beside the battles; there are {have or 'none'}")
+        return self.columns[name]
+
     def subset(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> JudgedBattles:
         """The battles that ``mask`` (or row numbers) selects, and the models that have some."""
         rows = np.arange(self.n_battles)[mask]
@@ -428,9 +439,11 @@ def _labels(column: pd.Series, coding: LabelCoding | None) -> Float:
     codes, values = pd.factorize(column)
     numeric = pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)
     if numeric and coding not in ("a_wins_1", "a_wins_0"):
+        found = ", ".join(f"{float(v):g}" for v in sorted(values)[:5])
         raise DataError(
-            f"column {name!r} has numeric labels ({', '.join(f'{v:g}' for v in sorted(values)[:5])}): say what they "
-            "mean with label_coding='a_wins_1' (1 = A wins) or label_coding='a_wins_0' (0 = A wins)"
+            f"column {name!r} has numeric labels ({found}): say what they "
+            "mean with label_coding='a_wins_1' (1 = A wins) or label_coding='a_wins_0' (0 = A wins); on the command "
+            "line, --labels"
         )
     known = {0.0: 0.0, 0.5: 0.5, 1.0: 1.0} if numeric else _TARGET_OF_LABEL
     unknown = [k for k, value in enumerate(values) if value not in known]

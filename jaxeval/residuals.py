@@ -67,7 +67,7 @@ def residual_ramp(held_out: Any, n_groups: int = 4) -> pd.DataFrame:
         n = grouped.size()
         part = pd.DataFrame({"residual": grouped.mean(), "standard_error": grouped.std() / np.sqrt(n), "n_models": n})
         slope, r = slope_and_correlation(elo.to_numpy(), residual.to_numpy())
-        names = dict(zip(grouping(table), key if isinstance(key, tuple) else (key,), strict=True))
+        names = dict(zip(grouping(table), key, strict=True))
         blocks.append(part.assign(slope=slope, r=r, **names).reset_index())
     if not blocks:
         raise ValueError(f"{n_groups} strength groups need as many models with a residual under a method")

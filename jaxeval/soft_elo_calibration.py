@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.battles import Battles, DataError
-from jaxeval.bradley_terry import fit_bradley_terry
+from jaxeval.bradley_terry import fit_bradley_terry, named
 from jaxeval.conformal import (
     Level,
     conformal_quantile,
@@ -269,10 +269,10 @@ class SoftEloCalibration:
         self, method: CalibratedMethod, level: Level, among: Sequence[str] | None, weights: Mapping[str, float] | None
     ) -> tuple[float, int]:
         scores = method.scores
-        for what, named in (("among", among), ("weights", weights)):
-            unknown = [m for m in named or () if m not in scores.index]
+        for what, given in (("among", among), ("weights", weights)):
+            unknown = [m for m in given or () if m not in scores.index]
             if unknown:
-                raise ValueError(f"{what} names {len(unknown)} models that do not calibrate: {_listed(unknown)}")
+                raise ValueError(f"{what} names {len(unknown)} models that do not calibrate: {named(unknown)}")
         if among is not None:
             scores = scores.loc[list(dict.fromkeys(among))]
         n = len(scores)
@@ -286,7 +286,7 @@ class SoftEloCalibration:
             return conformal_quantile(scores, level), n
         absent = [m for m in scores.index if m not in weights]
         if absent:
-            raise ValueError(f"weights lacks {len(absent)} of {n} calibration models: {_listed(absent)}")
+            raise ValueError(f"weights lacks {len(absent)} of {n} calibration models: {named(absent)}")
         quantile = conformal_quantile(scores, level, [weights[m] for m in scores.index])
         if not np.isfinite(quantile):
             raise ValueError(
@@ -371,10 +371,5 @@ def _refuse_unknown(
     raise DataError(
         f"{both_new.sum():,} of {len(a):,} battles have no anchor on either side, and a new model is rated against "
         f"anchors only. Models of these battles that are not among the {len(anchors)} anchors: {shown}; the anchors "
-        f"are {_listed(list(anchors))}. Leave those battles out, or correct the names"
+        f"are {named(anchors)}. Leave those battles out, or correct the names"
     )
-
-
-def _listed(names: Sequence[Any], limit: int = 8) -> str:
-    shown = ", ".join(map(str, names[:limit]))
-    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"

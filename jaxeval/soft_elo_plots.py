@@ -186,6 +186,26 @@ def plot_budget(sweep: pd.DataFrame) -> Figure:
     return figure
 
 
+def plot_smoothing(sweep: pd.DataFrame) -> Figure:
+    """Held-out MAE of label smoothing by its constant, beside hard and soft targets (Table 8).
+
+    Args:
+        sweep: as `label_smoothing_sweep` returns it.
+    """
+    figure = Figure(figsize=(5.2, 3.8), layout="constrained")
+    axis = figure.subplots()
+    constants = sweep[~sweep["method"].isin(["hard", "soft"])].sort_values("constant")
+    axis.plot(constants["constant"], constants["mae"], "o-", markersize=4.5, color=_OTHERS[0], label="label smoothing")
+    for method in ("hard", "soft"):
+        axis.axhline(sweep.set_index("method")["mae"][method], color=_COLOURS[method], linestyle="--", label=method)
+    axis.set_xlabel("constant c: the judge's side wins with c")
+    axis.set_ylabel("held-out MAE (Elo)")
+    axis.set_ylim(bottom=0)
+    axis.legend(frameon=False, fontsize=9)
+    _plain(axis)
+    return figure
+
+
 def save_figures(figures: dict[str, Figure], folder: Path) -> list[Path]:
     """Write every figure as ``folder/name.png``."""
     paths = []
