@@ -438,7 +438,7 @@ def _labels(column: pd.Series, coding: LabelCoding | None) -> Float:
     name = column.name
     codes, values = pd.factorize(column)
     numeric = pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)
-    if numeric and coding not in ("a_wins_1", "a_wins_0"):
+    if numeric and len(values) and coding not in ("a_wins_1", "a_wins_0"):
         found = ", ".join(f"{float(v):g}" for v in sorted(values)[:5])
         raise DataError(
             f"column {name!r} has numeric labels ({found}): say what they "

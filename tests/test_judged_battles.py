@@ -116,6 +116,7 @@ def test_missing_criteria_columns_and_labels():
     assert "no column 'scores_q'" in message(TABLE, scores_a="scores_q", scores_b="scores_b")
     assert "no scores of a judge" in message(TABLE[["model_a", "model_b"]])
     assert "unknown labels: 'A' (1), 'B' (3)" in message(TABLE.assign(human=["A", "B", "B", "B"]))
+    assert np.isnan(JudgedBattles.from_pandas(TABLE.assign(human=np.nan)).human).all()  # nothing to be told about
     with pytest.raises(ValueError, match="both sides"):
         JudgedBattles.from_pandas(TABLE, scores_a="scores_a")
 
