@@ -158,6 +158,7 @@ class _Runner:
         units, layout = self.plan.problems.units, self.plan.problems.layout
         words = layout.position[0].size * (1 if solver == batch.CHORD else 4)
         words += units.size[0].size + (0 if layout.weight is None else 4 * layout.weight[0].size)
-        budget = 2_000_000 if jax.default_backend() == "cpu" else 2**28
-        lanes = int(np.clip(budget // words, 1, 4096))
+        # No more than the usual number of resamples needs: a chunk always runs in full.
+        budget, most = (2_000_000, 1024) if jax.default_backend() == "cpu" else (2**28, 4096)
+        lanes = int(np.clip(budget // words, 1, most))
         return lanes if lanes < 8 else lanes // 8 * 8  # XLA vectorises odd numbers of lanes badly
