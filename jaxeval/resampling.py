@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.alias import Int, category_table, poisson_tables
@@ -22,10 +23,6 @@ SCHEMES = {
     "poisson": batch.POISSON,
     "bayesian": batch.BAYESIAN,
 }
-
-# Total of the Poisson draws in standard deviations under N: beyond that (0.05 %) a resample is drawn again.
-_SHORTFALL = 3.3
-
 
 # Units stacked in one column, and the bits of the row in a unit's number. Constants, as all that places a slice's
 # units, and thereby names their random numbers, must not depend on the other slices.
@@ -84,7 +81,7 @@ def make_plan(
     heaviest = max(battles_per_model(board.cells, len(board.theta)).max() for board in boards)
     tally = Tally(_word(entries, heaviest) if packed else None, _ROW_BITS)
     totals = [int(e.units.sum()) for e in entries]
-    shortfalls = [min(int(np.ceil(_SHORTFALL * np.sqrt(n))), n) for n in totals]
+    shortfalls = [_shortfall(n) for n in totals]
     top_up_size = -(-2 * max(shortfalls) // 128) * 128
     multinomial = scheme == batch.MULTINOMIAL
     inverse, diagonal = inverse_information(boards, ridge)
@@ -109,6 +106,19 @@ def make_plan(
         [_is_secure(board, cluster, cell) for board, cluster, cell in zip(boards, clusters, cell_of_row, strict=True)]
     )
     return Plan(_stack(problems), tally, n_pairs, top_up_size, secure)
+
+
+def _shortfall(total: int) -> int:
+    """By how much the Poisson draws of ``total`` battles aim under it.
+
+    Beyond k standard deviations (sqrt(total)) either way the draws of a chunk are repeated, which costs the same on
+    every board, as chunks have one size in memory; within, each missing battle costs a random access. The sum is least
+    where exp(-k^2 / 2) is proportional to sqrt(total); timings gave the factor (k is 4.0 at 25,000 battles, 3.4 at
+    2 million).
+    """
+    sd = np.sqrt(total)
+    k = np.sqrt(2 * np.log(max(4.7e5 / sd, 20.0)))
+    return min(int(np.ceil(k * sd)), total)
 
 
 def _repeats(cluster: NDArray[np.intp]) -> bool:
@@ -235,7 +245,7 @@ def _largest_draw(count: float) -> float:
 
 
 def _units(count: Int, tally: Tally, shortfall: int) -> Units:
-    distinct, which = np.unique(count, return_inverse=True)
+    which, distinct = pd.factorize(count.reshape(-1), sort=True)  # by hashing: ten times as fast as np.unique
     which = which.reshape(count.shape)
     total = int(count.sum())
     tables = poisson_tables(distinct.astype(np.float64) * (1 - shortfall / total))
@@ -285,9 +295,9 @@ def _is_secure(board: Board, cluster: NDArray[np.intp] | None, cell_of_row: NDAr
         _, label, size = np.unique(cluster, return_inverse=True, return_counts=True)
         count = np.bincount(cell_of_row, 1.0 / size[label], minlength=len(cells.count))
     units = np.zeros((m, m))
-    first, second = cells.first[cells.pair], cells.second[cells.pair]
-    np.add.at(units, (first, second), count * (cells.target > 0))
-    np.add.at(units, (second, first), count * (cells.target < 1))
+    n_pairs = len(cells.first)
+    units[cells.first, cells.second] = np.bincount(cells.pair, count * (cells.target > 0), n_pairs)
+    units[cells.second, cells.first] = np.bincount(cells.pair, count * (cells.target < 1), n_pairs)
     return is_secure(units)
 
 
