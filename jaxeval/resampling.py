@@ -15,6 +15,7 @@ from jaxeval.battles import Cells
 from jaxeval.bradley_terry import Board, battles_per_model, inverse_information
 from jaxeval.connectivity import is_secure
 from jaxeval.kernels import batch
+from jaxeval.kernels.connectivity import IDENTIFIED
 from jaxeval.kernels.pair_tables import Layout
 from jaxeval.kernels.resample import Tally, Units
 
@@ -99,6 +100,7 @@ def make_plan(
             start=_as(_pad(board.theta, (size,)), np.float64),
             inverse=_as(inverse[s], np.float64),
             information_diagonal=_as(diagonal[s], np.float64),
+            main_battles=_as(_pad(_main_battles(board), (size,)), np.float64),
         )
         for s, (unit, layout, label, board) in enumerate(zip(units, layouts, labels, boards, strict=True))
     ]
@@ -299,6 +301,15 @@ def _is_secure(board: Board, cluster: NDArray[np.intp] | None, cell_of_row: NDAr
     units[cells.first, cells.second] = np.bincount(cells.pair, count * (cells.target > 0), n_pairs)
     units[cells.second, cells.first] = np.bincount(cells.pair, count * (cells.target < 1), n_pairs)
     return is_secure(units)
+
+
+def _main_battles(board: Board) -> NDArray[np.float64]:
+    """(M,) battles of the models of the main group.
+
+    Where a resample falls into several groups, it is this number, not its own, that chooses the main one: the same in
+    every resample that has it. Groups of about equal size would else take turns.
+    """
+    return np.where(board.connectivity.standing == IDENTIFIED, board.n.sum(1), 0.0)
 
 
 def _pad(x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
