@@ -226,9 +226,10 @@ class Battles:
             if name not in self.columns:
                 have = ", ".join(map(repr, self.columns.columns)) or "none"
                 raise DataError(
-                    f"no column {name!r} to group battles by; there are {have}, besides the models, results and "
-                    "weights, by which battles cannot be grouped (read_battles keeps the columns named in keep=)"
+                    f"no column {name!r} to group battles by; besides those of models, results and weights, by which "
+                    f"battles cannot be grouped, there are: {have} (read_battles keeps the columns named in keep=)"
                 )
+            _require_column(self.columns, name)
         parts = [_factorize_sorted(self._column(name), name) for name in names]
         if len(parts) == 1:
             return parts[0]
@@ -321,8 +322,8 @@ def _require_column(frame: pd.DataFrame, column: str) -> None:
 def _reject_missing(missing: NDArray[np.bool_], column: str) -> None:
     if missing.any():
         raise DataError(
-            f"column {column!r} has {missing.sum():,} missing values (first in row {int(missing.argmax())}); "
-            "fill them or drop those rows first"
+            f"column {column!r} has {missing.sum():,} missing values (first in row {int(missing.argmax())}; rows "
+            "count from 0): fill them or drop those rows first"
         )
 
 
@@ -352,6 +353,10 @@ def _encode_models(
 ) -> tuple[pd.Index, NDArray[np.int32], NDArray[np.int32]]:
     codes_a, values_a = _factorize_sorted(frame[model_a], model_a)
     codes_b, values_b = _factorize_sorted(frame[model_b], model_b)
+    for column, codes, values in ((model_a, codes_a, values_a), (model_b, codes_b, values_b)):
+        blank = np.array([isinstance(name, str) and not name.strip() for name in values], bool)
+        if blank.any():
+            _reject_missing(blank[codes], column)
     try:
         models = values_a.union(values_b).sort_values()
     except TypeError as error:
@@ -423,7 +428,7 @@ def _one_hot_targets(frame: pd.DataFrame) -> NDArray[np.float64]:
         row = int(bad.argmax())
         raise DataError(
             f"columns {', '.join(ONE_HOT_COLUMNS)} must hold one 1 and two 0s in each row; {bad.sum():,} rows do not "
-            f"(first row {row}: {', '.join(f'{v:g}' for v in values[:, row])})"
+            f"(rows count from 0; first row {row}: {', '.join(f'{v:g}' for v in values[:, row])})"
         )
     return values[0] + 0.5 * values[2]
 
@@ -432,6 +437,8 @@ def _weights(column: pd.Series) -> NDArray[np.float64]:
     name = str(column.name)
     values = _numbers(column, name)
     _reject_values(values, (values < 0) | np.isinf(values), name, "weights must be finite and >= 0")
+    extreme = (values > 0) & ((values < 1e-100) | (values > 1e100))
+    _reject_values(values, extreme, name, "weights must lie between 1e-100 and 1e100, or be 0 (only ratios matter)")
     return values
 
 
@@ -448,6 +455,6 @@ def _reject_values(values: NDArray[np.float64], bad: NDArray[np.bool_], name: st
     if bad.any():
         row = int(bad.argmax())
         raise DataError(
-            f"column {name!r}: {rule}; {bad.sum():,} do not, from {values[bad].min():g} to "
-            f"{values[bad].max():g} (first in row {row}: {values[row]:g})"
+            f"column {name!r}: {rule}; {bad.sum():,} do not, from {values[bad].min():.16g} to "
+            f"{values[bad].max():.16g} (first in row {row}: {values[row]:.16g}; rows count from 0)"
         )

@@ -27,12 +27,15 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.precision import versions
+from jaxeval.progress import progress_bar
 from jaxeval.quantiles import interval_bounds
 from jaxeval.refits import TOLERANCE_LOGIT, Lanes, refit_all
 from jaxeval.resampling import SCHEMES, make_plan
 
 #: Clusters under which a bootstrap over clusters comes with a warning (DOI 10.1162/rest.90.3.414).
 FEW_CLUSTERS = 30
+#: Entries of the (M, M) tables of all slices in one call; each costs about 170 bytes.
+_TABLE_ENTRIES = 2**23
 
 Scheme = Literal["multinomial", "poisson", "bayesian", "cluster"]
 
@@ -61,7 +64,8 @@ class Bootstrap:
 
     ``draws`` are ratings on the Elo scale in the gauge of ``fit``. In a *degenerate* resample some models have no
     comparable rating: +inf for one that never loses a point in it, -inf for one that never takes one, NaN for one
-    without battles. The gauge is then held by the other models, and ``degenerate`` counts the cases.
+    without battles. The gauge is then held by the other models, and ``degenerate`` counts the cases. Where none of the
+    models that hold it is left (an anchor), the draw is NaN for all; ``warnings`` says in how many.
     """
 
     fit: BradleyTerryFit  # the full-data fit: the reported ratings
@@ -147,6 +151,8 @@ class Bootstrap:
 
     def rank_share(self, k: int) -> pd.Series:
         """Share of resamples in which each model ranks k-th or better among the models that have a rating."""
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+            raise ValueError(f"k must be an integer >= 1, got {k!r}")
         return pd.Series(comparison.rank_at_most_share(self._rated_draws, k), self.models)
 
     def tiers(self, level: float = 0.95) -> pd.Series:
@@ -180,6 +186,14 @@ class Bootstrap:
             messages.append(
                 f"{len(share)} {'models have' if len(share) > 1 else 'model has'} no finite rating in some resamples "
                 f"(share of them), which makes the interval unreliable: {worst}"
+            )
+        held = self.fit.scale.weights > 0
+        lost = float((self.converged & ~np.isfinite(self.draws_logit[:, held]).any(1)).mean())
+        if held.any() and lost > 0:
+            messages.append(
+                f"in {lost:.1%} of the resamples {named(self.models[held])} has no finite rating to hold the gauge, "
+                "and so nobody has a rating: all intervals rest on the other resamples. Choose another anchor, or a "
+                "mean"
             )
         equal = self.models[self.without_spread & np.isfinite(self.fit.ratings)]
         if len(equal):
@@ -279,31 +293,57 @@ def bootstrap(
         scheme = "cluster"
 
     groups, slices, clusters, cell_of_row = _slices(battles, by, cluster)
-    boards = fit_boards(slices, ridge, reweight)
-    fits = []
-    for s, board in enumerate(boards):
-        try:
-            fits.append(fit_result(battles.report, board, ridge, gauge, base, reweight))
-        except ValueError as error:
-            raise error if groups is None else ValueError(f"{by} = {groups[s]!r}: {error}") from error
-    labels = [""] if groups is None else [repr(g) for g in groups]
+    labels = [""] if groups is None else [_label(g) for g in groups]
     code = SCHEMES["multinomial" if scheme == "cluster" else scheme]
-    plan = make_plan(boards, code, labels, ridge, clusters, cell_of_row)
-    refits = refit_all(plan, code, n_resamples, seed, ridge, dtype, chunk_size, progress)
-    results = []
-    for s, fit in enumerate(fits):
-        settings = BootstrapSettings(
-            scheme, cluster, int(n_resamples), int(seed), float(ridge), fit.settings.gauge, float(base), reweight,
-            dtype, device_name(), len(jax.local_devices()), versions(),
-        )  # fmt: skip
-        n_clusters = None if clusters[s] is None else len(np.unique(clusters[s]))
-        results.append(_result(fit, boards[s], refits.of_slice(s), ridge, n_clusters, settings))
+    results: list[Any] = [None] * len(slices)
+    with progress_bar(len(slices) * n_resamples, "refitting resamples", progress) as advance:
+        for block in _blocks([len(models) for models, _ in slices]):
+            boards = fit_boards([slices[s] for s in block], ridge, reweight)
+            fits = []
+            for s, board in zip(block, boards, strict=True):
+                try:
+                    fits.append(fit_result(battles.report, board, ridge, gauge, base, reweight))
+                except ValueError as error:
+                    raise error if groups is None else ValueError(f"{by} = {groups[s]!r}: {error}") from error
+            own = ([x[s] for s in block] for x in (labels, clusters, cell_of_row))
+            of_block, clusters_of_block, cells_of_block = own
+            plan = make_plan(boards, code, of_block, ridge, clusters_of_block, cells_of_block)
+            refits = refit_all(plan, code, n_resamples, seed, ridge, dtype, chunk_size, advance)
+            for k, s in enumerate(block):
+                settings = BootstrapSettings(
+                    scheme, cluster, int(n_resamples), int(seed), float(ridge), fits[k].settings.gauge, float(base),
+                    reweight, dtype, device_name(), len(jax.local_devices()), versions(),
+                )  # fmt: skip
+                n_clusters = None if clusters[s] is None else len(np.unique(clusters[s]))
+                results[s] = _result(fits[k], boards[k], refits.of_slice(k), ridge, n_clusters, settings)
     return results[0] if groups is None else dict(zip(groups, results, strict=True))
 
 
+def _label(group: Hashable) -> str:
+    """A slice's name as text, which names its random numbers; the same for 1 of whatever integer type."""
+    return "\x1f".join(map(str, group)) if isinstance(group, tuple) else str(group)
+
+
+def _blocks(n_models: Sequence[int]) -> list[NDArray[np.intp]]:
+    """Slices that share a batched call: all of them, as a rule.
+
+    Arrays hold a few (M, M) tables for every slice of a block, M being that of the widest. So many wide slices that
+    this would exceed a gigabyte or two go in several blocks, wide ones together.
+    """
+    blocks: list[list[int]] = []
+    widest = 0
+    for s in np.argsort(-np.asarray(n_models), kind="stable"):
+        if blocks and (len(blocks[-1]) + 1) * widest**2 <= _TABLE_ENTRIES:
+            blocks[-1].append(int(s))
+        else:
+            blocks.append([int(s)])
+            widest = n_models[s]
+    return [np.sort(np.array(block)) for block in blocks]
+
+
 def _check_options(n_resamples: int, seed: int, scheme: str, dtype: str, chunk_size: int | None) -> None:
-    for name, value in (("n_resamples", n_resamples), ("seed", seed)):
-        if not isinstance(value, int | np.integer):
+    for name, value in (("n_resamples", n_resamples), ("seed", seed), ("chunk_size", chunk_size)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer | None):
             raise TypeError(f"{name} must be an integer, got {value!r}")
     if n_resamples < 1:
         raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
@@ -325,8 +365,13 @@ def _slices(
     if by is None:
         cell = None if cluster is None else battles.compress(slice(None))[1]
         return None, [(battles.models, battles.cells)], [cluster_codes], [cell]
-    if not isinstance(by, str) and len(by) == 0:
-        raise ValueError("by= names no column; leave it out to rate the whole board")
+    if not isinstance(by, str):
+        if not isinstance(by, Sequence) or not all(isinstance(name, str) for name in by):
+            raise TypeError(f"by= takes the name of a column or a list of names, got {by!r}")
+        if len(by) == 0:
+            raise ValueError("by= names no column; leave it out to rate the whole board")
+        if len(set(by)) < len(by):
+            raise ValueError(f"by= names a column twice: {', '.join(by)}")
     codes, groups = battles.codes(by)
     slices, clusters, cell_of_row = [], [], []
     for rows, cells, cell in battles.cells_by_group(codes, len(groups)):

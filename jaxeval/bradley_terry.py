@@ -23,6 +23,8 @@ from jaxeval.precision import double_precision, versions
 #: Largest error left in any log-strength, logits (1e-9 is 2e-7 Elo).
 TOLERANCE_LOGIT = 1e-9
 _MAX_NEWTON_STEPS = 200
+#: Log-strengths so far from the mean are all but infinite: odds of one in 20,000.
+_FAR_LOGIT = 10.0
 #: The inverse-pair-frequency weights of the Arena: 1 / max(battles of the pair, 50).
 PAIR_FREQUENCY_FLOOR = 50
 
@@ -145,7 +147,8 @@ class BradleyTerryFit:
     @property
     def warnings(self) -> list[str]:
         """What the data cannot say, in words; empty for a healthy board."""
-        return board_warnings(self.component, self.standing, self.settings.ridge, self.status)
+        far = self.logits.index[~(np.abs(self._board.theta) < _FAR_LOGIT) & self._board.active]
+        return board_warnings(self.component, self.standing, self.settings.ridge, self.status, far)
 
     @cached_property
     def _inverse(self) -> NDArray[np.float64]:
@@ -211,8 +214,8 @@ def fit_bradley_terry(
 
 def fit_boards(slices: Sequence[tuple[pd.Index, Cells]], ridge: float, reweight: bool) -> list[Board]:
     """Fit every slice (its models and cells) in one batched call."""
-    if not (np.isfinite(ridge) and ridge >= 0):
-        raise ValueError(f"ridge must be finite and >= 0, got {ridge}")
+    if not (isinstance(ridge, int | float | np.number) and np.isfinite(ridge) and ridge >= 0):
+        raise ValueError(f"ridge must be finite and >= 0, got {ridge!r}")
     tables, factors, connections, actives = [], [], [], []
     for models, cells in slices:
         factor = pair_frequency_weights(cells, len(models)) if reweight else None
@@ -302,8 +305,8 @@ def win_probability(ratings: pd.Series) -> pd.DataFrame:
     return pd.DataFrame(probability, ratings.index, ratings.index)
 
 
-def board_warnings(component: pd.Series, standing: pd.Series, ridge: float, status: str) -> list[str]:
-    """Sentences on a board's identifiability and convergence."""
+def board_warnings(component: pd.Series, standing: pd.Series, ridge: float, status: str, far: pd.Index) -> list[str]:
+    """Sentences on a board's identifiability and convergence; ``far`` are the models with ratings beyond reason."""
     messages = []
     held = f" (the ridge of {ridge:g} alone makes it finite)" if ridge > 0 else ""
     n_components = component.max()
@@ -312,13 +315,17 @@ def board_warnings(component: pd.Series, standing: pd.Series, ridge: float, stat
         outside = component.index[component > 1]
         messages.append(
             f"the models fall into {n_components} groups that never met ({', '.join(map(str, sizes))} models); "
-            f"ratings compare only inside a group. Outside the first: {named(outside)}"
+            + (
+                f"ratings compare only inside a group. Outside the first: {named(outside)}"
+                if ridge > 0
+                else f"only the first is rated (rate another on its own battles). Outside it: {named(outside)}"
+            )
         )
     if not (standing == "").any():
         messages.append(
             f"no two models took points off each other, directly or through others: nobody has a finite rating{held}"
         )
-        return [*messages, *_not_converged(status)]
+        return [*messages, *_not_converged(status, far)]
     for text, why in (
         ("undefeated", "never lost a point to the main group: no finite rating"),
         ("winless", "never took a point off the main group: no finite rating"),
@@ -327,11 +334,14 @@ def board_warnings(component: pd.Series, standing: pd.Series, ridge: float, stat
         concerned = standing.index[(standing == text) & (component == 1)]
         if len(concerned):
             messages.append(f"{named(concerned)}: {why}{held}")
-    return [*messages, *_not_converged(status)]
+    return [*messages, *_not_converged(status, far)]
 
 
-def _not_converged(status: str) -> list[str]:
-    return [] if status == _STATUS_TEXT[CONVERGED] else [f"the fit {status}"]
+def _not_converged(status: str, far: pd.Index) -> list[str]:
+    if status == _STATUS_TEXT[CONVERGED]:
+        return []
+    why = f": the battles hardly tie down {named(far)}; a ridge > 0 would" if len(far) else ""
+    return [f"the fit {status}{why}"]
 
 
 def named(models: pd.Index | Sequence[Any], limit: int = 8) -> str:

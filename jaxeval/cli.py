@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -193,8 +194,7 @@ def _rate(
     from jaxeval.report import print_leaderboard
 
     table = leaderboard(battles, n_resamples=resamples, **options)
-    # A pipe or a file has no width of its own: do not fold the table to 80 columns there.
-    print_leaderboard(table, Console(width=None if sys.stdout.isatty() else 160), top)
+    # Files first: what is wrong with the terminal must not cost them.
     if out is not None:
         _write(table, out)
         click.echo(f"wrote {out}", err=True)
@@ -203,16 +203,33 @@ def _rate(
 
         save_leaderboard(table, plot)
         click.echo(f"drew {plot}", err=True)
+    if sys.stdout is None:
+        return
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # bars, and names, that the terminal's encoding lacks
+    # A pipe or a file has no width of its own: do not fold the table to 80 columns there. A narrow terminal folds
+    # lines itself, where the table would cut numbers short.
+    console = Console()
+    print_leaderboard(table, Console(width=max(console.width, 80) if sys.stdout.isatty() else 160), top)
 
 
 def _write(table: pd.DataFrame, path: Path) -> None:
+    import numpy as np
+
     ending = path.suffix.lower()
     if ending == ".csv":
         table.to_csv(path, index=False)
     elif ending == ".parquet":
         table.to_parquet(path, index=False)
     else:
-        table.to_json(path, orient="records", indent=1)
+        # JSON has no infinity, and null is "no interval".
+        infinite = {c: np.isinf(table[c]) for c in table.select_dtypes("floating")}
+        spelled = {
+            c: table[c].astype(object).mask(where, np.where(table[c] > 0, "Infinity", "-Infinity"))
+            for c, where in infinite.items()
+            if where.any()
+        }
+        table.assign(**spelled).to_json(path, orient="records", indent=1)
 
 
 if __name__ == "__main__":

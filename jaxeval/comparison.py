@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from jaxeval.quantiles import interval_bounds
+from jaxeval.quantiles import checked_level, interval_bounds
 
 Float = NDArray[np.float64]
 
@@ -78,6 +78,7 @@ def tiers(draws: Float, estimate: Float, level: float, noise: float = 0.0) -> ND
     leader excludes 0. ``noise``: see `simultaneous_halfwidth`.
     """
     tier = np.zeros(len(estimate), np.int64)
+    level = checked_level(level)
     family = np.flatnonzero(np.isfinite(estimate) & np.isfinite(draws).all(0))
     if len(family) == 0:
         return tier

@@ -68,8 +68,8 @@ def make_scale(
         ValueError: an unknown gauge, or an anchor model that is not on the board or has no comparable rating.
     """
     fixed = gauge[1] if isinstance(gauge, tuple) and len(gauge) == 2 else base
-    if not np.isfinite(fixed):
-        raise ValueError(f"the rating that fixes the gauge must be finite, got {fixed}")
+    if not (isinstance(fixed, int | float | np.number) and np.isfinite(fixed)):
+        raise ValueError(f"the rating that fixes the gauge must be a finite number, got {fixed!r}")
     if isinstance(gauge, str) and gauge in ("mean", "votes"):
         weights = np.where(identified, battles if gauge == "votes" else 1.0, 0.0)
         weights /= max(weights.sum(), np.finfo(float).tiny)

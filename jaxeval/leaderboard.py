@@ -81,11 +81,13 @@ def leaderboard(
         boards = {None: result} if by is None else result
     if not boards:
         raise ValueError("no board to show: the mapping of bootstraps is empty")
-    ks = [rank_at_most] if isinstance(rank_at_most, int) else list(rank_at_most)
+    ks = [rank_at_most] if isinstance(rank_at_most, int | np.integer) else list(rank_at_most)
+    names = [category_name(group) for group in boards]
+    if len(set(names)) < len(names):  # values that hold the separator themselves
+        names = list(map(str, boards))
     tables, warnings = [], []
-    for group, board in boards.items():
+    for name, board in zip(names, boards.values(), strict=True):
         table = _table(board, level, interval, ks)
-        name = category_name(group)
         if name is not None:
             table.insert(7, "category", name)
         tables.append(table)

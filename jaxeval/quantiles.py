@@ -6,6 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+def checked_level(level: float) -> float:
+    """``level`` itself, or a ValueError if it is no number strictly between 0 and 1."""
+    if not (isinstance(level, int | float | np.number) and 0 < level < 1):
+        raise ValueError(f"level must be between 0 and 1, got {level!r}")
+    return float(level)
+
+
 def interval_bounds(draws: NDArray[np.float64], level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Equal-tailed bounds over the first axis of (B, ...) ``draws``, by linear interpolation of order statistics.
 
@@ -14,9 +21,7 @@ def interval_bounds(draws: NDArray[np.float64], level: float) -> tuple[NDArray[n
     Raises:
         ValueError: ``level`` is not between 0 and 1.
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, got {level}")
-    tail = (1 - level) / 2
+    tail = (1 - checked_level(level)) / 2
     missing = np.isnan(draws).sum(0)
     if not missing.any():
         return _quantile(draws, tail), _quantile(draws, 1 - tail)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,7 +93,8 @@ def _read_table(path: Path, named: list[str], results: list[str], text: Sequence
         if name.endswith(_JSON_LINES):
             return _read_json_lines(path, named, results)
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"cannot be read: {error}") from error
+        hint = "; save the file as UTF-8" if "UTF8" in str(error) else ""
+        raise DataError(f"cannot be read: {error}{hint}") from error
     endings = ", ".join((*_PARQUET, *_CSV, *_JSON_LINES))
     raise DataError(f"unknown file type; known endings are {endings}")
 
@@ -161,7 +163,16 @@ def _read_mixed_json_lines(path: Path, named: list[str], results: list[str]) -> 
             if not isinstance(rows[-1], dict):
                 raise DataError(f"line {number:,} cannot be read: every line must hold one JSON object, {{...}}")
     columns = _columns(named, results, list(dict.fromkeys(name for row in rows for name in row)))
-    return pa.table({name: [row.get(name) for row in rows] for name in columns})
+    table = {}
+    for name in columns:
+        values = [row.get(name) for row in rows]
+        try:
+            table[name] = pa.array(values)
+        except pa.ArrowException as error:
+            kinds = Counter(type(value).__name__ for value in values if value is not None)
+            found = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
+            raise DataError(f"column {name!r} mixes values of types {found}; make them one, text for names") from error
+    return pa.table(table)
 
 
 def _opened(path: Path) -> pa.NativeFile:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from jaxeval.kernels import batch
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.precision import double_precision
-from jaxeval.progress import Advance, progress_bar
+from jaxeval.progress import Advance
 from jaxeval.resampling import Plan
 
 # Refits stop when the error predicted to remain is under this, logits (1e-8 is 2e-6 Elo).
@@ -49,7 +49,7 @@ def refit_all(
     ridge: float,
     dtype: str,
     chunk_size: int | None,
-    progress: bool | None,
+    advance: Advance,
 ) -> Lanes:
     """Refits (S, B, ...): secure boards by chord steps, the rest by Newton-CG, what that leaves by dense Newton."""
     n_slices = len(plan.secure)
@@ -65,13 +65,12 @@ def refit_all(
         solver=np.full(len(slices), batch.CHORD, np.int8),
     )
     run = _Runner(plan, scheme, seed, ridge, dtype, chunk_size)
-    with progress_bar(len(slices), "refitting resamples", progress) as advance:
-        secure = np.flatnonzero(plan.secure[slices])
-        run(secure, slices, numbers, results, batch.CHORD, advance)
-        for solver in (batch.NEWTON_CG, batch.NEWTON):
-            rest = np.flatnonzero(results.status != CONVERGED)
-            results.solver[rest] = solver
-            run(rest, slices, numbers, results, solver, advance)
+    secure = np.flatnonzero(plan.secure[slices])
+    run(secure, slices, numbers, results, batch.CHORD, advance)
+    for solver in (batch.NEWTON_CG, batch.NEWTON):
+        rest = np.flatnonzero(results.status != CONVERGED)
+        results.solver[rest] = solver
+        run(rest, slices, numbers, results, solver, advance)
     shape = n_slices, n_resamples
     return Lanes(
         results.theta.reshape(*shape, size),

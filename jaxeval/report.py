@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 _BAR_WIDTH = 24
+_MOST_WARNINGS = 25
 
 
 def print_leaderboard(table: pd.DataFrame, console: Console, top: int | None = None) -> None:
@@ -23,7 +24,11 @@ def print_leaderboard(table: pd.DataFrame, console: Console, top: int | None = N
         _print_block(table, console, None, top)
     for text in (table.attrs["report"], _settings_line(table.attrs["settings"])):
         console.print(text, style="dim", highlight=False, markup=False)
-    for warning in table.attrs["warnings"]:
+    warnings = table.attrs["warnings"]
+    if len(warnings) > _MOST_WARNINGS:
+        more = f"and {len(warnings) - _MOST_WARNINGS:,} more (in Python: leaderboard(...).attrs['warnings'])"
+        warnings = [*warnings[:_MOST_WARNINGS], more]
+    for warning in warnings:
         lines = textwrap.wrap(f"warning: {warning}", max(console.width, 40), subsequent_indent="  ")
         console.print("\n".join(lines), style="yellow", highlight=False, markup=False)
 

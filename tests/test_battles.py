@@ -606,3 +606,16 @@ class TestCells:
         assert cells.hard
         assert len(cells.count) == 3 * 36
         assert cells.count.sum() == 30_000
+
+
+@pytest.mark.parametrize("weight", [1e-300, 1e300])
+def test_weights_whose_squares_have_no_double_are_refused(weight):
+    frame = pd.DataFrame({"model_a": ["a", "b"], "model_b": ["b", "a"], "winner": "model_a", "w": [1.0, weight]})
+    with pytest.raises(DataError, match="between 1e-100 and 1e100"):
+        Battles.from_pandas(frame, weight="w")
+
+
+def test_a_blank_name_is_a_missing_one():
+    frame = pd.DataFrame({"model_a": ["a", " ", ""], "model_b": ["b", "a", "a"], "winner": "model_a"})
+    with pytest.raises(DataError, match="'model_a' has 2 missing values"):
+        Battles.from_pandas(frame)

@@ -91,9 +91,11 @@ def tables(battles, n_resamples, scheme="multinomial", *, seed=0, **options):
     return n, wins
 
 
-def naive_standing(n, wins):
-    """(B, M) standings of every resample."""
-    return np.stack([twins.standing(*table) for table in zip(n, wins, strict=True)])
+def naive_standing(n, wins, battles):
+    """(B, M) standings of every resample; the battles of the data's main group say which group is the main one."""
+    whole, won = battles.cells.tables(battles.n_models)
+    weight = np.where(twins.standing(whole, won) == 0, whole.sum(1), 0)
+    return np.stack([twins.standing(*table, weight) for table in zip(n, wins, strict=True)])
 
 
 def naive_refit(n, wins, ridge=0.0, standing=None):
@@ -158,7 +160,7 @@ class TestDraws:
 
     def test_few_battles(self, few_battles, sparse):
         n, wins = tables(few_battles, 300)
-        standing = naive_standing(n, wins)
+        standing = naive_standing(n, wins, few_battles)
         assert (standing != 0).any()
         expected = naive_ratings(naive_refit(n, wins, 0.0, standing), standing, sparse.fit.ratings.to_numpy())
         np.testing.assert_allclose(sparse.draws, expected, rtol=0, atol=1e-5)
@@ -174,7 +176,7 @@ class TestDraws:
         battles = Battles.from_pandas(simulate_votes(80, 10, seed=4))
         board = bootstrap(battles, 500, ridge=ridge)
         n, wins = tables(battles, 500, ridge=ridge)
-        standing = naive_standing(n, wins) if ridge == 0 else np.zeros((500, 10), int)
+        standing = naive_standing(n, wins, battles) if ridge == 0 else np.zeros((500, 10), int)
         expected = naive_ratings(naive_refit(n, wins, ridge, standing), standing, board.fit.ratings.to_numpy())
         if ridge > 0:
             expected += 1000 - expected.mean(1, keepdims=True)
@@ -183,7 +185,7 @@ class TestDraws:
     def test_real_votes(self, arena):
         battles, board = arena
         n, wins = tables(battles, 20)
-        standing = naive_standing(n, wins)
+        standing = naive_standing(n, wins, battles)
         theta = naive_refit(n, wins, 0.0, standing)
         difference = np.where(standing == 0, board.draws[:20] / ELO_PER_LOGIT - theta, np.nan)
         spread = np.nanmax(difference, 1) - np.nanmin(difference, 1)
@@ -603,6 +605,23 @@ class TestSlices:
         for board, errors in zip(boards.values(), honest, strict=True):
             assert (board.standard_errors / errors - 1).abs().max() < agree(400) + 0.01
 
+    def test_whatever_type_numbers_the_slices(self, votes):
+        frames = [votes.assign(half=votes.half.astype(kind)) for kind in ("int64", "Int64", "int8", "category")]
+        first, *others = (bootstrap(frame, 20, by="half") for frame in frames)
+        for boards in others:
+            assert list(boards) == [0, 1]
+            for half in (0, 1):
+                np.testing.assert_array_equal(boards[half].draws, first[half].draws)
+
+    def test_slices_in_several_calls(self, battles, monkeypatch):
+        """As many wide slices go that not all fit at once."""
+        together = bootstrap(battles, 20, by="half")
+        monkeypatch.setattr(sys.modules["jaxeval.bootstrap"], "_TABLE_ENTRIES", 12**2)
+        apart = bootstrap(battles, 20, by="half")
+        assert list(apart) == [0, 1]
+        for half in (0, 1):
+            np.testing.assert_allclose(apart[half].draws, together[half].draws, rtol=0, atol=1e-7)
+
     def test_the_first_resamples_of_a_slice(self, battles):
         many, few = bootstrap(battles, 100, by="half"), bootstrap(battles, 30, by="half")
         for half in (0, 1):
@@ -612,7 +631,7 @@ class TestSlices:
 class TestDegenerate:
     def test_counted_as_by_a_naive_recount(self, few_battles, sparse):
         n, wins = tables(few_battles, 300)
-        standing = naive_standing(n, wins)
+        standing = naive_standing(n, wins, few_battles)
         for code, column in ((1, "undefeated"), (2, "winless"), (3, "not_comparable")):
             np.testing.assert_array_equal(sparse.degenerate[column], (standing == code).sum(0))
         np.testing.assert_allclose(sparse.degenerate_share, (standing != 0).mean(0))
@@ -634,6 +653,34 @@ class TestDegenerate:
             p, q = (board.beat_share().loc[i, j] for board in (with_top, without))
             # The battles with top tell a little about the others too; what it showed was 0.82 in place of 0.98.
             assert p == pytest.approx(q, abs=0.05)
+
+    def test_groups_of_about_equal_size_do_not_take_turns(self):
+        """Two boards of four, tied by one battle each way: the smaller alone is out where a resample lacks one."""
+        x, y = (
+            simulate_votes(n, 4, seed=n).astype({"model_a": str, "model_b": str}).replace(new)
+            for n, new in (
+                (500, {f"model-{k + 1}": f"x{k}" for k in range(4)}),
+                (490, {f"model-{k + 1}": f"y{k}" for k in range(4)}),
+            )
+        )
+        ties = pd.DataFrame({"model_a": ["x0", "x0"], "model_b": ["y0", "y0"], "winner": ["model_a", "model_b"]})
+        board = bootstrap(pd.concat([x, y, ties])[["model_a", "model_b", "winner"]])
+        share = board.degenerate_share
+        assert (share[["x0", "x1", "x2", "x3"]] == 0).all()
+        # A resample lacks one battle of two given ones with probability 2/e - 1/e^2.
+        expected = 2 / np.e - np.exp(-2)
+        np.testing.assert_allclose(share[["y0", "y1", "y2", "y3"]], expected, rtol=0, atol=4 * np.sqrt(0.24 / B))
+        assert (board.tiers()[["x0", "x1", "x2", "x3"]] > 0).all()
+
+    def test_an_anchor_without_a_rating_is_named(self, few_battles, sparse):
+        share = sparse.degenerate_share
+        worst = share.idxmax()
+        assert not any("hold the gauge" in w for w in sparse.warnings)
+        anchored = bootstrap(few_battles, 300, gauge=(worst, 1000.0))
+        (warning,) = [w for w in anchored.warnings if "hold the gauge" in w]
+        assert f"{share[worst]:.1%} of the resamples {worst} " in warning
+        nobody = ~np.isfinite(anchored.draws).any(1)
+        np.testing.assert_array_equal(nobody, ~np.isfinite(sparse.draws[:, share.argmax()]))
 
     @pytest.mark.parametrize("score", [(2, 2), (5, 1), (1, 2), (1, 0)])
     def test_two_models(self, score):
@@ -903,7 +950,7 @@ class TestProgress:
             def __exit__(self, *_):
                 counted.append("done")
 
-        monkeypatch.setattr("jaxeval.refits.progress_bar", Bar)
+        monkeypatch.setattr(sys.modules["jaxeval.bootstrap"], "progress_bar", Bar)
         bootstrap(battles, 50, by="half", progress=True)
         assert counted[0] == 100
         assert sum(counted[1:-1]) == 100

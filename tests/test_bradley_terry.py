@@ -657,3 +657,14 @@ class TestPrecision:
         assert fit.report.n_battles == 3000
         assert fit.n_battles.sum() == 6000
         assert fit.ratings.index.equals(fit.n_battles.index)
+
+
+def test_models_that_hardly_anything_ties_down_are_named():
+    rows = [("a", "b", 1e-13), ("b", "c", 0.5), ("c", "a", 1 - 1e-13)]
+    fit = fit_bradley_terry(pd.DataFrame(rows, columns=["model_a", "model_b", "target"]))
+    assert not fit.converged
+    (warning,) = fit.warnings
+    assert "the battles hardly tie down a; a ridge > 0 would" in warning
+    held = fit_bradley_terry(pd.DataFrame(rows, columns=["model_a", "model_b", "target"]), ridge=0.01)
+    assert held.converged
+    assert not held.warnings

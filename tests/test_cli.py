@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 
@@ -130,6 +131,38 @@ def test_json_has_null_for_what_is_not_known(tmp_path):
     rows = {row["model_name"]: row for row in json.loads(out.read_text())}
     assert rows["c"]["rank"] is None
     assert rows["c"]["rating_lower"] is None
+
+
+def test_json_spells_infinity_out(tmp_path):
+    """Null is "no interval"; an unbounded one is another thing."""
+    rows = [("a", "b", "model_a"), ("b", "a", "model_a"), ("a", "c", "model_a")] * 3
+    rows += [("b", "c", "model_b")]
+    path, out = tmp_path / "votes.csv", tmp_path / "board.json"
+    pd.DataFrame(rows, columns=["model_a", "model_b", "winner"]).to_csv(path, index=False)
+    assert run("leaderboard", path, "--resamples", 100, "--out", out).exit_code == 0
+    board = {row["model_name"]: row for row in json.loads(out.read_text())}
+    assert board["c"]["rating_lower"] == "-Infinity"
+    assert isinstance(board["c"]["rating"], float)
+
+
+def test_an_encoding_without_bars_costs_neither_table_nor_file(votes, tmp_path):
+    out = tmp_path / "board.csv"
+    command = [sys.executable, "-m", "jaxeval", "leaderboard", votes, "--resamples", "20", "--out", out]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "Rating" in done.stdout
+    assert len(pd.read_csv(out)) == 8
+
+
+def test_of_many_warnings_the_first_are_printed(votes, tmp_path):
+    frame = pd.read_parquet(votes).assign(slice=np.arange(3000) // 10)
+    path = tmp_path / "many.parquet"
+    frame.head(400).to_parquet(path)
+    result = run("leaderboard", path, "--by", "slice", "--resamples", 10)
+    assert result.exit_code == 0, result.output
+    assert result.output.count("warning: ") == 26
+    assert "more (in Python" in result.output
 
 
 def test_runs_as_a_module_and_names_its_version():

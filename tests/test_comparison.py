@@ -198,3 +198,9 @@ def test_models_without_finite_draws_have_no_tier_and_change_none():
 def test_one_model_or_one_draw_is_one_tier():
     assert comparison.tiers(np.zeros((9, 1)), np.zeros(1), 0.95).tolist() == [1]
     assert comparison.tiers(np.array([[5.0, 0.0]]), np.array([5.0, 0.0]), 0.95).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("level", [0, 1, -1, 2, 95, np.nan, "0.95", None])
+def test_levels_are_checked(level):
+    with pytest.raises(ValueError, match="level must be between 0 and 1"):
+        comparison.tiers(np.zeros((9, 2)), np.zeros(2), level)

@@ -204,6 +204,12 @@ class TestSlices:
         table = leaderboard(votes.assign(part=1), n_resamples=5, by=["half", "part"])
         assert table.category.unique().tolist() == ["even / 1", "odd / 1"]
 
+    def test_values_that_hold_the_separator(self, votes):
+        odd = votes.assign(p=np.where(np.arange(len(votes)) % 2, "x / y", "x"), q="z")
+        odd.loc[odd.p == "x", "q"] = "y / z"
+        names = leaderboard(odd, n_resamples=20, by=["p", "q"]).category.unique().tolist()
+        assert names == ["('x', 'y / z')", "('x / y', 'z')"]
+
     def test_warnings_carry_the_category(self, votes):
         rows = votes[["model_a", "model_b", "winner", "half"]].astype(str)
         rows = rows[(rows.model_a != "model-05") & (rows.model_b != "model-05")]

@@ -230,7 +230,7 @@ class TestText:
     def test_an_empty_field_is_missing(self, empty, tmp_path):
         text = f"model_a,model_b,winner\na,b,tie\nb,{empty},model_a\nb,a,model_a\n"
         found = message(write_text(text, tmp_path / "votes.csv"))
-        assert "'model_b' has 1 missing values (first in row 1)" in found
+        assert "'model_b' has 1 missing values (first in row 1; rows count from 0)" in found
         assert found.startswith("votes.csv: ")
 
     def test_a_file_of_many_blocks_reads_the_same_in_each(self, tmp_path):
@@ -303,13 +303,18 @@ class TestBadFiles:
         found = message(write_text("\n".join(lines), tmp_path / "votes.jsonl"))
         assert "votes.jsonl: line 5 cannot be read as JSON" in found
 
+    def test_names_of_several_types_in_json_lines(self, tmp_path):
+        lines = ['{"model_a": "a", "model_b": "b", "winner": "tie"}', '{"model_a": 1, "model_b": "b", "winner": "tie"}']
+        found = message(write_text("\n".join(lines), tmp_path / "votes.jsonl"))
+        assert "column 'model_a' mixes values of types str (1), int (1)" in found
+
     def test_a_json_list_is_not_json_lines(self, tmp_path):
         text = io.StringIO(VOTES.to_json(orient="records")).read()
         assert "cannot be read" in message(write_text(text, tmp_path / "votes.jsonl"))
 
     def test_not_utf8(self, tmp_path):
         text = "model_a,model_b,winner\nmodèle,b,tie\n".encode("latin-1")
-        assert "UTF8" in message(write_text(text, tmp_path / "votes.csv"))
+        assert "save the file as UTF-8" in message(write_text(text, tmp_path / "votes.csv"))
 
     @pytest.mark.parametrize("ending", ["csv", "parquet"])
     def test_a_folder(self, ending, tmp_path):

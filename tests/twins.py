@@ -105,12 +105,13 @@ def closure(edge):
     return reach
 
 
-def standing(n, wins):
-    """(M,) standing of every model next to the main group; without one, next to all others."""
-    battles, m = n.sum(1), len(n)
+def standing(n, wins, weight=None):
+    """(M,) standing of every model next to the group of most ``weight`` (battles); without one, next to all others."""
+    m = len(n)
+    weight = n.sum(1) if weight is None else weight
     reach = closure(wins > 0)
     groups = {tuple(np.flatnonzero(reach[i] & reach[:, i])) for i in range(m)}
-    groups = sorted((-battles[list(g)].sum(), g) for g in groups if len(g) > 1)
+    groups = sorted((-weight[list(g)].sum(), g) for g in groups if len(g) > 1 and weight[list(g)].any())
     if not groups:
         lost, took = (wins > 0).any(0), (wins > 0).any(1)
         return np.where(~(lost | took) | (lost & took), INCOMPARABLE, np.where(took, ABOVE, BELOW))

@@ -29,6 +29,7 @@ class Problem(NamedTuple):
     start: Array  # (M,) full-data log-strengths
     inverse: Array  # (M, M) pseudo-inverse of the full-data information
     information_diagonal: Array  # (M,)
+    main_battles: Array  # (M,) full-data battles of the models of its main group, 0 for the others
 
 
 class Refits(NamedTuple):
@@ -93,7 +94,7 @@ def _solve(problem: Problem, method: Method, ridge: Array, tolerance: Array, tab
     if table.wins is None:  # not kept for chord steps
         end = solve.chord(table, start, inverse, ridge, tolerance, method.max_steps)
         return Refits(*end, jnp.zeros(start.shape, jnp.int8))
-    standing = connectivity.standing(table.n, table.wins)
+    standing = connectivity.standing(table.n, table.wins, problem.main_battles)
     # With a ridge every model has a finite rating, but those that the data leave open are still told apart.
     active = (standing == connectivity.IDENTIFIED) | (ridge > 0)
     both = active[:, None] & active

@@ -73,9 +73,8 @@ class Tally(NamedTuple):
         return jnp.sum(draws >> self.half if self.word else draws, dtype=jnp.int32)
 
     def add_one(self, draws: Array, number: Array, valid: Array) -> Array:
-        """``draws`` with one more of each unit ``number`` (uint64) where ``valid``."""
-        column, row = number >> self.row_bits, number & np.uint64((1 << self.row_bits) - 1)
-        column, row = column.astype(jnp.int32), row.astype(jnp.int32)
+        """``draws`` with one more of each unit ``number`` (int32) where ``valid``."""
+        column, row = number >> self.row_bits, number & ((1 << self.row_bits) - 1)
         if self.word is None:
             flat = add_at(draws.reshape(-1), row * draws.shape[1] + column, valid.astype(draws.dtype))
             return flat.reshape(draws.shape)
@@ -126,38 +125,39 @@ def poisson(units: Units, tally: Tally, seed: Array, stream: Array, resample: Ar
     return tally.collect(rows)
 
 
+def _uniform_units(units: Units, size: int, key: Array) -> Array:
+    """(size,) int32 numbers of units drawn in proportion to their sizes."""
+    word = squares.words64(_TOP_UP + jnp.arange(size, dtype=jnp.uint64), key)
+    # A product's high half is a uniform column, its low half an independent uniform fraction.
+    column, fraction = _product(word, units.n_categories)
+    entry = _take(units.category, column.astype(jnp.int32))
+    return jnp.where(fraction < (entry >> 32), column, entry & _LOW32).astype(jnp.int32)
+
+
 def multinomial(units: Units, tally: Tally, top_up_size: int, seed: Array, stream: Array, resample: Array) -> Array:
     """Tally of ``units.total`` battles (or clusters) drawn uniformly with replacement, exactly.
 
     Independent Poisson counts are multinomial given their total, whatever law the total has. Here it falls short of
-    N by ``units.shortfall`` on average; outside N - top_up_size .. N (about once in a thousand resamples) the draw is
-    repeated under another key, and the missing battles are then drawn one by one.
+    N by ``units.shortfall`` on average. Where it exceeds N, or falls short by twice that or more than ``top_up_size``
+    (once in a thousand resamples or less), the draw is repeated under another key; the battles that then are missing
+    are drawn one by one.
     """
     limit = jnp.minimum(2 * units.shortfall, top_up_size)
 
-    # Only materialised draws are summed: a sum fused with the generator would run it twice.
-    def unusable(state: tuple[Array, Array, Array]) -> Array:
-        draws, attempt, _ = state
-        missing = units.total - tally.total(draws)
-        return (attempt == 0) | (missing < 0) | (missing > limit)
-
-    def draw(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        _, attempt, _ = state
+    def draw(attempt: Array) -> tuple[Array, Array, Array, Array]:
         key = squares.stream_key(seed, stream, resample, attempt)
-        rows = [_poisson_row(units, row, key) for row in range(units.shift.shape[0])]
-        return tally.collect(rows), attempt + 1, key
+        draws = tally.collect([_poisson_row(units, row, key) for row in range(units.shift.shape[0])])
+        return draws, _uniform_units(units, top_up_size, key), attempt, units.total - tally.total(draws)
 
-    n_columns = units.shift.shape[1]
-    shape = (n_columns,) if tally.word else units.shift.shape
-    empty = jnp.zeros(shape, tally.word or jnp.int32)
-    draws, _, key = lax.while_loop(unusable, draw, (empty, jnp.int32(0), jnp.uint64(0)))
+    def unusable(state: tuple[Array, Array, Array, Array]) -> Array:
+        *_, missing = state
+        return (missing < 0) | (missing > limit)
 
-    index = jnp.arange(top_up_size, dtype=jnp.int32)
-    # A product's high half is a uniform column, its low half an independent uniform fraction.
-    column, fraction = _product(squares.words64(_TOP_UP + index.astype(jnp.uint64), key), units.n_categories)
-    entry = _take(units.category, column.astype(jnp.int32))
-    number = jnp.where(fraction < (entry >> 32), column, entry & _LOW32)
-    return tally.add_one(draws, number, index < units.total - tally.total(draws))
+    # The first draw stands outside of the loop, which under vmap would copy the draws of all lanes at every turn. What
+    # passes through the loop is in memory afterwards: XLA's CPU scatter is slow with a computation of indices fused in.
+    first = draw(jnp.int32(0))
+    draws, extra, _, missing = lax.while_loop(unusable, lambda state: draw(state[2] + 1), first)
+    return tally.add_one(draws, extra, jnp.arange(top_up_size) < missing)
 
 
 def _product(word: Array, n: Array) -> tuple[Array, Array]:

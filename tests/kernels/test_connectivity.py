@@ -35,13 +35,22 @@ def test_reachability_is_that_of_the_closure(tables):
 def test_standing_agrees_with_brute_force_and_with_the_host(tables):
     wins, _ = tables
     n = wins + wins.swapaxes(1, 2)
-    standing = np.asarray(jax.jit(jax.vmap(connectivity.standing))(n, wins))
+    standing = np.asarray(jax.jit(jax.vmap(connectivity.standing))(n, wins, n.sum(2)))
     for count, table, found in zip(n, wins, standing, strict=True):
         np.testing.assert_array_equal(found, twins.standing(count, table))
         np.testing.assert_array_equal(found, analyse(count, table).standing)
     # All kinds occur, or the comparison would say little; so do boards without any group.
     assert np.bincount(standing.ravel()).min() > 100
     assert 20 < np.sum(~(standing == connectivity.IDENTIFIED).any(1)) < 380
+
+
+def test_standing_next_to_the_group_of_most_given_weight(tables):
+    wins, _ = tables
+    n = wins + wins.swapaxes(1, 2)
+    weight = np.random.default_rng(1).integers(0, 3, (len(n), M)).astype(float)
+    standing = np.asarray(jax.jit(jax.vmap(connectivity.standing))(n, wins, weight))
+    for *table, found in zip(n, wins, weight, standing, strict=True):
+        np.testing.assert_array_equal(found, twins.standing(*table))
 
 
 def test_of_several_groups_the_one_with_most_battles_is_the_main_one():
@@ -52,7 +61,8 @@ def test_of_several_groups_the_one_with_most_battles_is_the_main_one():
     wins[0, 1:5] = 100
     for extra, expected in ((0, [1, 0, 0, 3, 3, 3, 3]), (1, [1, 3, 3, 0, 0, 3, 3])):
         wins[3, 4] = 3 + extra
-        found = connectivity.standing(jnp.asarray(wins + wins.T), jnp.asarray(wins))
+        n = wins + wins.T
+        found = connectivity.standing(jnp.asarray(n), jnp.asarray(wins), jnp.asarray(n.sum(1)))
         np.testing.assert_array_equal(found, expected)
 
 
