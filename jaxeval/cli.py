@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +9,7 @@ import click
 
 from jaxeval._version import __version__
 from jaxeval.cli_soft_elo import soft_elo_commands
+from jaxeval.terminal import OutputFile, stdout_console
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,22 +26,6 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except (ValueError, OSError) as error:
             raise click.ClickException(str(error)) from error
-
-
-class _OutputFile(click.Path):
-    """A file to write, with one of several endings, in a folder that exists."""
-
-    def __init__(self, endings: tuple[str, ...]) -> None:
-        super().__init__(dir_okay=False, writable=True, path_type=Path)
-        self.endings = endings
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        path = Path(str(super().convert(value, param, ctx)))
-        if path.suffix.lower() not in self.endings:
-            self.fail(f"{path} must end in {', '.join(self.endings)}", param, ctx)
-        if not path.resolve().parent.is_dir():
-            self.fail(f"there is no folder {path.parent} to write {path.name} to", param, ctx)
-        return path
 
 
 class _Gauge(click.ParamType):  # type: ignore[type-arg]
@@ -81,8 +64,8 @@ def _board_options(command: Any) -> Any:
         click.option("--base", default=1000.0, show_default=True, help="Mean rating of the gauges mean and votes."),
         click.option("--reweight", is_flag=True, help="Inverse-pair-frequency weights, 1 / max(battles of pair, 50)."),
         click.option("--top", type=click.IntRange(1), metavar="K", help="Print the first K models only."),
-        click.option("--out", type=_OutputFile(_TABLE_ENDINGS), help="Write the table: .csv, .parquet or .json."),
-        click.option("--plot", type=_OutputFile(_FIGURE_ENDINGS), help="Draw the ratings: .png, .svg or .pdf."),
+        click.option("--out", type=OutputFile(_TABLE_ENDINGS), help="Write the table: .csv, .parquet or .json."),
+        click.option("--plot", type=OutputFile(_FIGURE_ENDINGS), help="Draw the ratings: .png, .svg or .pdf."),
     ]  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -156,7 +139,7 @@ def _anchor(models: pd.Index, name: str, rating: float) -> tuple[Any, float]:
 @click.option("--models", default=55, show_default=True, type=click.IntRange(2), metavar="M")
 @click.option("--ties", default=0.25, show_default=True, type=click.FloatRange(0, 0.5), help="Tie rate of equals.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
-@click.option("--out", required=True, type=_OutputFile((".parquet", ".csv")), help="Where to write the votes.")
+@click.option("--out", required=True, type=OutputFile((".parquet", ".csv")), help="Where to write the votes.")
 def simulate(battles: int, models: int, ties: float, seed: int, out: Path) -> None:
     """Write simulated arena votes, in the format that `leaderboard` reads."""
     from jaxeval.simulate import simulate_votes
@@ -188,8 +171,6 @@ def _rate(
     plot: Path | None,
     **options: Any,
 ) -> None:
-    from rich.console import Console
-
     from jaxeval.leaderboard import leaderboard
     from jaxeval.report import print_leaderboard
 
@@ -203,14 +184,7 @@ def _rate(
 
         save_leaderboard(table, plot)
         click.echo(f"drew {plot}", err=True)
-    if sys.stdout is None:
-        return
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # bars, and names, that the terminal's encoding lacks
-    # A pipe or a file has no width of its own: do not fold the table to 80 columns there. A narrow terminal folds
-    # lines itself, where the table would cut numbers short.
-    console = Console()
-    print_leaderboard(table, Console(width=max(console.width, 80) if sys.stdout.isatty() else 160), top)
+    print_leaderboard(table, stdout_console(), top)
 
 
 def _write(table: pd.DataFrame, path: Path) -> None:

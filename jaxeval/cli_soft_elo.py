@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from jaxeval.terminal import OutputFile, stdout_console
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,7 +147,10 @@ def report(
 
         tables["smoothing"] = label_smoothing_sweep(battles, ridge=ridge)
 
-    console = _console()
+    # Files first: what is wrong with the terminal must not cost them.
+    if out is not None:
+        _write_all(tables, out)
+    console = stdout_console()
     shown = ["method", "n_models", "n_left_out", "mae", "mae_lower", "mae_upper", "spearman", "kendall", "beta"]
     _print(console, held_out.summary.reset_index()[shown], "Held-out ratings against human ratings (Elo)")
     _print(console, study.summary.reset_index(), f"Split conformal intervals, {splits} random splits (Elo)")
@@ -166,8 +170,6 @@ def report(
         _say(console, f"left out: {sentence}", "dim")
     for sentence in dict.fromkeys(warnings):
         _say(console, f"warning: {sentence}", "yellow")
-    if out is not None:
-        _write_all(tables, out)
 
 
 def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
@@ -198,9 +200,7 @@ def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
 @click.option(
     "--method", "methods", multiple=True, metavar="NAME", help="hard, soft, ...; may be repeated. [hard, soft]"
 )
-@click.option(
-    "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Where to save it, as JSON."
-)
+@click.option("--out", required=True, type=OutputFile((".json",)), help="Where to save it, as JSON.")
 def calibrate(
     file: Path,
     methods: tuple[str, ...],
@@ -218,7 +218,8 @@ def calibrate(
     battles = read_judged_battles(file, **columns)
     calibration = SoftEloCalibration.fit(battles, ridge, resamples, seed, methods or ("hard", "soft"), base)
     calibration.save(out)
-    console = _console()
+    click.echo(f"wrote {out}", err=True)
+    console = stdout_console()
     console.print(str(battles.report), style="dim", highlight=False, markup=False)
     for name, method in calibration.methods.items():
         beta = "" if method.beta is None else f", beta {method.beta:.4f}"
@@ -229,7 +230,6 @@ def calibrate(
         )
     for sentence in calibration.warnings:
         _say(console, f"warning: {sentence}", "yellow")
-    click.echo(f"wrote {out}", err=True)
 
 
 @soft_elo_commands.command()
@@ -238,7 +238,7 @@ def calibrate(
 @_columns
 @click.option("--level", default=0.9, show_default=True, type=_LEVEL, metavar="L")
 @click.option("--method", default="soft", show_default=True, metavar="NAME")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the table as CSV.")
+@click.option("--out", type=OutputFile((".csv",)), help="Write the table as CSV.")
 def predict(calibration: Path, file: Path, level: float, method: str, out: Path | None, **columns: Any) -> None:
     """Rate the new models in FILE, which needs no human votes, with a saved CALIBRATION."""
     from jaxeval.judged_battles import read_judged_battles
@@ -246,7 +246,10 @@ def predict(calibration: Path, file: Path, level: float, method: str, out: Path 
 
     loaded = SoftEloCalibration.load(calibration)
     table = loaded.predict(read_judged_battles(file, **columns), level, method)
-    settings, console = table.attrs["settings"], _console()
+    if out is not None:
+        table.to_csv(out, index=False)
+        click.echo(f"wrote {out}", err=True)
+    settings, console = table.attrs["settings"], stdout_console()
     _print(console, table, f"Ratings on the human scale with {level:g} intervals (Elo)")
     console.print(
         f"{settings['n_calibration']} models calibrate: expected coverage {settings['expected_coverage']:.4f}, nominal "
@@ -256,16 +259,6 @@ def predict(calibration: Path, file: Path, level: float, method: str, out: Path 
     )
     for sentence in table.attrs["warnings"]:
         _say(console, f"warning: {sentence}", "yellow")
-    if out is not None:
-        table.to_csv(out, index=False)
-        click.echo(f"wrote {out}", err=True)
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    # A pipe or a file has no width of its own: do not fold tables to 80 columns there.
-    return Console(width=None if sys.stdout.isatty() else 160)
 
 
 def _say(console: Console, sentence: str, style: str) -> None:

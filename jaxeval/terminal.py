@@ -1,0 +1,43 @@
+"""What the commands share: output files that are checked before the work, and the console."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class OutputFile(click.Path):
+    """A file to write, with one of several endings, in a folder that exists."""
+
+    def __init__(self, endings: tuple[str, ...]) -> None:
+        super().__init__(dir_okay=False, writable=True, path_type=Path)
+        self.endings = endings
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, or an error that says what is wrong with it."""
+        path = Path(str(super().convert(value, param, ctx)))
+        if path.suffix.lower() not in self.endings:
+            self.fail(f"{path} must end in {', '.join(self.endings)}", param, ctx)
+        if not path.resolve().parent.is_dir():
+            self.fail(f"there is no folder {path.parent} to write {path.name} to", param, ctx)
+        return path
+
+
+def stdout_console() -> Console:
+    """Standard output for tables; quiet where there is none."""
+    from rich.console import Console
+
+    if sys.stdout is None:
+        return Console(quiet=True, file=io.StringIO())
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # bars, and names, that the terminal's encoding lacks
+    # A pipe or a file has no width of its own: do not fold the table to 80 columns there. A narrow terminal folds
+    # lines itself, where the table would cut numbers short.
+    return Console(width=max(Console().width, 80) if sys.stdout.isatty() else 160)
