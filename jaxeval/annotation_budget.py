@@ -15,7 +15,7 @@ from scipy.stats import kendalltau, spearmanr
 
 from jaxeval.bradley_terry import named
 from jaxeval.gauge import ELO_PER_LOGIT
-from jaxeval.held_out import Folds, compress, hold_out
+from jaxeval.held_out import Folds, above_human, compress, hold_out
 from jaxeval.judged_battles import JudgedBattles
 from jaxeval.kernels.solve import CONVERGED
 
@@ -72,10 +72,11 @@ def budget_sweep(
     labels.append((n / m, 0))
 
     found = hold_out([compress(battles, rows) for rows in parts], _METHODS, float(ridge))
-    human = _placed(found[-1])[0]  # of all battles
+    whole = found[-1]
+    human = _placed(whole, whole)[0]  # of all battles
     table = []
     for rows, (budget, repeat), folds in zip(parts, labels, found, strict=True):
-        placed, betas = _placed(folds), _positive(folds)
+        placed, betas = _placed(folds, whole), _positive(folds)
         for method, theta in zip(_METHODS, placed[1:], strict=True):
             error = np.abs(ELO_PER_LOGIT * (theta - human))
             used = np.isfinite(error)
@@ -106,6 +107,9 @@ def slice_ratings(
 ) -> pd.DataFrame:
     """Held-out accuracy in slices of a column, languages say, against the *global* human rating (Appendix E).
 
+    A slice in which only some models met has a zero of its own: its ratings are moved to the global scale by the mean
+    of the other models of the slice.
+
     Args:
         battles: with human labels.
         by: column of the slices.
@@ -123,7 +127,7 @@ def slice_ratings(
         raise ValueError(f"slices separate models, so they need a ridge > 0, got {ridge}")
     codes, names = pd.factorize(battles.column(by), sort=True)
     (whole,) = hold_out([compress(battles)], (), float(ridge))
-    human, pooled = _placed(whole)[0], _positive(whole)
+    human, pooled = _placed(whole, whole)[0], _positive(whole)
     parts = [compress(battles, np.flatnonzero(codes == k)) for k in range(len(names))]
     own = hold_out(parts, _METHODS, float(ridge))
     with_pooled = hold_out(parts, ("soft",), float(ridge), beta=pooled)
@@ -132,7 +136,7 @@ def slice_ratings(
     if (codes < 0).any():
         warnings.append(f"{(codes < 0).sum():,} battles without a value of {by!r} are in no slice")
     for name, mine, theirs in zip(names, own, with_pooled, strict=True):
-        n_of, (_, hard, soft_own), (_, soft) = mine.n[1].sum(1), _placed(mine), _placed(theirs)
+        n_of, (_, hard, soft_own), (_, soft) = mine.n[1].sum(1), _placed(mine, whole), _placed(theirs, whole)
         labels += [
             (name, "hard", n_of, np.full(len(n_of), np.nan), hard),
             (name, "soft", n_of, pooled, soft),
@@ -185,8 +189,12 @@ def _positive(folds: Folds) -> Float:
     return np.where(usable, folds.beta, np.nan)
 
 
-def _placed(folds: Folds) -> Float:
-    """(K, M) held-out log-strengths; NaN where the part cannot place the model. Soft targets come last."""
+def _placed(folds: Folds, whole: Folds) -> Float:
+    """(K, M) held-out log-strengths, the judge's on the scale of the human ones of the ``whole`` data.
+
+    NaN where the part cannot place the model. Soft targets come last.
+    """
     theta = np.where(folds.converged & ~folds.apart, folds.theta, np.nan)
+    theta[1:] -= above_human(folds, whole)
     theta[-1] = np.where(np.isnan(_positive(folds)) & (len(theta) > 1), np.nan, theta[-1])
     return theta

@@ -29,6 +29,7 @@ Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 _CHORD_STEPS, _NEWTON_STEPS = 40, 200
+_MOST_ALONE = 0.1
 # Small boards share their compiled code: arrays have room for so many cells at least, whichever fits, and so on.
 _CELLS, _FEWEST_LABELS, _FEWEST_OWN = (1024, 4096), 512, 512
 # Numbers that the lanes of a chunk may hold at once: the caches of a CPU. And those of a call.
@@ -59,7 +60,7 @@ class Folds(NamedTuple):
     anchors: Float  # (K, M, M) log-strengths of the others by fold, logits
     theta: Float  # (K, M) log-strength of the fold's model; NaN where the battles, or the temperature, give none
     converged: Bool  # (K, M)
-    apart: Bool  # (K, M) the others do not all meet, directly or through others
+    apart: Bool  # (K, M) the others do not all meet, directly or through others, but for a few
 
 
 def compress(battles: JudgedBattles, rows: Any = slice(None)) -> Cells:
@@ -103,7 +104,7 @@ def smoothing(method: str) -> float:
         constant = 1.0 if method == "hard" else float(text)
     except ValueError:
         constant = np.nan
-    if name not in ("hard", "smooth") or not 0.5 <= constant <= 1:
+    if not (method == "hard" or name == "smooth") or not 0.5 <= constant <= 1:
         raise ValueError(
             f"unknown method {method!r}: expected 'hard', 'soft', or 'smooth:c' with c in [0.5, 1], 'smooth:0.8' say"
         )
@@ -141,6 +142,19 @@ def hold_out(
             for s, folds in zip(part, _hold_out([sets[s] for s in part], methods, ridge, ties, beta), strict=True):
                 found[s] = folds
     return [folds for folds in found if folds is not None]
+
+
+def above_human(folds: Folds, human: Folds) -> Float:
+    """(K - 1, M) by how much the strengths of every fold and method lie above the ``human`` ones, logits.
+
+    Each fold has mean zero over its own anchors. Where some have no human battles, or a part of the data lacks some,
+    these zeros differ: the offset is the mean difference over the anchors that both have. 0 if all are the same.
+    """
+    m = folds.n.shape[1]
+    has_votes, is_judged = human.n[0].sum(1) > 0, folds.n[1:].sum(2) > 0
+    common = has_votes & is_judged[:, None, :] & ~np.eye(m, dtype=bool)
+    difference = np.where(common, folds.anchors[1:] - human.anchors[0], 0.0)
+    return np.asarray(difference.sum(2) / np.maximum(common.sum(2), 1))
 
 
 def own_battles(cells: Cells, folds: Folds, methods: Sequence[str], names: Sequence[str]) -> list[OwnBattles]:
@@ -310,16 +324,21 @@ def _finish(held: batch.HeldOut, n: Float, active: Bool, ridge: float) -> None:
 
 
 def _falls_apart(n: Float) -> Bool:
-    """(M,) folds in which the models left do not all meet, directly or through others; models without battles apart."""
+    """(M,) folds in which the models left do not all meet, directly or through others.
+
+    A model that met nobody but the held-out one is not counted, unless such models hold more than a tenth of the
+    held-out model's battles: the ridge alone places them.
+    """
     m = len(n)
     edge = (n > 0).astype(np.float32)
-    left = ~np.eye(m, dtype=bool) & edge.any(1)
+    left = ~np.eye(m, dtype=bool) & (edge.sum(1) - edge > 0)
+    alone = np.where(left, 0.0, n).sum(1) > _MOST_ALONE * n.sum(1)
     reached = np.zeros((m, m), np.float32)
     reached[np.arange(m), left.argmax(1)] = left.any(1)
     while True:
         grown = (((reached @ edge) > 0) | (reached > 0)) & left
         if np.array_equal(grown, reached > 0):
-            return np.asarray(~(grown | ~left).all(1))
+            return np.asarray(~(grown | ~left).all(1) | alone)
         reached = grown.astype(np.float32)
 
 

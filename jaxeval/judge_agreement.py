@@ -175,7 +175,13 @@ def verdict_disagreement(battles: JudgedBattles) -> pd.DataFrame:
     verdict, gap = battles.verdict, battles.score_difference
     rows = np.isin(verdict, (0.0, 1.0)) & (gap != 0)
     table = pd.DataFrame([wilson_share(((verdict == 1) != (gap > 0))[rows])])
-    table.attrs = {"warnings": [], "settings": {"level": LEVEL}}
+    share, warnings = table["share"].iloc[0], []
+    if share > 0.5:
+        warnings.append(
+            f"the verdict names the side that the judge scored lower in {share:.0%} of battles: does its "
+            "column mean what label_coding says?"
+        )
+    table.attrs = {"warnings": warnings, "settings": {"level": LEVEL}}
     return table
 
 

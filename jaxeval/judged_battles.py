@@ -84,6 +84,7 @@ class JudgedBattles:
     columns: pd.DataFrame = field(repr=False)  # further columns, row by row with the battles
     judge_name: str
     report: JudgedReport
+    scored: bool = True  # False for a judge that gives verdicts only
 
     @classmethod
     def from_pandas(
@@ -156,7 +157,10 @@ class JudgedBattles:
         judge = (1 + np.sign(difference)) / 2
         if orders is not None:
             judge[orders[:, 0] * orders[:, 1] < 0] = 0.5
-        whole = cls(models, first, second, difference, humans, judge, verdicts, orders, frame, judge_name, _NO_REPORT)
+        scored = scores_a is not None or score_difference is not None
+        whole = cls(
+            models, first, second, difference, humans, judge, verdicts, orders, frame, judge_name, _NO_REPORT, scored
+        )
         is_self, unscored = first == second, np.isnan(difference)
         if (is_self | unscored).all():
             raise DataError(

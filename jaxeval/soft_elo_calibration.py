@@ -30,7 +30,7 @@ from jaxeval.conformal import (
     usable_models,
 )
 from jaxeval.gauge import ELO_PER_LOGIT
-from jaxeval.held_out import targets
+from jaxeval.held_out import smoothing, targets
 from jaxeval.judge_agreement import agreement_by_score_gap
 from jaxeval.judged_battles import JudgedBattles
 from jaxeval.own_battles import OwnBattles, resampled_strengths, strengths
@@ -56,6 +56,8 @@ class CalibrationSettings:
     seed: int
     judge_name: str
     n_battles: int
+    scored: bool  # by the judge's scores; False: by its verdicts alone
+    mean_score_difference: float  # of absolute values: tells another scale of scores
     versions: str
 
 
@@ -111,8 +113,9 @@ class SoftEloCalibration:
             rows = block[_CALIBRATION_COLUMNS].astype({"model": str}).reset_index(drop=True)
             calibrated[str(name)] = CalibratedMethod(beta, _anchors(battles, str(name), beta, ridge), rows)
         settings = CalibrationSettings(
-            ridge, base, n_resamples, seed, battles.judge_name, battles.n_battles, versions()
-        )
+            float(ridge), float(base), n_resamples, seed, battles.judge_name, battles.n_battles, battles.scored,
+            float(np.abs(battles.score_difference).mean()), versions(),
+        )  # fmt: skip
         return cls(calibrated, settings, [*left_out, *agreement_by_score_gap(battles).attrs["warnings"]])
 
     def largest_level(self, method: str = "soft") -> str:
@@ -148,7 +151,7 @@ class SoftEloCalibration:
         path = Path(path)
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        except (ValueError, RecursionError) as error:  # no JSON, no text, nested or long beyond reason
             raise DataError(f"{path.name} is not a saved calibration: it is no JSON text ({error})") from error
         if not isinstance(content, dict) or content.get("format") != _FORMAT:
             raise DataError(f"{path.name} is not a saved calibration: it does not say 'format': {_FORMAT!r}")
@@ -158,10 +161,11 @@ class SoftEloCalibration:
                 f"version {_VERSION}: use the jaxeval that wrote it, or calibrate again"
             )
         try:
-            methods = {str(name): _read_method(saved) for name, saved in content["methods"].items()}
+            methods = {str(name): _read_method(str(name), saved) for name, saved in content["methods"].items()}
             settings = CalibrationSettings(**content["settings"])
+            _check_settings(settings)
             warnings = [str(w) for w in content["warnings"]]
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise DataError(
                 f"{path.name} is a broken calibration ({type(error).__name__}: {error}): calibrate again, or restore "
                 "the file"
@@ -203,6 +207,7 @@ class SoftEloCalibration:
                 has no such method.
         """
         chosen = self._method(method)
+        notes = self._check_source(new_battles, method)
         quantile, n_scores = self._quantile(chosen, level, among, weights)
         target = _targets(new_battles, method, chosen.beta)
         known = pd.Index(chosen.anchors.index)
@@ -240,7 +245,7 @@ class SoftEloCalibration:
         table.insert(3, "upper", table["rating"] + half)
         table.insert(5, "quantile", quantile)
         table = table.sort_values("rating", ascending=False, kind="stable").reset_index(drop=True)
-        warnings = list(self.warnings)
+        warnings = [*self.warnings, *notes]
         flagged = table[table["flags"] != ""]
         warnings += [f"{row.model}: {row.flags}" for row in flagged.itertuples()]
         if (~own).any():
@@ -264,6 +269,25 @@ class SoftEloCalibration:
             have = ", ".join(map(repr, self.methods))
             raise ValueError(f"the calibration has no method {name!r}; it has {have}")
         return self.methods[name]
+
+    def _check_source(self, new: JudgedBattles, method: str) -> list[str]:
+        """Sentences on new battles that another judge, or the same on another scale, may have scored."""
+        settings, notes = self.settings, []
+        if method == "soft" and new.scored != settings.scored:
+            have = ["verdicts only", "scores"]
+            raise DataError(
+                f"the calibration is on the judge's {have[settings.scored]}, the new battles hold {have[new.scored]}: "
+                "name the same kind of columns when reading them"
+            )
+        if new.judge_name != settings.judge_name:
+            notes.append(f"the calibration is of {settings.judge_name!r}, the new battles are of {new.judge_name!r}")
+        mean = float(np.abs(new.score_difference).mean())
+        if method == "soft" and not settings.mean_score_difference / 4 <= mean <= 4 * settings.mean_score_difference:
+            notes.append(
+                f"score differences are {mean:.3g} on average, {settings.mean_score_difference:.3g} in the "
+                "calibration: on another scale the temperature means nothing"
+            )
+        return notes
 
     def _quantile(
         self, method: CalibratedMethod, level: Level, among: Sequence[str] | None, weights: Mapping[str, float] | None
@@ -333,14 +357,18 @@ def _pooled_beta(battles: JudgedBattles) -> float:
     fit = fit_temperature(battles.score_difference, battles.human)
     if not (np.isfinite(fit.beta) and fit.beta > 0):
         raise ValueError(
-            f"the temperature cannot be fitted on {fit.n_battles:,} human non-ties ({fit.status}): give more battles "
-            'with human votes, or calibrate methods=("hard",) only'
+            f"the temperature cannot be fitted on {fit.n_battles:,} human non-ties ({fit.status}): "
+            + (
+                "the humans prefer what the judge scores lower; check label_coding"
+                if fit.beta < 0
+                else 'give more battles with human votes, or calibrate methods=("hard",) only'
+            )
         )
     return float(fit.beta)
 
 
 def _anchors(battles: JudgedBattles, method: str, beta: float | None, ridge: float) -> pd.Series:
-    """(M,) mean-zero log-strengths that the judge gives all models of the calibration."""
+    """(M,) log-strengths that the judge gives all models of the calibration, mean zero over those with human votes."""
     table = pd.DataFrame(
         {
             "model_a": battles.models[battles.model_a].astype(str),
@@ -348,16 +376,44 @@ def _anchors(battles: JudgedBattles, method: str, beta: float | None, ridge: flo
             "target": _targets(battles, method, beta),
         }
     )
-    return fit_bradley_terry(Battles.from_pandas(table), ridge).logits
+    logits = fit_bradley_terry(Battles.from_pandas(table), ridge).logits
+    voted = ~np.isnan(battles.human)
+    with_votes = battles.models[np.union1d(battles.model_a[voted], battles.model_b[voted])].astype(str)
+    return logits - logits[with_votes].mean()
 
 
-def _read_method(saved: Any) -> CalibratedMethod:
+def _check_settings(settings: CalibrationSettings) -> None:
+    for name in ("ridge", "base", "mean_score_difference"):
+        value = getattr(settings, name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+            raise ValueError(f"{name} must be a finite number, found {value!r}")
+    if settings.ridge <= 0:
+        raise ValueError(f"ridge must be > 0, found {settings.ridge}")
+    for name, least in (("n_resamples", 2), ("seed", 0)):
+        value = getattr(settings, name)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**63:
+            raise ValueError(f"{name} must be an integer >= {least}, found {value!r}")
+    if not isinstance(settings.scored, bool):
+        raise ValueError(f"scored must be true or false, found {settings.scored!r}")
+
+
+def _read_method(name: str, saved: Any) -> CalibratedMethod:
+    if not isinstance(saved["anchors"], dict):
+        raise ValueError("anchors must be an object of strengths by model")
     anchors = pd.Series(saved["anchors"], dtype=float, name="logit").rename_axis("model")
     models = pd.DataFrame(saved["models"])[_CALIBRATION_COLUMNS]
     numbers = models[_CALIBRATION_COLUMNS[1:]].to_numpy(float)
     if not (np.isfinite(anchors).all() and np.isfinite(numbers).all()):
         raise ValueError("numbers are missing or not finite")
+    if models["model"].duplicated().any() or not (models["standard_error"] >= 0).all():
+        raise ValueError("models must be named once, with a standard error >= 0")
+    if not np.allclose(models["judge_elo"] - models["human_elo"], models["residual"], rtol=0, atol=1e-6):
+        raise ValueError("residual must be judge_elo minus human_elo")
     beta = saved["beta"]
+    if (beta is None) == (name == "soft") or (name == "soft" and not 0 < float(beta) < np.inf):
+        raise ValueError(f"beta of method {name!r} cannot be {beta!r}")
+    if name != "soft":
+        smoothing(name)
     return CalibratedMethod(None if beta is None else float(beta), anchors, models.astype({"model": str}))
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jaxeval.blas import one_blas_thread
 from jaxeval.bradley_terry import device_name
 from jaxeval.gauge import ELO_PER_LOGIT
-from jaxeval.held_out import Folds, compress, hold_out, own_battles, smoothing
+from jaxeval.held_out import Folds, above_human, compress, hold_out, own_battles, smoothing
 from jaxeval.judged_battles import JudgedBattles
 from jaxeval.own_battles import resampled_strengths
 from jaxeval.precision import versions
@@ -79,6 +79,7 @@ def soft_elo(
 
     For each model the temperature and the strengths of all others come from the battles without it; then its own
     strength from its battles, the others fixed, with the same ridge. The human rating is made by the same two steps.
+    Human and judge ratings have one zero: the mean of the other models that have human battles.
 
     Args:
         battles: of one judge, or of several by name.
@@ -96,8 +97,8 @@ def soft_elo(
         ValueError: a ridge that is not positive, unknown methods, or no judge.
     """
     judges = dict(battles) if isinstance(battles, Mapping) else {battles.judge_name: battles}
-    methods = tuple(methods)
-    _check(judges, ridge, n_resamples, methods)
+    methods = (methods,) if isinstance(methods, str) else tuple(methods)
+    _check(judges, ridge, n_resamples, seed, methods, base)
     for judged in judges.values():
         in_likelihood(judged.human[:0], ties)
     names = pd.Index([], name="model").astype(object)
@@ -121,7 +122,7 @@ def soft_elo(
             theta = resampled_strengths([x for of_judge in own for x in of_judge], n_resamples, seed, float(ridge))
             parts = np.split(theta, np.cumsum([cells.n_models for cells in sets])[:-1])
             for k, (frame, found, judged, part) in enumerate(zip(frames, folds, judges.values(), parts, strict=True)):
-                elo = base + ELO_PER_LOGIT * part.transpose(1, 0, 2)
+                elo = base + ELO_PER_LOGIT * (part.transpose(1, 0, 2) - above_human(found, found)[:, :, None])
                 elo[~np.isfinite(found.theta[1:])] = np.nan
                 draws[k][:, names.get_indexer(judged.models)] = elo
                 error = elo.std(axis=2, ddof=1) if n_resamples > 1 else np.full(elo.shape[:2], np.nan)
@@ -141,15 +142,20 @@ def soft_elo(
     return SoftElo(models, summary, drawn, names, tuple(judges), settings, _warnings(models, len(judges) > 1))
 
 
-def _check(judges: Mapping[str, JudgedBattles], ridge: float, n_resamples: int, methods: Sequence[str]) -> None:
+def _check(
+    judges: Mapping[str, JudgedBattles], ridge: float, n_resamples: int, seed: int, methods: Sequence[str], base: float
+) -> None:
     if not judges:
         raise ValueError("no judge's battles were given")
     if not (np.isfinite(ridge) and ridge > 0):
         raise ValueError(
             f"ridge must be finite and > 0, got {ridge}: it holds a model that wins or loses all of a fold's battles"
         )
-    if n_resamples < 0:
-        raise ValueError(f"n_resamples must be >= 0, got {n_resamples}")
+    for name, value in (("n_resamples", n_resamples), ("seed", seed)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 2**63:
+            raise ValueError(f"{name} must be an integer >= 0, got {value!r}")
+    if not np.isfinite(base):
+        raise ValueError(f"base must be finite, got {base}")
     if not methods or len(set(methods)) < len(methods):
         raise ValueError(f"methods must name each target map once, got {list(methods)}")
     for method in methods:
@@ -160,7 +166,9 @@ def _check(judges: Mapping[str, JudgedBattles], ridge: float, n_resamples: int, 
 def _table(names: pd.Index, methods: Sequence[str], folds: Folds, base: float, min_battles: int) -> pd.DataFrame:
     """One row a model and method; the standard errors are still missing."""
     n_human, n_judge = (np.rint(folds.n[k].sum(1)).astype(int) for k in (0, 1))
-    elo = base + ELO_PER_LOGIT * folds.theta
+    theta = folds.theta.copy()
+    theta[1:] -= above_human(folds, folds)
+    elo = base + ELO_PER_LOGIT * theta
     rows = []
     for i, name in enumerate(names):
         status = status_text(int(folds.beta_status[i]), float(folds.beta[i]))
@@ -173,11 +181,10 @@ def _table(names: pd.Index, methods: Sequence[str], folds: Folds, base: float, m
                 wrong.append("few battles")
             if folds.apart[[0, k], i].any():
                 wrong.append("anchors fall apart")
-            if soft and status not in ("converged", "negative slope"):
-                wrong.append(f"no temperature: {status}")
+            if soft and status != "converged":
+                wrong.append(status if status == "negative slope" else f"no temperature: {status}")
             if not folds.converged[[0, k], i].all():
                 wrong.append("not converged")
-            notes = [status] if soft and status == "negative slope" else []
             rows.append(
                 {
                     "model": name,
@@ -189,7 +196,7 @@ def _table(names: pd.Index, methods: Sequence[str], folds: Folds, base: float, m
                     "beta": folds.beta[i] if soft else np.nan,
                     "n_battles": n_judge[i],
                     "n_human": n_human[i],
-                    "flags": ", ".join([*wrong, *notes]),
+                    "flags": ", ".join(wrong),
                     "averaged": not wrong,
                 }
             )
@@ -257,6 +264,11 @@ def _warnings(models: pd.DataFrame, several: bool) -> list[str]:
         for flags, flagged in group[group["flags"] != ""].groupby("flags", sort=False):
             shown = ", ".join(map(str, flagged["model"].head(8)))
             more = f" and {len(flagged) - 8} more" if len(flagged) > 8 else ""
-            fate = "kept in the averages" if flagged["averaged"].all() else "left out of the averages"
-            messages.append(f"{where}: {len(flagged)} models {fate} ({flags}): {shown}{more}")
+            messages.append(f"{where}: {len(flagged)} models left out of the averages ({flags}): {shown}{more}")
+        if group["flags"].str.contains("negative slope").mean() > 0.5:
+            messages.append(
+                f"{where}: the humans prefer what the judge scores lower. If labels mean the reverse of what "
+                "label_coding says, all ratings above are upside down too, and agree with each other as well as they "
+                "would the right way up: check the coding"
+            )
     return messages

@@ -88,6 +88,19 @@ def test_a_slice_is_the_slice_alone_against_all_humans(battles):
     assert set(table["slice"]) == {"de", "en"}
 
 
+def test_a_slice_of_some_models_is_moved_to_the_scale_of_all():
+    """A third of the models, the strongest, have a slice of their own: its mean is not theirs."""
+    strengths = jaxeval.simulate_strengths(9, 1.0, seed=2)
+    battles = jaxeval.simulate_judged_battles(4000, strengths=strengths, noise=0.5, seed=2)
+    best = np.isin(battles.models, strengths.sort_values().index[-4:])
+    battles.columns["slice"] = np.where(best[battles.model_a] & best[battles.model_b], "best", "rest")
+    full = slice_ratings(battles, "slice", full=True)
+    soft = full[(full["slice"] == "best") & (full["method"] == "soft")]["residual"]
+    assert len(soft) == 4
+    # The zero of the slice alone lies about 200 Elo above that of all models.
+    assert abs(soft.mean()) < 40
+
+
 def test_parts_without_a_temperature_have_no_soft_rating():
     frame = two_orders(400).drop(columns="verdict")
     contrary = jaxeval.JudgedBattles.from_pandas(

@@ -1,4 +1,6 @@
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -151,6 +153,17 @@ def test_few_battles_are_flagged_and_those_that_do_not_differ_get_no_interval(an
         (lambda text: text.replace('"version": 1,', '"version": 7,', 1), "has version 7.*reads version 1"),
         (lambda text: text.replace('"anchors"', '"ankers"', 1), "broken calibration.*anchors"),
         (lambda text: text.replace('"beta": 0', '"beta": "high", "b": 0', 1), "broken calibration"),
+        (
+            lambda text: re.sub(r'"beta": 0[.\d]*', '"beta": null', text, count=1),
+            "beta of method 'soft' cannot be None",
+        ),
+        (lambda text: re.sub(r'"beta": 0', '"beta": -0', text, count=1), "beta of method 'soft' cannot be"),
+        (lambda text: text.replace('"ridge": 0.01', '"ridge": -1', 1), "ridge must be > 0"),
+        (lambda text: text.replace('"ridge": 0.01', '"ridge": null', 1), "ridge must be a finite number"),
+        (lambda text: text.replace('"n_resamples": 200', '"n_resamples": 2.5', 1), "n_resamples must be an integer"),
+        (lambda text: re.sub(r'"residual": [-.\d]*', '"residual": 1.5', text, count=1), "judge_elo minus human_elo"),
+        (lambda text: text.replace('"model": "model-01"', '"model": "model-02"', 1), "models must be named once"),
+        (lambda text: "[" * 100_000, "no JSON text"),
         (lambda text: text.replace('"human_elo": 1', '"human_elo": null, "h": 1', 1), "missing or not finite"),
     ],
 )
@@ -162,6 +175,39 @@ def test_damaged_files_are_named(anchored, tmp_path, damage, message):
     path.write_text(damage(text))
     with pytest.raises(jaxeval.DataError, match=message):
         SoftEloCalibration.load(path)
+
+
+def test_scores_of_another_kind_or_scale_are_told(anchored, new):
+    frame = pd.DataFrame(
+        {"model_a": new.models[new.model_a], "model_b": new.models[new.model_b], "gap": new.score_difference / 10}
+    )
+    frame["verdict"] = np.where(frame["gap"] > 0, 1.0, 0.0)
+    verdicts = jaxeval.JudgedBattles.from_pandas(frame, verdict="verdict", label_coding="a_wins_1")
+    with pytest.raises(jaxeval.DataError, match="on the judge's scores, the new battles hold verdicts only"):
+        anchored.predict(verdicts)
+    assert np.isfinite(anchored.predict(verdicts, method="hard")["rating"]).all()
+    tenth = jaxeval.JudgedBattles.from_pandas(
+        frame, score_difference="gap", judge_name="other", label_coding="a_wins_1"
+    )
+    told = " ".join(anchored.predict(tenth).attrs["warnings"])
+    assert "on another scale the temperature means nothing" in told
+    assert "the new battles are of 'other'" in told
+    assert not anchored.predict(new).attrs["warnings"]
+
+
+def test_a_new_model_is_on_the_scale_of_the_models_with_votes():
+    strengths = jaxeval.simulate_strengths(16, 0.6, seed=3)
+    battles = jaxeval.simulate_judged_battles(4000, strengths=strengths, noise=0.5, seed=3)
+    voted = np.isin(battles.models, strengths.sort_values().index[-9:])
+    name = strengths.sort_values().index[-4]
+    among = voted[battles.model_a] & voted[battles.model_b]
+    partly = replace(battles, human=np.where(among, battles.human, np.nan))
+    of_new = of_model(battles, name)
+    calibration = SoftEloCalibration.fit(partly.subset(~of_new), n_resamples=200)
+    human = jaxeval.soft_elo(partly, n_resamples=0).models.set_index(["method", "model"])["human_elo"]
+    row = calibration.predict(battles.subset(of_new), 0.8).iloc[0]
+    # The zeros of all models and of those with votes lie more than 100 Elo apart.
+    assert abs(row["rating"] - human["soft", name]) < 60
 
 
 def test_a_judge_without_signal_cannot_be_calibrated():

@@ -11,6 +11,7 @@ from scipy.stats import kendalltau, spearmanr
 import jaxeval
 from jaxeval import JudgedBattles, soft_elo
 from jaxeval.gauge import ELO_PER_LOGIT
+from jaxeval.held_out import compress, hold_out
 from jaxeval.softelo import _accuracy
 
 
@@ -244,7 +245,7 @@ def test_flags_leave_rows_out_of_the_averages_and_count_them():
     a, b = battles.models[battles.model_a].tolist(), battles.models[battles.model_b].tolist()
     hub = a[0]
     frame = pd.DataFrame({"model_a": a, "model_b": b, "human": battles.human, "d": battles.score_difference})
-    leaf = pd.DataFrame({"model_a": "z-leaf", "model_b": hub, "human": [1.0, 0.0] * 12, "d": [1.0, 2.0] * 12})
+    leaf = pd.DataFrame({"model_a": "z-leaf", "model_b": hub, "human": [1.0, 0.0] * 30, "d": [1.0, 2.0] * 30})
     few = pd.DataFrame({"model_a": "z-few", "model_b": frame["model_a"].unique()[:5], "human": 1.0, "d": 1.0})
     unvoted = pd.DataFrame({"model_a": "z-new", "model_b": a[:30], "human": np.nan, "d": 1.0})
     judged = JudgedBattles.from_pandas(
@@ -275,7 +276,41 @@ def test_a_separable_judge_has_no_temperature_and_no_soft_rating():
     assert result.summary.loc["hard", "n_models"] == 6
     opposite = soft_elo(replace(battles, human=1 - battles.human), n_resamples=0)
     assert (opposite.models.query("method == 'soft'")["flags"] == "negative slope").all()
-    assert opposite.summary.loc["soft", "n_models"] == 6
+    assert opposite.summary.loc["soft", "n_models"] == 0
+    assert any("check the coding" in w for w in opposite.warnings)
+    assert not any("check the coding" in w for w in result.warnings)
+
+
+def test_a_model_met_by_one_other_alone_costs_that_one_nothing():
+    battles = jaxeval.simulate_judged_battles(800, 6, tie_rate=0, seed=8)
+    a, b = battles.models[battles.model_a].tolist(), battles.models[battles.model_b].tolist()
+    frame = pd.DataFrame({"model_a": a, "model_b": b, "human": battles.human, "d": battles.score_difference})
+    stray = pd.DataFrame({"model_a": ["z-0", "z-1", "z-2"], "model_b": battles.models[:3], "human": 1.0, "d": 1.0})
+    judged = JudgedBattles.from_pandas(pd.concat([frame, stray]), score_difference="d", label_coding="a_wins_1")
+    table = soft_elo(judged, n_resamples=0).models.query("method == 'hard'").set_index("model")
+    assert (table.loc[battles.models, "flags"] == "").all()
+    assert (table.loc[["z-0", "z-1", "z-2"], "flags"] == "few battles").all()
+
+
+def test_human_and_judge_ratings_have_one_zero_where_few_models_have_votes():
+    battles = jaxeval.simulate_judged_battles(3000, 10, seed=6)
+    rating = soft_elo(battles, n_resamples=0).models.query("method == 'hard'")["human_elo"].to_numpy()
+    strongest = np.argsort(-rating)[:5]
+    among = np.isin(battles.model_a, strongest) & np.isin(battles.model_b, strongest)
+    partly = replace(battles, human=np.where(among, battles.human, np.nan))
+    found = soft_elo(partly, n_resamples=50, methods=("hard",))
+    (folds,) = hold_out([compress(battles)], ("hard",), 0.01)
+    for i, name in enumerate(battles.models):
+        others = [j for j in strongest if j != i]
+        expected = 1500 + ELO_PER_LOGIT * (folds.theta[1, i] - folds.anchors[1, i, others].mean())
+        row = found.models.iloc[i]
+        assert row["model"] == name
+        assert row["judge_elo"] == pytest.approx(expected, abs=1e-4)
+        assert abs(found.draws[0, i].mean() - expected) < row["standard_error"]
+    # The stretched ruler leaves residuals, but no common offset.
+    residual = found.models.loc[found.models["averaged"], "residual"]
+    assert len(residual) == 5
+    assert abs(residual.mean()) < 0.25 * residual.abs().mean()
 
 
 def test_wrong_arguments(judged):
