@@ -117,20 +117,25 @@ def report(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     held_out = soft_elo(battles, ridge, resamples, seed, methods or ("hard", "soft"), base=base)
-    study = conformal_study(held_out, level, splits, seed=seed)
     found = diagnose(battles, held_out, length_a=length_a, length_b=length_b, ridge=ridge)
-    intervals = leave_one_out_intervals(held_out, level)
     tables = {
         "models": held_out.models,
         "summary": held_out.summary.reset_index(),
-        "conformal": study.summary.reset_index(),
-        "conformal_splits": study.splits,
-        "intervals": intervals,
-        "widths": width_decomposition(held_out, level).reset_index(),
         "diagnostics": found.headline.reset_index(),
         **found.tables,
     }
-    warnings = [*held_out.warnings, *study.warnings, *found.warnings]
+    warnings = [*held_out.warnings, *found.warnings]
+    used = f"ridge {ridge:g}; {resamples:,} resamples, seed {seed}"
+    try:
+        study = conformal_study(held_out, level, splits, seed=seed)
+        tables["conformal"], tables["conformal_splits"] = study.summary.reset_index(), study.splits
+        tables["intervals"] = leave_one_out_intervals(held_out, level)
+        tables["widths"] = width_decomposition(held_out, level).reset_index()
+        warnings += study.warnings
+        calibrating, tested = study.settings.n_calibration, study.settings.n_test
+        used += f"; level {level:g}: {calibrating} models calibrate, {tested} are tested"
+    except ValueError as error:  # too few models: their ratings are shown all the same
+        warnings.append(f"no conformal intervals: {error}")
     if by:
         from jaxeval.annotation_budget import slice_ratings
 
@@ -153,19 +158,15 @@ def report(
     console = stdout_console()
     shown = ["method", "n_models", "n_left_out", "mae", "mae_lower", "mae_upper", "spearman", "kendall", "beta"]
     _print(console, held_out.summary.reset_index()[shown], "Held-out ratings against human ratings (Elo)")
-    _print(console, study.summary.reset_index(), f"Split conformal intervals, {splits} random splits (Elo)")
+    if "conformal" in tables:
+        _print(console, tables["conformal"], f"Split conformal intervals, {splits} random splits (Elo)")
     _print(console, found.headline.reset_index(), "The judge's scores")
     if smoothing:
         _print(console, tables["smoothing"], "Label smoothing by its constant (Elo)")
     if by:
         _print(console, tables["slices"], f"Slices by {by}, against the global human rating (Elo)")
     console.print(str(battles.report), style="dim", highlight=False, markup=False)
-    console.print(
-        f"ridge {ridge:g}; {resamples:,} resamples, seed {seed}; level {level:g}: "
-        f"{study.settings.n_calibration} models calibrate, {study.settings.n_test} are tested",
-        style="dim",
-        highlight=False,
-    )
+    console.print(used, style="dim", highlight=False)
     for sentence in found.left_out:
         _say(console, f"left out: {sentence}", "dim")
     for sentence in dict.fromkeys(warnings):
@@ -177,10 +178,9 @@ def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
 
     for name, table in tables.items():
         table.to_csv(out / f"{name}.csv", index=table.index.name is not None)
-    figures = {
-        "held_out": plots.plot_held_out(tables["models"]),
-        "intervals": plots.plot_intervals(tables["intervals"]),
-    }
+    figures = {"held_out": plots.plot_held_out(tables["models"])}
+    if "intervals" in tables:
+        figures["intervals"] = plots.plot_intervals(tables["intervals"])
     if "reliability" in tables and "agreement_by_score_gap" in tables:
         figures["calibration"] = plots.plot_calibration(tables["agreement_by_score_gap"], tables["reliability"])
     if "residual_ramp" in tables:

@@ -161,7 +161,7 @@ def _kappa(x: Float, y: Float) -> tuple[float, ...]:
     variance -= (kappa - expected * (1 - kappa)) ** 2
     error = np.sqrt(max(variance, 0) / n) / (1 - expected)
     half = ndtri((1 + LEVEL) / 2) * error
-    return observed, expected, kappa, error, kappa - half, kappa + half, n
+    return observed, expected, kappa, error, max(kappa - half, -1.0), min(kappa + half, 1.0), n
 
 
 def verdict_disagreement(battles: JudgedBattles) -> pd.DataFrame:

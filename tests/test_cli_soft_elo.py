@@ -67,6 +67,18 @@ def test_warnings_are_printed(files):
     assert "warning: 5 calibration models support levels up to 0.8333, so intervals at 0.99 are infinite" in text
 
 
+def test_too_few_models_for_intervals_are_rated_all_the_same(tmp_path):
+    path, out = tmp_path / "few.csv", tmp_path / "study"
+    rows = [("a", "b", 1, 2), ("b", "c", 0, -1), ("a", "c", 1, 3), ("c", "a", 1, -2), ("b", "a", 0.5, 0)]
+    pd.DataFrame(rows, columns=["model_a", "model_b", "human", "gap"]).to_csv(path, index=False)
+    options = ("--score-difference", "gap", "--labels", "a_wins_1", "--resamples", 50, "--out", out)
+    result = run("soft-elo", path, *options)
+    assert result.exit_code == 0, result.output
+    assert "no conformal intervals" in " ".join(result.stdout.split())
+    assert len(pd.read_csv(out / "models.csv")) == 6
+    assert not (out / "intervals.csv").exists()
+
+
 def test_calibrate_then_predict(files, tmp_path):
     saved, table = tmp_path / "judge.json", tmp_path / "new.csv"
     result = run("soft-elo", "calibrate", files / "known.csv", *COLUMNS, "--resamples", 200, "--out", saved)
