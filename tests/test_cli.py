@@ -1,5 +1,5 @@
+import io
 import json
-import os
 import subprocess
 import sys
 
@@ -7,9 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 import jaxeval
 from jaxeval.cli import main
+from jaxeval.report import print_leaderboard
 
 
 @pytest.fixture(scope="module")
@@ -147,22 +149,22 @@ def test_json_spells_infinity_out(tmp_path):
 
 def test_an_encoding_without_bars_costs_neither_table_nor_file(votes, tmp_path):
     out = tmp_path / "board.csv"
-    command = [sys.executable, "-m", "jaxeval", "leaderboard", votes, "--resamples", "20", "--out", out]
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    assert "Rating" in done.stdout
+    arguments = ["leaderboard", str(votes), "--resamples", "200", "--out", str(out)]
+    result = CliRunner(charset="ascii").invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    assert "Rating" in result.stdout
+    assert "?" in result.stdout
     assert len(pd.read_csv(out)) == 8
 
 
-def test_of_many_warnings_the_first_are_printed(votes, tmp_path):
-    frame = pd.read_parquet(votes).assign(slice=np.arange(3000) // 10)
-    path = tmp_path / "many.parquet"
-    frame.head(400).to_parquet(path)
-    result = run("leaderboard", path, "--by", "slice", "--resamples", 10)
-    assert result.exit_code == 0, result.output
-    assert result.output.count("warning: ") == 26
-    assert "more (in Python" in result.output
+def test_of_many_warnings_the_first_are_printed(votes):
+    table = jaxeval.leaderboard(jaxeval.read_battles(votes), n_resamples=200)
+    table.attrs["warnings"] = [f"number {k}" for k in range(40)]
+    written = io.StringIO()
+    print_leaderboard(table, Console(file=written, width=160))
+    assert written.getvalue().count("warning: ") == 26
+    assert "warning: number 24\n" in written.getvalue()
+    assert "warning: and 15 more (in Python" in written.getvalue()
 
 
 def test_runs_as_a_module_and_names_its_version():
