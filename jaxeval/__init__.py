@@ -1,9 +1,10 @@
 """jaxeval: leaderboards and accuracies of language models from judgments, with honest uncertainty."""
 
 from jaxeval._version import __version__
-from jaxeval.battles import Battles, DataError, DataReport
+from jaxeval.battles import Battles, DataReport
 from jaxeval.bootstrap import Bootstrap, bootstrap
 from jaxeval.bradley_terry import BradleyTerryFit, fit_bradley_terry
+from jaxeval.columns import DataError
 from jaxeval.conformal import conformal_quantile
 from jaxeval.judged_battles import JudgedBattles, read_judged_battles
 from jaxeval.leaderboard import leaderboard

@@ -11,18 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval import outcomes
+from jaxeval.columns import DataError, as_frame, encode_models, factorize_sorted, numbers, reject_values, require_column
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BothBad = Literal["half", "drop"]
-
-_TARGET_OF_WINNER = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5}
-_BOTH_BAD = ("tie (bothbad)", "tie_bothbad", "both_bad")
-ONE_HOT_COLUMNS = ("winner_model_a", "winner_model_b", "winner_tie")
-
-
-class DataError(ValueError):
-    """Input that cannot be read as judgments; the message says what was found, where, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -146,15 +141,15 @@ class Battles:
         """
         if both_bad not in ("half", "drop"):
             raise ValueError(f"both_bad must be 'half' or 'drop', got {both_bad!r}")
-        frame = _as_frame(df)
+        frame = as_frame(df)
         named = [c for c in (model_a, model_b, winner, target, weight, cluster) if c is not None]
-        standard = [c for c in ("winner", "target", *ONE_HOT_COLUMNS) if c in frame.columns]
+        standard = [c for c in ("winner", "target", *outcomes.ONE_HOT_COLUMNS) if c in frame.columns]
         if len(frame) == 0:
             raise DataError("the table has no rows: nothing to rate")
         for column in (*named, *standard):
-            _require_column(frame, column)
-        models, first, second = _encode_models(frame, model_a, model_b)
-        targets, is_both_bad = _targets(frame, winner, target)
+            require_column(frame, column)
+        models, first, second = encode_models(frame, model_a, model_b)
+        targets, is_both_bad = outcomes.targets(frame, winner, target)
         weights = None if weight is None else _weights(frame[weight])
 
         left_out = np.zeros((3, len(frame)), bool)
@@ -229,8 +224,8 @@ class Battles:
                     f"no column {name!r} to group battles by; besides those of models, results and weights, by which "
                     f"battles cannot be grouped, there are: {have} (read_battles keeps the columns named in keep=)"
                 )
-            _require_column(self.columns, name)
-        parts = [_factorize_sorted(self._column(name), name) for name in names]
+            require_column(self.columns, name)
+        parts = [factorize_sorted(self._column(name), name) for name in names]
         if len(parts) == 1:
             return parts[0]
         joint = np.zeros(self.n_battles, np.intp)
@@ -300,161 +295,10 @@ def as_battles(battles: Any, cluster: str | None = None) -> Battles:
     return Battles.from_pandas(battles, cluster=cluster)
 
 
-def _as_frame(table: Any) -> pd.DataFrame:
-    if isinstance(table, pd.DataFrame):
-        return table
-    if hasattr(table, "__arrow_c_stream__"):
-        import pyarrow as pa
-
-        return pa.table(table).to_pandas()
-    raise TypeError(f"expected a pandas DataFrame or a table with the Arrow interface, got {type(table).__name__}")
-
-
-def _require_column(frame: pd.DataFrame, column: str) -> None:
-    times = int((frame.columns == column).sum())
-    if times > 1:
-        raise DataError(f"the table has {times} columns named {column!r}; rename or drop all but one")
-    if times == 0:
-        have = ", ".join(map(repr, frame.columns))
-        raise DataError(f"no column {column!r} in the table; its columns are {have}")
-
-
-def _reject_missing(missing: NDArray[np.bool_], column: str) -> None:
-    if missing.any():
-        raise DataError(
-            f"column {column!r} has {missing.sum():,} missing values (first in row {int(missing.argmax())}; rows "
-            "count from 0): fill them or drop those rows first"
-        )
-
-
-def _factorize_sorted(column: pd.Series, name: str) -> tuple[NDArray[np.intp], pd.Index]:
-    try:
-        codes, values = pd.factorize(column)
-    except TypeError as error:
-        raise DataError(f"column {name!r} holds values that cannot be compared: {error}") from error
-    _reject_missing(codes < 0, name)
-    values = pd.Index(values)
-    if isinstance(values, pd.CategoricalIndex):
-        values = pd.Index(values.astype(values.categories.dtype))
-    try:
-        order = values.argsort()
-    except TypeError as error:
-        counts = pd.Series(np.bincount(codes, minlength=len(values)))
-        kinds = counts.groupby([type(v).__name__ for v in values]).sum()
-        found = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
-        raise DataError(f"column {name!r} mixes values of types {found}; make them one, by .astype(str)") from error
-    rank = np.empty(len(values), np.intp)
-    rank[order] = np.arange(len(values))
-    return rank[codes], values[order]
-
-
-def _encode_models(
-    frame: pd.DataFrame, model_a: str, model_b: str
-) -> tuple[pd.Index, NDArray[np.int32], NDArray[np.int32]]:
-    codes_a, values_a = _factorize_sorted(frame[model_a], model_a)
-    codes_b, values_b = _factorize_sorted(frame[model_b], model_b)
-    for column, codes, values in ((model_a, codes_a, values_a), (model_b, codes_b, values_b)):
-        blank = np.array([isinstance(name, str) and not name.strip() for name in values], bool)
-        if blank.any():
-            _reject_missing(blank[codes], column)
-    try:
-        models = values_a.union(values_b).sort_values()
-    except TypeError as error:
-        kinds = " and ".join(type(values[0]).__name__ for values in (values_a, values_b))
-        raise DataError(
-            f"columns {model_a!r} and {model_b!r} name models by values of different types, {kinds}; make them one, by "
-            ".astype(str)"
-        ) from error
-    models.name = "model"
-    first = models.get_indexer(values_a).astype(np.int32)[codes_a]
-    second = models.get_indexer(values_b).astype(np.int32)[codes_b]
-    return models, first, second
-
-
-def _targets(
-    frame: pd.DataFrame, winner: str | None, target: str | None
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Target of every row, and whether its label is both-bad."""
-    if winner is None and target is None:
-        found = [c for c in ("winner", "target") if c in frame.columns]
-        if not found and all(c in frame.columns for c in ONE_HOT_COLUMNS):
-            return _one_hot_targets(frame), np.zeros(len(frame), bool)
-        if len(found) == 2:
-            raise DataError(
-                "the table has both a 'winner' and a 'target' column: name the one to use, "
-                "winner='winner' or target='target'"
-            )
-        if not found:
-            have = ", ".join(map(repr, frame.columns))
-            raise DataError(
-                f"no result column: expected 'winner', 'target' or the one-hot columns {', '.join(ONE_HOT_COLUMNS)}; "
-                f"the table has {have} (name another with winner= or target=)"
-            )
-        winner, target = ("winner", None) if found == ["winner"] else (None, "target")
-    if winner is not None and target is not None:
-        raise ValueError("give winner= or target=, not both")
-    if target is not None:
-        values = _numbers(frame[target], target)
-        _reject_values(values, (values < 0) | (values > 1), target, "targets must lie in [0, 1]")
-        return values, np.zeros(len(frame), bool)
-    return _winner_targets(frame[winner], str(winner))
-
-
-def _winner_targets(column: pd.Series, name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    try:
-        codes, labels = pd.factorize(column)
-    except TypeError as error:
-        raise DataError(f"column {name!r} holds values that are no labels: {error}") from error
-    _reject_missing(codes < 0, name)
-    known = {**_TARGET_OF_WINNER, **dict.fromkeys(_BOTH_BAD, 0.5)}
-    unknown = [k for k, label in enumerate(labels) if label not in known]
-    if unknown:
-        counts = np.bincount(codes, minlength=len(labels))
-        found = ", ".join(f"{str(labels[k])!r} ({counts[k]:,})" for k in unknown[:10])
-        more = f" and {len(unknown) - 10} more" if len(unknown) > 10 else ""
-        raise DataError(
-            f"column {name!r} has unknown labels: {found}{more}; known are {', '.join(map(repr, known))}. Map the "
-            "labels to these, or give a numeric column as target="
-        )
-    target_of = np.array([known[label] for label in labels])
-    both_bad_of = np.array([label in _BOTH_BAD for label in labels])
-    return target_of[codes], both_bad_of[codes]
-
-
-def _one_hot_targets(frame: pd.DataFrame) -> NDArray[np.float64]:
-    values = np.stack([_numbers(frame[c], c) for c in ONE_HOT_COLUMNS])
-    bad = ~(np.isin(values, (0, 1)).all(0) & (values.sum(0) == 1))
-    if bad.any():
-        row = int(bad.argmax())
-        raise DataError(
-            f"columns {', '.join(ONE_HOT_COLUMNS)} must hold one 1 and two 0s in each row; {bad.sum():,} rows do not "
-            f"(rows count from 0; first row {row}: {', '.join(f'{v:g}' for v in values[:, row])})"
-        )
-    return values[0] + 0.5 * values[2]
-
-
 def _weights(column: pd.Series) -> NDArray[np.float64]:
     name = str(column.name)
-    values = _numbers(column, name)
-    _reject_values(values, (values < 0) | np.isinf(values), name, "weights must be finite and >= 0")
+    values = numbers(column, name)
+    reject_values(values, (values < 0) | np.isinf(values), name, "weights must be finite and >= 0")
     extreme = (values > 0) & ((values < 1e-100) | (values > 1e100))
-    _reject_values(values, extreme, name, "weights must lie between 1e-100 and 1e100, or be 0 (only ratios matter)")
+    reject_values(values, extreme, name, "weights must lie between 1e-100 and 1e100, or be 0 (only ratios matter)")
     return values
-
-
-def _numbers(column: pd.Series, name: str) -> NDArray[np.float64]:
-    try:
-        values = column.to_numpy(np.float64, na_value=np.nan)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"column {name!r} is not numeric ({column.dtype}): {error}") from error
-    _reject_missing(np.isnan(values), name)
-    return values
-
-
-def _reject_values(values: NDArray[np.float64], bad: NDArray[np.bool_], name: str, rule: str) -> None:
-    if bad.any():
-        row = int(bad.argmax())
-        raise DataError(
-            f"column {name!r}: {rule}; {bad.sum():,} do not, from {values[bad].min():.16g} to "
-            f"{values[bad].max():.16g} (first in row {row}: {values[row]:.16g}; rows count from 0)"
-        )

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from jaxeval.battles import DataError
+from jaxeval.columns import DataError
 from jaxeval.judged_battles import JudgedBattles
 from jaxeval.temperature import fit_temperature
 

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from jaxeval.battles import DataError
+from jaxeval.columns import DataError
 from jaxeval.judge_agreement import LEVEL, wilson_share
 from jaxeval.judged_battles import JudgedBattles
 from jaxeval.residuals import grouping, slope_and_correlation, usable_rows

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxeval.battles import ONE_HOT_COLUMNS, Battles, DataError
+from jaxeval.battles import Battles
+from jaxeval.columns import DataError
+from jaxeval.outcomes import ONE_HOT_COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow as pa

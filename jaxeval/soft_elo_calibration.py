@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.battles import Battles, DataError
+from jaxeval.battles import Battles
 from jaxeval.bradley_terry import fit_bradley_terry, named
+from jaxeval.columns import DataError
 from jaxeval.conformal import (
     Level,
     conformal_quantile,

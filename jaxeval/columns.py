@@ -1,0 +1,114 @@
+"""Columns of an input table as arrays, or an error that says what was found, where, and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+
+class DataError(ValueError):
+    """Input that cannot be read as judgments; the message says what was found, where, and what to do."""
+
+
+def as_frame(table: Any) -> pd.DataFrame:
+    """``table`` itself, or made of a table with the Arrow interface."""
+    if isinstance(table, pd.DataFrame):
+        return table
+    if hasattr(table, "__arrow_c_stream__"):
+        import pyarrow as pa
+
+        return pa.table(table).to_pandas()
+    raise TypeError(f"expected a pandas DataFrame or a table with the Arrow interface, got {type(table).__name__}")
+
+
+def require_column(frame: pd.DataFrame, column: str) -> None:
+    """An error unless ``frame`` has exactly one column of that name."""
+    times = int((frame.columns == column).sum())
+    if times > 1:
+        raise DataError(f"the table has {times} columns named {column!r}; rename or drop all but one")
+    if times == 0:
+        have = ", ".join(map(repr, frame.columns))
+        raise DataError(f"no column {column!r} in the table; its columns are {have}")
+
+
+def reject_missing(missing: NDArray[np.bool_], column: str) -> None:
+    """An error that counts the rows (N,) ``missing`` of a column, if there are any."""
+    if missing.any():
+        raise DataError(
+            f"column {column!r} has {missing.sum():,} missing values (first in row {int(missing.argmax())}; rows "
+            "count from 0): fill them or drop those rows first"
+        )
+
+
+def factorize_sorted(column: pd.Series, name: str) -> tuple[NDArray[np.intp], pd.Index]:
+    """(N,) codes of a column without missing values, and its sorted values."""
+    try:
+        codes, values = pd.factorize(column)
+    except TypeError as error:
+        raise DataError(f"column {name!r} holds values that cannot be compared: {error}") from error
+    reject_missing(codes < 0, name)
+    values = pd.Index(values)
+    if isinstance(values, pd.CategoricalIndex):
+        values = pd.Index(values.astype(values.categories.dtype))
+    try:
+        order = values.argsort()
+    except TypeError as error:
+        counts = pd.Series(np.bincount(codes, minlength=len(values)))
+        kinds = counts.groupby([type(v).__name__ for v in values]).sum()
+        found = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
+        raise DataError(f"column {name!r} mixes values of types {found}; make them one, by .astype(str)") from error
+    rank = np.empty(len(values), np.intp)
+    rank[order] = np.arange(len(values))
+    return rank[codes], values[order]
+
+
+def encode_models(
+    frame: pd.DataFrame, model_a: str, model_b: str
+) -> tuple[pd.Index, NDArray[np.int32], NDArray[np.int32]]:
+    """The sorted models of both columns, and the (N,) codes of each column."""
+    codes_a, values_a = factorize_sorted(frame[model_a], model_a)
+    codes_b, values_b = factorize_sorted(frame[model_b], model_b)
+    for column, codes, values in ((model_a, codes_a, values_a), (model_b, codes_b, values_b)):
+        blank = np.array([isinstance(name, str) and not name.strip() for name in values], bool)
+        if blank.any():
+            reject_missing(blank[codes], column)
+    try:
+        models = values_a.union(values_b).sort_values()
+    except TypeError as error:
+        kinds = " and ".join(type(values[0]).__name__ for values in (values_a, values_b))
+        raise DataError(
+            f"columns {model_a!r} and {model_b!r} name models by values of different types, {kinds}; make them one, by "
+            ".astype(str)"
+        ) from error
+    models.name = "model"
+    first = models.get_indexer(values_a).astype(np.int32)[codes_a]
+    second = models.get_indexer(values_b).astype(np.int32)[codes_b]
+    return models, first, second
+
+
+def numbers(column: pd.Series, name: str) -> NDArray[np.float64]:
+    """(N,) numbers, none of them missing."""
+    values = numbers_or_nan(column, name)
+    reject_missing(np.isnan(values), name)
+    return values
+
+
+def numbers_or_nan(column: pd.Series, name: str) -> NDArray[np.float64]:
+    """(N,) numbers, NaN where missing."""
+    try:
+        return column.to_numpy(np.float64, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"column {name!r} is not numeric ({column.dtype}): {error}") from error
+
+
+def reject_values(values: NDArray[np.float64], bad: NDArray[np.bool_], name: str, rule: str) -> None:
+    """An error that states the broken ``rule`` and shows the ``bad`` values, if there are any."""
+    if bad.any():
+        row = int(bad.argmax())
+        raise DataError(
+            f"column {name!r}: {rule}; {bad.sum():,} do not, from {values[bad].min():.16g} to "
+            f"{values[bad].max():.16g} (first in row {row}: {values[row]:.16g}; rows count from 0)"
+        )
