@@ -80,18 +80,18 @@ def make_plan(
 
     one_column = all(len(e.pair) == len(board.cells.first) for e, board in zip(entries, boards, strict=True))
     # One pair more than there are: models that never met share an empty one.
-    n_pairs = _rounded(max(len(board.cells.first) for board in boards) + 1)
+    n_pairs = rounded(max(len(board.cells.first) for board in boards) + 1)
     entries = _padded(entries, n_pairs)
     heaviest = max(battles_per_model(board.cells, len(board.theta)).max() for board in boards)
     tally = Tally(_word(entries, heaviest) if packed else None, _ROW_BITS)
     totals = [int(e.units.sum()) for e in entries]
-    shortfalls = [_shortfall(n) for n in totals]
-    top_up_size = max(-(-2 * max(shortfalls) // 128) * 128, _SMALLEST_TOP_UP)
+    shortfalls = [shortfall_of(n) for n in totals]
+    top_up_size = top_up_size_of(max(shortfalls))
     multinomial = scheme == batch.MULTINOMIAL
     inverse, diagonal = inverse_information(boards, ridge)
     size = inverse.shape[-1]
     units = [
-        _units(e.units, tally, shortfall if multinomial else 0)
+        make_units(e.units, tally, shortfall if multinomial else 0)
         for e, shortfall in zip(entries, shortfalls, strict=True)
     ]
     layouts = [_layout(board, e, size, n_pairs, packed, one_column) for board, e in zip(boards, entries, strict=True)]
@@ -113,7 +113,7 @@ def make_plan(
     return Plan(_stack(problems), tally, n_pairs, top_up_size, secure)
 
 
-def _shortfall(total: int) -> int:
+def shortfall_of(total: int) -> int:
     """By how much the Poisson draws of ``total`` battles aim under it.
 
     Beyond k standard deviations (sqrt(total)) either way the draws of a chunk are repeated, which costs the same on
@@ -124,6 +124,11 @@ def _shortfall(total: int) -> int:
     sd = np.sqrt(total)
     k = np.sqrt(2 * np.log(max(4.7e5 / sd, 20.0)))
     return min(int(np.ceil(k * sd)), total)
+
+
+def top_up_size_of(shortfall: int) -> int:
+    """Draws that a top-up has room for: twice the shortfall, rounded up."""
+    return max(-(-2 * shortfall // 128) * 128, _SMALLEST_TOP_UP)
 
 
 def _repeats(cluster: NDArray[np.intp]) -> bool:
@@ -208,7 +213,7 @@ def _cluster_entries(cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row
     return Entries(units, weight, target, pair, entry_unit)
 
 
-def _rounded(size: int) -> int:
+def rounded(size: int) -> int:
     """``size`` rounded up by at most a sixteenth, so that similar boards share one compilation, and all small ones."""
     step = max(128, 1 << max(size.bit_length() - 5, 0))
     return -(-size // step) * step
@@ -218,9 +223,9 @@ def _padded(entries: Sequence[Entries], n_pairs: int) -> list[Entries]:
     """All slices' entries on grids of one shape; what is added has count and weight 0."""
     own_units = entries[0].unit is None
     n_columns = max(len(e.pair) for e in entries)
-    n_columns = n_pairs if n_columns <= n_pairs else _rounded(n_columns)
+    n_columns = n_pairs if n_columns <= n_pairs else rounded(n_columns)
     n_rows = max(e.weight.shape[0] for e in entries)
-    n_units = _rounded(max(e.units.shape[1] for e in entries))
+    n_units = rounded(max(e.units.shape[1] for e in entries))
     grid = (n_rows, n_columns)
     return [
         Entries(
@@ -249,7 +254,7 @@ def _largest_draw(count: float) -> float:
     return count + 12 * float(np.sqrt(count)) + 40
 
 
-def _units(count: Int, tally: Tally, shortfall: int) -> Units:
+def make_units(count: Int, tally: Tally, shortfall: int) -> Units:
     which, distinct = pd.factorize(count.reshape(-1), sort=True)  # by hashing: ten times as fast as np.unique
     which = which.reshape(count.shape)
     total = int(count.sum())
@@ -260,7 +265,7 @@ def _units(count: Int, tally: Tally, shortfall: int) -> Units:
     used = count[:, : int(np.flatnonzero(count.sum(0))[-1]) + 1]
     by_number = np.zeros((used.shape[1], 1 << tally.row_bits), np.int64)
     by_number[:, : used.shape[0]] = used.T
-    category = np.zeros(_rounded(max(by_number.size, _SMALLEST_CATEGORY)), np.uint64)
+    category = np.zeros(rounded(max(by_number.size, _SMALLEST_CATEGORY)), np.uint64)
     category[: by_number.size] = category_table(by_number.reshape(-1))
     return Units(
         size=_as(count, np.int32),

@@ -14,7 +14,17 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxeval.kernels import connectivity, held_out, likelihood, pair_tables, resample, solve, squares, temperature
+from jaxeval.kernels import (
+    connectivity,
+    held_out,
+    judge_error,
+    likelihood,
+    pair_tables,
+    resample,
+    solve,
+    squares,
+    temperature,
+)
 
 MULTINOMIAL, POISSON, BAYESIAN = 0, 1, 2
 CHORD, NEWTON_CG, NEWTON = 0, 1, 2
@@ -489,3 +499,42 @@ def own_resamples(
     )(own, seed, ridge, tolerance, padded)
     shape = (*theta.shape[:2], n_chunks * chunk)
     return theta.reshape(shape)[..., :n], status.reshape(shape)[..., :n]
+
+
+@partial(jax.jit, static_argnames=("mesh", "top_up_size"))
+def item_sums(
+    units: resample.Units,
+    columns: Array,
+    mesh: Mesh,
+    seed: Array,
+    stream: Array,
+    numbers: Array,
+    top_up_size: int,
+) -> Array:
+    """Sums over the items of resamples ``numbers`` (devices, P, T, R) of P sets of items; a set's T chunks in turn.
+
+    Units, stacked on a leading axis P, have one row (P, 1, Q) and stand for items that are alike in ``columns`` (Q, K);
+    set p draws from the stream ``stream`` (P,). The result has shape (devices, P, T, R, K).
+    """
+    tally = resample.Tally(None, 0)
+
+    def on_device(units: resample.Units, columns: Array, seed: Array, stream: Array, numbers: Array) -> Array:
+        def of_set(one: tuple[resample.Units, Array, Array]) -> Array:
+            units, stream, numbers = one
+
+            def chunk(numbers: Array) -> Array:
+                draws = jax.vmap(lambda r: resample.multinomial(units, tally, top_up_size, seed, stream, r))(numbers)
+                return jnp.matmul(draws[:, 0].astype(columns.dtype), columns, precision="highest")
+
+            return lax.map(chunk, numbers)
+
+        return lax.map(of_set, (units, stream, numbers[0]))[None]
+
+    across, whole = PartitionSpec("lanes"), PartitionSpec()
+    return jax.shard_map(
+        on_device, mesh=mesh, in_specs=(whole, whole, whole, whole, across), out_specs=across, check_vma=False
+    )(units, columns, seed, stream, numbers)
+
+
+accuracies = jax.jit(judge_error.accuracies)
+shared_accuracy = jax.jit(judge_error.shared_accuracy)

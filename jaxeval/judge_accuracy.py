@@ -1,0 +1,473 @@
+"""Accuracies of models by LLM judges, corrected by labelled items: every estimator, with both kinds of interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from jaxeval import influence
+from jaxeval.columns import DataError
+from jaxeval.influence import Contributions
+from jaxeval.intervals import wilson
+from jaxeval.judged_answers import JudgedAnswers
+from jaxeval.judged_sums import POOLED, Arrays, Sums, arrays, resampled, sums
+from jaxeval.kernels import batch, judge_error
+from jaxeval.kernels.judge_error import JudgedSums, LabelledSums, Rates
+from jaxeval.precision import double_precision, versions
+from jaxeval.progress import progress_bar
+from jaxeval.quantiles import checked_level, interval_bounds
+from jaxeval.rogan_gladen import youden_j
+
+Float = NDArray[np.float64]
+Bool = NDArray[np.bool_]
+Words = NDArray[np.object_]
+
+#: Estimators by the name they have in tables, and what they are.
+ESTIMATORS = {
+    "naive": "the judge's own share of right answers, not corrected",
+    "calibration_only": "mean label of the calibration items; the judge is not used",
+    "difference": "PPI: judged share plus the mean of label minus judgment",
+    "ppi_plus_plus": "PPI++: mean label plus lambda times the judge's shift from calibration to test",
+    "ppi_plus_plus_half": "PPI++ with the labels of half of the calibration items",
+    "conditional": "mean label by verdict, weighted by the verdicts' test shares",
+    "eif": "mean label by verdict, weighted by the verdicts' shares in test and calibration together",
+    "rogan_gladen": "Rogan-Gladen with the model's own calibration",
+    "rogan_gladen_shared": "Rogan-Gladen with a calibration that models share",
+}
+#: Those that correct by specificity and sensitivity. Their resamples are clipped to [0, 1] one by one.
+BY_RATES = ("rogan_gladen", "rogan_gladen_shared")
+_BY_VERDICT = ("conditional", "eif", *BY_RATES)
+
+_WORDS = {
+    judge_error.FINE: "ok",
+    judge_error.NO_ITEMS: "no calibration items",
+    judge_error.NO_CLASS: "labels of one class only",
+    judge_error.NO_SKILL: "J <= 0",
+    judge_error.NO_SUCH_VERDICT: "a verdict of the test is not in the calibration",
+}
+CLIPPED, NOT_BINARY, NO_TEST = "clipped", "needs verdicts of 0 and 1", "no test items"
+#: Statuses of numbers that are there.
+HAVE_NUMBERS = ("ok", CLIPPED)
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class AccuracySettings:
+    """What accuracies were computed with."""
+
+    level: float
+    n_resamples: int
+    seed: int
+    n_halves: int
+    shared: str  # whose labels the shared calibration uses
+    by: str | None
+    stratify: str | None
+    device: str
+    versions: str
+
+
+class Slice(NamedTuple):
+    """One slice: its answers, their sums, those of the resamples, and the statuses of its estimates."""
+
+    calibration: JudgedAnswers
+    test: JudgedAnswers
+    data: Arrays
+    total: Sums
+    draws: Sums
+    half_draws: LabelledSums
+
+
+@dataclass(frozen=True, eq=False)
+class JudgeAccuracy:
+    """Accuracies (``table``), how good the judges are (``rates``), and what the data cannot say (``warnings``).
+
+    ``table`` has a row per slice, model, judge and estimator: ``estimate``; ``lower`` and ``upper`` in closed form,
+    truncated to [0, 1], with the ``untruncated`` ends beside; ``median``, ``boot_lower`` and ``boot_upper`` of the
+    resamples; ``failed_share`` of resamples in which the estimate is not defined, which enter the lower end as 0 and
+    the upper end as 1; ``status``; ``n_test``; ``m0`` and ``m1``, the labels wrong and right that the estimator used;
+    ``truth``, the mean label of the test items where all have one, which no estimate uses.
+
+    ``rates`` has a row per slice, model and judge: specificity ``q0``, sensitivity ``q1`` and Youden's ``j`` from all
+    labels of the model, in closed form (`youden_j`) and with percentile intervals of the resamples.
+    """
+
+    table: pd.DataFrame
+    rates: pd.DataFrame
+    warnings: list[str]
+    settings: AccuracySettings
+    slices: Mapping[str, Slice] = field(repr=False)
+    binary: Bool = field(repr=False)  # (J,) judges whose verdicts are 0 and 1
+
+    @property
+    def models(self) -> pd.Index:
+        """Models of the test."""
+        return self.slices[""].test.models
+
+    @property
+    def judges(self) -> pd.Index:
+        """Judges of the test."""
+        return self.slices[""].test.judges
+
+    def report(self) -> Any:
+        """A `JudgeReport`, with its cautions in words."""
+        from jaxeval.judge_report import judge_report
+
+        return judge_report(self)
+
+
+def judge_accuracy(
+    calibration: JudgedAnswers,
+    test: JudgedAnswers,
+    *,
+    by: str | None = None,
+    stratify: str | None = None,
+    shared: Any = POOLED,
+    level: float = 0.95,
+    n_resamples: int = 10_000,
+    n_halves: int = 20,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> JudgeAccuracy:
+    """Accuracy of every model of ``test`` by every judge, corrected by the labelled items of ``calibration``.
+
+    Test and calibration items are resampled apart, in batched calls, items whole: the judgments of all models and
+    judges on an item stay together.
+
+    Args:
+        calibration: answers with labels; those without are left out and counted. Without a model column it is one
+            calibration that all models share; the estimators that need a model's own then say so.
+        test: answers to rate. Labels, where there are some, are shown as ``truth`` and not used.
+        by: column kept with both; every value is a slice of its own, beside all items together.
+        stratify: column kept with both; answers are corrected within its values and added up by test shares, where the
+            judge's errors depend on it.
+        shared: whose labels the shared calibration uses: "pooled", of all models, an answer that several models share
+            counted once; or a model.
+        level: confidence level of all intervals.
+        n_resamples: resamples B.
+        n_halves: random halves of the calibration items behind "ppi_plus_plus_half"; the resamples take turns.
+        seed: of resamples and halves.
+        progress: show a bar on standard error; None for "only on a terminal".
+
+    Raises:
+        DataError: calibration and test do not fit: no label, another judge, an unknown model or stratum.
+    """
+    checked_level(level)
+    for name, value in (("n_resamples", n_resamples), ("n_halves", n_halves)):
+        if value < 1:
+            raise ValueError(f"{name} must be positive, got {value!r}")
+    calibration, warnings = _aligned(calibration, test, shared)
+    slices = {}
+    parts = {"": (calibration, test), **_slices(calibration, test, by)}
+    with progress_bar(len(parts) * 3 * n_resamples, "resamples", progress) as advance:
+        for label, (labelled, judged) in parts.items():
+            data = arrays(labelled, judged, stratify, shared)
+            draws, half = resampled(data, label, n_resamples, n_halves, seed, advance)
+            slices[label] = Slice(labelled, judged, data, sums(data), draws, half)
+    settings = AccuracySettings(
+        level, n_resamples, seed, n_halves, str(shared), by, stratify, jax.default_backend(), versions()
+    )
+    binary = calibration.binary & test.binary
+    tables = {label: _table(part, binary, level) for label, part in slices.items()}
+    rates = {label: _rates_table(part, binary, level) for label, part in slices.items()}
+    return JudgeAccuracy(
+        joined(tables, by), joined(rates, by), warnings + _data_warnings(slices, by), settings, slices, binary
+    )
+
+
+def joined(tables: Mapping[str, pd.DataFrame], by: str | None) -> pd.DataFrame:
+    """Tables of slices as one, with the slice in the first column where there are several."""
+    if by is None:
+        return tables[""]
+    return pd.concat({label or "all": table for label, table in tables.items()}, names=["slice"]).reset_index(
+        level=0
+    ).reset_index(drop=True)
+
+
+# --- fitting calibration and test together ------------------------------------------------------
+
+
+def _aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Any) -> tuple[JudgedAnswers, list[str]]:
+    """``calibration`` with the judges of ``test`` in its order, and what is noteworthy about the two."""
+    if np.isnan(calibration.label).all():
+        raise DataError("the calibration answers have no human labels: name their column with label=")
+    unknown = [judge for judge in test.judges if judge not in calibration.judges]
+    if unknown:
+        have = ", ".join(map(repr, calibration.judges))
+        raise DataError(
+            f"the test has judgments by {', '.join(map(repr, unknown))}, the calibration has none; its judges are {have}"
+        )
+    if shared != POOLED and shared not in calibration.models:
+        have = ", ".join(map(repr, calibration.models))
+        raise DataError(f"shared={shared!r} is no model of the calibration; its models are {have}, or 'pooled'")
+    where = calibration.judges.get_indexer(test.judges)
+    aligned = replace(
+        calibration, judges=test.judges, judgment=calibration.judgment[:, :, where], binary=calibration.binary[where]
+    )
+    warnings = []
+    unlabelled = int((aligned.judged & np.isnan(aligned.label)[:, :, None]).any(2).sum())
+    if unlabelled:
+        warnings.append(f"{unlabelled:,} calibration answers have no label and are left out")
+    without = [str(model) for model in test.models if model not in calibration.models]
+    if without:
+        several = f"{', '.join(without[:8])}{' and others' if len(without) > 8 else ''}"
+        warnings.append(f"no calibration labels of {several}: only a shared calibration can correct them")
+    both = aligned.items.intersection(test.items)
+    if len(both) and not isinstance(aligned.items, pd.RangeIndex):
+        warnings.append(
+            f"{len(both):,} items are in the calibration and in the test: intervals take the two as independent, so "
+            "leave those out of one"
+        )
+    absent = int((test.judged.any((1, 2))[:, None] & ~test.judged.any(2)).sum())
+    if absent:
+        warnings.append(
+            f"models were judged on different items ({absent:,} times one has no judgment where others have): "
+            "differences compare each model on its own; missing='complete' keeps the items that all have"
+        )
+    return aligned, warnings
+
+
+def _data_warnings(slices: Mapping[str, Slice], by: str | None) -> list[str]:
+    found = []
+    for label, part in slices.items():
+        empty = [str(model) for model in part.test.models[~part.test.judged.any((0, 2))]]
+        if empty:
+            found.append(f"slice {label!r} of {by}: no test items of {', '.join(empty[:8])}")
+    return found
+
+
+def _slices(
+    calibration: JudgedAnswers, test: JudgedAnswers, by: str | None
+) -> dict[str, tuple[JudgedAnswers, JudgedAnswers]]:
+    """Calibration and test of every value of ``by``."""
+    if by is None:
+        return {}
+    calibration.covariate(by)
+    levels = test.covariate(by).levels
+    return {str(level): (_only(calibration, by, level), _only(test, by, level)) for level in levels}
+
+
+def _only(answers: JudgedAnswers, by: str, level: Any) -> JudgedAnswers:
+    """The answers whose ``by`` is ``level``."""
+    covariate = answers.covariate(by)
+    number = covariate.levels.get_indexer([level])[0]
+    chosen = (covariate.number == number) & (number >= 0)
+    part = replace(
+        answers,
+        judgment=np.where(chosen[:, :, None], answers.judgment, np.nan),
+        label=np.where(chosen, answers.label, np.nan),
+    )
+    return part.take(chosen.any(1))
+
+
+# --- estimates ----------------------------------------------------------------------------------
+
+
+def estimates(total: Sums, binary: Bool) -> dict[str, Float]:
+    """(..., M, J) of every estimator but "ppi_plus_plus_half", not clipped; NaN where it is not defined."""
+    with double_precision():
+        found = jax.device_get(batch.accuracies(total.own, total.test, binary))
+    shared = shared_estimates(total.shared, total.test, binary)
+    return {**{name: np.asarray(x) for name, x in found._asdict().items()}, "rogan_gladen_shared": shared}
+
+
+def shared_estimates(shared: LabelledSums, test: JudgedSums, binary: Bool) -> Float:
+    """(..., M, J) Rogan-Gladen with one calibration (..., T, 1, J) for all models, not clipped."""
+    with double_precision():
+        return np.asarray(batch.shared_accuracy(shared, test, binary))
+
+
+def estimate_draws(part: Slice, binary: Bool) -> dict[str, Float]:
+    """(B, M, J) of every estimator; clipped where that is how its bootstrap is defined."""
+    found = estimates(part.draws, binary)
+    with double_precision():
+        half = batch.accuracies(part.half_draws, part.draws.test, binary)
+    found["ppi_plus_plus_half"] = np.asarray(half.ppi_plus_plus)
+    return {name: np.clip(found[name], 0, 1) if name in BY_RATES else found[name] for name in ESTIMATORS}
+
+
+def contributions(part: Slice, binary: Bool) -> dict[str, Contributions]:
+    """Contributions of items to the estimates that have a closed form."""
+    data, total = part.data, part.total
+    with double_precision():
+        each = {k: np.asarray(x) for k, x in judge_error.by_stratum(total.own, total.test, binary)._asdict().items()}
+        shared = np.asarray(judge_error.with_rates_of(total.shared, total.test, binary))
+        most = np.where(binary, 1.0, np.inf)
+        weights = {
+            "calibration_only": np.zeros_like(each["naive"]),
+            "difference": np.ones_like(each["naive"]),
+            "ppi_plus_plus": np.asarray(judge_error.ppi_weight(total.own, total.test, most)),
+            "conditional": np.asarray(judge_error.conditional_weight(total.own, total.test)),
+            "eif": np.asarray(judge_error.eif_weight(total.own, total.test)),
+        }
+        return {
+            "naive": influence.naive(data, total, each["naive"]),
+            **{name: influence.control_variate(data, total, each[name], weight) for name, weight in weights.items()},
+            "rogan_gladen": influence.rogan_gladen(data, total, each["rogan_gladen"]),
+            "rogan_gladen_shared": influence.shared_rogan_gladen(data, total, total.shared, None, shared),
+        }
+
+
+def bounds(draws: Float, level: float, least: float, most: float) -> tuple[Float, Float, Float, Float]:
+    """Median, percentile bounds and share of failures over the first axis.
+
+    Failed draws (NaN) enter the lower end as ``least`` and the upper end as ``most``; half each for the median, which
+    is that of the others. All NaN is NaN.
+    """
+    failed = np.isnan(draws)
+    share = failed.mean(0)
+    if not failed.any():
+        return np.median(draws, 0), *interval_bounds(draws, level), share
+    lower = interval_bounds(np.where(failed, least, draws), level)[0]
+    upper = interval_bounds(np.where(failed, most, draws), level)[1]
+    median = interval_bounds(draws, 1e-12)[0]
+    lower, upper = (np.where(share == 1, np.nan, x) for x in (lower, upper))
+    return median, lower, upper, share
+
+
+def status_of(name: str, labelled: LabelledSums, n_test: Float, estimate: Float, binary: Bool) -> Words:
+    """(M, J) status of the estimates (M, J) by sums (T, M, J), in words."""
+    status = np.where((estimate < -_ROUNDING) | (estimate > 1 + _ROUNDING), CLIPPED, "ok").astype(object)
+    if name != "naive":
+        if name in BY_RATES:
+            code = np.asarray(judge_error.failure(labelled, np.maximum(n_test, 1)))
+        else:
+            code = np.where(labelled.n == 0, judge_error.NO_ITEMS, judge_error.FINE)
+        worst = np.where(n_test > 0, code, judge_error.FINE).max(0)
+        worst = np.where((worst == judge_error.FINE) & np.isnan(estimate), judge_error.NO_SUCH_VERDICT, worst)
+        words = np.array([_WORDS[number] for number in range(len(_WORDS))], object)
+        status = np.where(worst > 0, words[worst], status)
+        if name in _BY_VERDICT:
+            status = np.where(np.broadcast_to(binary, status.shape), status, NOT_BINARY)
+    return np.where(n_test.sum(0) == 0, NO_TEST, status)
+
+
+def _closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: float) -> dict[str, tuple[Float, Float]]:
+    """Untruncated ends (M, J) by estimator."""
+    z = norm.ppf((1 + level) / 2)
+    ends = {}
+    for name, items in contributions(part, binary).items():
+        half = z * np.sqrt(items.variance())
+        ends[name] = values[name] - half, values[name] + half
+    if part.data.n_strata > 1:
+        return ends
+    test, own, shared = (type(x)(*(leaf[0] for leaf in x)) for x in part.total)
+    with np.errstate(invalid="ignore", divide="ignore"), double_precision():
+        p = test.judgment / test.n
+        for name, labelled in (("rogan_gladen", own), ("rogan_gladen_shared", shared)):
+            rates = judge_error.rates(labelled)
+            lower, upper, j = (np.asarray(x) for x in judge_error.rogan_gladen_interval(p, test.n, rates, z))
+            ends[name] = np.where(j > 0, lower, np.nan), np.where(j > 0, upper, np.nan)
+        score = wilson(p, test.n, level)
+        ends["naive"] = tuple(np.where(binary, a, b) for a, b in zip(score, ends["naive"], strict=True))  # type: ignore[assignment]
+        ends["calibration_only"] = wilson(own.label / own.n, own.n, level)
+    return ends
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def _table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
+    m, j = len(part.test.models), len(part.test.judges)
+    values = estimates(part.total, binary)
+    closed = _closed_form(part, values, binary, level)
+    draws = estimate_draws(part, binary)
+    nothing = np.full((m, j), np.nan)
+    blocks = []
+    for name in ESTIMATORS:
+        labelled = part.total.shared if name == "rogan_gladen_shared" else part.total.own
+        m0, m1 = label_counts(name, labelled, (m, j))
+        median, *percentiles, failed = bounds(draws[name], level, 0.0, 1.0)
+        # Random halves leave no one estimate: the median of the resamples stands for it.
+        estimate = values.get(name, median)
+        status = status_of(name, labelled, part.total.test.n, estimate, binary)
+        ends = closed.get(name, (nothing, nothing))
+        numbers = {
+            "estimate": np.clip(estimate, 0, 1),
+            "lower": np.clip(ends[0], 0, 1),
+            "upper": np.clip(ends[1], 0, 1),
+            "lower_untruncated": ends[0],
+            "upper_untruncated": ends[1],
+            "median": np.clip(median, 0, 1),
+            "boot_lower": np.clip(percentiles[0], 0, 1),
+            "boot_upper": np.clip(percentiles[1], 0, 1),
+        }
+        there = np.isin(status, HAVE_NUMBERS)
+        blocks.append(
+            {
+                "estimator": np.full((m, j), name, object),
+                **{key: np.where(there, x, np.nan) for key, x in numbers.items()},
+                "failed_share": failed,
+                "status": status,
+                "n_test": part.total.test.n.sum(0).astype(int),
+                "m0": m0,
+                "m1": m1,
+                "truth": truth_of(part.test),
+            }
+        )
+    columns = {key: np.stack([block[key] for block in blocks], -1).reshape(-1) for key in blocks[0]}
+    return pd.DataFrame(
+        {
+            "model": np.repeat(part.test.models.to_numpy(), j * len(blocks)),
+            "judge": np.tile(np.repeat(part.test.judges.to_numpy(), len(blocks)), m),
+            **columns,
+        }
+    )
+
+
+def label_counts(name: str, labelled: LabelledSums, shape: tuple[int, int]) -> tuple[Float, Float]:
+    """(M, J) labels wrong and right that an estimator uses."""
+    m1 = np.broadcast_to(labelled.label.sum(0), shape)
+    m0 = np.broadcast_to(labelled.n.sum(0), shape) - m1
+    factor = {"naive": 0.0, "ppi_plus_plus_half": 0.5}.get(name, 1.0)
+    return factor * m0, factor * m1
+
+
+def truth_of(test: JudgedAnswers) -> Float:
+    """(M, J) mean label of the judged test answers, NaN unless all of them have one."""
+    label = np.where(test.judged, test.label[:, :, None], 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return label.sum(0) / test.judged.sum(0)
+
+
+def _rates_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
+    """Specificity, sensitivity and J of every model and judge, strata together."""
+    m, j = len(part.test.models), len(part.test.judges)
+    point, draws = rates_of(part.total.own), rates_of(part.draws.own)
+    closed = youden_j(*point, level)
+    ends = {
+        "q0": (point.q0, closed.q0_lower, closed.q0_upper, draws.q0, 0.0),
+        "q1": (point.q1, closed.q1_lower, closed.q1_upper, draws.q1, 0.0),
+        "j": (closed.estimate, closed.lower, closed.upper, draws.q0 + draws.q1 - 1, -1.0),
+    }
+    columns: dict[str, Any] = {
+        "model": np.repeat(part.test.models.to_numpy(), j),
+        "judge": np.tile(part.test.judges.to_numpy(), m),
+    }
+    for name, (value, lower, upper, drawn, least) in ends.items():
+        _, boot_lower, boot_upper, _ = bounds(drawn, level, least, 1.0)
+        for key, x in (
+            (name, value),
+            (f"{name}_lower", lower),
+            (f"{name}_upper", upper),
+            (f"{name}_boot_lower", boot_lower),
+            (f"{name}_boot_upper", boot_upper),
+        ):
+            columns[key] = np.where(binary, x, np.nan).reshape(-1)
+    status = np.where(binary, np.where(point.m0 + point.m1 > 0, closed.status, "no calibration items"), NOT_BINARY)
+    columns["status"] = status.reshape(-1)
+    columns["m0"], columns["m1"] = (x.reshape(-1).astype(int) for x in (point.m0, point.m1))
+    return pd.DataFrame(columns)
+
+
+def rates_of(labelled: LabelledSums) -> Rates:
+    """(..., M, J) rates, strata together."""
+    total = LabelledSums(*(x.sum(-3) for x in labelled))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return Rates(*(np.asarray(x) for x in judge_error.rates(total)))

@@ -1,0 +1,226 @@
+"""Accuracies from a judge's verdicts, corrected by labelled items, as functions of sums over the items.
+
+Every function takes arrays of any broadcastable shapes and returns what the formula gives, NaN or infinite where it
+is not defined: `failure` says why. Y is the label, F the judgment; a judgment averaged over runs lies between 0 and 1.
+References: Rogan and Gladen (1978); arXiv:2511.21140 (Table 2, Eq. 4 to 10); PPI++ (arXiv:2311.01453); the estimator by
+the efficient influence function (arXiv:2601.05420); arXiv:2605.06939 (Appendices A to C).
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+# Why an estimate is missing, or what to know about it.
+FINE, NO_ITEMS, NO_CLASS, NO_SKILL, NO_SUCH_VERDICT, CLIPPED = range(6)
+
+
+class LabelledSums(NamedTuple):
+    """Sums over the calibration items, which have labels."""
+
+    n: Array
+    label: Array  # sum of Y
+    judgment: Array  # of F
+    product: Array  # of Y F
+    judgment_square: Array  # of F^2
+    label_square: Array  # of Y^2
+
+
+class JudgedSums(NamedTuple):
+    """Sums over the test items, which have judgments only."""
+
+    n: Array
+    judgment: Array
+    judgment_square: Array
+
+
+class Rates(NamedTuple):
+    """How often the judge is right about items of each class."""
+
+    q0: Array  # specificity: mean of 1 - F where Y = 0
+    q1: Array  # sensitivity: mean of F where Y = 1
+    m0: Array  # items with Y = 0
+    m1: Array
+
+
+def rates(labelled: LabelledSums) -> Rates:
+    """Specificity and sensitivity."""
+    m1 = labelled.label
+    m0 = labelled.n - m1
+    return Rates((m0 - (labelled.judgment - labelled.product)) / m0, labelled.product / m1, m0, m1)
+
+
+def rogan_gladen(p: Array, q0: Array, q1: Array) -> Array:
+    """Accuracy from the judged share ``p``, not clipped (Eq. 5)."""
+    return (p + q0 - 1) / (q0 + q1 - 1)
+
+
+def rogan_gladen_variance(p: Array, n: Array, rates: Rates) -> Array:
+    """Eq. 10."""
+    q0, q1, m0, m1 = rates
+    theta = rogan_gladen(p, q0, q1)
+    spread = p * (1 - p) / n + (1 - theta) ** 2 * q0 * (1 - q0) / m0 + theta**2 * q1 * (1 - q1) / m1
+    return spread / (q0 + q1 - 1) ** 2
+
+
+class Adjusted(NamedTuple):
+    """The interval of Eq. 6 before truncation, and the index J that its adjusted rates have."""
+
+    lower: Array
+    upper: Array
+    j: Array
+
+
+def rogan_gladen_interval(p: Array, n: Array, rates: Rates, z: Array) -> Adjusted:
+    """Eq. 6 to 8, centred on the adjusted estimate (DOI 10.1016/j.prevetmed.2013.09.015); ``n`` may be infinite."""
+    adjusted = Rates(
+        (rates.m0 * rates.q0 + 1) / (rates.m0 + 2), (rates.m1 * rates.q1 + 1) / (rates.m1 + 2),
+        rates.m0 + 2, rates.m1 + 2,
+    )  # fmt: skip
+    q0, q1, m0, m1 = adjusted
+    p = p + (0.5 - p) * (z**2 / (n + z**2))
+    theta = rogan_gladen(p, q0, q1)
+    shift = 2 * z**2 * (theta * q1 * (1 - q1) / m1 - (1 - theta) * q0 * (1 - q0) / m0)
+    half = z * jnp.sqrt(rogan_gladen_variance(p, n + z**2, adjusted))
+    return Adjusted(theta + shift - half, theta + shift + half, q0 + q1 - 1)
+
+
+class Slopes(NamedTuple):
+    """Moments that choose the weight lambda of a control variate; divided by n, not n - 1."""
+
+    covariance: Array  # of Y and F among the labelled
+    labelled_variance: Array  # of F
+    test_variance: Array  # of F
+
+
+def slopes(labelled: LabelledSums, test: JudgedSums) -> Slopes:
+    """The moments of `Slopes`."""
+    y, f = labelled.label / labelled.n, labelled.judgment / labelled.n
+    g = test.judgment / test.n
+    # Rounding must not leave a spread where all judgments are equal.
+    return Slopes(
+        labelled.product / labelled.n - y * f,
+        _spread(labelled.judgment_square / labelled.n, f),
+        _spread(test.judgment_square / test.n, g),
+    )
+
+
+def _spread(square: Array, mean: Array) -> Array:
+    variance = square - mean**2
+    return jnp.where(variance > 1e-13 * jnp.abs(square), variance, 0.0)
+
+
+def ppi_weight(labelled: LabelledSums, test: JudgedSums, most: Array) -> Array:
+    """The variance-minimising lambda of PPI++, clipped to [0, ``most``]; 0 where no judgment varies."""
+    found = slopes(labelled, test)
+    spread = found.labelled_variance + labelled.n / test.n * found.test_variance
+    return jnp.clip(jnp.where(spread > 0, found.covariance / jnp.where(spread > 0, spread, 1.0), 0.0), 0.0, most)
+
+
+def eif_weight(labelled: LabelledSums, test: JudgedSums) -> Array:
+    """The lambda at which PPI++ is the estimator by the efficient influence function (binary judgments)."""
+    found = slopes(labelled, test)
+    return found.covariance / ((1 + labelled.n / test.n) * found.labelled_variance)
+
+
+def conditional_weight(labelled: LabelledSums, test: JudgedSums) -> Array:
+    """The lambda at which PPI++ is the conditional calibration estimator (binary judgments)."""
+    found = slopes(labelled, test)
+    return found.covariance / found.labelled_variance
+
+
+def ppi(labelled: LabelledSums, test: JudgedSums, weight: Array) -> Array:
+    """Mean label corrected by ``weight`` (lambda) times the judge's shift: 1 is the difference estimator (PPI)."""
+    return labelled.label / labelled.n + weight * (test.judgment / test.n - labelled.judgment / labelled.n)
+
+
+def ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Array) -> Array:
+    """Its variance: lambda F among the test items and Y - lambda F among the labelled."""
+    found = slopes(labelled, test)
+    y = labelled.label / labelled.n
+    residual = (
+        _spread(labelled.label_square / labelled.n, y)
+        - 2 * weight * found.covariance
+        + weight**2 * found.labelled_variance
+    )
+    return weight**2 * found.test_variance / test.n + jnp.maximum(residual, 0.0) / labelled.n
+
+
+def by_verdict(labelled: LabelledSums, share: Array) -> Array:
+    """Sum over verdicts v of mean(Y | F = v) times the share of v; ``share`` is that of the verdict 1."""
+    right, wrong = labelled.judgment, labelled.n - labelled.judgment
+    given_right = jnp.where(share == 0, 0.0, share * labelled.product / right)
+    given_wrong = jnp.where(share == 1, 0.0, (1 - share) * (labelled.label - labelled.product) / wrong)
+    return given_right + given_wrong
+
+
+def pooled_share(labelled: LabelledSums, test: JudgedSums) -> Array:
+    """Mean judgment of test and labelled items together."""
+    return (labelled.judgment + test.judgment) / (labelled.n + test.n)
+
+
+def failure(labelled: LabelledSums, n_test: Array) -> Array:
+    """Why `rogan_gladen` with the rates of ``labelled`` is no estimate, int8: no items, no class, J <= 0, or FINE."""
+    m1, m0 = labelled.label, labelled.n - labelled.label
+    # J > 0 in whole numbers: as a sum of two quotients it may miss 0 by rounding.
+    skill = labelled.product * m0 > (labelled.judgment - labelled.product) * m1
+    return jnp.select(
+        [(labelled.n == 0) | (n_test == 0), (m0 <= 0) | (m1 <= 0), ~skill],
+        [jnp.int8(NO_ITEMS), jnp.int8(NO_CLASS), jnp.int8(NO_SKILL)],
+        jnp.int8(FINE),
+    )
+
+
+def shared_calibration_bias(theta: Array, own: Rates, shared: Rates) -> Array:
+    """By how much Rogan-Gladen errs with another model's rates (arXiv:2605.06939, Appendix C)."""
+    delta_j = (own.q0 + own.q1) - (shared.q0 + shared.q1)
+    return (theta * delta_j - (own.q0 - shared.q0)) / (shared.q0 + shared.q1 - 1)
+
+
+class Accuracies(NamedTuple):
+    """One value per estimator; NaN where it is not defined. Not clipped."""
+
+    naive: Array
+    calibration_only: Array
+    difference: Array
+    ppi_plus_plus: Array
+    conditional: Array
+    eif: Array
+    rogan_gladen: Array
+
+
+def by_stratum(own: LabelledSums, test: JudgedSums, binary: Array) -> Accuracies:
+    """Estimates (..., J) from sums (..., J) over labelled and test items; ``binary`` (J,) verdicts are 0 or 1."""
+    p = test.judgment / test.n
+    return Accuracies(
+        naive=p,
+        calibration_only=own.label / own.n,
+        difference=ppi(own, test, jnp.ones_like(p)),
+        ppi_plus_plus=ppi(own, test, ppi_weight(own, test, jnp.where(binary, 1.0, jnp.inf))),
+        conditional=jnp.where(binary, by_verdict(own, p), jnp.nan),
+        eif=jnp.where(binary, by_verdict(own, pooled_share(own, test)), jnp.nan),
+        rogan_gladen=with_rates_of(own, test, binary),
+    )
+
+
+def with_rates_of(labelled: LabelledSums, test: JudgedSums, binary: Array) -> Array:
+    """Rogan-Gladen (..., J) with the rates of ``labelled``, NaN where `failure` is."""
+    q0, q1, _, _ = rates(labelled)
+    defined = binary & (failure(labelled, test.n) == FINE)
+    return jnp.where(defined, rogan_gladen(test.judgment / test.n, q0, q1), jnp.nan)
+
+
+def add_strata(each: Array, test: JudgedSums) -> Array:
+    """(..., M, J) of estimates by stratum (..., T, M, J): added up by the strata's shares of the test items."""
+    share = test.n / jnp.sum(test.n, -3, keepdims=True)
+    return jnp.sum(jnp.where(share > 0, share * each, 0.0), -3)
+
+
+def accuracies(own: LabelledSums, test: JudgedSums, binary: Array) -> Accuracies:
+    """Estimates (..., M, J) from sums (..., T, M, J): corrected within strata, then added up."""
+    return Accuracies(*(add_strata(each, test) for each in by_stratum(own, test, binary)))
+
+
+def shared_accuracy(shared: LabelledSums, test: JudgedSums, binary: Array) -> Array:
+    """Rogan-Gladen (..., M, J) with the rates of ``shared`` (..., T, 1, J) for all models."""
+    return add_strata(with_rates_of(shared, test, binary), test)

@@ -1,0 +1,131 @@
+"""PPI and PPI++ of a mean: labels of a few items, judgments of many (DOI 10.1126/science.adi6000, arXiv:2311.01453)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import norm
+
+from jaxeval.elementwise import scalar_or_array
+from jaxeval.kernels import judge_error
+from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
+from jaxeval.precision import double_precision
+from jaxeval.quantiles import checked_level
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PredictionPowered:
+    """A mean label with its normal interval; scalars, or arrays of the broadcast leading shape of the arguments.
+
+    ``status`` is "ok", or "judgments do not vary" where lambda is 0 for want of any variation.
+    """
+
+    estimate: Any
+    lower: Any
+    upper: Any
+    status: Any
+    lam: Any
+    standard_error: Any
+    n_calibration: int
+    n_test: int
+    level: float
+
+
+def ppi_plus_plus(
+    calibration_labels: ArrayLike,
+    calibration_judgments: ArrayLike,
+    test_judgments: ArrayLike,
+    lam: ArrayLike | None = None,
+    level: float = 0.95,
+    *,
+    pooled_variance: bool = False,
+) -> PredictionPowered:
+    """Mean label of the test items: mean(Y) + lambda (mean of test judgments - mean of calibration judgments).
+
+    lambda = Cov(Y, F) / (Var_cal(F) + (n / N) Var_test(F)) minimises the variance. It is clipped to [0, 1] where all
+    judgments are 0 or 1, and at 0 for scores; one that is given is used as it is: 0 is the mean label, 1 is PPI, and
+    1 / J with a calibration of other models is Rogan-Gladen (arXiv:2605.06939, Appendix A.2).
+
+    Args:
+        calibration_labels: (..., n) labels of the calibration items, of any scale.
+        calibration_judgments: (..., n) the judge's verdicts or scores of them; averages over runs of the judge.
+        test_judgments: (..., N) of the test items. Leading axes broadcast: models, judges, slices.
+        lam: the weight, if it is not to be estimated; broadcasts with the leading axes.
+        level: confidence level.
+        pooled_variance: estimate lambda as the package ppi-python does, from the variance (with N + n - 1) of both
+            samples together, clipped to [0, 1].
+
+    Raises:
+        ValueError: values are missing or infinite, the two calibration arrays differ in length, or there is no item.
+    """
+    z = norm.ppf((1 + checked_level(level)) / 2)
+    y, f, g = (
+        _items(x, name)
+        for x, name in (
+            (calibration_labels, "calibration_labels"),
+            (calibration_judgments, "calibration_judgments"),
+            (test_judgments, "test_judgments"),
+        )
+    )
+    if y.shape[-1] != f.shape[-1]:
+        raise ValueError(f"as many calibration labels as judgments are needed, got {y.shape[-1]:,} and {f.shape[-1]:,}")
+    zero_one = np.all((f == 0) | (f == 1), -1) & np.all((g == 0) | (g == 1), -1)
+    with double_precision():
+        found = jax.device_get(_kernel(y, f, g, zero_one, pooled_variance, None if lam is None else np.asarray(lam, float)))
+    estimate, variance, weight, spread = (np.asarray(x) for x in found)
+    error = np.sqrt(variance)
+    status = np.where((spread > 0) | (lam is not None), "ok", "judgments do not vary")
+    return PredictionPowered(
+        *(scalar_or_array(x) for x in (estimate, estimate - z * error, estimate + z * error, status, weight, error)),
+        y.shape[-1], g.shape[-1], level,
+    )  # fmt: skip
+
+
+def _items(values: ArrayLike, name: str) -> Float:
+    try:
+        array = np.asarray(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numeric: {error}") from error
+    if array.ndim == 0 or array.shape[-1] == 0:
+        raise ValueError(f"{name} needs items on its last axis, got shape {array.shape}")
+    bad = ~np.isfinite(array)
+    if bad.any():
+        raise ValueError(
+            f"{name} has {bad.sum():,} missing or infinite values (first at {tuple(map(int, np.argwhere(bad)[0]))}); "
+            "leave those items out, or say what they count as"
+        )
+    return array
+
+
+def _sums(*columns: Any) -> Any:
+    return [jnp.sum(column, -1) for column in columns]
+
+
+def _kernel(y: Any, f: Any, g: Any, zero_one: Any, pooled: bool, lam: Any) -> Any:
+    # Centred on the labelled judgments: sums of squares of scores far from 0 would cancel.
+    centre_y, centre_f = jnp.mean(y, -1, keepdims=True), jnp.mean(f, -1, keepdims=True)
+    y, f, g = y - centre_y, f - centre_f, g - centre_f
+    n, n_test = jnp.float64(f.shape[-1]), jnp.float64(g.shape[-1])
+    y, f = jnp.broadcast_arrays(y, f)
+    labelled = LabelledSums(n, *_sums(y, f, y * f, f * f, y * y))
+    test = JudgedSums(n_test, *_sums(g, g * g))
+    moments = judge_error.slopes(labelled, test)
+    spread = moments.labelled_variance + moments.test_variance
+    if lam is not None:
+        weight = lam + 0 * labelled.label
+    elif pooled:
+        total = n + n_test
+        mean = (labelled.judgment + test.judgment) / total
+        variance = (labelled.judgment_square + test.judgment_square - total * mean**2) / (total - 1)
+        weight = jnp.clip(moments.covariance / ((1 + n / n_test) * variance), 0.0, 1.0)
+    else:
+        weight = judge_error.ppi_weight(labelled, test, jnp.where(zero_one, 1.0, jnp.inf))
+    estimate = centre_y[..., 0] + judge_error.ppi(labelled, test, weight)
+    return estimate, judge_error.ppi_variance(labelled, test, weight), weight, spread
