@@ -18,6 +18,8 @@ from jaxeval.blas import one_blas_thread
 from jaxeval.bradley_terry import padded_size
 from jaxeval.judged_battles import JudgedBattles
 from jaxeval.kernels import batch
+from jaxeval.kernels.held_out import HeldOut
+from jaxeval.kernels.judged import Judged
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.own_battles import OwnBattles
 from jaxeval.precision import double_precision
@@ -218,7 +220,7 @@ def _hold_out(
         soft = methods.index("soft") + 1 if "soft" in methods else -1
         at = np.flatnonzero(map_of_lane != soft)
         parts = jax.device_get(batch.hold_out(*(x[at] for x in inputs), *options, _chunk(m, size * size)))
-        held = batch.HeldOut(*(np.empty((len(map_of_lane), *x.shape[1:]), x.dtype) for x in parts))  # type: ignore[arg-type]
+        held = HeldOut(*(np.empty((len(map_of_lane), *x.shape[1:]), x.dtype) for x in parts))  # type: ignore[arg-type]
         _put(held, at, parts)
         if soft >= 0:
             at = np.flatnonzero(map_of_lane == soft)
@@ -255,7 +257,7 @@ def _hold_out(
     ]
 
 
-def _stacked(sets: Sequence[Cells], ties: Ties) -> tuple[batch.Judged, int]:
+def _stacked(sets: Sequence[Cells], ties: Ties) -> tuple[Judged, int]:
     """The sets on arrays of one shape, and its number of pairs; cells of count 0 fill up."""
     size = padded_size(max(c.n_models for c in sets))
     n_pairs = size * (size - 1) // 2 + 1  # the last, an empty one, for models that never met
@@ -285,15 +287,15 @@ def _stacked(sets: Sequence[Cells], ties: Ties) -> tuple[batch.Judged, int]:
                 own,
             )
         )
-    return batch.Judged(*(np.stack(field) for field in zip(*rows, strict=True))), n_pairs  # type: ignore[arg-type]
+    return Judged(*(np.stack(field) for field in zip(*rows, strict=True))), n_pairs  # type: ignore[arg-type]
 
 
-def _put(into: batch.HeldOut, lanes: NDArray[np.intp], values: batch.HeldOut) -> None:
+def _put(into: HeldOut, lanes: NDArray[np.intp], values: HeldOut) -> None:
     for whole, part in zip(into, values, strict=True):
         np.asarray(whole)[lanes] = part
 
 
-def _finish(held: batch.HeldOut, n: Float, active: Bool, ridge: float) -> None:
+def _finish(held: HeldOut, n: Float, active: Bool, ridge: float) -> None:
     """Newton's method, in place, for folds whose anchors the chord steps left unconverged."""
     failed = np.argwhere(np.asarray(held.anchor_status) != CONVERGED)
     size = n.shape[-1]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import pdtr
 
 from jaxeval.bradley_terry import padded_size
-from jaxeval.kernels import batch
+from jaxeval.kernels import batch, own_battles
 from jaxeval.kernels.resample import Singles
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.precision import double_precision
@@ -119,7 +119,7 @@ def _top_up_size(width: int) -> int:
     return -(-2 * _shortfall(width) // 64) * 64
 
 
-def _problem(own: OwnBattles, width: int, size: int) -> batch.OwnBattles:
+def _problem(own: OwnBattles, width: int, size: int) -> own_battles.OwnBattles:
     n_maps, n = own.target.shape
     anchors = np.pad(own.anchors, [(0, 0), (0, size - own.anchors.shape[1])])
     opponent, target = np.full(width, size, np.int32), np.zeros((width, n_maps))
@@ -128,4 +128,4 @@ def _problem(own: OwnBattles, width: int, size: int) -> batch.OwnBattles:
     threshold = np.minimum(np.rint(below * 2.0**32), 2.0**32 - 1).astype(np.uint32)
     leaves: Any = Singles(np.int32(n), np.int32(_shortfall(n)), threshold)  # type: ignore[arg-type]
     rest: Any = np.uint64(stream_number(own.name)), opponent, target, anchors, np.nan_to_num(own.start)
-    return batch.OwnBattles(leaves, *rest)
+    return own_battles.OwnBattles(leaves, *rest)

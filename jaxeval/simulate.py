@@ -45,10 +45,7 @@ def simulate_votes(
     Raises:
         ValueError: fewer than two models, no battle, or a tie rate out of range.
     """
-    if strengths is None:
-        strengths = simulate_strengths(n_models, seed=seed)
-    if n_battles < 1 or len(strengths) < 2:
-        raise ValueError(f"need a battle and two models, got {n_battles} and {len(strengths)}")
+    strengths = _given_or_drawn(strengths, n_models, n_battles, seed)
     if not 0 <= tie_rate <= 0.5:
         raise ValueError(f"tie_rate must lie in [0, 0.5], got {tie_rate}")
     if not np.isfinite(strengths.to_numpy(float)).all():
@@ -141,10 +138,7 @@ def simulate_judged_battles(
     Raises:
         ValueError: fewer than two models, no battle, or a rate or temperature out of range.
     """
-    if strengths is None:
-        strengths = simulate_strengths(n_models, seed=seed)
-    if n_battles < 1 or len(strengths) < 2:
-        raise ValueError(f"need a battle and two models, got {n_battles} and {len(strengths)}")
+    strengths = _given_or_drawn(strengths, n_models, n_battles, seed)
     if not (temperature > 0 and noise >= 0 and 0 <= tie_rate <= 1 and 0 <= unlabelled <= 1):
         raise ValueError(
             f"temperature must be > 0, noise >= 0, and rates in [0, 1]; got temperature={temperature}, noise={noise}, "
@@ -189,3 +183,11 @@ def simulate_judged_battles(
         label_coding="a_wins_1",
         judge_name=judge_name,
     )
+
+
+def _given_or_drawn(strengths: pd.Series | None, n_models: int, n_battles: int, seed: int) -> pd.Series:
+    if strengths is None:
+        strengths = simulate_strengths(n_models, seed=seed)
+    if n_battles < 1 or len(strengths) < 2:
+        raise ValueError(f"need a battle and two models, got {n_battles} and {len(strengths)}")
+    return strengths

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from jaxeval.kernels import batch
+from jaxeval.kernels import own_battles as kernel
 from jaxeval.own_battles import OwnBattles, _problem, _top_up_size, resampled_strengths, strengths
 
 
@@ -39,7 +39,7 @@ def slope(own, count, theta, ridge):
 
 def counts(own, n_resamples, seed=3):
     with jax.enable_x64(True):
-        draw = jax.jit(batch._draw_singles, static_argnums=3)
+        draw = jax.jit(kernel.draw, static_argnums=3)
         drawn = draw(_problem(own, 512, 16), np.uint64(seed), np.arange(n_resamples), _top_up_size(512))
     return np.asarray(drawn)[:, : own.target.shape[1]]
 

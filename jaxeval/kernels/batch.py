@@ -19,12 +19,13 @@ from jaxeval.kernels import (
     held_out,
     judge_error,
     likelihood,
+    own_battles,
     pair_tables,
     resample,
     solve,
-    squares,
     temperature,
 )
+from jaxeval.kernels.judged import Judged, pair_sums, pair_wins
 
 MULTINOMIAL, POISSON, BAYESIAN = 0, 1, 2
 CHORD, NEWTON_CG, NEWTON = 0, 1, 2
@@ -216,31 +217,6 @@ def draw(problems: Problem, method: Method, seed: Array, slice_: Array, number: 
     return table.n, table.wins
 
 
-class Judged(NamedTuple):
-    """Judged battles compressed to cells, each of a pair (lower model first) and a label; stacked, a leading axis S."""
-
-    pair: Array  # (C,) int32 sorted
-    label: Array  # (C,) int32
-    battles: Array  # (C,) how many
-    level: Array  # (U,) score difference of each label, first minus second model
-    fitting: Array  # (U,) weight of a battle in the temperature's likelihood
-    wins: Array  # (U,) that weight times the human target
-    position: Array  # (M, M) int32: the pair of (i, j) and (j, i); the last, an empty one, if they never met
-    own: Array  # (F, Q) int32: the cells of each fold's model; C where there are fewer
-
-
-class HeldOut(NamedTuple):
-    """Folds of target maps, leading axes L and F."""
-
-    anchors: Array  # (F, M) log-strengths, 0 for the held-out model
-    anchor_status: Array  # (F,) int8
-    anchor_steps: Array  # (F,) int32
-    score: Array  # (F,) of the held-out model
-    anchor_score: Array  # (F, M) scores against anchors alone
-    theta: Array  # (F,) log-strength of the held-out model
-    status: Array  # (F,) int8
-
-
 def _in_chunks(function: Callable[..., Any], lanes: tuple[Array, ...], size: int) -> Any:
     """``function`` vmapped over chunks of ``size`` lanes, one chunk after the other; a last short one is repeated."""
     n = lanes[0].shape[0]
@@ -281,48 +257,15 @@ def fold_temperatures(
     return lax.map(of_set, judged)
 
 
-def _pair_sums(judged: Judged, per_label: Array, n_pairs: int) -> Array:
-    """(M, M) sums of ``per_label`` (U,) over the cells of every pair, symmetric."""
-    per_cell = judged.battles * per_label[judged.label]
-    per_pair = jax.ops.segment_sum(per_cell, judged.pair, n_pairs, indices_are_sorted=True)
-    return per_pair[judged.position]
-
-
-def _wins(judged: Judged, per_label: Array, n: Array, n_pairs: int) -> Array:
-    """(M, M) wins of the row against the column, ``per_label`` (U,) being those of the pair's first model."""
-    first = _pair_sums(judged, per_label, n_pairs)
-    i = jnp.arange(len(n))
-    return jnp.where(i[:, None] < i, first, n - first)
-
-
 @partial(jax.jit, static_argnames="n_pairs")
 def judged_tables(judged: Judged, weight: Array, target: Array, n_pairs: int) -> tuple[Array, Array]:
     """(S, K, M, M) battles and wins of target maps (S, K, U), of ``weight`` (S, K, U) per battle."""
 
     def one(judged: Judged, weight: Array, target: Array) -> tuple[Array, Array]:
-        n = _pair_sums(judged, weight, n_pairs)
-        return n, _wins(judged, weight * target, n, n_pairs)
+        n = pair_sums(judged, weight, n_pairs)
+        return n, pair_wins(judged, weight * target, n, n_pairs)
 
     return lax.map(lambda x: jax.vmap(partial(one, x[0]))(*x[1:]), (judged, weight, target))
-
-
-def _fold(
-    n: Array,
-    wins: Array,
-    fold: Array,
-    start: Array,
-    inverse: Array,
-    active: Array,
-    ridge: Array,
-    tolerance: Array,
-    max_steps: int,
-) -> HeldOut:
-    """Both steps of one fold given the (M, M) tables of all battles."""
-    rows = pair_tables.row_sums(wins)
-    score = rows - wins[:, fold]
-    found = held_out.anchors(n, score, fold, start, inverse, active, ridge, tolerance, max_steps)
-    own = held_out.rating(found.theta, n[fold], rows[fold], start[fold], ridge, tolerance, max_steps)
-    return HeldOut(found.theta, found.status, found.n_steps, rows[fold], score, own.theta, own.status)
 
 
 @partial(jax.jit, static_argnames=("max_steps", "chunk"))
@@ -337,14 +280,14 @@ def hold_out(
     tolerance: Array,
     max_steps: int,
     chunk: int,
-) -> HeldOut:
+) -> held_out.HeldOut:
     """Folds (F,) of target maps that are the same in every fold: tables (L, M, M), results (L, F, ...)."""
 
-    def of_map(lane: tuple[Array, ...]) -> HeldOut:
+    def of_map(lane: tuple[Array, ...]) -> held_out.HeldOut:
         n, wins, start, inverse, active = lane
 
-        def one(fold: Array) -> HeldOut:
-            return _fold(n, wins, fold, start, inverse, active, ridge, tolerance, max_steps)
+        def one(fold: Array) -> held_out.HeldOut:
+            return held_out.fold(n, wins, fold, start, inverse, active, ridge, tolerance, max_steps)
 
         return _in_chunks(one, (folds,), chunk)
 
@@ -365,15 +308,15 @@ def hold_out_soft(
     max_steps: int,
     n_pairs: int,
     chunk: int,
-) -> HeldOut:
+) -> held_out.HeldOut:
     """Folds (F,) of soft targets s(beta d), with each fold's own ``beta`` (S, F); tables (S, M, M)."""
 
-    def of_set(lane: tuple[Any, ...]) -> HeldOut:
+    def of_set(lane: tuple[Any, ...]) -> held_out.HeldOut:
         judged, beta, n, start, inverse, active = lane
 
-        def one(fold: Array, beta: Array) -> HeldOut:
-            wins = _wins(judged, jax.nn.sigmoid(beta * judged.level), n, n_pairs)
-            return _fold(n, wins, fold, start, inverse, active, ridge, tolerance, max_steps)
+        def one(fold: Array, beta: Array) -> held_out.HeldOut:
+            wins = pair_wins(judged, jax.nn.sigmoid(beta * judged.level), n, n_pairs)
+            return held_out.fold(n, wins, fold, start, inverse, active, ridge, tolerance, max_steps)
 
         return _in_chunks(one, (folds, beta), chunk)
 
@@ -390,72 +333,9 @@ def rate(
     )
 
 
-class OwnBattles(NamedTuple):
-    """What the bootstrap of one model draws from, its opponents fixed; stacked, a leading axis S."""
-
-    battles: resample.Singles
-    stream: Array  # () uint64
-    opponent: Array  # (Q,) int32; M where there is no battle, as in the last slot
-    target: Array  # (Q, K) by target map; 0 where there is no battle
-    anchors: Array  # (K, M)
-    start: Array  # (K,)
-
-
-def _draw_singles(own: OwnBattles, seed: Array, numbers: Array, top_up_size: int) -> Array:
-    """(R, Q) uint8: how often each battle is in the resamples ``numbers`` (R,); exactly N in every one."""
-    battles, size = own.battles, own.opponent.shape[0]
-
-    def keys(attempt: Array) -> Array:
-        return jax.vmap(lambda r, a: squares.stream_key(seed, own.stream, r, a))(numbers, attempt)
-
-    def more(state: tuple[Array, Array, Array]) -> Array:
-        return ~jnp.all(resample.is_usable(battles, state[1], top_up_size))
-
-    def advance(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        _, missing, attempt = state
-        # Lanes that are done keep their attempt, and so draw the same again.
-        attempt = attempt + ~resample.is_usable(battles, missing, top_up_size)
-        key = keys(attempt)
-        # Keys are odd: the condition holds, and keeps the generator from being fused into the sum as well.
-        draws = lax.cond(
-            key[0] != 0,
-            jax.vmap(partial(resample.poisson_singles, battles, size)),
-            lambda key: jnp.zeros((key.shape[0], size), jnp.uint8),
-            key,
-        )
-        return draws, battles.total - pair_tables.row_sums(draws.astype(jnp.float32)).astype(jnp.int32), attempt
-
-    first = jnp.zeros((numbers.shape[0], size), jnp.uint8), jnp.full(numbers.shape, -1, jnp.int32)
-    draws, missing, attempt = lax.while_loop(more, advance, (*first, jnp.full(numbers.shape, -1, jnp.int32)))
-    return jax.vmap(lambda d, m, key: resample.top_up_singles(battles, d, m, top_up_size, key))(
-        draws, missing, keys(attempt)
-    )
-
-
-def _own_sums(own: OwnBattles) -> Callable[[Array], tuple[Array, Array]]:
-    """From (R, Q) draws to (R, M) battles by opponent and (R, K) scores, in one product in single precision.
-
-    Counts under 2**24 are exact there. A target is split into a multiple of a power of two, whose sums are exact too,
-    and a rest so small that its rounding is below 1e-8 of a battle.
-    """
-    n_models, n_maps = own.anchors.shape[1], own.anchors.shape[0]
-    met = own.opponent[:, None] == jnp.arange(n_models)
-    bits = 23 - jnp.ceil(jnp.log2(own.battles.total.astype(jnp.float64)))
-    scale = jnp.ldexp(jnp.float64(1), bits.astype(jnp.int32))
-    coarse = jnp.round(own.target * scale) / scale
-    columns = jnp.concatenate([x.astype(jnp.float32) for x in (met, coarse, own.target - coarse)], axis=1)
-
-    def sums(draws: Array) -> tuple[Array, Array]:
-        found = jnp.matmul(draws.astype(jnp.float32), columns, precision="highest").astype(jnp.float64)
-        n, coarse, rest = jnp.split(found, [n_models, n_models + n_maps], axis=1)
-        return n, coarse + rest
-
-    return sums
-
-
 @partial(jax.jit, static_argnames=("mesh", "top_up_size", "max_steps", "chunk"))
 def own_resamples(
-    own: OwnBattles,
+    own: own_battles.OwnBattles,
     mesh: Mesh,
     seed: Array,
     ridge: Array,
@@ -473,11 +353,13 @@ def own_resamples(
     n_chunks = -(-n // chunk)
     padded = numbers[jnp.minimum(jnp.arange(n_chunks * chunk), n - 1)].reshape(n_chunks, chunk)
 
-    def one_model(own: OwnBattles, seed: Array, ridge: Array, tolerance: Array, padded: Array) -> tuple[Array, Array]:
-        sums = _own_sums(own)
+    def one_model(
+        own: own_battles.OwnBattles, seed: Array, ridge: Array, tolerance: Array, padded: Array
+    ) -> tuple[Array, Array]:
+        sums = own_battles.sums(own)
 
         def part(numbers: Array) -> tuple[Array, Array]:
-            n, score = sums(_draw_singles(own, seed, numbers, top_up_size))
+            n, score = sums(own_battles.draw(own, seed, numbers, top_up_size))
 
             def one_map(anchors: Array, score: Array, start: Array) -> solve.Solution:
                 return jax.vmap(lambda n, y: held_out.rating(anchors, n, y, start, ridge, tolerance, max_steps))(
@@ -490,7 +372,7 @@ def own_resamples(
         theta, status = lax.map(part, padded)
         return theta.transpose(1, 0, 2), status.transpose(1, 0, 2)
 
-    def on_device(own: OwnBattles, *shared: Array) -> tuple[Array, Array]:
+    def on_device(own: own_battles.OwnBattles, *shared: Array) -> tuple[Array, Array]:
         return lax.map(lambda one: one_model(one, *shared), own)
 
     across, whole = PartitionSpec("lanes"), PartitionSpec()

@@ -1,10 +1,24 @@
 """The two steps of a fold: anchors without the held-out model, then its strength alone (arXiv:2606.13221)."""
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 from jax import Array
 
 from jaxeval.kernels import likelihood, solve
 from jaxeval.kernels.pair_tables import row_sums
+
+
+class HeldOut(NamedTuple):
+    """Folds of target maps, leading axes L and F."""
+
+    anchors: Array  # (F, M) log-strengths, 0 for the held-out model
+    anchor_status: Array  # (F,) int8
+    anchor_steps: Array  # (F,) int32
+    score: Array  # (F,) of the held-out model
+    anchor_score: Array  # (F, M) scores against anchors alone
+    theta: Array  # (F,) log-strength of the held-out model
+    status: Array  # (F,) int8
 
 
 def anchors(
@@ -60,3 +74,22 @@ def rating(
         return jnp.clip(grad / information, -2.0, 2.0), grad
 
     return solve.iterate(step, start, tolerance, max_steps)
+
+
+def fold(
+    n: Array,
+    wins: Array,
+    held_out: Array,
+    start: Array,
+    inverse: Array,
+    active: Array,
+    ridge: Array,
+    tolerance: Array,
+    max_steps: int,
+) -> HeldOut:
+    """Both steps of one fold given the (M, M) tables of all battles."""
+    rows = row_sums(wins)
+    score = rows - wins[:, held_out]
+    found = anchors(n, score, held_out, start, inverse, active, ridge, tolerance, max_steps)
+    own = rating(found.theta, n[held_out], rows[held_out], start[held_out], ridge, tolerance, max_steps)
+    return HeldOut(found.theta, found.status, found.n_steps, rows[held_out], score, own.theta, own.status)
