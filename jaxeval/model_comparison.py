@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from jaxeval import influence
 from jaxeval.columns import DataError
-from jaxeval.judge_accuracy import ESTIMATORS, Block, JudgeAccuracy, accuracies, bounds, estimate_draws, judge_accuracy, rates_of
+from jaxeval.influence import Contributions
+from jaxeval.judge_accuracy import (
+    BY_RATES,
+    ESTIMATORS,
+    HAVE_NUMBERS,
+    JudgeAccuracy,
+    Slice,
+    Words,
+    bounds,
+    contributions,
+    estimate_draws,
+    estimates,
+    joined,
+    judge_accuracy,
+    label_counts,
+    rates_of,
+    shared_estimates,
+    status_of,
+    truth_of,
+)
 from jaxeval.judged_answers import JudgedAnswers
+from jaxeval.judged_sums import POOLED
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums, Rates
+from jaxeval.precision import double_precision
 
 Float = NDArray[np.float64]
+Pair = tuple[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,21 +52,22 @@ class ModelComparison:
     from the influence of every item (Appendix B of arXiv:2605.06939 for a shared calibration), which keeps test items
     paired; ``median``, ``boot_lower``, ``boot_upper`` of the paired resamples; ``failed_share`` of resamples without an
     estimate, which enter the ends as -1 and 1; ``labels`` that the estimator used, of both models; ``status``; ``truth``
-    where the test items have labels.
+    where all test items have labels.
 
-    ``stability`` has a row per slice, judge and pair: ``delta_j`` = J_A - J_B, ``delta_q0`` and ``delta_q1`` with
-    percentile intervals from all labels, and ``shared_bias``, the bias that Appendix C predicts for the difference with
-    a shared calibration, (theta_A delta_J - delta_q0) / J_B, theta_A by Rogan-Gladen with A's own calibration.
+    ``stability`` has a row per slice, judge and pair: ``delta_j`` = J_A - J_B, ``delta_q0``, ``delta_q1`` from all
+    labels of the two models, with percentile intervals, and ``shared_bias``: the bias of the difference by
+    "rogan_gladen_shared" that Appendix C predicts, (theta_A delta_J - delta_q0) / J of the shared calibration for A, less
+    the same for B; theta by Rogan-Gladen with the model's own calibration.
     """
 
     table: pd.DataFrame
     stability: pd.DataFrame
     accuracy: JudgeAccuracy
-    pairs: list[tuple[Any, Any]] = field(repr=False)
+    pairs: list[Pair] = field(repr=False)
 
     @property
     def warnings(self) -> list[str]:
-        """What the data cannot say."""
+        """What is noteworthy about the data."""
         return self.accuracy.warnings
 
     def report(self) -> Any:
@@ -56,7 +80,7 @@ class ModelComparison:
 def compare_models(
     calibration: JudgedAnswers,
     test: JudgedAnswers,
-    pairs: Sequence[tuple[Any, Any]] | tuple[Any, Any] | None = None,
+    pairs: Sequence[Pair] | Pair | None = None,
     *,
     shared: Any = None,
     **settings: Any,
@@ -70,68 +94,54 @@ def compare_models(
         test: answers to compare.
         pairs: (A, B), or several such pairs; by default all.
         shared: whose labels "rogan_gladen_shared" uses for both models: by default those of B (the incumbent that has
-            labels), or of the unnamed model of a calibration without model column; "pooled", or a model.
+            labels), or of the one model of a calibration without model column; "pooled", or a model.
         **settings: of `judge_accuracy`: by, stratify, level, n_resamples, n_halves, seed, progress.
 
     Raises:
         DataError: a model is unknown, or as in `judge_accuracy`.
     """
-    chosen = _pairs(test, pairs)
-    fixed = shared if shared is not None else "pooled"
-    accuracy = judge_accuracy(calibration, test, shared=fixed, **settings)
-    return compare(accuracy, chosen, own_of_b=shared is None)
+    chosen = checked_pairs(test, pairs)
+    accuracy = judge_accuracy(calibration, test, shared=POOLED if shared is None else shared, **settings)
+    return compare(accuracy, chosen, labels_of_b=shared is None)
 
 
-def compare(accuracy: JudgeAccuracy, pairs: Sequence[tuple[Any, Any]], own_of_b: bool = True) -> ModelComparison:
-    """`ModelComparison` of ``pairs`` from computed accuracies."""
-    level = accuracy.settings.level
-    tables, stabilities = [], []
-    for label, block in accuracy.blocks.items():
-        binary = accuracy.binary
-        influences = _Influences(accuracy, label)
-        own_draws = estimate_draws(block, binary)
-        values = accuracies(block.own, block.pooled, block.test, binary)
-        truth = _truth(accuracy, label)
-        of_b: dict[int, tuple[LabelledSums, dict[str, Float], dict[str, Float]]] = {}
-        for a, b in pairs:
-            i, k = accuracy.test.models.get_loc(a), accuracy.test.models.get_loc(b)
-            use_b = own_of_b and bool((block.own.n[:, k].sum(0) > 0).all())
-            if use_b and k not in of_b:
-                shared, shared_draws = _of_model(block.own, k), _of_model(block.own_draws, k)
-                of_b[k] = (
-                    shared,
-                    accuracies(block.own, shared, block.test, binary),
-                    estimate_draws(block, binary, shared_draws),
-                )
-            shared, value, draws = of_b[k] if use_b else (block.pooled, values, own_draws)
-            table = _differences(
-                (i, k), block, shared, value, draws, accuracy, influences, level, use_b
-            )
-            judges = accuracy.test.judges.to_numpy()
-            table.insert(0, "judge", np.tile(judges, len(ESTIMATORS)))
-            table.insert(1, "model_a", a)
-            table.insert(2, "model_b", b)
-            table["truth"] = np.tile(truth[i] - truth[k], len(ESTIMATORS))
-            tables.append(table.assign(slice=label or "all"))
-            stability = _stability(i, k, block, shared, value, binary, level)
-            stability.insert(0, "judge", judges)
-            stability.insert(1, "model_a", a)
-            stability.insert(2, "model_b", b)
-            stabilities.append(stability.assign(slice=label or "all"))
-    found = [pd.concat(parts, ignore_index=True) for parts in (tables, stabilities)]
-    if accuracy.settings.by is None:
-        found = [table.drop(columns="slice") for table in found]
-    else:
-        found = [table[["slice", *(c for c in table.columns if c != "slice")]] for table in found]
-    return ModelComparison(*found, accuracy, list(pairs))
+def compare(accuracy: JudgeAccuracy, pairs: Sequence[Pair], labels_of_b: bool = True) -> ModelComparison:
+    """The comparison of ``pairs`` from accuracies already computed.
+
+    Args:
+        labels_of_b: the shared calibration is that of B where B has labels; else the one of ``accuracy``.
+    """
+    tables, stabilities = {}, {}
+    for label, part in accuracy.slices.items():
+        own = _own(part, accuracy)
+        of_model: dict[int | None, _Shared] = {}
+        rows, checks = [], []
+        for pair in pairs:
+            a, b = (part.test.models.get_loc(model) for model in pair)
+            only = b if labels_of_b and (part.total.own.n[:, b].sum(0) > 0).all() else None
+            if only not in of_model:
+                of_model[only] = _shared(part, accuracy, only)
+            shared = of_model[only]
+            rows.append(_differences(pair, a, b, part, own, shared, accuracy))
+            checks.append(_stability(pair, a, b, part, own, shared, accuracy))
+        tables[label] = pd.concat(rows, ignore_index=True)
+        stabilities[label] = pd.concat(checks, ignore_index=True)
+    by = accuracy.settings.by
+    return ModelComparison(joined(tables, by), joined(stabilities, by), accuracy, list(pairs))
 
 
-def _pairs(test: JudgedAnswers, pairs: Any) -> list[tuple[Any, Any]]:
+def checked_pairs(test: JudgedAnswers, pairs: Any) -> list[Pair]:
+    """``pairs`` as a list of pairs of models of ``test``; all of them for None.
+
+    Raises:
+        DataError: a model is unknown, or the test has one only.
+        ValueError: something else than pairs of two models.
+    """
     if pairs is None:
         if len(test.models) < 2:
-            raise DataError(f"a comparison needs two models, the test has {len(test.models)}: name their column, model=")
+            raise DataError("a comparison needs two models, and the test has one: name the column of models, model=")
         return list(combinations(test.models, 2))
-    several = list(pairs) if isinstance(pairs, Sequence) else [pairs]
+    several = list(pairs)
     if len(several) == 2 and not any(isinstance(x, tuple | list) for x in several):
         several = [(several[0], several[1])]
     for pair in several:
@@ -146,14 +156,129 @@ def _pairs(test: JudgedAnswers, pairs: Any) -> list[tuple[Any, Any]]:
     return [(a, b) for a, b in several]
 
 
-def _of_model(sums: LabelledSums, k: int) -> LabelledSums:
-    """Sums (..., T, 1, J) of one model."""
-    return LabelledSums(*(x[..., k : k + 1, :] for x in sums))
+class _Own(NamedTuple):
+    """Estimates with every model's own calibration: values (M, J), draws (B, M, J), contributions of items."""
+
+    values: Mapping[str, Float]
+    draws: Mapping[str, Float]
+    items: Mapping[str, Contributions]
+    rates: Rates
+    rate_draws: Rates
 
 
-def _truth(accuracy: JudgeAccuracy, label: str) -> Float:
-    table = accuracy.table if not label and accuracy.settings.by is None else accuracy.table[
-        accuracy.table["slice"] == (label or "all")
-    ]
-    first = table[table["estimator"] == "naive"]
-    return first["truth"].to_numpy().reshape(len(accuracy.test.models), len(accuracy.test.judges))
+class _Shared(NamedTuple):
+    """Rogan-Gladen with one calibration for all models."""
+
+    labelled: LabelledSums  # (T, 1, J)
+    values: Float
+    draws: Float
+    items: Contributions
+    name: str
+
+
+def _own(part: Slice, accuracy: JudgeAccuracy) -> _Own:
+    return _Own(
+        estimates(part.total, accuracy.binary),
+        estimate_draws(part, accuracy.binary),
+        contributions(part, accuracy.binary),
+        rates_of(part.total.own),
+        rates_of(part.draws.own),
+    )
+
+
+def _shared(part: Slice, accuracy: JudgeAccuracy, only: int | None) -> _Shared:
+    labelled, draws, name = part.total.shared, part.draws.shared, accuracy.settings.shared
+    if only is not None:
+        labelled, draws = (LabelledSums(*(x[..., only : only + 1, :] for x in s.own)) for s in (part.total, part.draws))
+        name = str(part.test.models[only])
+    with double_precision():
+        each = np.asarray(judge_error.with_rates_of(labelled, part.total.test, accuracy.binary))
+    return _Shared(
+        labelled,
+        shared_estimates(labelled, part.total.test, accuracy.binary),
+        np.clip(shared_estimates(draws, part.draws.test, accuracy.binary), 0, 1),
+        influence.shared_rogan_gladen(part.data, part.total, labelled, only, each),
+        name,
+    )
+
+
+def _differences(
+    pair: Pair, a: int, b: int, part: Slice, own: _Own, shared: _Shared, accuracy: JudgeAccuracy
+) -> pd.DataFrame:
+    level, binary = accuracy.settings.level, accuracy.binary
+    z = norm.ppf((1 + level) / 2)
+    shape = len(part.test.models), len(part.test.judges)
+    truth = truth_of(part.test)
+    blocks = []
+    for name in ESTIMATORS:
+        is_shared = name == "rogan_gladen_shared"
+        labelled = shared.labelled if is_shared else part.total.own
+        draws = shared.draws if is_shared else own.draws[name]
+        median, lower, upper, failed = bounds(draws[:, a] - draws[:, b], level, -1.0, 1.0)
+        if is_shared or name in own.values:
+            values = shared.values if is_shared else own.values[name]
+            items = shared.items if is_shared else own.items[name]
+            clipped = np.clip(values, 0, 1) if name in BY_RATES else values
+            difference, half = clipped[a] - clipped[b], z * np.sqrt(items.difference_variance(a, b))
+        else:
+            # Random halves leave no one estimate: the median of the resamples stands for it.
+            values = np.median(draws, 0)
+            difference, half = median, np.full(shape[1], np.nan)
+        status = _worse(status_of(name, labelled, part.total.test.n, values, binary)[[a, b]])
+        m0, m1 = label_counts(name, labelled, shape)
+        labels = m0 + m1
+        there = np.isin(status, HAVE_NUMBERS)
+        numbers = {
+            "difference": difference,
+            "lower": np.maximum(difference - half, -1),
+            "upper": np.minimum(difference + half, 1),
+            "median": median,
+            "boot_lower": lower,
+            "boot_upper": upper,
+        }
+        blocks.append(
+            {
+                "estimator": np.full(shape[1], name, object),
+                **{key: np.where(there, x, np.nan) for key, x in numbers.items()},
+                "failed_share": failed,
+                "status": status,
+                "labels": labels[a] if is_shared else labels[a] + labels[b],
+                "truth": truth[a] - truth[b],
+            }
+        )
+    columns = {key: np.stack([block[key] for block in blocks], -1).reshape(-1) for key in blocks[0]}
+    judges = np.repeat(part.test.judges.to_numpy(), len(blocks))
+    return pd.DataFrame({"judge": judges, "model_a": pair[0], "model_b": pair[1], **columns})
+
+
+def _worse(status: Words) -> Words:
+    """(J,) of (2, J): the first that has no number, else the first that is not "ok"."""
+    rank = np.where(status == "ok", 0, np.where(np.isin(status, HAVE_NUMBERS), 1, 2))
+    return np.where(rank[0] >= rank[1], status[0], status[1])
+
+
+def _stability(
+    pair: Pair, a: int, b: int, part: Slice, own: _Own, shared: _Shared, accuracy: JudgeAccuracy
+) -> pd.DataFrame:
+    """Differences of the judges' rates between the models, and the bias that a shared calibration then has."""
+    point, draws = own.rates, own.rate_draws
+    columns: dict[str, Any] = {}
+    for name, value, drawn in (
+        ("delta_j", point.q0 + point.q1, draws.q0 + draws.q1),
+        ("delta_q0", point.q0, draws.q0),
+        ("delta_q1", point.q1, draws.q1),
+    ):
+        _, lower, upper, _ = bounds(drawn[:, a] - drawn[:, b], accuracy.settings.level, -2.0, 2.0)
+        columns |= {name: value[a] - value[b], f"{name}_lower": lower, f"{name}_upper": upper}
+    used = Rates(*(x[0] for x in rates_of(shared.labelled)))
+    theta = np.clip(own.values["rogan_gladen"], 0, 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        bias = [
+            np.asarray(judge_error.shared_calibration_bias(theta[k], Rates(*(x[k] for x in point)), used))
+            for k in (a, b)
+        ]
+    columns["shared_bias"] = bias[0] - bias[1]
+    columns = {name: np.where(accuracy.binary, x, np.nan) for name, x in columns.items()}
+    judges = part.test.judges.to_numpy()
+    table = pd.DataFrame({"judge": judges, "model_a": pair[0], "model_b": pair[1], **columns})
+    return table.assign(shared_labels=shared.name)
