@@ -4,11 +4,18 @@ from jaxeval._version import __version__
 from jaxeval.battles import Battles, DataReport
 from jaxeval.bootstrap import Bootstrap, bootstrap
 from jaxeval.bradley_terry import BradleyTerryFit, fit_bradley_terry
+from jaxeval.calibration_planning import allocate_calibration
 from jaxeval.columns import DataError
 from jaxeval.conformal import conformal_quantile
+from jaxeval.confusion import class_shares
+from jaxeval.judge_accuracy import JudgeAccuracy, judge_accuracy
+from jaxeval.judged_answers import JudgedAnswers, read_judged_answers
 from jaxeval.judged_battles import JudgedBattles, read_judged_battles
 from jaxeval.leaderboard import leaderboard
+from jaxeval.model_comparison import ModelComparison, compare_models
+from jaxeval.prediction_powered import ppi_plus_plus
 from jaxeval.readers import read_battles
+from jaxeval.rogan_gladen import rogan_gladen, youden_j
 from jaxeval.simulate import simulate_battles, simulate_judged_battles, simulate_strengths, simulate_votes
 from jaxeval.soft_elo_calibration import SoftEloCalibration
 from jaxeval.softelo import SoftElo, soft_elo
@@ -20,22 +27,33 @@ __all__ = [
     "BradleyTerryFit",
     "DataError",
     "DataReport",
+    "JudgeAccuracy",
+    "JudgedAnswers",
     "JudgedBattles",
+    "ModelComparison",
     "SoftElo",
     "SoftEloCalibration",
     "Temperature",
     "__version__",
+    "allocate_calibration",
     "bootstrap",
+    "class_shares",
+    "compare_models",
     "conformal_quantile",
     "fit_bradley_terry",
     "fit_temperature",
     "fit_temperatures",
+    "judge_accuracy",
     "leaderboard",
+    "ppi_plus_plus",
     "read_battles",
+    "read_judged_answers",
     "read_judged_battles",
+    "rogan_gladen",
     "simulate_battles",
     "simulate_judged_battles",
     "simulate_strengths",
     "simulate_votes",
     "soft_elo",
+    "youden_j",
 ]

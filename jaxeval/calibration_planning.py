@@ -1,4 +1,4 @@
-"""How many calibration labels, of which class, and whether a judge is worth them (arXiv:2511.21140, sections 4 to 6)."""
+"""How many calibration labels, of which class, and whether a judge pays (arXiv:2511.21140, sections 4 to 6)."""
 
 from __future__ import annotations
 
@@ -133,17 +133,17 @@ def labels_for_length(
     """
     given = broadcast(length=length, p=p, q0=q0, q1=q1, n=n)
     require(given, "length", given["length"] > 0, "be positive")
-    length, *rates, n = given.values()
+    length, p, q0, q1, n = given.values()
 
     def long(m: Float) -> NDArray[np.bool_]:
         if adaptive:
-            split = allocate_calibration(m, *rates, pilot0=0)
+            split = allocate_calibration(m, p, q0, q1, pilot0=0)
             m0, m1 = np.asarray(split.m0, float), np.asarray(split.m1, float)
             # One label of each class at least: with none there is no interval.
             m0, m1 = np.maximum(m0, 1), np.maximum(m1, 1)
         else:
             m0 = m1 = np.maximum(m / 2, 0.5)
-        found = interval_length(*rates, n, m0, m1, level, truncated=truncated)
+        found = interval_length(p, q0, q1, n, m0, m1, level, truncated=truncated)
         return ~(np.asarray(found) <= length)
 
     low, high = np.zeros(length.shape), np.full(length.shape, 2.0)
@@ -161,8 +161,8 @@ def variance_ratio(theta: ArrayLike, q0: ArrayLike, q1: ArrayLike) -> Any:
     """Variance of Rogan-Gladen over that of human labels alone, with as many labels and unlimited test items.
 
     ((1 - theta) q0 (1 - q0) + theta q1 (1 - q1)) / (J^2 theta (1 - theta)): calibration items come as they are, a share
-    ``theta`` of them right (Eq. 14). Below 1 the judge pays (Figure 4); infinite at J <= 0 and at theta 0 or 1 unless the
-    judge is perfect.
+    ``theta`` of them right (Eq. 14). Below 1 the judge pays (Figure 4); infinite at J <= 0, and at theta 0 or 1 unless
+    the judge is perfect.
     """
     given = _rates(theta, q0, q1)
     theta, q0, q1 = given.values()
@@ -175,7 +175,7 @@ def variance_ratio(theta: ArrayLike, q0: ArrayLike, q1: ArrayLike) -> Any:
 
 
 def judge_pays(theta: ArrayLike, q: ArrayLike, m: ArrayLike = np.inf, delta: float = 0.05) -> Any:
-    """Whether ``m`` labels as a calibration beat ``m`` labels alone, for a judge with q0 = q1 = ``q`` (Proposition 6.1).
+    """Whether ``m`` labels as a calibration beat ``m`` labels alone, q0 = q1 = ``q`` (Proposition 6.1).
 
     Sufficient with probability 1 - ``delta`` over the labels; necessary and sufficient for infinite ``m``. False also
     where the proposition says nothing: epsilon = sqrt(log(2 / delta) / (2 m)) must be less than theta and 1 - theta.

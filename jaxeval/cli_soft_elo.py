@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.terminal import OutputFile, stdout_console
+from jaxeval.terminal import OutputFile, print_table, say, stdout_console
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Console
 
 _LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
 
@@ -157,24 +155,25 @@ def report(
         _write_all(tables, out)
     console = stdout_console()
     shown = ["method", "n_models", "n_left_out", "mae", "mae_lower", "mae_upper", "spearman", "kendall", "beta"]
-    _print(console, held_out.summary.reset_index()[shown], "Held-out ratings against human ratings (Elo)")
+    print_table(console, held_out.summary.reset_index()[shown], "Held-out ratings against human ratings (Elo)", _cell)
     if "conformal" in tables:
-        _print(console, tables["conformal"], f"Split conformal intervals, {splits} random splits (Elo)")
-    _print(console, found.headline.reset_index(), "The judge's scores")
+        print_table(console, tables["conformal"], f"Split conformal intervals, {splits} random splits (Elo)", _cell)
+    print_table(console, found.headline.reset_index(), "The judge's scores", _cell)
     if smoothing:
-        _print(console, tables["smoothing"], "Label smoothing by its constant (Elo)")
+        print_table(console, tables["smoothing"], "Label smoothing by its constant (Elo)", _cell)
     if by:
-        _print(console, tables["slices"], f"Slices by {by}, against the global human rating (Elo)")
+        print_table(console, tables["slices"], f"Slices by {by}, against the global human rating (Elo)", _cell)
     console.print(str(battles.report), style="dim", highlight=False, markup=False)
     console.print(used, style="dim", highlight=False)
     for sentence in found.left_out:
-        _say(console, f"left out: {sentence}", "dim")
+        say(console, f"left out: {sentence}", "dim")
     for sentence in dict.fromkeys(warnings):
-        _say(console, f"warning: {sentence}", "yellow")
+        say(console, f"warning: {sentence}", "yellow")
 
 
 def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
     from jaxeval import soft_elo_plots as plots
+    from jaxeval.figure_style import save_figures
 
     for name, table in tables.items():
         table.to_csv(out / f"{name}.csv", index=table.index.name is not None)
@@ -189,7 +188,7 @@ def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
         figures["budget"] = plots.plot_budget(tables["budget"])
     if "smoothing" in tables:
         figures["smoothing"] = plots.plot_smoothing(tables["smoothing"])
-    plots.save_figures(figures, out)
+    save_figures(figures, out)
     click.echo(f"wrote {len(tables)} tables and {len(figures)} figures to {out}", err=True)
 
 
@@ -229,7 +228,7 @@ def calibrate(
             highlight=False,
         )
     for sentence in calibration.warnings:
-        _say(console, f"warning: {sentence}", "yellow")
+        say(console, f"warning: {sentence}", "yellow")
 
 
 @soft_elo_commands.command()
@@ -250,7 +249,7 @@ def predict(calibration: Path, file: Path, level: float, method: str, out: Path 
         table.to_csv(out, index=False)
         click.echo(f"wrote {out}", err=True)
     settings, console = table.attrs["settings"], stdout_console()
-    _print(console, table, f"Ratings on the human scale with {level:g} intervals (Elo)")
+    print_table(console, table, f"Ratings on the human scale with {level:g} intervals (Elo)", _cell)
     console.print(
         f"{settings['n_calibration']} models calibrate: expected coverage {settings['expected_coverage']:.4f}, nominal "
         f"{level:g}; ridge {settings['ridge']:g}; method {method}",
@@ -258,27 +257,7 @@ def predict(calibration: Path, file: Path, level: float, method: str, out: Path 
         highlight=False,
     )
     for sentence in table.attrs["warnings"]:
-        _say(console, f"warning: {sentence}", "yellow")
-
-
-def _say(console: Console, sentence: str, style: str) -> None:
-    lines = textwrap.wrap(sentence, max(console.width, 40), subsequent_indent="  ")
-    console.print("\n".join(lines), style=style, highlight=False, markup=False)
-
-
-def _print(console: Console, table: pd.DataFrame, title: str) -> None:
-    from pandas.api.types import is_numeric_dtype
-    from rich.table import Table
-    from rich.text import Text
-
-    grid = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="bold")
-    for name in table.columns:
-        justify: Any = "right" if is_numeric_dtype(table[name]) else "left"
-        grid.add_column(str(name).replace("_", " "), justify=justify, overflow="fold")
-    for row in table.itertuples(index=False):
-        grid.add_row(*(Text(_cell(name, value)) for name, value in zip(table.columns, row, strict=True)))
-    console.print(grid)
-    console.print()
+        say(console, f"warning: {sentence}", "yellow")
 
 
 def _cell(name: Any, value: Any) -> str:

@@ -25,8 +25,8 @@ class ClassShares:
 
     ``table`` has a row per class: ``judged`` (the judge's own share), ``estimate``, ``lower``, ``upper`` (truncated to
     [0, 1]), ``standard_error``, ``labels``. ``status`` is "ok"; "clipped" where some share left [0, 1] (they are then
-    the nearest point of the simplex, unclipped ones beside in ``unclipped``); "singular confusion matrix" or "a class has
-    no label", with NaN. ``condition`` is the condition number of the confusion matrix, by which errors may grow.
+    the nearest point of the simplex, unclipped ones beside in ``unclipped``); "singular confusion matrix" or "a class
+    has no label", with NaN. ``condition`` is the condition number of the confusion matrix, by which errors may grow.
     """
 
     table: pd.DataFrame

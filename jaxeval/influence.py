@@ -26,11 +26,11 @@ class Contributions(NamedTuple):
     calibration: Float
 
     def variance(self) -> Float:
-        """(M, J)"""
+        """Variance (M, J) of each accuracy."""
         return (self.test**2).sum(0) + (self.calibration**2).sum(0)
 
     def difference_variance(self, a: int, b: int) -> Float:
-        """(J,) variance of the accuracy of model ``a`` minus that of ``b``."""
+        """Variance (J,) of the accuracy of model ``a`` minus that of ``b``."""
         test, calibration = (x[:, a] - x[:, b] for x in self)
         return (test**2).sum(0) + (calibration**2).sum(0)
 
@@ -63,8 +63,12 @@ def shared_rogan_gladen(
         label, judgment, used, stratum = data.shared_label, data.shared_judgment, data.shared, data.shared_stratum
     else:
         one = slice(only, only + 1)
-        label, judgment, used = (x[:, one] for x in (data.label, data.judgment, data.used))
-        stratum = data.stratum[:, one]
+        label, judgment, used, stratum = (
+            data.label[:, one],
+            data.judgment[:, one],
+            data.used[:, one],
+            data.stratum[:, one],
+        )
     parts = _of_rates(label, judgment, used, stratum, shared, data.n_strata)
     wrong, right = (x.sum(2, keepdims=True) for x in parts)
     return _with_rates(data, total, shared, each, wrong, right)

@@ -66,9 +66,7 @@ def resampled_sums(
         shaped = filled.reshape(len(counts), mesh.size, n_chunks, lanes).transpose(1, 0, 2, 3)
         with double_precision():
             found = np.asarray(
-                batch.item_sums(
-                    stacked, padded, mesh, np.uint64(seed), streams, shaped, top_up_size_of(shortfall)
-                )
+                batch.item_sums(stacked, padded, mesh, np.uint64(seed), streams, shaped, top_up_size_of(shortfall))
             )
         found = found.transpose(1, 0, 2, 3, 4).reshape(len(counts), -1, padded.shape[1])
         sums[:, start : start + per_call] = found[:, : part.shape[1]]

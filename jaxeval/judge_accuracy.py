@@ -185,9 +185,11 @@ def joined(tables: Mapping[str, pd.DataFrame], by: str | None) -> pd.DataFrame:
     """Tables of slices as one, with the slice in the first column where there are several."""
     if by is None:
         return tables[""]
-    return pd.concat({label or "all": table for label, table in tables.items()}, names=["slice"]).reset_index(
-        level=0
-    ).reset_index(drop=True)
+    return (
+        pd.concat({label or "all": table for label, table in tables.items()}, names=["slice"])
+        .reset_index(level=0)
+        .reset_index(drop=True)
+    )
 
 
 # --- fitting calibration and test together ------------------------------------------------------
@@ -201,7 +203,7 @@ def _aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Any) -> tu
     if unknown:
         have = ", ".join(map(repr, calibration.judges))
         raise DataError(
-            f"the test has judgments by {', '.join(map(repr, unknown))}, the calibration has none; its judges are {have}"
+            f"the test has judgments by {', '.join(map(repr, unknown))}, the calibration has none; it has {have}"
         )
     if shared != POOLED and shared not in calibration.models:
         have = ", ".join(map(repr, calibration.models))
@@ -224,7 +226,8 @@ def _aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Any) -> tu
             f"{len(both):,} items are in the calibration and in the test: intervals take the two as independent, so "
             "leave those out of one"
         )
-    absent = int((test.judged.any((1, 2))[:, None] & ~test.judged.any(2)).sum())
+    asked = np.asarray(test.judged).max(axis=2)
+    absent = int((asked.max(axis=1, keepdims=True) & ~asked).sum())
     if absent:
         warnings.append(
             f"models were judged on different items ({absent:,} times one has no judgment where others have): "
@@ -236,7 +239,7 @@ def _aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Any) -> tu
 def _data_warnings(slices: Mapping[str, Slice], by: str | None) -> list[str]:
     found = []
     for label, part in slices.items():
-        empty = [str(model) for model in part.test.models[~part.test.judged.any((0, 2))]]
+        empty = [str(model) for model in part.test.models[np.flatnonzero(~part.test.judged.any(axis=(0, 2)))]]
         if empty:
             found.append(f"slice {label!r} of {by}: no test items of {', '.join(empty[:8])}")
     return found
@@ -257,13 +260,13 @@ def _only(answers: JudgedAnswers, by: str, level: Any) -> JudgedAnswers:
     """The answers whose ``by`` is ``level``."""
     covariate = answers.covariate(by)
     number = covariate.levels.get_indexer([level])[0]
-    chosen = (covariate.number == number) & (number >= 0)
+    chosen: Bool = np.logical_and(covariate.number == number, number >= 0)
     part = replace(
         answers,
         judgment=np.where(chosen[:, :, None], answers.judgment, np.nan),
         label=np.where(chosen, answers.label, np.nan),
     )
-    return part.take(chosen.any(1))
+    return part.take(np.flatnonzero(chosen.any(axis=1)))
 
 
 # --- estimates ----------------------------------------------------------------------------------
@@ -348,7 +351,9 @@ def status_of(name: str, labelled: LabelledSums, n_test: Float, estimate: Float,
     return np.where(n_test.sum(0) == 0, NO_TEST, status)
 
 
-def _closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: float) -> dict[str, tuple[Float, Float]]:
+def _closed_form(
+    part: Slice, values: Mapping[str, Float], binary: Bool, level: float
+) -> dict[str, tuple[Float, Float]]:
     """Untruncated ends (M, J) by estimator."""
     z = norm.ppf((1 + level) / 2)
     ends = {}
@@ -357,7 +362,8 @@ def _closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: 
         ends[name] = values[name] - half, values[name] + half
     if part.data.n_strata > 1:
         return ends
-    test, own, shared = (type(x)(*(leaf[0] for leaf in x)) for x in part.total)
+    test = JudgedSums(*(x[0] for x in part.total.test))
+    own, shared = (LabelledSums(*(x[0] for x in sums)) for sums in (part.total.own, part.total.shared))
     with np.errstate(invalid="ignore", divide="ignore"), double_precision():
         p = test.judgment / test.n
         for name, labelled in (("rogan_gladen", own), ("rogan_gladen_shared", shared)):

@@ -73,8 +73,8 @@ class AnswersReport:
 class JudgedAnswers:
     """Answers of M models to N items as J judges saw them.
 
-    ``judgment`` (N, M, J) is 1 for right and 0 for wrong, or a score; the mean over the runs of a judge; NaN where there
-    is none. ``label`` (N, M) is the human label, 1 or 0, NaN where there is none. Items and models are sorted.
+    ``judgment`` (N, M, J) is 1 for right and 0 for wrong, or a score; the mean over the runs of a judge; NaN where
+    there is none. ``label`` (N, M) is the human label, 1 or 0, NaN where there is none. Items and models are sorted.
     """
 
     items: pd.Index
@@ -184,7 +184,7 @@ class JudgedAnswers:
         )  # fmt: skip
         if answer is not None:
             answers = replace(answers, shared=_shared(answers, frame[answer], answer, place))
-        complete = ~np.isnan(table).any((1, 2))
+        complete: Bool = np.logical_not(np.isnan(table).any(axis=(1, 2)))
         whole = complete.all() or missing != "complete"
         if np.isnan(table).all() or not (whole or complete.any()):
             raise DataError(f"no judgment is left of {len(frame):,} rows; {absent.sum():,} are missing")

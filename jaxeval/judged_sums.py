@@ -52,7 +52,7 @@ class Sums(NamedTuple):
 def arrays(calibration: JudgedAnswers, test: JudgedAnswers, stratify: str | None, shared: Any) -> Arrays:
     """`Arrays` of answers by the same judges; ``shared`` is "pooled" or a model of the calibration."""
     used = calibration.judged & ~np.isnan(calibration.label)[:, :, None]
-    keep = used.any((1, 2))
+    keep: Any = used.any(axis=(1, 2))
     calibration, used = calibration.take(keep), used[keep]
     n_strata, stratum, test_stratum = _strata(calibration, test, stratify)
     where = calibration.models.get_indexer(test.models)
@@ -137,8 +137,8 @@ def _judged(flat: Float, data: Arrays) -> JudgedSums:
 
 def _labelled(flat: Float, data: Arrays, n_models: int | None = None) -> LabelledSums:
     m, j = data.test_judgment.shape[1:]
-    parts = np.moveaxis(flat.reshape(*flat.shape[:-1], 5, data.n_strata, n_models or m, j), -4, 0)
-    return LabelledSums(*parts, parts[1])  # labels are their own squares
+    n, y, f, yf, ff = np.moveaxis(flat.reshape(*flat.shape[:-1], 5, data.n_strata, n_models or m, j), -4, 0)
+    return LabelledSums(n, y, f, yf, ff, y)  # labels are their own squares
 
 
 def _strata(

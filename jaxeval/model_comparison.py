@@ -51,13 +51,13 @@ class ModelComparison:
     ``table`` has a row per slice, judge, pair and estimator: ``difference`` of the estimates; ``lower`` and ``upper``
     from the influence of every item (Appendix B of arXiv:2605.06939 for a shared calibration), which keeps test items
     paired; ``median``, ``boot_lower``, ``boot_upper`` of the paired resamples; ``failed_share`` of resamples without an
-    estimate, which enter the ends as -1 and 1; ``labels`` that the estimator used, of both models; ``status``; ``truth``
-    where all test items have labels.
+    estimate, which enter the ends as -1 and 1; ``labels`` that the estimator used, of both models; ``status``;
+    ``truth`` where all test items have labels.
 
     ``stability`` has a row per slice, judge and pair: ``delta_j`` = J_A - J_B, ``delta_q0``, ``delta_q1`` from all
     labels of the two models, with percentile intervals, and ``shared_bias``: the bias of the difference by
-    "rogan_gladen_shared" that Appendix C predicts, (theta_A delta_J - delta_q0) / J of the shared calibration for A, less
-    the same for B; theta by Rogan-Gladen with the model's own calibration.
+    "rogan_gladen_shared" that Appendix C predicts, (theta_A delta_J - delta_q0) / J of the shared calibration for A,
+    less the same for B; theta by Rogan-Gladen with the model's own calibration.
     """
 
     table: pd.DataFrame
@@ -157,9 +157,9 @@ def checked_pairs(test: JudgedAnswers, pairs: Any) -> list[Pair]:
 
 
 class _Own(NamedTuple):
-    """Estimates with every model's own calibration: values (M, J), draws (B, M, J), contributions of items."""
+    """Estimates with every model's own calibration: (M, J), draws (B, M, J), contributions of items."""
 
-    values: Mapping[str, Float]
+    estimate: Mapping[str, Float]
     draws: Mapping[str, Float]
     items: Mapping[str, Contributions]
     rates: Rates
@@ -170,7 +170,7 @@ class _Shared(NamedTuple):
     """Rogan-Gladen with one calibration for all models."""
 
     labelled: LabelledSums  # (T, 1, J)
-    values: Float
+    estimate: Float
     draws: Float
     items: Contributions
     name: str
@@ -215,8 +215,8 @@ def _differences(
         labelled = shared.labelled if is_shared else part.total.own
         draws = shared.draws if is_shared else own.draws[name]
         median, lower, upper, failed = bounds(draws[:, a] - draws[:, b], level, -1.0, 1.0)
-        if is_shared or name in own.values:
-            values = shared.values if is_shared else own.values[name]
+        if is_shared or name in own.estimate:
+            values = shared.estimate if is_shared else own.estimate[name]
             items = shared.items if is_shared else own.items[name]
             clipped = np.clip(values, 0, 1) if name in BY_RATES else values
             difference, half = clipped[a] - clipped[b], z * np.sqrt(items.difference_variance(a, b))
@@ -271,7 +271,7 @@ def _stability(
         _, lower, upper, _ = bounds(drawn[:, a] - drawn[:, b], accuracy.settings.level, -2.0, 2.0)
         columns |= {name: value[a] - value[b], f"{name}_lower": lower, f"{name}_upper": upper}
     used = Rates(*(x[0] for x in rates_of(shared.labelled)))
-    theta = np.clip(own.values["rogan_gladen"], 0, 1)
+    theta = np.clip(own.estimate["rogan_gladen"], 0, 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         bias = [
             np.asarray(judge_error.shared_calibration_bias(theta[k], Rates(*(x[k] for x in point)), used))

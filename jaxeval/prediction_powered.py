@@ -78,14 +78,23 @@ def ppi_plus_plus(
         raise ValueError(f"as many calibration labels as judgments are needed, got {y.shape[-1]:,} and {f.shape[-1]:,}")
     zero_one = np.all((f == 0) | (f == 1), -1) & np.all((g == 0) | (g == 1), -1)
     with double_precision():
-        found = jax.device_get(_kernel(y, f, g, zero_one, pooled_variance, None if lam is None else np.asarray(lam, float)))
+        found = jax.device_get(
+            _kernel(y, f, g, zero_one, pooled_variance, None if lam is None else np.asarray(lam, float))
+        )
     estimate, variance, weight, spread = (np.asarray(x) for x in found)
     error = np.sqrt(variance)
     status = np.where((spread > 0) | (lam is not None), "ok", "judgments do not vary")
     return PredictionPowered(
-        *(scalar_or_array(x) for x in (estimate, estimate - z * error, estimate + z * error, status, weight, error)),
-        y.shape[-1], g.shape[-1], level,
-    )  # fmt: skip
+        estimate=scalar_or_array(estimate),
+        lower=scalar_or_array(estimate - z * error),
+        upper=scalar_or_array(estimate + z * error),
+        status=scalar_or_array(status),
+        lam=scalar_or_array(weight),
+        standard_error=scalar_or_array(error),
+        n_calibration=y.shape[-1],
+        n_test=g.shape[-1],
+        level=level,
+    )
 
 
 def _items(values: ArrayLike, name: str) -> Float:

@@ -75,6 +75,19 @@ def read_whole_table(path: Path, text: Sequence[str]) -> pa.Table:
     return _read_table(path, [], [], text)
 
 
+def column_names(path: Path) -> list[str]:
+    """Names of the columns of a file, as `read_whole_table` reads it."""
+    if path.name.lower().endswith(_PARQUET) and path.exists():
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            return list(pq.read_schema(path).names)
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"{path.name}: cannot be read: {error}") from error
+    return list(read_whole_table(path, ()).column_names)
+
+
 def _read_table(path: Path, named: list[str], results: list[str], text: Sequence[str]) -> pa.Table:
     """The ``named`` columns, all of which the file must have, and those of ``results`` that it has; all if none is.
 

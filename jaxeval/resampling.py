@@ -255,6 +255,7 @@ def _largest_draw(count: float) -> float:
 
 
 def make_units(count: Int, tally: Tally, shortfall: int) -> Units:
+    """Units of sizes ``count`` (K, Q), whose Poisson rates fall short of the total by ``shortfall``."""
     which, distinct = pd.factorize(count.reshape(-1), sort=True)  # by hashing: ten times as fast as np.unique
     which = which.reshape(count.shape)
     total = int(count.sum())

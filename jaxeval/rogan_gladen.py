@@ -52,7 +52,7 @@ def rogan_gladen(
     m1: ArrayLike,
     level: float = 0.95,
 ) -> RoganGladen:
-    """The misclassification-adjusted accuracy (p + q0 - 1) / (q0 + q1 - 1) and its interval (arXiv:2511.21140, Eq. 5-8).
+    """Accuracy (p + q0 - 1) / (q0 + q1 - 1) with its interval (arXiv:2511.21140, Eq. 5 to 8).
 
     The interval is that of Lang and Reiczigel (DOI 10.1016/j.prevetmed.2013.09.015): all three proportions are adjusted
     (z^2/2 successes in z^2 for p, 1 in 2 for q0 and q1), and nothing is clipped before its ends.
@@ -100,9 +100,14 @@ def _rogan_gladen(given: dict[str, Float], z: float, level: float) -> RoganGlade
         OK,
     )
     return RoganGladen(
-        *(scalar_or_array(x) for x in (np.clip(estimate, 0, 1), np.clip(lower, 0, 1), np.clip(upper, 0, 1), status)),
-        *(scalar_or_array(x) for x in (lower, upper, np.where(one_class, np.nan, j))),
-        level,
+        estimate=scalar_or_array(np.clip(estimate, 0, 1)),
+        lower=scalar_or_array(np.clip(lower, 0, 1)),
+        upper=scalar_or_array(np.clip(upper, 0, 1)),
+        status=scalar_or_array(status),
+        lower_untruncated=scalar_or_array(lower),
+        upper_untruncated=scalar_or_array(upper),
+        j=scalar_or_array(np.where(one_class, np.nan, j)),
+        level=level,
     )
 
 
@@ -136,25 +141,34 @@ def youden_j(q0: ArrayLike, q1: ArrayLike, m0: ArrayLike, m1: ArrayLike, level: 
     for rate, count in (("q0", "m0"), ("q1", "m1")):
         require(given, count, given[count] >= 0, "not be negative")
         require(given, rate, (given[count] == 0) | ((given[rate] >= 0) & (given[rate] <= 1)), "lie in [0, 1]")
-    centre, variance = -1.0, 0.0
+    j, centre, variance = (np.full(given["q0"].shape, x) for x in (-1.0, -1.0, 0.0))
     for rate, count in (("q0", "m0"), ("q1", "m1")):
         adjusted = (given[count] * given[rate] + 1) / (given[count] + 2)
-        centre = centre + adjusted
+        j, centre = j + given[rate], centre + adjusted
         variance = variance + adjusted * (1 - adjusted) / (given[count] + 2)
     one_class = (given["m0"] == 0) | (given["m1"] == 0)
-    j = given["q0"] + given["q1"] - 1
     lower, upper = np.maximum(centre - z * np.sqrt(variance), -1), np.minimum(centre + z * np.sqrt(variance), 1)
     status = np.select(
         [one_class, ~(j > _LEAST_J), (lower <= 0) & (upper >= 0)], [NO_CLASS, NO_SKILL, "includes 0"], OK
     )
     with np.errstate(invalid="ignore", divide="ignore"):
-        ends = [*wilson(given["q0"], given["m0"], level), *wilson(given["q1"], given["m1"], level)]
-    numbers = (np.where(one_class, np.nan, x) for x in (j, lower, upper))
-    return YoudenJ(*(scalar_or_array(np.asarray(x)) for x in (*numbers, status, *ends)), level)  # type: ignore[arg-type]
+        q0_lower, q0_upper = wilson(given["q0"], given["m0"], level)
+        q1_lower, q1_upper = wilson(given["q1"], given["m1"], level)
+    return YoudenJ(
+        estimate=scalar_or_array(np.where(one_class, np.nan, j)),
+        lower=scalar_or_array(np.where(one_class, np.nan, lower)),
+        upper=scalar_or_array(np.where(one_class, np.nan, upper)),
+        status=scalar_or_array(status),
+        q0_lower=scalar_or_array(np.asarray(q0_lower)),
+        q0_upper=scalar_or_array(np.asarray(q0_upper)),
+        q1_lower=scalar_or_array(np.asarray(q1_lower)),
+        q1_upper=scalar_or_array(np.asarray(q1_upper)),
+        level=level,
+    )
 
 
 def naive_bias(theta: ArrayLike, q0: ArrayLike, q1: ArrayLike) -> Any:
-    """Bias of the judge's own share at accuracy ``theta``: (2 - q0 - q1) (crossover - theta)  (arXiv:2511.21140, Eq. 9).
+    """Bias of the judge's own share at accuracy ``theta``, (2 - q0 - q1) (crossover - theta) (arXiv:2511.21140, Eq. 9).
 
     It is positive below the crossover (1 - q0) / (2 - q0 - q1) and negative above.
     """

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from jaxeval.figure_style import GREY, plain
+
 _COLOURS = {"hard": "#1f5a93", "soft": "#c2447f"}
 _OTHERS = ("#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
-_GREY = "#8a8f98"
 _FEW_BATTLES = 30  # bins with fewer are pale
 
 
@@ -30,9 +30,7 @@ def plot_held_out(held_out: Any) -> Figure:
     low, high = (values.min(), values.max()) if len(values) else (0.0, 1.0)
     margin = 0.05 * (high - low) + 1
     for axis, (name, method, block) in zip(axes, groups, strict=False):
-        axis.plot(
-            [low - margin, high + margin], [low - margin, high + margin], color=_GREY, linewidth=1, linestyle="--"
-        )
+        axis.plot([low - margin, high + margin], [low - margin, high + margin], color=GREY, linewidth=1, linestyle="--")
         axis.errorbar(
             block["human_elo"], block["judge_elo"], yerr=1.96 * block["standard_error"].fillna(0), fmt="o",
             markersize=4.5, color=_colour(method), ecolor=_colour(method), elinewidth=0.8, alpha=0.85,
@@ -40,7 +38,7 @@ def plot_held_out(held_out: Any) -> Figure:
         mae = block["residual"].abs().mean()
         axis.set_title(f"{name}: MAE {mae:.1f} Elo", loc="left", fontsize=11, fontweight="bold")
         axis.set_xlabel("human rating (Elo)")
-        _plain(axis)
+        plain(axis)
     axes[0].set_ylabel("held-out judge rating (Elo), 95 % of resampling")
     axes[0].set_xlim(low - margin, high + margin)
     return figure
@@ -72,13 +70,13 @@ def plot_intervals(intervals: pd.DataFrame) -> Figure:
         shown = f"median width {width:.0f} Elo" if np.isfinite(width) else "infinite: too few models"
         axis.set_title(f"{name}: {shown}", loc="left", fontsize=11, fontweight="bold")
         axis.set_xlabel("rating (Elo)")
-        _plain(axis)
+        plain(axis)
     level = intervals.attrs.get("settings", {}).get("level")
     axes[0].set_yticks(place.to_numpy(), [str(m) for m in order], fontsize=7.5)
     axes[0].set_xlim(low - margin, high + margin)
     axes[0].set_ylim(-0.7, len(order) - 0.3)
     title = "Conformal intervals" if level is None else f"{level:.0%} conformal intervals"
-    figure.suptitle(f"{title}, each calibrated on all other models", fontsize=9, color=_GREY, x=0.01, ha="left")
+    figure.suptitle(f"{title}, each calibrated on all other models", fontsize=9, color=GREY, x=0.01, ha="left")
     axes[-1].legend(fontsize=8, frameon=False, loc="lower right")
     return figure
 
@@ -104,7 +102,7 @@ def plot_calibration(agreement: pd.DataFrame, reliability: pd.DataFrame) -> Figu
         f"{a:g}-{b:g}" if np.isfinite(b) else f">{a:g}"
         for a, b in zip(agreement["lower"], agreement["upper"], strict=True)
     ]
-    left.axhline(0.5, color=_GREY, linewidth=1, linestyle="--")
+    left.axhline(0.5, color=GREY, linewidth=1, linestyle="--")
     left.set_xticks(place, names)
     left.set_ylim(0, 1.02)
     left.set_xlabel("|score difference|")
@@ -117,7 +115,7 @@ def plot_calibration(agreement: pd.DataFrame, reliability: pd.DataFrame) -> Figu
     left.set_title(title, loc="left", fontsize=11, fontweight="bold")
 
     known = reliability[reliability["n_battles"] > 0]
-    right.plot([0.45, 1], [0.45, 1], color=_GREY, linewidth=1, linestyle="--")
+    right.plot([0.45, 1], [0.45, 1], color=GREY, linewidth=1, linestyle="--")
     right.errorbar(
         known["predicted"], known["agreement"], yerr=known["standard_error"], fmt="o-", markersize=4.5, linewidth=1.2,
         color=_COLOURS["soft"], elinewidth=0.9,
@@ -129,7 +127,7 @@ def plot_calibration(agreement: pd.DataFrame, reliability: pd.DataFrame) -> Figu
         f"ECE {settings['ece']:.3f} at beta {settings['beta']:.3f}", loc="left", fontsize=11, fontweight="bold"
     )
     for axis in (left, right):
-        _plain(axis)
+        plain(axis)
     return figure
 
 
@@ -144,13 +142,13 @@ def plot_ramp(ramp: pd.DataFrame) -> Figure:
     for name, method, block in _groups(ramp):
         axis.errorbar(block["group"], block["residual"], yerr=block["standard_error"].fillna(0), fmt="o-",
                       markersize=4.5, color=_colour(method), capsize=2, label=name)  # fmt: skip
-    axis.axhline(0, color=_GREY, linewidth=1, linestyle="--")
+    axis.axhline(0, color=GREY, linewidth=1, linestyle="--")
     groups = sorted(set(ramp["group"]))
     axis.set_xticks(groups, [f"Q{g}" for g in groups])
     axis.set_xlabel("group of human rating, weakest to strongest")
     axis.set_ylabel("judge minus human (Elo)")
     axis.legend(frameon=False, fontsize=9)
-    _plain(axis)
+    plain(axis)
     return figure
 
 
@@ -182,7 +180,7 @@ def plot_budget(sweep: pd.DataFrame) -> Figure:
         axis.set_xticks(ticks, [f"{t:.0f}" for t in ticks], minor=False)
         axis.tick_params(axis="x", which="minor", length=0, labelbottom=False)
         axis.set_xlabel("battles per model")
-        _plain(axis)
+        plain(axis)
     return figure
 
 
@@ -202,17 +200,8 @@ def plot_smoothing(sweep: pd.DataFrame) -> Figure:
     axis.set_ylabel("held-out MAE (Elo)")
     axis.set_ylim(bottom=0)
     axis.legend(frameon=False, fontsize=9)
-    _plain(axis)
+    plain(axis)
     return figure
-
-
-def save_figures(figures: dict[str, Figure], folder: Path) -> list[Path]:
-    """Write every figure as ``folder/name.png``."""
-    paths = []
-    for name, figure in figures.items():
-        paths.append(folder / f"{name}.png")
-        figure.savefig(paths[-1], dpi=150)
-    return paths
 
 
 def _groups(table: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
@@ -225,10 +214,3 @@ def _groups(table: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
 def _colour(method: Any) -> str:
     name = str(method)
     return _COLOURS.get(name) or _OTHERS[sum(map(ord, name)) % len(_OTHERS)]
-
-
-def _plain(axis: Any) -> None:
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.grid(color="#e3e7ec", linewidth=0.6)
-    axis.set_axisbelow(True)
-    axis.tick_params(labelsize=8.5)

@@ -1,15 +1,18 @@
-"""What the commands share: output files that are checked before the work, and the console."""
+"""What the commands share: output files that are checked before the work, the console, its tables and sentences."""
 
 from __future__ import annotations
 
 import io
 import sys
+import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import Console
 
 
@@ -41,3 +44,25 @@ def stdout_console() -> Console:
     # A pipe or a file has no width of its own: do not fold the table to 80 columns there. A narrow terminal folds
     # lines itself, where the table would cut numbers short.
     return Console(width=max(Console().width, 80) if sys.stdout.isatty() else 160)
+
+
+def say(console: Console, sentence: str, style: str) -> None:
+    """Print a sentence, folded at words."""
+    lines = textwrap.wrap(sentence, max(console.width, 40), subsequent_indent="  ")
+    console.print("\n".join(lines), style=style, highlight=False, markup=False)
+
+
+def print_table(console: Console, table: pd.DataFrame, title: str, cell: Callable[[Any, Any], str]) -> None:
+    """Print a table; ``cell`` makes text of a column's name and a value."""
+    from pandas.api.types import is_numeric_dtype
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="bold")
+    for name in table.columns:
+        justify: Any = "right" if is_numeric_dtype(table[name]) else "left"
+        grid.add_column(str(name).replace("_", " "), justify=justify, overflow="fold")
+    for row in table.itertuples(index=False):
+        grid.add_row(*(Text(cell(name, value)) for name, value in zip(table.columns, row, strict=True)))
+    console.print(grid)
+    console.print()

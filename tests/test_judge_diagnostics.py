@@ -9,6 +9,7 @@ import jaxeval
 from jaxeval import judge_agreement, judge_biases, soft_elo_plots
 from jaxeval.annotation_budget import budget_sweep
 from jaxeval.conformal import leave_one_out_intervals
+from jaxeval.figure_style import save_figures
 from jaxeval.judge_diagnostics import diagnose
 
 
@@ -77,5 +78,5 @@ def test_figures_show_the_tables(battles, held_out, found, tmp_path):
     assert len(lower) == 8
     beta = sweep.loc[sweep["method"] == "soft", "beta"].iloc[-1]
     assert f"{beta:.3f}" in figures["budget"].axes[0].get_title(loc="left")
-    paths = soft_elo_plots.save_figures(figures, tmp_path)
+    paths = save_figures(figures, tmp_path)
     assert all(path.stat().st_size > 1000 for path in paths)

@@ -6,10 +6,11 @@ References: Rogan and Gladen (1978); arXiv:2511.21140 (Table 2, Eq. 4 to 10); PP
 the efficient influence function (arXiv:2601.05420); arXiv:2605.06939 (Appendices A to C).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jax import Array
+
+Array = Any  # JAX or NumPy: the closed forms need no more than operators
 
 # Why an estimate is missing, or what to know about it.
 FINE, NO_ITEMS, NO_CLASS, NO_SKILL, NO_SUCH_VERDICT, CLIPPED = range(6)

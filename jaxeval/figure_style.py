@@ -1,0 +1,27 @@
+"""What the figures share: plain axes, a muted grey, and writing them to files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+GREY = "#8a8f98"
+
+
+def save_figures(figures: dict[str, Figure], folder: Path) -> list[Path]:
+    """Write every figure as ``folder/name.png``."""
+    paths = []
+    for name, figure in figures.items():
+        paths.append(folder / f"{name}.png")
+        figure.savefig(paths[-1], dpi=150)
+    return paths
+
+
+def plain(axis: Any) -> None:
+    """No frame on top and right, a pale grid behind."""
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(color="#e3e7ec", linewidth=0.6)
+    axis.set_axisbelow(True)
+    axis.tick_params(labelsize=8.5)

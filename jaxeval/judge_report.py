@@ -1,0 +1,328 @@
+"""A report of judged accuracies that says what it rests on, and weakens its own claim where it must.
+
+It follows the seven points of arXiv:2605.06939, section 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.calibration_planning import minimum_calibration_size
+from jaxeval.judge_accuracy import ESTIMATORS, HAVE_NUMBERS, NOT_BINARY, JudgeAccuracy
+from jaxeval.model_comparison import ModelComparison
+
+#: At J = 0.3 the simulations of arXiv:2605.06939 find Rogan-Gladen with a shared calibration far from its level.
+LOW_J = 0.3
+#: Labels of a class in the pilot of Algorithm 1 of arXiv:2511.21140; with fewer a rate is hardly known.
+FEW_LABELS = 10
+
+_SHOWN = ("naive", "calibration_only", "ppi_plus_plus", "rogan_gladen", "rogan_gladen_shared")
+
+
+@dataclass(frozen=True)
+class Caution:
+    """One thing that the data cannot say, about a model or a pair of models."""
+
+    kind: str  # "low J", "few labels", "undefined", "clipped", "delta J", "near tie", "sign", "shared bias", ...
+    slice: str
+    judge: Any
+    models: tuple[Any, ...]
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class JudgeReport:
+    """Judged accuracies, or differences, with their cautions: as text, DataFrame or Markdown."""
+
+    accuracy: JudgeAccuracy
+    comparison: ModelComparison | None
+    cautions: list[Caution] = field(repr=False)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table of estimates, or of differences, with a column of the kinds of caution that apply to each row."""
+        if self.comparison is None:
+            table, names = self.accuracy.table.copy(), ["model"]
+        else:
+            table, names = self.comparison.table.copy(), ["model_a", "model_b"]
+        slices = table["slice"] if "slice" in table else pd.Series("all", table.index)
+        kinds: list[str] = []
+        for row, label in zip(table.to_dict("records"), slices, strict=True):
+            models = tuple(row[name] for name in names)
+            found = [
+                c.kind for c in self.cautions
+                if c.slice == label and c.judge == row["judge"] and (c.models == models or set(c.models) <= set(models))
+            ]  # fmt: skip
+            kinds.append(", ".join(dict.fromkeys(found)))
+        return table.assign(cautions=kinds)
+
+    def sections(self) -> Iterator[tuple[str, list[str], pd.DataFrame | None]]:
+        """Title, sentences and table of each section."""
+        settings, slices = self.accuracy.settings, self.accuracy.slices
+        part = slices[""]
+        level = f"{settings.level:.0%}"
+        yield (
+            "What is estimated",
+            [
+                "Accuracy: the share of the items, of the population that the test items stand for, that people would "
+                "label right.",
+                *(f"{name}: {what}." for name, what in ESTIMATORS.items()),
+                "naive is not corrected; all others are."
+                + (f" Corrected within values of {settings.stratify!r}." if settings.stratify else ""),
+            ],
+            None,
+        )
+        own = bool((part.total.own.n > 0).any())
+        calibrated = f"shared calibration: labels of {self._shared_by()}"
+        yield (
+            "Calibration",
+            [
+                f"{len(part.calibration.items):,} calibration items, {len(part.test.items):,} test items. "
+                + ("Model-specific where the estimator is; " if own else "No model has labels of its own; ")
+                + f"{calibrated}.",
+                f"Intervals ({level}) hold the sampling of test items and of calibration items"
+                + (", and the choice of the half" if own else "")
+                + "; resamples keep the judgments of all models on an item together. Runs of a judge are averaged per "
+                "item and not resampled. Labels are taken as true.",
+            ],
+            None,
+        )
+        shown = ["model", "judge", "q0", "q1", "j", "j_lower", "j_upper", "m0", "m1", "status"]
+        yield "How good the judges are (all labels)", [], _columns(self._involved(self.accuracy.rates), shown)
+        table = self._involved(self.accuracy.table)
+        table = table[table["estimator"].isin(_SHOWN) & (table["status"] != NOT_BINARY)]
+        shown = ["model", "judge", "estimator", "estimate", "lower", "upper", "boot_lower", "boot_upper", "status"]
+        yield "Accuracy of each model", [], _columns(table, shown)
+        if self.comparison is not None:
+            stability = self.comparison.stability
+            shown = ["judge", "model_a", "model_b", "delta_j", "delta_j_lower", "delta_j_upper", "shared_bias"]
+            yield "Is the judge equally good on both models?", [], _columns(stability, shown)
+            table = self.comparison.table
+            table = table[table["estimator"].isin(_SHOWN) & (table["status"] != NOT_BINARY)]
+            shown = [
+                "judge", "model_a", "model_b", "estimator", "difference", "lower", "upper", "boot_lower", "boot_upper",
+                "labels", "status",
+            ]  # fmt: skip
+            yield "Differences, A minus B", [], _columns(table, shown)
+            yield "What can be claimed", list(self.claims()), None
+        texts = [*self.accuracy.warnings, *dict.fromkeys(c.text for c in self.cautions)]
+        yield (
+            "Cautions",
+            texts or ["None of the checks found a reason for one; that is no proof of the assumptions."],
+            None,
+        )
+
+    def claims(self) -> Iterator[str]:
+        """A sentence per slice, judge and pair: what the model-specific PPI++ says, weakened by the cautions."""
+        if self.comparison is None:
+            return
+        table = self.comparison.table
+        for row in table[table["estimator"] == "ppi_plus_plus"].to_dict("records"):
+            label = row.get("slice", "all")
+            a, b = row["model_a"], row["model_b"]
+            where = f"{_where(label)}{row['judge']}, {a} against {b}: "
+            kinds = {
+                c.kind for c in self.cautions
+                if c.slice == label and c.judge == row["judge"] and set(c.models) <= {a, b}
+            }  # fmt: skip
+            if row["status"] not in HAVE_NUMBERS:
+                yield where + (
+                    "no labels of both models, so that neither PPI++ nor the stability of the judge can be had; a "
+                    "shared calibration alone does not support a claim"
+                )
+                continue
+            numbers = f"{_numbers(row)} by PPI++"
+            if row["lower"] <= 0 <= row["upper"]:
+                yield where + f"not told apart, {numbers}"
+                continue
+            ahead = a if row["difference"] > 0 else b
+            doubt = sorted(kinds & {"low J", "few labels", "delta J"})
+            if doubt:
+                yield where + f"{ahead} seems ahead, {numbers}; a weak claim (see the cautions: {', '.join(doubt)})"
+            else:
+                yield where + f"{ahead} is ahead, {numbers}"
+
+    @property
+    def text(self) -> str:
+        """The report as plain text."""
+        parts = []
+        for title, sentences, table in self.sections():
+            parts.append(f"{title}\n{'-' * len(title)}")
+            parts += [f"* {sentence}" for sentence in sentences]
+            if table is not None:
+                parts.append(table.to_string(index=False, float_format=lambda x: f"{x:.3f}", na_rep="-"))
+            parts.append("")
+        return "\n".join(parts)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_markdown(self) -> str:
+        """The report as Markdown."""
+        parts = []
+        for title, sentences, table in self.sections():
+            parts.append(f"## {title}\n")
+            if sentences:
+                parts.append("\n".join(f"* {_escaped(sentence)}" for sentence in sentences) + "\n")
+            if table is not None:
+                parts.append(_markdown(table) + "\n")
+        return "\n".join(parts)
+
+    def _involved(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The rows of models that are compared."""
+        if self.comparison is None:
+            return table
+        return table[table["model"].isin({model for pair in self.comparison.pairs for model in pair})]
+
+    def _shared_by(self) -> str:
+        if self.comparison is None:
+            shared = self.accuracy.settings.shared
+            return "all models together" if shared == "pooled" else shared
+        names = list(dict.fromkeys(self.comparison.stability["shared_labels"]))
+        return "all models together" if names == ["pooled"] else " or ".join(map(str, names[:3]))
+
+
+def judge_report(accuracy: JudgeAccuracy, comparison: ModelComparison | None = None) -> JudgeReport:
+    """The report of accuracies, or of a comparison, with all cautions that the checks find."""
+    cautions = list(_model_cautions(accuracy))
+    if comparison is not None:
+        involved = {model for pair in comparison.pairs for model in pair}
+        cautions = [c for c in cautions if set(c.models) <= involved]
+        cautions += _pair_cautions(comparison)
+    return JudgeReport(accuracy, comparison, cautions)
+
+
+def _model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
+    for row in accuracy.rates.to_dict("records"):
+        label, judge, model = row.get("slice", "all"), row["judge"], row["model"]
+        about = f"{_where(label)}{judge} on {model}: "
+
+        def caution(kind: str, text: str, label: str = label, judge: Any = judge, model: Any = model,
+                    about: str = about) -> Caution:  # fmt: skip
+            return Caution(kind, label, judge, (model,), about + text)
+
+        j, m0, m1 = row["j"], row["m0"], row["m1"]
+        if row["status"] == NOT_BINARY or m0 + m1 == 0:
+            continue
+        if min(m0, m1) < FEW_LABELS:
+            yield caution(
+                "few labels",
+                f"only {m0} labels wrong and {m1} right; specificity and sensitivity are hardly known",
+            )
+        if np.isnan(j):
+            continue
+        interval = f"J = {j:.2f} [{row['j_lower']:.2f}, {row['j_upper']:.2f}]"
+        if row["j_lower"] <= 0:
+            yield caution(
+                "low J",
+                f"{interval} is not told from a judge that guesses; corrected estimates are unstable: weaken any claim",
+            )
+        elif j < LOW_J:
+            yield caution(
+                "low J",
+                f"{interval} is low: errors of the calibration grow by 1/J = {1 / j:.1f} in a corrected estimate",
+            )
+        needed = float(minimum_calibration_size((1 + j) / 2)) if j > 0 else np.inf
+        if m0 + m1 < needed < np.inf:
+            yield caution(
+                "few labels",
+                f"{m0 + m1} labels, and at J = {j:.2f} a correction has less bias than the raw share only from about "
+                f"{needed:.0f} (Proposition 5.1 of arXiv:2511.21140)",
+            )
+    for row in accuracy.table.to_dict("records"):
+        label, name = row.get("slice", "all"), row["estimator"]
+        about = f"{_where(label)}{row['judge']} on {row['model']}: {name}"
+        key = label, row["judge"], (row["model"],)
+        if row["status"] == "clipped":
+            yield Caution(
+                "clipped", *key,
+                f"{about} left [0, 1] and is clipped: the judged share is hard to reconcile with the calibration",
+            )  # fmt: skip
+        elif row["status"] not in (*HAVE_NUMBERS, NOT_BINARY, "no calibration items"):
+            yield Caution("undefined", *key, f"{about} is not defined ({row['status']})")
+        elif row["status"] == "ok" and row["failed_share"] > 0:
+            yield Caution(
+                "failed resamples", *key,
+                f"{about} is not defined in {row['failed_share']:.1%} of the resamples; they count as 0 and 1 in its "
+                "bootstrap interval",
+            )  # fmt: skip
+
+
+def _pair_cautions(comparison: ModelComparison) -> Iterator[Caution]:
+    for row in comparison.stability.to_dict("records"):
+        label, a, b = row.get("slice", "all"), row["model_a"], row["model_b"]
+        about = f"{_where(label)}{row['judge']}, {a} against {b}: "
+        key = label, row["judge"], (a, b)
+        delta, lower, upper = row["delta_j"], row["delta_j_lower"], row["delta_j_upper"]
+        if np.isnan(delta):
+            continue
+        if lower > 0 or upper < 0:
+            yield Caution(
+                "delta J", *key,
+                f"{about}delta J = {delta:+.2f} [{lower:+.2f}, {upper:+.2f}] excludes 0: the judge errs differently on "
+                f"the two, and a shared calibration is not defensible (its predicted bias: {row['shared_bias']:+.3f})",
+            )  # fmt: skip
+    table = comparison.table
+    keys = [c for c in ("slice", "judge", "model_a", "model_b") if c in table]
+    for _, group in table.groupby(keys, sort=False):
+        yield from _claim_cautions(group.set_index("estimator", drop=False))
+
+
+def _claim_cautions(rows: pd.DataFrame) -> Iterator[Caution]:
+    first = rows.iloc[0]
+    label, judge, a, b = first.get("slice", "all"), first["judge"], first["model_a"], first["model_b"]
+    about = f"{_where(label)}{judge}, {a} against {b}: "
+    best = rows.loc["ppi_plus_plus"]
+    if best["status"] not in HAVE_NUMBERS:
+        return
+    tied = best["lower"] <= 0 <= best["upper"]
+    if tied:
+        yield Caution(
+            "near tie", label, judge, (a, b),
+            f"{about}a near tie; by PPI++ the difference is {_numbers(best)}, and small biases can make any other "
+            "estimate look directional",
+        )  # fmt: skip
+    for name in ("naive", "rogan_gladen_shared"):
+        row = rows.loc[name]
+        if row["status"] not in HAVE_NUMBERS:
+            continue
+        clear = not row["lower"] <= 0 <= row["upper"]
+        if np.sign(row["difference"]) == -np.sign(best["difference"]) and (clear or not tied):
+            yield Caution(
+                "sign", label, judge, (a, b),
+                f"{about}{name} has the opposite sign, {_numbers(row)} against {_numbers(best)} by PPI++ with labels "
+                "of both models: a reversal",
+            )  # fmt: skip
+
+
+def _numbers(row: Any) -> str:
+    return f"{row['difference']:+.3f} [{row['lower']:+.3f}, {row['upper']:+.3f}]"
+
+
+def _where(label: str) -> str:
+    return "" if label == "all" else f"{label}, "
+
+
+def _columns(table: pd.DataFrame, shown: list[str]) -> pd.DataFrame:
+    table = table[[c for c in ("slice", *shown) if c in table]]
+    return table.assign(labels=table["labels"].round().astype(int)) if "labels" in table else table
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("_", "\\_").replace("*", "\\*")
+
+
+def _markdown(table: pd.DataFrame) -> str:
+    def cell(value: Any) -> str:
+        if isinstance(value, float):
+            return "" if np.isnan(value) else f"{value:.3f}"
+        return _escaped(str(value))
+
+    head = "| " + " | ".join(_escaped(str(c)) for c in table.columns) + " |"
+    rule = "|" + "|".join("---:" if pd.api.types.is_numeric_dtype(table[c]) else "---" for c in table.columns) + "|"
+    rows = ["| " + " | ".join(cell(v) for v in row) + " |" for row in table.itertuples(index=False)]
+    return "\n".join([head, rule, *rows])
