@@ -33,6 +33,7 @@ _PACKAGES = (
     "leaderbot",
     "scikit-learn",
     "arena-rank",
+    "ppi-python",
 )
 
 

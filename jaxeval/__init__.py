@@ -9,6 +9,7 @@ from jaxeval.columns import DataError
 from jaxeval.conformal import conformal_quantile
 from jaxeval.confusion import class_shares
 from jaxeval.judge_accuracy import JudgeAccuracy, judge_accuracy
+from jaxeval.judge_simulation import simulate_judged_answers
 from jaxeval.judged_answers import JudgedAnswers, read_judged_answers
 from jaxeval.judged_battles import JudgedBattles, read_judged_battles
 from jaxeval.leaderboard import leaderboard
@@ -51,6 +52,7 @@ __all__ = [
     "read_judged_battles",
     "rogan_gladen",
     "simulate_battles",
+    "simulate_judged_answers",
     "simulate_judged_battles",
     "simulate_strengths",
     "simulate_votes",

@@ -14,15 +14,28 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.resample import Tally
 from jaxeval.precision import double_precision
 from jaxeval.progress import Advance
-from jaxeval.resampling import make_units, rounded, shortfall_of, stream_number, top_up_size_of
+from jaxeval.resampling import (
+    make_singles,
+    make_units,
+    rounded,
+    shortfall_of,
+    singles_top_up_size,
+    stream_number,
+    top_up_size_of,
+)
 
 Float = NDArray[np.float64]
+Int = NDArray[np.int64]
 
 _TALLY = Tally(None, 0)
-_CHUNK_WORDS = {"cpu": 2**18}  # lanes x units that fit the cache of a core
+# Items that are alike are drawn together where the average number of them is this; singles are three times as fast.
+_ALIKE = 4
+_SMALLEST_TOP_UP = 128  # items are few, beside the battles of a leaderboard
+_WORDS = {"cpu": 2**18}  # lanes x items that fit the cache of a core
 _ACCELERATOR_WORDS = 2**26
 _MOST_LANES = 512
 _CALL_LANES = 4096  # between two steps of the progress bar
+_EXACT = 2**24  # whole numbers under this have no rounding in single precision
 
 
 def resampled_sums(
@@ -30,8 +43,8 @@ def resampled_sums(
     n_resamples: int,
     seed: int,
     stream: str,
-    advance: Advance = lambda n: None,
     subsets: NDArray[np.intp] | None = None,
+    advance: Advance = lambda n: None,
     chunk_size: int | None = None,
 ) -> Float:
     """(B, K) column sums of resamples of the N rows (items) of ``columns`` (N, K).
@@ -40,39 +53,46 @@ def resampled_sums(
     their order, of B, of the chunks or of the devices.
 
     Args:
-        subsets: (H, n) row numbers: resample r draws n rows of subset r mod H instead.
+        subsets: (H, n) row numbers. With them the result is (2, B, K): resample r of all rows, and one of n rows of
+            subset r mod H.
     """
-    values, inverse = _distinct_columns(columns)
+    values, of_column = _distinct_columns(columns)
     pattern = _pattern(values)
-    first = np.unique(pattern, return_index=True)[1]
-    counts = [np.bincount(pattern[rows], minlength=len(first)) for rows in _sets(subsets, len(columns))]
-    width = rounded(len(first))
-    n_drawn = int(counts[0].sum())
-    shortfall = shortfall_of(n_drawn)
-    padded = np.zeros((width, -(-values.shape[1] // 8) * 8))
-    padded[: len(first), : values.shape[1]] = values[first]
-    units = [make_units(np.pad(count, (0, width - len(first)))[None], _TALLY, shortfall) for count in counts]
-    stacked = _stacked(units)
-    numbers = _numbers(n_resamples, len(counts))
-    lanes = chunk_size or _chunk_size(numbers.shape[1], width)
+    rows = [np.arange(len(columns)), *([] if subsets is None else subsets)]
+    streams = np.array([stream_number(stream)] + [stream_number(f"{stream} half")] * (len(rows) - 1), np.uint64)
+    items, top_up_size, table = _items(values, pattern, rows, streams)
+    parts, order = _by_precision(table, len(columns))
+
+    everything = np.arange(n_resamples)
+    lanes = [everything, *(everything[h :: len(rows) - 1] for h in range(len(rows) - 1))]
+    size = chunk_size or _chunk_size(max(len(own) for own in lanes[1:] or lanes), len(table))
+    chunks = [(p, own[start : start + size]) for p, own in enumerate(lanes) for start in range(0, len(own), size)]
+    sums = np.empty((1 if subsets is None else 2, n_resamples, len(of_column)))
     mesh = Mesh(np.array(jax.local_devices()), ("lanes",))
-    per_call = max(_CALL_LANES // lanes, 1) * lanes * mesh.size
-    sums = np.empty((*numbers.shape, padded.shape[1]))
-    streams = np.full(len(counts), stream_number(stream), np.uint64)
-    for start in range(0, numbers.shape[1], per_call):
-        part = numbers[:, start : start + per_call]
-        n_chunks = -(-part.shape[1] // (lanes * mesh.size))
-        filled = np.pad(part, [(0, 0), (0, n_chunks * lanes * mesh.size - part.shape[1])], mode="edge")
-        shaped = filled.reshape(len(counts), mesh.size, n_chunks, lanes).transpose(1, 0, 2, 3)
+    # All calls have one shape; chunk c goes to device c % D.
+    per_device = min(-(-_CALL_LANES // size), -(-len(chunks) // mesh.size))
+    take = order[of_column]
+    for start in range(0, len(chunks), per_device * mesh.size):
+        called = chunks[start : start + per_device * mesh.size]
+        filled = called + called[-1:] * (per_device * mesh.size - len(called))
+        sets = np.array([p for p, _ in filled], np.int32)
+        numbers = np.stack([np.pad(own, (0, size - len(own)), mode="edge") for _, own in filled])
         with double_precision():
             found = np.asarray(
-                batch.item_sums(stacked, padded, mesh, np.uint64(seed), streams, shaped, top_up_size_of(shortfall))
+                batch.item_sums(
+                    items,
+                    parts,
+                    mesh,
+                    np.uint64(seed),
+                    sets.reshape(per_device, mesh.size).T,
+                    numbers.reshape(per_device, mesh.size, size).transpose(1, 0, 2),
+                    top_up_size,
+                )
             )
-        found = found.transpose(1, 0, 2, 3, 4).reshape(len(counts), -1, padded.shape[1])
-        sums[:, start : start + per_call] = found[:, : part.shape[1]]
-        advance(part.size)
-    # Resample r is the (r // H)-th of subset r mod H.
-    return sums.transpose(1, 0, 2).reshape(-1, padded.shape[1])[:n_resamples][:, inverse]
+        for c, (p, own) in enumerate(called):
+            sums[min(p, 1), own] = found[c % mesh.size, c // mesh.size, : len(own)][:, take]
+        advance(sum(len(own) for _, own in called))
+    return sums[0] if subsets is None else sums
 
 
 def halves(n: int, n_halves: int, seed: int) -> NDArray[np.intp]:
@@ -81,14 +101,42 @@ def halves(n: int, n_halves: int, seed: int) -> NDArray[np.intp]:
     return np.stack([np.sort(rng.permutation(n)[: n // 2]) for _ in range(n_halves)])
 
 
-def _sets(subsets: NDArray[np.intp] | None, n: int) -> NDArray[np.intp]:
-    return np.arange(n)[None] if subsets is None else subsets
+def _items(
+    values: Float, pattern: Int, rows: list[NDArray[np.intp]], streams: NDArray[np.uint64]
+) -> tuple[Any, int, Float]:
+    """What is drawn from, the room of the top-up, and the (Q, D) values of what is drawn."""
+    first = np.unique(pattern, return_index=True)[1]
+    if len(pattern) >= _ALIKE * len(first):
+        table = np.zeros((rounded(len(first)), values.shape[1]))
+        table[: len(first)] = values[first]
+        counts = [np.bincount(pattern[own], minlength=len(table))[None] for own in rows]
+        shortfalls = [shortfall_of(int(count.sum())) for count in counts]
+        units = _stacked([make_units(count, _TALLY, less) for count, less in zip(counts, shortfalls, strict=True)])
+        together: Any = units, None, streams
+        return batch.Items(*together), top_up_size_of(max(shortfalls), _SMALLEST_TOP_UP), table
+    # In the order of their values, so that the order of the rows does not matter; zeros where there is no item.
+    ordered = np.argsort(pattern, kind="stable")
+    place = np.empty(len(ordered), np.intp)
+    place[ordered] = np.arange(len(ordered))
+    table = np.zeros((rounded(len(ordered) + 1), values.shape[1]))
+    table[: len(ordered)] = values[ordered]
+    row = np.full((len(rows), len(table)), len(table) - 1, np.int32)
+    for p, own in enumerate(rows):
+        row[p, : len(own)] = np.sort(place[own])
+    one_by_one: Any = _stacked([make_singles(len(own)) for own in rows]), row, streams
+    return batch.Items(*one_by_one), singles_top_up_size(len(values)), table
 
 
-def _numbers(n_resamples: int, n_sets: int) -> NDArray[np.int64]:
-    """(P, R) numbers of the resamples of each set; the last column may go beyond B."""
-    per_set = -(-n_resamples // n_sets)
-    return np.arange(per_set * n_sets).reshape(per_set, n_sets).T
+def _by_precision(table: Float, n: int) -> tuple[tuple[NDArray[Any], ...], NDArray[np.intp]]:
+    """Columns whose sums are exact in single precision, and the others; and where each of the D columns went."""
+    whole = (table == np.round(table)).all(0) & (np.abs(table).max(0) * n < _EXACT)
+    single, double = np.flatnonzero(whole), np.flatnonzero(~whole)
+    parts = [(table[:, single], np.float32), (table[:, double], np.float64)]
+    padded = [np.pad(x, [(0, 0), (0, -x.shape[1] % 8)]).astype(dtype) for x, dtype in parts if x.shape[1]]
+    order = np.empty(table.shape[1], np.intp)
+    order[single] = np.arange(len(single))
+    order[double] = np.arange(len(double)) + (padded[0].shape[1] if len(single) else 0)
+    return tuple(padded), order
 
 
 def _distinct_columns(columns: Float) -> tuple[Float, NDArray[np.intp]]:
@@ -98,7 +146,7 @@ def _distinct_columns(columns: Float) -> tuple[Float, NDArray[np.intp]]:
     return columns[:, np.unique(inverse, return_index=True)[1]], inverse
 
 
-def _pattern(values: Float) -> NDArray[np.int64]:
+def _pattern(values: Float) -> Int:
     """(N,) number of each row among the distinct rows, which are in the order of their values."""
     number = np.zeros(len(values), np.int64)
     for column in values.T:
@@ -109,7 +157,7 @@ def _pattern(values: Float) -> NDArray[np.int64]:
 
 def _chunk_size(n_lanes: int, width: int) -> int:
     """Lanes of a chunk, a multiple of 8, which XLA vectorises best."""
-    words = _CHUNK_WORDS.get(jax.default_backend(), _ACCELERATOR_WORDS)
+    words = _WORDS.get(jax.default_backend(), _ACCELERATOR_WORDS)
     most = int(np.clip(words // width, 8, _MOST_LANES)) // 8 * 8
     return min(most, -(-n_lanes // 8) * 8)
 

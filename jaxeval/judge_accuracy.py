@@ -22,7 +22,7 @@ from jaxeval.kernels import batch, judge_error
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums, Rates
 from jaxeval.precision import double_precision, versions
 from jaxeval.progress import progress_bar
-from jaxeval.quantiles import checked_level, interval_bounds
+from jaxeval.quantiles import bounds_with_failures, checked_level
 from jaxeval.rogan_gladen import youden_j
 
 Float = NDArray[np.float64]
@@ -290,8 +290,7 @@ def estimate_draws(part: Slice, binary: Bool) -> dict[str, Float]:
     """(B, M, J) of every estimator; clipped where that is how its bootstrap is defined."""
     found = estimates(part.draws, binary)
     with double_precision():
-        half = batch.accuracies(part.half_draws, part.draws.test, binary)
-    found["ppi_plus_plus_half"] = np.asarray(half.ppi_plus_plus)
+        found["ppi_plus_plus_half"] = np.asarray(batch.ppi_accuracy(part.half_draws, part.draws.test, binary))
     return {name: np.clip(found[name], 0, 1) if name in BY_RATES else found[name] for name in ESTIMATORS}
 
 
@@ -315,23 +314,6 @@ def contributions(part: Slice, binary: Bool) -> dict[str, Contributions]:
             "rogan_gladen": influence.rogan_gladen(data, total, each["rogan_gladen"]),
             "rogan_gladen_shared": influence.shared_rogan_gladen(data, total, total.shared, None, shared),
         }
-
-
-def bounds(draws: Float, level: float, least: float, most: float) -> tuple[Float, Float, Float, Float]:
-    """Median, percentile bounds and share of failures over the first axis.
-
-    Failed draws (NaN) enter the lower end as ``least`` and the upper end as ``most``; half each for the median, which
-    is that of the others. All NaN is NaN.
-    """
-    failed = np.isnan(draws)
-    share = failed.mean(0)
-    if not failed.any():
-        return np.median(draws, 0), *interval_bounds(draws, level), share
-    lower = interval_bounds(np.where(failed, least, draws), level)[0]
-    upper = interval_bounds(np.where(failed, most, draws), level)[1]
-    median = interval_bounds(draws, 1e-12)[0]
-    lower, upper = (np.where(share == 1, np.nan, x) for x in (lower, upper))
-    return median, lower, upper, share
 
 
 def status_of(name: str, labelled: LabelledSums, n_test: Float, estimate: Float, binary: Bool) -> Words:
@@ -389,7 +371,7 @@ def _table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
     for name in ESTIMATORS:
         labelled = part.total.shared if name == "rogan_gladen_shared" else part.total.own
         m0, m1 = label_counts(name, labelled, (m, j))
-        median, *percentiles, failed = bounds(draws[name], level, 0.0, 1.0)
+        median, *percentiles, failed = bounds_with_failures(draws[name], level, 0.0, 1.0)
         # Random halves leave no one estimate: the median of the resamples stands for it.
         estimate = values.get(name, median)
         status = status_of(name, labelled, part.total.test.n, estimate, binary)
@@ -457,7 +439,7 @@ def _rates_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
         "judge": np.tile(part.test.judges.to_numpy(), m),
     }
     for name, (value, lower, upper, drawn, least) in ends.items():
-        _, boot_lower, boot_upper, _ = bounds(drawn, level, least, 1.0)
+        _, boot_lower, boot_upper, _ = bounds_with_failures(drawn, level, least, 1.0)
         for key, x in (
             (name, value),
             (f"{name}_lower", lower),

@@ -1,4 +1,4 @@
-"""Simulated judge studies: bias, coverage and length of the corrections where the truth is known.
+"""Simulated judges: answers with known accuracies; bias, coverage and length of the corrections.
 
 Every study is one batch over all settings and replications, of counts instead of items.
 """
@@ -24,9 +24,6 @@ from jaxeval.quantiles import checked_level
 from jaxeval.rogan_gladen import rogan_gladen
 
 Float = NDArray[np.float64]
-
-# Replications held at a time, of all settings together.
-_BATCH = 2_000_000
 
 
 def coverage_study(
@@ -213,6 +210,52 @@ def comparison_study(
         table = _method(name, {k: x[:, None] for k, x in settings.items()}, value, lower, upper, truth, value)
         tables.append(table.drop(columns=["length_untruncated", "mean_m1"]).rename(columns={"method": "estimator"}))
     return pd.concat(tables, ignore_index=True)
+
+
+def simulate_judged_answers(
+    accuracy: ArrayLike = (0.75, 0.7, 0.6),
+    q0: ArrayLike = ((0.8, 0.6), (0.8, 0.7), (0.8, 0.8)),
+    q1: ArrayLike = ((0.9, 0.9), (0.9, 0.85), (0.9, 0.95)),
+    n_items: int = 1000,
+    *,
+    correlation: float = 0.5,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Answers of M models to the same items, labelled by people and judged by J judges.
+
+    Args:
+        accuracy: (M,) share of right answers.
+        q0: (M, J) specificity of every judge on every model; broadcasts.
+        q1: (M, J) sensitivity.
+        n_items: items, answered by all.
+        correlation: of the latent variables that make a model right on an item, as some items are harder for all.
+        seed: the same seed gives the same answers.
+
+    Returns:
+        A row per item and model: ``item, model, human`` and a column ``judge-1``, ... per judge.
+    """
+    share = np.atleast_1d(np.asarray(accuracy, float))
+    specificity, sensitivity = (np.atleast_2d(np.asarray(q, float)) for q in (q0, q1))
+    shape = np.broadcast_shapes((len(share), 1), specificity.shape, sensitivity.shape)
+    given = {"accuracy": share, "q0": specificity, "q1": sensitivity, "correlation": np.asarray(correlation, float)}
+    for name, x in given.items():
+        require(given, name, (x >= 0) & (x <= 1), "lie in [0, 1]")
+    rng = np.random.default_rng(seed)
+    common, own = rng.standard_normal((n_items, 1)), rng.standard_normal((n_items, len(share)))
+    latent = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own
+    right = latent < norm.ppf(share)
+    yes = np.where(right[:, :, None], np.broadcast_to(sensitivity, shape), 1 - np.broadcast_to(specificity, shape))
+    verdict = rng.random((n_items, *shape)) < yes
+    answers = pd.DataFrame(
+        {
+            "item": np.repeat(np.arange(n_items), len(share)),
+            "model": np.tile([f"model-{k + 1}" for k in range(len(share))], n_items),
+            "human": right.reshape(-1).astype(int),
+        }
+    )
+    for k in range(shape[1]):
+        answers[f"judge-{k + 1}"] = verdict[:, :, k].reshape(-1).astype(int)
+    return answers
 
 
 def _cell_shares(theta: Float, q: Float) -> Float:

@@ -87,21 +87,19 @@ def resampled(
     """
     test, own, shared = _columns(data)
     both = np.concatenate([own, shared], axis=1)
-
-    def draw(columns: Float, name: str, subsets: Any = None) -> Float:
-        if len(columns) == 0:
-            return np.zeros((n_resamples, columns.shape[1]))
-        return resampled_sums(columns, n_resamples, seed, f"{label} {name}", advance, subsets)
-
-    calibration = draw(both, "calibration")
-    split = halves(len(own), n_halves, seed) if len(own) > 1 else None
+    if len(test):
+        test = resampled_sums(test, n_resamples, seed, f"{label} test", advance=advance)
+    else:
+        test = np.zeros((n_resamples, test.shape[1]))
+    if len(both) > 1:
+        split = halves(len(both), n_halves, seed)
+        drawn = resampled_sums(both, n_resamples, seed, f"{label} calibration", split, advance)
+    else:
+        drawn = np.broadcast_to(both.sum(0), (2, n_resamples, both.shape[1]))
+    labelled, half = drawn[..., : own.shape[1]]
     return (
-        Sums(
-            _judged(draw(test, "test"), data),
-            _labelled(calibration[:, : own.shape[1]], data),
-            _labelled(calibration[:, own.shape[1] :], data, 1),
-        ),
-        _labelled(draw(own, "half", split), data),
+        Sums(_judged(test, data), _labelled(labelled, data), _labelled(drawn[0][:, own.shape[1] :], data, 1)),
+        _labelled(half, data),
     )
 
 

@@ -22,7 +22,6 @@ from jaxeval.judge_accuracy import (
     JudgeAccuracy,
     Slice,
     Words,
-    bounds,
     contributions,
     estimate_draws,
     estimates,
@@ -39,6 +38,7 @@ from jaxeval.judged_sums import POOLED
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums, Rates
 from jaxeval.precision import double_precision
+from jaxeval.quantiles import bounds_with_failures
 
 Float = NDArray[np.float64]
 Pair = tuple[Any, Any]
@@ -214,7 +214,7 @@ def _differences(
         is_shared = name == "rogan_gladen_shared"
         labelled = shared.labelled if is_shared else part.total.own
         draws = shared.draws if is_shared else own.draws[name]
-        median, lower, upper, failed = bounds(draws[:, a] - draws[:, b], level, -1.0, 1.0)
+        median, lower, upper, failed = bounds_with_failures(draws[:, a] - draws[:, b], level, -1.0, 1.0)
         if is_shared or name in own.estimate:
             values = shared.estimate if is_shared else own.estimate[name]
             items = shared.items if is_shared else own.items[name]
@@ -268,7 +268,7 @@ def _stability(
         ("delta_q0", point.q0, draws.q0),
         ("delta_q1", point.q1, draws.q1),
     ):
-        _, lower, upper, _ = bounds(drawn[:, a] - drawn[:, b], accuracy.settings.level, -2.0, 2.0)
+        _, lower, upper, _ = bounds_with_failures(drawn[:, a] - drawn[:, b], accuracy.settings.level, -2.0, 2.0)
         columns |= {name: value[a] - value[b], f"{name}_lower": lower, f"{name}_upper": upper}
     used = Rates(*(x[0] for x in rates_of(shared.labelled)))
     theta = np.clip(own.estimate["rogan_gladen"], 0, 1)

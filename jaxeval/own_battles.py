@@ -9,23 +9,18 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 from numpy.typing import NDArray
-from scipy.special import pdtr
 
 from jaxeval.bradley_terry import padded_size
 from jaxeval.kernels import batch, own_battles
-from jaxeval.kernels.resample import Singles
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.precision import double_precision
-from jaxeval.resampling import stream_number
+from jaxeval.resampling import make_singles, singles_top_up_size, stream_number
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
 TOLERANCE_LOGIT = 1e-8  # 2e-6 Elo
 MAX_STEPS = 200
-# Total of the Poisson draws in standard deviations under N: one resample in 30,000 is drawn again.
-_SHORTFALL = 4.0
-_THRESHOLDS = 12  # a battle is drawn more often than that with less than probability 2**-32
 _SMALLEST_WIDTH = 512
 _SLOTS_PER_CHUNK = 2**18  # lanes x battles that fit the cache
 
@@ -83,7 +78,7 @@ def resampled_strengths(
                 float(ridge),
                 TOLERANCE_LOGIT,
                 np.arange(n_resamples),
-                _top_up_size(width),
+                singles_top_up_size(width),
                 MAX_STEPS,
                 lanes,
             )
@@ -111,21 +106,10 @@ def _chunk_size(n_resamples: int, width: int) -> int:
     return -(-n_resamples // (8 * n_chunks)) * 8
 
 
-def _shortfall(n: int) -> int:
-    return min(int(np.ceil(_SHORTFALL * np.sqrt(n))), n)
-
-
-def _top_up_size(width: int) -> int:
-    return -(-2 * _shortfall(width) // 64) * 64
-
-
 def _problem(own: OwnBattles, width: int, size: int) -> own_battles.OwnBattles:
     n_maps, n = own.target.shape
     anchors = np.pad(own.anchors, [(0, 0), (0, size - own.anchors.shape[1])])
     opponent, target = np.full(width, size, np.int32), np.zeros((width, n_maps))
     opponent[:n], target[:n] = own.opponent, own.target.T
-    below = pdtr(np.arange(_THRESHOLDS), 1 - _shortfall(n) / n)
-    threshold = np.minimum(np.rint(below * 2.0**32), 2.0**32 - 1).astype(np.uint32)
-    leaves: Any = Singles(np.int32(n), np.int32(_shortfall(n)), threshold)  # type: ignore[arg-type]
     rest: Any = np.uint64(stream_number(own.name)), opponent, target, anchors, np.nan_to_num(own.start)
-    return own_battles.OwnBattles(leaves, *rest)
+    return own_battles.OwnBattles(make_singles(n), *rest)

@@ -30,6 +30,44 @@ def interval_bounds(draws: NDArray[np.float64], level: float) -> tuple[NDArray[n
     return _at(ordered, tail * (n - 1)), _at(ordered, (1 - tail) * (n - 1))
 
 
+def bounds_with_failures(
+    draws: NDArray[np.float64], level: float, least: float, most: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Median, equal-tailed bounds and share of failures over the first axis of (B, ...) ``draws``.
+
+    Failed draws (NaN) enter the lower bound as ``least`` and the upper one as ``most``, and half each way the median,
+    which is that of the others. Where all fail there are no numbers.
+    """
+    tail = (1 - checked_level(level)) / 2
+    # Numpy sorts contiguous lanes several times as fast; NaN come last.
+    lanes = np.ascontiguousarray(np.moveaxis(draws, 0, -1))
+    size = lanes.shape[-1]
+    failed = np.isnan(lanes).sum(-1)
+    n = size - failed
+    if failed.any():
+        ordered = np.sort(lanes, axis=-1)
+    else:  # only the order statistics below are needed
+        positions = np.array([(size - 1) / 2, tail * (size - 1.0), (1 - tail) * (size - 1.0)])
+        ordered = np.partition(lanes, sorted({*np.floor(positions).astype(int), *np.ceil(positions).astype(int)}), -1)
+
+    def at(position: NDArray[np.float64], shift: NDArray[np.int64], missing: float) -> NDArray[np.float64]:
+        """Order statistic at ``position`` of the draws with ``shift`` failures before them."""
+
+        def one(index: NDArray[np.intp]) -> NDArray[np.float64]:
+            place = index - shift
+            value = np.take_along_axis(ordered, np.clip(place, 0, np.maximum(n - 1, 0))[..., None], -1)[..., 0]
+            return np.where((place < 0) | (place >= n), missing, value)
+
+        low, high = np.floor(position).astype(np.intp), np.ceil(position).astype(np.intp)
+        return _between(one(low), one(high), position - low)
+
+    none, whole = np.zeros_like(failed), np.full(failed.shape, size - 1.0)
+    median = at(np.maximum(n - 1, 0) / 2, none, np.nan)
+    lower, upper = at(tail * whole, failed, least), at((1 - tail) * whole, none, most)
+    lower, upper = (np.where(n > 0, x, np.nan) for x in (lower, upper))
+    return median, lower, upper, failed / size
+
+
 def _quantile(draws: NDArray[np.float64], q: float) -> NDArray[np.float64]:
     position = q * (len(draws) - 1)
     low, high = int(np.floor(position)), int(np.ceil(position))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import pdtr
 
 from jaxeval.alias import Int, category_table, poisson_tables
 from jaxeval.battles import Cells
@@ -17,7 +18,7 @@ from jaxeval.connectivity import is_secure
 from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import IDENTIFIED
 from jaxeval.kernels.pair_tables import Layout
-from jaxeval.kernels.resample import Tally, Units
+from jaxeval.kernels.resample import Singles, Tally, Units
 
 SCHEMES = {
     "multinomial": batch.MULTINOMIAL,
@@ -27,6 +28,10 @@ SCHEMES = {
 
 # Least sizes of arrays, so that small boards share one compilation, which takes far longer than what they add.
 _SMALLEST_TOP_UP, _SMALLEST_TABLE, _SMALLEST_CATEGORY = 1024, 8192, 512
+
+# Battles drawn one by one: the total of their Poisson draws in standard deviations under N, at which one resample in
+# 30,000 is drawn again; and a battle is drawn more often than this with less than probability 2**-32.
+_SINGLES_SHORTFALL, _THRESHOLDS = 4.0, 12
 
 # Units stacked in one column, and the bits of the row in a unit's number. Constants, as all that places a slice's
 # units, and thereby names their random numbers, must not depend on the other slices.
@@ -126,9 +131,9 @@ def shortfall_of(total: int) -> int:
     return min(int(np.ceil(k * sd)), total)
 
 
-def top_up_size_of(shortfall: int) -> int:
+def top_up_size_of(shortfall: int, least: int = _SMALLEST_TOP_UP) -> int:
     """Draws that a top-up has room for: twice the shortfall, rounded up."""
-    return max(-(-2 * shortfall // 128) * 128, _SMALLEST_TOP_UP)
+    return max(-(-2 * shortfall // 128) * 128, least)
 
 
 def _repeats(cluster: NDArray[np.intp]) -> bool:
@@ -279,6 +284,22 @@ def make_units(count: Int, tally: Tally, shortfall: int) -> Units:
         total=_as(total, np.int32),
         shortfall=_as(shortfall, np.int32),
     )
+
+
+def make_singles(n: int) -> Singles:
+    """N battles, or items, drawn one by one."""
+    below = pdtr(np.arange(_THRESHOLDS), 1 - _singles_shortfall(n) / n)
+    threshold = np.minimum(np.rint(below * 2.0**32), 2.0**32 - 1)
+    return Singles(_as(n, np.int32), _as(_singles_shortfall(n), np.int32), _as(threshold, np.uint32))
+
+
+def singles_top_up_size(n: int) -> int:
+    """Draws that a top-up of ``n`` or fewer battles has room for."""
+    return -(-2 * _singles_shortfall(n) // 64) * 64
+
+
+def _singles_shortfall(n: int) -> int:
+    return min(int(np.ceil(_SINGLES_SHORTFALL * np.sqrt(n))), n)
 
 
 def _layout(board: Board, entries: Entries, size: int, n_pairs: int, packed: bool, one_column: bool) -> Layout:

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from jaxeval.kernels import own_battles as kernel
-from jaxeval.own_battles import OwnBattles, _problem, _top_up_size, resampled_strengths, strengths
+from jaxeval.kernels import resample
+from jaxeval.own_battles import OwnBattles, _problem, resampled_strengths, strengths
+from jaxeval.resampling import singles_top_up_size
 
 
 def simulate(name, n, seed, m=7):
@@ -39,8 +40,11 @@ def slope(own, count, theta, ridge):
 
 def counts(own, n_resamples, seed=3):
     with jax.enable_x64(True):
-        draw = jax.jit(kernel.draw, static_argnums=3)
-        drawn = draw(_problem(own, 512, 16), np.uint64(seed), np.arange(n_resamples), _top_up_size(512))
+        draw = jax.jit(resample.singles, static_argnums=(1, 2))
+        problem = _problem(own, 512, 16)
+        drawn = draw(
+            problem.battles, 512, singles_top_up_size(512), np.uint64(seed), problem.stream, np.arange(n_resamples)
+        )
     return np.asarray(drawn)[:, : own.target.shape[1]]
 
 
@@ -61,7 +65,7 @@ def test_resamples_solve_the_score_equation_of_their_draws(drawn):
 @pytest.mark.parametrize("shortfall", [4.0, 1.0])
 def test_counts_are_multinomial(monkeypatch, shortfall):
     """Means, variances and covariances; at one standard deviation a fifth of the draws is repeated."""
-    monkeypatch.setattr("jaxeval.own_battles._SHORTFALL", shortfall)
+    monkeypatch.setattr("jaxeval.resampling._SINGLES_SHORTFALL", shortfall)
     count = counts(simulate("x", 40, 5), 40_000).astype(float)
     assert (count.sum(1) == 40).all()
     b, p = len(count), 1 / 40

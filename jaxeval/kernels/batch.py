@@ -359,7 +359,8 @@ def own_resamples(
         sums = own_battles.sums(own)
 
         def part(numbers: Array) -> tuple[Array, Array]:
-            n, score = sums(own_battles.draw(own, seed, numbers, top_up_size))
+            size = own.opponent.shape[0]
+            n, score = sums(resample.singles(own.battles, size, top_up_size, seed, own.stream, numbers))
 
             def one_map(anchors: Array, score: Array, start: Array) -> solve.Solution:
                 return jax.vmap(lambda n, y: held_out.rating(anchors, n, y, start, ridge, tolerance, max_steps))(
@@ -383,40 +384,55 @@ def own_resamples(
     return theta.reshape(shape)[..., :n], status.reshape(shape)[..., :n]
 
 
+class Items(NamedTuple):
+    """P sets of items to draw from, stacked."""
+
+    units: resample.Units | resample.Singles  # of one row: alike items together; or items one by one
+    row: Array | None  # (P, Q) int32: where items are drawn one by one, the row of columns of each
+    stream: Array  # (P,) uint64
+
+
 @partial(jax.jit, static_argnames=("mesh", "top_up_size"))
 def item_sums(
-    units: resample.Units,
-    columns: Array,
+    items: Items,
+    columns: tuple[Array, ...],
     mesh: Mesh,
     seed: Array,
-    stream: Array,
+    sets: Array,
     numbers: Array,
     top_up_size: int,
 ) -> Array:
-    """Sums over the items of resamples ``numbers`` (devices, P, T, R) of P sets of items; a set's T chunks in turn.
+    """Sums over the items of resamples ``numbers`` (devices, T, R), chunk t of a device drawing from one set of items.
 
-    Units, stacked on a leading axis P, have one row (P, 1, Q) and stand for items that are alike in ``columns`` (Q, K);
-    set p draws from the stream ``stream`` (P,). The result has shape (devices, P, T, R, K).
+    A chunk's set is ``sets`` (devices, T). ``columns`` are (Q, K1), (Q, K2), ...: sums are in each one's precision,
+    and the result (devices, T, R, K1 + K2 + ...) in double.
     """
     tally = resample.Tally(None, 0)
 
-    def on_device(units: resample.Units, columns: Array, seed: Array, stream: Array, numbers: Array) -> Array:
-        def of_set(one: tuple[resample.Units, Array, Array]) -> Array:
-            units, stream, numbers = one
+    def draw(items: Items, seed: Array, numbers: Array) -> Array:
+        units, stream = items.units, items.stream
+        if isinstance(units, resample.Singles):
+            return resample.singles(units, columns[0].shape[0], top_up_size, seed, stream, numbers)
+        one = partial(resample.multinomial, units, tally, top_up_size, seed, stream)
+        return jax.vmap(one)(numbers)[:, 0]
 
-            def chunk(numbers: Array) -> Array:
-                draws = jax.vmap(lambda r: resample.multinomial(units, tally, top_up_size, seed, stream, r))(numbers)
-                return jnp.matmul(draws[:, 0].astype(columns.dtype), columns, precision="highest")
+    def on_device(items: Items, columns: tuple[Array, ...], seed: Array, sets: Array, numbers: Array) -> Array:
+        def chunk(one: tuple[Array, Array]) -> Array:
+            which, numbers = one
+            own = jax.tree.map(lambda x: x[which], items)
+            draws = draw(own, seed, numbers)
+            rows = [x if own.row is None else x[own.row] for x in columns]
+            sums = [jnp.matmul(draws.astype(x.dtype), x, precision="highest").astype(jnp.float64) for x in rows]
+            return jnp.concatenate(sums, axis=1)
 
-            return lax.map(chunk, numbers)
-
-        return lax.map(of_set, (units, stream, numbers[0]))[None]
+        return lax.map(chunk, (sets[0], numbers[0]))[None]
 
     across, whole = PartitionSpec("lanes"), PartitionSpec()
     return jax.shard_map(
-        on_device, mesh=mesh, in_specs=(whole, whole, whole, whole, across), out_specs=across, check_vma=False
-    )(units, columns, seed, stream, numbers)
+        on_device, mesh=mesh, in_specs=(whole, whole, whole, across, across), out_specs=across, check_vma=False
+    )(items, columns, seed, sets, numbers)
 
 
 accuracies = jax.jit(judge_error.accuracies)
 shared_accuracy = jax.jit(judge_error.shared_accuracy)
+ppi_accuracy = jax.jit(judge_error.ppi_accuracy)

@@ -222,6 +222,11 @@ def accuracies(own: LabelledSums, test: JudgedSums, binary: Array) -> Accuracies
     return Accuracies(*(add_strata(each, test) for each in by_stratum(own, test, binary)))
 
 
+def ppi_accuracy(own: LabelledSums, test: JudgedSums, binary: Array) -> Array:
+    """PPI++ alone."""
+    return add_strata(ppi(own, test, ppi_weight(own, test, jnp.where(binary, 1.0, jnp.inf))), test)
+
+
 def shared_accuracy(shared: LabelledSums, test: JudgedSums, binary: Array) -> Array:
     """Rogan-Gladen (..., M, J) with the rates of ``shared`` (..., T, 1, J) for all models."""
     return add_strata(with_rates_of(shared, test, binary), test)

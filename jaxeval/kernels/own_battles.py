@@ -1,15 +1,12 @@
 """The battles of one model against fixed opponents, and what a resample of them adds up to (arXiv:2606.13221)."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
-from jaxeval.kernels import resample, squares
-from jaxeval.kernels.pair_tables import row_sums
+from jaxeval.kernels import resample
 
 
 class OwnBattles(NamedTuple):
@@ -21,40 +18,6 @@ class OwnBattles(NamedTuple):
     target: Array  # (Q, K) by target map; 0 where there is no battle
     anchors: Array  # (K, M)
     start: Array  # (K,)
-
-
-def draw(own: OwnBattles, seed: Array, numbers: Array, top_up_size: int) -> Array:
-    """(R, Q) uint8: how often each battle is in the resamples ``numbers`` (R,); exactly N in every one.
-
-    All lanes at once: drawn lane by lane, as `resample.multinomial` does, they take 1.6 times as long on a CPU.
-    """
-    battles, size = own.battles, own.opponent.shape[0]
-
-    def keys(attempt: Array) -> Array:
-        return jax.vmap(lambda r, a: squares.stream_key(seed, own.stream, r, a))(numbers, attempt)
-
-    def more(state: tuple[Array, Array, Array]) -> Array:
-        return ~jnp.all(resample.is_usable(battles, state[1], top_up_size))
-
-    def advance(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        _, missing, attempt = state
-        # Lanes that are done keep their attempt, and so draw the same again.
-        attempt = attempt + ~resample.is_usable(battles, missing, top_up_size)
-        key = keys(attempt)
-        # Keys are odd: the condition holds, and keeps the generator from being fused into the sum as well.
-        draws = lax.cond(
-            key[0] != 0,
-            jax.vmap(partial(resample.poisson_singles, battles, size)),
-            lambda key: jnp.zeros((key.shape[0], size), jnp.uint8),
-            key,
-        )
-        return draws, battles.total - row_sums(draws.astype(jnp.float32)).astype(jnp.int32), attempt
-
-    first = jnp.zeros((numbers.shape[0], size), jnp.uint8), jnp.full(numbers.shape, -1, jnp.int32)
-    draws, missing, attempt = lax.while_loop(more, advance, (*first, jnp.full(numbers.shape, -1, jnp.int32)))
-    return jax.vmap(lambda d, m, key: resample.top_up_singles(battles, d, m, top_up_size, key))(
-        draws, missing, keys(attempt)
-    )
 
 
 def sums(own: OwnBattles) -> Callable[[Array], tuple[Array, Array]]:

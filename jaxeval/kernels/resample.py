@@ -5,8 +5,10 @@ unit stands for ``count`` of them and a draw says how many of its battles the re
 size 1.
 """
 
+from functools import partial
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -174,6 +176,39 @@ def poisson_singles(battles: Singles, size: int, key: Array) -> Array:
     word = squares.words32(slot.astype(jnp.uint64), key)
     count = sum((word >= threshold).astype(jnp.uint8) for threshold in battles.threshold)
     return jnp.where(slot < battles.total, count, jnp.uint8(0))
+
+
+def singles(battles: Singles, size: int, top_up_size: int, seed: Array, stream: Array, numbers: Array) -> Array:
+    """(R, Q) uint8: how often each battle is in the resamples ``numbers`` (R,); exactly N in every one.
+
+    All lanes at once: drawn lane by lane, as `multinomial` does, they take 1.6 times as long on a CPU. The last of the
+    Q = ``size`` slots is no battle, and takes what the top-up does not need.
+    """
+
+    def keys(attempt: Array) -> Array:
+        return jax.vmap(lambda r, a: squares.stream_key(seed, stream, r, a))(numbers, attempt)
+
+    def more(state: tuple[Array, Array, Array]) -> Array:
+        return ~jnp.all(is_usable(battles, state[1], top_up_size))
+
+    def advance(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        _, missing, attempt = state
+        # Lanes that are done keep their attempt, and so draw the same again.
+        attempt = attempt + ~is_usable(battles, missing, top_up_size)
+        key = keys(attempt)
+        # Keys are odd: the condition holds, and keeps the generator from being fused into the sum as well.
+        draws = lax.cond(
+            key[0] != 0,
+            jax.vmap(partial(poisson_singles, battles, size)),
+            lambda key: jnp.zeros((key.shape[0], size), jnp.uint8),
+            key,
+        )
+        drawn = jnp.matmul(draws.astype(jnp.float32), jnp.ones(size, jnp.float32), precision="highest")
+        return draws, battles.total - drawn.astype(jnp.int32), attempt
+
+    first = jnp.zeros((numbers.shape[0], size), jnp.uint8), jnp.full(numbers.shape, -1, jnp.int32)
+    draws, missing, attempt = lax.while_loop(more, advance, (*first, jnp.full(numbers.shape, -1, jnp.int32)))
+    return jax.vmap(lambda d, m, key: top_up_singles(battles, d, m, top_up_size, key))(draws, missing, keys(attempt))
 
 
 def is_usable(battles: Singles, missing: Array, top_up_size: int) -> Array:

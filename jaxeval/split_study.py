@@ -1,0 +1,150 @@
+"""Coverage on labelled data: repeated calibration and test samples of it, and how often each interval holds the truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from jaxeval.columns import DataError
+from jaxeval.intervals import wilson
+from jaxeval.judge_accuracy import estimates
+from jaxeval.judged_answers import JudgedAnswers
+from jaxeval.judged_sums import Sums
+from jaxeval.kernels import judge_error
+from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
+from jaxeval.precision import double_precision
+from jaxeval.quantiles import checked_level
+
+Float = NDArray[np.float64]
+
+
+def split_study(
+    answers: JudgedAnswers,
+    calibration_share: float = 1 / 3,
+    n_splits: int = 1000,
+    *,
+    replacement: bool = False,
+    level: float = 0.95,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Bias, coverage and length of every closed-form interval over random splits of labelled ``answers``, in one batch.
+
+    Args:
+        answers: judged answers that all have labels.
+        calibration_share: share of the items that calibrate; the others are tested.
+        n_splits: how often the items are split.
+        replacement: draw calibration and test items with replacement from all items instead, as if these were the
+            population. The truth is then the mean label of all; without replacement it is that of the test items, whose
+            sampling the intervals allow for in vain, so that they cover more often.
+        level: confidence level.
+        seed: of the splits.
+
+    Returns:
+        A row per model, judge and estimator: ``bias, bias_se, coverage, length, undefined_share``. Splits without an
+        estimate count as not covering and are left out of the rest. "rogan_gladen_shared" pools the models' labels.
+
+    Raises:
+        DataError: a judged answer has no label.
+    """
+    z = norm.ppf((1 + checked_level(level)) / 2)
+    if not 0 < calibration_share < 1:
+        raise ValueError(f"calibration_share must be between 0 and 1, got {calibration_share!r}")
+    judged = answers.judged
+    missing = judged & np.isnan(answers.label)[:, :, None]
+    if missing.any():
+        raise DataError(f"{missing.any(2).sum():,} judged answers have no label: the study needs the truth of all")
+    calibration, test = _weights(len(answers.items), calibration_share, n_splits, replacement, seed)
+    y = np.where(judged, np.nan_to_num(answers.label)[:, :, None], 0.0)
+    f = np.nan_to_num(answers.judgment)
+    own = _labelled(calibration, judged, y, f)
+    shown = ~answers.shared[:, :, None]
+    pooled = LabelledSums(
+        *(x.sum(1, keepdims=True) for x in _labelled(calibration, judged & shown, y * shown, f * shown))
+    )
+    n, g, gg = (_times(test, x) for x in (judged.astype(float), f, f * f))
+    truth = _times(np.ones((1, len(y))) if replacement else test, y) / _times(
+        np.ones((1, len(y))) if replacement else test, judged.astype(float)
+    )
+    sums = Sums(JudgedSums(n, g, gg), own, pooled)
+    tables = []
+    for name, (value, lower, upper) in _intervals(sums, answers.binary, z, level).items():
+        defined = ~np.isnan(value) & ~np.isnan(lower)
+        count = defined.sum(0)
+        error = np.where(defined, np.clip(value, 0, 1) - truth, 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            bias = error.sum(0) / count
+            spread = np.where(defined, (error - bias) ** 2, 0.0).sum(0) / count
+            length = np.where(defined, np.clip(upper, 0, 1) - np.clip(lower, 0, 1), 0.0).sum(0) / count
+            table = {
+                "bias": bias,
+                "bias_se": np.sqrt(spread / count),
+                "coverage": np.where(count > 0, (defined & (lower <= truth) & (truth <= upper)).mean(0), np.nan),
+                "length": length,
+                "undefined_share": 1 - count / n_splits,
+            }
+        m, j = count.shape
+        labels = {
+            "model": np.repeat(answers.models.to_numpy(), j),
+            "judge": np.tile(answers.judges.to_numpy(), m),
+            "estimator": name,
+        }
+        tables.append(pd.DataFrame({**labels, **{key: x.reshape(-1) for key, x in table.items()}}))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _weights(n: int, share: float, n_splits: int, replacement: bool, seed: int) -> tuple[Float, Float]:
+    """(R, N) how often each item calibrates and is tested in each split."""
+    rng = np.random.default_rng(seed)
+    m = round(share * n)
+    if not 0 < m < n:
+        raise ValueError(f"a share of {share:g} of {n} items leaves no calibration or no test")
+    if replacement:
+        equal = np.full(n, 1 / n)
+        return rng.multinomial(m, equal, n_splits).astype(float), rng.multinomial(n - m, equal, n_splits).astype(float)
+    order = rng.permuted(np.broadcast_to(np.arange(n), (n_splits, n)), axis=1)
+    calibration = (order < m).astype(float)
+    return calibration, 1 - calibration
+
+
+def _times(weight: Float, values: Float) -> Float:
+    """(R, M, J) sums of ``values`` (N, M, J) under weights (R, N)."""
+    return (weight @ values.reshape(len(values), -1)).reshape(len(weight), *values.shape[1:])
+
+
+def _labelled(weight: Float, used: NDArray[np.bool_], y: Float, f: Float) -> LabelledSums:
+    f = np.where(used, f, 0.0)
+    n, label, judgment, product, square = (_times(weight, x) for x in (used.astype(float), y, f, y * f, f * f))
+    return LabelledSums(n, label, judgment, product, square, label)
+
+
+def _intervals(sums: Sums, binary: NDArray[np.bool_], z: float, level: float) -> dict[str, tuple[Float, Float, Float]]:
+    """Estimate and untruncated ends (R, M, J) by estimator."""
+    in_one = Sums(*(type(x)(*(leaf[:, None] for leaf in x)) for x in sums))  # type: ignore[arg-type]
+    values = estimates(in_one, binary)
+    test, own, shared = sums
+    with np.errstate(invalid="ignore", divide="ignore"), double_precision():
+        p = test.judgment / test.n
+        most = np.where(binary, 1.0, np.inf)
+        weights = {
+            "calibration_only": 0.0 * p,
+            "difference": np.ones_like(p),
+            "ppi_plus_plus": judge_error.ppi_weight(own, test, most),
+            "conditional": judge_error.conditional_weight(own, test),
+            "eif": judge_error.eif_weight(own, test),
+        }
+        ends = {}
+        for name, weight in weights.items():
+            half = z * np.sqrt(np.asarray(judge_error.ppi_variance(own, test, weight)))
+            ends[name] = values[name] - half, values[name] + half
+        half = z * np.sqrt(np.maximum(test.judgment_square / test.n - p**2, 0) / test.n)
+        score = wilson(p, test.n, level)
+        ends["naive"] = np.where(binary, score[0], p - half), np.where(binary, score[1], p + half)
+        ends["calibration_only"] = wilson(own.label / own.n, own.n, level)
+        for name, labelled in (("rogan_gladen", own), ("rogan_gladen_shared", shared)):
+            found = judge_error.rogan_gladen_interval(p, test.n, judge_error.rates(labelled), z)
+            lower, upper, j = (np.asarray(x) for x in found)
+            defined = (j > 0) & ~np.isnan(values[name])
+            ends[name] = np.where(defined, lower, np.nan), np.where(defined, upper, np.nan)
+    return {name: (value, *ends[name]) for name, value in values.items()}
