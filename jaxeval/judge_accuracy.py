@@ -91,8 +91,9 @@ class JudgeAccuracy:
     ``table`` has a row per slice, model, judge and estimator: ``estimate``; ``lower`` and ``upper`` in closed form,
     truncated to [0, 1], with the ``untruncated`` ends beside; ``median``, ``boot_lower`` and ``boot_upper`` of the
     resamples; ``failed_share`` of resamples in which the estimate is not defined, which enter the lower end as 0 and
-    the upper end as 1; ``status``; ``n_test``; ``m0`` and ``m1``, the labels wrong and right that the estimator used;
-    ``truth``, the mean label of the test items where all have one, which no estimate uses.
+    the upper end as 1; ``status``; ``n_test``; ``m0`` and ``m1``, the labels wrong and right that the estimator used
+    (an answer that several models share is one label); ``truth``, the mean label of the test items where all have one,
+    which no estimate uses.
 
     ``rates`` has a row per slice, model and judge: specificity ``q0``, sensitivity ``q1`` and Youden's ``j`` from all
     labels of the model, in closed form (`youden_j`) and with percentile intervals of the resamples.
@@ -147,8 +148,7 @@ def judge_accuracy(
         by: column kept with both; every value is a slice of its own, beside all items together.
         stratify: column kept with both; answers are corrected within its values and added up by test shares, where the
             judge's errors depend on it.
-        shared: whose labels the shared calibration uses: "pooled", of all models, an answer that several models share
-            counted once; or a model.
+        shared: whose labels the shared calibration uses: "pooled", of all models; or a model.
         level: confidence level of all intervals.
         n_resamples: resamples B.
         n_halves: random halves of the calibration items behind "ppi_plus_plus_half"; the resamples take turns.
@@ -348,7 +348,9 @@ def _closed_form(
     own, shared = (LabelledSums(*(x[0] for x in sums)) for sums in (part.total.own, part.total.shared))
     with np.errstate(invalid="ignore", divide="ignore"), double_precision():
         p = test.judgment / test.n
-        for name, labelled in (("rogan_gladen", own), ("rogan_gladen_shared", shared)):
+        # Labels of several models on an item are not independent, as Eq. 6 takes them.
+        one_model = part.data.shared.any(axis=(0, 2)).sum() <= 1
+        for name, labelled in (("rogan_gladen", own), *([("rogan_gladen_shared", shared)] if one_model else [])):
             rates = judge_error.rates(labelled)
             lower, upper, j = (np.asarray(x) for x in judge_error.rogan_gladen_interval(p, test.n, rates, z))
             ends[name] = np.where(j > 0, lower, np.nan), np.where(j > 0, upper, np.nan)
@@ -370,7 +372,8 @@ def _table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
     blocks = []
     for name in ESTIMATORS:
         labelled = part.total.shared if name == "rogan_gladen_shared" else part.total.own
-        m0, m1 = label_counts(name, labelled, (m, j))
+        distinct = part.data.shared_labels if name == "rogan_gladen_shared" else None
+        m0, m1 = label_counts(name, labelled, (m, j), distinct)
         median, *percentiles, failed = bounds_with_failures(draws[name], level, 0.0, 1.0)
         # Random halves leave no one estimate: the median of the resamples stands for it.
         estimate = values.get(name, median)
@@ -409,8 +412,12 @@ def _table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
     )
 
 
-def label_counts(name: str, labelled: LabelledSums, shape: tuple[int, int]) -> tuple[Float, Float]:
-    """(M, J) labels wrong and right that an estimator uses."""
+def label_counts(
+    name: str, labelled: LabelledSums, shape: tuple[int, int], distinct: Float | None = None
+) -> tuple[Float, Float]:
+    """(M, J) labels wrong and right that an estimator uses: those of its sums, or the ``distinct`` ones (2, J)."""
+    if distinct is not None:
+        return np.broadcast_to(distinct[0], shape), np.broadcast_to(distinct[1], shape)
     m1 = np.broadcast_to(labelled.label.sum(0), shape)
     m0 = np.broadcast_to(labelled.n.sum(0), shape) - m1
     factor = {"naive": 0.0, "ppi_plus_plus_half": 0.5}.get(name, 1.0)

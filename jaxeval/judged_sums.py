@@ -23,8 +23,10 @@ POOLED = "pooled"
 class Arrays(NamedTuple):
     """Calibration and test as arrays: n and N items, M models of the test, J judges, T strata.
 
-    ``used`` says which calibration answers have label and judgment; ``shared`` which of them the models share, of the
-    K models of the calibration, which may be others than those of the test.
+    ``used`` says which calibration answers have label and judgment; ``shared`` which of them make the shared
+    calibration, of the K models of the calibration, which may be others than those of the test. ``shared_labels`` are
+    its labels wrong and right: an answer that several models gave is one label there, though it weighs as often as it
+    was given, so that the rates are those of the models' answers.
     """
 
     n_strata: int
@@ -36,6 +38,7 @@ class Arrays(NamedTuple):
     shared_judgment: Float
     shared: Bool
     shared_stratum: NDArray[np.int64]  # (n, K)
+    shared_labels: Float  # (2, J)
     test_judgment: Float  # (N, M, J)
     judged: Bool
     test_stratum: NDArray[np.int64]  # (N, M)
@@ -59,17 +62,25 @@ def arrays(calibration: JudgedAnswers, test: JudgedAnswers, stratify: str | None
     own = used[:, where] & (where >= 0)[:, None]
     label = np.broadcast_to(np.nan_to_num(calibration.label)[:, :, None], used.shape)
     judgment = np.nan_to_num(calibration.judgment)
-    if shared == POOLED:
-        those = used & ~calibration.shared[:, :, None]
-    else:
-        those = used & (calibration.models == shared)[:, None]
+    those = used if shared == POOLED else used & (calibration.models == shared)[:, None]
     judged = test.judged
+    distinct = those & ~calibration.shared[:, :, None]
+    labels = np.stack([(distinct & (label == 0)).sum((0, 1)), (distinct & (label == 1)).sum((0, 1))]).astype(float)
     return Arrays(
-        n_strata,
-        np.where(own, label[:, where], 0.0), np.where(own, judgment[:, where], 0.0), own, stratum[:, where],
-        np.where(those, label, 0.0), np.where(those, judgment, 0.0), those, stratum,
-        np.where(judged, test.judgment, 0.0), judged, test_stratum,
-    )  # fmt: skip
+        n_strata=n_strata,
+        label=np.where(own, label[:, where], 0.0),
+        judgment=np.where(own, judgment[:, where], 0.0),
+        used=own,
+        stratum=stratum[:, where],
+        shared_label=np.where(those, label, 0.0),
+        shared_judgment=np.where(those, judgment, 0.0),
+        shared=those,
+        shared_stratum=stratum,
+        shared_labels=labels,
+        test_judgment=np.where(judged, test.judgment, 0.0),
+        judged=judged,
+        test_stratum=test_stratum,
+    )
 
 
 def sums(data: Arrays) -> Sums:

@@ -173,6 +173,7 @@ class _Shared(NamedTuple):
     estimate: Float
     draws: Float
     items: Contributions
+    distinct: Float | None  # (2, J) labels wrong and right, where some are of one answer of several models
     name: str
 
 
@@ -198,6 +199,7 @@ def _shared(part: Slice, accuracy: JudgeAccuracy, only: int | None) -> _Shared:
         shared_estimates(labelled, part.total.test, accuracy.binary),
         np.clip(shared_estimates(draws, part.draws.test, accuracy.binary), 0, 1),
         influence.shared_rogan_gladen(part.data, part.total, labelled, only, each),
+        part.data.shared_labels if only is None else None,
         name,
     )
 
@@ -225,7 +227,7 @@ def _differences(
             values = np.median(draws, 0)
             difference, half = median, np.full(shape[1], np.nan)
         status = _worse(status_of(name, labelled, part.total.test.n, values, binary)[[a, b]])
-        m0, m1 = label_counts(name, labelled, shape)
+        m0, m1 = label_counts(name, labelled, shape, shared.distinct if is_shared else None)
         labels = m0 + m1
         there = np.isin(status, HAVE_NUMBERS)
         numbers = {

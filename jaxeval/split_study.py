@@ -1,4 +1,4 @@
-"""Coverage on labelled data: repeated calibration and test samples of it, and how often each interval holds the truth."""
+"""Coverage on labelled data: repeated calibration and test samples of it, and how often intervals hold the truth."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def split_study(
     """Bias, coverage and length of every closed-form interval over random splits of labelled ``answers``, in one batch.
 
     Args:
-        answers: judged answers that all have labels.
+        answers: judged answers with labels; those without are left out, and counted in ``attrs["n_unlabelled"]``.
         calibration_share: share of the items that calibrate; the others are tested.
         n_splits: how often the items are split.
         replacement: draw calibration and test items with replacement from all items instead, as if these were the
@@ -46,30 +46,26 @@ def split_study(
         estimate count as not covering and are left out of the rest. "rogan_gladen_shared" pools the models' labels.
 
     Raises:
-        DataError: a judged answer has no label.
+        DataError: no judged answer has a label.
     """
     z = norm.ppf((1 + checked_level(level)) / 2)
     if not 0 < calibration_share < 1:
         raise ValueError(f"calibration_share must be between 0 and 1, got {calibration_share!r}")
-    judged = answers.judged
-    missing = judged & np.isnan(answers.label)[:, :, None]
-    if missing.any():
-        raise DataError(f"{missing.any(2).sum():,} judged answers have no label: the study needs the truth of all")
+    judged = answers.judged & ~np.isnan(answers.label)[:, :, None]
+    if not judged.any():
+        raise DataError("no judged answer has a label: name their column with label=")
     calibration, test = _weights(len(answers.items), calibration_share, n_splits, replacement, seed)
     y = np.where(judged, np.nan_to_num(answers.label)[:, :, None], 0.0)
-    f = np.nan_to_num(answers.judgment)
+    f = np.where(judged, answers.judgment, 0.0)
     own = _labelled(calibration, judged, y, f)
-    shown = ~answers.shared[:, :, None]
-    pooled = LabelledSums(
-        *(x.sum(1, keepdims=True) for x in _labelled(calibration, judged & shown, y * shown, f * shown))
-    )
+    pooled = LabelledSums(*(x.sum(1, keepdims=True) for x in own))
     n, g, gg = (_times(test, x) for x in (judged.astype(float), f, f * f))
-    truth = _times(np.ones((1, len(y))) if replacement else test, y) / _times(
-        np.ones((1, len(y))) if replacement else test, judged.astype(float)
-    )
+    with np.errstate(invalid="ignore"):
+        truth = y.sum(0) / judged.sum(0) if replacement else _times(test, y) / n
     sums = Sums(JudgedSums(n, g, gg), own, pooled)
+    products = _item_products(calibration, judged, y, f)
     tables = []
-    for name, (value, lower, upper) in _intervals(sums, answers.binary, z, level).items():
+    for name, (value, lower, upper) in _intervals(sums, products, answers.binary, z, level).items():
         defined = ~np.isnan(value) & ~np.isnan(lower)
         count = defined.sum(0)
         error = np.where(defined, np.clip(value, 0, 1) - truth, 0.0)
@@ -91,7 +87,9 @@ def split_study(
             "estimator": name,
         }
         tables.append(pd.DataFrame({**labels, **{key: x.reshape(-1) for key, x in table.items()}}))
-    return pd.concat(tables, ignore_index=True)
+    study = pd.concat(tables, ignore_index=True)
+    study.attrs["n_unlabelled"] = int((answers.judged & ~judged).any(axis=2).sum())
+    return study
 
 
 def _weights(n: int, share: float, n_splits: int, replacement: bool, seed: int) -> tuple[Float, Float]:
@@ -119,7 +117,17 @@ def _labelled(weight: Float, used: NDArray[np.bool_], y: Float, f: Float) -> Lab
     return LabelledSums(n, label, judgment, product, square, label)
 
 
-def _intervals(sums: Sums, binary: NDArray[np.bool_], z: float, level: float) -> dict[str, tuple[Float, Float, Float]]:
+def _item_products(weight: Float, used: NDArray[np.bool_], y: Float, f: Float) -> Float:
+    """(R, J, 4, 4) sums over items of products of an item's answers wrong, those judged wrong, right, judged right."""
+    wrong, right = (used & (y == 0)).astype(float), (used & (y == 1)).astype(float)
+    counts = np.stack([x.sum(1) for x in (wrong, wrong * (1 - f), right, right * f)], axis=-1)  # (N, J, 4)
+    products = counts[..., :, None] * counts[..., None, :]
+    return (weight @ products.reshape(len(products), -1)).reshape(len(weight), *products.shape[1:])
+
+
+def _intervals(
+    sums: Sums, products: Float, binary: NDArray[np.bool_], z: float, level: float
+) -> dict[str, tuple[Float, Float, Float]]:
     """Estimate and untruncated ends (R, M, J) by estimator."""
     in_one = Sums(*(type(x)(*(leaf[:, None] for leaf in x)) for x in sums))  # type: ignore[arg-type]
     values = estimates(in_one, binary)
@@ -142,9 +150,15 @@ def _intervals(sums: Sums, binary: NDArray[np.bool_], z: float, level: float) ->
         score = wilson(p, test.n, level)
         ends["naive"] = np.where(binary, score[0], p - half), np.where(binary, score[1], p + half)
         ends["calibration_only"] = wilson(own.label / own.n, own.n, level)
-        for name, labelled in (("rogan_gladen", own), ("rogan_gladen_shared", shared)):
-            found = judge_error.rogan_gladen_interval(p, test.n, judge_error.rates(labelled), z)
-            lower, upper, j = (np.asarray(x) for x in found)
-            defined = (j > 0) & ~np.isnan(values[name])
-            ends[name] = np.where(defined, lower, np.nan), np.where(defined, upper, np.nan)
+        found = judge_error.rogan_gladen_interval(p, test.n, judge_error.rates(own), z)
+        lower, upper, j = (np.asarray(x) for x in found)
+        defined = (j > 0) & ~np.isnan(values["rogan_gladen"])
+        ends["rogan_gladen"] = np.where(defined, lower, np.nan), np.where(defined, upper, np.nan)
+        # The models' labels on an item go together: contributions by item, see `influence`.
+        q0, q1, m0, m1 = judge_error.rates(shared)
+        theta = values["rogan_gladen_shared"]
+        weight = np.stack([-(1 - theta) * q0 / m0, (1 - theta) / m0, theta * q1 / m1, -theta / m1], axis=-1)
+        calibrating = np.einsum("rmja,rjab,rmjb->rmj", weight, products, weight)
+        half = z * np.sqrt(p * (1 - p) / test.n + calibrating) / (q0 + q1 - 1)
+        ends["rogan_gladen_shared"] = theta - half, theta + half
     return {name: (value, *ends[name]) for name, value in values.items()}
