@@ -23,6 +23,7 @@ _COLOURS = {
     "eif": "#c98a1b",
     "rogan_gladen_shared": "#7aa6cf",
     "rogan_gladen": "#1f5a93",
+    "rogan_gladen_adaptive": "#6b8e3d",
 }
 _NAMES = {
     "naive": "naive",
@@ -34,6 +35,7 @@ _NAMES = {
     "eif": "EIF",
     "rogan_gladen_shared": "RG shared",
     "rogan_gladen": "RG own",
+    "rogan_gladen_adaptive": "RG, Algorithm 1",
 }
 #: The estimators that arXiv:2605.06939 compares.
 FIVE = ("naive", "rogan_gladen_shared", "rogan_gladen", "ppi_plus_plus_half", "ppi_plus_plus")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import twins
 
-from jaxeval.quantiles import interval_bounds
+from jaxeval.quantiles import bounds_with_failures, interval_bounds
 
 LEVELS = [0.5, 0.8, 0.95, 0.99]
 
@@ -72,3 +72,20 @@ def test_a_bound_between_a_finite_draw_and_an_infinite_one_is_infinite(missing):
 def test_levels_out_of_range_are_refused(level):
     with pytest.raises(ValueError, match="level must be between 0 and 1"):
         interval_bounds(np.zeros((5, 2)), level)
+
+
+@pytest.mark.parametrize("failures", [0, 3, 40, 100])
+def test_failures_enter_both_bounds(failures):
+    """As if each draw that failed were the least for the lower bound and the greatest for the upper one."""
+    draws = np.random.default_rng(3).normal(size=(100, 4))
+    draws[:failures, 1:] = np.nan
+    median, lower, upper, share = bounds_with_failures(draws, 0.9, -9.0, 9.0)
+    filled = [np.where(np.isnan(draws), end, draws) for end in (-9.0, 9.0)]
+    expected = np.quantile(filled[0], 0.05, axis=0), np.quantile(filled[1], 0.95, axis=0)
+    if failures == 100:
+        expected = [np.where(np.arange(4) > 0, np.nan, x) for x in expected]
+    np.testing.assert_allclose(lower, expected[0])
+    np.testing.assert_allclose(upper, expected[1])
+    good = draws[failures:] if failures < 100 else np.full((1, 4), np.nan)
+    np.testing.assert_allclose(median[1:], np.median(good, axis=0)[1:])
+    np.testing.assert_allclose(share, [0, *[failures / 100] * 3])
