@@ -119,14 +119,14 @@ def ppi_weight(labelled: LabelledSums, test: JudgedSums, most: Array) -> Array:
 
 def eif_weight(labelled: LabelledSums, test: JudgedSums) -> Array:
     """The lambda at which PPI++ is the estimator by the efficient influence function (binary judgments)."""
-    found = slopes(labelled, test)
-    return found.covariance / ((1 + labelled.n / test.n) * found.labelled_variance)
+    return conditional_weight(labelled, test) / (1 + labelled.n / test.n)
 
 
 def conditional_weight(labelled: LabelledSums, test: JudgedSums) -> Array:
-    """The lambda at which PPI++ is the conditional calibration estimator (binary judgments)."""
+    """The lambda at which PPI++ is the conditional calibration estimator (binary); 0 where no judgment varies."""
     found = slopes(labelled, test)
-    return found.covariance / found.labelled_variance
+    varies = found.labelled_variance > 0
+    return jnp.where(varies, found.covariance / jnp.where(varies, found.labelled_variance, 1.0), 0.0)
 
 
 def ppi(labelled: LabelledSums, test: JudgedSums, weight: Array) -> Array:
