@@ -124,7 +124,8 @@ def _kernel(y: Any, f: Any, g: Any, zero_one: Any, pooled: bool, lam: Any) -> An
         total = n + n_test
         mean = (labelled.judgment + test.judgment) / total
         variance = (labelled.judgment_square + test.judgment_square - total * mean**2) / (total - 1)
-        weight = jnp.clip(moments.covariance / ((1 + n / n_test) * variance), 0.0, 1.0)
+        slope = moments.covariance / jnp.where(spread > 0, (1 + n / n_test) * variance, 1.0)
+        weight = jnp.clip(jnp.where(spread > 0, slope, 0.0), 0.0, 1.0)
     else:
         weight = judge_error.ppi_weight(labelled, test, jnp.where(zero_one, 1.0, jnp.inf))
     estimate = centre_y[..., 0] + judge_error.ppi(labelled, test, weight)
