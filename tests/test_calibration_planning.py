@@ -166,9 +166,9 @@ def test_variance_ratio_is_one_on_the_border_of_proposition_6_1(q):
     half = sqrt(0.5 - 0.25 / (2 * q - 1) ** 2)
     border = np.array([0.5 - half, 0.5 + half])
     np.testing.assert_allclose(variance_ratio(border, q, q), 1, rtol=1e-9)
-    inside, outside = border + [1e-6, -1e-6], border - [1e-6, -1e-6]
-    assert judge_pays(inside, q).all()
-    assert not judge_pays(outside, q).any()
+    inwards = np.array([1e-6, -1e-6])
+    assert judge_pays(border + inwards, q).all()
+    assert not judge_pays(border - inwards, q).any()
 
 
 def test_edges_of_the_variance_ratio():

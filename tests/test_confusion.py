@@ -43,9 +43,9 @@ def test_shares_solve_the_confusion_matrix():
     confusion = pd.crosstab(JUDGMENTS, LABELS, normalize="columns").to_numpy()
     np.testing.assert_allclose(found.confusion, confusion)
     np.testing.assert_allclose(confusion @ found.table["unclipped"], found.table["judged"])
-    np.testing.assert_allclose(found.table["judged"], [np.mean(TEST == name) for name in CLASSES])
+    np.testing.assert_allclose(found.table["judged"], pd.Series(TEST).value_counts(normalize=True)[CLASSES])
     assert found.table["estimate"].sum() == pytest.approx(1)
-    assert found.table["labels"].tolist() == [(LABELS == name).sum() for name in CLASSES]
+    assert found.table["labels"].tolist() == pd.Series(LABELS).value_counts()[CLASSES].tolist()
     assert found.condition == pytest.approx(np.linalg.cond(confusion))
     half = twins.norm.ppf(0.975) * np.sqrt(np.diag(found.covariance))
     np.testing.assert_allclose(found.table["upper"], np.minimum(found.table["unclipped"] + half, 1))
@@ -119,7 +119,7 @@ def test_a_perfect_judge_leaves_the_error_of_the_test():
         ((["a"], ["a", "b"], ["a"]), "as many calibration labels as judgments are needed, got 1 and 2"),
         (
             (["a", "b"], ["a", "b"], ["c", "c"], ["a", "b"]),
-            r"test_judgments: 'c' \(2\) are none of the classes 'a', 'b'",
+            r"test_judgments: 'c' \(2\) are none of the .* 'a', 'b'",
         ),
     ],
 )
