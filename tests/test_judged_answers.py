@@ -6,6 +6,7 @@ import pytest
 
 from jaxeval import DataError
 from jaxeval.judged_answers import ONLY_MODEL, JudgedAnswers, read_judged_answers
+from jaxeval.prediction_powered import ppi_plus_plus
 
 # Items are out of order, b has no answer to q3, and c's to q1 is a's.
 TABLE = pd.DataFrame(
@@ -271,3 +272,24 @@ def test_real_answers_with_gaps(data):
     complete = read_judged_answers(path, **columns, missing="complete")
     assert not np.isnan(complete.judgment).any()
     assert complete.report.n_dropped_items == 301 - len(complete.items)
+
+
+def test_claude_against_qwen(data):
+    """Humans prefer qwen3 (.400), one judge claude (.705), the other qwen3 more than they do (.225)."""
+    frame = pd.read_parquet(data / "arena140k_gpt_judges_3pairs.parquet")
+    frame = frame[frame["pair"].str.endswith("qwen3-235b-a22b-no-thinking")]
+    claude_a = frame["model_a"] == "claude-opus-4-20250514"
+
+    def claude_wins(column):
+        return ((frame[column] == "model_a") == claude_a).astype(float).where(frame[column].notna())
+
+    frame = frame.assign(human=claude_wins("human"), verdict=claude_wins("judge_pick"))
+    answers = JudgedAnswers.from_pandas(frame, item="item", judge="judge", missing="drop")
+    assert np.nanmean(answers.label) == pytest.approx(0.400, abs=5e-4)
+    shares = dict(zip(answers.judges, np.nanmean(answers.judgment[:, 0], 0), strict=True))
+    assert shares == pytest.approx({"gpt-5.2": 0.705, "gpt-4o-mini": 0.225}, abs=6e-4)
+    calibration, test = answers.split(0.5, seed=0)
+    both = ~np.isnan(calibration.judgment[:, 0]).any(1), ~np.isnan(test.judgment[:, 0]).any(1)
+    known, judged = calibration.take(both[0]), test.take(both[1])
+    found = ppi_plus_plus(known.label[:, 0], known.judgment[:, 0].T, judged.judgment[:, 0].T)
+    assert ((found.lower < 0.4) & (found.upper > 0.4)).all()

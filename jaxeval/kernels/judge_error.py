@@ -124,9 +124,10 @@ def eif_weight(labelled: LabelledSums, test: JudgedSums) -> Array:
 
 def conditional_weight(labelled: LabelledSums, test: JudgedSums) -> Array:
     """The lambda at which PPI++ is the conditional calibration estimator (binary); 0 where no judgment varies."""
-    found = slopes(labelled, test)
-    varies = found.labelled_variance > 0
-    return jnp.where(varies, found.covariance / jnp.where(varies, found.labelled_variance, 1.0), 0.0)
+    # The spread of single verdicts: by_verdict takes runs that are averaged one by one.
+    p = labelled.judgment / labelled.n
+    spread = p * (1 - p)
+    return jnp.where(spread > 0, slopes(labelled, test).covariance / jnp.where(spread > 0, spread, 1.0), 0.0)
 
 
 def ppi(labelled: LabelledSums, test: JudgedSums, weight: Array) -> Array:

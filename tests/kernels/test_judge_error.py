@@ -129,15 +129,27 @@ def test_estimators_by_verdict_are_control_variates(verdicts):
 
 def test_a_judge_who_never_varies_adds_nothing():
     y = Y[:2]
-    own = labelled(y, np.full((2, N_CAL), 0.1) * [[1], [10]])
-    test = judged(np.full((2, N_TEST), 0.1) * [[1], [10]])
-    for weight in (
-        call(judge_error.ppi_weight, own, test, np.inf),
-        call(judge_error.eif_weight, own, test),
-        call(judge_error.conditional_weight, own, test),
-    ):
-        np.testing.assert_array_equal(weight, 0)
-    np.testing.assert_allclose(call(judge_error.by_verdict, own, test.judgment / test.n)[1], y[1].mean())
+    for value in ([[0], [1]], [[0.1], [0.3]]):
+        own, test = labelled(y, value + np.zeros((2, N_CAL))), judged(value + np.zeros((2, N_TEST)))
+        np.testing.assert_array_equal(call(judge_error.ppi_weight, own, test, np.inf), 0)
+        np.testing.assert_allclose(call(judge_error.eif_weight, own, test), 0, atol=1e-15)
+        np.testing.assert_allclose(call(judge_error.conditional_weight, own, test), 0, atol=1e-15)
+        np.testing.assert_allclose(call(judge_error.by_verdict, own, test.judgment / test.n), y.mean(1))
+
+
+def test_estimators_by_verdict_take_averaged_runs_one_by_one():
+    """Four runs an item: their means give what the runs give as items, and the weight agrees."""
+    rng = np.random.default_rng(1)
+    y = Y[:5]
+    f = (rng.random((4, 5, N_CAL)) < 0.2 + 0.6 * y).astype(float)
+    own, test = labelled(y, f.mean(0)), judged(G[:5, :, 0])
+    share = test.judgment / test.n
+    found = call(judge_error.by_verdict, own, share)
+    for s in range(5):
+        expected = twins.by_verdict(np.tile(y[s], 4), f[:, s].ravel(), G[s, :, 0])
+        assert found[s] == pytest.approx(expected)
+    weight = call(judge_error.conditional_weight, own, test)
+    np.testing.assert_allclose(call(judge_error.ppi, own, test, weight), found, rtol=1e-12)
 
 
 def test_a_verdict_that_the_calibration_lacks():
