@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -78,7 +79,8 @@ def ppi_plus_plus(
         raise ValueError(f"as many calibration labels as judgments are needed, got {y.shape[-1]:,} and {f.shape[-1]:,}")
     zero_one = np.all((f == 0) | (f == 1), -1) & np.all((g == 0) | (g == 1), -1)
     with double_precision():
-        found = jax.device_get(_kernel(y, f, g, zero_one, pooled_variance, None if lam is None else np.asarray(lam, float)))
+        given = None if lam is None else np.asarray(lam, float)
+        found = jax.device_get(_kernel(y, f, g, zero_one, pooled_variance, given))
     estimate, variance, weight, spread = (np.asarray(x) for x in found)
     error = np.sqrt(variance)
     status = np.where((spread > 0) | (lam is not None), "ok", "judgments do not vary")
@@ -108,6 +110,7 @@ def _sums(*columns: Any) -> Any:
     return [jnp.sum(column, -1) for column in columns]
 
 
+@partial(jax.jit, static_argnames="pooled")
 def _kernel(y: Any, f: Any, g: Any, zero_one: Any, pooled: bool, lam: Any) -> Any:
     # Centred on the labelled judgments: sums of squares of scores far from 0 would cancel.
     centre_y, centre_f = jnp.mean(y, -1, keepdims=True), jnp.mean(f, -1, keepdims=True)

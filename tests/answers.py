@@ -1,8 +1,11 @@
 """Simulated answers of three models, two judges of verdicts and one of scores: what the tests of accuracies read."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 
+from jaxeval.judge_accuracy import judge_accuracy
 from jaxeval.judged_answers import JudgedAnswers
 
 MODELS = ["a", "b", "c"]
@@ -55,3 +58,18 @@ def pool(calibration, judge):
 SETTINGS = {"n_resamples": 400, "n_halves": 4}
 CALIBRATION = simulate(60, 1, gaps=0.05, unlabelled=0.1)
 TEST = simulate(100, 2, first=60, gaps=0.05)
+# Items enough for estimates to be about linear in them.
+MANY = simulate(1_200, 3, gaps=0.05, unlabelled=0.1), simulate(2_000, 4, first=1_200, gaps=0.05)
+
+
+@cache
+def many(stratify):
+    """Accuracies from `MANY`."""
+    return judge_accuracy(*map(read, MANY), stratify=stratify, **SETTINGS)
+
+
+@cache
+def without_models():
+    """Accuracies from a calibration in which every row is an item of one model."""
+    calibration = JudgedAnswers.from_pandas(CALIBRATION, judgment=JUDGES, keep=["topic"], missing="drop")
+    return judge_accuracy(calibration, read(TEST), **SETTINGS)

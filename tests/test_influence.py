@@ -1,17 +1,18 @@
 """Variances from what every item contributes: the closed forms of the papers, and the bootstrap's."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import twins
-from answers import BINARY, CALIBRATION, JUDGES, MODELS, SETTINGS, TEST, read, rows, simulate
+from answers import BINARY, CALIBRATION, JUDGES, MODELS, TEST, many, read, rows, simulate
 
 from jaxeval import influence
-from jaxeval.judge_accuracy import contributions, estimate_draws, judge_accuracy
+from jaxeval.judge_accuracy import contributions, estimate_draws
+from jaxeval.judged_sums import POOLED, arrays, sums
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums
 
-# Items enough for estimates to be about linear in them.
-MANY = simulate(1_200, 3, gaps=0.05, unlabelled=0.1), simulate(2_000, 4, first=1_200, gaps=0.05)
 #: Five standard errors of the logarithm of a standard deviation of 400 draws.
 TOLERANCE = 5 / np.sqrt(2 * 400)
 
@@ -33,22 +34,21 @@ def pooled_variance(calibration, judge, g, other=None):
     return test / len(g) / j**2 + (of_rows.groupby(known["item"]).sum() ** 2).sum()
 
 
-def study(calibration, test, **options):
-    found = judge_accuracy(read(calibration), read(test), **SETTINGS, **options)
-    return found.slices[""], found.binary
+def of(calibration, test):
+    """Sums, and the contributions to estimates, of all items; no resamples."""
+    data = arrays(calibration, test, None, POOLED)
+    part = SimpleNamespace(data=data, total=sums(data))
+    return part, contributions(part, BINARY)
 
 
 @pytest.fixture(scope="module")
 def small():
-    """A part, and the contributions to its estimates."""
-    part, binary = study(CALIBRATION, TEST)
-    return part, contributions(part, binary)
+    return of(read(CALIBRATION), read(TEST))
 
 
 @pytest.fixture(scope="module")
 def complete():
-    part, binary = study(simulate(60, 1), simulate(100, 2, first=60))
-    return part, contributions(part, binary)
+    return of(read(simulate(60, 1)), read(simulate(100, 2, first=60)))
 
 
 @pytest.mark.parametrize("model", range(3))
@@ -121,9 +121,9 @@ def test_differences_keep_items_paired(complete):
 @pytest.mark.parametrize("stratify", [None, "topic"])
 def test_the_bootstrap_has_the_same_variances(stratify):
     """Of estimates and of differences, answers missing at random; the poor judge has too long a tail."""
-    part, binary = study(*MANY, stratify=stratify)
-    draws = estimate_draws(part, binary)
-    for name, items in contributions(part, binary).items():
+    part = many(stratify).slices[""]
+    draws = estimate_draws(part, BINARY)
+    for name, items in contributions(part, BINARY).items():
         for j, judge in enumerate(JUDGES):
             if np.isnan(draws[name][0, 0, j]) or (judge == "poor" and name.startswith("rogan")):
                 continue
@@ -139,7 +139,6 @@ def test_answers_that_models_share_count_once():
     copies = calibration["model"] == "b"
     columns = ["human", *JUDGES, "text"]
     calibration.loc[copies, columns] = calibration.loc[np.flatnonzero(copies) - 1, columns].to_numpy()
-    found = judge_accuracy(read(calibration, answer="text"), read(TEST), **SETTINGS)
-    variance = contributions(found.slices[""], found.binary)["rogan_gladen_shared"].variance()
+    variance = of(read(calibration, answer="text"), read(TEST))[1]["rogan_gladen_shared"].variance()
     g = rows(calibration, TEST, "a", "good")[2]
     assert variance[0, 0] == pytest.approx(pooled_variance(calibration[~copies], "good", g))

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import twins
-from answers import CALIBRATION, JUDGES, MODELS, SETTINGS, TEST, pool, read, rows, simulate
+from answers import CALIBRATION, JUDGES, MODELS, SETTINGS, TEST, pool, read, rows, simulate, without_models
 
 from jaxeval import DataError
 from jaxeval.judge_accuracy import ESTIMATORS, estimate_draws, judge_accuracy
@@ -207,9 +207,8 @@ def test_slices_and_all_pairs(accuracy):
     assert found.warnings == found.accuracy.warnings
 
 
-def test_a_calibration_without_models(accuracy):
-    calibration = JudgedAnswers.from_pandas(CALIBRATION, judgment=JUDGES, missing="drop")
-    found = compare_models(calibration, read(TEST), PAIRS, **SETTINGS).table.set_index(KEY)
+def test_a_calibration_without_models():
+    found = compare(without_models(), PAIRS).table.set_index(KEY)
     labelled = pool(CALIBRATION, "good")
     for a, b in PAIRS:
         row = found.loc[(a, b, "good", "rogan_gladen_shared")]
@@ -237,20 +236,25 @@ def test_pairs():
 def test_a_judge_that_reverses_the_order(data):
     """EVOUNA, NQ: lexical match prefers fid to chatgpt, humans the other way; every correction sees it."""
     frame = pd.read_parquet(data / "evouna_human_vs_lexical.parquet")
-    frame = frame[(frame["dataset"] == "NQ") & ~frame["improper"] & frame["model"].isin(["chatgpt", "fid"])]
-    answers = JudgedAnswers.from_pandas(frame, judgment="lexical_match", model="model", item="item_no")
-    np.testing.assert_allclose(answers.label.mean(0), [0.7298, 0.6894], atol=5e-5)
-    np.testing.assert_allclose(answers.judgment[:, :, 0].mean(0), [0.5785, 0.5914], atol=5e-5)
-    found = compare_models(*answers.split(0.5, seed=1), ("chatgpt", "fid"), n_resamples=100, n_halves=2)
-    table = found.table.set_index("estimator")
-    assert table.loc["naive", "difference"] < 0
-    assert (table.loc[["difference", "ppi_plus_plus", "eif", "rogan_gladen"], "difference"] > 0).all()
-    assert (
-        table.loc["ppi_plus_plus", "lower"] < table.loc["ppi_plus_plus", "truth"] < table.loc["ppi_plus_plus", "upper"]
-    )
+    frame = frame[(frame["dataset"] == "NQ") & ~frame["improper"] & frame["model"].isin(["chatgpt", "fid", "gpt4"])]
+    frame = frame.assign(perfect=frame["human"], constant=1)
+    judges = ["lexical_match", "perfect", "constant"]
+    answers = JudgedAnswers.from_pandas(frame, judgment=judges, model="model", item="item_no")
+    np.testing.assert_allclose(answers.label.mean(0)[:2], [0.7298, 0.6894], atol=5e-5)
+    np.testing.assert_allclose(answers.judgment[:, :2, 0].mean(0), [0.5785, 0.5914], atol=5e-5)
+    found = compare_models(*answers.split(0.5, seed=1), ("chatgpt", "fid"), **SETTINGS)
+    table = found.table.set_index(["judge", "estimator"])
+    lexical = table.loc["lexical_match"]
+    assert lexical.loc["naive", "difference"] < 0
+    assert (lexical.loc[["difference", "ppi_plus_plus", "eif", "rogan_gladen"], "difference"] > 0).all()
+    own = lexical.loc["ppi_plus_plus"]
+    assert own["lower"] < own["truth"] < own["upper"]
     # The judge misses more of chatgpt's right answers, which the calibration of fid does not know.
-    assert found.stability["delta_q1_upper"][0] < 0
-    assert table.loc["rogan_gladen_shared", "upper"] < table.loc["rogan_gladen_shared", "truth"]
-    assert found.stability["shared_bias"][0] == pytest.approx(
-        table.loc["rogan_gladen_shared", "difference"] - table.loc["rogan_gladen", "difference"], abs=1e-9
-    )
+    stability = found.stability.set_index("judge").loc["lexical_match"]
+    assert stability["delta_q1_upper"] < 0
+    shared = lexical.loc["rogan_gladen_shared"]
+    assert shared["upper"] < shared["truth"]
+    assert stability["shared_bias"] == pytest.approx(shared["difference"] - lexical.loc["rogan_gladen", "difference"])
+    perfect = table.loc["perfect"].loc[["naive", "difference", "rogan_gladen"], ["difference", "truth"]]
+    np.testing.assert_allclose(perfect["difference"], perfect["truth"])
+    assert table.loc[("constant", "rogan_gladen"), "status"] == "J <= 0"
