@@ -13,6 +13,7 @@ from jaxeval.rogan_gladen import rogan_gladen
 
 Float = NDArray[np.float64]
 
+_PILOT = 10
 _MOST_LABELS = 10**9
 
 
@@ -42,7 +43,7 @@ def allocate_calibration(
     p: ArrayLike,
     q0: ArrayLike,
     q1: ArrayLike,
-    pilot0: ArrayLike = 10,
+    pilot0: ArrayLike = _PILOT,
     pilot1: ArrayLike | None = None,
 ) -> Allocation:
     """Splits ``m`` calibration labels so that the interval of `rogan_gladen` is about shortest (Algorithm 1).
@@ -68,12 +69,16 @@ def allocate_calibration(
         require(given, name, (given[name] >= 0) & (given[name] == np.floor(given[name])), "be a whole number")
     m, p, q0, q1, pilot0, pilot1 = given.values()
     require(given, "m", m >= pilot0 + pilot1, "be no less than the pilot's labels")
-    wrong0 = 1 - (pilot0 * q0 + 1) / (pilot0 + 2)
-    wrong1 = 1 - (pilot1 * q1 + 1) / (pilot1 + 2)
-    ratio = np.where(p > 0, 1 / np.where(p > 0, p, 1.0) - 1, np.inf) * np.sqrt(wrong0 / wrong1)
-    m1 = np.clip(np.round(m / (1 + ratio)), pilot1, m - pilot0)
+    m1 = np.clip(_labelled_right(m, p, q0, q1, pilot0, pilot1), pilot1, m - pilot0)
     m0 = m - m1
     return Allocation(*(scalar_or_array(x.astype(np.int64)) for x in (m0, m1, m0 - pilot0, m1 - pilot1)))
+
+
+def _labelled_right(m: Float, p: Float, q0: Float, q1: Float, known0: Float, known1: Float) -> Float:
+    """Algorithm 1's share of ``m`` labels, with rates from ``known0`` and ``known1`` labels and one of each more."""
+    wrong0, wrong1 = 1 - (known0 * q0 + 1) / (known0 + 2), 1 - (known1 * q1 + 1) / (known1 + 2)
+    ratio = np.where(p > 0, 1 / np.where(p > 0, p, 1.0) - 1, np.inf) * np.sqrt(wrong0 / wrong1)
+    return np.round(m / (1 + ratio))
 
 
 def minimum_calibration_size(q: ArrayLike) -> Any:
@@ -124,7 +129,8 @@ def labels_for_length(
     Args:
         p: judged share, as q0 and q1 what is expected of the test and the judge.
         n: test items.
-        adaptive: split by `allocate_calibration` (without a pilot); else half and half.
+        adaptive: split as `allocate_calibration` does, with ten of each class at least where there are so many; else
+            half and half.
         truncated: measure the interval truncated to [0, 1].
 
     Returns:
@@ -137,10 +143,9 @@ def labels_for_length(
 
     def long(m: Float) -> NDArray[np.bool_]:
         if adaptive:
-            split = allocate_calibration(m, p, q0, q1, pilot0=0)
-            m0, m1 = np.asarray(split.m0, float), np.asarray(split.m1, float)
-            # One label of each class at least: with none there is no interval.
-            m0, m1 = np.maximum(m0, 1), np.maximum(m1, 1)
+            least = np.minimum(_PILOT, np.floor(m / 2))
+            m1 = np.clip(_labelled_right(m, p, q0, q1, m / 2, m / 2), least, m - least)
+            m0 = m - m1
         else:
             m0 = m1 = np.maximum(m / 2, 0.5)
         found = interval_length(p, q0, q1, n, m0, m1, level, truncated=truncated)

@@ -241,7 +241,8 @@ def _data_warnings(slices: Mapping[str, Slice], by: str | None) -> list[str]:
     for label, part in slices.items():
         empty = [str(model) for model in part.test.models[np.flatnonzero(~part.test.judged.any(axis=(0, 2)))]]
         if empty:
-            found.append(f"slice {label!r} of {by}: no test items of {', '.join(empty[:8])}")
+            where = f"slice {label!r} of {by}: " if label else ""
+            found.append(f"{where}no test items of {', '.join(empty[:8])}")
     return found
 
 
@@ -297,7 +298,7 @@ def estimate_draws(part: Slice, binary: Bool) -> dict[str, Float]:
 def contributions(part: Slice, binary: Bool) -> dict[str, Contributions]:
     """Contributions of items to the estimates that have a closed form."""
     data, total = part.data, part.total
-    with double_precision():
+    with np.errstate(invalid="ignore", divide="ignore"), double_precision():
         each = {k: np.asarray(x) for k, x in judge_error.by_stratum(total.own, total.test, binary)._asdict().items()}
         shared = np.asarray(judge_error.with_rates_of(total.shared, total.test, binary))
         most = np.where(binary, 1.0, np.inf)
@@ -435,7 +436,7 @@ def _rates_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
     """Specificity, sensitivity and J of every model and judge, strata together."""
     m, j = len(part.test.models), len(part.test.judges)
     point, draws = rates_of(part.total.own), rates_of(part.draws.own)
-    closed = youden_j(*point, level)
+    closed = youden_j(*(np.where(binary, x, 0.0) for x in point), level)  # scores may lie outside of [0, 1]
     ends = {
         "q0": (point.q0, closed.q0_lower, closed.q0_upper, draws.q0, 0.0),
         "q1": (point.q1, closed.q1_lower, closed.q1_upper, draws.q1, 0.0),

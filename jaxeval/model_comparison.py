@@ -192,7 +192,7 @@ def _shared(part: Slice, accuracy: JudgeAccuracy, only: int | None) -> _Shared:
     if only is not None:
         labelled, draws = (LabelledSums(*(x[..., only : only + 1, :] for x in s.own)) for s in (part.total, part.draws))
         name = str(part.test.models[only])
-    with double_precision():
+    with np.errstate(invalid="ignore", divide="ignore"), double_precision():
         each = np.asarray(judge_error.with_rates_of(labelled, part.total.test, accuracy.binary))
     return _Shared(
         labelled,

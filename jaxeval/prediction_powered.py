@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -78,9 +79,8 @@ def ppi_plus_plus(
         raise ValueError(f"as many calibration labels as judgments are needed, got {y.shape[-1]:,} and {f.shape[-1]:,}")
     zero_one = np.all((f == 0) | (f == 1), -1) & np.all((g == 0) | (g == 1), -1)
     with double_precision():
-        found = jax.device_get(
-            _kernel(y, f, g, zero_one, pooled_variance, None if lam is None else np.asarray(lam, float))
-        )
+        given = None if lam is None else np.asarray(lam, float)
+        found = jax.device_get(_kernel(y, f, g, zero_one, pooled_variance, given))
     estimate, variance, weight, spread = (np.asarray(x) for x in found)
     error = np.sqrt(variance)
     status = np.where((spread > 0) | (lam is not None), "ok", "judgments do not vary")
@@ -117,6 +117,7 @@ def _sums(*columns: Any) -> Any:
     return [jnp.sum(column, -1) for column in columns]
 
 
+@partial(jax.jit, static_argnames="pooled")
 def _kernel(y: Any, f: Any, g: Any, zero_one: Any, pooled: bool, lam: Any) -> Any:
     # Centred on the labelled judgments: sums of squares of scores far from 0 would cancel.
     centre_y, centre_f = jnp.mean(y, -1, keepdims=True), jnp.mean(f, -1, keepdims=True)
@@ -133,7 +134,8 @@ def _kernel(y: Any, f: Any, g: Any, zero_one: Any, pooled: bool, lam: Any) -> An
         total = n + n_test
         mean = (labelled.judgment + test.judgment) / total
         variance = (labelled.judgment_square + test.judgment_square - total * mean**2) / (total - 1)
-        weight = jnp.clip(moments.covariance / ((1 + n / n_test) * variance), 0.0, 1.0)
+        slope = moments.covariance / jnp.where(spread > 0, (1 + n / n_test) * variance, 1.0)
+        weight = jnp.clip(jnp.where(spread > 0, slope, 0.0), 0.0, 1.0)
     else:
         weight = judge_error.ppi_weight(labelled, test, jnp.where(zero_one, 1.0, jnp.inf))
     estimate = centre_y[..., 0] + judge_error.ppi(labelled, test, weight)

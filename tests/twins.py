@@ -171,3 +171,84 @@ def simultaneous_halfwidth(draws, estimate, level):
         largest.append(max([abs(row[i] - row[j]) / error[i, j] for i in range(m) for j in range(i)], default=0.0))
     critical = sorted(largest)[ceil(Fraction(str(level)) * len(draws)) - 1]
     return critical * error
+
+
+# Accuracies by judges, item by item: labels y, their judgments f, and the judgments g of test items of one model.
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def moments(a, b):
+    """Covariance, divided by the number of items."""
+    return mean([(s - mean(a)) * (t - mean(b)) for s, t in zip(a, b, strict=True)])
+
+
+def judge_rates(y, f):
+    """Specificity and sensitivity, and the items that they are shares of."""
+    wrong = [1 - judged for label, judged in zip(y, f, strict=True) if label == 0]
+    right = [judged for label, judged in zip(y, f, strict=True) if label == 1]
+    return mean(wrong), mean(right), len(wrong), len(right)
+
+
+def misclassification_adjusted(p, q0, q1):
+    return (p + q0 - 1) / (q0 + q1 - 1)
+
+
+def misclassification_variance(p, n, q0, q1, m0, m1):
+    """Eq. 10 of arXiv:2511.21140."""
+    theta = misclassification_adjusted(p, q0, q1)
+    total = p * (1 - p) / n + (1 - theta) ** 2 * q0 * (1 - q0) / m0 + theta**2 * q1 * (1 - q1) / m1
+    return total / (q0 + q1 - 1) ** 2
+
+
+def misclassification_interval(p, q0, q1, n, m0, m1, alpha=0.05):
+    """Its Figure 8, before the ends are clipped."""
+    z = norm.ppf(1 - alpha / 2)
+    p, q0, q1 = (n * p + z**2 / 2) / (n + z**2), (m0 * q0 + 1) / (m0 + 2), (m1 * q1 + 1) / (m1 + 2)
+    n, m0, m1 = n + z**2, m0 + 2, m1 + 2
+    th = (p + q0 - 1) / (q0 + q1 - 1)
+    dth = 2 * z**2 * (-(1 - th) * q0 * (1 - q0) / m0 + th * q1 * (1 - q1) / m1)
+    se = (p * (1 - p) / n + (1 - th) ** 2 * q0 * (1 - q0) / m0 + th**2 * q1 * (1 - q1) / m1) ** 0.5 / (q0 + q1 - 1)
+    return th + dth - z * se, th + dth + z * se
+
+
+def ppi_lambda(y, f, g, most=np.inf):
+    spread = moments(f, f) + len(f) / len(g) * moments(g, g)
+    return min(max(moments(y, f) / spread, 0.0), most) if spread > 1e-15 else 0.0
+
+
+def ppi_mean(y, f, g, lam):
+    return mean([label - lam * judged for label, judged in zip(y, f, strict=True)]) + lam * mean(g)
+
+
+def ppi_variance(y, f, g, lam):
+    rest = [label - lam * judged for label, judged in zip(y, f, strict=True)]
+    return lam**2 * moments(g, g) / len(g) + moments(rest, rest) / len(rest)
+
+
+def by_verdict(y, f, verdicts):
+    """Mean label of every verdict, times its share among ``verdicts``."""
+    total = 0.0
+    for verdict in set(verdicts):
+        labels = [label for label, judged in zip(y, f, strict=True) if judged == verdict]
+        total += mean(labels) * sum(v == verdict for v in verdicts) / len(verdicts)
+    return total
+
+
+def accuracies(y, f, g, binary):
+    """Every estimator with the model's own calibration; those that need verdicts only if they are ``binary``."""
+    lam = ppi_lambda(y, f, g, 1.0 if binary else np.inf)
+    found = {
+        "naive": mean(g),
+        "calibration_only": mean(y),
+        "difference": mean(g) + mean([label - judged for label, judged in zip(y, f, strict=True)]),
+        "ppi_plus_plus": ppi_mean(y, f, g, lam),
+    }
+    if binary:
+        q0, q1, _, _ = judge_rates(y, f)
+        found["conditional"] = by_verdict(y, f, g)
+        found["eif"] = by_verdict(y, f, [*f, *g])
+        found["rogan_gladen"] = misclassification_adjusted(mean(g), q0, q1) if q0 + q1 > 1 else np.nan
+    return found

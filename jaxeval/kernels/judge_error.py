@@ -120,14 +120,15 @@ def ppi_weight(labelled: LabelledSums, test: JudgedSums, most: Array) -> Array:
 
 def eif_weight(labelled: LabelledSums, test: JudgedSums) -> Array:
     """The lambda at which PPI++ is the estimator by the efficient influence function (binary judgments)."""
-    found = slopes(labelled, test)
-    return found.covariance / ((1 + labelled.n / test.n) * found.labelled_variance)
+    return conditional_weight(labelled, test) / (1 + labelled.n / test.n)
 
 
 def conditional_weight(labelled: LabelledSums, test: JudgedSums) -> Array:
-    """The lambda at which PPI++ is the conditional calibration estimator (binary judgments)."""
-    found = slopes(labelled, test)
-    return found.covariance / found.labelled_variance
+    """The lambda at which PPI++ is the conditional calibration estimator (binary); 0 where no judgment varies."""
+    # The spread of single verdicts: by_verdict takes runs that are averaged one by one.
+    p = labelled.judgment / labelled.n
+    spread = p * (1 - p)
+    return jnp.where(spread > 0, slopes(labelled, test).covariance / jnp.where(spread > 0, spread, 1.0), 0.0)
 
 
 def ppi(labelled: LabelledSums, test: JudgedSums, weight: Array) -> Array:
