@@ -95,10 +95,12 @@ def resampled_sums(
     return sums[0] if subsets is None else sums
 
 
-def halves(n: int, n_halves: int, seed: int) -> NDArray[np.intp]:
-    """(H, n // 2) sorted row numbers of random halves of n rows."""
+def halves(columns: Float, n_halves: int, seed: int) -> NDArray[np.intp]:
+    """(H, N // 2) sorted row numbers of random halves of ``columns`` (N, K), the same in whatever order rows come."""
+    n = len(columns)
+    order = np.argsort(_pattern(_distinct_columns(columns)[0]), kind="stable")
     rng = np.random.default_rng([seed, n, 2])
-    return np.stack([np.sort(rng.permutation(n)[: n // 2]) for _ in range(n_halves)])
+    return np.stack([np.sort(order[rng.permutation(n)[: n // 2]]) for _ in range(n_halves)])
 
 
 def _items(

@@ -203,7 +203,8 @@ def _aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Any) -> tu
     if unknown:
         have = ", ".join(map(repr, calibration.judges))
         raise DataError(
-            f"the test has judgments by {', '.join(map(repr, unknown))}, the calibration has none; it has {have}"
+            f"the test has judgments by {', '.join(map(repr, unknown))}, the calibration has none; its judges are "
+            f"{have}"
         )
     if shared != POOLED and shared not in calibration.models:
         have = ", ".join(map(repr, calibration.models))
@@ -220,10 +221,13 @@ def _aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Any) -> tu
     if without:
         several = f"{', '.join(without[:8])}{' and others' if len(without) > 8 else ''}"
         warnings.append(f"no calibration labels of {several}: only a shared calibration can correct them")
-    both = aligned.items.intersection(test.items)
-    if len(both) and not isinstance(aligned.items, pd.RangeIndex):
+    # As text: one file may hold them as numbers, and another not.
+    both = (
+        0 if isinstance(aligned.items, pd.RangeIndex) else int(aligned.items.map(str).isin(test.items.map(str)).sum())
+    )
+    if both:
         warnings.append(
-            f"{len(both):,} items are in the calibration and in the test: intervals take the two as independent, so "
+            f"{both:,} items are in the calibration and in the test: intervals take the two as independent, so "
             "leave those out of one"
         )
     asked = np.asarray(test.judged).max(axis=2)
@@ -436,7 +440,9 @@ def _rates_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
     """Specificity, sensitivity and J of every model and judge, strata together."""
     m, j = len(part.test.models), len(part.test.judges)
     point, draws = rates_of(part.total.own), rates_of(part.draws.own)
-    closed = youden_j(*(np.where(binary, x, 0.0) for x in point), level)  # scores may lie outside of [0, 1]
+    # Scores may lie outside of [0, 1].
+    q0, q1, m0, m1 = (np.where(binary, x, 0.0) for x in point)
+    closed = youden_j(q0, q1, m0, m1, level)
     ends = {
         "q0": (point.q0, closed.q0_lower, closed.q0_upper, draws.q0, 0.0),
         "q1": (point.q1, closed.q1_lower, closed.q1_upper, draws.q1, 0.0),

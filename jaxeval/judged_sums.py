@@ -103,7 +103,7 @@ def resampled(
     else:
         test = np.zeros((n_resamples, test.shape[1]))
     if len(both) > 1:
-        split = halves(len(both), n_halves, seed)
+        split = halves(both, n_halves, seed)
         drawn = resampled_sums(both, n_resamples, seed, f"{label} calibration", split, advance)
     else:
         drawn = np.broadcast_to(both.sum(0), (2, n_resamples, both.shape[1]))

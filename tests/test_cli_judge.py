@@ -17,7 +17,7 @@ def run(*arguments):
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("answers")
     table = jaxeval.simulate_judged_answers(
-        [0.8, 0.6], [[0.9, 0.8], [0.9, 0.5]], [[0.9, 0.7], [0.9, 0.95]], 300, seed=2
+        [0.8, 0.6], [[0.9, 0.9], [0.9, 0.4]], [[0.9, 0.9], [0.9, 0.95]], 300, seed=2
     )
     table["topic"] = np.where(table["item"] % 2, "law", "art")
     table[table["item"] < 120].to_csv(folder / "cal.csv", index=False)

@@ -134,11 +134,11 @@ def test_the_bootstrap_has_the_same_variances(stratify):
             assert abs(ratio) < TOLERANCE, (name, judge)
 
 
-def test_answers_that_models_share_count_once():
+def test_answers_that_models_share_weigh_twice_and_go_together():
     calibration = simulate(60, 1).assign(text=lambda frame: np.arange(len(frame)))
     copies = calibration["model"] == "b"
     columns = ["human", *JUDGES, "text"]
     calibration.loc[copies, columns] = calibration.loc[np.flatnonzero(copies) - 1, columns].to_numpy()
     variance = of(read(calibration, answer="text"), read(TEST))[1]["rogan_gladen_shared"].variance()
     g = rows(calibration, TEST, "a", "good")[2]
-    assert variance[0, 0] == pytest.approx(pooled_variance(calibration[~copies], "good", g))
+    assert variance[0, 0] == pytest.approx(pooled_variance(calibration, "good", g))

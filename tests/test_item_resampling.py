@@ -16,8 +16,8 @@ N, B = 48, 20_000
 VALUES = np.random.default_rng(0).random((N, 8))
 # Three rows of their own and two groups of rows that are alike, so that one unit stands for several items.
 GROUPS = np.repeat(np.eye(6, 8), [1, 1, 1, 12, 30, 3], axis=0)
-SUBSETS = halves(N, 3, 0)
 BOTH = np.concatenate([np.eye(N), VALUES], axis=1)
+SUBSETS = halves(BOTH, 3, 0)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def sums():
 @pytest.fixture(scope="module")
 def split():
     """Draws of every row, and sums of values, of three halves."""
-    return resampled_sums(BOTH, 100, 1, "x", subsets=SUBSETS)
+    return resampled_sums(BOTH, 100, 1, "x", subsets=SUBSETS)[1]
 
 
 def test_rows_are_drawn_with_replacement(counts):
@@ -74,7 +74,7 @@ def test_chunks_agree(sums, chunk):
 
 
 def test_chunks_of_halves_agree(split):
-    found = resampled_sums(BOTH, 100, 1, "x", subsets=SUBSETS, chunk_size=7)
+    found = resampled_sums(BOTH, 100, 1, "x", subsets=SUBSETS, chunk_size=7)[1]
     np.testing.assert_allclose(found, split, rtol=1e-12)
 
 
@@ -85,23 +85,23 @@ def test_resample_r_draws_from_half_r_mod_h_alone(split):
     for half in range(3):
         used = np.flatnonzero(drawn[half::3].any(0))
         np.testing.assert_array_equal(used, SUBSETS[half])  # all of them, in 33 resamples
-    np.testing.assert_array_equal(resampled_sums(BOTH, 98, 1, "x", subsets=SUBSETS), split[:98])
+    np.testing.assert_array_equal(resampled_sums(BOTH, 98, 1, "x", subsets=SUBSETS)[1], split[:98])
 
 
 @pytest.mark.parametrize("n", [6, 7])
 def test_halves_take_every_item_equally_often(n):
-    drawn = halves(n, 2_000, 3)
+    drawn = halves(np.arange(n)[:, None], 2_000, 3)
     assert (np.diff(drawn, axis=1) > 0).all()
     share = np.bincount(drawn.ravel(), minlength=n) / 2_000
     p = (n // 2) / n
     assert (np.abs(share - p) < 5 * np.sqrt(p * (1 - p) / 2_000)).all()
-    np.testing.assert_array_equal(halves(n, 5, 3), drawn[:5])
-    assert not np.array_equal(halves(n, 5, 4), drawn[:5])
+    np.testing.assert_array_equal(halves(np.arange(n)[:, None], 5, 3), drawn[:5])
+    assert not np.array_equal(halves(np.arange(n)[:, None], 5, 4), drawn[:5])
 
 
 def test_one_item_and_progress():
     seen = []
-    found = resampled_sums(np.array([[2.0, 3.0]]), 400, 1, "x", seen.append)
+    found = resampled_sums(np.array([[2.0, 3.0]]), 400, 1, "x", advance=seen.append)
     np.testing.assert_array_equal(found, np.tile([2.0, 3.0], (400, 1)))
     assert sum(seen) == 400
 
@@ -112,7 +112,7 @@ import sys
 import jax, numpy as np
 from test_item_resampling import BOTH, SUBSETS, VALUES
 from jaxeval.item_resampling import resampled_sums
-split = resampled_sums(BOTH, 100, 1, "x", subsets=SUBSETS)
+split = resampled_sums(BOTH, 100, 1, "x", subsets=SUBSETS)[1]
 np.savez(sys.argv[1], sums=resampled_sums(VALUES, 400, 1, "x"), split=split, n=len(jax.devices()))
 """
 

@@ -69,13 +69,14 @@ class TestCoverage:
         assert not first.equals(other)
 
 
+@pytest.fixture(scope="module")
+def bias():
+    found = shift_study(np.array([0.25, 0.5, 0.75]), replications=R)
+    return found.pivot_table(index="calibration_theta", columns="estimator", values="bias")
+
+
 class TestShift:
     """Figure 7: test accuracy 1/2, calibration with other shares of right answers."""
-
-    @pytest.fixture(scope="class")
-    def bias(self):
-        found = shift_study(np.array([0.25, 0.5, 0.75]), replications=R)
-        return found.pivot_table(index="calibration_theta", columns="estimator", values="bias")
 
     def test_only_rogan_gladen_stays_unbiased(self, bias):
         assert (bias["rogan_gladen"].abs() < 0.012).all()

@@ -46,7 +46,7 @@ def test_intervals_cover_the_population_that_items_are_drawn_from(answers):
         # Normal intervals of 100 labels cover a little less.
         assert coverage[name] == pytest.approx(0.95, abs=0.02)
         assert found.loc[found["estimator"] == name, "bias"].abs().max() < 0.01
-    assert coverage["naive"] < 0.7
+    assert coverage["naive"] < 0.8
 
 
 def test_splits_are_of_the_size_asked_for_and_cover_every_item_once():
@@ -88,7 +88,7 @@ def test_no_labels_are_an_error():
 
 
 def test_real_judges(data):
-    """What the notebook teaches: raw shares miss, own labels cover, and a useless judge is no basis for a correction."""
+    """What the notebook teaches: raw shares miss, own labels cover, and a shared calibration is biased."""
     nq = pd.read_parquet(data / "nqopen301_human_vs_judges.parquet")
     labelled = JudgedAnswers.from_pandas(
         nq, judgment=["judge_gpt4", "judge_davinci003"], model="model", item="item", answer="answer", missing="drop"
