@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import twins
-from answers import BINARY, CALIBRATION, JUDGES, MODELS, TEST, many, read, rows, simulate
+from answers import BINARY, CALIBRATION, JUDGES, MANY, MODELS, TEST, read, rows, simulate, stratified
 
 from jaxeval import influence
-from jaxeval.judge_accuracy import contributions, estimate_draws
-from jaxeval.judged_sums import POOLED, arrays, sums
+from jaxeval.judge_accuracy import contributions, estimate_draws, estimates
+from jaxeval.judged_sums import POOLED, Sums, arrays, sums
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums
 
@@ -121,9 +121,14 @@ def test_differences_keep_items_paired(complete):
 @pytest.mark.parametrize("stratify", [None, "topic"])
 def test_the_bootstrap_has_the_same_variances(stratify):
     """Of estimates and of differences, answers missing at random; the poor judge has too long a tail."""
-    part = many(stratify).slices[""]
-    draws = estimate_draws(part, BINARY)
-    for name, items in contributions(part, BINARY).items():
+    part = stratified().slices[""]
+    if stratify is None:
+        # The same resamples, whose strata are put together.
+        draws = estimates(Sums(*(type(x)(*(leaf.sum(-3, keepdims=True) for leaf in x)) for x in part.draws)), BINARY)
+        contributed = of(*map(read, MANY))[1]
+    else:
+        draws, contributed = estimate_draws(part, BINARY), contributions(part, BINARY)
+    for name, items in contributed.items():
         for j, judge in enumerate(JUDGES):
             if np.isnan(draws[name][0, 0, j]) or (judge == "poor" and name.startswith("rogan")):
                 continue

@@ -12,11 +12,11 @@ from answers import (
     MODELS,
     SETTINGS,
     TEST,
-    many,
     pool,
     read,
     rows,
     simulate,
+    stratified,
     without_models,
 )
 from scipy.stats import binomtest, norm
@@ -269,7 +269,7 @@ def test_judges_of_the_test_choose_those_of_the_calibration():
 
 
 def test_strata_are_corrected_apart_and_added_up_by_test_shares():
-    found = many("topic").table.set_index(KEY)
+    found = stratified().table.set_index(KEY)
     for model in MODELS:
         for judge, binary in zip(JUDGES, BINARY, strict=True):
             expected = dict.fromkeys(ESTIMATORS, 0.0)
@@ -337,6 +337,15 @@ def test_seeds_and_slices_have_draws_of_their_own(accuracy):
     for label, seed in (("", 1), ("law", 0)):
         other = resampled(data, label, 400, 4, seed, lambda n: None)[0].test.judgment
         assert not np.isclose(other, plain).all((1, 2, 3)).any()
+
+
+def test_test_and_calibration_are_drawn_apart_and_judges_together():
+    draws = stratified().slices[""].draws
+    test, own, n = draws.test.judgment.sum(1), draws.own.judgment.sum(1), draws.test.n.sum(1)
+    for j in range(3):
+        assert abs(np.corrcoef(test[:, 0, j], own[:, 0, j])[0, 1]) < 5 / np.sqrt(400)
+    # All have about the same items: scores and verdicts rise with the right answers among them.
+    assert np.corrcoef(test[:, 0, 0] / n[:, 0, 0], test[:, 0, 2] / n[:, 0, 2])[0, 1] > 5 / np.sqrt(400)
 
 
 # --- no answer ----------------------------------------------------------------------------------
