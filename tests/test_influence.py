@@ -34,9 +34,9 @@ def pooled_variance(calibration, judge, g, other=None):
     return test / len(g) / j**2 + (of_rows.groupby(known["item"]).sum() ** 2).sum()
 
 
-def of(calibration, test):
+def of(calibration, test, stratify=None):
     """Sums, and the contributions to estimates, of all items; no resamples."""
-    data = arrays(calibration, test, None, POOLED)
+    data = arrays(calibration, test, stratify, POOLED)
     part = SimpleNamespace(data=data, total=sums(data))
     return part, contributions(part, BINARY)
 
@@ -116,6 +116,26 @@ def test_differences_keep_items_paired(complete):
     for item in items.values():
         np.testing.assert_array_equal(item.difference_variance(2, 2), 0)
         np.testing.assert_allclose(item.difference_variance(0, 1), item.difference_variance(1, 0))
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+def test_variances_of_strata_and_of_their_shares_add_up(judge):
+    found = {name: items.variance()[0, JUDGES.index(judge)] for name, items in of(*map(read, MANY), "topic")[1].items()}
+    g = rows(*MANY, "a", judge)[2]
+    assert found["naive"] == pytest.approx(np.var(g) / len(g))  # added up, its strata are no strata
+    parts = [rows(*(frame[frame["topic"] == topic] for frame in MANY), "a", judge) for topic in ("art", "law")]
+    share = np.array([len(part[2]) for part in parts]) / len(g)
+    corrected = {"difference": 1.0} if judge == "score" else {"difference": 1.0, "rogan_gladen": None}
+    for name, lam in corrected.items():
+        if lam is None:
+            rates = [(np.mean(g), len(g), *twins.judge_rates(y, f)) for y, f, g in parts]
+            within = [twins.misclassification_variance(*given) for given in rates]
+            theta = [twins.misclassification_adjusted(p, q0, q1) for p, _, q0, q1, *_ in rates]
+        else:
+            within = [twins.ppi_variance(*part, lam) for part in parts]
+            theta = [twins.ppi_mean(*part, lam) for part in parts]
+        between = share @ (theta - share @ theta) ** 2 / len(g)
+        assert found[name] == pytest.approx(share**2 @ within + between)
 
 
 @pytest.mark.parametrize("stratify", [None, "topic"])
