@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import twins
-from answers import BINARY, CALIBRATION, JUDGES, MODELS, TEST, many, read, rows, simulate
+from answers import BINARY, CALIBRATION, JUDGES, MANY, MODELS, TEST, read, rows, simulate, stratified
 
 from jaxeval import influence
-from jaxeval.judge_accuracy import contributions, estimate_draws
-from jaxeval.judged_sums import POOLED, arrays, sums
+from jaxeval.judge_accuracy import contributions, estimate_draws, estimates
+from jaxeval.judged_sums import POOLED, Sums, arrays, sums
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums
 
@@ -34,9 +34,9 @@ def pooled_variance(calibration, judge, g, other=None):
     return test / len(g) / j**2 + (of_rows.groupby(known["item"]).sum() ** 2).sum()
 
 
-def of(calibration, test):
+def of(calibration, test, stratify=None):
     """Sums, and the contributions to estimates, of all items; no resamples."""
-    data = arrays(calibration, test, None, POOLED)
+    data = arrays(calibration, test, stratify, POOLED)
     part = SimpleNamespace(data=data, total=sums(data))
     return part, contributions(part, BINARY)
 
@@ -118,12 +118,37 @@ def test_differences_keep_items_paired(complete):
         np.testing.assert_allclose(item.difference_variance(0, 1), item.difference_variance(1, 0))
 
 
+@pytest.mark.parametrize("judge", JUDGES)
+def test_variances_of_strata_and_of_their_shares_add_up(judge):
+    found = {name: items.variance()[0, JUDGES.index(judge)] for name, items in of(*map(read, MANY), "topic")[1].items()}
+    g = rows(*MANY, "a", judge)[2]
+    assert found["naive"] == pytest.approx(np.var(g) / len(g))  # added up, its strata are no strata
+    parts = [rows(*(frame[frame["topic"] == topic] for frame in MANY), "a", judge) for topic in ("art", "law")]
+    share = np.array([len(part[2]) for part in parts]) / len(g)
+    corrected = {"difference": 1.0} if judge == "score" else {"difference": 1.0, "rogan_gladen": None}
+    for name, lam in corrected.items():
+        if lam is None:
+            rates = [(np.mean(g), len(g), *twins.judge_rates(y, f)) for y, f, g in parts]
+            within = [twins.misclassification_variance(*given) for given in rates]
+            theta = [twins.misclassification_adjusted(p, q0, q1) for p, _, q0, q1, *_ in rates]
+        else:
+            within = [twins.ppi_variance(*part, lam) for part in parts]
+            theta = [twins.ppi_mean(*part, lam) for part in parts]
+        between = share @ (theta - share @ theta) ** 2 / len(g)
+        assert found[name] == pytest.approx(share**2 @ within + between)
+
+
 @pytest.mark.parametrize("stratify", [None, "topic"])
 def test_the_bootstrap_has_the_same_variances(stratify):
     """Of estimates and of differences, answers missing at random; the poor judge has too long a tail."""
-    part = many(stratify).slices[""]
-    draws = estimate_draws(part, BINARY)
-    for name, items in contributions(part, BINARY).items():
+    part = stratified().slices[""]
+    if stratify is None:
+        # The same resamples, whose strata are put together.
+        draws = estimates(Sums(*(type(x)(*(leaf.sum(-3, keepdims=True) for leaf in x)) for x in part.draws)), BINARY)
+        contributed = of(*map(read, MANY))[1]
+    else:
+        draws, contributed = estimate_draws(part, BINARY), contributions(part, BINARY)
+    for name, items in contributed.items():
         for j, judge in enumerate(JUDGES):
             if np.isnan(draws[name][0, 0, j]) or (judge == "poor" and name.startswith("rogan")):
                 continue

@@ -12,17 +12,17 @@ from answers import (
     MODELS,
     SETTINGS,
     TEST,
-    many,
     pool,
     read,
     rows,
     simulate,
+    stratified,
     without_models,
 )
 from scipy.stats import binomtest, norm
 
 from jaxeval import DataError
-from jaxeval.judge_accuracy import ESTIMATORS, estimate_draws, judge_accuracy
+from jaxeval.judge_accuracy import ESTIMATORS, bounds, estimate_draws, judge_accuracy
 from jaxeval.judged_sums import arrays, resampled
 
 Z = norm.ppf(0.975)
@@ -167,13 +167,32 @@ def test_failed_resamples_are_counted_and_enter_both_ends(accuracy, table):
     assert table.loc[("c", "poor", "rogan_gladen"), "failed_share"] > 0.3  # and J <= 0 in the sample itself
 
 
+def test_bounds_take_failures_for_the_worst_on_either_side():
+    draws = np.stack([np.linspace(0.4, 0.6, 101), np.full(101, np.nan)], 1)
+    assert [x[0] for x in bounds(draws, 0.9, 0.0, 1.0)] == pytest.approx([0.5, 0.41, 0.59, 0])
+    draws[::10, 0] = np.nan  # 11 of 101: more than 5 %
+    median, lower, upper, share = bounds(draws, 0.9, 0.0, 1.0)
+    assert (lower[0], upper[0], share[0]) == (0, 1, 11 / 101)
+    assert (median[0], share[1]) == (pytest.approx(0.5), 1)
+    assert np.isnan([median[1], lower[1], upper[1]]).all()
+    few = np.append(np.linspace(0.4, 0.6, 99), [np.nan] * 2)[:, None]  # 2 of 101: less than that
+    lower, upper = (x[0] for x in bounds(few, 0.9, 0.0, 1.0)[1:3])
+    assert lower == pytest.approx(twins.quantile([0, 0, *few[:-2, 0]], 0.05))
+    assert upper == pytest.approx(twins.quantile([*few[:-2, 0], 1, 1], 0.95))
+
+
 def test_the_level_is_the_share_of_draws_between_the_ends(accuracy):
-    found = run(level=0.6).loc[("a", "good", "ppi_plus_plus")]
-    drawn = estimate_draws(accuracy.slices[""], accuracy.binary)["ppi_plus_plus"][:, 0, 0]
-    assert found["boot_lower"] == pytest.approx(twins.quantile(drawn, 0.2))
+    found, draws = run(level=0.4), estimate_draws(accuracy.slices[""], accuracy.binary)
+    for judge, name in (("good", "ppi_plus_plus"), ("poor", "rogan_gladen")):
+        drawn = draws[name][:, 0, JUDGES.index(judge)]
+        ends = [twins.quantile(np.where(np.isnan(drawn), at, drawn), q) for at, q in ((0, 0.3), (1, 0.7))]
+        row = found.loc[("a", judge, name)]
+        assert row[["boot_lower", "boot_upper"]].tolist() == pytest.approx(ends)
+        assert 0 < ends[0] < ends[1] < 1
+    found = found.loc[("a", "good", "ppi_plus_plus")]
     y, f, g = rows(CALIBRATION, TEST, "a", "good")
     error = np.sqrt(twins.ppi_variance(y, f, g, twins.ppi_lambda(y, f, g, 1.0)))
-    assert found["upper"] - found["estimate"] == pytest.approx(norm.ppf(0.8) * error)
+    assert found["upper"] - found["estimate"] == pytest.approx(norm.ppf(0.7) * error)
 
 
 def test_rates(accuracy):
@@ -268,7 +287,7 @@ def test_judges_of_the_test_choose_those_of_the_calibration():
 
 
 def test_strata_are_corrected_apart_and_added_up_by_test_shares():
-    found = many("topic").table.set_index(KEY)
+    found = stratified().table.set_index(KEY)
     for model in MODELS:
         for judge, binary in zip(JUDGES, BINARY, strict=True):
             expected = dict.fromkeys(ESTIMATORS, 0.0)
@@ -336,6 +355,15 @@ def test_seeds_and_slices_have_draws_of_their_own(accuracy):
     for label, seed in (("", 1), ("law", 0)):
         other = resampled(data, label, 400, 4, seed, lambda n: None)[0].test.judgment
         assert not np.isclose(other, plain).all((1, 2, 3)).any()
+
+
+def test_test_and_calibration_are_drawn_apart_and_judges_together():
+    draws = stratified().slices[""].draws
+    test, own, n = draws.test.judgment.sum(1), draws.own.judgment.sum(1), draws.test.n.sum(1)
+    for j in range(3):
+        assert abs(np.corrcoef(test[:, 0, j], own[:, 0, j])[0, 1]) < 5 / np.sqrt(400)
+    # All have about the same items: scores and verdicts rise with the right answers among them.
+    assert np.corrcoef(test[:, 0, 0] / n[:, 0, 0], test[:, 0, 2] / n[:, 0, 2])[0, 1] > 5 / np.sqrt(400)
 
 
 # --- no answer ----------------------------------------------------------------------------------
