@@ -183,17 +183,17 @@ def test_bounds_take_failures_for_the_worst_on_either_side():
 
 
 def test_the_level_is_the_share_of_draws_between_the_ends(accuracy):
-    found, draws = run(level=0.4), estimate_draws(accuracy.slices[""], accuracy.binary)
+    found, draws = run(level=0.2), estimate_draws(accuracy.slices[""], accuracy.binary)
     for judge, name in (("good", "ppi_plus_plus"), ("poor", "rogan_gladen")):
         drawn = draws[name][:, 0, JUDGES.index(judge)]
-        ends = [twins.quantile(np.where(np.isnan(drawn), at, drawn), q) for at, q in ((0, 0.3), (1, 0.7))]
+        ends = [twins.quantile(np.where(np.isnan(drawn), at, drawn), q) for at, q in ((0, 0.4), (1, 0.6))]
         row = found.loc[("a", judge, name)]
         assert row[["boot_lower", "boot_upper"]].tolist() == pytest.approx(ends)
         assert 0 < ends[0] < ends[1] < 1
     found = found.loc[("a", "good", "ppi_plus_plus")]
     y, f, g = rows(CALIBRATION, TEST, "a", "good")
     error = np.sqrt(twins.ppi_variance(y, f, g, twins.ppi_lambda(y, f, g, 1.0)))
-    assert found["upper"] - found["estimate"] == pytest.approx(norm.ppf(0.7) * error)
+    assert found["upper"] - found["estimate"] == pytest.approx(norm.ppf(0.6) * error)
 
 
 def test_rates(accuracy):
