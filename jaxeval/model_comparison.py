@@ -265,12 +265,12 @@ def _stability(
     """Differences of the judges' rates between the models, and the bias that a shared calibration then has."""
     point, draws = own.rates, own.rate_draws
     columns: dict[str, Any] = {}
-    for name, value, drawn in (
-        ("delta_j", point.q0 + point.q1, draws.q0 + draws.q1),
-        ("delta_q0", point.q0, draws.q0),
-        ("delta_q1", point.q1, draws.q1),
+    for name, value, drawn, most in (
+        ("delta_j", point.q0 + point.q1, draws.q0 + draws.q1, 2.0),
+        ("delta_q0", point.q0, draws.q0, 1.0),
+        ("delta_q1", point.q1, draws.q1, 1.0),
     ):
-        _, lower, upper, _ = bounds_with_failures(drawn[:, a] - drawn[:, b], accuracy.settings.level, -2.0, 2.0)
+        _, lower, upper, _ = bounds_with_failures(drawn[:, a] - drawn[:, b], accuracy.settings.level, -most, most)
         columns |= {name: value[a] - value[b], f"{name}_lower": lower, f"{name}_upper": upper}
     used = Rates(*(x[0] for x in rates_of(shared.labelled)))
     theta = np.clip(own.estimate["rogan_gladen"], 0, 1)

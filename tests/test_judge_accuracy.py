@@ -22,8 +22,9 @@ from answers import (
 from scipy.stats import binomtest, norm
 
 from jaxeval import DataError
-from jaxeval.judge_accuracy import ESTIMATORS, bounds, estimate_draws, judge_accuracy
+from jaxeval.judge_accuracy import ESTIMATORS, estimate_draws, judge_accuracy
 from jaxeval.judged_sums import arrays, resampled
+from jaxeval.quantiles import bounds_with_failures
 
 Z = norm.ppf(0.975)
 KEY = ["model", "judge", "estimator"]
@@ -169,30 +170,30 @@ def test_failed_resamples_are_counted_and_enter_both_ends(accuracy, table):
 
 def test_bounds_take_failures_for_the_worst_on_either_side():
     draws = np.stack([np.linspace(0.4, 0.6, 101), np.full(101, np.nan)], 1)
-    assert [x[0] for x in bounds(draws, 0.9, 0.0, 1.0)] == pytest.approx([0.5, 0.41, 0.59, 0])
+    assert [x[0] for x in bounds_with_failures(draws, 0.9, 0.0, 1.0)] == pytest.approx([0.5, 0.41, 0.59, 0])
     draws[::10, 0] = np.nan  # 11 of 101: more than 5 %
-    median, lower, upper, share = bounds(draws, 0.9, 0.0, 1.0)
+    median, lower, upper, share = bounds_with_failures(draws, 0.9, 0.0, 1.0)
     assert (lower[0], upper[0], share[0]) == (0, 1, 11 / 101)
     assert (median[0], share[1]) == (pytest.approx(0.5), 1)
     assert np.isnan([median[1], lower[1], upper[1]]).all()
     few = np.append(np.linspace(0.4, 0.6, 99), [np.nan] * 2)[:, None]  # 2 of 101: less than that
-    lower, upper = (x[0] for x in bounds(few, 0.9, 0.0, 1.0)[1:3])
+    lower, upper = (x[0] for x in bounds_with_failures(few, 0.9, 0.0, 1.0)[1:3])
     assert lower == pytest.approx(twins.quantile([0, 0, *few[:-2, 0]], 0.05))
     assert upper == pytest.approx(twins.quantile([*few[:-2, 0], 1, 1], 0.95))
 
 
 def test_the_level_is_the_share_of_draws_between_the_ends(accuracy):
-    found, draws = run(level=0.4), estimate_draws(accuracy.slices[""], accuracy.binary)
+    found, draws = run(level=0.2), estimate_draws(accuracy.slices[""], accuracy.binary)
     for judge, name in (("good", "ppi_plus_plus"), ("poor", "rogan_gladen")):
         drawn = draws[name][:, 0, JUDGES.index(judge)]
-        ends = [twins.quantile(np.where(np.isnan(drawn), at, drawn), q) for at, q in ((0, 0.3), (1, 0.7))]
+        ends = [twins.quantile(np.where(np.isnan(drawn), at, drawn), q) for at, q in ((0, 0.4), (1, 0.6))]
         row = found.loc[("a", judge, name)]
         assert row[["boot_lower", "boot_upper"]].tolist() == pytest.approx(ends)
         assert 0 < ends[0] < ends[1] < 1
     found = found.loc[("a", "good", "ppi_plus_plus")]
     y, f, g = rows(CALIBRATION, TEST, "a", "good")
     error = np.sqrt(twins.ppi_variance(y, f, g, twins.ppi_lambda(y, f, g, 1.0)))
-    assert found["upper"] - found["estimate"] == pytest.approx(norm.ppf(0.7) * error)
+    assert found["upper"] - found["estimate"] == pytest.approx(norm.ppf(0.6) * error)
 
 
 def test_rates(accuracy):

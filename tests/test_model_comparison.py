@@ -155,6 +155,13 @@ def test_stability_is_the_difference_of_the_rates(accuracy, comparison):
         assert found.loc[(a, b, "score")].drop("shared_labels").isna().all()
 
 
+def test_rates_of_few_labels_may_differ_by_all_that_they_can():
+    """Six items: many resamples have labels of one class only, in which a rate is not known."""
+    found = compare_models(read(simulate(6, 1)), read(TEST), ("a", "b"), **SETTINGS).stability.set_index("judge")
+    ends = found.loc["good", ["delta_j_lower", "delta_j_upper", "delta_q0_lower", "delta_q0_upper"]]
+    assert ends.tolist() == [-2, 2, -1, 1]
+
+
 def test_predicted_bias_is_by_how_much_the_shared_calibration_errs(table, comparison):
     """Appendix C, where nothing is clipped: shared minus model-specific, and B, whose labels they are, has none."""
     found = comparison.stability.set_index(["model_a", "model_b", "judge"])["shared_bias"]
