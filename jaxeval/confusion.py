@@ -66,8 +66,13 @@ def class_shares(
         "test_judgments": pd.Series(np.asarray(test_judgments)),
     }
     for name, values in given.items():
-        if len(values) == 0 or values.isna().any():
-            raise DataError(f"{name}: {values.isna().sum():,} of {len(values):,} values are missing")
+        if len(values) == 0:
+            raise DataError(f"{name} is empty")
+        if values.isna().any():
+            raise DataError(
+                f"{name}: {values.isna().sum():,} of {len(values):,} values are missing (first at "
+                f"{int(values.isna().argmax())}); leave those items out, or make missing a class"
+            )
     y, f, g = given.values()
     if len(y) != len(f):
         raise DataError(f"as many calibration labels as judgments are needed, got {len(y):,} and {len(f):,}")

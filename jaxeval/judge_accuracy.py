@@ -23,7 +23,7 @@ from jaxeval.kernels.judge_error import JudgedSums, LabelledSums, Rates
 from jaxeval.precision import double_precision, versions
 from jaxeval.progress import progress_bar
 from jaxeval.quantiles import bounds_with_failures, checked_level
-from jaxeval.rogan_gladen import youden_j
+from jaxeval.rogan_gladen import CLIPPED, NO_CLASS, NO_SKILL, OK, OUTSIDE, youden_j
 
 Float = NDArray[np.float64]
 Bool = NDArray[np.bool_]
@@ -45,16 +45,17 @@ ESTIMATORS = {
 BY_RATES = ("rogan_gladen", "rogan_gladen_shared")
 _BY_VERDICT = ("conditional", "eif", *BY_RATES)
 
+NO_LABELS = "no calibration items"
 _WORDS = {
-    judge_error.FINE: "ok",
-    judge_error.NO_ITEMS: "no calibration items",
-    judge_error.NO_CLASS: "labels of one class only",
-    judge_error.NO_SKILL: "J <= 0",
+    judge_error.FINE: OK,
+    judge_error.NO_ITEMS: NO_LABELS,
+    judge_error.NO_CLASS: NO_CLASS,
+    judge_error.NO_SKILL: NO_SKILL,
     judge_error.NO_SUCH_VERDICT: "a verdict of the test is not in the calibration",
 }
-CLIPPED, NOT_BINARY, NO_TEST = "clipped", "needs verdicts of 0 and 1", "no test items"
+NOT_BINARY, NOT_SHARES, NO_TEST = "needs verdicts of 0 and 1", "scores are no shares", "no test items"
 #: Statuses of numbers that are there.
-HAVE_NUMBERS = ("ok", CLIPPED)
+HAVE_NUMBERS = (OK, CLIPPED, OUTSIDE)
 _ROUNDING = 1e-12
 
 
@@ -258,6 +259,8 @@ def _slices(
         return {}
     calibration.covariate(by)
     levels = test.covariate(by).levels
+    if "all" in levels.map(str):
+        raise DataError(f"column {by!r} has the value 'all', which here is the name of all items together: rename it")
     return {str(level): (_only(calibration, by, level), _only(test, by, level)) for level in levels}
 
 
@@ -302,31 +305,32 @@ def estimate_draws(part: Slice, binary: Bool) -> dict[str, Float]:
 def contributions(part: Slice, binary: Bool) -> dict[str, Contributions]:
     """Contributions of items to the estimates that have a closed form."""
     data, total = part.data, part.total
-    with np.errstate(invalid="ignore", divide="ignore"), double_precision():
-        each = {k: np.asarray(x) for k, x in judge_error.by_stratum(total.own, total.test, binary)._asdict().items()}
-        shared = np.asarray(judge_error.with_rates_of(total.shared, total.test, binary))
-        most = np.where(binary, 1.0, np.inf)
-        weights = {
-            "calibration_only": np.zeros_like(each["naive"]),
-            "difference": np.ones_like(each["naive"]),
-            "ppi_plus_plus": np.asarray(judge_error.ppi_weight(total.own, total.test, most)),
-            "conditional": np.asarray(judge_error.conditional_weight(total.own, total.test)),
-            "eif": np.asarray(judge_error.eif_weight(total.own, total.test)),
-        }
-        return {
-            "naive": influence.naive(data, total, each["naive"]),
-            **{name: influence.control_variate(data, total, each[name], weight) for name, weight in weights.items()},
-            "rogan_gladen": influence.rogan_gladen(data, total, each["rogan_gladen"]),
-            "rogan_gladen_shared": influence.shared_rogan_gladen(data, total, total.shared, None, shared),
-        }
+    with double_precision():
+        each, shared, weights = jax.device_get(
+            (
+                batch.by_stratum(total.own, total.test, binary),
+                batch.with_rates_of(total.shared, total.test, binary),
+                batch.weights(total.own, total.test, binary),
+            )
+        )
+    return {
+        "naive": influence.naive(data, total, each.naive),
+        **{
+            name: influence.control_variate(data, total, getattr(each, name), weight)
+            for name, weight in weights._asdict().items()
+        },
+        "rogan_gladen": influence.rogan_gladen(data, total, each.rogan_gladen),
+        "rogan_gladen_shared": influence.shared_rogan_gladen(data, total, total.shared, None, shared),
+    }
 
 
-def status_of(name: str, labelled: LabelledSums, n_test: Float, estimate: Float, binary: Bool) -> Words:
-    """(M, J) status of the estimates (M, J) by sums (T, M, J), in words."""
-    status = np.where((estimate < -_ROUNDING) | (estimate > 1 + _ROUNDING), CLIPPED, "ok").astype(object)
+def status_of(name: str, labelled: LabelledSums, n_test: Float, estimate: Float, binary: Bool, shares: Bool) -> Words:
+    """(M, J) status of the estimates (M, J) by sums (T, M, J), in words; ``shares`` (J,): judgments lie in [0, 1]."""
+    status = np.where((estimate < -_ROUNDING) | (estimate > 1 + _ROUNDING), CLIPPED, OK).astype(object)
     if name != "naive":
         if name in BY_RATES:
-            code = np.asarray(judge_error.failure(labelled, np.maximum(n_test, 1)))
+            code = np.asarray(batch.failure(labelled, np.maximum(n_test, 1)))
+            code = np.where((code == judge_error.FINE) & ~(adjusted_j(labelled) > 0), judge_error.NO_SKILL, code)
         else:
             code = np.where(labelled.n == 0, judge_error.NO_ITEMS, judge_error.FINE)
         worst = np.where(n_test > 0, code, judge_error.FINE).max(0)
@@ -335,7 +339,16 @@ def status_of(name: str, labelled: LabelledSums, n_test: Float, estimate: Float,
         status = np.where(worst > 0, words[worst], status)
         if name in _BY_VERDICT:
             status = np.where(np.broadcast_to(binary, status.shape), status, NOT_BINARY)
+    else:
+        status = np.where(np.broadcast_to(shares, status.shape), status, NOT_SHARES)
     return np.where(n_test.sum(0) == 0, NO_TEST, status)
+
+
+def adjusted_j(labelled: LabelledSums) -> Float:
+    """J with one success and one failure more in each class, as the interval of Eq. 6 has it."""
+    m1, m0 = labelled.label, labelled.n - labelled.label
+    passed = labelled.judgment - labelled.product
+    return (m0 - passed + 1) / (m0 + 2) + (labelled.product + 1) / (m1 + 2) - 1
 
 
 def _closed_form(
@@ -357,8 +370,8 @@ def _closed_form(
         one_model = part.data.shared.any(axis=(0, 2)).sum() <= 1
         for name, labelled in (("rogan_gladen", own), *([("rogan_gladen_shared", shared)] if one_model else [])):
             rates = judge_error.rates(labelled)
-            lower, upper, j = (np.asarray(x) for x in judge_error.rogan_gladen_interval(p, test.n, rates, z))
-            ends[name] = np.where(j > 0, lower, np.nan), np.where(j > 0, upper, np.nan)
+            lower, upper, _ = (np.asarray(x) for x in batch.rogan_gladen_interval(p, test.n, rates, z))
+            ends[name] = np.broadcast_to(lower, p.shape), np.broadcast_to(upper, p.shape)
         score = wilson(p, test.n, level)
         ends["naive"] = tuple(np.where(binary, a, b) for a, b in zip(score, ends["naive"], strict=True))  # type: ignore[assignment]
         ends["calibration_only"] = wilson(own.label / own.n, own.n, level)
@@ -382,7 +395,7 @@ def _table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
         median, *percentiles, failed = bounds_with_failures(draws[name], level, 0.0, 1.0)
         # Random halves leave no one estimate: the median of the resamples stands for it.
         estimate = values.get(name, median)
-        status = status_of(name, labelled, part.total.test.n, estimate, binary)
+        status = status_of(name, labelled, part.total.test.n, estimate, binary, part.test.shares)
         ends = closed.get(name, (nothing, nothing))
         numbers = {
             "estimate": np.clip(estimate, 0, 1),
@@ -395,6 +408,7 @@ def _table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
             "boot_upper": np.clip(percentiles[1], 0, 1),
         }
         there = np.isin(status, HAVE_NUMBERS)
+        status = np.where(there & ((ends[1] < 0) | (ends[0] > 1)), OUTSIDE, status)
         blocks.append(
             {
                 "estimator": np.full((m, j), name, object),
@@ -462,7 +476,7 @@ def _rates_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
             (f"{name}_boot_upper", boot_upper),
         ):
             columns[key] = np.where(binary, x, np.nan).reshape(-1)
-    status = np.where(binary, np.where(point.m0 + point.m1 > 0, closed.status, "no calibration items"), NOT_BINARY)
+    status = np.where(binary, np.where(point.m0 + point.m1 > 0, closed.status, NO_LABELS), NOT_BINARY)
     columns["status"] = status.reshape(-1)
     columns["m0"], columns["m1"] = (x.reshape(-1).astype(int) for x in (point.m0, point.m1))
     return pd.DataFrame(columns)

@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.calibration_planning import minimum_calibration_size
-from jaxeval.judge_accuracy import ESTIMATORS, HAVE_NUMBERS, NOT_BINARY, JudgeAccuracy
+from jaxeval.judge_accuracy import ESTIMATORS, HAVE_NUMBERS, NO_LABELS, NOT_BINARY, NOT_SHARES, JudgeAccuracy
 from jaxeval.model_comparison import ModelComparison
+from jaxeval.rogan_gladen import CLIPPED, OK, OUTSIDE
 
 #: At J = 0.3 the simulations of arXiv:2605.06939 find Rogan-Gladen with a shared calibration far from its level.
 LOW_J = 0.3
@@ -94,7 +95,7 @@ class JudgeReport:
         shown = ["model", "judge", "q0", "q1", "j", "j_lower", "j_upper", "m0", "m1", "status"]
         yield "How good the judges are (all labels)", [], _columns(self._involved(self.accuracy.rates), shown)
         table = self._involved(self.accuracy.table)
-        table = table[table["estimator"].isin(_SHOWN) & (table["status"] != NOT_BINARY)]
+        table = table[table["estimator"].isin(_SHOWN) & ~table["status"].isin([NOT_BINARY, NOT_SHARES])]
         shown = ["model", "judge", "estimator", "estimate", "lower", "upper", "boot_lower", "boot_upper", "status"]
         yield "Accuracy of each model", [], _columns(table, shown)
         if self.comparison is not None:
@@ -102,7 +103,7 @@ class JudgeReport:
             shown = ["judge", "model_a", "model_b", "delta_j", "delta_j_lower", "delta_j_upper", "shared_bias"]
             yield "Is the judge equally good on both models?", [], _columns(stability, shown)
             table = self.comparison.table
-            table = table[table["estimator"].isin(_SHOWN) & (table["status"] != NOT_BINARY)]
+            table = table[table["estimator"].isin(_SHOWN) & ~table["status"].isin([NOT_BINARY, NOT_SHARES])]
             shown = [
                 "judge", "model_a", "model_b", "estimator", "difference", "lower", "upper", "boot_lower", "boot_upper",
                 "labels", "status",
@@ -237,14 +238,15 @@ def _model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
         label, name = row.get("slice", "all"), row["estimator"]
         about = f"{_where(label)}{row['judge']} on {row['model']}: {name}"
         key = label, row["judge"], (row["model"],)
-        if row["status"] == "clipped":
+        if row["status"] in (CLIPPED, OUTSIDE):
+            what = "left [0, 1] and is clipped" if row["status"] == CLIPPED else "and all of its interval left [0, 1]"
             yield Caution(
-                "clipped", *key,
-                f"{about} left [0, 1] and is clipped: the judged share is hard to reconcile with the calibration",
+                row["status"], *key,
+                f"{about} {what}: the judged share is hard to reconcile with the calibration",
             )  # fmt: skip
-        elif row["status"] not in (*HAVE_NUMBERS, NOT_BINARY, "no calibration items"):
+        elif row["status"] not in (*HAVE_NUMBERS, NOT_BINARY, NOT_SHARES, NO_LABELS):
             yield Caution("undefined", *key, f"{about} is not defined ({row['status']})")
-        elif row["status"] == "ok" and row["failed_share"] > 0:
+        elif row["status"] == OK and row["failed_share"] > 0:
             yield Caution(
                 "failed resamples", *key,
                 f"{about} is not defined in {row['failed_share']:.1%} of the resamples; they count as 0 and 1 in its "

@@ -83,7 +83,7 @@ class JudgedAnswers:
     judgment: Float
     label: Float
     binary: Bool  # (J,) every run of the judge gave 0 or 1
-    shared: Bool  # (N, M) the answer is that of an earlier model to the same item: one judgment
+    answer: Int  # (N, M) number of the answer; models that gave the same to an item share a judgment
     covariates: Mapping[str, Covariate] = field(repr=False)
     report: AnswersReport
 
@@ -178,12 +178,12 @@ class JudgedAnswers:
         answers = cls(
             items.rename("item"), models.rename("model"), judges.rename("judge"), table,
             _one_each(labels, place, shape, f"labels {label!r}"), binary,
-            np.zeros(shape, bool),
+            np.arange(shape[0] * shape[1]).reshape(shape),
             {name: _covariate(frame, name, place, shape) for name in keep},
             _NO_REPORT,
         )  # fmt: skip
         if answer is not None:
-            answers = replace(answers, shared=_shared(answers, frame[answer], answer, place))
+            answers = replace(answers, answer=_answers(answers, frame[answer], answer, place))
         complete: Bool = np.logical_not(np.isnan(table).any(axis=(1, 2)))
         whole = complete.all() or missing != "complete"
         if np.isnan(table).all() or not (whole or complete.any()):
@@ -204,6 +204,12 @@ class JudgedAnswers:
         """(N, M, J) whether there is a judgment."""
         return ~np.isnan(self.judgment)
 
+    @property
+    def shares(self) -> Bool:
+        """(J,) whether all judgments of the judge lie in [0, 1], so that their mean is a share."""
+        outside = (self.judgment < 0) | (self.judgment > 1)
+        return np.asarray(~outside.any(axis=(0, 1)))
+
     def take(self, items: Bool | NDArray[np.intp]) -> JudgedAnswers:
         """The items that a mask (N,), or their numbers, select; models and judges stay."""
         kept = {name: Covariate(c.levels, c.number[items]) for name, c in self.covariates.items()}
@@ -212,7 +218,7 @@ class JudgedAnswers:
             items=self.items[items],
             judgment=self.judgment[items],
             label=self.label[items],
-            shared=self.shared[items],
+            answer=self.answer[items],
             covariates=kept,
         )
         return replace(part, report=part._counts())
@@ -251,7 +257,7 @@ class JudgedAnswers:
             n_judgments=int(self.judged.sum()),
             n_labels=int((~np.isnan(self.label)).sum()),
             n_absent=int((~self.judged.any(2) & np.isnan(self.label)).sum()),
-            n_repeated=int(self.shared.sum()),
+            n_repeated=int(repeated(self.answer, self.judged.any(axis=2) | ~np.isnan(self.label)).sum()),
         )
 
 
@@ -370,14 +376,19 @@ def _covariate(frame: pd.DataFrame, name: str, place: Int, shape: tuple[int, int
     return Covariate(levels, np.where(np.isnan(number), -1, number).astype(np.int64))
 
 
-def _shared(answers: JudgedAnswers, column: pd.Series, name: str, place: Int) -> Bool:
-    """(N, M) whether the answer is that of an earlier model; an error if the two differ in judgment or label."""
+def repeated(answer: Int, used: Bool) -> Bool:
+    """(N, M) which of the ``used`` answers are those of an earlier model that is used."""
+    number = np.where(used, answer, -1).reshape(-1)
+    return (pd.Series(number).duplicated().to_numpy() & (number >= 0)).reshape(answer.shape)
+
+
+def _answers(answers: JudgedAnswers, column: pd.Series, name: str, place: Int) -> Int:
+    """(N, M) number of the answer, one for models that gave the same; an error if they differ in judgment or label."""
     n, m = answers.label.shape
     codes, _ = factorize_sorted(column, name)
     number = _one_each(codes.astype(float), place, (n, m), f"values of column {name!r}")
     group = pd.Series(np.where(np.isnan(number), -1 - np.arange(n * m).reshape(n, m), number).reshape(-1))
     group = pd.Series(pd.factorize(group)[0] * n + np.repeat(np.arange(n), m))
-    shared = group.duplicated().to_numpy()
     for values, what in (
         *((answers.judgment[:, :, k], f"judge {judge!r}") for k, judge in enumerate(answers.judges)),
         (answers.label, "the label"),
@@ -390,4 +401,4 @@ def _shared(answers: JudgedAnswers, column: pd.Series, name: str, place: Int) ->
                 f"{differ.sum():,} answers that are the same by column {name!r} differ in {what} (first: item "
                 f"{item!r}): one answer has one judgment; repair them, or leave answer= out"
             )
-    return shared.reshape(n, m)
+    return group.to_numpy().reshape(n, m)

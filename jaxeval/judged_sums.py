@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from jaxeval.columns import DataError
 from jaxeval.item_resampling import halves, resampled_sums
-from jaxeval.judged_answers import JudgedAnswers
+from jaxeval.judged_answers import JudgedAnswers, repeated
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
 from jaxeval.progress import Advance
 
@@ -64,7 +64,7 @@ def arrays(calibration: JudgedAnswers, test: JudgedAnswers, stratify: str | None
     judgment = np.nan_to_num(calibration.judgment)
     those = used if shared == POOLED else used & (calibration.models == shared)[:, None]
     judged = test.judged
-    distinct = those & ~calibration.shared[:, :, None]
+    distinct = np.stack([t & ~repeated(calibration.answer, t) for t in np.moveaxis(those, 2, 0)], axis=-1)
     labels = np.stack([(distinct & (label == 0)).sum((0, 1)), (distinct & (label == 1)).sum((0, 1))]).astype(float)
     return Arrays(
         n_strata=n_strata,

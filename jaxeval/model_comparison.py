@@ -35,10 +35,11 @@ from jaxeval.judge_accuracy import (
 )
 from jaxeval.judged_answers import JudgedAnswers
 from jaxeval.judged_sums import POOLED
-from jaxeval.kernels import judge_error
+from jaxeval.kernels import batch, judge_error
 from jaxeval.kernels.judge_error import LabelledSums, Rates
 from jaxeval.precision import double_precision
 from jaxeval.quantiles import bounds_with_failures
+from jaxeval.rogan_gladen import OK
 
 Float = NDArray[np.float64]
 Pair = tuple[Any, Any]
@@ -192,8 +193,8 @@ def _shared(part: Slice, accuracy: JudgeAccuracy, only: int | None) -> _Shared:
     if only is not None:
         labelled, draws = (LabelledSums(*(x[..., only : only + 1, :] for x in s.own)) for s in (part.total, part.draws))
         name = str(part.test.models[only])
-    with np.errstate(invalid="ignore", divide="ignore"), double_precision():
-        each = np.asarray(judge_error.with_rates_of(labelled, part.total.test, accuracy.binary))
+    with double_precision():
+        each = np.asarray(batch.with_rates_of(labelled, part.total.test, accuracy.binary))
     return _Shared(
         labelled,
         shared_estimates(labelled, part.total.test, accuracy.binary),
@@ -226,7 +227,7 @@ def _differences(
             # Random halves leave no one estimate: the median of the resamples stands for it.
             values = np.median(draws, 0)
             difference, half = median, np.full(shape[1], np.nan)
-        status = _worse(status_of(name, labelled, part.total.test.n, values, binary)[[a, b]])
+        status = _worse(status_of(name, labelled, part.total.test.n, values, binary, part.test.shares)[[a, b]])
         m0, m1 = label_counts(name, labelled, shape, shared.distinct if is_shared else None)
         labels = m0 + m1
         there = np.isin(status, HAVE_NUMBERS)
@@ -255,7 +256,7 @@ def _differences(
 
 def _worse(status: Words) -> Words:
     """(J,) of (2, J): the first that has no number, else the first that is not "ok"."""
-    rank = np.where(status == "ok", 0, np.where(np.isin(status, HAVE_NUMBERS), 1, 2))
+    rank = np.where(status == OK, 0, np.where(np.isin(status, HAVE_NUMBERS), 1, 2))
     return np.where(rank[0] >= rank[1], status[0], status[1])
 
 

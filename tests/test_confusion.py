@@ -115,7 +115,7 @@ def test_a_perfect_judge_leaves_the_error_of_the_test():
     ("arguments", "message"),
     [
         ((["a", None], ["a", "b"], ["a"]), "calibration_labels: 1 of 2 values are missing"),
-        ((["a", "b"], ["a", "b"], []), "test_judgments: 0 of 0 values"),
+        ((["a", "b"], ["a", "b"], []), "test_judgments is empty"),
         ((["a"], ["a", "b"], ["a"]), "as many calibration labels as judgments are needed, got 1 and 2"),
         (
             (["a", "b"], ["a", "b"], ["c", "c"], ["a", "b"]),

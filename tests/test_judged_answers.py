@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from jaxeval import DataError
-from jaxeval.judged_answers import ONLY_MODEL, JudgedAnswers, read_judged_answers
+from jaxeval.judged_answers import ONLY_MODEL, JudgedAnswers, read_judged_answers, repeated
 from jaxeval.prediction_powered import ppi_plus_plus
 
 # Items are out of order, b has no answer to q3, and c's to q1 is a's.
@@ -159,10 +159,11 @@ def test_nothing_left():
 
 def test_shared_answers_have_one_judgment():
     answers = read(answer="text")
-    np.testing.assert_array_equal(answers.shared, [[0, 0, 1], [0, 0, 0], [0, 0, 0]])
+    again = repeated(answers.answer, answers.judged.any(axis=2))
+    np.testing.assert_array_equal(again, [[0, 0, 1], [0, 0, 0], [0, 0, 0]])
     assert answers.report.n_repeated == 1
     assert "1 answers share the judgment" in str(answers.report)
-    assert not read().shared.any()
+    assert read().report.n_repeated == 0
     other = TABLE.assign(gpt=[1, 1, 0, 1, 0, 0, 1, 0])
     found = message(other, answer="text")
     assert "2 answers that are the same by column 'text' differ in judge 'gpt' (first: item 'q1')" in found

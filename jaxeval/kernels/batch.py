@@ -436,3 +436,8 @@ def item_sums(
 accuracies = jax.jit(judge_error.accuracies)
 shared_accuracy = jax.jit(judge_error.shared_accuracy)
 ppi_accuracy = jax.jit(judge_error.ppi_accuracy)
+by_stratum = jax.jit(judge_error.by_stratum)
+with_rates_of = jax.jit(judge_error.with_rates_of)
+weights = jax.jit(judge_error.weights)
+failure = jax.jit(judge_error.failure)
+rogan_gladen_interval = jax.jit(judge_error.rogan_gladen_interval)

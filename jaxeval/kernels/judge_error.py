@@ -131,6 +131,28 @@ def conditional_weight(labelled: LabelledSums, test: JudgedSums) -> Array:
     return jnp.where(spread > 0, slopes(labelled, test).covariance / jnp.where(spread > 0, spread, 1.0), 0.0)
 
 
+class Weights(NamedTuple):
+    """lambda by estimator."""
+
+    calibration_only: Array
+    difference: Array
+    ppi_plus_plus: Array
+    conditional: Array
+    eif: Array
+
+
+def weights(labelled: LabelledSums, test: JudgedSums, binary: Array) -> Weights:
+    """The lambda at which PPI++ is each of the estimators; ``binary`` (J,) judges' verdicts are 0 or 1."""
+    estimated = ppi_weight(labelled, test, jnp.where(binary, 1.0, jnp.inf))
+    return Weights(
+        jnp.zeros_like(estimated),
+        jnp.ones_like(estimated),
+        estimated,
+        conditional_weight(labelled, test),
+        eif_weight(labelled, test),
+    )
+
+
 def ppi(labelled: LabelledSums, test: JudgedSums, weight: Array) -> Array:
     """Mean label corrected by ``weight`` (lambda) times the judge's shift: 1 is the difference estimator (PPI)."""
     return labelled.label / labelled.n + weight * (test.judgment / test.n - labelled.judgment / labelled.n)
