@@ -1,6 +1,7 @@
 """jaxeval: leaderboards and accuracies of language models from judgments, with honest uncertainty."""
 
 from jaxeval._version import __version__
+from jaxeval.anchored import AnchoredElo, anchored_elo
 from jaxeval.battles import Battles, DataReport
 from jaxeval.bootstrap import Bootstrap, bootstrap
 from jaxeval.bradley_terry import BradleyTerryFit, fit_bradley_terry
@@ -8,6 +9,7 @@ from jaxeval.calibration_planning import allocate_calibration
 from jaxeval.columns import DataError
 from jaxeval.conformal import conformal_quantile
 from jaxeval.confusion import class_shares
+from jaxeval.icc import Icc3, icc3
 from jaxeval.judge_accuracy import JudgeAccuracy, judge_accuracy
 from jaxeval.judge_simulation import simulate_judged_answers
 from jaxeval.judged_answers import JudgedAnswers, read_judged_answers
@@ -23,11 +25,13 @@ from jaxeval.softelo import SoftElo, soft_elo
 from jaxeval.temperature import Temperature, fit_temperature, fit_temperatures
 
 __all__ = [
+    "AnchoredElo",
     "Battles",
     "Bootstrap",
     "BradleyTerryFit",
     "DataError",
     "DataReport",
+    "Icc3",
     "JudgeAccuracy",
     "JudgedAnswers",
     "JudgedBattles",
@@ -37,6 +41,7 @@ __all__ = [
     "Temperature",
     "__version__",
     "allocate_calibration",
+    "anchored_elo",
     "bootstrap",
     "class_shares",
     "compare_models",
@@ -44,6 +49,7 @@ __all__ = [
     "fit_bradley_terry",
     "fit_temperature",
     "fit_temperatures",
+    "icc3",
     "judge_accuracy",
     "leaderboard",
     "ppi_plus_plus",
