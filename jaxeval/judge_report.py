@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from jaxeval.accuracy_estimates import ESTIMATORS, HAVE_NUMBERS, NO_LABELS, NOT_BINARY, NOT_SHARES
 from jaxeval.calibration_planning import minimum_calibration_size
-from jaxeval.judge_accuracy import ESTIMATORS, HAVE_NUMBERS, NO_LABELS, NOT_BINARY, NOT_SHARES, JudgeAccuracy
+from jaxeval.judge_accuracy import JudgeAccuracy
 from jaxeval.model_comparison import ModelComparison
 from jaxeval.rogan_gladen import CLIPPED, OK, OUTSIDE
 
