@@ -271,12 +271,18 @@ def _differences(
             variance = np.full(labels.shape, np.nan)
             if name in own.covariance:
                 c, excess = own.covariance[name], own.excess[name]
-                variance = np.maximum(c[:, a, a] + c[:, b, b] - 2 * c[:, a, b], 0.0).T + excess[a] + excess[b]
+                together = c[:, a, b].T
+                variance = np.maximum((c[:, a, a] + c[:, b, b]).T - 2 * together, 0.0)
+                # What is added for few items goes together as the items' contributions do.
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    rho = np.nan_to_num(together / np.sqrt(c[:, a, a] * c[:, b, b]).T).clip(0, 1)
+                    variance += excess[a] + excess[b] - 2 * rho * np.sqrt(excess[a] * excess[b])
         if name in BY_RATES:
             estimate = [np.clip(x, 0, 1) for x in estimate]
         median, boot_lower, boot_upper, failed = bounds_with_failures(drawn, level, -1.0, 1.0)
         difference = median if name == "ppi_plus_plus_half" else estimate[0] - estimate[1]
-        half = quantile * np.sqrt(variance)
+        with np.errstate(invalid="ignore"):
+            half = quantile * np.sqrt(variance)
         shift = own.shift.get(name)
         centre = difference if shift is None or name in BY_RATES else difference + shift[a] - shift[b]
         there = np.isin(status, (*HAVE_NUMBERS, ONE_CLASS))

@@ -19,10 +19,12 @@ KINDS = {"verdicts": (VERDICTS, TEST_VERDICTS, 1.0), "scores": (SCORES, TEST_SCO
 
 
 def assert_is(found, k, y, f, g, lam, level=0.95):
-    error = np.sqrt(twins.ppi_variance(y, f, g, lam))
-    estimate, z = twins.ppi_mean(y, f, g, lam), norm.ppf((1 + level) / 2)
-    values = [getattr(found, name)[k] for name in ("lam", "estimate", "standard_error", "lower", "upper")]
-    np.testing.assert_allclose(values, [lam, estimate, error, estimate - z * error, estimate + z * error], rtol=1e-9)
+    verdicts = np.isin(f, (0, 1)).all()
+    ends = twins.ppi_interval(y, f, g, lam, verdicts, level)
+    values = [getattr(found, name)[k] for name in ("lam", "estimate", "lower", "upper")]
+    np.testing.assert_allclose(values, [lam, twins.ppi_mean(y, f, g, lam), *ends], rtol=1e-9)
+    z = norm.ppf((1 + level) / 2) if verdicts else twins.student.ppf((1 + level) / 2, len(y) - 1)
+    assert found.standard_error[k] == pytest.approx((ends[1] - ends[0]) / (2 * z))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -185,11 +185,12 @@ def careful_ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Array
     """`ppi_variance` for few items: a judge who never erred on them is not taken for perfect.
 
     Verdicts: with one more labelled item in each of the four cells of label and verdict, and one more test item of each
-    verdict, as the interval of Rogan-Gladen has it. Scores: with n - 1.
+    verdict, as the interval of Rogan-Gladen has it, where that is more. Scores: with n - 1.
     """
     of_test, of_labelled = _spreads(labelled, test, weight)
     scores = _over(of_test, test.n - 1) + _over(of_labelled, labelled.n - 1)
-    return jnp.where(binary, ppi_variance(*_with_more(labelled, test), weight), scores)
+    verdicts = jnp.maximum(ppi_variance(*_with_more(labelled, test), weight), ppi_variance(labelled, test, weight))
+    return jnp.where(binary, verdicts, scores)
 
 
 def careful_ppi(labelled: LabelledSums, test: JudgedSums, weight: Array, binary: Array) -> Array:
@@ -295,7 +296,15 @@ def small_sample_shift(own: LabelledSums, test: JudgedSums, binary: Array) -> Ac
         return careful_ppi(own, test, weight, binary) - ppi(own, test, weight)
 
     naive = jnp.where(binary, (test.judgment + 1) / (test.n + 2) - test.judgment / test.n, 0.0)
-    return Accuracies(naive, *(of_weight(weight) for weight in found), jnp.zeros_like(naive))
+    return Accuracies(
+        naive=naive,
+        calibration_only=of_weight(found.calibration_only),
+        difference=of_weight(found.difference),
+        ppi_plus_plus=of_weight(found.ppi_plus_plus),
+        conditional=of_weight(found.conditional),
+        eif=of_weight(found.eif),
+        rogan_gladen=jnp.zeros_like(naive),
+    )
 
 
 def rates_excess(labelled: LabelledSums, test: JudgedSums) -> Array:
