@@ -64,7 +64,7 @@ def soft_battles(votes):
     frame = Battles.from_pandas(votes).to_pandas()
     score = rng.integers(0, 5, len(frame)) / 4
     frame["target"] = np.where(rng.random(len(frame)) < 0.5, score, frame["target"])
-    return Battles.from_pandas(frame.assign(w=rng.choice([1.0, 2.0], len(frame), p=[0.9, 0.1])), weight="w")
+    return Battles.from_pandas(frame.assign(w=rng.choice([1.0, 2.0], len(frame), p=[0.8, 0.2])), weight="w")
 
 
 @pytest.fixture(scope="module")

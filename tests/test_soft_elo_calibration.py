@@ -231,7 +231,7 @@ def test_forward_intervals_cover_new_models():
         name = strengths.index[seed % n]
         of_new = of_model(battles, name)
         held_out = jaxeval.soft_elo(battles, n_resamples=0, methods=METHODS).models.set_index("model")
-        calibration = SoftEloCalibration.fit(battles.subset(~of_new), n_resamples=1000, methods=METHODS)
+        calibration = SoftEloCalibration.fit(battles.subset(~of_new), n_resamples=200, methods=METHODS)
         row = calibration.predict(battles.subset(of_new), level).iloc[0]
         hits += row["lower"] <= held_out.loc[name, "human_elo"].iloc[0] <= row["upper"]
     expected = 5 / 8  # ceil(0.6 * 8) / 8
