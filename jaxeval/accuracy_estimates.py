@@ -141,7 +141,7 @@ def centre_shifts(part: Slice, binary: Bool) -> dict[str, Float]:
 
 def critical_values(part: Slice, binary: Bool, level: float) -> Float:
     """(M, J) quantiles: normal; of scores, Student's t by the number of labels."""
-    labels = np.maximum(part.total.own.n.sum(0) - 1, 1)
+    labels = np.maximum(part.total.own.n.sum(0) - 2, 1)
     return np.where(binary, norm.ppf((1 + level) / 2), t.ppf((1 + level) / 2, labels))
 
 

@@ -20,7 +20,7 @@ from jaxeval.quantiles import checked_level
 
 Float = NDArray[np.float64]
 
-OK, ONE_CLASS, ONE_LABEL = "ok", "labels of one class", "one label"
+OK, ONE_CLASS, TOO_FEW = "ok", "labels of one class", "too few labels"
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class PredictionPowered:
     """A mean label with its normal interval; scalars, or arrays of the broadcast leading shape of the arguments.
 
     ``status`` is "ok"; "judgments do not vary" where lambda is 0 for want of any variation; "labels of one class" where
-    all labels are equal, so that nothing is known of the judge's errors on others; "one label", which has no interval.
+    all labels are equal, so that nothing is known of the judge's errors on others; "too few labels" (one, or two beside
+    scores), which have no interval.
     """
 
     estimate: Any
@@ -59,7 +60,7 @@ def ppi_plus_plus(
 
     The interval allows for few labels: that of verdicts has one more labelled item in each of the four cells of label
     and verdict, and one more test item of each verdict, in its centre and its variance, as that of `rogan_gladen` has;
-    that of scores has n - 1 and Student's quantile. A judge who never erred on a few labels is thus not taken for
+    that of scores has n - 2 and Student's quantile. A judge who never erred on a few labels is thus not taken for
     perfect.
 
     Args:
@@ -93,16 +94,20 @@ def ppi_plus_plus(
     estimate, centre, variance, weight, spread = (np.asarray(x) for x in found)
     error = np.sqrt(variance)
     normal, n = norm.ppf((1 + level) / 2), y.shape[-1]
-    z = np.where(verdicts | pooled_variance, normal, t.ppf((1 + level) / 2, max(n - 1, 1)))
+    z = np.where(verdicts | pooled_variance, normal, t.ppf((1 + level) / 2, max(n - 2, 1)))
     with np.errstate(invalid="ignore"):
         half = z * error
     equal = np.broadcast_to(np.all(y == y[..., :1], -1), estimate.shape)
     status = np.select(
-        [np.full(estimate.shape, n < 2), equal, (spread == 0) & (lam is None)],
-        [ONE_LABEL, ONE_CLASS, "judgments do not vary"],
+        [
+            np.broadcast_to((n < 2) | ((n < 3) & ~verdicts & (not pooled_variance)), estimate.shape),
+            equal,
+            (spread == 0) & (lam is None),
+        ],
+        [TOO_FEW, ONE_CLASS, "judgments do not vary"],
         OK,
     )
-    half = np.where(status == ONE_LABEL, np.nan, half)
+    half = np.where(status == TOO_FEW, np.nan, half)
     return PredictionPowered(
         estimate=scalar_or_array(estimate),
         lower=scalar_or_array(centre - half),

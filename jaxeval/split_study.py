@@ -144,7 +144,7 @@ def _intervals(
             "eif": judge_error.eif_weight(own, test),
         }
         ends = {}
-        scores = t.ppf(norm.cdf(z), np.maximum(own.n - 1, 1))
+        scores = t.ppf(norm.cdf(z), np.maximum(own.n - 2, 1))
         for name, weight in weights.items():
             half = np.where(binary, z, scores) * np.sqrt(
                 np.asarray(judge_error.careful_ppi_variance(own, test, weight, binary))

@@ -21,7 +21,7 @@ from answers import (
 )
 from scipy.stats import binomtest, norm
 
-from jaxeval import DataError
+from jaxeval import DataError, JudgedAnswers
 from jaxeval.accuracy_estimates import ESTIMATORS, estimate_draws
 from jaxeval.judge_accuracy import judge_accuracy
 from jaxeval.judged_sums import arrays, resampled
@@ -471,3 +471,90 @@ def test_wrong_arguments(change, options, error, message):
 def test_another_judge():
     with pytest.raises(DataError, match="the test has judgments by 'score', the calibration has none; its judges are"):
         judge_accuracy(read(CALIBRATION, judgment=["good", "poor"]), read(TEST))
+
+
+# --- what reviewers broke -----------------------------------------------------------------------
+
+
+def few(labels, judgments, n_test=60, seed=0):
+    """One model with these calibration items, and test items judged right three times in four."""
+    rng = np.random.default_rng(seed)
+    calibration = pd.DataFrame({"item": range(len(labels)), "human": labels, "good": judgments})
+    test = pd.DataFrame({"item": range(1000, 1000 + n_test), "good": (rng.random(n_test) < 0.75).astype(float)})
+    return (JudgedAnswers.from_pandas(frame, judgment="good", item="item") for frame in (calibration, test))
+
+
+def test_a_judge_who_never_erred_on_few_labels_is_not_taken_for_perfect():
+    found = judge_accuracy(*few([1.0] * 28 + [0.0] * 12, [1.0] * 28 + [0.0] * 12, 5000), **SETTINGS).table
+    row = found.set_index("estimator").loc["ppi_plus_plus"]
+    assert row["upper"] - row["lower"] > 0.1
+    assert row["boot_upper"] - row["boot_lower"] < 0.05  # the resamples do take it for that
+
+
+def test_labels_of_one_class_have_no_resamples():
+    row = judge_accuracy(*few([1.0] * 8, [1.0] * 8), **SETTINGS).table.set_index("estimator").loc["ppi_plus_plus"]
+    assert row["status"] == "labels of one class"
+    assert row["lower"] < 0.8
+    assert row[["median", "boot_lower", "boot_upper"]].isna().all()
+
+
+def test_one_test_item_is_not_exact():
+    row = judge_accuracy(*few([1.0, 0.0] * 20, [1.0, 0.0] * 20, 1), **SETTINGS).table.set_index("estimator")
+    for name in ("naive", "ppi_plus_plus", "rogan_gladen"):
+        assert row.loc[name, "upper"] - row.loc[name, "lower"] > 0.3
+
+
+def test_j_that_the_adjustment_takes_to_0_is_a_status():
+    row = judge_accuracy(*few([0.0] + [1.0] * 20, [0.0] + [1.0] * 5 + [0.0] * 15), **SETTINGS).table
+    row = row.set_index("estimator").loc["rogan_gladen"]
+    assert row["status"] == "J <= 0"
+    assert row[["estimate", "lower", "upper", "boot_lower"]].isna().all()
+
+
+def test_rates_of_averaged_runs_have_no_rounding_beyond_their_range():
+    rng = np.random.default_rng(0)
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        items = np.repeat(np.arange(30), 3)
+        right = items % 2
+        frame = pd.DataFrame(
+            {"item": items, "run": np.tile(range(3), 30), "human": right,
+             "good": np.where(right == 0, 1.0, rng.random(90) < 0.5)}
+        )  # fmt: skip
+        answers = JudgedAnswers.from_pandas(frame, judgment="good", item="item", run="run")
+        found = judge_accuracy(answers.take(np.arange(20)), answers.take(np.arange(20, 30)), n_resamples=16)
+        assert 0 <= found.rates["q0"].iloc[0] < 1e-12
+
+
+def test_names_of_slices_must_tell_them_apart():
+    for value in ("all", ""):
+        frames = [frame.assign(topic=frame["topic"].replace("law", value)) for frame in (CALIBRATION, TEST)]
+        with pytest.raises(DataError, match="values that cannot name slices"):
+            judge_accuracy(*map(read, frames), by="topic", **SETTINGS)
+
+
+def test_an_empty_stratum_names_its_slice():
+    """Of the calibration's law there is none with the stratum x, of the test's there is."""
+    frames = [frame.assign(kind="y") for frame in (CALIBRATION, TEST)]
+    frames[0].loc[frames[0]["topic"] == "art", "kind"] = "x"
+    frames[1].loc[frames[1].index[::2], "kind"] = "x"
+    answers = [
+        JudgedAnswers.from_pandas(
+            f, judgment="good", model="model", item="item", keep=["topic", "kind"], missing="drop"
+        )
+        for f in frames
+    ]
+    with pytest.raises(DataError, match="slice 'art' of 'topic': no calibration labels where 'kind' is 'y'"):
+        judge_accuracy(*answers, by="topic", stratify="kind", **SETTINGS)
+
+
+def test_models_named_by_other_types_are_an_error():
+    numbered = [frame.assign(model=frame["model"].map({"a": 1, "b": 2, "c": 3})) for frame in (CALIBRATION, TEST)]
+    with pytest.raises(DataError, match="name models by values of different types, int64 and str"):
+        judge_accuracy(read(numbered[0]), read(numbered[1].assign(model=numbered[1]["model"].astype(str))), **SETTINGS)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, 2**64])
+def test_seeds_are_whole_numbers(seed):
+    with pytest.raises(ValueError, match="seed must be a whole number"):
+        judge_accuracy(read(CALIBRATION), read(TEST), seed=seed)

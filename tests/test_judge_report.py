@@ -147,3 +147,37 @@ def test_a_real_reversal_is_flagged(data):
     rows = comparison.table.set_index("estimator")
     assert rows.loc["naive", "difference"] < 0 < rows.loc["ppi_plus_plus", "lower"]
     assert rows.loc["naive", "truth"] > 0
+
+
+def test_scores_with_few_labels_make_no_flat_claim():
+    rng = np.random.default_rng(0)
+    calibration = pd.DataFrame({"item": [0, 0, 1, 1], "model": ["a", "b"] * 2, "human": [1, 0, 1, 0],
+                                "judgment": [0.9, 0.2, 0.8, 0.3]})  # fmt: skip
+    test = pd.DataFrame({"item": np.repeat(np.arange(2, 102), 2), "model": ["a", "b"] * 100,
+                         "judgment": rng.random(200)})  # fmt: skip
+    report = jaxeval.compare_models(
+        *(JudgedAnswers.from_pandas(f, model="model", item="item") for f in (calibration, test)), ("a", "b"), **SETTINGS
+    ).report()
+    assert "few labels" in kinds(report)
+    (claim,) = report.claims()
+    assert "is ahead" not in claim
+
+
+def test_a_judge_coded_in_reverse_is_not_called_a_guesser():
+    report = study([0.7, 0.5], [[0.1], [0.1]], [[0.1], [0.1]])
+    low = next(c for c in report.cautions if c.kind == "low J")
+    assert "coded in reverse" in low.text
+    assert "nan" not in report.text.lower().replace("naive", "")
+
+
+def test_several_pairs_are_counted():
+    table = jaxeval.simulate_judged_answers(n_items=300, seed=1)
+    answers = JudgedAnswers.from_pandas(table, judgment=["judge-1", "judge-2"], model="model", item="item")
+    report = jaxeval.compare_models(*answers.split(0.4), **SETTINGS).report()
+    assert any("6 comparisons" in c.text for c in report.cautions)
+
+
+def test_levels_are_not_rounded_to_certainty():
+    table = jaxeval.simulate_judged_answers(n_items=300, seed=1)
+    answers = JudgedAnswers.from_pandas(table, judgment="judge-1", model="model", item="item")
+    assert "99.9%" in jaxeval.judge_accuracy(*answers.split(0.4), level=0.999, **SETTINGS).report().text

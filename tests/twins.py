@@ -233,8 +233,8 @@ def ppi_interval(y, f, g, lam, verdicts, level=0.95):
     """With rows added: one of each label and verdict, and a test item of each verdict; of scores, Student's."""
     if not verdicts:
         rest = [label - lam * judged for label, judged in zip(y, f, strict=True)]
-        variance = lam**2 * moments(g, g) / (len(g) - 1) + moments(rest, rest) / (len(rest) - 1)
-        centre, z = ppi_mean(y, f, g, lam), student.ppf((1 + level) / 2, len(y) - 1)
+        variance = lam**2 * moments(g, g) / (len(g) - 1) + moments(rest, rest) / (len(rest) - 2)
+        centre, z = ppi_mean(y, f, g, lam), student.ppf((1 + level) / 2, len(y) - 2)
     else:
         more = [*y, 0, 0, 1, 1], [*f, 0, 1, 0, 1], [*g, 0, 1]
         variance = max(ppi_variance(*more, lam), ppi_variance(y, f, g, lam))

@@ -185,10 +185,11 @@ def careful_ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Array
     """`ppi_variance` for few items: a judge who never erred on them is not taken for perfect.
 
     Verdicts: with one more labelled item in each of the four cells of label and verdict, and one more test item of each
-    verdict, as the interval of Rogan-Gladen has it, where that is more. Scores: with n - 1.
+    verdict, as the interval of Rogan-Gladen has it, where that is more. Scores: with N - 1 and n - 2, as
+    lambda is estimated.
     """
     of_test, of_labelled = _spreads(labelled, test, weight)
-    scores = _over(of_test, test.n - 1) + _over(of_labelled, labelled.n - 1)
+    scores = _over(of_test, test.n - 1) + _over(of_labelled, labelled.n - 2)
     verdicts = jnp.maximum(ppi_variance(*_with_more(labelled, test), weight), ppi_variance(labelled, test, weight))
     return jnp.where(binary, verdicts, scores)
 
