@@ -20,7 +20,7 @@ from jaxeval.accuracy_estimates import (
     NOT_SHARES,
     ONE_CLASS,
 )
-from jaxeval.calibration_planning import minimum_calibration_size
+from jaxeval.calibration_planning import allocate_calibration, minimum_calibration_size
 from jaxeval.judge_accuracy import JudgeAccuracy
 from jaxeval.model_comparison import ModelComparison
 from jaxeval.rogan_gladen import CLIPPED, OK, OUTSIDE
@@ -34,6 +34,8 @@ FEW_LABELS = 10
 NEAR_TIE = 0.05
 #: With fewer errors of a judge on labelled items its resamples know too little of them.
 FEW_ERRORS = 5
+
+NEXT_LABELS = 100
 
 _WEAKENING = {"low J", "few labels", "few test items", "delta J", "near tie"}
 _SHOWN = ("naive", "calibration_only", "ppi_plus_plus", "rogan_gladen", "rogan_gladen_shared")
@@ -130,6 +132,9 @@ class JudgeReport:
             ]  # fmt: skip
             yield "Differences, A minus B", [], _columns(table, shown)
             yield "What can be claimed", list(self.claims()), None
+        plan = self._next_labels()
+        if len(plan):
+            yield f"Where the next {NEXT_LABELS} labels of a model shorten the Rogan-Gladen interval most", [], plan
         texts = [*self.accuracy.warnings, *dict.fromkeys(c.text for c in self.cautions)]
         yield (
             "Cautions",
@@ -187,6 +192,37 @@ class JudgeReport:
             if table is not None:
                 parts.append(_markdown(table) + "\n")
         return "\n".join(parts)
+
+    def _next_labels(self) -> pd.DataFrame:
+        """How to split further labels by class (Algorithm 1), from the rates known so far, all items together."""
+        rates = self._involved(self.accuracy.rates)
+        if "slice" in rates:
+            rates = rates[rates["slice"] == "all"]
+        naive = self.accuracy.table[self.accuracy.table["estimator"] == "naive"]
+        if "slice" in naive:
+            naive = naive[naive["slice"] == "all"]
+        known = rates.merge(naive[["model", "judge", "estimate"]], on=["model", "judge"])
+        known = known[(known["m0"] > 0) & (known["m1"] > 0) & known["j"].notna() & known["estimate"].notna()]
+        if known.empty:
+            return pd.DataFrame()
+        split = allocate_calibration(
+            known["m0"] + known["m1"] + NEXT_LABELS,
+            known["estimate"],
+            known["q0"],
+            known["q1"],
+            known["m0"],
+            known["m1"],
+        )
+        return pd.DataFrame(
+            {
+                "model": known["model"],
+                "judge": known["judge"],
+                "labels_wrong": known["m0"],
+                "labels_right": known["m1"],
+                "next_wrong": split.more0,
+                "next_right": split.more1,
+            }
+        )
 
     def _involved(self, table: pd.DataFrame) -> pd.DataFrame:
         """The rows of models that are compared."""

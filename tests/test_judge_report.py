@@ -181,3 +181,14 @@ def test_levels_are_not_rounded_to_certainty():
     table = jaxeval.simulate_judged_answers(n_items=300, seed=1)
     answers = JudgedAnswers.from_pandas(table, judgment="judge-1", model="model", item="item")
     assert "99.9%" in jaxeval.judge_accuracy(*answers.split(0.4), level=0.999, **SETTINGS).report().text
+
+
+def test_it_says_which_class_to_label_next(good):
+    (table,) = (table for title, _, table in good.sections() if title.startswith("Where the next 100 labels"))
+    assert table[["model", "judge"]].to_numpy().tolist() == [["model-1", "judge-1"], ["model-2", "judge-1"]]
+    assert (table["next_wrong"] + table["next_right"] == 100).all()
+    rates = good.accuracy.rates.iloc[0]
+    p = good.accuracy.table.set_index(["model", "estimator"]).loc[("model-1", "naive"), "estimate"]
+    m0, m1 = rates["m0"], rates["m1"]
+    split = jaxeval.allocate_calibration(m0 + m1 + 100, p, rates["q0"], rates["q1"], m0, m1)
+    assert (table["next_wrong"].iloc[0], table["next_right"].iloc[0]) == (split.more0, split.more1)
