@@ -66,7 +66,12 @@ def allocate_calibration(
     for name in ("p", "q0", "q1"):
         require(given, name, (given[name] >= 0) & (given[name] <= 1), "lie in [0, 1]")
     for name in ("m", "pilot0", "pilot1"):
-        require(given, name, (given[name] >= 0) & (given[name] == np.floor(given[name])), "be a whole number")
+        require(
+            given,
+            name,
+            np.isfinite(given[name]) & (given[name] >= 0) & (given[name] == np.floor(given[name])),
+            "be a whole number",
+        )
     m, p, q0, q1, pilot0, pilot1 = given.values()
     require(given, "m", m >= pilot0 + pilot1, "be no less than the pilot's labels")
     m1 = np.clip(_labelled_right(m, p, q0, q1, pilot0, pilot1), pilot1, m - pilot0)

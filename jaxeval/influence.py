@@ -29,6 +29,10 @@ class Contributions(NamedTuple):
         """Variance (M, J) of each accuracy."""
         return (self.test**2).sum(0) + (self.calibration**2).sum(0)
 
+    def covariance(self) -> Float:
+        """Covariance (J, M, M) of the accuracies by one judge."""
+        return np.asarray(sum(np.einsum("imj,inj->jmn", x, x, optimize=True) for x in self))
+
     def difference_variance(self, a: int, b: int) -> Float:
         """Variance (J,) of the accuracy of model ``a`` minus that of ``b``."""
         test, calibration = (x[:, a] - x[:, b] for x in self)
@@ -72,6 +76,16 @@ def shared_rogan_gladen(
     parts = _of_rates(label, judgment, used, stratum, shared, data.n_strata)
     wrong, right = (x.sum(2, keepdims=True) for x in parts)
     return _with_rates(data, total, shared, each, wrong, right)
+
+
+def youden_j(data: Arrays, total: Sums) -> Contributions:
+    """Contributions to Youden's J of each model, strata together; test items have none."""
+    whole = LabelledSums(*(x.sum(0) for x in total.own))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        q0, q1, m0, m1 = (np.asarray(x) for x in judge_error.rates(whole))
+        wrong = (data.used - data.label) * (1 - data.judgment - q0) / m0
+        found = wrong + data.label * (data.judgment - q1) / m1
+    return Contributions(np.zeros((1, *found.shape[1:])), np.nan_to_num(found, posinf=0.0, neginf=0.0))
 
 
 def _share(total: Sums) -> Float:

@@ -17,7 +17,6 @@ from jaxeval.progress import Advance
 from jaxeval.resampling import (
     make_singles,
     make_units,
-    rounded,
     shortfall_of,
     singles_top_up_size,
     stream_number,
@@ -109,7 +108,7 @@ def _items(
     """What is drawn from, the room of the top-up, and the (Q, D) values of what is drawn."""
     first = np.unique(pattern, return_index=True)[1]
     if len(pattern) >= _ALIKE * len(first):
-        table = np.zeros((rounded(len(first)), values.shape[1]))
+        table = np.zeros((_width(len(first)), values.shape[1]))
         table[: len(first)] = values[first]
         counts = [np.bincount(pattern[own], minlength=len(table))[None] for own in rows]
         shortfalls = [shortfall_of(int(count.sum())) for count in counts]
@@ -120,13 +119,13 @@ def _items(
     ordered = np.argsort(pattern, kind="stable")
     place = np.empty(len(ordered), np.intp)
     place[ordered] = np.arange(len(ordered))
-    table = np.zeros((rounded(len(ordered) + 1), values.shape[1]))
+    table = np.zeros((_width(len(ordered) + 1), values.shape[1]))
     table[: len(ordered)] = values[ordered]
     row = np.full((len(rows), len(table)), len(table) - 1, np.int32)
     for p, own in enumerate(rows):
         row[p, : len(own)] = np.sort(place[own])
     one_by_one: Any = _stacked([make_singles(len(own)) for own in rows]), row, streams
-    return batch.Items(*one_by_one), singles_top_up_size(len(values)), table
+    return batch.Items(*one_by_one), singles_top_up_size(len(table)), table
 
 
 def _by_precision(table: Float, n: int) -> tuple[tuple[NDArray[Any], ...], NDArray[np.intp]]:
@@ -155,6 +154,12 @@ def _pattern(values: Float) -> Int:
         codes, levels = pd.factorize(column, sort=True)
         number, _ = pd.factorize(number * len(levels) + codes, sort=True)
     return number
+
+
+def _width(size: int) -> int:
+    """``size`` rounded up by at most a third, so that slices of different sizes share compilations."""
+    step = max(128, 1 << max(size.bit_length() - 2, 0))
+    return -(-size // step) * step
 
 
 def _chunk_size(n_lanes: int, width: int) -> int:

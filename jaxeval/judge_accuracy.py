@@ -4,59 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm
 
-from jaxeval import influence
+from jaxeval.accuracy_estimates import (
+    ESTIMATORS,
+    HAVE_NUMBERS,
+    NO_LABELS,
+    NOT_BINARY,
+    ONE_CLASS,
+    Slice,
+    closed_form,
+    estimate_draws,
+    estimates,
+    label_counts,
+    rates_of,
+    status_of,
+    truth_of,
+)
 from jaxeval.columns import DataError
-from jaxeval.influence import Contributions
-from jaxeval.intervals import wilson
 from jaxeval.judged_answers import JudgedAnswers
-from jaxeval.judged_sums import POOLED, Arrays, Sums, arrays, resampled, sums
-from jaxeval.kernels import batch, judge_error
-from jaxeval.kernels.judge_error import JudgedSums, LabelledSums, Rates
-from jaxeval.precision import double_precision, versions
+from jaxeval.judged_sums import POOLED, arrays, resampled, sums
+from jaxeval.precision import versions
 from jaxeval.progress import progress_bar
 from jaxeval.quantiles import bounds_with_failures, checked_level
-from jaxeval.rogan_gladen import CLIPPED, NO_CLASS, NO_SKILL, OK, OUTSIDE, youden_j
+from jaxeval.rogan_gladen import OUTSIDE, youden_j
 
-Float = NDArray[np.float64]
 Bool = NDArray[np.bool_]
-Words = NDArray[np.object_]
-
-#: Estimators by the name they have in tables, and what they are.
-ESTIMATORS = {
-    "naive": "the judge's own share of right answers, not corrected",
-    "calibration_only": "mean label of the calibration items; the judge is not used",
-    "difference": "PPI: judged share plus the mean of label minus judgment",
-    "ppi_plus_plus": "PPI++: mean label plus lambda times the judge's shift from calibration to test",
-    "ppi_plus_plus_half": "PPI++ with the labels of half of the calibration items",
-    "conditional": "mean label by verdict, weighted by the verdicts' test shares",
-    "eif": "mean label by verdict, weighted by the verdicts' shares in test and calibration together",
-    "rogan_gladen": "Rogan-Gladen with the model's own calibration",
-    "rogan_gladen_shared": "Rogan-Gladen with a calibration that models share",
-}
-#: Those that correct by specificity and sensitivity. Their resamples are clipped to [0, 1] one by one.
-BY_RATES = ("rogan_gladen", "rogan_gladen_shared")
-_BY_VERDICT = ("conditional", "eif", *BY_RATES)
-
-NO_LABELS = "no calibration items"
-_WORDS = {
-    judge_error.FINE: OK,
-    judge_error.NO_ITEMS: NO_LABELS,
-    judge_error.NO_CLASS: NO_CLASS,
-    judge_error.NO_SKILL: NO_SKILL,
-    judge_error.NO_SUCH_VERDICT: "a verdict of the test is not in the calibration",
-}
-NOT_BINARY, NOT_SHARES, NO_TEST = "needs verdicts of 0 and 1", "scores are no shares", "no test items"
-#: Statuses of numbers that are there.
-HAVE_NUMBERS = (OK, CLIPPED, OUTSIDE)
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -74,17 +52,6 @@ class AccuracySettings:
     versions: str
 
 
-class Slice(NamedTuple):
-    """One slice: its answers, their sums, those of the resamples, and the statuses of its estimates."""
-
-    calibration: JudgedAnswers
-    test: JudgedAnswers
-    data: Arrays
-    total: Sums
-    draws: Sums
-    half_draws: LabelledSums
-
-
 @dataclass(frozen=True, eq=False)
 class JudgeAccuracy:
     """Accuracies (``table``), how good the judges are (``rates``), and what the data cannot say (``warnings``).
@@ -94,7 +61,10 @@ class JudgeAccuracy:
     resamples; ``failed_share`` of resamples in which the estimate is not defined, which enter the lower end as 0 and
     the upper end as 1; ``status``; ``n_test``; ``m0`` and ``m1``, the labels wrong and right that the estimator used
     (an answer that several models share is one label); ``truth``, the mean label of the test items where all have one,
-    which no estimate uses.
+    which no estimate uses: intervals are for the population that the items stand for, and its mean is another number.
+
+    The closed form adds a few observations (for scores, it has Student's quantiles), so that a judge who never erred on
+    a few labels is not taken for perfect; the resamples take it for just that.
 
     ``rates`` has a row per slice, model and judge: specificity ``q0``, sensitivity ``q1`` and Youden's ``j`` from all
     labels of the model, in closed form (`youden_j`) and with percentile intervals of the resamples.
@@ -160,15 +130,18 @@ def judge_accuracy(
         DataError: calibration and test do not fit: no label, another judge, an unknown model or stratum.
     """
     checked_level(level)
-    for name, value in (("n_resamples", n_resamples), ("n_halves", n_halves)):
-        if value < 1:
-            raise ValueError(f"{name} must be positive, got {value!r}")
+    for name, value, least in (("n_resamples", n_resamples, 2), ("n_halves", n_halves, 1), ("seed", seed, 0)):
+        if not isinstance(value, int | np.integer) or not least <= value < 2**63:
+            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
     calibration, warnings = _aligned(calibration, test, shared)
     slices = {}
     parts = {"": (calibration, test), **_slices(calibration, test, by)}
     with progress_bar(len(parts) * 3 * n_resamples, "resamples", progress) as advance:
         for label, (labelled, judged) in parts.items():
-            data = arrays(labelled, judged, stratify, shared)
+            try:
+                data = arrays(labelled, judged, stratify, shared)
+            except DataError as error:
+                raise DataError(f"slice {label!r} of {by!r}: {error}" if label else str(error)) from error
             draws, half = resampled(data, label, n_resamples, n_halves, seed, advance)
             slices[label] = Slice(labelled, judged, data, sums(data), draws, half)
     settings = AccuracySettings(
@@ -200,6 +173,16 @@ def _aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Any) -> tu
     """``calibration`` with the judges of ``test`` in its order, and what is noteworthy about the two."""
     if np.isnan(calibration.label).all():
         raise DataError("the calibration answers have no human labels: name their column with label=")
+    for role, ours, theirs in (
+        ("models", calibration.models, test.models),
+        ("judges", calibration.judges, test.judges),
+    ):
+        alike = set(ours.map(str)) & set(theirs.map(str))
+        if alike and not ours.isin(theirs).any():
+            raise DataError(
+                f"calibration and test name {role} by values of different types, {type(ours[0]).__name__} and "
+                f"{type(theirs[0]).__name__} ({sorted(alike)[0]!r} in both): make them one, text for instance"
+            )
     unknown = [judge for judge in test.judges if judge not in calibration.judges]
     if unknown:
         have = ", ".join(map(repr, calibration.judges))
@@ -259,8 +242,12 @@ def _slices(
         return {}
     calibration.covariate(by)
     levels = test.covariate(by).levels
-    if "all" in levels.map(str):
-        raise DataError(f"column {by!r} has the value 'all', which here is the name of all items together: rename it")
+    names = levels.map(str)
+    if "all" in names or "" in names or names.has_duplicates:
+        raise DataError(
+            f"column {by!r} has values that cannot name slices, {', '.join(map(repr, levels[:5]))}, ...: rename 'all' "
+            "(the name of all items together) and empty ones, and those that are alike as text"
+        )
     return {str(level): (_only(calibration, by, level), _only(test, by, level)) for level in levels}
 
 
@@ -277,114 +264,13 @@ def _only(answers: JudgedAnswers, by: str, level: Any) -> JudgedAnswers:
     return part.take(np.flatnonzero(chosen.any(axis=1)))
 
 
-# --- estimates ----------------------------------------------------------------------------------
-
-
-def estimates(total: Sums, binary: Bool) -> dict[str, Float]:
-    """(..., M, J) of every estimator but "ppi_plus_plus_half", not clipped; NaN where it is not defined."""
-    with double_precision():
-        found = jax.device_get(batch.accuracies(total.own, total.test, binary))
-    shared = shared_estimates(total.shared, total.test, binary)
-    return {**{name: np.asarray(x) for name, x in found._asdict().items()}, "rogan_gladen_shared": shared}
-
-
-def shared_estimates(shared: LabelledSums, test: JudgedSums, binary: Bool) -> Float:
-    """(..., M, J) Rogan-Gladen with one calibration (..., T, 1, J) for all models, not clipped."""
-    with double_precision():
-        return np.asarray(batch.shared_accuracy(shared, test, binary))
-
-
-def estimate_draws(part: Slice, binary: Bool) -> dict[str, Float]:
-    """(B, M, J) of every estimator; clipped where that is how its bootstrap is defined."""
-    found = estimates(part.draws, binary)
-    with double_precision():
-        found["ppi_plus_plus_half"] = np.asarray(batch.ppi_accuracy(part.half_draws, part.draws.test, binary))
-    return {name: np.clip(found[name], 0, 1) if name in BY_RATES else found[name] for name in ESTIMATORS}
-
-
-def contributions(part: Slice, binary: Bool) -> dict[str, Contributions]:
-    """Contributions of items to the estimates that have a closed form."""
-    data, total = part.data, part.total
-    with double_precision():
-        each, shared, weights = jax.device_get(
-            (
-                batch.by_stratum(total.own, total.test, binary),
-                batch.with_rates_of(total.shared, total.test, binary),
-                batch.weights(total.own, total.test, binary),
-            )
-        )
-    return {
-        "naive": influence.naive(data, total, each.naive),
-        **{
-            name: influence.control_variate(data, total, getattr(each, name), weight)
-            for name, weight in weights._asdict().items()
-        },
-        "rogan_gladen": influence.rogan_gladen(data, total, each.rogan_gladen),
-        "rogan_gladen_shared": influence.shared_rogan_gladen(data, total, total.shared, None, shared),
-    }
-
-
-def status_of(name: str, labelled: LabelledSums, n_test: Float, estimate: Float, binary: Bool, shares: Bool) -> Words:
-    """(M, J) status of the estimates (M, J) by sums (T, M, J), in words; ``shares`` (J,): judgments lie in [0, 1]."""
-    status = np.where((estimate < -_ROUNDING) | (estimate > 1 + _ROUNDING), CLIPPED, OK).astype(object)
-    if name != "naive":
-        if name in BY_RATES:
-            code = np.asarray(batch.failure(labelled, np.maximum(n_test, 1)))
-            code = np.where((code == judge_error.FINE) & ~(adjusted_j(labelled) > 0), judge_error.NO_SKILL, code)
-        else:
-            code = np.where(labelled.n == 0, judge_error.NO_ITEMS, judge_error.FINE)
-        worst = np.where(n_test > 0, code, judge_error.FINE).max(0)
-        worst = np.where((worst == judge_error.FINE) & np.isnan(estimate), judge_error.NO_SUCH_VERDICT, worst)
-        words = np.array([_WORDS[number] for number in range(len(_WORDS))], object)
-        status = np.where(worst > 0, words[worst], status)
-        if name in _BY_VERDICT:
-            status = np.where(np.broadcast_to(binary, status.shape), status, NOT_BINARY)
-    else:
-        status = np.where(np.broadcast_to(shares, status.shape), status, NOT_SHARES)
-    return np.where(n_test.sum(0) == 0, NO_TEST, status)
-
-
-def adjusted_j(labelled: LabelledSums) -> Float:
-    """J with one success and one failure more in each class, as the interval of Eq. 6 has it."""
-    m1, m0 = labelled.label, labelled.n - labelled.label
-    passed = labelled.judgment - labelled.product
-    return (m0 - passed + 1) / (m0 + 2) + (labelled.product + 1) / (m1 + 2) - 1
-
-
-def _closed_form(
-    part: Slice, values: Mapping[str, Float], binary: Bool, level: float
-) -> dict[str, tuple[Float, Float]]:
-    """Untruncated ends (M, J) by estimator."""
-    z = norm.ppf((1 + level) / 2)
-    ends = {}
-    for name, items in contributions(part, binary).items():
-        half = z * np.sqrt(items.variance())
-        ends[name] = values[name] - half, values[name] + half
-    if part.data.n_strata > 1:
-        return ends
-    test = JudgedSums(*(x[0] for x in part.total.test))
-    own, shared = (LabelledSums(*(x[0] for x in sums)) for sums in (part.total.own, part.total.shared))
-    with np.errstate(invalid="ignore", divide="ignore"), double_precision():
-        p = test.judgment / test.n
-        # Labels of several models on an item are not independent, as Eq. 6 takes them.
-        one_model = part.data.shared.any(axis=(0, 2)).sum() <= 1
-        for name, labelled in (("rogan_gladen", own), *([("rogan_gladen_shared", shared)] if one_model else [])):
-            rates = judge_error.rates(labelled)
-            lower, upper, _ = (np.asarray(x) for x in batch.rogan_gladen_interval(p, test.n, rates, z))
-            ends[name] = np.broadcast_to(lower, p.shape), np.broadcast_to(upper, p.shape)
-        score = wilson(p, test.n, level)
-        ends["naive"] = tuple(np.where(binary, a, b) for a, b in zip(score, ends["naive"], strict=True))  # type: ignore[assignment]
-        ends["calibration_only"] = wilson(own.label / own.n, own.n, level)
-    return ends
-
-
 # --- tables -------------------------------------------------------------------------------------
 
 
 def _table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
     m, j = len(part.test.models), len(part.test.judges)
     values = estimates(part.total, binary)
-    closed = _closed_form(part, values, binary, level)
+    closed = closed_form(part, values, binary, level)
     draws = estimate_draws(part, binary)
     nothing = np.full((m, j), np.nan)
     blocks = []
@@ -407,12 +293,16 @@ def _table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
             "boot_lower": np.clip(percentiles[0], 0, 1),
             "boot_upper": np.clip(percentiles[1], 0, 1),
         }
-        there = np.isin(status, HAVE_NUMBERS)
+        there = np.isin(status, (*HAVE_NUMBERS, ONE_CLASS))
         status = np.where(there & ((ends[1] < 0) | (ends[0] > 1)), OUTSIDE, status)
+        drawn = there & (status != ONE_CLASS)
         blocks.append(
             {
                 "estimator": np.full((m, j), name, object),
-                **{key: np.where(there, x, np.nan) for key, x in numbers.items()},
+                **{
+                    key: np.where(drawn if key in ("median", "boot_lower", "boot_upper") else there, x, np.nan)
+                    for key, x in numbers.items()
+                },
                 "failed_share": failed,
                 "status": status,
                 "n_test": part.total.test.n.sum(0).astype(int),
@@ -429,25 +319,6 @@ def _table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
             **columns,
         }
     )
-
-
-def label_counts(
-    name: str, labelled: LabelledSums, shape: tuple[int, int], distinct: Float | None = None
-) -> tuple[Float, Float]:
-    """(M, J) labels wrong and right that an estimator uses: those of its sums, or the ``distinct`` ones (2, J)."""
-    if distinct is not None:
-        return np.broadcast_to(distinct[0], shape), np.broadcast_to(distinct[1], shape)
-    m1 = np.broadcast_to(labelled.label.sum(0), shape)
-    m0 = np.broadcast_to(labelled.n.sum(0), shape) - m1
-    factor = {"naive": 0.0, "ppi_plus_plus_half": 0.5}.get(name, 1.0)
-    return factor * m0, factor * m1
-
-
-def truth_of(test: JudgedAnswers) -> Float:
-    """(M, J) mean label of the judged test answers, NaN unless all of them have one."""
-    label = np.where(test.judged, test.label[:, :, None], 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return label.sum(0) / test.judged.sum(0)
 
 
 def _rates_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
@@ -480,10 +351,3 @@ def _rates_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
     columns["status"] = status.reshape(-1)
     columns["m0"], columns["m1"] = (x.reshape(-1).astype(int) for x in (point.m0, point.m1))
     return pd.DataFrame(columns)
-
-
-def rates_of(labelled: LabelledSums) -> Rates:
-    """(..., M, J) rates, strata together."""
-    total = LabelledSums(*(x.sum(-3) for x in labelled))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return Rates(*(np.asarray(x) for x in judge_error.rates(total)))

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from jaxeval.columns import DataError
+from jaxeval.intervals import wilson
 from jaxeval.judged_battles import JudgedBattles
 from jaxeval.temperature import fit_temperature
 
@@ -215,7 +216,6 @@ def wilson_share(hits: Bool) -> dict[str, float]:
     n = len(hits)
     if n == 0:
         return {"share": np.nan, "lower": np.nan, "upper": np.nan, "n_battles": 0}
-    p, z = float(np.mean(hits)), ndtri((1 + LEVEL) / 2)
-    centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-    return {"share": p, "lower": max(centre - half, 0.0), "upper": min(centre + half, 1.0), "n_battles": n}
+    p = np.mean(hits)
+    lower, upper = wilson(p, np.float64(n), LEVEL)
+    return {"share": float(p), "lower": max(float(lower), 0.0), "upper": min(float(upper), 1.0), "n_battles": n}

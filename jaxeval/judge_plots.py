@@ -39,7 +39,7 @@ _NAMES = {
 }
 #: The estimators that arXiv:2605.06939 compares.
 FIVE = ("naive", "rogan_gladen_shared", "rogan_gladen", "ppi_plus_plus_half", "ppi_plus_plus")
-_MOST_MODELS = 30
+_MOST = 30
 
 
 def plot_accuracy(accuracy: JudgeAccuracy, estimators: tuple[str, ...] = FIVE, label: str = "all") -> Figure:
@@ -51,7 +51,7 @@ def plot_accuracy(accuracy: JudgeAccuracy, estimators: tuple[str, ...] = FIVE, l
         label: the slice to draw.
     """
     table = _slice(accuracy.table, label)
-    models = list(dict.fromkeys(table["model"]))[:_MOST_MODELS]
+    models = list(dict.fromkeys(table["model"]))[:_MOST]
     judges = list(dict.fromkeys(table["judge"]))
     step = len(estimators) + 1
     figure = Figure(figsize=(1.6 + 4.4 * len(judges), 1.2 + 0.16 * step * len(models)), layout="constrained")
@@ -66,10 +66,11 @@ def plot_accuracy(accuracy: JudgeAccuracy, estimators: tuple[str, ...] = FIVE, l
             for k, name in enumerate(estimators):
                 _bar(axis, rows.loc[name], top - k, name, place == 0)
         axis.set_title(str(judge), loc="left", fontsize=11, fontweight="bold", parse_math=False)
-        axis.set_xlabel(f"accuracy, {accuracy.settings.level:.0%} bootstrap interval")
+        axis.set_xlabel(f"accuracy, {100 * accuracy.settings.level:g}% bootstrap interval")
         plain(axis)
     centres = [-place * step - (len(estimators) - 1) / 2 for place in range(len(models))]
     axes[0].set_yticks(centres, [str(model) for model in models], fontsize=8.5, parse_math=False)
+    _left_out(figure, table["model"].nunique(), "models")
     _legend(figure, axes[0], len(estimators))
     return figure
 
@@ -77,7 +78,7 @@ def plot_accuracy(accuracy: JudgeAccuracy, estimators: tuple[str, ...] = FIVE, l
 def plot_differences(comparison: ModelComparison, estimators: tuple[str, ...] = FIVE, label: str = "all") -> Figure:
     """Bootstrap medians and intervals of the differences of every pair, a panel a judge."""
     table = _slice(comparison.table, label)
-    pairs = list(dict.fromkeys(zip(table["model_a"], table["model_b"], strict=True)))[:_MOST_MODELS]
+    pairs = list(dict.fromkeys(zip(table["model_a"], table["model_b"], strict=True)))[:_MOST]
     judges = list(dict.fromkeys(table["judge"]))
     step = len(estimators) + 1
     figure = Figure(figsize=(2.2 + 4.2 * len(judges), 1.2 + 0.16 * step * len(pairs)), layout="constrained")
@@ -94,10 +95,11 @@ def plot_differences(comparison: ModelComparison, estimators: tuple[str, ...] = 
                 _bar(axis, rows.loc[name], top - k, name, place == 0)
         axis.axvline(0, color=GREY, linewidth=1)
         axis.set_title(str(judge), loc="left", fontsize=11, fontweight="bold", parse_math=False)
-        axis.set_xlabel(f"difference in accuracy, {comparison.accuracy.settings.level:.0%} bootstrap interval")
+        axis.set_xlabel(f"difference in accuracy, {100 * comparison.accuracy.settings.level:g}% bootstrap interval")
         plain(axis)
     centres = [-place * step - (len(estimators) - 1) / 2 for place in range(len(pairs))]
     names = [f"{a} minus\n{b}" for a, b in pairs]
+    _left_out(figure, len(table.drop_duplicates(["model_a", "model_b"])), "pairs")
     axes[0].set_yticks(centres, names, fontsize=8.5, parse_math=False)
     _legend(figure, axes[0], len(estimators))
     return figure
@@ -106,11 +108,11 @@ def plot_differences(comparison: ModelComparison, estimators: tuple[str, ...] = 
 def plot_rates(accuracy: JudgeAccuracy, label: str = "all") -> Figure:
     """Specificity, sensitivity and J of every judge on every model, with their intervals."""
     table = _slice(accuracy.rates, label).dropna(subset=["j"])
-    models = list(dict.fromkeys(table["model"]))[:_MOST_MODELS]
+    models = list(dict.fromkeys(table["model"]))[:_MOST]
     judges = list(dict.fromkeys(table["judge"]))
     figure = Figure(figsize=(10.0, 1.3 + 0.17 * (len(judges) + 1) * max(len(models), 1)), layout="constrained")
     axes = figure.subplots(1, 3, sharey=True)
-    colours = list(_COLOURS.values())
+    colours, handles = list(_COLOURS.values()), []
     for axis, (name, title) in zip(
         axes, (("q0", "specificity q0"), ("q1", "sensitivity q1"), ("j", "Youden's J")), strict=True
     ):
@@ -119,13 +121,17 @@ def plot_rates(accuracy: JudgeAccuracy, label: str = "all") -> Figure:
             y = -np.arange(len(models)) * (len(judges) + 1) - k
             colour = colours[(4 + 4 * k) % len(colours)]
             axis.hlines(y, rows[f"{name}_lower"], rows[f"{name}_upper"], color=colour, linewidth=2, alpha=0.5)
-            axis.scatter(rows[name], y, s=16, color=colour, label=str(judge), zorder=3)
+            points = axis.scatter(rows[name], y, s=16, color=colour, zorder=3)
+            if axis is axes[2]:
+                handles.append(points)
         axis.set_title(title, loc="left", fontsize=11, fontweight="bold")
         plain(axis)
     axes[2].axvline(0, color=GREY, linewidth=1, linestyle="--")
     centres = -np.arange(len(models)) * (len(judges) + 1) - (len(judges) - 1) / 2
     axes[0].set_yticks(centres, [str(m) for m in models], fontsize=8.5, parse_math=False)
-    axes[2].legend(frameon=False, fontsize=8)
+    if handles:
+        _names(axes[2], handles, judges)
+    _left_out(figure, table["model"].nunique(), "models")
     return figure
 
 
@@ -152,7 +158,7 @@ def plot_interval_length(
         axis.plot(m, interval_length(share, q0, q1, n, m / 2, m / 2, level), color=colour, linestyle="--", linewidth=1)
         axis.plot(m, interval_length(share, q0, q1, n, m0, m1, level), color=colour, label=f"p = {share:g}")
     axis.set_xlabel("calibration labels")
-    axis.set_ylabel(f"length of the {level:.0%} interval")
+    axis.set_ylabel(f"length of the {100 * level:g}% interval")
     axis.set_title(f"q0 = {q0:g}, q1 = {q1:g}; dashed: half of each class", loc="left", fontsize=10)
     axis.set_ylim(bottom=0)
     axis.legend(frameon=False, fontsize=8.5)
@@ -219,3 +225,15 @@ def _bar(axis: Any, row: pd.Series, y: float, name: str, first: bool) -> None:
 def _legend(figure: Figure, axis: Any, columns: int) -> None:
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False, fontsize=8.5)
+
+
+def _names(axis: Any, handles: list[Any], names: list[Any]) -> None:
+    """A legend of names as they are: no mathematics, and none left out for a leading underscore."""
+    legend = axis.legend(handles, [f"\u200b{name}" for name in names], frameon=False, fontsize=8)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def _left_out(figure: Figure, n: int, what: str) -> None:
+    if n > _MOST:
+        figure.supxlabel(f"the first {_MOST} of {n:,} {what}", fontsize=8.5, color=GREY)

@@ -7,13 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from jaxeval.calibration_planning import minimum_calibration_size
-from jaxeval.judge_accuracy import ESTIMATORS, HAVE_NUMBERS, NO_LABELS, NOT_BINARY, NOT_SHARES, JudgeAccuracy
+from jaxeval.accuracy_estimates import (
+    ESTIMATORS,
+    HAVE_NUMBERS,
+    NO_LABELS,
+    NOT_BINARY,
+    NOT_SHARES,
+    ONE_CLASS,
+)
+from jaxeval.calibration_planning import allocate_calibration, minimum_calibration_size
+from jaxeval.judge_accuracy import JudgeAccuracy
 from jaxeval.model_comparison import ModelComparison
 from jaxeval.rogan_gladen import CLIPPED, OK, OUTSIDE
 
@@ -22,6 +30,14 @@ LOW_J = 0.3
 #: Labels of a class in the pilot of Algorithm 1 of arXiv:2511.21140; with fewer a rate is hardly known.
 FEW_LABELS = 10
 
+#: Differences within this are near ties: biases of that size are common.
+NEAR_TIE = 0.05
+#: With fewer errors of a judge on labelled items its resamples know too little of them.
+FEW_ERRORS = 5
+
+NEXT_LABELS = 100
+
+_WEAKENING = {"low J", "few labels", "few test items", "delta J", "near tie"}
 _SHOWN = ("naive", "calibration_only", "ppi_plus_plus", "rogan_gladen", "rogan_gladen_shared")
 
 
@@ -50,22 +66,26 @@ class JudgeReport:
             table, names = self.accuracy.table.copy(), ["model"]
         else:
             table, names = self.comparison.table.copy(), ["model_a", "model_b"]
-        slices = table["slice"] if "slice" in table else pd.Series("all", table.index)
-        kinds: list[str] = []
-        for row, label in zip(table.to_dict("records"), slices, strict=True):
-            models = tuple(row[name] for name in names)
-            found = [
-                c.kind for c in self.cautions
-                if c.slice == label and c.judge == row["judge"] and (c.models == models or set(c.models) <= set(models))
-            ]  # fmt: skip
-            kinds.append(", ".join(dict.fromkeys(found)))
-        return table.assign(cautions=kinds)
+        kinds = self._kinds()
+        slices = table["slice"] if "slice" in table else ["all"] * len(table)
+        found = []
+        for label, judge, *models in zip(slices, table["judge"], *(table[name] for name in names), strict=True):
+            keys = [(model,) for model in models] + ([tuple(models)] if len(models) > 1 else [])
+            found.append(", ".join(dict.fromkeys(kind for key in keys for kind in kinds.get((label, judge, key), ()))))
+        return table.assign(cautions=found)
+
+    def _kinds(self) -> dict[tuple[str, Any, tuple[Any, ...]], list[str]]:
+        """Kinds of caution by slice, judge and models."""
+        kinds: dict[tuple[str, Any, tuple[Any, ...]], list[str]] = {}
+        for caution in self.cautions:
+            kinds.setdefault((caution.slice, caution.judge, caution.models), []).append(caution.kind)
+        return kinds
 
     def sections(self) -> Iterator[tuple[str, list[str], pd.DataFrame | None]]:
         """Title, sentences and table of each section."""
         settings, slices = self.accuracy.settings, self.accuracy.slices
         part = slices[""]
-        level = f"{settings.level:.0%}"
+        level = f"{100 * settings.level:g}%"
         yield (
             "What is estimated",
             [
@@ -95,7 +115,9 @@ class JudgeReport:
         shown = ["model", "judge", "q0", "q1", "j", "j_lower", "j_upper", "m0", "m1", "status"]
         yield "How good the judges are (all labels)", [], _columns(self._involved(self.accuracy.rates), shown)
         table = self._involved(self.accuracy.table)
-        table = table[table["estimator"].isin(_SHOWN) & ~table["status"].isin([NOT_BINARY, NOT_SHARES])]
+        # In a comparison the shared calibration is that of a model, and belongs to the differences.
+        shown = [name for name in _SHOWN if self.comparison is None or name != "rogan_gladen_shared"]
+        table = table[table["estimator"].isin(shown) & ~table["status"].isin([NOT_BINARY, NOT_SHARES])]
         shown = ["model", "judge", "estimator", "estimate", "lower", "upper", "boot_lower", "boot_upper", "status"]
         yield "Accuracy of each model", [], _columns(table, shown)
         if self.comparison is not None:
@@ -110,6 +132,9 @@ class JudgeReport:
             ]  # fmt: skip
             yield "Differences, A minus B", [], _columns(table, shown)
             yield "What can be claimed", list(self.claims()), None
+        plan = self._next_labels()
+        if len(plan):
+            yield f"Where the next {NEXT_LABELS} labels of a model shorten the Rogan-Gladen interval most", [], plan
         texts = [*self.accuracy.warnings, *dict.fromkeys(c.text for c in self.cautions)]
         yield (
             "Cautions",
@@ -121,27 +146,22 @@ class JudgeReport:
         """A sentence per slice, judge and pair: what the model-specific PPI++ says, weakened by the cautions."""
         if self.comparison is None:
             return
+        kinds = self._kinds()
         table = self.comparison.table
         for row in table[table["estimator"] == "ppi_plus_plus"].to_dict("records"):
-            label = row.get("slice", "all")
+            label, judge = row.get("slice", "all"), row["judge"]
             a, b = row["model_a"], row["model_b"]
-            where = f"{_where(label)}{row['judge']}, {a} against {b}: "
-            kinds = {
-                c.kind for c in self.cautions
-                if c.slice == label and c.judge == row["judge"] and set(c.models) <= {a, b}
-            }  # fmt: skip
+            where = f"{_where(label)}{judge}, {a} against {b}: "
             if row["status"] not in HAVE_NUMBERS:
-                yield where + (
-                    "no labels of both models, so that neither PPI++ nor the stability of the judge can be had; a "
-                    "shared calibration alone does not support a claim"
-                )
+                yield where + f"no claim; PPI++ with labels of both models: {row['status']}"
                 continue
             numbers = f"{_numbers(row)} by PPI++"
             if row["lower"] <= 0 <= row["upper"]:
                 yield where + f"not told apart, {numbers}"
                 continue
             ahead = a if row["difference"] > 0 else b
-            doubt = sorted(kinds & {"low J", "few labels", "delta J"})
+            found = {kind for key in ((a,), (b,), (a, b)) for kind in kinds.get((label, judge, key), ())}
+            doubt = sorted(found & _WEAKENING)
             if doubt:
                 yield where + f"{ahead} seems ahead, {numbers}; a weak claim (see the cautions: {', '.join(doubt)})"
             else:
@@ -173,6 +193,37 @@ class JudgeReport:
                 parts.append(_markdown(table) + "\n")
         return "\n".join(parts)
 
+    def _next_labels(self) -> pd.DataFrame:
+        """How to split further labels by class (Algorithm 1), from the rates known so far, all items together."""
+        rates = self._involved(self.accuracy.rates)
+        if "slice" in rates:
+            rates = rates[rates["slice"] == "all"]
+        naive = self.accuracy.table[self.accuracy.table["estimator"] == "naive"]
+        if "slice" in naive:
+            naive = naive[naive["slice"] == "all"]
+        known = rates.merge(naive[["model", "judge", "estimate"]], on=["model", "judge"])
+        known = known[(known["m0"] > 0) & (known["m1"] > 0) & known["j"].notna() & known["estimate"].notna()]
+        if known.empty:
+            return pd.DataFrame()
+        split = allocate_calibration(
+            known["m0"] + known["m1"] + NEXT_LABELS,
+            known["estimate"],
+            known["q0"],
+            known["q1"],
+            known["m0"],
+            known["m1"],
+        )
+        return pd.DataFrame(
+            {
+                "model": known["model"],
+                "judge": known["judge"],
+                "labels_wrong": known["m0"],
+                "labels_right": known["m1"],
+                "next_wrong": split.more0,
+                "next_right": split.more1,
+            }
+        )
+
     def _involved(self, table: pd.DataFrame) -> pd.DataFrame:
         """The rows of models that are compared."""
         if self.comparison is None:
@@ -198,7 +249,8 @@ def judge_report(accuracy: JudgeAccuracy, comparison: ModelComparison | None = N
 
 
 def _model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
-    for row in accuracy.rates.to_dict("records"):
+    counts = _error_counts(accuracy)
+    for row, errors in zip(accuracy.rates.to_dict("records"), counts, strict=True):
         label, judge, model = row.get("slice", "all"), row["judge"], row["model"]
         about = f"{_where(label)}{judge} on {model}: "
 
@@ -207,17 +259,37 @@ def _model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
             return Caution(kind, label, judge, (model,), about + text)
 
         j, m0, m1 = row["j"], row["m0"], row["m1"]
-        if row["status"] == NOT_BINARY or m0 + m1 == 0:
+        if errors.n_test and errors.n_test < FEW_LABELS:
+            yield caution("few test items", f"only {errors.n_test} test items")
+        if m0 + m1 == 0:
             continue
         if min(m0, m1) < FEW_LABELS:
             yield caution(
                 "few labels",
-                f"only {m0} labels wrong and {m1} right; specificity and sensitivity are hardly known",
+                f"only {m0} labels wrong and {m1} right; the judge's errors are hardly known",
+            )
+        elif errors.fewest_in_stratum < FEW_LABELS:
+            yield caution(
+                "few labels",
+                f"a stratum has only {errors.fewest_in_stratum} labels; corrections within it are hardly known",
+            )
+        if row["status"] == NOT_BINARY:
+            continue
+        if min(errors.passed, errors.failed) < FEW_ERRORS:
+            yield caution(
+                "few errors",
+                f"on labelled items it passed {errors.passed:g} wrong answers and failed {errors.failed:g} right ones; "
+                "percentile intervals of resamples take so few for all there are (the closed form does not)",
             )
         if np.isnan(j):
             continue
         interval = f"J = {j:.2f} [{row['j_lower']:.2f}, {row['j_upper']:.2f}]"
-        if row["j_lower"] <= 0:
+        if row["j_upper"] < 0:
+            yield caution(
+                "low J",
+                f"{interval} is below 0: the judge errs systematically, or its verdicts are coded in reverse",
+            )
+        elif row["j_lower"] <= 0:
             yield caution(
                 "low J",
                 f"{interval} is not told from a judge that guesses; corrected estimates are unstable: weaken any claim",
@@ -244,7 +316,12 @@ def _model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
                 row["status"], *key,
                 f"{about} {what}: the judged share is hard to reconcile with the calibration",
             )  # fmt: skip
-        elif row["status"] not in (*HAVE_NUMBERS, NOT_BINARY, NOT_SHARES, NO_LABELS):
+        elif row["status"] == ONE_CLASS and name == "ppi_plus_plus":
+            yield Caution(
+                "few labels", *key,
+                f"{about} has labels of one class only: of the judge's errors on the other nothing is known",
+            )  # fmt: skip
+        elif row["status"] not in (*HAVE_NUMBERS, ONE_CLASS, NOT_BINARY, NOT_SHARES, NO_LABELS):
             yield Caution("undefined", *key, f"{about} is not defined ({row['status']})")
         elif row["status"] == OK and row["failed_share"] > 0:
             yield Caution(
@@ -252,6 +329,26 @@ def _model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
                 f"{about} is not defined in {row['failed_share']:.1%} of the resamples; they count as 0 and 1 in its "
                 "bootstrap interval",
             )  # fmt: skip
+
+
+class _Counts(NamedTuple):
+    """What is behind the rates of a judge on a model."""
+
+    passed: float  # labelled items that are wrong and passed
+    failed: float  # and that are right and failed
+    fewest_in_stratum: int  # labels in the stratum of the test that has fewest
+    n_test: int
+
+
+def _error_counts(accuracy: JudgeAccuracy) -> Iterator[_Counts]:
+    """In the order of the rows of ``accuracy.rates``."""
+    for part in accuracy.slices.values():
+        own, test = part.total.own, part.total.test
+        passed, failed = (own.judgment - own.product).sum(0), (own.label - own.product).sum(0)
+        fewest = np.where(test.n > 0, own.n, np.inf).min(0)
+        for k in np.ndindex(passed.shape):
+            labels = int(fewest[k]) if np.isfinite(fewest[k]) else 0
+            yield _Counts(round(float(passed[k]), 2), round(float(failed[k]), 2), labels, int(test.n.sum(0)[k]))
 
 
 def _pair_cautions(comparison: ModelComparison) -> Iterator[Caution]:
@@ -263,13 +360,23 @@ def _pair_cautions(comparison: ModelComparison) -> Iterator[Caution]:
         if np.isnan(delta):
             continue
         if lower > 0 or upper < 0:
+            bias = row["shared_bias"]
+            predicted = "" if np.isnan(bias) else f" (its predicted bias: {bias:+.3f})"
             yield Caution(
                 "delta J", *key,
                 f"{about}delta J = {delta:+.2f} [{lower:+.2f}, {upper:+.2f}] excludes 0: the judge errs differently on "
-                f"the two, and a shared calibration is not defensible (its predicted bias: {row['shared_bias']:+.3f})",
+                f"the two, and a shared calibration is not defensible{predicted}",
             )  # fmt: skip
     table = comparison.table
     keys = [c for c in ("slice", "judge", "model_a", "model_b") if c in table]
+    n_pairs = len(comparison.pairs) * len(dict.fromkeys(table["judge"]))
+    if n_pairs > 1:
+        share = 1 - comparison.accuracy.settings.level
+        yield Caution(
+            "many comparisons", "all", None, (),
+            f"{n_pairs:,} comparisons, each with an interval of its own: if no models differed, about "
+            f"{n_pairs * share:.1f} of them would exclude 0 by chance",
+        )  # fmt: skip
     for _, group in table.groupby(keys, sort=False):
         yield from _claim_cautions(group.set_index("estimator", drop=False))
 
@@ -282,11 +389,16 @@ def _claim_cautions(rows: pd.DataFrame) -> Iterator[Caution]:
     if best["status"] not in HAVE_NUMBERS:
         return
     tied = best["lower"] <= 0 <= best["upper"]
-    if tied:
+    if max(-best["lower"], best["upper"]) <= NEAR_TIE:
         yield Caution(
             "near tie", label, judge, (a, b),
-            f"{about}a near tie; by PPI++ the difference is {_numbers(best)}, and small biases can make any other "
+            f"{about}a near tie; by PPI++ the difference is {_numbers(best)}, and biases of that size can make any "
             "estimate look directional",
+        )  # fmt: skip
+    elif tied:
+        yield Caution(
+            "not told apart", label, judge, (a, b),
+            f"{about}not told apart; by PPI++ the difference is {_numbers(best)}: more labels or items would tell",
         )  # fmt: skip
     for name in ("naive", "rogan_gladen_shared"):
         row = rows.loc[name]

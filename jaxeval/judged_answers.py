@@ -143,6 +143,9 @@ class JudgedAnswers:
         for column in (*judgments, *filter(None, (label, model, judge, item, run, answer)), *keep):
             require_column(frame, column)
 
+        if positive is not None:
+            _check_two_values(frame, [*judgments, *([label] if label else [])], positive)
+
         item_number, items = _codes(frame, item, pd.RangeIndex(len(frame)))
         model_number, models = _codes(frame, model, pd.Index([ONLY_MODEL]))
         place = item_number * len(models) + model_number
@@ -232,6 +235,8 @@ class JudgedAnswers:
             raise ValueError(f"calibration_share must be between 0 and 1, got {calibration_share!r}")
         order = np.random.default_rng(seed).permutation(len(self.items))
         n = round(calibration_share * len(order))
+        if not 0 < n < len(order):
+            raise ValueError(f"a share of {calibration_share:g} of {len(order)} items leaves no calibration or no test")
         calibration, test = (self.take(np.sort(part)) for part in (order[:n], order[n:]))
         return calibration, test
 
@@ -305,7 +310,7 @@ def _codes(frame: pd.DataFrame, column: str | None, default: pd.Index) -> tuple[
 
 def _judgments(column: pd.Series, name: str, positive: Any, threshold: float | None) -> Float:
     """(rows,) judgments, NaN where missing."""
-    values = numbers_or_nan(column, name) if positive is None else _two_valued(column, name, positive)
+    values = numbers_or_nan(column, name) if positive is None else _two_valued(column, positive)
     if np.isinf(values).any():
         raise DataError(f"column {name!r} has {np.isinf(values).sum():,} infinite values")
     return values if threshold is None else np.where(np.isnan(values), np.nan, values >= threshold)
@@ -314,7 +319,7 @@ def _judgments(column: pd.Series, name: str, positive: Any, threshold: float | N
 def _labels(column: pd.Series, name: str, positive: Any) -> Float:
     """(rows,) labels 0 and 1, NaN where missing."""
     if positive is not None:
-        return _two_valued(column, name, positive)
+        return _two_valued(column, positive)
     values = numbers_or_nan(column, name)
     wrong = ~np.isnan(values) & (values != 0) & (values != 1)
     if wrong.any():
@@ -327,15 +332,25 @@ def _labels(column: pd.Series, name: str, positive: Any) -> Float:
     return values
 
 
-def _two_valued(column: pd.Series, name: str, positive: Any) -> Float:
+def _two_valued(column: pd.Series, positive: Any) -> Float:
     codes, values = pd.factorize(column)
-    if len(values) > 2 or (len(values) == 2 and positive not in list(values)):
-        counts = np.bincount(codes[codes >= 0], minlength=len(values))
-        found = ", ".join(f"{value!r} ({count:,})" for value, count in list(zip(values, counts, strict=True))[:8])
+    return np.append([float(_is(value, positive)) for value in values], np.nan)[codes]
+
+
+def _is(value: Any, positive: Any) -> bool:
+    """Whether ``value`` is ``positive``, which the command line knows as text."""
+    return bool(value == positive) or (isinstance(positive, str) and str(value) == positive)
+
+
+def _check_two_values(frame: pd.DataFrame, columns: Sequence[str], positive: Any) -> None:
+    """An error unless labels and judgments have ``positive`` and at most one other value between them."""
+    counts = pd.concat([frame[c].astype(object) for c in columns]).value_counts()
+    if len(counts) > 2 or not any(_is(value, positive) for value in counts.index):
+        found = ", ".join(f"{value!r} ({count:,})" for value, count in counts.head(8).items())
         raise DataError(
-            f"column {name!r}: with positive={positive!r} there may be that value and one other, found {found}"
+            f"columns {', '.join(map(repr, columns))}: with positive={positive!r} there may be that value and one "
+            f"other, found {found}; map them to 1 and 0 otherwise"
         )
-    return np.append((values == positive).astype(float), np.nan)[codes]
 
 
 def _reject_repeats(frame: pd.DataFrame, spot: Int, rows: Int, names: list[str], run: str | None) -> None:

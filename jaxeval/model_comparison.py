@@ -13,26 +13,27 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from jaxeval import influence
-from jaxeval.columns import DataError
-from jaxeval.influence import Contributions
-from jaxeval.judge_accuracy import (
+from jaxeval.accuracy_estimates import (
     BY_RATES,
     ESTIMATORS,
     HAVE_NUMBERS,
-    JudgeAccuracy,
+    ONE_CLASS,
     Slice,
     Words,
+    centre_shifts,
     contributions,
+    critical_values,
     estimate_draws,
     estimates,
-    joined,
-    judge_accuracy,
+    excess_variances,
     label_counts,
     rates_of,
     shared_estimates,
     status_of,
     truth_of,
 )
+from jaxeval.columns import DataError
+from jaxeval.judge_accuracy import JudgeAccuracy, joined, judge_accuracy
 from jaxeval.judged_answers import JudgedAnswers
 from jaxeval.judged_sums import POOLED
 from jaxeval.kernels import batch, judge_error
@@ -43,6 +44,9 @@ from jaxeval.rogan_gladen import OK
 
 Float = NDArray[np.float64]
 Pair = tuple[Any, Any]
+
+_SHARED = "rogan_gladen_shared"
+_PAIRS_AT_A_TIME = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +59,9 @@ class ModelComparison:
     estimate, which enter the ends as -1 and 1; ``labels`` that the estimator used, of both models; ``status``;
     ``truth`` where all test items have labels.
 
-    ``stability`` has a row per slice, judge and pair: ``delta_j`` = J_A - J_B, ``delta_q0``, ``delta_q1`` from all
-    labels of the two models, with percentile intervals, and ``shared_bias``: the bias of the difference by
+    ``stability`` has a row per slice, judge and pair: ``delta_j`` = J_A - J_B from all labels of the two models, with
+    an interval of adjusted rates that keeps items paired (one of the resamples beside, ``delta_j_boot``), ``delta_q0``
+    and ``delta_q1`` with percentile intervals, and ``shared_bias``: the bias of the difference by
     "rogan_gladen_shared" that Appendix C predicts, (theta_A delta_J - delta_q0) / J of the shared calibration for A,
     less the same for B; theta by Rogan-Gladen with the model's own calibration.
     """
@@ -115,20 +120,38 @@ def compare(accuracy: JudgeAccuracy, pairs: Sequence[Pair], labels_of_b: bool = 
     tables, stabilities = {}, {}
     for label, part in accuracy.slices.items():
         own = _own(part, accuracy)
-        of_model: dict[int | None, _Shared] = {}
+        numbers = np.array([[part.test.models.get_loc(model) for model in pair] for pair in pairs])
+        has_labels = (part.total.own.n > 0).all((0, 2))
+        only = [int(b) if labels_of_b and has_labels[b] else None for _, b in numbers]
+        of_model = {which: _shared(part, accuracy, which) for which in dict.fromkeys(only)}
         rows, checks = [], []
-        for pair in pairs:
-            a, b = (part.test.models.get_loc(model) for model in pair)
-            only = b if labels_of_b and (part.total.own.n[:, b].sum(0) > 0).all() else None
-            if only not in of_model:
-                of_model[only] = _shared(part, accuracy, only)
-            shared = of_model[only]
-            rows.append(_differences(pair, a, b, part, own, shared, accuracy))
-            checks.append(_stability(pair, a, b, part, own, shared, accuracy))
-        tables[label] = pd.concat(rows, ignore_index=True)
-        stabilities[label] = pd.concat(checks, ignore_index=True)
+        for start in range(0, len(pairs), _PAIRS_AT_A_TIME):
+            some = slice(start, start + _PAIRS_AT_A_TIME)
+            shared = [of_model[which] for which in only[some]]
+            a, b = numbers[some].T
+            rows.append(_differences(a, b, part, own, shared, accuracy))
+            checks.append(_stability(a, b, part, own, shared, accuracy))
+        tables[label], stabilities[label] = (
+            _labelled(pairs, part, {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]})
+            for blocks in (rows, checks)
+        )
     by = accuracy.settings.by
     return ModelComparison(joined(tables, by), joined(stabilities, by), accuracy, list(pairs))
+
+
+def _labelled(pairs: Sequence[Pair], part: Slice, columns: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
+    """A row per pair, judge (and estimator) of ``columns`` (P, J) or (P, J, E)."""
+    j = len(part.test.judges)
+    n = next(iter(columns.values())).size // (len(pairs) * j)
+    first, second = (np.array([pair[k] for pair in pairs], dtype=object) for k in (0, 1))
+    return pd.DataFrame(
+        {
+            "judge": np.tile(np.repeat(part.test.judges.to_numpy(), n), len(pairs)),
+            "model_a": np.repeat(first, j * n),
+            "model_b": np.repeat(second, j * n),
+            **{name: x.reshape(-1) for name, x in columns.items()},
+        }
+    ).infer_objects()
 
 
 def checked_pairs(test: JudgedAnswers, pairs: Any) -> list[Pair]:
@@ -158,13 +181,18 @@ def checked_pairs(test: JudgedAnswers, pairs: Any) -> list[Pair]:
 
 
 class _Own(NamedTuple):
-    """Estimates with every model's own calibration: (M, J), draws (B, M, J), contributions of items."""
+    """With every model's own calibration: estimates (M, J), draws (B, M, J), covariances (J, M, M), statuses (M, J)."""
 
     estimate: Mapping[str, Float]
     draws: Mapping[str, Float]
-    items: Mapping[str, Contributions]
+    covariance: Mapping[str, Float]
+    excess: Mapping[str, Float]
+    shift: Mapping[str, Float]
+    status: Mapping[str, Words]
+    quantile: Float  # (M, J)
     rates: Rates
     rate_draws: Rates
+    j_covariance: Float
 
 
 class _Shared(NamedTuple):
@@ -173,18 +201,29 @@ class _Shared(NamedTuple):
     labelled: LabelledSums  # (T, 1, J)
     estimate: Float
     draws: Float
-    items: Contributions
+    items: influence.Contributions
+    status: Words
     distinct: Float | None  # (2, J) labels wrong and right, where some are of one answer of several models
     name: str
 
 
 def _own(part: Slice, accuracy: JudgeAccuracy) -> _Own:
+    binary = accuracy.binary
+    estimate, draws = estimates(part.total, binary), estimate_draws(part, binary)
+    # Random halves leave no one estimate: the median of the resamples stands for it.
+    estimate["ppi_plus_plus_half"] = np.median(draws["ppi_plus_plus_half"], 0)
+    n_test, shares = part.total.test.n, part.test.shares
     return _Own(
-        estimates(part.total, accuracy.binary),
-        estimate_draws(part, accuracy.binary),
-        contributions(part, accuracy.binary),
+        estimate,
+        draws,
+        {name: items.covariance() for name, items in contributions(part, binary).items()},
+        excess_variances(part, binary),
+        centre_shifts(part, binary),
+        {name: status_of(name, part.total.own, n_test, x, binary, shares) for name, x in estimate.items()},
+        critical_values(part, binary, accuracy.settings.level),
         rates_of(part.total.own),
         rates_of(part.draws.own),
+        influence.youden_j(part.data, part.total).covariance(),
     )
 
 
@@ -195,93 +234,119 @@ def _shared(part: Slice, accuracy: JudgeAccuracy, only: int | None) -> _Shared:
         name = str(part.test.models[only])
     with double_precision():
         each = np.asarray(batch.with_rates_of(labelled, part.total.test, accuracy.binary))
+    estimate = shared_estimates(labelled, part.total.test, accuracy.binary)
     return _Shared(
         labelled,
-        shared_estimates(labelled, part.total.test, accuracy.binary),
+        estimate,
         np.clip(shared_estimates(draws, part.draws.test, accuracy.binary), 0, 1),
         influence.shared_rogan_gladen(part.data, part.total, labelled, only, each),
+        status_of(_SHARED, labelled, part.total.test.n, estimate, accuracy.binary, part.test.shares),
         part.data.shared_labels if only is None else None,
         name,
     )
 
 
 def _differences(
-    pair: Pair, a: int, b: int, part: Slice, own: _Own, shared: _Shared, accuracy: JudgeAccuracy
-) -> pd.DataFrame:
-    level, binary = accuracy.settings.level, accuracy.binary
-    z = norm.ppf((1 + level) / 2)
-    shape = len(part.test.models), len(part.test.judges)
+    a: NDArray[np.intp], b: NDArray[np.intp], part: Slice, own: _Own, shared: Sequence[_Shared], accuracy: JudgeAccuracy
+) -> dict[str, NDArray[Any]]:
+    """Columns (P, J, E) of pairs of models ``a`` and ``b`` (P,)."""
+    level = accuracy.settings.level
+    m, j = part.test.judged.shape[1:]
     truth = truth_of(part.test)
-    blocks = []
+    quantile = np.maximum(own.quantile[a], own.quantile[b])
+    blocks: list[dict[str, NDArray[Any]]] = []
     for name in ESTIMATORS:
-        is_shared = name == "rogan_gladen_shared"
-        labelled = shared.labelled if is_shared else part.total.own
-        draws = shared.draws if is_shared else own.draws[name]
-        median, lower, upper, failed = bounds_with_failures(draws[:, a] - draws[:, b], level, -1.0, 1.0)
-        if is_shared or name in own.estimate:
-            values = shared.estimate if is_shared else own.estimate[name]
-            items = shared.items if is_shared else own.items[name]
-            clipped = np.clip(values, 0, 1) if name in BY_RATES else values
-            difference, half = clipped[a] - clipped[b], z * np.sqrt(items.difference_variance(a, b))
+        if name == _SHARED:
+            estimate = [np.stack([s.estimate[k] for s, k in zip(shared, x, strict=True)]) for x in (a, b)]
+            drawn = np.stack([s.draws[:, i] - s.draws[:, k] for s, i, k in zip(shared, a, b, strict=True)], axis=1)
+            variance = np.stack([s.items.difference_variance(i, k) for s, i, k in zip(shared, a, b, strict=True)])
+            status = _worse(*(np.stack([s.status[k] for s, k in zip(shared, x, strict=True)]) for x in (a, b)))
+            labels = np.stack([np.add(*label_counts(name, s.labelled, (m, j), s.distinct))[0] for s in shared])
         else:
-            # Random halves leave no one estimate: the median of the resamples stands for it.
-            values = np.median(draws, 0)
-            difference, half = median, np.full(shape[1], np.nan)
-        status = _worse(status_of(name, labelled, part.total.test.n, values, binary, part.test.shares)[[a, b]])
-        m0, m1 = label_counts(name, labelled, shape, shared.distinct if is_shared else None)
-        labels = m0 + m1
-        there = np.isin(status, HAVE_NUMBERS)
-        numbers = {
-            "difference": difference,
-            "lower": np.maximum(difference - half, -1),
-            "upper": np.minimum(difference + half, 1),
-            "median": median,
-            "boot_lower": lower,
-            "boot_upper": upper,
-        }
+            estimate = [own.estimate[name][x] for x in (a, b)]
+            drawn = own.draws[name][:, a] - own.draws[name][:, b]
+            status = _worse(own.status[name][a], own.status[name][b])
+            each = np.add(*label_counts(name, part.total.own, (m, j)))
+            labels = each[a] + each[b]
+            variance = np.full(labels.shape, np.nan)
+            if name in own.covariance:
+                c, excess = own.covariance[name], own.excess[name]
+                together = c[:, a, b].T
+                variance = np.maximum((c[:, a, a] + c[:, b, b]).T - 2 * together, 0.0)
+                # What is added for few items goes together as the items' contributions do.
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    rho = np.nan_to_num(together / np.sqrt(c[:, a, a] * c[:, b, b]).T).clip(0, 1)
+                    variance += excess[a] + excess[b] - 2 * rho * np.sqrt(excess[a] * excess[b])
+        if name in BY_RATES:
+            estimate = [np.clip(x, 0, 1) for x in estimate]
+        median, boot_lower, boot_upper, failed = bounds_with_failures(drawn, level, -1.0, 1.0)
+        difference = median if name == "ppi_plus_plus_half" else estimate[0] - estimate[1]
+        with np.errstate(invalid="ignore"):
+            half = quantile * np.sqrt(variance)
+        shift = own.shift.get(name)
+        centre = difference if shift is None or name in BY_RATES else difference + shift[a] - shift[b]
+        there = np.isin(status, (*HAVE_NUMBERS, ONE_CLASS))
+        resampled = there & (status != ONE_CLASS)
         blocks.append(
             {
-                "estimator": np.full(shape[1], name, object),
-                **{key: np.where(there, x, np.nan) for key, x in numbers.items()},
+                "estimator": np.full(status.shape, name, object),
+                "difference": np.where(there, difference, np.nan),
+                "lower": np.where(there, np.maximum(centre - half, -1), np.nan),
+                "upper": np.where(there, np.minimum(centre + half, 1), np.nan),
+                "median": np.where(resampled, median, np.nan),
+                "boot_lower": np.where(resampled, boot_lower, np.nan),
+                "boot_upper": np.where(resampled, boot_upper, np.nan),
                 "failed_share": failed,
                 "status": status,
-                "labels": labels[a] if is_shared else labels[a] + labels[b],
+                "labels": labels,
                 "truth": truth[a] - truth[b],
             }
         )
-    columns = {key: np.stack([block[key] for block in blocks], -1).reshape(-1) for key in blocks[0]}
-    judges = np.repeat(part.test.judges.to_numpy(), len(blocks))
-    return pd.DataFrame({"judge": judges, "model_a": pair[0], "model_b": pair[1], **columns})
+    return {key: np.stack([block[key] for block in blocks], -1) for key in blocks[0]}
 
 
-def _worse(status: Words) -> Words:
-    """(J,) of (2, J): the first that has no number, else the first that is not "ok"."""
-    rank = np.where(status == OK, 0, np.where(np.isin(status, HAVE_NUMBERS), 1, 2))
-    return np.where(rank[0] >= rank[1], status[0], status[1])
+def _worse(one: Words, other: Words) -> Words:
+    """The status that has no number, else the one that is not "ok"."""
+    rank_one, rank_other = (
+        np.where(x == OK, 0, np.where(np.isin(x, HAVE_NUMBERS), 1, np.where(x == ONE_CLASS, 2, 3)))
+        for x in (one, other)
+    )
+    return np.where(rank_one >= rank_other, one, other)
 
 
 def _stability(
-    pair: Pair, a: int, b: int, part: Slice, own: _Own, shared: _Shared, accuracy: JudgeAccuracy
-) -> pd.DataFrame:
-    """Differences of the judges' rates between the models, and the bias that a shared calibration then has."""
-    point, draws = own.rates, own.rate_draws
-    columns: dict[str, Any] = {}
-    for name, value, drawn, most in (
-        ("delta_j", point.q0 + point.q1, draws.q0 + draws.q1, 2.0),
-        ("delta_q0", point.q0, draws.q0, 1.0),
-        ("delta_q1", point.q1, draws.q1, 1.0),
+    a: NDArray[np.intp], b: NDArray[np.intp], part: Slice, own: _Own, shared: Sequence[_Shared], accuracy: JudgeAccuracy
+) -> dict[str, NDArray[Any]]:
+    """Columns (P, J): how the judges' rates differ between the models, and the bias of a shared calibration."""
+    point, draws, level = own.rates, own.rate_draws, accuracy.settings.level
+    columns: dict[str, NDArray[Any]] = {}
+    with np.errstate(invalid="ignore", divide="ignore"):
+        q0, q1, m0, m1 = (np.asarray(x) for x in judge_error.adjusted_rates(point))
+        variance = q0 * (1 - q0) / m0 + q1 * (1 - q1) / m1
+        # Judgments of both models on an item go together.
+        together = np.stack([own.j_covariance[:, i, k] for i, k in zip(a, b, strict=True)])
+        error = np.sqrt(np.maximum(variance[a] + variance[b] - 2 * together, 0.0))
+    centre = (q0 + q1)[a] - (q0 + q1)[b]
+    half = norm.ppf((1 + level) / 2) * error
+    columns["delta_j"] = (point.q0 + point.q1)[a] - (point.q0 + point.q1)[b]
+    columns["delta_j_lower"], columns["delta_j_upper"] = np.maximum(centre - half, -2), np.minimum(centre + half, 2)
+    for name, drawn, value, most in (
+        ("delta_j_boot", draws.q0 + draws.q1, None, 2.0),
+        ("delta_q0", draws.q0, point.q0, 1.0),
+        ("delta_q1", draws.q1, point.q1, 1.0),
     ):
-        _, lower, upper, _ = bounds_with_failures(drawn[:, a] - drawn[:, b], accuracy.settings.level, -most, most)
-        columns |= {name: value[a] - value[b], f"{name}_lower": lower, f"{name}_upper": upper}
-    used = Rates(*(x[0] for x in rates_of(shared.labelled)))
+        _, lower, upper, _ = bounds_with_failures(drawn[:, a] - drawn[:, b], level, -most, most)
+        columns |= {} if value is None else {name: value[a] - value[b]}
+        columns |= {f"{name}_lower": lower, f"{name}_upper": upper}
     theta = np.clip(own.estimate["rogan_gladen"], 0, 1)
+    used = Rates(*(np.stack(x) for x in zip(*([y[0] for y in rates_of(s.labelled)] for s in shared), strict=True)))
     with np.errstate(invalid="ignore", divide="ignore"):
         bias = [
-            np.asarray(judge_error.shared_calibration_bias(theta[k], Rates(*(x[k] for x in point)), used))
-            for k in (a, b)
+            np.asarray(judge_error.shared_calibration_bias(theta[x], Rates(*(y[x] for y in point)), used))
+            for x in (a, b)
         ]
     columns["shared_bias"] = bias[0] - bias[1]
     columns = {name: np.where(accuracy.binary, x, np.nan) for name, x in columns.items()}
-    judges = part.test.judges.to_numpy()
-    table = pd.DataFrame({"judge": judges, "model_a": pair[0], "model_b": pair[1], **columns})
-    return table.assign(shared_labels=shared.name)
+    names = np.array([s.name for s in shared], object)
+    columns["shared_labels"] = np.broadcast_to(names[:, None], columns["delta_j"].shape)
+    return columns

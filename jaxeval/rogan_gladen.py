@@ -143,7 +143,7 @@ def youden_j(q0: ArrayLike, q1: ArrayLike, m0: ArrayLike, m1: ArrayLike, level: 
         require(given, rate, (given[count] == 0) | ((given[rate] >= 0) & (given[rate] <= 1)), "lie in [0, 1]")
     j, centre, variance = (np.full(given["q0"].shape, x) for x in (-1.0, -1.0, 0.0))
     for rate, count in (("q0", "m0"), ("q1", "m1")):
-        adjusted = (given[count] * given[rate] + 1) / (given[count] + 2)
+        adjusted = given[rate] + (1 - 2 * given[rate]) / (given[count] + 2)
         j, centre = j + given[rate], centre + adjusted
         variance = variance + adjusted * (1 - adjusted) / (given[count] + 2)
     one_class = (given["m0"] == 0) | (given["m1"] == 0)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.stats import norm, t
 
+from jaxeval.accuracy_estimates import estimates
 from jaxeval.columns import DataError
 from jaxeval.intervals import wilson
-from jaxeval.judge_accuracy import estimates
 from jaxeval.judged_answers import JudgedAnswers
 from jaxeval.judged_sums import Sums
 from jaxeval.kernels import judge_error
@@ -36,8 +36,9 @@ def split_study(
         calibration_share: share of the items that calibrate; the others are tested.
         n_splits: how often the items are split.
         replacement: draw calibration and test items with replacement from all items instead, as if these were the
-            population. The truth is then the mean label of all; without replacement it is that of the test items, whose
-            sampling the intervals allow for in vain, so that they cover more often.
+            population, whose mean label is then the truth: what the intervals are for. Without replacement the truth is
+            the mean label of the test items, which moves with the split: estimators that use the judgments of these
+            very items cover it more often, those that rest on the labels of others less often.
         level: confidence level.
         seed: of the splits.
 
@@ -143,10 +144,15 @@ def _intervals(
             "eif": judge_error.eif_weight(own, test),
         }
         ends = {}
+        scores = t.ppf(norm.cdf(z), np.maximum(own.n - 2, 1))
         for name, weight in weights.items():
-            half = z * np.sqrt(np.asarray(judge_error.ppi_variance(own, test, weight)))
-            ends[name] = values[name] - half, values[name] + half
-        half = z * np.sqrt(np.maximum(test.judgment_square / test.n - p**2, 0) / test.n)
+            half = np.where(binary, z, scores) * np.sqrt(
+                np.asarray(judge_error.careful_ppi_variance(own, test, weight, binary))
+            )
+            shift = judge_error.careful_ppi(own, test, weight, binary) - judge_error.ppi(own, test, weight)
+            centre = values[name] + np.asarray(shift)
+            ends[name] = centre - half, centre + half
+        half = scores * np.sqrt(np.maximum(test.judgment_square / test.n - p**2, 0) / (test.n - 1))
         score = wilson(p, test.n, level)
         ends["naive"] = np.where(binary, score[0], p - half), np.where(binary, score[1], p + half)
         ends["calibration_only"] = wilson(own.label / own.n, own.n, level)
@@ -159,6 +165,7 @@ def _intervals(
         theta = values["rogan_gladen_shared"]
         weight = np.stack([-(1 - theta) * q0 / m0, (1 - theta) / m0, theta * q1 / m1, -theta / m1], axis=-1)
         calibrating = np.einsum("rmja,rjab,rmjb->rmj", weight, products, weight)
-        half = z * np.sqrt(p * (1 - p) / test.n + calibrating) / (q0 + q1 - 1)
+        excess = np.asarray(judge_error.rates_excess(shared, test))
+        half = z * np.sqrt((p * (1 - p) / test.n + calibrating) / (q0 + q1 - 1) ** 2 + excess)
         ends["rogan_gladen_shared"] = theta - half, theta + half
     return {name: (value, *ends[name]) for name, value in values.items()}

@@ -4,11 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from judged import read, two_orders
+from matplotlib.figure import Figure
 from scipy.special import expit
 from twins import newton
 
 import jaxeval
+from jaxeval import soft_elo_plots
 from jaxeval.annotation_budget import budget_sweep, slice_ratings
+from jaxeval.figure_style import save_figures
 from jaxeval.held_out import compress, hold_out
 
 ELO = 400 / np.log(10)
@@ -73,6 +76,15 @@ def test_error_falls_with_the_budget_and_repeats_are_reproducible(battles):
     pd.testing.assert_frame_equal(sweep, budget_sweep(battles, (4, 40, 1000), 10))
 
 
+def test_the_figure_shows_the_sweep(battles, tmp_path):
+    sweep = budget_sweep(battles, (4, 40), 10)
+    figure = soft_elo_plots.plot_budget(sweep)
+    assert isinstance(figure, Figure)
+    beta = sweep.loc[sweep["method"] == "soft", "beta"].iloc[-1]
+    assert f"{beta:.3f}" in figure.axes[0].get_title(loc="left")
+    assert all(path.stat().st_size > 1000 for path in save_figures({"budget": figure}, tmp_path))
+
+
 def test_a_slice_is_the_slice_alone_against_all_humans(battles):
     full = slice_ratings(battles, "language", 0.05, full=True)
     rows = np.flatnonzero((battles.columns["language"] == "de").to_numpy())
@@ -91,7 +103,7 @@ def test_a_slice_is_the_slice_alone_against_all_humans(battles):
 def test_a_slice_of_some_models_is_moved_to_the_scale_of_all():
     """A third of the models, the strongest, have a slice of their own: its mean is not theirs."""
     strengths = jaxeval.simulate_strengths(9, 1.0, seed=2)
-    battles = jaxeval.simulate_judged_battles(4000, strengths=strengths, noise=0.5, seed=2)
+    battles = jaxeval.simulate_judged_battles(1000, strengths=strengths, noise=0.5, seed=2)
     best = np.isin(battles.models, strengths.sort_values().index[-4:])
     battles.columns["slice"] = np.where(best[battles.model_a] & best[battles.model_b], "best", "rest")
     full = slice_ratings(battles, "slice", full=True)

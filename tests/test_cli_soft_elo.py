@@ -15,7 +15,7 @@ def run(*arguments):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Judged battles with human votes, and those of one further model without."""
+    """Judged battles with human votes, and those of one further model without. One language is named."""
     battles = jaxeval.simulate_judged_battles(1200, 12, noise=2.0, seed=4)
     frame = pd.DataFrame(
         {
@@ -24,7 +24,7 @@ def files(tmp_path_factory):
             "gap": battles.score_difference,
             "human": battles.human,
         }
-    ).assign(language=np.where(battles.columns["language"] == "English", "en", "other"))
+    ).assign(language=np.where(battles.columns["language"] == "English", "en", None))
     new = (frame["model_a"] == "model-03") | (frame["model_b"] == "model-03")
     folder = tmp_path_factory.mktemp("judged")
     frame[~new].to_csv(folder / "known.csv", index=False)
@@ -50,6 +50,7 @@ def test_file_prints_the_headline_tables_and_writes_the_rest(files, tmp_path):
     assert f"{held_out.summary.loc['soft', 'mae']:.1f}" in result.stdout
     read = pd.read_csv(out / "models.csv")
     np.testing.assert_allclose(read["judge_elo"], held_out.models["judge_elo"])
+    assert set(pd.read_csv(out / "slices.csv")["slice"]) == {"en"}
     tables = {"summary", "conformal", "intervals", "widths", "diagnostics", "reliability", "slices", "budget"}
     assert tables <= {p.stem for p in out.glob("*.csv")}
     assert {p.stem for p in out.glob("*.png")} == {"held_out", "intervals", "calibration", "ramp", "budget"}
@@ -71,7 +72,7 @@ def test_too_few_models_for_intervals_are_rated_all_the_same(tmp_path):
     path, out = tmp_path / "few.csv", tmp_path / "study"
     rows = [("a", "b", 1, 2), ("b", "c", 0, -1), ("a", "c", 1, 3), ("c", "a", 1, -2), ("b", "a", 0.5, 0)]
     pd.DataFrame(rows, columns=["model_a", "model_b", "human", "gap"]).to_csv(path, index=False)
-    options = ("--score-difference", "gap", "--labels", "a_wins_1", "--resamples", 50, "--out", out)
+    options = ("--score-difference", "gap", "--labels", "a_wins_1", "--resamples", 200, "--out", out)
     result = run("soft-elo", path, *options)
     assert result.exit_code == 0, result.output
     assert "no conformal intervals" in " ".join(result.stdout.split())

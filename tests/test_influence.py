@@ -8,7 +8,7 @@ import twins
 from answers import BINARY, CALIBRATION, JUDGES, MANY, MODELS, TEST, read, rows, simulate, stratified
 
 from jaxeval import influence
-from jaxeval.judge_accuracy import contributions, estimate_draws, estimates
+from jaxeval.accuracy_estimates import contributions, estimate_draws, estimates
 from jaxeval.judged_sums import POOLED, Sums, arrays, sums
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums
@@ -83,8 +83,9 @@ def test_differences_with_the_labels_of_one_model_are_appendix_b(complete):
     part, _ = complete
     calibration, test = simulate(60, 1), simulate(100, 2, first=60)
     b = LabelledSums(*(x[..., 1:2, :] for x in part.total.own))
-    rates = judge_error.rates(b)
-    each = judge_error.rogan_gladen(part.total.test.judgment / 100, rates.q0, rates.q1)
+    with np.errstate(divide="ignore"):  # by the judge of scores
+        rates = judge_error.rates(b)
+        each = judge_error.rogan_gladen(part.total.test.judgment / 100, rates.q0, rates.q1)
     items = influence.shared_rogan_gladen(part.data, part.total, b, 1, np.asarray(each))
     for j, judge in enumerate(JUDGES[:2]):
         known = rows(calibration, test, "b", judge)[:2]

@@ -21,8 +21,9 @@ from answers import (
 )
 from scipy.stats import binomtest, norm
 
-from jaxeval import DataError
-from jaxeval.judge_accuracy import ESTIMATORS, estimate_draws, judge_accuracy
+from jaxeval import DataError, JudgedAnswers
+from jaxeval.accuracy_estimates import ESTIMATORS, estimate_draws
+from jaxeval.judge_accuracy import judge_accuracy
 from jaxeval.judged_sums import arrays, resampled
 from jaxeval.quantiles import bounds_with_failures
 
@@ -122,9 +123,7 @@ def test_intervals_are_the_closed_forms(table, model, judge):
     else:
         assert np.isnan(ends("naive")).all()  # scores beyond 1
     for name, lam in weights.items():
-        half = Z * np.sqrt(twins.ppi_variance(y, f, g, lam))
-        estimate = twins.ppi_mean(y, f, g, lam)
-        assert ends(name) == pytest.approx((estimate - half, estimate + half), abs=1e-12)
+        assert ends(name) == pytest.approx(twins.ppi_interval(y, f, g, lam, binary), abs=1e-12)
     there = ~found["status"].isin(NO_ANSWER)
     ends = found.loc[there, ["lower_untruncated", "upper_untruncated"]].clip(0, 1).to_numpy()
     np.testing.assert_array_equal(found.loc[there, ["lower", "upper"]], ends)
@@ -198,8 +197,8 @@ def test_the_level_is_the_share_of_draws_between_the_ends(accuracy):
         assert 0 < ends[0] < ends[1] < 1
     found = found.loc[("a", "good", "ppi_plus_plus")]
     y, f, g = rows(CALIBRATION, TEST, "a", "good")
-    error = np.sqrt(twins.ppi_variance(y, f, g, twins.ppi_lambda(y, f, g, 1.0)))
-    assert found["upper"] - found["estimate"] == pytest.approx(norm.ppf(0.6) * error)
+    ends = twins.ppi_interval(y, f, g, twins.ppi_lambda(y, f, g, 1.0), True, 0.2)
+    assert found[["lower", "upper"]].tolist() == pytest.approx(ends)
 
 
 def test_rates(accuracy):
@@ -386,7 +385,8 @@ def test_one_class_and_no_labels():
     )
     found = status(calibration)
     assert found.loc[("a", "good"), "rogan_gladen"] == "labels of one class only"
-    assert found.loc[("a", "good"), "ppi_plus_plus"] == "ok"
+    assert found.loc[("a", "good"), "ppi_plus_plus"] == "labels of one class"
+    assert found.loc[("a", "good"), "calibration_only"] == "ok"
     assert found.loc[("b", "good"), "ppi_plus_plus"] == "no calibration items"
     assert found.loc[("b", "good"), "rogan_gladen_shared"] == "ok"
     assert found.loc[("c", "score"), "eif"] == "needs verdicts of 0 and 1"
@@ -403,7 +403,7 @@ def test_a_judge_who_always_says_the_same():
             row = found.loc[(model, name)]
             assert (row["estimate"], row["status"]) == (pytest.approx(np.mean(y)), "ok")
             half = Z * np.sqrt(np.var(y) / len(y))
-            assert row["upper_untruncated"] - row["estimate"] == pytest.approx(half)
+            assert row["upper_untruncated"] - row["lower_untruncated"] > 1.9 * half
     assert (found.xs("rogan_gladen", level="estimator")["status"] == "J <= 0").all()
 
 
@@ -459,8 +459,8 @@ def test_warnings_and_settings(accuracy):
         ({}, {"by": "length"}, DataError, "no column 'length' was kept"),
         ({"topic": "art"}, {"stratify": "topic"}, DataError, "no calibration labels where 'topic' is 'law'"),
         ({}, {"level": 95}, ValueError, "level must be between 0 and 1"),
-        ({}, {"n_resamples": 0}, ValueError, "n_resamples must be positive, got 0"),
-        ({}, {"n_halves": 0}, ValueError, "n_halves must be positive, got 0"),
+        ({}, {"n_resamples": 0}, ValueError, "n_resamples must be a whole number of at least 2, got 0"),
+        ({}, {"n_halves": 0}, ValueError, "n_halves must be a whole number of at least 1, got 0"),
     ],
 )
 def test_wrong_arguments(change, options, error, message):
@@ -471,3 +471,90 @@ def test_wrong_arguments(change, options, error, message):
 def test_another_judge():
     with pytest.raises(DataError, match="the test has judgments by 'score', the calibration has none; its judges are"):
         judge_accuracy(read(CALIBRATION, judgment=["good", "poor"]), read(TEST))
+
+
+# --- what reviewers broke -----------------------------------------------------------------------
+
+
+def few(labels, judgments, n_test=60, seed=0):
+    """One model with these calibration items, and test items judged right three times in four."""
+    rng = np.random.default_rng(seed)
+    calibration = pd.DataFrame({"item": range(len(labels)), "human": labels, "good": judgments})
+    test = pd.DataFrame({"item": range(1000, 1000 + n_test), "good": (rng.random(n_test) < 0.75).astype(float)})
+    return (JudgedAnswers.from_pandas(frame, judgment="good", item="item") for frame in (calibration, test))
+
+
+def test_a_judge_who_never_erred_on_few_labels_is_not_taken_for_perfect():
+    found = judge_accuracy(*few([1.0] * 28 + [0.0] * 12, [1.0] * 28 + [0.0] * 12, 5000), **SETTINGS).table
+    row = found.set_index("estimator").loc["ppi_plus_plus"]
+    assert row["upper"] - row["lower"] > 0.1
+    assert row["boot_upper"] - row["boot_lower"] < 0.05  # the resamples do take it for that
+
+
+def test_labels_of_one_class_have_no_resamples():
+    row = judge_accuracy(*few([1.0] * 8, [1.0] * 8), **SETTINGS).table.set_index("estimator").loc["ppi_plus_plus"]
+    assert row["status"] == "labels of one class"
+    assert row["lower"] < 0.8
+    assert row[["median", "boot_lower", "boot_upper"]].isna().all()
+
+
+def test_one_test_item_is_not_exact():
+    row = judge_accuracy(*few([1.0, 0.0] * 20, [1.0, 0.0] * 20, 1), **SETTINGS).table.set_index("estimator")
+    for name in ("naive", "ppi_plus_plus", "rogan_gladen"):
+        assert row.loc[name, "upper"] - row.loc[name, "lower"] > 0.3
+
+
+def test_j_that_the_adjustment_takes_to_0_is_a_status():
+    row = judge_accuracy(*few([0.0] + [1.0] * 20, [0.0] + [1.0] * 5 + [0.0] * 15), **SETTINGS).table
+    row = row.set_index("estimator").loc["rogan_gladen"]
+    assert row["status"] == "J <= 0"
+    assert row[["estimate", "lower", "upper", "boot_lower"]].isna().all()
+
+
+def test_rates_of_averaged_runs_have_no_rounding_beyond_their_range():
+    rng = np.random.default_rng(0)
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        items = np.repeat(np.arange(30), 3)
+        right = items % 2
+        frame = pd.DataFrame(
+            {"item": items, "run": np.tile(range(3), 30), "human": right,
+             "good": np.where(right == 0, 1.0, rng.random(90) < 0.5)}
+        )  # fmt: skip
+        answers = JudgedAnswers.from_pandas(frame, judgment="good", item="item", run="run")
+        found = judge_accuracy(answers.take(np.arange(20)), answers.take(np.arange(20, 30)), n_resamples=16)
+        assert 0 <= found.rates["q0"].iloc[0] < 1e-12
+
+
+def test_names_of_slices_must_tell_them_apart():
+    for value in ("all", ""):
+        frames = [frame.assign(topic=frame["topic"].replace("law", value)) for frame in (CALIBRATION, TEST)]
+        with pytest.raises(DataError, match="values that cannot name slices"):
+            judge_accuracy(*map(read, frames), by="topic", **SETTINGS)
+
+
+def test_an_empty_stratum_names_its_slice():
+    """Of the calibration's law there is none with the stratum x, of the test's there is."""
+    frames = [frame.assign(kind="y") for frame in (CALIBRATION, TEST)]
+    frames[0].loc[frames[0]["topic"] == "art", "kind"] = "x"
+    frames[1].loc[frames[1].index[::2], "kind"] = "x"
+    answers = [
+        JudgedAnswers.from_pandas(
+            f, judgment="good", model="model", item="item", keep=["topic", "kind"], missing="drop"
+        )
+        for f in frames
+    ]
+    with pytest.raises(DataError, match="slice 'art' of 'topic': no calibration labels where 'kind' is 'y'"):
+        judge_accuracy(*answers, by="topic", stratify="kind", **SETTINGS)
+
+
+def test_models_named_by_other_types_are_an_error():
+    numbered = [frame.assign(model=frame["model"].map({"a": 1, "b": 2, "c": 3})) for frame in (CALIBRATION, TEST)]
+    with pytest.raises(DataError, match="name models by values of different types, int64 and str"):
+        judge_accuracy(read(numbered[0]), read(numbered[1].assign(model=numbered[1]["model"].astype(str))), **SETTINGS)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, 2**64])
+def test_seeds_are_whole_numbers(seed):
+    with pytest.raises(ValueError, match="seed must be a whole number"):
+        judge_accuracy(read(CALIBRATION), read(TEST), seed=seed)

@@ -72,19 +72,6 @@ def test_what_is_absent_is_named(battles):
         judge_biases.position_bias(one)
 
 
-def test_one_order_alone_is_the_fit_of_its_scores(battles):
-    table = judge_biases.single_order_ratings(battles, methods=("hard", "soft")).set_index(["model", "method"])
-    for name, column, a, b in (("first", "a_first", "a1", "b1"), ("second", "b_first", "a2", "b2")):
-        frame = two_orders().drop(columns="verdict")
-        one = jaxeval.JudgedBattles.from_pandas(frame, scores_a=a, scores_b=b, label_coding="a_wins_1")
-        alone = jaxeval.soft_elo(one, n_resamples=0, methods=("hard", "soft")).models.set_index(["model", "method"])
-        np.testing.assert_allclose(table[column], alone["judge_elo"], atol=1e-6, err_msg=name)
-        assert table.attrs["settings"]["mae"][column]["soft"] == pytest.approx(
-            alone["residual"].abs().xs("soft", level="method").mean()
-        )
-    np.testing.assert_allclose(table["difference"], table["a_first"] - table["b_first"])
-
-
 def test_the_simulated_bias_is_found():
     """0.5 points for the side shown first: the mean advantage within five standard errors, and a rate above a half."""
     biased = jaxeval.simulate_judged_battles(20_000, 10, position_bias=0.5, seed=2)

@@ -7,7 +7,6 @@ from matplotlib.figure import Figure
 
 import jaxeval
 from jaxeval import judge_agreement, judge_biases, soft_elo_plots
-from jaxeval.annotation_budget import budget_sweep
 from jaxeval.conformal import leave_one_out_intervals
 from jaxeval.figure_style import save_figures
 from jaxeval.judge_diagnostics import diagnose
@@ -56,8 +55,21 @@ def test_what_the_data_lacks_is_said(held_out):
     }  # fmt: skip
 
 
-def test_figures_show_the_tables(battles, held_out, found, tmp_path):
-    sweep = budget_sweep(battles, (4, 20), 10)
+def test_one_order_alone_is_the_fit_of_its_scores():
+    battles = read(two_orders())
+    table = judge_biases.single_order_ratings(battles, methods=("hard", "soft")).set_index(["model", "method"])
+    for name, column, a, b in (("first", "a_first", "a1", "b1"), ("second", "b_first", "a2", "b2")):
+        frame = two_orders().drop(columns="verdict")
+        one = jaxeval.JudgedBattles.from_pandas(frame, scores_a=a, scores_b=b, label_coding="a_wins_1")
+        alone = jaxeval.soft_elo(one, n_resamples=0, methods=("hard", "soft")).models.set_index(["model", "method"])
+        np.testing.assert_allclose(table[column], alone["judge_elo"], atol=1e-6, err_msg=name)
+        assert table.attrs["settings"]["mae"][column]["soft"] == pytest.approx(
+            alone["residual"].abs().xs("soft", level="method").mean()
+        )
+    np.testing.assert_allclose(table["difference"], table["a_first"] - table["b_first"])
+
+
+def test_figures_show_the_tables(held_out, found, tmp_path):
     figures = {
         "held_out": soft_elo_plots.plot_held_out(held_out),
         "intervals": soft_elo_plots.plot_intervals(leave_one_out_intervals(held_out, 0.8)),
@@ -65,7 +77,6 @@ def test_figures_show_the_tables(battles, held_out, found, tmp_path):
             found.tables["agreement_by_score_gap"], found.tables["reliability"]
         ),
         "ramp": soft_elo_plots.plot_ramp(found.tables["residual_ramp"]),
-        "budget": soft_elo_plots.plot_budget(sweep),
     }
     assert all(isinstance(figure, Figure) for figure in figures.values())
     mae = held_out.summary["mae"]
@@ -76,7 +87,5 @@ def test_figures_show_the_tables(battles, held_out, found, tmp_path):
     assert len(figures["ramp"].axes[0].get_legend_handles_labels()[1]) == 2
     lower = figures["intervals"].axes[0].collections[0].get_segments()
     assert len(lower) == 8
-    beta = sweep.loc[sweep["method"] == "soft", "beta"].iloc[-1]
-    assert f"{beta:.3f}" in figures["budget"].axes[0].get_title(loc="left")
     paths = save_figures(figures, tmp_path)
     assert all(path.stat().st_size > 1000 for path in paths)

@@ -59,3 +59,19 @@ def test_a_study_has_a_line_an_estimator():
     assert isinstance(figure, Figure)
     labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert labels == ["naive", "labels only", "PPI", "PPI++", "conditional", "EIF", "RG own"]
+
+
+def test_names_are_drawn_as_they_are(tmp_path):
+    table = jaxeval.simulate_judged_answers(n_items=200, seed=2)
+    table = table.rename(columns={"judge-1": "$\\frac{judge$", "judge-2": "_two"})
+    table["model"] = table["model"] + "|$x"
+    answers = JudgedAnswers.from_pandas(table, judgment=["$\\frac{judge$", "_two"], model="model", item="item")
+    found = jaxeval.compare_models(*answers.split(0.4), n_resamples=100)
+    for figure in (
+        judge_plots.plot_accuracy(found.accuracy), judge_plots.plot_rates(found.accuracy),
+        judge_plots.plot_differences(found),
+    ):  # fmt: skip
+        figure.savefig(tmp_path / "a.png")
+    legend = judge_plots.plot_rates(found.accuracy).axes[2].get_legend()
+    assert [text.get_text().strip("\u200b") for text in legend.get_texts()] == ["$\\frac{judge$", "_two"]
+    assert found.report().to_markdown()

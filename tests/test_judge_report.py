@@ -71,9 +71,11 @@ def test_a_judge_that_errs_differently_weakens_the_claim(reversal):
 
 def test_a_near_tie_is_not_told_apart():
     report = study([0.7, 0.7], [[0.8], [0.8]], [[0.8], [0.8]], seed=4)
-    assert "near tie" in kinds(report)
+    assert "not told apart" in kinds(report)
     (claim,) = report.claims()
     assert "not told apart" in claim
+    sure = study([0.7, 0.7], [[0.95], [0.95]], [[0.95], [0.95]], n=8000, seed=4)
+    assert "near tie" in kinds(sure)
 
 
 def test_a_judge_that_guesses_is_named():
@@ -103,7 +105,7 @@ def test_without_labels_of_both_models_there_is_no_claim():
         calibration, whole.take(np.arange(150, 400)), ("model-1", "model-2"), **SETTINGS
     ).report()
     (claim,) = report.claims()
-    assert "a shared calibration alone does not support a claim" in claim
+    assert "no claim; PPI++ with labels of both models: no calibration items" in claim
     assert "no calibration labels of model-1" in report.text
 
 
@@ -145,3 +147,48 @@ def test_a_real_reversal_is_flagged(data):
     rows = comparison.table.set_index("estimator")
     assert rows.loc["naive", "difference"] < 0 < rows.loc["ppi_plus_plus", "lower"]
     assert rows.loc["naive", "truth"] > 0
+
+
+def test_scores_with_few_labels_make_no_flat_claim():
+    rng = np.random.default_rng(0)
+    calibration = pd.DataFrame({"item": [0, 0, 1, 1], "model": ["a", "b"] * 2, "human": [1, 0, 1, 0],
+                                "judgment": [0.9, 0.2, 0.8, 0.3]})  # fmt: skip
+    test = pd.DataFrame({"item": np.repeat(np.arange(2, 102), 2), "model": ["a", "b"] * 100,
+                         "judgment": rng.random(200)})  # fmt: skip
+    report = jaxeval.compare_models(
+        *(JudgedAnswers.from_pandas(f, model="model", item="item") for f in (calibration, test)), ("a", "b"), **SETTINGS
+    ).report()
+    assert "few labels" in kinds(report)
+    (claim,) = report.claims()
+    assert "is ahead" not in claim
+
+
+def test_a_judge_coded_in_reverse_is_not_called_a_guesser():
+    report = study([0.7, 0.5], [[0.1], [0.1]], [[0.1], [0.1]])
+    low = next(c for c in report.cautions if c.kind == "low J")
+    assert "coded in reverse" in low.text
+    assert "nan" not in report.text.lower().replace("naive", "")
+
+
+def test_several_pairs_are_counted():
+    table = jaxeval.simulate_judged_answers(n_items=300, seed=1)
+    answers = JudgedAnswers.from_pandas(table, judgment=["judge-1", "judge-2"], model="model", item="item")
+    report = jaxeval.compare_models(*answers.split(0.4), **SETTINGS).report()
+    assert any("6 comparisons" in c.text for c in report.cautions)
+
+
+def test_levels_are_not_rounded_to_certainty():
+    table = jaxeval.simulate_judged_answers(n_items=300, seed=1)
+    answers = JudgedAnswers.from_pandas(table, judgment="judge-1", model="model", item="item")
+    assert "99.9%" in jaxeval.judge_accuracy(*answers.split(0.4), level=0.999, **SETTINGS).report().text
+
+
+def test_it_says_which_class_to_label_next(good):
+    (table,) = (table for title, _, table in good.sections() if title.startswith("Where the next 100 labels"))
+    assert table[["model", "judge"]].to_numpy().tolist() == [["model-1", "judge-1"], ["model-2", "judge-1"]]
+    assert (table["next_wrong"] + table["next_right"] == 100).all()
+    rates = good.accuracy.rates.iloc[0]
+    p = good.accuracy.table.set_index(["model", "estimator"]).loc[("model-1", "naive"), "estimate"]
+    m0, m1 = rates["m0"], rates["m1"]
+    split = jaxeval.allocate_calibration(m0 + m1 + 100, p, rates["q0"], rates["q1"], m0, m1)
+    assert (table["next_wrong"].iloc[0], table["next_right"].iloc[0]) == (split.more0, split.more1)

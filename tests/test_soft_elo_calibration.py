@@ -22,12 +22,13 @@ def of_model(battles, name):
     return (battles.models[battles.model_a] == name) | (battles.models[battles.model_b] == name)
 
 
+# Most tests take these and 1,000 resamples, and so share compiled code.
 METHODS = ("hard", "soft", "smooth:0.75")
 
 
 @pytest.fixture(scope="module")
 def anchored(pool):
-    return SoftEloCalibration.fit(pool.subset(~of_model(pool, NEW)), n_resamples=200, methods=METHODS)
+    return SoftEloCalibration.fit(pool.subset(~of_model(pool, NEW)), n_resamples=1000, methods=METHODS)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,7 @@ def new(pool):
 @pytest.mark.parametrize("method", METHODS)
 def test_a_new_model_is_rated_as_if_it_had_been_held_out(anchored, new, held_out, method):
     held_out = held_out.loc[method, NEW]
-    table = anchored.predict(new, 0.9, method, n_resamples=1000)
+    table = anchored.predict(new, 0.9, method)
     row = table.iloc[0]
     assert list(table["model"]) == [NEW]
     assert row["rating"] == pytest.approx(held_out["judge_elo"], abs=1e-4)
@@ -94,7 +95,7 @@ def test_several_new_models_are_rated_each_on_its_own(pool, new):
     others = ["model-02", NEW]
     mask = of_model(pool, others[0]) | of_model(pool, others[1])
     both = of_model(pool, others[0]) & of_model(pool, others[1])
-    calibration = SoftEloCalibration.fit(pool.subset(~mask), n_resamples=200)
+    calibration = SoftEloCalibration.fit(pool.subset(~mask), n_resamples=1000, methods=METHODS)
     table = calibration.predict(pool.subset(mask & ~both), 0.8)
     assert set(table["model"]) == set(others)
     assert table["rating"].is_monotonic_decreasing
@@ -160,7 +161,7 @@ def test_few_battles_are_flagged_and_those_that_do_not_differ_get_no_interval(an
         (lambda text: re.sub(r'"beta": 0', '"beta": -0', text, count=1), "beta of method 'soft' cannot be"),
         (lambda text: text.replace('"ridge": 0.01', '"ridge": -1', 1), "ridge must be > 0"),
         (lambda text: text.replace('"ridge": 0.01', '"ridge": null', 1), "ridge must be a finite number"),
-        (lambda text: text.replace('"n_resamples": 200', '"n_resamples": 2.5', 1), "n_resamples must be an integer"),
+        (lambda text: text.replace('"n_resamples": 1000', '"n_resamples": 2.5', 1), "n_resamples must be an integer"),
         (lambda text: re.sub(r'"residual": [-.\d]*', '"residual": 1.5', text, count=1), "judge_elo minus human_elo"),
         (lambda text: text.replace('"model": "model-01"', '"model": "model-02"', 1), "models must be named once"),
         (lambda text: "[" * 100_000, "no JSON text"),
@@ -203,8 +204,8 @@ def test_a_new_model_is_on_the_scale_of_the_models_with_votes():
     among = voted[battles.model_a] & voted[battles.model_b]
     partly = replace(battles, human=np.where(among, battles.human, np.nan))
     of_new = of_model(battles, name)
-    calibration = SoftEloCalibration.fit(partly.subset(~of_new), n_resamples=200)
-    human = jaxeval.soft_elo(partly, n_resamples=0).models.set_index(["method", "model"])["human_elo"]
+    calibration = SoftEloCalibration.fit(partly.subset(~of_new), n_resamples=1000, methods=METHODS)
+    human = jaxeval.soft_elo(partly, n_resamples=0, methods=METHODS).models.set_index(["method", "model"])["human_elo"]
     row = calibration.predict(battles.subset(of_new), 0.8).iloc[0]
     # The zeros of all models and of those with votes lie more than 100 Elo apart.
     assert abs(row["rating"] - human["soft", name]) < 60
@@ -229,8 +230,8 @@ def test_forward_intervals_cover_new_models():
         battles = jaxeval.simulate_judged_battles(600, strengths=strengths, noise=2.0, seed=seed)
         name = strengths.index[seed % n]
         of_new = of_model(battles, name)
-        held_out = jaxeval.soft_elo(battles, n_resamples=0).models.set_index("model")
-        calibration = SoftEloCalibration.fit(battles.subset(~of_new), n_resamples=200)
+        held_out = jaxeval.soft_elo(battles, n_resamples=0, methods=METHODS).models.set_index("model")
+        calibration = SoftEloCalibration.fit(battles.subset(~of_new), n_resamples=200, methods=METHODS)
         row = calibration.predict(battles.subset(of_new), level).iloc[0]
         hits += row["lower"] <= held_out.loc[name, "human_elo"].iloc[0] <= row["upper"]
     expected = 5 / 8  # ceil(0.6 * 8) / 8

@@ -6,6 +6,7 @@ from math import ceil
 import numpy as np
 from scipy.special import expit
 from scipy.stats import norm
+from scipy.stats import t as student
 
 #: Smallest p-value that a fixed-seed test of fit may have: that of five standard errors.
 FIVE_SE = 2 * norm.sf(5)
@@ -226,6 +227,19 @@ def ppi_mean(y, f, g, lam):
 def ppi_variance(y, f, g, lam):
     rest = [label - lam * judged for label, judged in zip(y, f, strict=True)]
     return lam**2 * moments(g, g) / len(g) + moments(rest, rest) / len(rest)
+
+
+def ppi_interval(y, f, g, lam, verdicts, level=0.95):
+    """With rows added: one of each label and verdict, and a test item of each verdict; of scores, Student's."""
+    if not verdicts:
+        rest = [label - lam * judged for label, judged in zip(y, f, strict=True)]
+        variance = lam**2 * moments(g, g) / (len(g) - 1) + moments(rest, rest) / (len(rest) - 2)
+        centre, z = ppi_mean(y, f, g, lam), student.ppf((1 + level) / 2, len(y) - 2)
+    else:
+        more = [*y, 0, 0, 1, 1], [*f, 0, 1, 0, 1], [*g, 0, 1]
+        variance = max(ppi_variance(*more, lam), ppi_variance(y, f, g, lam))
+        centre, z = ppi_mean(*more, lam), norm.ppf((1 + level) / 2)
+    return centre - z * variance**0.5, centre + z * variance**0.5
 
 
 def by_verdict(y, f, verdicts):

@@ -48,7 +48,9 @@ def rates(labelled: LabelledSums) -> Rates:
     """Specificity and sensitivity."""
     m1 = labelled.label
     m0 = labelled.n - m1
-    return Rates((m0 - (labelled.judgment - labelled.product)) / m0, labelled.product / m1, m0, m1)
+    passed = labelled.judgment - labelled.product
+    # Sums of averaged runs leave rates a rounding error beyond 0 or 1.
+    return Rates(((m0 - passed) / m0).clip(0, 1), (labelled.product / m1).clip(0, 1), m0, m1)
 
 
 def rogan_gladen(p: Array, q0: Array, q1: Array) -> Array:
@@ -64,6 +66,12 @@ def rogan_gladen_variance(p: Array, n: Array, rates: Rates) -> Array:
     return spread / (q0 + q1 - 1) ** 2
 
 
+def adjusted_rates(rates: Rates) -> Rates:
+    """Rates with one success and one failure more in each class (Eq. 7); infinitely many labels change nothing."""
+    q0, q1, m0, m1 = rates
+    return Rates(q0 + (1 - 2 * q0) / (m0 + 2), q1 + (1 - 2 * q1) / (m1 + 2), m0 + 2, m1 + 2)
+
+
 class Adjusted(NamedTuple):
     """The interval of Eq. 6 before truncation, and the index J that its adjusted rates have."""
 
@@ -74,10 +82,7 @@ class Adjusted(NamedTuple):
 
 def rogan_gladen_interval(p: Array, n: Array, rates: Rates, z: Array) -> Adjusted:
     """Eq. 6 to 8, centred on the adjusted estimate (DOI 10.1016/j.prevetmed.2013.09.015); ``n`` may be infinite."""
-    adjusted = Rates(
-        (rates.m0 * rates.q0 + 1) / (rates.m0 + 2), (rates.m1 * rates.q1 + 1) / (rates.m1 + 2),
-        rates.m0 + 2, rates.m1 + 2,
-    )  # fmt: skip
+    adjusted = adjusted_rates(rates)
     q0, q1, m0, m1 = adjusted
     p = p + (0.5 - p) * (z**2 / (n + z**2))
     theta = rogan_gladen(p, q0, q1)
@@ -160,6 +165,12 @@ def ppi(labelled: LabelledSums, test: JudgedSums, weight: Array) -> Array:
 
 def ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Array) -> Array:
     """Its variance: lambda F among the test items and Y - lambda F among the labelled."""
+    of_test, of_labelled = _spreads(labelled, test, weight)
+    return of_test / test.n + of_labelled / labelled.n
+
+
+def _spreads(labelled: LabelledSums, test: JudgedSums, weight: Array) -> tuple[Array, Array]:
+    """Variances of lambda F among the test items and of Y - lambda F among the labelled, divided by n."""
     found = slopes(labelled, test)
     y = labelled.label / labelled.n
     residual = (
@@ -167,7 +178,36 @@ def ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Array) -> Arr
         - 2 * weight * found.covariance
         + weight**2 * found.labelled_variance
     )
-    return weight**2 * found.test_variance / test.n + jnp.maximum(residual, 0.0) / labelled.n
+    return weight**2 * found.test_variance, jnp.maximum(residual, 0.0)
+
+
+def careful_ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Array, binary: Array) -> Array:
+    """`ppi_variance` for few items: a judge who never erred on them is not taken for perfect.
+
+    Verdicts: with one more labelled item in each of the four cells of label and verdict, and one more test item of each
+    verdict, as the interval of Rogan-Gladen has it, where that is more. Scores: with N - 1 and n - 2, as
+    lambda is estimated.
+    """
+    of_test, of_labelled = _spreads(labelled, test, weight)
+    scores = _over(of_test, test.n - 1) + _over(of_labelled, labelled.n - 2)
+    verdicts = jnp.maximum(ppi_variance(*_with_more(labelled, test), weight), ppi_variance(labelled, test, weight))
+    return jnp.where(binary, verdicts, scores)
+
+
+def careful_ppi(labelled: LabelledSums, test: JudgedSums, weight: Array, binary: Array) -> Array:
+    """`ppi` with the same observations added: where the interval of verdicts is centred, as Eq. 6 is."""
+    return jnp.where(binary, ppi(*_with_more(labelled, test), weight), ppi(labelled, test, weight))
+
+
+def _with_more(labelled: LabelledSums, test: JudgedSums) -> tuple[LabelledSums, JudgedSums]:
+    """One more labelled item in each cell of label and verdict, and one more test item of each verdict."""
+    more = LabelledSums(*(x + k for x, k in zip(labelled, (4, 2, 2, 1, 2, 2), strict=True)))
+    return more, JudgedSums(test.n + 2, test.judgment + 1, test.judgment_square + 1)
+
+
+def _over(spread: Array, n: Array) -> Array:
+    """``spread`` / ``n``; infinite where there is no n to divide by."""
+    return jnp.where(n > 0, spread / jnp.where(n > 0, n, 1), jnp.inf)
 
 
 def by_verdict(labelled: LabelledSums, share: Array) -> Array:
@@ -187,7 +227,7 @@ def failure(labelled: LabelledSums, n_test: Array) -> Array:
     """Why `rogan_gladen` with the rates of ``labelled`` is no estimate, int8: no items, no class, J <= 0, or FINE."""
     m1, m0 = labelled.label, labelled.n - labelled.label
     # J > 0 in whole numbers: as a sum of two quotients it may miss 0 by rounding.
-    skill = labelled.product * m0 > (labelled.judgment - labelled.product) * m1
+    skill = labelled.product * m0 > (labelled.judgment - labelled.product) * m1 + 1e-12 * m0 * m1
     return jnp.select(
         [(labelled.n == 0) | (n_test == 0), (m0 <= 0) | (m1 <= 0), ~skill],
         [jnp.int8(NO_ITEMS), jnp.int8(NO_CLASS), jnp.int8(NO_SKILL)],
@@ -225,6 +265,55 @@ def by_stratum(own: LabelledSums, test: JudgedSums, binary: Array) -> Accuracies
         eif=jnp.where(binary, by_verdict(own, pooled_share(own, test)), jnp.nan),
         rogan_gladen=with_rates_of(own, test, binary),
     )
+
+
+def small_sample_excess(own: LabelledSums, test: JudgedSums, binary: Array) -> Accuracies:
+    """By how much variances (..., J) of `by_stratum` grow when they allow for few items; never negative."""
+    p = test.judgment / test.n
+    found = weights(own, test, binary)
+
+    def of_weight(weight: Array) -> Array:
+        return jnp.maximum(careful_ppi_variance(own, test, weight, binary) - ppi_variance(own, test, weight), 0.0)
+
+    more = (test.judgment + 1) / (test.n + 2)
+    spread = _spread(test.judgment_square / test.n, p)
+    careful = jnp.where(binary, more * (1 - more) / (test.n + 2), _over(spread, test.n - 1))
+    return Accuracies(
+        naive=jnp.maximum(careful - spread / test.n, 0.0),
+        calibration_only=of_weight(found.calibration_only),
+        difference=of_weight(found.difference),
+        ppi_plus_plus=of_weight(found.ppi_plus_plus),
+        conditional=of_weight(found.conditional),
+        eif=of_weight(found.eif),
+        rogan_gladen=rates_excess(own, test),
+    )
+
+
+def small_sample_shift(own: LabelledSums, test: JudgedSums, binary: Array) -> Accuracies:
+    """By how much the centres (..., J) of intervals differ from the estimates of `by_stratum`."""
+    found = weights(own, test, binary)
+
+    def of_weight(weight: Array) -> Array:
+        return careful_ppi(own, test, weight, binary) - ppi(own, test, weight)
+
+    naive = jnp.where(binary, (test.judgment + 1) / (test.n + 2) - test.judgment / test.n, 0.0)
+    return Accuracies(
+        naive=naive,
+        calibration_only=of_weight(found.calibration_only),
+        difference=of_weight(found.difference),
+        ppi_plus_plus=of_weight(found.ppi_plus_plus),
+        conditional=of_weight(found.conditional),
+        eif=of_weight(found.eif),
+        rogan_gladen=jnp.zeros_like(naive),
+    )
+
+
+def rates_excess(labelled: LabelledSums, test: JudgedSums) -> Array:
+    """The same of Rogan-Gladen with the rates of ``labelled``."""
+    p = test.judgment / test.n
+    found = rates(labelled)
+    more = rogan_gladen_variance((test.judgment + 1) / (test.n + 2), test.n + 2, adjusted_rates(found))
+    return jnp.maximum(more - rogan_gladen_variance(p, test.n, found), 0.0)
 
 
 def with_rates_of(labelled: LabelledSums, test: JudgedSums, binary: Array) -> Array:
