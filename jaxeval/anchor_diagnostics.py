@@ -42,10 +42,11 @@ def diagnose_anchors(scores: pd.DataFrame) -> AnchorDiagnostics:
     Ratings of several judges are averaged first; a model is left out where it is its own reference.
 
     Raises:
-        DataError: the table has no column "model" or "anchor".
+        DataError: a column is missing: "model", "anchor", "probability", "rating" or "rating_se".
     """
     for column in ("model", "anchor", "probability", "rating", "rating_se"):
         require_column(scores, column)
+    scores = scores[scores["model"].astype(str) != scores["anchor"].astype(str)]
     p = scores["probability"]
     grouped = scores.assign(
         mid_region=p.between(*MID_REGION), floor=p < _FLOOR, ceiling=p > _CEILING, n=1
@@ -53,14 +54,13 @@ def diagnose_anchors(scores: pd.DataFrame) -> AnchorDiagnostics:
     coverage = grouped.agg(
         mid_region=("mid_region", "mean"), floor=("floor", "mean"), ceiling=("ceiling", "mean"), n=("n", "sum")
     )
-    board = _board(scores)
-    return AnchorDiagnostics(coverage, _swaps(board), _chains(scores), list(_advice(coverage, _swaps(board), _chains(scores))))
+    swap, chains = _swaps(_board(scores)), _chains(scores)
+    return AnchorDiagnostics(coverage, swap, chains, list(_advice(coverage, swap, chains)))
 
 
 def _board(scores: pd.DataFrame) -> pd.DataFrame:
     """Mean rating over judges (and tasks), models by references."""
-    other = scores[scores["model"].astype(str) != scores["anchor"].astype(str)]
-    return other.pivot_table(index="model", columns="anchor", values="rating", aggfunc="mean", observed=True)
+    return scores.pivot_table(index="model", columns="anchor", values="rating", aggfunc="mean", observed=True)
 
 
 def _swaps(board: pd.DataFrame) -> pd.DataFrame:
@@ -90,7 +90,7 @@ def _chains(scores: pd.DataFrame) -> pd.DataFrame:
             direct, first, second = (grouped.loc[part] for part in parts)
             gap = direct["rating"] - first["rating"] - second["rating"]
             error = np.sqrt(direct["variance"] + first["variance"] + second["variance"])
-            rows.append((b, a, c, gap, error, gap / error))
+            rows.append((b, a, c, gap, error, gap / error if error > 0 else np.nan))
     return pd.DataFrame(rows, columns=["model", "through", "anchor", "gap", "standard_error", "z"])
 
 
@@ -108,15 +108,15 @@ def _advice(coverage: pd.DataFrame, swap: pd.DataFrame, chains: pd.DataFrame) ->
         if row.n_models > 1 and not row.kendall >= SAME_RANKING:
             yield (
                 f"references {row.anchor_a} and {row.anchor_b} rank {row.n_models} models with Kendall's tau "
-                f"{row.kendall:.2f}, and ratings shift by {row.mean_shift:.0f} Elo on average after centring: say which "
-                "reference a ranking has"
+                f"{row.kendall:.2f}, and ratings shift by {row.mean_shift:.0f} Elo on average after centring: say "
+                "which reference a ranking has"
             )
     if len(chains) and (chains["z"].abs() > 3).mean() > 0.05:
         worst = chains.loc[chains["z"].abs().idxmax()]
         yield (
-            f"gaps do not add up: {worst['model']} against {worst['anchor']} is {worst['gap']:+.0f} Elo from the sum through "
-            f"{worst['through']} ({abs(worst['z']):.1f} standard errors); ratings against different references are not on "
-            "one scale"
+            f"gaps do not add up: {worst['model']} against {worst['anchor']} is {worst['gap']:+.0f} Elo from the sum "
+            f"through {worst['through']} ({abs(worst['z']):.1f} standard errors); ratings against different references "
+            "are not on one scale"
         )
     best = coverage["mid_region"].idxmax() if len(coverage) else None
     if best is not None and len(coverage) > 1:

@@ -69,13 +69,15 @@ def anchored_scores(
         table = count_verdicts(data, by)
     else:
         table = data.reset_index(drop=True)
-        for column in ("wins", "losses", *([pool_size] if isinstance(pool_size, str) else [])):
-            require_column(table, column)
+        require_column(table, "wins")
+        require_column(table, "losses")
         if len(table) == 0:
             raise DataError("the table has no rows")
-    counts = [numbers(table[c], c) if c in table else np.zeros(len(table)) for c in COUNTS]
+    if isinstance(pool_size, str):
+        require_column(table, pool_size)
+    wins, ties, losses = (numbers(table[c], c) if c in table else np.zeros(len(table)) for c in COUNTS)
     pool: Any = numbers(table[pool_size], pool_size) if isinstance(pool_size, str) else pool_size
-    found: AnchoredElo = anchored_elo(*counts, prior, level, pool, kappa, link)
+    found: AnchoredElo = anchored_elo(wins, ties, losses, prior, level, pool, kappa, link)
     scores = table.assign(**{name: np.asarray(getattr(found, name)) for name in _SHOWN})
     scores["informative"] = scores["probability"].between(0.2, 0.8)
     scores.attrs["settings"] = {

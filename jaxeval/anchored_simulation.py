@@ -24,8 +24,8 @@ def simulate_anchored_verdicts(
     """Verdicts of M models' answers against a reference by J judges in K runs, and direct 1-10 scores of both.
 
     A judge sees an answer's advantage over the reference, strength + item effect + its own taste for the item + the
-    noise of the run, and calls a tie within ``tie_width`` of 0. Its direct scores are on a scale of its own, shifted and
-    stretched by ``drift_sd``, and stop at 10.
+    noise of the run, and calls a tie within ``tie_width`` of 0. Its direct scores are on a scale of its own, shifted
+    and stretched by ``drift_sd``, and stop at 10.
 
     Args:
         strengths: of the models over the reference, in units of the latent advantage.

@@ -77,14 +77,15 @@ class AnchoredVerdicts:
             raise DataError("the table has no rows")
         named = {"model": model, "judge": judge, "anchor": anchor, "task": task, "item": item, "run": run}
         columns = {role: name or (role if role in frame.columns else None) for role, name in named.items()}
-        for column in (verdict, *(c for c in columns.values() if c)):
-            require_column(frame, column)
+        for name in (verdict, *(c for c in columns.values() if c)):
+            require_column(frame, name)
         outcome = _outcomes(frame[verdict], verdict)
         absent = np.isnan(outcome)
         if missing == "error" and absent.any():
             raise DataError(
-                f"column {verdict!r} has {absent.sum():,} missing values (first in row {int(absent.argmax())}; rows count "
-                "from 0): leave them out with missing='drop', which counts them (on the command line --missing drop)"
+                f"column {verdict!r} has {absent.sum():,} missing values (first in row {int(absent.argmax())}; rows "
+                "count from 0): leave them out with missing='drop', which counts them (on the command line --missing "
+                "drop)"
             )
         if absent.all():
             raise DataError(f"no verdict is left of {len(frame):,} rows")
@@ -148,10 +149,10 @@ class AnchoredVerdicts:
         if again.any():
             row = int(again.argmax())
             of = ", ".join(f"{c} {frame[c].iloc[row]!r}" for c in columns)
-            hint = "a judge judges an answer once a run" if run else "name the column that numbers repeated runs with run="
+            hint = "a judge judges an answer once a run" if run else "name the column that numbers runs with run="
             raise DataError(
-                f"{again.sum():,} verdicts repeat another of the same {', '.join(columns)} (first in row {row}: {of}; rows "
-                f"count from 0): {hint}, or drop the duplicates"
+                f"{again.sum():,} verdicts repeat another of the same {', '.join(columns)} (first in row {row}: {of}; "
+                f"rows count from 0): {hint}, or drop the duplicates"
             )
 
 
@@ -191,5 +192,7 @@ def _outcomes(column: pd.Series, name: str) -> Float:
     if unknown:
         counts = np.bincount(codes[codes >= 0], minlength=len(labels))
         found = ", ".join(f"{str(labels[k])!r} ({counts[k]:,})" for k in unknown[:10])
-        raise DataError(f"column {name!r} has unknown verdicts: {found}; known are 'win', 'tie' and 'loss' of the model")
+        raise DataError(
+            f"column {name!r} has unknown verdicts: {found}; known are 'win', 'tie' and 'loss' of the model"
+        )
     return np.array([*(_OF_LABEL[label] for label in labels), np.nan])[codes]

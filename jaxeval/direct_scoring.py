@@ -19,13 +19,13 @@ _STEPS = 100
 
 
 def direct_score_statistics(frame: pd.DataFrame, score: str = "score", *, top: float = 10.0) -> pd.DataFrame:
-    """Mean, standard deviation, excess kurtosis and share at the ceiling of every judge's scores of every model (Table 8)."""
+    """Mean, standard deviation, excess kurtosis and share at the ceiling of a judge's scores of a model (Table 8)."""
     for column in ("model", "judge", score):
         require_column(frame, column)
     values = frame.assign(_score=numbers(frame[score], score))
     grouped = values.groupby(["judge", "model"], sort=True, observed=True)["_score"]
     return grouped.agg(
-        n="size", mean="mean", sd="std", kurtosis=lambda x: float(kurtosis(x)) if x.nunique() > 1 else np.nan,
+        n="size", mean="mean", sd="std", kurtosis=lambda x: float(kurtosis(x)) if np.ptp(x) > 0 else np.nan,
         ceiling=lambda x: float((x >= top).mean()),
     ).reset_index()  # fmt: skip
 
@@ -45,7 +45,7 @@ def direct_score_agreement(frame: pd.DataFrame, score: str = "score") -> pd.Data
             x, y = wide[[a, b]].dropna().to_numpy().T
             if len(x) < 2:
                 continue
-            varies = x.std() > 0 and y.std() > 0
+            varies = np.ptp(x) > 0 and np.ptp(y) > 0
             r.append(np.corrcoef(x, y)[0, 1] if varies else np.nan)
             tau.append(kendalltau(x, y).statistic if varies else np.nan)
             kappa.append(_kappa(np.rint(x), np.rint(y)))

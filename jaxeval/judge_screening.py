@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +66,7 @@ def screen_judges(
         DataError: there is one run only.
     """
     panel, tables = _panel(verdicts)
-    n_judges, _, k = tables.shape
+    k = tables.shape[-1]
     if k < 2:
         raise DataError("reliability needs repeated runs: name the column that numbers them with run=")
     found = icc3(tables, level, missing="complete")
@@ -83,7 +83,7 @@ def screen_judges(
     frame = pd.DataFrame(table, judges)
     frame["n"], frame["n_incomplete"], frame["status"] = found.n, found.n_incomplete, found.status
     frame["strong"] = frame["average"] >= threshold
-    correlation = _correlation(np.nanmean(tables, -1) if np.isnan(tables).any() else tables.mean(-1))
+    correlation = _correlation(_run_means(tables))
     rho = np.sqrt(np.maximum(frame["average"].to_numpy(), 0))
     bound = np.outer(rho, rho)
     np.fill_diagonal(bound, 1.0)
@@ -91,19 +91,20 @@ def screen_judges(
         frame,
         pd.DataFrame(correlation, judges, judges),
         pd.DataFrame(bound, judges, judges),
-        list(_warnings(found, frame, correlation, bound, n_judges)),
+        list(_warnings(found, frame, correlation, bound, threshold)),
         threshold,
         k,
     )
 
 
-def _warnings(found: Icc3, table: pd.DataFrame, correlation: Float, bound: Float, n_judges: int) -> Any:
+def _warnings(found: Icc3, table: pd.DataFrame, correlation: Float, bound: Float, threshold: float) -> Iterator[str]:
+    n_judges = len(table)
     incomplete = int(np.sum(found.n_incomplete))
     if incomplete:
         yield f"{incomplete:,} answers lack a run of some judge and are left out of its reliability"
-    unclear = table.index[(table["average_lower"] < STRONG) & table["strong"]]
+    unclear = table.index[(table["average_lower"] < threshold) & table["strong"]]
     if len(unclear):
-        yield f"the intervals of {', '.join(map(str, unclear[:5]))} reach below {STRONG}: more answers would tell"
+        yield f"the intervals of {', '.join(map(str, unclear[:5]))} reach below {threshold:g}: more answers would tell"
     low = [
         (table.index[i], table.index[j], correlation[i, j], bound[i, j])
         for i in range(n_judges) for j in range(i) if correlation[i, j] < bound[i, j] - 0.02
@@ -111,31 +112,40 @@ def _warnings(found: Icc3, table: pd.DataFrame, correlation: Float, bound: Float
     if low:
         i, j, seen, promised = max(low, key=lambda x: x[3] - x[2])
         yield (
-            f"{len(low):,} of {n_judges * (n_judges - 1) // 2:,} pairs of judges correlate less than their reliabilities "
-            f"promise ({j} and {i}: {seen:.2f}, promised {promised:.2f}): judges repeat themselves, but differ from each "
-            "other, so that one is not as good as several"
+            f"{len(low):,} of {n_judges * (n_judges - 1) // 2:,} pairs of judges correlate less than their "
+            f"reliabilities promise ({j} and {i}: {seen:.2f}, promised {promised:.2f}): judges repeat themselves, but "
+            "differ from each other, so that one is not as good as several"
         )
 
 
 def _panel(verdicts: AnchoredVerdicts) -> tuple[Int, Float]:
     """(R,) item of every judged answer, and (J, R, K) outcomes by judge and run, NaN where there is none."""
     number, answers = verdicts.groups(["model", "anchor", "item"])
-    items = verdicts.levels["item"].get_indexer(answers["item"])
+    items = np.empty(len(answers), np.int64)
+    items[number] = verdicts.number["item"]
     tables = np.full((len(verdicts.levels["judge"]), len(answers), len(verdicts.levels["run"])), np.nan)
     tables[verdicts.number["judge"], number, verdicts.number["run"]] = verdicts.outcome
     return items, tables
 
 
+def _run_means(tables: Float) -> Float:
+    """(J, R) means over the runs that there are, NaN where there is none."""
+    there = ~np.isnan(tables)
+    with np.errstate(invalid="ignore"):
+        return np.where(there, tables, 0.0).sum(-1) / there.sum(-1)
+
+
 def _resampled_icc(items: Int, tables: Float, n_resamples: int, seed: int, advance: Any) -> tuple[Float, Float]:
     """(B, J) ICC(3,1) and ICC(3,k) of resampled items."""
     n_judges, _, k = tables.shape
-    complete = ~np.isnan(tables).any(-1)
+    complete = np.asarray(~np.isnan(tables).any(-1))
     used = np.where(complete[..., None], tables, 0.0)
     with np.errstate(invalid="ignore"):
         centre = used.sum((1, 2)) / (complete.sum(1) * k)
     used = np.where(complete[..., None], used - centre[:, None, None], 0.0)
     mean = used.mean(-1)
-    columns = np.concatenate([complete[..., None], mean[..., None], mean[..., None] ** 2, (used**2).sum(-1)[..., None], used], -1)
+    sums = np.stack([complete, mean, mean**2, (used**2).sum(-1)], -1)
+    columns = np.concatenate([sums, used], -1)
     number, _ = pd.factorize(items, sort=True)
     per_item = np.zeros((number.max() + 1, n_judges, 4 + k))
     np.add.at(per_item, number, columns.transpose(1, 0, 2))
@@ -219,16 +229,20 @@ def pooled_scores(
         ``rating_se_observed`` with their observed mean correlation; ``spread``, the standard deviation between judges.
 
     Raises:
-        DataError: no judge is left.
+        DataError: no judge is left, or one is unknown.
     """
     from scipy.stats import norm
 
-    chosen = screen.strong if judges is None else list(judges)
+    chosen = screen.strong if judges is None else list(dict.fromkeys(judges))
+    unknown = [judge for judge in chosen if judge not in screen.table.index]
+    if unknown:
+        raise DataError(f"no judge {unknown[0]!r}; there are {', '.join(map(repr, screen.table.index))}")
     if not chosen:
         raise DataError(f"no judge reaches an ICC(3,k) of {screen.threshold:g}: choose judges, or a lower threshold")
     counts = count_verdicts(verdicts, ["model", "anchor", "judge"])
     counts = counts[counts["judge"].isin(chosen)].reset_index(drop=True)
-    found = anchored_elo(*(counts[c].to_numpy() for c in COUNTS), prior, level)
+    wins, ties, losses = (counts[c].to_numpy() for c in COUNTS)
+    found = anchored_elo(wins, ties, losses, prior, level)
     counts = counts.assign(rating=found.rating, variance=np.asarray(found.rating_se) ** 2)
     rho = float(screen.table.loc[chosen, "average"].mean())
     seen = screen.correlation.loc[chosen, chosen].to_numpy()
@@ -258,7 +272,7 @@ def pooling_curve(verdicts: AnchoredVerdicts, model: Any, anchor: Any = None, *,
     if anchor is not None:
         rows &= verdicts.number["anchor"] == verdicts.levels["anchor"].get_loc(anchor)
     items, tables = _panel(verdicts.take(rows))
-    means = np.nanmean(tables, -1)[verdicts.levels["judge"].get_indexer(chosen)]
+    means = _run_means(tables)[verdicts.levels["judge"].get_indexer(chosen)]
     there = ~np.isnan(means)
     columns = np.concatenate([there, np.where(there, means, 0.0)]).T
     number, _ = pd.factorize(items, sort=True)
@@ -284,17 +298,20 @@ def pooling_curve(verdicts: AnchoredVerdicts, model: Any, anchor: Any = None, *,
 
 def width_by_threshold(verdicts: AnchoredVerdicts, screen: JudgeScreen, thresholds: ArrayLike | None = None,
                        level: float = 0.95) -> pd.DataFrame:  # fmt: skip
-    """Median width of the probability's interval over models, references and judges that pass each threshold (Figure 3).
+    """Median width of the probability's interval where judges pass a threshold, by threshold (Figure 3).
 
-    Runs are not averaged: a judge's effective number of prompts grows with its reliability of one run.
+    Runs are averaged first, and the interval is the Beta one: reliability enters by the probabilities alone.
     """
     scores = count_verdicts(verdicts, ["model", "judge", "anchor"])
-    found = anchored_elo(*(scores[c].to_numpy() for c in COUNTS), level=level)
+    wins, ties, losses = (scores[c].to_numpy() for c in COUNTS)
+    found = anchored_elo(wins, ties, losses, level=level)
     width = np.asarray(found.probability_upper) - np.asarray(found.probability_lower)
     icc = screen.table["average"].reindex(scores["judge"]).to_numpy()
     grid = np.linspace(0, 1, 21) if thresholds is None else np.asarray(thresholds, float)
-    rows = [(t, int(np.unique(scores["judge"][icc >= t]).size), np.median(width[icc >= t]) if (icc >= t).any() else np.nan)
-            for t in grid]  # fmt: skip
+    rows = []
+    for t in grid:
+        passing = icc >= t
+        rows.append((t, scores["judge"][passing].nunique(), np.median(width[passing]) if passing.any() else np.nan))
     return pd.DataFrame(rows, columns=["threshold", "n_judges", "median_width"])
 
 
