@@ -50,7 +50,7 @@ def abstain(verdicts: AnchoredVerdicts, threshold: float = 0.25, *, prior: float
     by = ["model", "judge", "anchor"]
     before, after = (anchored_scores(v, by, prior=prior).set_index(by) for v in (verdicts, trusted))
     columns = ["n_items", "probability", "probability_se", "rating"]
-    table = before[columns].join(after[columns], rsuffix="_trusted")
+    table = before[columns].join(after[columns].add_suffix("_trusted"))
     table["n_items_trusted"] = table["n_items_trusted"].fillna(0).astype(int)
     table.insert(0, "coverage", table["n_items_trusted"] / table["n_items"])
     table["probability_shift"] = table["probability_trusted"] - table["probability"]

@@ -37,9 +37,10 @@ def direct_score_agreement(frame: pd.DataFrame, score: str = "score") -> pd.Data
     """
     for column in ("model", "judge", "item", score):
         require_column(frame, column)
+    frame = frame.assign(_score=numbers(frame[score], score))
     rows = []
     for model, block in frame.groupby("model", sort=True, observed=True):
-        wide = block.pivot_table(index="item", columns="judge", values=score, aggfunc="mean", observed=True)
+        wide = block.pivot_table(index="item", columns="judge", values="_score", aggfunc="mean", observed=True)
         r, tau, kappa = [], [], []
         for a, b in combinations(wide.columns, 2):
             x, y = wide[[a, b]].dropna().to_numpy().T
