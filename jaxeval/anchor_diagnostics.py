@@ -24,10 +24,11 @@ _FLOOR, _CEILING = 0.05, 0.95
 class AnchorDiagnostics:
     """What speaks for and against each reference.
 
-    ``coverage`` has a row per reference: the share of probabilities in [0.2, 0.8], at the floor (under 0.05) and at the
-    ceiling (over 0.95). ``swap`` has a row per pair of references: Kendall's tau-b of the two leaderboards and the
-    centred shifts of ratings, Elo. ``additivity`` has a row per chain B - A - C in which A is reference and model: the
-    rating of B against C less the sum over the chain, its standard error and their ratio. ``advice`` says it in words.
+    ``coverage`` has a row per reference: the share of probabilities below, in and above [0.2, 0.8], at the floor (under
+    0.05) and at the ceiling (over 0.95). ``swap`` has a row per pair of references: Kendall's tau-b of the two
+    leaderboards and the centred shifts of ratings, Elo. ``additivity`` has a row per chain B - A - C in which A is
+    reference and model: the rating of B against C less the sum over the chain, its standard error and their ratio.
+    ``advice`` says it in words.
     """
 
     coverage: pd.DataFrame
@@ -49,11 +50,10 @@ def diagnose_anchors(scores: pd.DataFrame) -> AnchorDiagnostics:
     scores = scores[scores["model"].astype(str) != scores["anchor"].astype(str)]
     p = scores["probability"]
     grouped = scores.assign(
-        mid_region=p.between(*MID_REGION), floor=p < _FLOOR, ceiling=p > _CEILING, n=1
+        below=p < MID_REGION[0], mid_region=p.between(*MID_REGION), above=p > MID_REGION[1],
+        floor=p < _FLOOR, ceiling=p > _CEILING,
     ).groupby("anchor")  # fmt: skip
-    coverage = grouped.agg(
-        mid_region=("mid_region", "mean"), floor=("floor", "mean"), ceiling=("ceiling", "mean"), n=("n", "sum")
-    )
+    coverage = grouped[["below", "mid_region", "above", "floor", "ceiling"]].mean().assign(n=grouped.size())
     swap, chains = _swaps(_board(scores)), _chains(scores)
     return AnchorDiagnostics(coverage, swap, chains, list(_advice(coverage, swap, chains)))
 
@@ -98,11 +98,13 @@ def _advice(coverage: pd.DataFrame, swap: pd.DataFrame, chains: pd.DataFrame) ->
     for anchor, row in coverage.iterrows():
         if row["mid_region"] >= ENOUGH:
             continue
-        side = "weak" if row["ceiling"] > row["floor"] else "strong" if row["floor"] > row["ceiling"] else "one-sided"
+        low, high = row["below"], row["above"]
+        side = "is too weak for" if high > low else "is too strong for" if low > high else "lies far from many of"
         extreme = f", {row['floor'] + row['ceiling']:.0%} at floor or ceiling" if row["floor"] + row["ceiling"] else ""
         yield (
             f"reference {anchor}: {row['mid_region']:.0%} of {row['n']:,.0f} probabilities lie in [0.2, 0.8] (95 % are "
-            f"wanted){extreme}; it is too {side} for these models, and gaps far from 0 are poorly measured"
+            f"wanted), {low:.0%} below and {high:.0%} above{extreme}: it {side} these models, and large gaps are "
+            "poorly measured"
         )
     for row in swap.itertuples():
         if row.n_models > 1 and not row.kendall >= SAME_RANKING:
