@@ -111,7 +111,10 @@ def cumulative_logit(x: Float, level: NDArray[np.int64]) -> tuple[Float, str]:
     total = count.sum()
     shares = np.clip(np.cumsum(count.sum(0))[:2] / total, 1 / (total + 2), 1 - 1 / (total + 2))
     theta = np.array([*np.log(shares / (1 - shares)), 0.0])
-    theta[1] = max(theta[1], theta[0] + 1e-3)
+    # Without ties the cuts are one: Newton's method would stop where they meet.
+    ties = count[:, 1].any()
+    free = np.eye(3) if ties else np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    theta[1] = max(theta[1], theta[0] + 1e-3) if ties else theta[0]
 
     def loss(theta: Float) -> float:
         p = _levels(values, theta)
@@ -120,12 +123,12 @@ def cumulative_logit(x: Float, level: NDArray[np.int64]) -> tuple[Float, str]:
 
     best = loss(theta)
     for _ in range(_STEPS):
-        gradient, hessian = _derivatives(values, count, theta)
-        step = np.linalg.solve(hessian + 1e-9 * np.eye(3), gradient)
+        gradient, hessian = _derivatives(values, count, theta, free)
+        step = free @ np.linalg.solve(hessian + 1e-9 * np.eye(len(hessian)), gradient)
         scale = 1.0
         while scale > 1e-8:
             trial = theta - scale * step
-            if trial[0] < trial[1] and loss(trial) <= best:
+            if trial[0] <= trial[1] and loss(trial) <= best:
                 break
             scale /= 2
         if scale <= 1e-8:
@@ -143,14 +146,14 @@ def _levels(x: Float, theta: Float) -> Float:
     return np.stack([below[:, 0], below[:, 1] - below[:, 0], 1 - below[:, 1]], axis=1)
 
 
-def _derivatives(x: Float, count: Float, theta: Float) -> tuple[Float, Float]:
-    """Gradient and expected information of the negative log-likelihood."""
+def _derivatives(x: Float, count: Float, theta: Float, free: Float) -> tuple[Float, Float]:
+    """Gradient and expected information of the negative log-likelihood, by what moves theta by ``free`` (3, P)."""
     below = expit(theta[:2] - theta[2] * x[:, None])
     density = below * (1 - below)
     p = np.maximum(_levels(x, theta), 1e-12)
     # d p_k / d (c1, c2, b)
     zero = np.zeros(len(x))
-    slopes = np.stack(
+    of_theta = np.stack(
         [
             np.stack([density[:, 0], zero, -density[:, 0] * x], 1),
             np.stack([-density[:, 0], density[:, 1], (density[:, 0] - density[:, 1]) * x], 1),
@@ -158,9 +161,11 @@ def _derivatives(x: Float, count: Float, theta: Float) -> tuple[Float, Float]:
         ],
         axis=1,
     )  # (D, 3 levels, 3 parameters)
-    gradient = -np.einsum("dk,dkp->p", count / p, slopes) + np.array([0.0, 0.0, 2e-6 * theta[2]])
+    slopes = of_theta @ free
+    gradient = -np.einsum("dk,dkp->p", count / p, slopes)
+    gradient[-1] += 2e-6 * theta[2]
     information = np.einsum("d,dk,dkp,dkq->pq", count.sum(1), 1 / p, slopes, slopes)
-    information[2, 2] += 2e-6
+    information[-1, -1] += 2e-6
     return gradient, information
 
 

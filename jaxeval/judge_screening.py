@@ -64,7 +64,10 @@ def screen_judges(
 
     Raises:
         DataError: there is one run only.
+        ValueError: ``n_resamples`` is less than 1.
     """
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
     panel, tables = _panel(verdicts)
     k = tables.shape[-1]
     if k < 2:
@@ -264,14 +267,24 @@ def pooling_curve(verdicts: AnchoredVerdicts, model: Any, anchor: Any = None, *,
 
     ``empirical`` is the mean over all sets of J strong judges of the variance of their mean rating in resampled items,
     ``predicted`` Proposition 2's with the judges' mean ICC(3,k), ``predicted_observed`` with their mean correlation.
+
+    Raises:
+        DataError: the model or the reference is unknown, or fewer than two strong judges have judged it.
     """
-    chosen = screen.strong
+    rows = np.ones(len(verdicts.outcome), bool)
+    for role, name in (("model", model), ("anchor", anchor)):
+        if name is None:
+            continue
+        levels = verdicts.levels[role]
+        if name not in levels:
+            raise DataError(f"no {role} {name!r}; there are {', '.join(map(repr, levels))}")
+        rows &= verdicts.number[role] == levels.get_loc(name)
+    part = verdicts.take(rows)
+    seen_by = set(verdicts.levels["judge"][np.unique(part.number["judge"])])
+    chosen = [judge for judge in screen.strong if judge in seen_by]
     if len(chosen) < 2:
         raise DataError(f"{len(chosen)} judges reach an ICC(3,k) of {screen.threshold:g}; a curve needs two")
-    rows = verdicts.number["model"] == verdicts.levels["model"].get_loc(model)
-    if anchor is not None:
-        rows &= verdicts.number["anchor"] == verdicts.levels["anchor"].get_loc(anchor)
-    items, tables = _panel(verdicts.take(rows))
+    items, tables = _panel(part)
     means = _run_means(tables)[verdicts.levels["judge"].get_indexer(chosen)]
     there = ~np.isnan(means)
     columns = np.concatenate([there, np.where(there, means, 0.0)]).T

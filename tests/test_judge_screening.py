@@ -125,6 +125,10 @@ class TestScreening:
         assert any(f"judge-3 reach below {threshold:g}: more answers would tell" in w for w in found.warnings)
         assert not any("reach below" in w for w in screen_judges(verdicts, -9.0, n_resamples=10).warnings)
 
+    def test_resamples_are_needed(self, verdicts):
+        with pytest.raises(ValueError, match="n_resamples must be at least 1, got 0"):
+            screen_judges(verdicts, n_resamples=0)
+
     def test_one_run_is_not_enough(self, frame):
         with pytest.raises(DataError, match="reliability needs repeated runs: name the column"):
             screen_judges(AnchoredVerdicts.from_pandas(frame[frame["run"] == 0]))
@@ -286,6 +290,20 @@ class TestCurve:
         np.testing.assert_allclose(curve["empirical"], curve["predicted_observed"], rtol=0.05)
         assert (curve["predicted"] >= curve["predicted_observed"]).all()
 
+    def test_a_judge_that_saw_nothing_of_it_is_left_out(self, frame, screen):
+        gone = (frame["judge"] == "judge-1") & (frame["model"] == "model-1")
+        some = AnchoredVerdicts.from_pandas(frame[~gone])
+        without = pooling_curve(some, "model-1", screen=screen, n_resamples=50)
+        assert without["n_judges"].tolist() == [1, 2]
+        seen = screen.correlation.loc["judge-2", "judge-3"]
+        assert without["predicted_observed"][1] == pytest.approx(without["empirical"][0] * (1 + seen) / 2)
+
+    def test_names(self, verdicts, screen):
+        with pytest.raises(DataError, match="no model 'model-9'; there are 'model-1', 'model-2'"):
+            pooling_curve(verdicts, "model-9", screen=screen)
+        with pytest.raises(DataError, match=r"no anchor 'one'; there are '\(one anchor\)'"):
+            pooling_curve(verdicts, "model-1", "one", screen=screen)
+
     def test_references_apart(self, frame, screen):
         two = pd.concat([frame.assign(anchor="one"), simulated(seed=5).assign(anchor="two")])
         read = AnchoredVerdicts.from_pandas(two)
@@ -333,3 +351,23 @@ class TestHeterogeneity:
 
 def test_reliability_of_a_single_run(screen):
     np.testing.assert_allclose(single_run_reliability(screen.table["average"], screen.k), screen.table["single"])
+
+
+def test_real_runs(data):
+    """Scores of four responses a prompt in eight runs, some of them missing, by two judges."""
+    runs = pd.read_parquet(data / "rb2_judge_k8_runs.parquet").query("collection == 'base_both_k8'")
+    long = runs.melt(["judge", "item", "response_idx"], [f"s{r}" for r in range(1, 9)], "run", "score").dropna()
+    table = long.assign(verdict=(long["score"].astype(float) - 1) / 9, model=long["response_idx"])
+    found = screen_judges(AnchoredVerdicts.from_pandas(table), n_resamples=200)
+    for judge, single, average, n in (
+        ("gpt-5.4", 0.963919, 0.995343, 6914),
+        ("gpt-5.4-mini", 0.930897, 0.990806, 6910),
+    ):
+        row = found.table.loc[judge]
+        assert (row["single"], row["average"]) == pytest.approx((single, average), abs=5e-7)
+        assert row["n"] == n
+        # Answers to a prompt are alike, which the F interval does not know.
+        assert row["single_boot_lower"] < row["single"] < row["single_boot_upper"]
+        assert row["single_boot_upper"] - row["single_boot_lower"] > row["single_upper"] - row["single_lower"]
+    assert found.correlation.iloc[0, 1] < found.bound.iloc[0, 1]
+    assert any("correlate less than their reliabilities promise" in w for w in found.warnings)
