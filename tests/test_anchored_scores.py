@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 
 from jaxeval.anchored import anchored_elo
-from jaxeval.anchored_scores import anchored_scores, count_verdicts
+from jaxeval.anchored_scores import anchored_scores, bootstrap_scores, count_verdicts
 from jaxeval.anchored_simulation import simulate_anchored_verdicts
 from jaxeval.anchored_verdicts import AnchoredVerdicts
 from jaxeval.columns import DataError
+from jaxeval.gauge import ELO_PER_LOGIT
 
 
 def verdicts(rows, columns):
@@ -139,3 +140,42 @@ def test_published_leaderboards(data, annotator, board, n_models):
     assert (both["probability_se"] > 0.99 * both["standard_error"] / 100).all()
     own = (both["own_upper"] - both["own_lower"]) / 2 / 1.96
     np.testing.assert_array_less(own, both["probability_se"] * 1.02)
+
+
+def test_resampled_prompts_agree_with_a_loop():
+    frame = simulate_anchored_verdicts((0.6, -0.4), 30, 2, 3, seed=6)
+    frame["task"] = np.where(frame["item"] < 12, "x", "y")
+    frame = frame.drop(frame.index[[0, 1, 2, 100]])  # one answer gone, one run of another
+    verdicts = AnchoredVerdicts.from_pandas(frame)
+    by = ["model", "judge", "task"]
+    table = bootstrap_scores(verdicts, by, n_resamples=4000, seed=1, prior=1.0)
+    pd.testing.assert_frame_equal(
+        table[anchored_scores(verdicts, by).columns], anchored_scores(verdicts, by, prior=1.0)
+    )
+    outcome = frame.assign(y=frame["verdict"].map({"win": 1.0, "tie": 0.5, "loss": 0.0}))
+    rng = np.random.default_rng(0)
+    for row in table.itertuples():
+        own = outcome[(outcome["model"] == row.model) & (outcome["judge"] == row.judge) & (outcome["task"] == row.task)]
+        means = own.groupby("item")["y"].mean().reindex(np.unique(frame["item"][frame["task"] == row.task]))
+        drawn = means.to_numpy()[rng.integers(0, len(means), (4000, len(means)))]
+        p = (np.nansum(drawn, 1) + 1) / ((~np.isnan(drawn)).sum(1) + 2)
+        # Four standard errors of a 2.5 % quantile of 4,000 draws, whose density there is a normal one's.
+        allowed = 4 * np.sqrt(2) * np.sqrt(0.025 * 0.975 / 4000) * p.std() / 0.0584
+        assert [row.boot_lower, row.boot_upper] == pytest.approx(np.quantile(p, [0.025, 0.975]), abs=allowed)
+        expected = ELO_PER_LOGIT * np.log(row.boot_upper / (1 - row.boot_upper))
+        assert row.rating_boot_upper == pytest.approx(expected)
+
+
+def test_resampled_scores_do_not_depend_on_the_order_or_on_the_parts(monkeypatch):
+    frame = simulate_anchored_verdicts((0.6, -0.4, 0.0), 20, 3, 2, seed=8)
+    table = bootstrap_scores(AnchoredVerdicts.from_pandas(frame), n_resamples=300)
+    shuffled = AnchoredVerdicts.from_pandas(frame.sample(frac=1, random_state=1))
+    pd.testing.assert_frame_equal(table, bootstrap_scores(shuffled, n_resamples=300))
+    monkeypatch.setitem(bootstrap_scores.__globals__, "_DRAWS", 4 * 300)  # groups by fours
+    in_parts = bootstrap_scores(shuffled, n_resamples=300)
+    group, _ = shuffled.groups(["model", "judge", "anchor"])
+    first = bootstrap_scores(shuffled.take(group < 4), n_resamples=300)
+    pd.testing.assert_frame_equal(in_parts[:4], first)
+    assert not in_parts.isna().any(axis=None)
+    with pytest.raises(ValueError, match="at least 2"):
+        bootstrap_scores(shuffled, n_resamples=1)
