@@ -1,4 +1,4 @@
-"""The command line: ``jaxeval leaderboard``, ``soft-elo``, ``judge``, ``simulate`` and ``demo``."""
+"""The command line: ``jaxeval leaderboard``, ``soft-elo``, ``judge``, ``anchored``, ``simulate`` and ``demo``."""
 
 from __future__ import annotations
 

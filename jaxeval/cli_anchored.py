@@ -152,7 +152,7 @@ def _read_counts(file: Path, **columns: str | None) -> pd.DataFrame:
 
 def _shown(scores: pd.DataFrame) -> list[str]:
     """Columns for the terminal: not those of roles that the file has no column for."""
-    hidden = {"own_lower", "own_upper", "probability_se", "ties", "n_items"}
+    hidden = {"probability_se", "rating_se", "informative", "ties", "n_items"}
     return [c for c in scores if c not in hidden and not (scores[c].astype(str) == f"(one {c})").all()]
 
 

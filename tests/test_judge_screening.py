@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from jaxeval import judge_screening
 from jaxeval.anchored import anchored_elo
 from jaxeval.anchored_simulation import simulate_anchored_verdicts
 from jaxeval.anchored_verdicts import AnchoredVerdicts
@@ -102,6 +103,16 @@ class TestScreening:
                 mine = screen.table.loc[judge, f"{name}_boot_{end}"]
                 # The share of naive resamples below it, twice binomial.
                 assert np.mean(twin < mine) == pytest.approx(tail, abs=5 * np.sqrt(2 * 0.025 * 0.975 / 2000))
+
+    def test_a_resample_is_the_table_with_items_repeated(self, frame, monkeypatch):
+        gone = (frame["judge"] == "judge-2") & (frame["item"] < 9) & (frame["run"] == 1)
+        times = np.random.default_rng(1).multinomial(60, np.full(60, 1 / 60))
+        monkeypatch.setattr(judge_screening, "resampled_sums", lambda columns, *_, **__: times[None] @ columns)
+        found = screen_judges(AnchoredVerdicts.from_pandas(frame[~gone]), n_resamples=1).table
+        for judge, table in answers(frame[~gone]).items():
+            twin = icc3(table.loc[np.repeat(table.index, times[table.index.get_level_values("item")])].dropna())
+            assert found.loc[judge, "single_boot_lower"] == pytest.approx(twin.single)
+            assert found.loc[judge, "average_boot_upper"] == pytest.approx(twin.average)
 
     def test_seeds(self, verdicts, screen):
         again, other = screen_judges(verdicts, n_resamples=2000), screen_judges(verdicts, n_resamples=2000, seed=1)
