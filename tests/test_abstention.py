@@ -44,9 +44,9 @@ def test_thresholds_are_reached(threshold, kept):
     assert abstain(verdicts({("a", "x"): "ww wl wt ll"}), threshold).table["n_items_trusted"].tolist() == [kept]
 
 
-def test_thirds_reach_their_own_deviation():
-    """The deviation of w, w, l is sqrt(2) / 3, rounded or not."""
-    assert abstain(verdicts({("a", "x"): "wwl lwl"}), np.sqrt(2) / 3).table["coverage"].tolist() == [1]
+@pytest.mark.parametrize(("words", "deviation"), [("wwl lwl", np.sqrt(2) / 3), ("wllll tllll", 0.4), ("wtl", 6**-0.5)])
+def test_rounding_does_not_pass_the_threshold(words, deviation):
+    assert abstain(verdicts({("a", "x"): words}), deviation).table["coverage"].tolist() == [1]
 
 
 def test_against_pandas():
