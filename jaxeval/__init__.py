@@ -2,6 +2,8 @@
 
 from jaxeval._version import __version__
 from jaxeval.anchored import AnchoredElo, anchored_elo
+from jaxeval.anchored_scores import anchored_scores
+from jaxeval.anchored_verdicts import AnchoredVerdicts, read_anchored_verdicts
 from jaxeval.battles import Battles, DataReport
 from jaxeval.bootstrap import Bootstrap, bootstrap
 from jaxeval.bradley_terry import BradleyTerryFit, fit_bradley_terry
@@ -11,6 +13,7 @@ from jaxeval.conformal import conformal_quantile
 from jaxeval.confusion import class_shares
 from jaxeval.icc import Icc3, icc3
 from jaxeval.judge_accuracy import JudgeAccuracy, judge_accuracy
+from jaxeval.judge_screening import JudgeScreen, screen_judges
 from jaxeval.judge_simulation import simulate_judged_answers
 from jaxeval.judged_answers import JudgedAnswers, read_judged_answers
 from jaxeval.judged_battles import JudgedBattles, read_judged_battles
@@ -26,6 +29,7 @@ from jaxeval.temperature import Temperature, fit_temperature, fit_temperatures
 
 __all__ = [
     "AnchoredElo",
+    "AnchoredVerdicts",
     "Battles",
     "Bootstrap",
     "BradleyTerryFit",
@@ -33,6 +37,7 @@ __all__ = [
     "DataReport",
     "Icc3",
     "JudgeAccuracy",
+    "JudgeScreen",
     "JudgedAnswers",
     "JudgedBattles",
     "ModelComparison",
@@ -42,6 +47,7 @@ __all__ = [
     "__version__",
     "allocate_calibration",
     "anchored_elo",
+    "anchored_scores",
     "bootstrap",
     "class_shares",
     "compare_models",
@@ -53,10 +59,12 @@ __all__ = [
     "judge_accuracy",
     "leaderboard",
     "ppi_plus_plus",
+    "read_anchored_verdicts",
     "read_battles",
     "read_judged_answers",
     "read_judged_battles",
     "rogan_gladen",
+    "screen_judges",
     "simulate_battles",
     "simulate_judged_answers",
     "simulate_judged_battles",

@@ -148,7 +148,10 @@ def _distinct_columns(columns: Float) -> tuple[Float, NDArray[np.intp]]:
 
 
 def _pattern(values: Float) -> Int:
-    """(N,) number of each row among the distinct rows, which are in the order of their values."""
+    """(N,) number of each row among the distinct rows, which are in an order that their values give."""
+    if values.shape[1] > len(values):  # by the bytes of whole rows; adding 0 makes one zero of two
+        rows = np.ascontiguousarray(values + 0.0).view(np.dtype((np.void, 8 * values.shape[1])))
+        return np.unique(rows.reshape(-1), return_inverse=True)[1].reshape(-1)
     number = np.zeros(len(values), np.int64)
     for column in values.T:
         codes, levels = pd.factorize(column, sort=True)

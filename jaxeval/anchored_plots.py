@@ -1,0 +1,120 @@
+"""Figures of reference-anchored scores: by judge, under several references, and what screening and pooling buy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from jaxeval.figure_style import GREY, plain
+from jaxeval.judge_screening import JudgeScreen
+
+_COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
+_MOST_MODELS = 40
+
+
+def plot_anchored(scores: pd.DataFrame, strong: list[Any] | None = None) -> Figure:
+    """Ratings of every model with their intervals, a point a judge, a panel a reference (Figure 2, left).
+
+    Args:
+        scores: as `anchored_scores` returns it, by model, judge and anchor (or fewer of them).
+        strong: judges that pass the screen; the others are drawn pale.
+    """
+    table = scores.assign(**{c: "" for c in ("judge", "anchor") if c not in scores})
+    models = list(table.groupby("model", observed=True)["rating"].mean().sort_values().index)[-_MOST_MODELS:]
+    anchors = list(dict.fromkeys(table["anchor"]))
+    judges = list(dict.fromkeys(table["judge"]))
+    height = 1.2 + 0.09 * (min(len(judges), 8) + 2) * len(models)
+    figure = Figure(figsize=(1.8 + 4.2 * len(anchors), height), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(1, len(anchors), sharey=True))
+    offsets = np.linspace(-0.3, 0.3, len(judges)) if len(judges) > 1 else np.zeros(1)
+    for axis, anchor in zip(axes, anchors, strict=True):
+        block = table[(table["anchor"] == anchor) & table["model"].isin(models)]
+        for k, judge in enumerate(judges):
+            rows = block[block["judge"] == judge]
+            y = np.array([models.index(model) for model in rows["model"]]) + offsets[k]
+            pale = strong is not None and judge not in strong
+            colour = _COLOURS[k % len(_COLOURS)]
+            axis.hlines(y, rows["rating_lower"], rows["rating_upper"], color=colour, alpha=0.15 if pale else 0.5)
+            label = f"{judge} (weak)" if pale else str(judge)
+            axis.scatter(rows["rating"], y, s=14, color=colour, alpha=0.3 if pale else 1.0, zorder=3, label=label)
+        axis.axvline(0, color=GREY, linewidth=1, linestyle="--")
+        if len(anchors) > 1:
+            axis.set_title(f"against {anchor}", loc="left", fontsize=10, parse_math=False)
+        axis.set_xlabel("rating above the reference (Elo)")
+        plain(axis)
+    axes[0].set_yticks(np.arange(len(models)), [str(m) for m in models], fontsize=8.5, parse_math=False)
+    if len(judges) > 1:
+        legend = figure.legend(
+            *axes[0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=8
+        )
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+    return figure
+
+
+def plot_anchor_swap(scores: pd.DataFrame) -> Figure:
+    """Centred ratings under each reference, a line a model: parallel lines are stable (Figure 2, right)."""
+    other = scores[scores["model"].astype(str) != scores["anchor"].astype(str)]
+    board = other.pivot_table(index="model", columns="anchor", values="rating", aggfunc="mean", observed=True).dropna()
+    centred = board - board.mean()
+    figure = Figure(figsize=(1.6 + 1.6 * len(board.columns), 4.2), layout="constrained")
+    axis = figure.subplots()
+    for k, (model, row) in enumerate(centred.sort_values(centred.columns[0]).iterrows()):
+        axis.plot(np.arange(len(row)), row, "o-", markersize=3.5, linewidth=1, color=_COLOURS[k % len(_COLOURS)])
+        if len(centred) <= 12:
+            axis.annotate(f"  {model}", (len(row) - 1, row.iloc[-1]), fontsize=7.5, va="center", parse_math=False)
+    axis.set_xticks(np.arange(len(board.columns)), [str(c) for c in board.columns], fontsize=8.5, parse_math=False)
+    axis.set_ylabel("centred rating (Elo)")
+    plain(axis)
+    return figure
+
+
+def plot_screen(screen: JudgeScreen) -> Figure:
+    """ICC(3,k) of every judge with its interval, and the threshold."""
+    table = screen.table.sort_values("average")
+    figure = Figure(figsize=(5.2, 1.1 + 0.24 * len(table)), layout="constrained")
+    axis = figure.subplots()
+    y = np.arange(len(table))
+    colours = np.where(table["strong"], _COLOURS[0], GREY)
+    axis.hlines(y, table["average_lower"], table["average_upper"], color=colours, linewidth=2.5, alpha=0.5)
+    axis.scatter(table["average"], y, s=18, color=colours, zorder=3)
+    axis.axvline(screen.threshold, color="black", linewidth=1, linestyle=":")
+    axis.set_yticks(y, [str(j) for j in table.index], fontsize=8.5, parse_math=False)
+    axis.set_xlabel(f"ICC(3,{screen.k})")
+    plain(axis)
+    return figure
+
+
+def plot_pooling(curve: pd.DataFrame) -> Figure:
+    """Variance of the pooled rating against the number of judges, as `pooling_curve` returns it (Figure 5)."""
+    figure = Figure(figsize=(5.0, 3.4), layout="constrained")
+    axis = figure.subplots()
+    for name, colour, label in (
+        ("empirical", _COLOURS[0], "resampled items"),
+        ("predicted", _COLOURS[1], "by ICC(3,k)"),
+        ("predicted_observed", _COLOURS[2], "by observed correlation"),
+    ):
+        axis.plot(curve["n_judges"], curve[name], "o-", markersize=4, color=colour, label=label)
+    axis.set_xlabel("strong judges")
+    axis.set_ylabel("variance of the mean rating (Elo²)")
+    axis.set_ylim(bottom=0)
+    axis.legend(frameon=False, fontsize=8.5)
+    plain(axis)
+    return figure
+
+
+def plot_subsamples(study: pd.DataFrame) -> Figure:
+    """Empirical and predicted standard errors against the number of prompts, as `subsample_study` returns them."""
+    figure = Figure(figsize=(5.0, 3.4), layout="constrained")
+    axis = figure.subplots()
+    for k, name in enumerate(("empirical", "theoretical", "corrected", "adjusted")):
+        axis.plot(study["n"], study[name], "o-", markersize=4, color=_COLOURS[k], label=name)
+    axis.set_xlabel("prompts")
+    axis.set_ylabel("standard error of the probability")
+    axis.set_ylim(bottom=0)
+    axis.legend(frameon=False, fontsize=8.5)
+    plain(axis)
+    return figure

@@ -1,0 +1,198 @@
+"""Verdicts against a reference: win, tie or loss of a model's answer, by judge, reference, prompt and run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval import readers
+from jaxeval.columns import DataError, as_frame, factorize_sorted, numbers_or_nan, require_column
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+Missing = Literal["error", "drop"]
+
+#: Columns by the role that they have, as they are called unless named.
+ROLES = ("model", "judge", "anchor", "task", "item", "run")
+_OF_LABEL = {"win": 1.0, "tie": 0.5, "loss": 0.0}
+
+
+@dataclass(frozen=True, eq=False)
+class AnchoredVerdicts:
+    """N verdicts: ``outcome`` is 1 for a win of the model over the reference, 1/2 for a tie, 0 for a loss.
+
+    ``number`` holds, by role (model, judge, anchor, task, item, run), the (N,) number of each verdict's value among
+    ``levels``; a role without a column has one level. Items are told apart by task, too.
+    """
+
+    outcome: Float
+    number: dict[str, Int] = field(repr=False)
+    levels: dict[str, pd.Index] = field(repr=False)
+    n_rows: int
+    n_missing: int  # verdicts missing: left out
+
+    @classmethod
+    def from_pandas(
+        cls,
+        df: Any,
+        *,
+        verdict: str = "verdict",
+        model: str | None = None,
+        judge: str | None = None,
+        anchor: str | None = None,
+        task: str | None = None,
+        item: str | None = None,
+        run: str | None = None,
+        missing: Missing = "error",
+    ) -> AnchoredVerdicts:
+        """Verdicts from a DataFrame, or any table with the Arrow interface, a row each.
+
+        Args:
+            df: the table.
+            verdict: column of "win", "tie" and "loss" of the model against the reference; or of numbers in [0, 1], the
+                outcome for the model: 1, 0.5, 0 or a win probability.
+            model: column of models; by default "model" if there, like the others by their own names.
+            judge: column of judges.
+            anchor: column of the references.
+            task: column of tasks; the same item name in two tasks is two items.
+            item: column of prompts; without it each row is a prompt.
+            run: column that numbers repeated runs; a judge judges an answer once a run.
+            missing: what to do about missing verdicts: "error", or "drop", leave them out and count them.
+
+        Raises:
+            DataError: a column is missing, verdicts cannot be read or repeat, or none is left.
+        """
+        if missing not in get_args(Missing):
+            raise ValueError(f"missing must be 'error' or 'drop', got {missing!r}")
+        frame = as_frame(df).reset_index(drop=True)
+        if len(frame) == 0:
+            raise DataError("the table has no rows")
+        named = {"model": model, "judge": judge, "anchor": anchor, "task": task, "item": item, "run": run}
+        columns = {role: name or (role if role in frame.columns else None) for role, name in named.items()}
+        for name in (verdict, *(c for c in columns.values() if c)):
+            require_column(frame, name)
+        outcome = _outcomes(frame[verdict], verdict)
+        absent = np.isnan(outcome)
+        if missing == "error" and absent.any():
+            raise DataError(
+                f"column {verdict!r} has {absent.sum():,} missing values (first in row {int(absent.argmax())}; rows "
+                "count from 0): leave them out with missing='drop', which counts them (on the command line --missing "
+                "drop)"
+            )
+        if absent.all():
+            raise DataError(f"no verdict is left of {len(frame):,} rows")
+        number, levels = {}, {}
+        for role, column in columns.items():
+            if column is not None:
+                number[role], levels[role] = factorize_sorted(frame[column], column)
+            elif role == "item":
+                number[role], levels[role] = np.arange(len(frame)), pd.RangeIndex(len(frame))
+            else:
+                number[role], levels[role] = np.zeros(len(frame), np.int64), pd.Index([f"(one {role})"])
+        verdicts = cls(outcome, number, levels, len(frame), int(absent.sum()))._items_by_task()
+        verdicts._reject_repeats(frame, [c for c in columns.values() if c], columns["run"])
+        return verdicts.take(~absent) if absent.any() else verdicts
+
+    def __str__(self) -> str:
+        shape = ", ".join(
+            f"{len(self.levels[role]):,} {role}{'s' if len(self.levels[role]) != 1 else ''}"
+            for role in ROLES
+            if len(self.levels[role]) > 1 or role in ("model", "judge", "item")
+        )
+        lines = [f"{self.n_rows:,} rows: {len(self.outcome):,} verdicts; {shape}"]
+        if self.n_missing:
+            lines.append(f"{self.n_missing:,} missing verdicts left out")
+        return "\n".join(lines)
+
+    def take(self, rows: Bool | NDArray[np.intp]) -> AnchoredVerdicts:
+        """The verdicts that a mask, or row numbers, select; levels stay."""
+        number = {role: x[rows] for role, x in self.number.items()}
+        return replace(self, outcome=self.outcome[rows], number=number)
+
+    def groups(self, roles: Sequence[str]) -> tuple[Int, pd.DataFrame]:
+        """(N,) number of each verdict's combination of ``roles``, and a table of the combinations that occur.
+
+        Raises:
+            ValueError: a role is unknown.
+        """
+        unknown = [role for role in roles if role not in ROLES]
+        if unknown:
+            raise ValueError(f"roles are {', '.join(map(repr, ROLES))}, got {unknown[0]!r}")
+        key = np.zeros(len(self.outcome), np.int64)
+        for role in roles:
+            key = key * len(self.levels[role]) + self.number[role]
+        number, found = pd.factorize(key, sort=True)
+        table = {}
+        for role in reversed(roles):
+            found, which = np.divmod(found, len(self.levels[role]))
+            table[role] = self.levels[role][which]
+        return number, pd.DataFrame({role: table[role] for role in roles})
+
+    def _items_by_task(self) -> AnchoredVerdicts:
+        if len(self.levels["task"]) == 1:
+            return self
+        number, table = self.groups(["task", "item"])
+        levels = pd.Index(table["task"].astype(str) + " / " + table["item"].astype(str))
+        return replace(self, number={**self.number, "item": number}, levels={**self.levels, "item": levels})
+
+    def _reject_repeats(self, frame: pd.DataFrame, columns: list[str], run: str | None) -> None:
+        number, _ = self.groups(ROLES)
+        again = pd.Series(number).duplicated().to_numpy()
+        if again.any():
+            row = int(again.argmax())
+            of = ", ".join(f"{c} {frame[c].iloc[row]!r}" for c in columns)
+            hint = "a judge judges an answer once a run" if run else "name the column that numbers runs with run="
+            raise DataError(
+                f"{again.sum():,} verdicts repeat another of the same {', '.join(columns)} (first in row {row}: {of}; "
+                f"rows count from 0): {hint}, or drop the duplicates"
+            )
+
+
+def read_anchored_verdicts(path: str | Path, **columns: Any) -> AnchoredVerdicts:
+    """Verdicts from a Parquet, CSV (or TSV, gzipped or not) or JSON-lines file.
+
+    Args:
+        path: the format follows from its ending, as in `read_battles`.
+        **columns: as in `AnchoredVerdicts.from_pandas`.
+
+    Raises:
+        DataError: the file cannot be read as a table of verdicts.
+        FileNotFoundError: there is no such file.
+    """
+    path = Path(path)
+    text = [columns.get(role) or role for role in ROLES if role != "run"]
+    try:
+        return AnchoredVerdicts.from_pandas(readers.read_whole_table(path, text=text).to_pandas(), **columns)
+    except DataError as error:
+        raise DataError(f"{path.name}: {error}") from error
+
+
+def _outcomes(column: pd.Series, name: str) -> Float:
+    """(N,) outcomes in [0, 1], NaN where missing."""
+    if pd.api.types.is_numeric_dtype(column):
+        values = numbers_or_nan(column, name)
+        outside = (values < 0) | (values > 1)
+        if outside.any():
+            raise DataError(
+                f"column {name!r}: {outside.sum():,} values lie outside of [0, 1], from {values[outside].min():g} to "
+                f"{values[outside].max():g} (first in row {int(outside.argmax())}; rows count from 0); numbers are the "
+                "outcome for the model: 1 a win, 0.5 a tie, 0 a loss"
+            )
+        return values
+    codes, labels = pd.factorize(column)
+    unknown = [k for k, label in enumerate(labels) if label not in _OF_LABEL]
+    if unknown:
+        counts = np.bincount(codes[codes >= 0], minlength=len(labels))
+        found = ", ".join(f"{str(labels[k])!r} ({counts[k]:,})" for k in unknown[:10])
+        raise DataError(
+            f"column {name!r} has unknown verdicts: {found}; known are 'win', 'tie' and 'loss' of the model"
+        )
+    return np.array([*(_OF_LABEL[label] for label in labels), np.nan])[codes]

@@ -1,0 +1,183 @@
+"""The command line of reference-anchored Elo: ``jaxeval anchored FILE``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxeval.terminal import print_table, say, stdout_console
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("file", type=_FILE)
+@click.option(
+    "--verdict",
+    default="verdict",
+    show_default=True,
+    metavar="COL",
+    help="Column of win, tie and loss of the model, or of outcomes in [0, 1].",
+)
+@click.option("--model", metavar="COL", help="Column of models. [model]")
+@click.option("--judge", metavar="COL", help="Column of judges. [judge, if there]")
+@click.option("--anchor", metavar="COL", help="Column of references. [anchor, if there]")
+@click.option("--task", metavar="COL", help="Column of tasks. [task, if there]")
+@click.option("--item", metavar="COL", help="Column of prompts. [item, if there]")
+@click.option("--run", metavar="COL", help="Column of repeated runs. [run, if there]")
+@click.option("--missing", default="error", show_default=True, type=click.Choice(["error", "drop"]))
+@click.option("--by-task", is_flag=True, help="Rate every task on its own.")
+@click.option(
+    "--prior",
+    default=0.5,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    help="Of each outcome: 0.5 is Jeffreys', 1 Laplace's.",
+)
+@click.option("--link", default="logit", show_default=True, type=click.Choice(["logit", "probit", "cloglog"]))
+@click.option("--pool-size", type=click.FloatRange(1), metavar="M", help="Prompts that these were drawn from.")
+@click.option(
+    "--threshold",
+    default=0.9,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    metavar="R",
+    help="ICC(3,k) of a strong judge.",
+)
+@click.option(
+    "--level", default=0.95, show_default=True, metavar="L", type=click.FloatRange(0, 1, min_open=True, max_open=True)
+)
+@click.option("--resamples", default=1000, show_default=True, type=click.IntRange(2), metavar="N")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
+              help="Write CSVs and figures.")  # fmt: skip
+def anchored(
+    file: Path,
+    by_task: bool,
+    prior: float,
+    link: str,
+    pool_size: float | None,
+    threshold: float,
+    level: float,
+    resamples: int,
+    seed: int,
+    out: Path | None,
+    **columns: Any,
+) -> None:
+    """Rate models by wins, ties and losses against a fixed reference.
+
+    FILE has a verdict per row, or counts in columns wins, ties and losses. Judges with repeated runs are screened by
+    their reliability, and references by how informative they are.
+    """
+    from jaxeval.anchor_diagnostics import diagnose_anchors
+    from jaxeval.anchored_scores import anchored_scores
+    from jaxeval.anchored_verdicts import read_anchored_verdicts
+    from jaxeval.judge_screening import pooled_scores, screen_judges
+    from jaxeval.readers import column_names
+
+    options: dict[str, Any] = {"prior": prior, "level": level, "pool_size": pool_size, "link": link}
+    tables: dict[str, pd.DataFrame] = {}
+    notes: list[str] = []
+    warnings: list[str] = []
+    screen = None
+    if {"wins", "losses"} <= set(column_names(file)):
+        counts = _read_counts(file, **columns)
+        scores = anchored_scores(counts, **options)
+        notes.append(f"{len(counts):,} rows of counts")
+    else:
+        verdicts = read_anchored_verdicts(file, **columns)
+        by = ["model", "judge", "anchor", *(["task"] if by_task else [])]
+        scores = anchored_scores(verdicts, by, **options)
+        notes.append(str(verdicts))
+        if len(verdicts.levels["run"]) > 1:
+            screen = screen_judges(verdicts, threshold, level=level, n_resamples=resamples, seed=seed)
+            tables["judges"] = screen.table.reset_index()
+            warnings += screen.warnings
+            if screen.strong and len(verdicts.levels["judge"]) > 1:
+                tables["pooled"] = pooled_scores(verdicts, screen=screen, level=level, prior=prior)
+            elif not screen.strong:
+                warnings.append(f"no judge reaches an ICC(3,k) of {threshold:g}")
+        else:
+            warnings.append("one run only: the reliability of judges cannot be told (name the column of runs, --run)")
+    tables = {"scores": scores, **tables}
+    if "anchor" in scores and "model" in scores:
+        found = diagnose_anchors(scores)
+        tables["anchor_coverage"] = found.coverage.reset_index()
+        if len(found.swap):
+            tables["anchor_swap"] = found.swap
+        if len(found.additivity):
+            tables["anchor_additivity"] = found.additivity
+        warnings += found.advice
+    # Files first: what is wrong with the terminal must not cost them.
+    if out is not None:
+        _write(tables, scores, screen, out)
+    console = stdout_console()
+    print_table(console, scores[_shown(scores)], "Ratings above the reference (Elo)", _cell)
+    titles = {
+        "judges": f"Reliability of the judges' runs (strong: ICC(3,k) of {threshold:g})",
+        "pooled": "Mean over the strong judges (Elo)",
+        "anchor_coverage": "References: share of probabilities in the informative range, at floor and ceiling",
+        "anchor_swap": "References against each other (Elo)",
+    }
+    for name, title in titles.items():
+        if name in tables:
+            print_table(console, tables[name], title, _cell)
+    for note in notes:
+        console.print(note, style="dim", highlight=False, markup=False)
+    console.print(f"prior {prior:g}; {100 * level:g}% Beta intervals; link {link}", style="dim", highlight=False)
+    for sentence in dict.fromkeys(warnings):
+        say(console, f"warning: {sentence}", "yellow")
+
+
+def _read_counts(file: Path, **columns: str | None) -> pd.DataFrame:
+    """A table of counts, its columns of roles under their own names."""
+    from jaxeval.columns import DataError, require_column
+    from jaxeval.readers import read_whole_table
+
+    given = {role: columns[role] for role in ("model", "judge", "anchor", "task") if columns[role]}
+    rows_only = [f"--{name}" for name in ("item", "run") if columns[name]]
+    if rows_only:
+        raise DataError(f"{file.name} holds counts (columns wins and losses), so {rows_only[0]} has no meaning")
+    text = [str(given.get(role, role)) for role in ("model", "judge", "anchor", "task")]
+    counts = read_whole_table(file, text=text).to_pandas()
+    for name in given.values():
+        require_column(counts, str(name))
+    return counts.rename(columns={str(name): role for role, name in given.items()})
+
+
+def _shown(scores: pd.DataFrame) -> list[str]:
+    """Columns for the terminal: not those of roles that the file has no column for."""
+    hidden = {"probability_se", "rating_se", "informative", "ties", "n_items"}
+    return [c for c in scores if c not in hidden and not (scores[c].astype(str) == f"(one {c})").all()]
+
+
+def _write(tables: dict[str, pd.DataFrame], scores: pd.DataFrame, screen: Any, out: Path) -> None:
+    from jaxeval import anchored_plots as plots
+    from jaxeval.figure_style import save_figures
+
+    out.mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        table.to_csv(out / f"{name}.csv", index=False)
+    figures = {}
+    if "model" in scores:
+        figures["scores"] = plots.plot_anchored(scores, None if screen is None else screen.strong)
+    if "anchor_swap" in tables:
+        figures["anchor_swap"] = plots.plot_anchor_swap(scores)
+    if screen is not None:
+        figures["judges"] = plots.plot_screen(screen)
+    save_figures(figures, out)
+    click.echo(f"wrote {len(tables)} tables and {len(figures)} figures to {out}", err=True)
+
+
+def _cell(name: Any, value: Any) -> str:
+    if isinstance(value, float):
+        if value != value:
+            return "-"
+        elo = any(part in str(name) for part in ("rating", "shift", "offset", "spread"))
+        return f"{value:.1f}" if elo else f"{value:.3g}" if str(name) in ("wins", "losses") else f"{value:.3f}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,105 @@
+"""The command ``jaxeval anchored``: verdicts and counts, the screen, and what it refuses."""
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from jaxeval import anchored_elo
+from jaxeval.anchored_simulation import simulate_anchored_verdicts
+from jaxeval.cli import main
+
+
+def anchored(*arguments):
+    return CliRunner().invoke(main, ["anchored", *[str(a) for a in arguments]])
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory):
+    path = tmp_path_factory.mktemp("anchored") / "verdicts.csv"
+    frame = simulate_anchored_verdicts((1.0, 0.0, -0.5), 40, 4, 3, run_sd=(0.2, 0.3, 0.3, 3.0), seed=3)
+    frame.drop(columns=["score", "reference_score"]).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory):
+    path = tmp_path_factory.mktemp("anchored") / "counts.csv"
+    rows = [
+        (m, a, w, 4, 96 - w) for a, shift in (("r", 0), ("s", 30)) for m, w in (("a", 60), ("b", 40), ("c", 9 + shift))
+    ]
+    pd.DataFrame(rows, columns=["name", "anchor", "wins", "ties", "losses"]).to_csv(path, index=False)
+    return path
+
+
+def test_verdicts_are_rated_screened_and_pooled(verdicts, tmp_path):
+    result = anchored(verdicts, "--resamples", 100, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "1,440 rows: 1,440 verdicts; 3 models, 4 judges, 40 items, 3 runs" in result.output
+    assert "(one anchor)" not in result.output.split("Reliability")[0]
+    judges = pd.read_csv(tmp_path / "out" / "judges.csv", index_col="judge")
+    assert not judges["strong"]["judge-4"]
+    assert judges["strong"]["judge-1"]
+    scores = pd.read_csv(tmp_path / "out" / "scores.csv")
+    row = scores[(scores["model"] == "model-2") & (scores["judge"] == "judge-1")].iloc[0]
+    expected = anchored_elo(row["wins"], row["ties"], row["losses"])
+    assert row["rating"] == pytest.approx(expected.rating)
+    assert row["rating_lower"] == pytest.approx(expected.rating_lower)
+    pooled = pd.read_csv(tmp_path / "out" / "pooled.csv")
+    assert list(pooled["n_judges"]) == [int(judges["strong"].sum())] * 3
+    assert {"scores.png", "judges.png"} <= {path.name for path in (tmp_path / "out").iterdir()}
+
+
+def test_one_run_says_that_reliability_cannot_be_told(verdicts, tmp_path):
+    path = tmp_path / "one.csv"
+    pd.read_csv(verdicts).query("run == 0").to_csv(path, index=False)
+    result = anchored(path)
+    assert result.exit_code == 0, result.output
+    assert "one run only" in result.output
+    assert "Reliability" not in result.output
+
+
+def test_no_strong_judge(verdicts):
+    result = anchored(verdicts, "--threshold", 1, "--resamples", 50)
+    assert result.exit_code == 0, result.output
+    assert "no judge reaches an ICC(3,k) of 1" in result.output
+    assert "Mean over the strong judges" not in result.output
+
+
+def test_counts_under_two_references(counts, tmp_path):
+    result = anchored(counts, "--model", "name", "--prior", 1, "--link", "probit", "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "6 rows of counts" in result.output
+    scores = pd.read_csv(tmp_path / "out" / "scores.csv")
+    expected = anchored_elo(scores["wins"], scores["ties"], scores["losses"], prior=1.0, link="probit")
+    assert scores["rating"].to_numpy() == pytest.approx(expected.rating)
+    swap = pd.read_csv(tmp_path / "out" / "anchor_swap.csv")
+    assert swap[["anchor_a", "anchor_b", "n_models"]].iloc[0].tolist() == ["r", "s", 3]
+    assert swap["kendall"][0] == pytest.approx(1.0)
+    assert "reference r: 67% of 3 probabilities lie in [0.2, 0.8]" in " ".join(result.output.split())
+    assert (tmp_path / "out" / "anchor_swap.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "nobody"], "no column 'nobody'"),
+        (["--model", "name", "--run", "ties"], "--run has no meaning"),
+        (["--model", "name", "--pool-size", "10"], "pool_size must be no less"),
+    ],
+)
+def test_bad_input_is_one_message(counts, arguments, message):
+    result = anchored(counts, *arguments)
+    assert result.exit_code == 1
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_missing_verdicts_need_a_policy(verdicts, tmp_path):
+    path = tmp_path / "missing.csv"
+    frame = pd.read_csv(verdicts)
+    frame.loc[5, "verdict"] = None
+    frame.to_csv(path, index=False)
+    assert "has 1 missing values (first in row 5" in anchored(path).output
+    result = anchored(path, "--missing", "drop", "--resamples", 50)
+    assert result.exit_code == 0, result.output
+    assert "1 missing verdicts left out" in result.output
