@@ -28,12 +28,14 @@ _PACKAGES = (
     "jaxlib",
     "numpy",
     "pandas",
+    "scipy",
     "choix",
     "evalica",
     "leaderbot",
     "scikit-learn",
     "arena-rank",
     "ppi-python",
+    "pingouin",
 )
 
 

@@ -1,5 +1,7 @@
 """ICC(3,1) and ICC(3,k): published values, an analysis of variance cell by cell, and real repeated runs."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -149,3 +151,22 @@ def test_real_runs(data, collection, judge, single, average, n):
         pytest.approx(average, abs=5e-7),
         n,
     )
+
+
+@pytest.mark.parametrize(("n", "k", "noise"), [(5, 2, 0.3), (40, 4, 1.0), (200, 8, 3.0)])
+def test_pingouin_agrees(n, k, noise):
+    import pingouin
+
+    rng = np.random.default_rng(n)
+    table = rng.normal(size=(n, 1)) + rng.normal(size=(1, k)) + noise * rng.normal(size=(n, k))
+    long = pd.DataFrame(table).melt(ignore_index=False, var_name="run").rename_axis("item").reset_index()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its own, about pandas
+        found = pingouin.intraclass_corr(long, targets="item", raters="run", ratings="value")
+    single, average = found.iloc[2], found.iloc[5]  # consistency, of one run and of the mean of all
+    ours = icc3(table)
+    assert [ours.single, ours.average] == pytest.approx([single["ICC"], average["ICC"]], abs=1e-12)
+    ends = next(column for column in found if column.startswith("CI95"))
+    # printed to two decimals
+    assert [ours.single_lower, ours.single_upper] == pytest.approx(single[ends], abs=0.00501)
+    assert [ours.average_lower, ours.average_upper] == pytest.approx(average[ends], abs=0.00501)
