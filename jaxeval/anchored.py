@@ -48,9 +48,10 @@ LINKS = {
 class AnchoredElo:
     """Ratings against the reference; scalars, or arrays of the broadcast shape of the counts.
 
-    Probabilities lie in (0, 1); ratings are Elo above the reference. ``own_lower`` and ``own_upper`` are the interval
-    of the probability by the outcomes' own variance, which ties make less than that of a coin: with ties the Beta
-    interval covers more often than its level.
+    Probabilities lie in (0, 1); ratings are Elo above the reference (by the complementary log-log link an even
+    probability is not 0). ``own_lower`` and ``own_upper`` are the interval of the probability by the outcomes' own
+    variance, which ties make less than that of a coin: with ties the Beta interval covers more often than its level.
+    Counts that are averages over runs vary less still, which only `bootstrap_scores` sees.
     """
 
     probability: Any

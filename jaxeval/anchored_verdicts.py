@@ -98,8 +98,9 @@ class AnchoredVerdicts:
             else:
                 number[role], levels[role] = np.zeros(len(frame), np.int64), pd.Index([f"(one {role})"])
         verdicts = cls(outcome, number, levels, len(frame), int(absent.sum()))._items_by_task()
-        verdicts._reject_repeats(frame, [c for c in columns.values() if c], columns["run"])
-        return verdicts.take(~absent) if absent.any() else verdicts
+        verdicts = verdicts.take(~absent) if absent.any() else verdicts
+        verdicts._reject_repeats(frame[~absent], [c for c in columns.values() if c], columns["run"])
+        return verdicts
 
     def __str__(self) -> str:
         shape = ", ".join(
@@ -147,8 +148,8 @@ class AnchoredVerdicts:
         number, _ = self.groups(ROLES)
         again = pd.Series(number).duplicated().to_numpy()
         if again.any():
-            row = int(again.argmax())
-            of = ", ".join(f"{c} {frame[c].iloc[row]!r}" for c in columns)
+            row = frame.index[again.argmax()]
+            of = ", ".join(f"{c} {frame[c][row]!r}" for c in columns)
             hint = "a judge judges an answer once a run" if run else "name the column that numbers runs with run="
             raise DataError(
                 f"{again.sum():,} verdicts repeat another of the same {', '.join(columns)} (first in row {row}: {of}; "

@@ -178,7 +178,7 @@ def dispersion(direct: pd.DataFrame, anchored: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for name, table, error in (("direct", direct, "standard_error"), ("anchored", anchored, "probability_se")):
-        by_model = table.groupby("model", observed=True)["probability"]
+        by_model = table.groupby([c for c in ("model", "anchor") if c in table], observed=True)["probability"]
         cv = (by_model.std(ddof=1) / by_model.mean()).mean()
         rows.append((name, table[error].mean(), cv))
     frame = pd.DataFrame(rows, columns=["method", "standard_error", "cv"]).set_index("method")

@@ -164,3 +164,12 @@ class TestFiles:
         found = read_anchored_verdicts(path)
         assert list(found.levels["model"]) == ["1", "2"]
         assert list(found.levels["run"]) == [0, 1]
+
+
+def test_a_judgment_retried_is_no_repeat_once_the_missing_one_is_dropped():
+    rows = [("q", None), ("q", "win"), ("r", "loss"), ("s", "win"), ("s", "tie")]
+    frame = pd.DataFrame(rows, columns=["item", "verdict"])
+    found = AnchoredVerdicts.from_pandas(frame[:3], missing="drop")
+    assert (found.outcome.tolist(), found.n_missing) == ([1.0, 0.0], 1)
+    with pytest.raises(DataError, match=r"1 verdicts repeat another .*first in row 4: item 's'"):
+        AnchoredVerdicts.from_pandas(frame, missing="drop")
