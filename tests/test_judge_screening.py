@@ -382,3 +382,41 @@ def test_real_runs(data):
         assert row["single_boot_upper"] - row["single_boot_lower"] > row["single_upper"] - row["single_lower"]
     assert found.correlation.iloc[0, 1] < found.bound.iloc[0, 1]
     assert any("correlate less than their reliabilities promise" in w for w in found.warnings)
+
+
+class TestPropositions:
+    """Repeated studies of 200 items, four judges and three runs; an item is won with a probability of its own."""
+
+    REPEATS, JUDGES, RUNS = 4000, 4, 3
+
+    def studies(self, taste):
+        rng = np.random.default_rng(5)
+        shape = self.REPEATS, 1, 200
+        p = rng.beta(1.5, 1.0, shape)
+        if taste:  # half of the judges' answers follow a probability of the judge's own
+            own = rng.beta(1.5, 1.0, (self.REPEATS, self.JUDGES, 200))
+            p = np.where(rng.random(own.shape) < 0.5, own, p)
+        share = rng.binomial(self.RUNS, np.broadcast_to(p, (self.REPEATS, self.JUDGES, 200))) / self.RUNS
+        wins = share.sum(-1)
+        return anchored_elo(wins, 0.0, 200 - wins).rating  # (repeats, judges)
+
+    def reliability(self):
+        mean, variance = 0.6, 0.6 * 0.4 / 3.5
+        return variance / (variance + (mean * (1 - mean) - variance) / self.RUNS)
+
+    def test_ratings_of_judges_correlate_by_icc3k(self):
+        ratings, rho = self.studies(taste=False), self.reliability()
+        seen = np.corrcoef(ratings.T)[np.triu_indices(self.JUDGES, 1)]
+        assert np.abs(seen - rho).max() < 4 * (1 - rho**2) / np.sqrt(self.REPEATS)
+
+    def test_the_variance_of_their_mean(self):
+        ratings, rho = self.studies(taste=False), self.reliability()
+        expected = pooled_variance(ratings.var(0, ddof=1).mean(), rho, np.arange(1, self.JUDGES + 1))
+        for j in range(1, self.JUDGES + 1):
+            seen = ratings[:, :j].mean(1).var(ddof=1)
+            assert seen == pytest.approx(expected[j - 1], rel=4 * np.sqrt(2 / self.REPEATS))
+
+    def test_both_promise_too_much_of_judges_with_tastes_of_their_own(self):
+        ratings, rho = self.studies(taste=True), self.reliability()
+        seen = np.corrcoef(ratings.T)[np.triu_indices(self.JUDGES, 1)]
+        assert seen.max() < rho / 2
