@@ -31,8 +31,8 @@ class Abstention:
 def abstain(verdicts: AnchoredVerdicts, threshold: float = 0.25, *, prior: float = 0.5) -> Abstention:
     """Leaves out every answer whose outcome varies over a judge's runs by a standard deviation above ``threshold``.
 
-    The deviation is that of outcomes 1, 1/2, 0, divided by K. A model and judge of whom nothing is left keep a row with
-    coverage 0.
+    The deviation is that of outcomes 1, 1/2, 0, divided by K. An answer judged once has none and is left out, too. A
+    model and judge of whom nothing is left keep a row with coverage 0.
 
     Raises:
         DataError: there is one run only, or nothing is left.
@@ -43,9 +43,9 @@ def abstain(verdicts: AnchoredVerdicts, threshold: float = 0.25, *, prior: float
     times = np.bincount(cell)
     mean = np.bincount(cell, verdicts.outcome) / times
     variance = np.bincount(cell, (verdicts.outcome - mean[cell]) ** 2) / times
-    kept = np.sqrt(variance) <= threshold + 1e-12
+    kept = (times > 1) & (np.sqrt(variance) <= threshold + 1e-12)
     if not kept.any():
-        raise DataError(f"all answers vary by more than {threshold:g} between runs: nothing is left")
+        raise DataError(f"all answers vary by more than {threshold:g} between runs, or have one run: nothing is left")
     trusted = verdicts.take(kept[cell])
     by = ["model", "judge", "anchor"]
     before, after = (anchored_scores(v, by, prior=prior).set_index(by) for v in (verdicts, trusted))

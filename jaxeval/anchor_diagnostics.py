@@ -40,7 +40,8 @@ class AnchorDiagnostics:
 def diagnose_anchors(scores: pd.DataFrame) -> AnchorDiagnostics:
     """Coverage, swaps and additivity of the references in a table of `anchored_scores`.
 
-    Ratings of several judges are averaged first; a model is left out where it is its own reference.
+    Ratings are averaged over the judges and tasks that all references compared have; a model is left out where it is
+    its own reference.
 
     Raises:
         DataError: a column is missing: "model", "anchor", "probability", "rating" or "rating_se".
@@ -59,14 +60,16 @@ def diagnose_anchors(scores: pd.DataFrame) -> AnchorDiagnostics:
 
 
 def _board(scores: pd.DataFrame) -> pd.DataFrame:
-    """Mean rating over judges (and tasks), models by references."""
-    return scores.pivot_table(index="model", columns="anchor", values="rating", aggfunc="mean", observed=True)
+    """Ratings of models by each judge in each task, by references."""
+    index = [c for c in ("model", "judge", "task") if c in scores]
+    return scores.pivot_table(index=index, columns="anchor", values="rating", aggfunc="mean", observed=True)
 
 
 def _swaps(board: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for a, b in combinations(board.columns, 2):
-        both = board[[a, b]].dropna()
+        # Judges and tasks that both references have: others would pass for a shift.
+        both = board[[a, b]].dropna().groupby(level="model", observed=True).mean()
         shift = (both[a] - both[a].mean()) - (both[b] - both[b].mean())
         tau = kendalltau(both[a], both[b]).statistic if len(both) > 1 else np.nan
         rows.append((a, b, len(both), tau, both[a].mean() - both[b].mean(), shift.abs().mean(), shift.abs().max()))
@@ -76,20 +79,30 @@ def _swaps(board: pd.DataFrame) -> pd.DataFrame:
 
 def _chains(scores: pd.DataFrame) -> pd.DataFrame:
     """Chains B - A - C of references A and C, A being a model, too (Appendix B.8 of the method)."""
-    grouped = scores.groupby(["model", "anchor"], observed=True).agg(
-        rating=("rating", "mean"), variance=("rating_se", lambda x: float((x**2).sum()) / len(x) ** 2)
-    )
-    anchors = [a for a in dict.fromkeys(scores["anchor"]) if a in set(scores["model"])]
+    by = [c for c in ("judge", "task") if c in scores]
+    keyed = scores.astype(dict.fromkeys(by, str)).assign(variance=scores["rating_se"] ** 2)
+    keyed["row"] = keyed.groupby(["model", "anchor", *by], observed=True).cumcount()
+    cells = {
+        key: block.set_index([*by, "row"])[["rating", "variance"]]
+        for key, block in keyed.groupby(["model", "anchor"], observed=True)
+    }
     models = list(dict.fromkeys(scores["model"]))
     rows = []
-    for a, c in permutations(anchors, 2):
+    for a, c in permutations(dict.fromkeys(scores["anchor"]), 2):
+        if a not in models:
+            continue
         for b in models:
             parts = [(b, c), (b, a), (a, c)]
-            if b in (a, c) or any(part not in grouped.index for part in parts):
+            if b in (a, c) or any(part not in cells for part in parts):
                 continue
-            direct, first, second = (grouped.loc[part] for part in parts)
-            gap = direct["rating"] - first["rating"] - second["rating"]
-            error = np.sqrt(direct["variance"] + first["variance"] + second["variance"])
+            direct, first, second = (cells[part] for part in parts)
+            common = direct.index.intersection(first.index).intersection(second.index)
+            if len(common) == 0:
+                continue
+            direct, first, second = (part.loc[common] for part in (direct, first, second))
+            gap = float((direct["rating"] - first["rating"] - second["rating"]).mean())
+            variance = (direct["variance"] + first["variance"] + second["variance"]).sum()
+            error = float(np.sqrt(variance)) / len(common)
             rows.append((b, a, c, gap, error, gap / error if error > 0 else np.nan))
     return pd.DataFrame(rows, columns=["model", "through", "anchor", "gap", "standard_error", "z"])
 

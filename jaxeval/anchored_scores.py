@@ -21,6 +21,7 @@ Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
 COUNTS = ("wins", "ties", "losses")
+_TIES = {"tie", "draw", "draws", "n_ties", "n_draws"}
 _DRAWS = 2**23  # sums of resamples held at a time
 _SHOWN = (
     "probability", "probability_lower", "probability_upper", "probability_se", "rating", "rating_lower", "rating_upper",
@@ -79,6 +80,9 @@ def anchored_scores(
         require_column(table, "losses")
         if len(table) == 0:
             raise DataError("the table has no rows")
+        named = [c for c in table if str(c).lower() in _TIES]
+        if named and "ties" not in table:
+            raise DataError(f"no column 'ties', but {named[0]!r}: rename it, or drop it if there were no ties")
     if isinstance(pool_size, str):
         require_column(table, pool_size)
     wins, ties, losses = (numbers(table[c], c) if c in table else np.zeros(len(table)) for c in COUNTS)
@@ -114,7 +118,8 @@ def bootstrap_scores(
         progress: whether to show a progress bar; by default on a terminal.
 
     Returns:
-        The table with ``boot_lower, boot_upper`` of the probability and ``rating_boot_lower, rating_boot_upper``.
+        The table with ``boot_lower, boot_upper`` of the probability and ``rating_boot_lower, rating_boot_upper``; they
+        are NaN where a group has a single prompt.
 
     Raises:
         ValueError: as in `anchored_elo`, or there are fewer than two resamples.
@@ -148,6 +153,8 @@ def bootstrap_scores(
                 _, lower[part], upper[part], _ = bounds_with_failures(p, level, 0.0, 1.0)
                 advance(len(part) * n_resamples)
     chosen = LINKS[link] if isinstance(link, str) else link
+    single = (table["n_items"] < 2).to_numpy()  # the one prompt drawn again would feign certainty
+    lower[single] = upper[single] = np.nan
     table["boot_lower"], table["boot_upper"] = lower, upper
     with np.errstate(divide="ignore"):
         for end in ("lower", "upper"):

@@ -94,12 +94,14 @@ def anchored(
         by = ["model", "judge", "anchor", *(["task"] if by_task else [])]
         scores = anchored_scores(verdicts, by, **options)
         notes.append(str(verdicts))
+        if verdicts.levels["model"][0] == "(one model)":
+            warnings.append("no column of models: all verdicts are rated as one model's (name the column, --model)")
         if len(verdicts.levels["run"]) > 1:
             screen = screen_judges(verdicts, threshold, level=level, n_resamples=resamples, seed=seed)
             tables["judges"] = screen.table.reset_index()
             warnings += screen.warnings
             if screen.strong and len(verdicts.levels["judge"]) > 1:
-                tables["pooled"] = pooled_scores(verdicts, screen=screen, level=level, prior=prior)
+                tables["pooled"] = pooled_scores(verdicts, screen=screen, **options)
             elif not screen.strong:
                 warnings.append(f"no judge reaches an ICC(3,k) of {threshold:g}")
         else:
@@ -120,7 +122,7 @@ def anchored(
     print_table(console, scores[_shown(scores)], "Ratings above the reference (Elo)", _cell)
     titles = {
         "judges": f"Reliability of the judges' runs (strong: ICC(3,k) of {threshold:g})",
-        "pooled": "Mean over the strong judges (Elo)",
+        "pooled": "Mean over the strong judges and all tasks (Elo)" if by_task else "Mean over the strong judges (Elo)",
         "anchor_coverage": "References: share of probabilities in the informative range, at floor and ceiling",
         "anchor_swap": "References against each other (Elo)",
     }
@@ -147,7 +149,8 @@ def _read_counts(file: Path, **columns: str | None) -> pd.DataFrame:
     counts = read_whole_table(file, text=text).to_pandas()
     for name in given.values():
         require_column(counts, str(name))
-    return counts.rename(columns={str(name): role for role, name in given.items()})
+    shadowed = [role for role, name in given.items() if role in counts and role != name]
+    return counts.drop(columns=shadowed).rename(columns={str(name): role for role, name in given.items()})
 
 
 def _shown(scores: pd.DataFrame) -> list[str]:
@@ -179,5 +182,5 @@ def _cell(name: Any, value: Any) -> str:
         if value != value:
             return "-"
         elo = any(part in str(name) for part in ("rating", "shift", "offset", "spread"))
-        return f"{value:.1f}" if elo else f"{value:.3g}" if str(name) in ("wins", "losses") else f"{value:.3f}"
+        return f"{value:,.1f}" if elo or str(name) in ("wins", "losses") else f"{value:.3f}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

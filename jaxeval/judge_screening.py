@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from jaxeval.anchored import anchored_elo
+from jaxeval.anchored import Link, anchored_elo
 from jaxeval.anchored_scores import COUNTS, count_verdicts
 from jaxeval.anchored_verdicts import AnchoredVerdicts
 from jaxeval.columns import DataError
@@ -76,15 +76,16 @@ def screen_judges(
     with progress_bar(n_resamples, "resamples", progress) as advance:
         draws = _resampled_icc(panel, tables, n_resamples, seed, advance)
     table: dict[str, Any] = {}
-    for name, drawn in zip(("single", "average"), draws, strict=True):
+    for name, drawn, least in zip(("single", "average"), draws, (-1.0, -np.inf), strict=True):
         table[name], table[f"{name}_lower"], table[f"{name}_upper"] = (
             getattr(found, name), getattr(found, f"{name}_lower"), getattr(found, f"{name}_upper"),
         )  # fmt: skip
-        _, lower, upper, _ = bounds_with_failures(drawn, level, -1.0, 1.0)
+        _, lower, upper, _ = bounds_with_failures(drawn, level, least, 1.0)
         table[f"{name}_boot_lower"], table[f"{name}_boot_upper"] = lower, upper
     judges = verdicts.levels["judge"].rename("judge")
     frame = pd.DataFrame(table, judges)
-    frame["n"], frame["n_incomplete"], frame["status"] = found.n, found.n_incomplete, found.status
+    runs = (~np.isnan(tables)).sum(-1)
+    frame["n"], frame["n_incomplete"], frame["status"] = found.n, ((runs > 0) & (runs < k)).sum(1), found.status
     frame["strong"] = frame["average"] >= threshold
     correlation = _correlation(_run_means(tables))
     rho = np.sqrt(np.maximum(frame["average"].to_numpy(), 0))
@@ -102,9 +103,18 @@ def screen_judges(
 
 def _warnings(found: Icc3, table: pd.DataFrame, correlation: Float, bound: Float, threshold: float) -> Iterator[str]:
     n_judges = len(table)
-    incomplete = int(np.sum(found.n_incomplete))
-    if incomplete:
-        yield f"{incomplete:,} answers lack a run of some judge and are left out of its reliability"
+    partial = table[table["n_incomplete"] > 0]
+    if len(partial):
+        yield (
+            f"{partial['n_incomplete'].sum():,} answers that {len(partial)} judges judged in some runs, not in all "
+            f"{found.k}, are left out of their reliability"
+        )
+    none = partial.index[partial["n"] == 0]
+    if len(none):
+        yield (
+            f"no answer has all {found.k} runs of {', '.join(map(str, none[:5]))}, whose reliability is unknown: "
+            "number the runs alike for all judges, and screen judges with fewer runs on their own"
+        )
     unclear = table.index[(table["average_lower"] < threshold) & table["strong"]]
     if len(unclear):
         yield f"the intervals of {', '.join(map(str, unclear[:5]))} reach below {threshold:g}: more answers would tell"
@@ -224,8 +234,12 @@ def pooled_scores(
     screen: JudgeScreen,
     level: float = 0.95,
     prior: float = 0.5,
+    pool_size: float | None = None,
+    link: str | Link = "logit",
 ) -> pd.DataFrame:
     """Mean rating over ``judges`` (by default the strong ones) of every model and reference.
+
+    ``prior``, ``pool_size`` and ``link`` are as in `anchored_elo`.
 
     Returns:
         A row per model and anchor: ``n_judges, rating``; ``rating_se`` by Proposition 2 with the judges' mean ICC(3,k),
@@ -245,11 +259,10 @@ def pooled_scores(
     counts = count_verdicts(verdicts, ["model", "anchor", "judge"])
     counts = counts[counts["judge"].isin(chosen)].reset_index(drop=True)
     wins, ties, losses = (counts[c].to_numpy() for c in COUNTS)
-    found = anchored_elo(wins, ties, losses, prior, level)
+    found = anchored_elo(wins, ties, losses, prior, level, pool_size, link=link)
     counts = counts.assign(rating=found.rating, variance=np.asarray(found.rating_se) ** 2)
     rho = float(screen.table.loc[chosen, "average"].mean())
-    seen = screen.correlation.loc[chosen, chosen].to_numpy()
-    observed = float(np.nanmean(seen[np.triu_indices(len(chosen), 1)])) if len(chosen) > 1 else rho
+    observed = _mean_correlation(screen, chosen) if len(chosen) > 1 else rho
     grouped = counts.groupby(["model", "anchor"], sort=False)
     table = grouped.agg(n_judges=("rating", "size"), rating=("rating", "mean"), spread=("rating", "std"),
                         variance=("variance", "mean")).reset_index()  # fmt: skip
@@ -293,20 +306,28 @@ def pooling_curve(verdicts: AnchoredVerdicts, model: Any, anchor: Any = None, *,
     np.add.at(per_item, number, columns)
     drawn = resampled_sums(per_item, n_resamples, seed, "pooling")
     n, total = np.split(drawn, 2, axis=1)
-    p = (total + 0.5) / (n + 1)
+    rated = (n > 0).all(1)  # without those in which some judge has no item
+    if rated.sum() < 2:
+        raise DataError("too few resamples have items of every judge: a curve needs more items or resamples")
+    p = (total[rated] + 0.5) / (n[rated] + 1)
     covariance = np.cov(ELO_PER_LOGIT * np.log(p / (1 - p)), rowvar=False)
     variance = np.diag(covariance).mean()
     off = covariance[~np.eye(len(chosen), dtype=bool)].mean()
     j = np.arange(1, len(chosen) + 1)
-    seen = screen.correlation.loc[chosen, chosen].to_numpy()
     return pd.DataFrame(
         {
             "n_judges": j,
             "empirical": variance / j + (j - 1) / j * off,
             "predicted": pooled_variance(variance, screen.table.loc[chosen, "average"].mean(), j),
-            "predicted_observed": pooled_variance(variance, seen[np.triu_indices(len(chosen), 1)].mean(), j),
+            "predicted_observed": pooled_variance(variance, _mean_correlation(screen, chosen), j),
         }
     )
+
+
+def _mean_correlation(screen: JudgeScreen, judges: list[Any]) -> float:
+    """Over the pairs that share answers; NaN if none does."""
+    pairs = screen.correlation.loc[judges, judges].to_numpy()[np.triu_indices(len(judges), 1)]
+    return float(np.nanmean(pairs)) if np.isfinite(pairs).any() else float("nan")
 
 
 def width_by_threshold(verdicts: AnchoredVerdicts, screen: JudgeScreen, thresholds: ArrayLike | None = None,

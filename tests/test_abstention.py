@@ -81,8 +81,11 @@ def test_a_judge_of_whom_nothing_is_left():
     assert summary.loc["a", "cv"] > 0
 
 
-def test_answers_with_a_single_run_are_kept():
+def test_answers_with_a_single_run_are_no_answers_to_trust():
     table = pd.DataFrame({"item": [1, 1, 2], "run": [1, 2, 1], "verdict": ["win", "loss", "win"]})
+    with pytest.raises(DataError, match="or have one run"):
+        abstain(AnchoredVerdicts.from_pandas(table))
+    table.loc[1, "verdict"] = "win"
     assert abstain(AnchoredVerdicts.from_pandas(table)).table["n_items_trusted"].tolist() == [1]
 
 
@@ -97,5 +100,5 @@ def test_errors():
     one = pd.DataFrame({"item": [1, 2], "verdict": ["win", "loss"]})
     with pytest.raises(DataError, match="abstention needs repeated runs: name the column that numbers them with run="):
         abstain(AnchoredVerdicts.from_pandas(one))
-    with pytest.raises(DataError, match=r"all answers vary by more than 0\.1 between runs: nothing is left"):
+    with pytest.raises(DataError, match=r"vary by more than 0\.1 between runs, or have one run: nothing is left"):
         abstain(verdicts({("a", "x"): "wl wt"}), 0.1)

@@ -208,3 +208,23 @@ def test_published_opponents(data):
         ("gpt4t", "llama"): 0.8639,
         ("haiku", "llama"): 0.9226,
     }
+
+
+def test_judges_that_lack_some_answers_are_no_shift():
+    """Two equal references; the lenient judge did not judge c and d against the second."""
+    rows = [
+        (m, j, a, r + shift)
+        for m, r in (("a", 120.0), ("b", 40.0), ("c", -40.0), ("d", -120.0))
+        for j, shift in (("lenient", 200.0), ("strict", -200.0))
+        for a in "xy"
+        if not (j == "lenient" and a == "y" and m in "cd")
+    ]
+    table = pd.DataFrame(rows, columns=["model", "judge", "anchor", "rating"])
+    table = table.assign(probability=0.5, rating_se=10.0)
+    (row,) = diagnose_anchors(table).swap.itertuples()
+    assert (row.n_models, row.offset, row.mean_shift, row.largest_shift) == (4, 0.0, 0.0, 0.0)
+    chained = pd.concat([table, pd.DataFrame({"model": "x", "judge": ["lenient", "strict"], "anchor": "y",
+                                              "rating": 0.0, "probability": 0.5, "rating_se": 10.0})])  # fmt: skip
+    gaps = diagnose_anchors(chained).additivity
+    assert len(gaps) == 4
+    assert (gaps["gap"] == 0).all()

@@ -179,3 +179,14 @@ def test_resampled_scores_do_not_depend_on_the_order_or_on_the_parts(monkeypatch
     assert not in_parts.isna().any(axis=None)
     with pytest.raises(ValueError, match="at least 2"):
         bootstrap_scores(shuffled, n_resamples=1)
+
+
+def test_a_single_prompt_has_no_percentile_interval():
+    frame = pd.DataFrame({"model": ["a", "a", "b"], "item": [1, 2, 1], "verdict": ["win", "loss", "win"]})
+    table = bootstrap_scores(AnchoredVerdicts.from_pandas(frame), n_resamples=50)
+    assert table["boot_lower"].isna().tolist() == [False, True]
+
+
+def test_ties_by_another_name_are_not_taken_for_none():
+    with pytest.raises(DataError, match="no column 'ties', but 'draws'"):
+        anchored_scores(pd.DataFrame({"wins": [5], "draws": [30], "losses": [3]}))
