@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, permutations
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau
 
-from jaxeval.columns import DataError, require_column
+from jaxeval.columns import require_column
 
 #: A probability in this range is informative; a reference should have nearly all models there.
 MID_REGION = (0.2, 0.8)
@@ -55,12 +54,12 @@ def diagnose_anchors(scores: pd.DataFrame) -> AnchorDiagnostics:
         floor=p < _FLOOR, ceiling=p > _CEILING,
     ).groupby("anchor")  # fmt: skip
     coverage = grouped[["below", "mid_region", "above", "floor", "ceiling"]].mean().assign(n=grouped.size())
-    swap, chains = _swaps(_board(scores)), _chains(scores)
+    swap, chains = _swaps(rating_board(scores)), _chains(scores)
     return AnchorDiagnostics(coverage, swap, chains, list(_advice(coverage, swap, chains)))
 
 
-def _board(scores: pd.DataFrame) -> pd.DataFrame:
-    """Ratings of models by each judge in each task, by references."""
+def rating_board(scores: pd.DataFrame) -> pd.DataFrame:
+    """Ratings of models by each judge in each task, a row each, by references; NaN where there is none."""
     index = [c for c in ("model", "judge", "task") if c in scores]
     return scores.pivot_table(index=index, columns="anchor", values="rating", aggfunc="mean", observed=True)
 
@@ -136,14 +135,3 @@ def _advice(coverage: pd.DataFrame, swap: pd.DataFrame, chains: pd.DataFrame) ->
     best = coverage["mid_region"].idxmax() if len(coverage) else None
     if best is not None and len(coverage) > 1:
         yield f"of these references, {best} has most probabilities in the informative range"
-
-
-def anchor_table(counts: pd.DataFrame, anchor: Any) -> pd.DataFrame:
-    """The rows of one reference, best rated first.
-
-    Raises:
-        DataError: there is no such reference.
-    """
-    if anchor not in set(counts["anchor"]):
-        raise DataError(f"no reference {anchor!r}; there are {', '.join(map(repr, dict.fromkeys(counts['anchor'])))}")
-    return counts[counts["anchor"] == anchor].sort_values("rating", ascending=False, ignore_index=True)

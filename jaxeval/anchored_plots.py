@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from jaxeval.anchor_diagnostics import rating_board
 from jaxeval.figure_style import GREY, plain
 from jaxeval.judge_screening import JudgeScreen
 
@@ -58,7 +59,7 @@ def plot_anchored(scores: pd.DataFrame, strong: list[Any] | None = None) -> Figu
 def plot_anchor_swap(scores: pd.DataFrame) -> Figure:
     """Centred ratings under each reference, a line a model: parallel lines are stable (Figure 2, right)."""
     other = scores[scores["model"].astype(str) != scores["anchor"].astype(str)]
-    board = other.pivot_table(index="model", columns="anchor", values="rating", aggfunc="mean", observed=True).dropna()
+    board = rating_board(other).dropna().groupby(level="model", observed=True).mean()
     centred = board - board.mean()
     figure = Figure(figsize=(1.6 + 1.6 * len(board.columns), 4.2), layout="constrained")
     axis = figure.subplots()

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 
-from jaxeval.anchor_diagnostics import anchor_table, diagnose_anchors
+from jaxeval.anchor_diagnostics import diagnose_anchors
+from jaxeval.anchored_plots import plot_anchor_swap
 from jaxeval.anchored_scores import anchored_scores
 from jaxeval.anchored_simulation import simulate_anchored_verdicts
 from jaxeval.anchored_verdicts import AnchoredVerdicts
@@ -187,13 +188,6 @@ def test_columns_are_needed(column):
         diagnose_anchors(probabilities([0.5]).drop(columns=column))
 
 
-def test_one_reference_is_shown():
-    table = scores({("a", "x"): 10, ("b", "x"): 20, ("a", "y"): 0})
-    assert anchor_table(table, "x")["model"].tolist() == ["b", "a"]
-    with pytest.raises(DataError, match="no reference 'z'; there are 'x', 'y'"):
-        anchor_table(table, "z")
-
-
 def test_published_opponents(data):
     """Rewards of the models that all three opponents of WildBench have."""
     counts = pd.read_csv(data / "wildbench_pairwise_counts.csv.gz").query("length_margin_K == -1")
@@ -228,3 +222,11 @@ def test_judges_that_lack_some_answers_are_no_shift():
     gaps = diagnose_anchors(chained).additivity
     assert len(gaps) == 4
     assert (gaps["gap"] == 0).all()
+
+
+def test_the_figure_of_a_swap_shows_no_shift_of_absent_judges():
+    rows = [("a", "l", "x", 300.0), ("a", "s", "x", -100.0), ("a", "l", "y", 300.0), ("a", "s", "y", -100.0)]
+    rows += [("b", "l", "x", 200.0), ("b", "s", "x", -200.0), ("b", "s", "y", -200.0)]
+    table = pd.DataFrame(rows, columns=["model", "judge", "anchor", "rating"])
+    for line in plot_anchor_swap(table).axes[0].lines:
+        assert np.ptp(line.get_ydata()) == 0
