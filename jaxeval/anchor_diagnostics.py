@@ -107,6 +107,8 @@ def _chains(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _advice(coverage: pd.DataFrame, swap: pd.DataFrame, chains: pd.DataFrame) -> Iterator[str]:
+    if len(coverage) == 0:
+        yield "every model here is its own reference: nothing can be told about the references"
     for anchor, row in coverage.iterrows():
         if row["mid_region"] >= ENOUGH:
             continue
@@ -131,6 +133,11 @@ def _advice(coverage: pd.DataFrame, swap: pd.DataFrame, chains: pd.DataFrame) ->
             f"gaps do not add up: {worst['model']} against {worst['anchor']} is {worst['gap']:+.0f} Elo from the sum "
             f"through {worst['through']} ({abs(worst['z']):.1f} standard errors); ratings against different references "
             "are not on one scale"
+        )
+    if len(coverage) > 1 and not len(chains):
+        yield (
+            "whether gaps add up cannot be checked: no reference has been judged as a model against another, by judges "
+            "and with models in common"
         )
     best = coverage["mid_region"].idxmax() if len(coverage) else None
     if best is not None and len(coverage) > 1:

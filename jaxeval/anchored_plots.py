@@ -14,38 +14,45 @@ from jaxeval.judge_screening import JudgeScreen
 
 _COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
 _MOST_MODELS = 40
+_PANELS_A_ROW = 4
 
 
 def plot_anchored(scores: pd.DataFrame, strong: list[Any] | None = None) -> Figure:
-    """Ratings of every model with their intervals, a point a judge, a panel a reference (Figure 2, left).
+    """Ratings of every model with their intervals, a point a judge, a panel a reference and task (Figure 2, left).
 
     Args:
-        scores: as `anchored_scores` returns it, by model, judge and anchor (or fewer of them).
+        scores: as `anchored_scores` returns it, by model, judge, anchor and task (or fewer of them).
         strong: judges that pass the screen; the others are drawn pale.
     """
-    table = scores.assign(**{c: "" for c in ("judge", "anchor") if c not in scores})
+    table = scores.assign(**{c: "" for c in ("judge", "anchor", "task") if c not in scores})
     models = list(table.groupby("model", observed=True)["rating"].mean().sort_values().index)[-_MOST_MODELS:]
-    anchors = list(dict.fromkeys(table["anchor"]))
+    panels = list(dict.fromkeys(zip(table["anchor"], table["task"], strict=True)))
+    several = [len(set(names)) > 1 for names in zip(*panels, strict=True)]
     judges = list(dict.fromkeys(table["judge"]))
+    rows = -(-len(panels) // _PANELS_A_ROW)
+    columns = min(len(panels), _PANELS_A_ROW)
     height = 1.2 + 0.09 * (min(len(judges), 8) + 2) * len(models)
-    figure = Figure(figsize=(1.8 + 4.2 * len(anchors), height), layout="constrained")
-    axes = np.atleast_1d(figure.subplots(1, len(anchors), sharey=True))
+    figure = Figure(figsize=(1.8 + 4.2 * columns, height * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).reshape(-1)
     offsets = np.linspace(-0.3, 0.3, len(judges)) if len(judges) > 1 else np.zeros(1)
-    for axis, anchor in zip(axes, anchors, strict=True):
-        block = table[(table["anchor"] == anchor) & table["model"].isin(models)]
+    for axis, (anchor, task) in zip(axes, panels, strict=False):
+        block = table[(table["anchor"] == anchor) & (table["task"] == task) & table["model"].isin(models)]
         for k, judge in enumerate(judges):
-            rows = block[block["judge"] == judge]
-            y = np.array([models.index(model) for model in rows["model"]]) + offsets[k]
+            own = block[block["judge"] == judge]
+            y = np.array([models.index(model) for model in own["model"]]) + offsets[k]
             pale = strong is not None and judge not in strong
             colour = _COLOURS[k % len(_COLOURS)]
-            axis.hlines(y, rows["rating_lower"], rows["rating_upper"], color=colour, alpha=0.15 if pale else 0.5)
+            axis.hlines(y, own["rating_lower"], own["rating_upper"], color=colour, alpha=0.15 if pale else 0.5)
             label = f"{judge} (weak)" if pale else str(judge)
-            axis.scatter(rows["rating"], y, s=14, color=colour, alpha=0.3 if pale else 1.0, zorder=3, label=label)
+            axis.scatter(own["rating"], y, s=14, color=colour, alpha=0.3 if pale else 1.0, zorder=3, label=label)
         axis.axvline(0, color=GREY, linewidth=1, linestyle="--")
-        if len(anchors) > 1:
-            axis.set_title(f"against {anchor}", loc="left", fontsize=10, parse_math=False)
-        axis.set_xlabel("rating above the reference (Elo)")
+        said = [text for text, more in zip((f"against {anchor}", task), several, strict=True) if more]
+        axis.set_title(", ".join(map(str, said)), loc="left", fontsize=10, parse_math=False)
         plain(axis)
+    for axis in axes[len(panels) :]:
+        axis.set_visible(False)
+    for axis in axes[max(len(panels) - columns, 0) : len(panels)]:
+        axis.set_xlabel("rating above the reference (Elo)")
     axes[0].set_yticks(np.arange(len(models)), [str(m) for m in models], fontsize=8.5, parse_math=False)
     if len(judges) > 1:
         legend = figure.legend(
@@ -84,7 +91,8 @@ def plot_screen(screen: JudgeScreen) -> Figure:
     axis.scatter(table["average"], y, s=18, color=colours, zorder=3)
     axis.axvline(screen.threshold, color="black", linewidth=1, linestyle=":")
     axis.set_yticks(y, [str(j) for j in table.index], fontsize=8.5, parse_math=False)
-    axis.set_xlabel(f"ICC(3,{screen.k})")
+    runs = screen.table["n_runs"].unique()
+    axis.set_xlabel(f"ICC(3,{runs[0] if len(runs) == 1 else 'k'})")
     plain(axis)
     return figure
 

@@ -10,8 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.anchored import LINKS, AnchoredElo, Link, anchored_elo
-from jaxeval.anchored_verdicts import AnchoredVerdicts
-from jaxeval.columns import DataError, numbers, require_column
+from jaxeval.anchored_verdicts import ROLES, AnchoredVerdicts
+from jaxeval.columns import DataError, numbers, reject_missing, require_column
 from jaxeval.gauge import ELO_PER_LOGIT
 from jaxeval.item_resampling import resampled_sums
 from jaxeval.progress import progress_bar
@@ -83,6 +83,9 @@ def anchored_scores(
         named = [c for c in table if str(c).lower() in _TIES]
         if named and "ties" not in table:
             raise DataError(f"no column 'ties', but {named[0]!r}: rename it, or drop it if there were no ties")
+        for role in ROLES:
+            if role in table:
+                reject_missing(table[role].isna().to_numpy(), role)
     if isinstance(pool_size, str):
         require_column(table, pool_size)
     wins, ties, losses = (numbers(table[c], c) if c in table else np.zeros(len(table)) for c in COUNTS)
@@ -91,7 +94,9 @@ def anchored_scores(
     scores = table.assign(**{name: np.asarray(getattr(found, name)) for name in _SHOWN})
     scores["informative"] = scores["probability"].between(0.2, 0.8)
     scores.attrs["settings"] = {
-        "prior": found.prior, "level": found.level, "link": found.link, "pool_size": pool_size, "kappa": kappa,
+        "prior": found.prior, "level": found.level, "link": found.link, "kappa": kappa,
+        # pandas compares attrs of tables that it joins, which arrays do not stand.
+        "pool_size": pool_size if np.isscalar(pool_size) else None if pool_size is None else "by row",
     }  # fmt: skip
     return scores
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -178,6 +179,8 @@ def read_anchored_verdicts(path: str | Path, **columns: Any) -> AnchoredVerdicts
 
 def _outcomes(column: pd.Series, name: str) -> Float:
     """(N,) outcomes in [0, 1], NaN where missing."""
+    if column.dtype == object and _all_numbers(column):
+        column = column.astype(float)
     if pd.api.types.is_numeric_dtype(column):
         values = numbers_or_nan(column, name)
         outside = (values < 0) | (values > 1)
@@ -193,7 +196,14 @@ def _outcomes(column: pd.Series, name: str) -> Float:
     if unknown:
         counts = np.bincount(codes[codes >= 0], minlength=len(labels))
         found = ", ".join(f"{str(labels[k])!r} ({counts[k]:,})" for k in unknown[:10])
+        hint = "; numbers may not be mixed with labels" if any(label in _OF_LABEL for label in labels) else ""
         raise DataError(
-            f"column {name!r} has unknown verdicts: {found}; known are 'win', 'tie' and 'loss' of the model"
+            f"column {name!r} has unknown verdicts: {found}; known are 'win', 'tie' and 'loss' of the model, or "
+            f"numbers in [0, 1]{hint}"
         )
     return np.array([*(_OF_LABEL[label] for label in labels), np.nan])[codes]
+
+
+def _all_numbers(column: pd.Series) -> bool:
+    there = column[column.notna()]
+    return bool(len(there)) and all(isinstance(v, numbers.Real) and not isinstance(v, (bool, np.bool_)) for v in there)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.command()
 @click.argument("file", type=_FILE)
 @click.option(
-    "--verdict",
-    default="verdict",
-    show_default=True,
-    metavar="COL",
-    help="Column of win, tie and loss of the model, or of outcomes in [0, 1].",
+    "--verdict", metavar="COL", help="Column of win, tie and loss of the model, or of outcomes in [0, 1]. [verdict]"
 )
 @click.option("--model", metavar="COL", help="Column of models. [model]")
 @click.option("--judge", metavar="COL", help="Column of judges. [judge, if there]")
@@ -77,7 +74,8 @@ def anchored(
     from jaxeval.anchor_diagnostics import diagnose_anchors
     from jaxeval.anchored_scores import anchored_scores
     from jaxeval.anchored_verdicts import read_anchored_verdicts
-    from jaxeval.judge_screening import pooled_scores, screen_judges
+    from jaxeval.judge_pooling import pooled_scores
+    from jaxeval.judge_screening import screen_judges
     from jaxeval.readers import column_names
 
     options: dict[str, Any] = {"prior": prior, "level": level, "pool_size": pool_size, "link": link}
@@ -85,12 +83,12 @@ def anchored(
     notes: list[str] = []
     warnings: list[str] = []
     screen = None
-    if {"wins", "losses"} <= set(column_names(file)):
-        counts = _read_counts(file, **columns)
+    if _holds_counts(file, column_names(file), columns["verdict"]):
+        counts = _read_counts(file, by_task=by_task, **columns)
         scores = anchored_scores(counts, **options)
         notes.append(f"{len(counts):,} rows of counts")
     else:
-        verdicts = read_anchored_verdicts(file, **columns)
+        verdicts = read_anchored_verdicts(file, **{**columns, "verdict": columns["verdict"] or "verdict"})
         by = ["model", "judge", "anchor", *(["task"] if by_task else [])]
         scores = anchored_scores(verdicts, by, **options)
         notes.append(str(verdicts))
@@ -136,21 +134,35 @@ def anchored(
         say(console, f"warning: {sentence}", "yellow")
 
 
-def _read_counts(file: Path, **columns: str | None) -> pd.DataFrame:
+def _holds_counts(file: Path, names: Sequence[str], verdict: str | None) -> bool:
+    """Whether the file has counts; a column of verdicts beside them must be asked for."""
+    from jaxeval.columns import DataError
+
+    counts = {"wins", "losses"} <= set(names)
+    if counts and verdict is None and "verdict" in names:
+        raise DataError(
+            f"{file.name} has counts (columns 'wins' and 'losses') and a column 'verdict': rate the verdicts with "
+            "--verdict verdict, or drop that column to rate the counts"
+        )
+    return counts and verdict is None
+
+
+def _read_counts(file: Path, by_task: bool, missing: str, **columns: str | None) -> pd.DataFrame:
     """A table of counts, its columns of roles under their own names."""
     from jaxeval.columns import DataError, require_column
     from jaxeval.readers import read_whole_table
 
-    given = {role: columns[role] for role in ("model", "judge", "anchor", "task") if columns[role]}
+    named = {role: columns[role] for role in ("model", "judge", "anchor", "task") if columns[role]}
     rows_only = [f"--{name}" for name in ("item", "run") if columns[name]]
+    rows_only += [name for name, given in (("--by-task", by_task), ("--missing drop", missing == "drop")) if given]
     if rows_only:
         raise DataError(f"{file.name} holds counts (columns wins and losses), so {rows_only[0]} has no meaning")
-    text = [str(given.get(role, role)) for role in ("model", "judge", "anchor", "task")]
+    text = [str(named.get(role, role)) for role in ("model", "judge", "anchor", "task")]
     counts = read_whole_table(file, text=text).to_pandas()
-    for name in given.values():
+    for name in named.values():
         require_column(counts, str(name))
-    shadowed = [role for role, name in given.items() if role in counts and role != name]
-    return counts.drop(columns=shadowed).rename(columns={str(name): role for role, name in given.items()})
+    shadowed = [role for role, name in named.items() if role in counts and role != name]
+    return counts.drop(columns=shadowed).rename(columns={str(name): role for role, name in named.items()})
 
 
 def _shown(scores: pd.DataFrame) -> list[str]:

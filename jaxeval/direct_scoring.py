@@ -11,17 +11,19 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import kendalltau, kurtosis
 
-from jaxeval.columns import DataError, numbers, require_column
+from jaxeval.cohen_kappa import cohen_kappa, label_table
+from jaxeval.columns import DataError, numbers, reject_missing, require_column
 
 Float = NDArray[np.float64]
 
 _STEPS = 100
+#: Columns that tell answers of a model apart.
+_ANSWER = ("task", "anchor", "item")
 
 
 def direct_score_statistics(frame: pd.DataFrame, score: str = "score", *, top: float = 10.0) -> pd.DataFrame:
     """Mean, standard deviation, excess kurtosis and share at the ceiling of a judge's scores of a model (Table 8)."""
-    for column in ("model", "judge", score):
-        require_column(frame, column)
+    _require(frame, ("model", "judge"), (score,))
     values = frame.assign(_score=numbers(frame[score], score))
     grouped = values.groupby(["judge", "model"], sort=True, observed=True)["_score"]
     return grouped.agg(
@@ -33,14 +35,15 @@ def direct_score_statistics(frame: pd.DataFrame, score: str = "score", *, top: f
 def direct_score_agreement(frame: pd.DataFrame, score: str = "score") -> pd.DataFrame:
     """Mean over pairs of judges of Pearson's r, Kendall's tau-b and Cohen's kappa of their scores, by model (Table 1).
 
-    r and tau compare the judges' means over runs of the same item; kappa their whole scores, rounded.
+    r and tau compare the judges' means over runs of the same answer; kappa their whole scores, rounded. Answers are
+    told apart by item and, where there are such columns, by task and anchor.
     """
-    for column in ("model", "judge", "item", score):
-        require_column(frame, column)
+    _require(frame, ("model", "judge", "item"), (score,))
+    answer = [c for c in _ANSWER if c in frame]
     frame = frame.assign(_score=numbers(frame[score], score))
     rows = []
     for model, block in frame.groupby("model", sort=True, observed=True):
-        wide = block.pivot_table(index="item", columns="judge", values="_score", aggfunc="mean", observed=True)
+        wide = block.pivot_table(index=answer, columns="judge", values="_score", aggfunc="mean", observed=True)
         r, tau, kappa = [], [], []
         for a, b in combinations(wide.columns, 2):
             x, y = wide[[a, b]].dropna().to_numpy().T
@@ -56,11 +59,16 @@ def direct_score_agreement(frame: pd.DataFrame, score: str = "score") -> pd.Data
 
 
 def _kappa(x: Float, y: Float) -> float:
-    levels = np.unique(np.concatenate([x, y]))
-    table = np.zeros((len(levels), len(levels)))
-    np.add.at(table, (np.searchsorted(levels, x), np.searchsorted(levels, y)), 1 / len(x))
-    expected = table.sum(0) @ table.sum(1)
-    return float((np.trace(table) - expected) / (1 - expected)) if expected < 1 else np.nan
+    return float(cohen_kappa(label_table(x, y, np.unique(np.concatenate([x, y]))))[2])
+
+
+def _require(frame: pd.DataFrame, roles: tuple[str, ...], values: tuple[str, ...]) -> None:
+    """Columns that must be there, and no missing model, judge or answer: rows without would be left out in silence."""
+    for column in (*roles, *values):
+        require_column(frame, column)
+    for column in dict.fromkeys((*roles, *_ANSWER)):
+        if column in frame:
+            reject_missing(frame[column].isna().to_numpy(), column)
 
 
 def direct_win_probability(
@@ -68,36 +76,39 @@ def direct_win_probability(
 ) -> pd.DataFrame:
     """Win probabilities from direct scores, on the scale of the reference-anchored ones.
 
-    Every judge's verdicts are regressed on the difference of its scores by a cumulative logit,
+    Every judge's verdicts against a reference are regressed on the difference of its scores by a cumulative logit,
     P(loss) = s(c1 - b d), P(loss or tie) = s(c2 - b d); a model's probability is the mean of P(win) + P(tie) / 2 over
     its answers.
 
     Returns:
-        A row per model and judge: ``probability``, ``standard_error`` over items, ``slope`` b, ``status`` ("ok", or
-        "separated": the scores predict every verdict, and the slope stops at a finite value).
+        A row per model, judge and, with a column "anchor", reference: ``probability``, ``standard_error`` over items,
+        ``slope`` b, ``status`` ("ok", or "separated": the scores predict every verdict, and the slope stops at a finite
+        value).
 
     Raises:
         DataError: a column is missing or a verdict unknown.
     """
-    for column in ("model", "judge", "item", score, reference_score, verdict):
-        require_column(frame, column)
+    _require(frame, ("model", "judge", "item"), (score, reference_score, verdict))
     unknown = ~frame[verdict].isin(["win", "tie", "loss"])
     if unknown.any():
         raise DataError(f"column {verdict!r} has {unknown.sum():,} values that are not 'win', 'tie' or 'loss'")
     difference = numbers(frame[score], score) - numbers(frame[reference_score], reference_score)
     level = frame[verdict].map({"loss": 0, "tie": 1, "win": 2}).to_numpy()
+    frame = frame.reset_index(drop=True)
+    answer = [c for c in ("task", "item") if c in frame]
+    by = ["judge", *(c for c in ("anchor",) if c in frame)]
     rows: list[tuple[Any, ...]] = []
-    for judge, where in frame.groupby("judge", sort=True, observed=True).indices.items():
+    for key, where in frame.groupby(by, sort=True, observed=True).indices.items():
         parameters, status = cumulative_logit(difference[where], level[where])
         cuts, slope = parameters[:2], parameters[2]
         loss, tie_or_loss = (expit(c - slope * difference[where]) for c in cuts)
-        expected = frame.iloc[where][["model", "item"]].assign(p=1 - (loss + tie_or_loss) / 2)
+        expected = frame.loc[where, ["model", *answer]].assign(p=1 - (loss + tie_or_loss) / 2)
         for model, block in expected.groupby("model", sort=True, observed=True):
-            items = block.groupby("item", observed=True)["p"].mean()
+            items = block.groupby(answer, observed=True)["p"].mean()
             error = items.std(ddof=1) / np.sqrt(len(items)) if len(items) > 1 else np.nan
-            rows.append((model, judge, items.mean(), error, slope, status))
-    columns = ["model", "judge", "probability", "standard_error", "slope", "status"]
-    return pd.DataFrame(rows, columns=columns).sort_values(["model", "judge"], ignore_index=True)
+            rows.append((model, *(key if isinstance(key, tuple) else (key,)), items.mean(), error, slope, status))
+    columns = ["model", *by, "probability", "standard_error", "slope", "status"]
+    return pd.DataFrame(rows, columns=columns).sort_values(["model", *by], ignore_index=True)
 
 
 def cumulative_logit(x: Float, level: NDArray[np.int64]) -> tuple[Float, str]:
@@ -174,11 +185,25 @@ def dispersion(direct: pd.DataFrame, anchored: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         direct: as `direct_win_probability` returns it.
-        anchored: `anchored_scores` by model and judge.
+        anchored: `anchored_scores` by model and judge, of the same models and references.
+
+    Raises:
+        DataError: the tables have other models, judges or references.
     """
+    by = ["model", "judge"]
+    if "anchor" in direct:
+        by.append("anchor")
+    elif "anchor" in anchored and len(anchored["anchor"].unique()) > 1:
+        raise DataError(
+            "the anchored scores have several references, the direct ones do not say which: add an 'anchor'"
+        )
+    cells = [set(table[by].itertuples(index=False, name=None)) for table in (direct, anchored)]
+    if cells[0] != cells[1]:
+        other = sorted(map(str, cells[0] ^ cells[1]))
+        raise DataError(f"{len(other):,} rows by {', '.join(by)} are in one of the tables only, such as {other[0]}")
     rows = []
     for name, table, error in (("direct", direct, "standard_error"), ("anchored", anchored, "probability_se")):
-        by_model = table.groupby([c for c in ("model", "anchor") if c in table], observed=True)["probability"]
+        by_model = table.groupby([c for c in by if c != "judge"], observed=True)["probability"]
         cv = (by_model.std(ddof=1) / by_model.mean()).mean()
         rows.append((name, table[error].mean(), cv))
     frame = pd.DataFrame(rows, columns=["method", "standard_error", "cv"]).set_index("method")

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from jaxeval.cohen_kappa import cohen_kappa, label_table
 from jaxeval.columns import DataError
 from jaxeval.intervals import wilson
 from jaxeval.judged_battles import JudgedBattles
@@ -148,13 +149,12 @@ def _kappa(x: Float, y: Float) -> tuple[float, ...]:
     n = len(x)
     if n == 0:
         return (*[np.nan] * 6, 0)
-    share = np.zeros((3, 3))
-    np.add.at(share, ((2 * x).astype(int), (2 * y).astype(int)), 1 / n)
-    row, column = share.sum(1), share.sum(0)
-    observed, expected = np.trace(share), row @ column
-    if expected > 1 - 1e-12:
+    table = label_table(x, y, np.array([0.0, 0.5, 1.0]))
+    observed, expected, kappa = map(float, cohen_kappa(table))
+    if np.isnan(kappa):
         return (observed, expected, *[np.nan] * 4, n)
-    kappa = (observed - expected) / (1 - expected)
+    share = table / n
+    row, column = share.sum(1), share.sum(0)
     outer = column[:, None] + row  # column share of the row's label plus row share of the column's label
     diagonal = np.diag(share) * (1 - np.diag(outer) * (1 - kappa)) ** 2
     off = share * outer**2

@@ -33,15 +33,19 @@ def subsample_study(
         ``corrected`` for the finite pool, ``adjusted`` by kappa too, and the empirical one over each.
 
     Raises:
-        ValueError: outcomes lie outside of [0, 1] or are missing, or a size is not between 1 and M.
+        ValueError: outcomes lie outside of [0, 1] or are missing, a size is no whole number between 1 and M, or there
+            is no repeat.
     """
     values = np.asarray(outcomes, float)
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2 or not ((values >= 0) & (values <= 1)).all():
         raise ValueError(f"outcomes must be (M,) or (M, G) numbers in [0, 1], none missing; got shape {values.shape}")
-    m, n = len(values), np.asarray(sizes, int)
-    if n.ndim != 1 or (n < 1).any() or (n > m).any():
-        raise ValueError(f"sizes must lie between 1 and the {m} prompts, got {sizes!r}")
+    m, given = len(values), np.asarray(sizes, float)
+    if given.ndim != 1 or not ((given >= 1) & (given <= m) & (given == np.rint(given))).all():
+        raise ValueError(f"sizes must be whole numbers between 1 and the {m} prompts, got {sizes!r}")
+    if n_repeats < 1:
+        raise ValueError(f"n_repeats must be at least 1, got {n_repeats!r}")
+    n = given.astype(int)
     rng = np.random.default_rng(seed)
     order = rng.permuted(np.broadcast_to(np.arange(m), (n_repeats, m)), axis=1)
     total = np.cumsum(values[order], axis=1)[:, n - 1]  # (R, S, G)

@@ -190,3 +190,11 @@ def test_a_single_prompt_has_no_percentile_interval():
 def test_ties_by_another_name_are_not_taken_for_none():
     with pytest.raises(DataError, match="no column 'ties', but 'draws'"):
         anchored_scores(pd.DataFrame({"wins": [5], "draws": [30], "losses": [3]}))
+
+
+def test_tables_with_pools_can_be_joined():
+    counts = pd.DataFrame({"model": ["a", "b"], "wins": [3, 4], "losses": [4, 2]})
+    found = [anchored_scores(counts, pool_size=np.array([20, m])) for m in (30, 40)]
+    assert len(pd.concat(found)) == 4
+    with pytest.raises(DataError, match="column 'model' has 1 missing values"):
+        anchored_scores(counts.assign(model=["a", None]))

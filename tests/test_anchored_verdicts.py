@@ -173,3 +173,11 @@ def test_a_judgment_retried_is_no_repeat_once_the_missing_one_is_dropped():
     assert (found.outcome.tolist(), found.n_missing) == ([1.0, 0.0], 1)
     with pytest.raises(DataError, match=r"1 verdicts repeat another .*first in row 4: item 's'"):
         AnchoredVerdicts.from_pandas(frame, missing="drop")
+
+
+def test_numbers_in_a_column_of_objects():
+    table = pd.DataFrame({"verdict": pd.Series([1, 0.5, None], dtype=object)})
+    assert AnchoredVerdicts.from_pandas(table, missing="drop").outcome.tolist() == [1.0, 0.5]
+    mixed = pd.DataFrame({"verdict": ["win", 1]})
+    with pytest.raises(DataError, match=r"unknown verdicts: '1' \(1\).*numbers may not be mixed with labels"):
+        AnchoredVerdicts.from_pandas(mixed)

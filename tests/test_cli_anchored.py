@@ -84,6 +84,8 @@ def test_counts_under_two_references(counts, tmp_path):
     [
         (["--model", "nobody"], "no column 'nobody'"),
         (["--model", "name", "--run", "ties"], "--run has no meaning"),
+        (["--model", "name", "--by-task"], "--by-task has no meaning"),
+        (["--model", "name", "--missing", "drop"], "--missing drop has no meaning"),
         (["--model", "name", "--pool-size", "10"], "pool_size must be no less"),
     ],
 )
@@ -103,3 +105,41 @@ def test_missing_verdicts_need_a_policy(verdicts, tmp_path):
     result = anchored(path, "--missing", "drop", "--resamples", 50)
     assert result.exit_code == 0, result.output
     assert "1 missing verdicts left out" in result.output
+
+
+def test_counts_without_a_model_are_refused(counts, tmp_path):
+    path = tmp_path / "nobody.csv"
+    table = pd.read_csv(counts).rename(columns={"name": "model"})
+    table.loc[2, "model"] = None
+    table.to_csv(path, index=False)
+    result = anchored(path)
+    assert result.exit_code == 1
+    assert "column 'model' has 1 missing values (first in row 2" in result.output
+
+
+def test_counts_beside_verdicts_must_be_chosen(tmp_path):
+    path = tmp_path / "both.csv"
+    pd.DataFrame({"model": ["a", "a", "b"], "verdict": ["win", "loss", "tie"], "wins": 1, "losses": 2}).to_csv(path)
+    result = anchored(path)
+    assert result.exit_code == 1
+    assert "both.csv has counts (columns 'wins' and 'losses') and a column 'verdict'" in result.output
+    result = anchored(path, "--verdict", "verdict")
+    assert result.exit_code == 0, result.output
+    assert "3 rows: 3 verdicts; 2 models" in result.output
+
+
+def test_tasks_apart(verdicts, tmp_path):
+    path = tmp_path / "tasks.csv"
+    frame = pd.read_csv(verdicts)
+    frame.assign(task=frame["item"] % 2).to_csv(path, index=False)
+    result = anchored(path, "--by-task", "--resamples", 50, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert len(pd.read_csv(tmp_path / "out" / "scores.csv")) == 3 * 4 * 2
+
+
+def test_models_that_are_their_own_references(tmp_path):
+    path = tmp_path / "own.csv"
+    pd.DataFrame({"model": ["a"], "anchor": ["a"], "wins": [3], "losses": [2]}).to_csv(path)
+    result = anchored(path)
+    assert result.exit_code == 0, result.output
+    assert "every model here is its own reference" in " ".join(result.output.split())

@@ -243,13 +243,49 @@ class TestWinProbability:
 
 def test_dispersion():
     direct = pd.DataFrame(
-        {"model": ["a", "a", "b", "b"], "probability": [0.4, 0.6, 0.5, 0.7], "standard_error": [0.1, 0.1, 0.2, 0.2]}
+        {
+            "model": [*"aabb"],
+            "judge": [*"xyxy"],
+            "probability": [0.4, 0.6, 0.5, 0.7],
+            "standard_error": [0.1, 0.1, 0.2, 0.2],
+        }
     )
-    anchored = pd.DataFrame({"model": ["a", "a", "b", "b"], "probability": [0.5, 0.5, 0.6, 0.7], "probability_se": 0.1})
+    anchored = direct[["model", "judge"]].assign(probability=[0.5, 0.5, 0.6, 0.7], probability_se=0.1)
     found = dispersion(direct, anchored)
     by_hand = (np.sqrt(0.02) / 0.5 + np.sqrt(0.02) / 0.6) / 2, np.sqrt(0.005) / 0.65 / 2
     assert found["standard_error"].tolist() == pytest.approx([0.15, 0.1, 1 / 3])
     assert found["cv"].tolist() == pytest.approx([*by_hand, 1 - by_hand[1] / by_hand[0]])
+
+    with pytest.raises(DataError, match="1 rows by model, judge are in one of the tables only, such as"):
+        dispersion(direct, anchored[:3])
+    twice = pd.concat([anchored.assign(anchor=a) for a in "rs"])
+    with pytest.raises(DataError, match="the anchored scores have several references"):
+        dispersion(direct, twice)
+
+
+def test_references_and_tasks_that_share_items_are_kept_apart():
+    parts = [simulated(seed=s).assign(anchor=anchor, task=task) for s, (anchor, task) in enumerate(("rt", "ru", "st"))]
+    table = pd.concat(parts, ignore_index=True)
+    found = direct_win_probability(table)
+    for anchor in "rs":
+        own = table[table["anchor"] == anchor]
+        own = own.assign(item=own["task"] + own["item"].astype(str)).drop(columns=["anchor", "task"])
+        mine = found[found["anchor"] == anchor].drop(columns="anchor").reset_index(drop=True)
+        pd.testing.assert_frame_equal(mine, direct_win_probability(own))
+    items = table.assign(item=table["anchor"] + table["task"] + table["item"].astype(str))
+    agreement = direct_score_agreement(items.drop(columns=["anchor", "task"]))
+    pd.testing.assert_frame_equal(direct_score_agreement(table), agreement)
+    anchored = anchored_scores(AnchoredVerdicts.from_pandas(table))
+    assert np.isfinite(dispersion(found, anchored)).all(axis=None)
+
+
+@pytest.mark.parametrize("column", ["model", "judge", "item"])
+def test_rows_without_a_model_judge_or_item_are_refused(column):
+    table = simulated(n_items=5).astype({column: object})
+    table.loc[3, column] = None
+    for function in (direct_score_statistics, direct_score_agreement, direct_win_probability):
+        with pytest.raises(DataError, match=rf"column '{column}' has 1 missing values \(first in row 3"):
+            function(table)
 
 
 def test_scales_drift_and_verdicts_do_not():

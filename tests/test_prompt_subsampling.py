@@ -89,9 +89,9 @@ def test_seeds_and_one_repeat(outcomes):
         ([0.5, 1.2], [1], r"outcomes must be \(M,\) or \(M, G\) numbers in \[0, 1\], none missing; got shape \(2, 1\)"),
         ([0.5, np.nan], [1], "none missing"),
         (np.ones((2, 2, 2)), [1], r"got shape \(2, 2, 2\)"),
-        ([0.5, 1.0], [1, 3], r"sizes must lie between 1 and the 2 prompts, got \[1, 3\]"),
-        ([0.5, 1.0], [0], "sizes must lie between 1 and the 2 prompts"),
-        ([0.5, 1.0], 1, "sizes must lie between 1 and the 2 prompts, got 1"),
+        ([0.5, 1.0], [1, 3], r"sizes must be whole numbers between 1 and the 2 prompts, got \[1, 3\]"),
+        ([0.5, 1.0], [0], "sizes must be whole numbers between 1 and the 2 prompts"),
+        ([0.5, 1.0], 1, "sizes must be whole numbers between 1 and the 2 prompts, got 1"),
     ],
 )
 def test_errors(values, sizes, message):
@@ -102,3 +102,8 @@ def test_errors(values, sizes, message):
 def test_kappa_is_a_factor():
     with pytest.raises(ValueError, match=r"kappa must lie in \(0, 1\]"):
         subsample_study([0.0, 1.0], [1], kappa=1.5)
+
+
+def test_repeats_are_needed():
+    with pytest.raises(ValueError, match="n_repeats must be at least 1, got 0"):
+        subsample_study([0.5, 1.0], [1], n_repeats=0)

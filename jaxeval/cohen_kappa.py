@@ -1,0 +1,30 @@
+"""Cohen's kappa: agreement of two raters beyond chance (DOI 10.1177/001316446002000104)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float = NDArray[np.float64]
+
+
+def label_table(x: NDArray[Any], y: NDArray[Any], labels: NDArray[Any]) -> Float:
+    """(L, L) numbers of pairs with each of the sorted ``labels`` in ``x`` (N,) and in ``y`` (N,)."""
+    size = len(labels)
+    pair = np.searchsorted(labels, x) * size + np.searchsorted(labels, y)
+    return np.bincount(pair, minlength=size * size).reshape(size, size).astype(float)
+
+
+def cohen_kappa(table: Float) -> tuple[Any, Any, Any]:
+    """Observed agreement, that expected by chance, and kappa, of (..., L, L) counts of labels by either rater.
+
+    All are NaN without a pair, and kappa where both raters give one and the same label only.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = table / table.sum((-1, -2), keepdims=True)
+        observed = np.einsum("...bb->...", share)
+        expected = (share.sum(-1) * share.sum(-2)).sum(-1)
+        kappa = np.where(expected < 1 - 1e-12, (observed - expected) / (1 - expected), np.nan)
+    return observed, expected, kappa
