@@ -206,33 +206,33 @@ def _hold_out(
             for c, p in zip(sets, pooled, strict=True)
         ]
         target = np.stack([_padded(np.stack(of_set), u, np.nan) for of_set in maps])
-        n, wins = batch.judged_tables(judged, np.isfinite(target).astype(float), np.nan_to_num(target), n_pairs)
+        tables = batch.judged_tables(judged, np.isfinite(target).astype(float), np.nan_to_num(target), n_pairs)
         n_maps = target.shape[1]
-        lanes = [x.reshape(-1, size, size) for x in (n, wins)]
-        active = np.asarray((lanes[0] > 0).any(2))
-        full = batch.fit(lanes[0], lanes[1].sum(2), active, ridge, 1e-6, _NEWTON_STEPS)
-        inverse, _ = batch.inverse_information(full.theta, lanes[0], ridge, active)
-        inputs = (*lanes, full.theta, inverse, active)
+        full = batch.fit(tables.n, tables.score, tables.active, ridge, 1e-6, _NEWTON_STEPS)
+        inverse, _ = batch.inverse_information(full.theta, tables.n, ridge, tables.active)
+        inputs = (full.theta, inverse, tables.active)
 
         folds = np.arange(m, dtype=np.int32)
         options = (folds, ridge, TOLERANCE_LOGIT, _CHORD_STEPS)
         map_of_lane = np.tile(np.arange(n_maps), n_sets)
         soft = methods.index("soft") + 1 if "soft" in methods else -1
         at = np.flatnonzero(map_of_lane != soft)
-        parts = jax.device_get(batch.hold_out(*(x[at] for x in inputs), *options, _chunk(m, size * size)))
+        lanes = batch.take((tables.n, tables.wins, *inputs), at)
+        parts = jax.device_get(batch.hold_out(*lanes, *options, _chunk(m, size * size)))
         held = HeldOut(*(np.empty((len(map_of_lane), *x.shape[1:]), x.dtype) for x in parts))  # type: ignore[arg-type]
         _put(held, at, parts)
         if soft >= 0:
             at = np.flatnonzero(map_of_lane == soft)
             known = np.where(usable, beta, 0.0)
             chunk = _chunk(m, max(size * size, judged.pair.shape[-1]))
-            without_wins = (lanes[0][at], *(x[at] for x in inputs[2:]))
-            parts = jax.device_get(batch.hold_out_soft(judged, known, *without_wins, *options, n_pairs, chunk))
+            lanes = batch.take((tables.n, *inputs), at)
+            parts = jax.device_get(batch.hold_out_soft(judged, known, *lanes, *options, n_pairs, chunk))
             _put(held, at, parts)
-        n_all = np.asarray(n)
-        _finish(held, n_all.reshape(-1, size, size), active, ridge)
+        n = np.asarray(tables.n)
+        _finish(held, n, np.asarray(tables.active), ridge)
 
     shape = (n_sets, n_maps)
+    n_all = n.reshape(*shape, size, size)
     anchors, theta = (np.asarray(x).reshape(*shape, *x.shape[1:]) for x in (held.anchors, held.theta))
     converged = ((np.asarray(held.anchor_status) == CONVERGED) & (np.asarray(held.status) == CONVERGED)).reshape(
         *shape, m

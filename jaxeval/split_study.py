@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+from jax import Array
 from numpy.typing import NDArray
 from scipy.stats import norm, t
 
@@ -12,7 +15,7 @@ from jaxeval.columns import DataError
 from jaxeval.intervals import wilson
 from jaxeval.judged_answers import JudgedAnswers
 from jaxeval.judged_sums import Sums
-from jaxeval.kernels import judge_error
+from jaxeval.kernels import batch, judge_error
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
 from jaxeval.precision import double_precision
 from jaxeval.quantiles import checked_level
@@ -126,6 +129,27 @@ def _item_products(weight: Float, used: NDArray[np.bool_], y: Float, f: Float) -
     return (weight @ products.reshape(len(products), -1)).reshape(len(weight), *products.shape[1:])
 
 
+@jax.jit
+def _control_variates(
+    own: LabelledSums, test: JudgedSums, binary: Array, most: Array
+) -> dict[str, tuple[Array, Array]]:
+    """(R, M, J) variance, and where the interval is centred less the estimate, by estimator."""
+    weights = {
+        "calibration_only": jnp.zeros_like(own.n),
+        "difference": jnp.ones_like(own.n),
+        "ppi_plus_plus": judge_error.ppi_weight(own, test, most),
+        "conditional": judge_error.conditional_weight(own, test),
+        "eif": judge_error.eif_weight(own, test),
+    }
+    return {
+        name: (
+            judge_error.careful_ppi_variance(own, test, weight, binary),
+            judge_error.careful_ppi(own, test, weight, binary) - judge_error.ppi(own, test, weight),
+        )
+        for name, weight in weights.items()
+    }
+
+
 def _intervals(
     sums: Sums, products: Float, binary: NDArray[np.bool_], z: float, level: float
 ) -> dict[str, tuple[Float, Float, Float]]:
@@ -136,27 +160,17 @@ def _intervals(
     with np.errstate(invalid="ignore", divide="ignore"), double_precision():
         p = test.judgment / test.n
         most = np.where(binary, 1.0, np.inf)
-        weights = {
-            "calibration_only": 0.0 * p,
-            "difference": np.ones_like(p),
-            "ppi_plus_plus": judge_error.ppi_weight(own, test, most),
-            "conditional": judge_error.conditional_weight(own, test),
-            "eif": judge_error.eif_weight(own, test),
-        }
         ends = {}
         scores = t.ppf(norm.cdf(z), np.maximum(own.n - 2, 1))
-        for name, weight in weights.items():
-            half = np.where(binary, z, scores) * np.sqrt(
-                np.asarray(judge_error.careful_ppi_variance(own, test, weight, binary))
-            )
-            shift = judge_error.careful_ppi(own, test, weight, binary) - judge_error.ppi(own, test, weight)
-            centre = values[name] + np.asarray(shift)
+        for name, (variance, shift) in jax.device_get(_control_variates(own, test, binary, most)).items():
+            half = np.where(binary, z, scores) * np.sqrt(variance)
+            centre = values[name] + shift
             ends[name] = centre - half, centre + half
         half = scores * np.sqrt(np.maximum(test.judgment_square / test.n - p**2, 0) / (test.n - 1))
         score = wilson(p, test.n, level)
         ends["naive"] = np.where(binary, score[0], p - half), np.where(binary, score[1], p + half)
         ends["calibration_only"] = wilson(own.label / own.n, own.n, level)
-        found = judge_error.rogan_gladen_interval(p, test.n, judge_error.rates(own), z)
+        found = batch.rogan_gladen_interval(p, test.n, judge_error.rates(own), z)
         lower, upper, j = (np.asarray(x) for x in found)
         defined = (j > 0) & ~np.isnan(values["rogan_gladen"])
         ends["rogan_gladen"] = np.where(defined, lower, np.nan), np.where(defined, upper, np.nan)
@@ -165,7 +179,7 @@ def _intervals(
         theta = values["rogan_gladen_shared"]
         weight = np.stack([-(1 - theta) * q0 / m0, (1 - theta) / m0, theta * q1 / m1, -theta / m1], axis=-1)
         calibrating = np.einsum("rmja,rjab,rmjb->rmj", weight, products, weight)
-        excess = np.asarray(judge_error.rates_excess(shared, test))
+        excess = np.asarray(batch.rates_excess(shared, test))
         half = z * np.sqrt((p * (1 - p) / test.n + calibrating) / (q0 + q1 - 1) ** 2 + excess)
         ends["rogan_gladen_shared"] = theta - half, theta + half
     return {name: (value, *ends[name]) for name, value in values.items()}

@@ -257,15 +257,32 @@ def fold_temperatures(
     return lax.map(of_set, judged)
 
 
+class JudgedTables(NamedTuple):
+    """Battles of target maps, one after the other: L of them."""
+
+    n: Array  # (L, M, M)
+    wins: Array  # (L, M, M)
+    score: Array  # (L, M)
+    active: Array  # (L, M) models with battles
+
+
 @partial(jax.jit, static_argnames="n_pairs")
-def judged_tables(judged: Judged, weight: Array, target: Array, n_pairs: int) -> tuple[Array, Array]:
-    """(S, K, M, M) battles and wins of target maps (S, K, U), of ``weight`` (S, K, U) per battle."""
+def judged_tables(judged: Judged, weight: Array, target: Array, n_pairs: int) -> JudgedTables:
+    """Battles and wins of target maps (S, K, U), of ``weight`` (S, K, U) per battle; those of a set stay together."""
 
     def one(judged: Judged, weight: Array, target: Array) -> tuple[Array, Array]:
         n = pair_sums(judged, weight, n_pairs)
         return n, pair_wins(judged, weight * target, n, n_pairs)
 
-    return lax.map(lambda x: jax.vmap(partial(one, x[0]))(*x[1:]), (judged, weight, target))
+    tables = lax.map(lambda x: jax.vmap(partial(one, x[0]))(*x[1:]), (judged, weight, target))
+    n, wins = (x.reshape(-1, *x.shape[2:]) for x in tables)
+    return JudgedTables(n, wins, jnp.sum(wins, axis=2), jnp.any(n > 0, axis=2))
+
+
+@jax.jit
+def take(arrays: tuple[Array, ...], at: Array) -> tuple[Array, ...]:
+    """``arrays`` at ``at`` of their first axes, as one program: outside of one, each shape costs a few to compile."""
+    return tuple(x[at] for x in arrays)
 
 
 @partial(jax.jit, static_argnames=("max_steps", "chunk"))
