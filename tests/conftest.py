@@ -1,9 +1,31 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 import pytest
+from xdist.scheduler import LoadFileScheduling
+
+# Files whose tests compile the same kernels for the same shapes: in one process, each is compiled once.
+_ALIKE = {
+    "soft_elo": ["annotation_budget", "cli_soft_elo", "label_smoothing", "soft_elo_calibration", "softelo"],
+    "judge": ["cli_judge", "influence", "judge_accuracy", "judge_plots", "judge_report", "model_comparison",
+              "split_study"],
+}  # fmt: skip
+_GROUPS = {f"test_{name}": group for group, names in _ALIKE.items() for name in names}
+
+
+class _ByKernels(LoadFileScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return _GROUPS.get(Path(file).stem, file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests of a file, or of files that are alike, run in one process; xdist's own groups need an older pytest."""
+    return _ByKernels(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")
