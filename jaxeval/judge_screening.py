@@ -184,12 +184,12 @@ def width_by_threshold(verdicts: AnchoredVerdicts, screen: JudgeScreen, threshol
     """Median width of the probability's intervals where judges pass a threshold, by threshold (Figure 3).
 
     Runs are averaged first. ``median_width`` is of the Beta interval, into which reliability enters by the
-    probabilities alone; ``median_own_width`` of the one by the outcomes' own variance, which a wavering judge
-    has less of.
+    probabilities alone; ``median_own_width`` of the one by the prompts' own variance, of which a wavering judge has
+    less, as its averages over runs lie closer together.
     """
     scores = count_verdicts(verdicts, ["model", "judge", "anchor"])
     wins, ties, losses = (scores[c].to_numpy() for c in COUNTS)
-    found = anchored_elo(wins, ties, losses, level=level)
+    found = anchored_elo(wins, ties, losses, level=level, squares=scores["squares"].to_numpy())
     ends = (found.probability_lower, found.probability_upper), (found.own_lower, found.own_upper)
     widths = [np.asarray(upper) - np.asarray(lower) for lower, upper in ends]
     icc = screen.table["average"].reindex(scores["judge"]).to_numpy()

@@ -209,6 +209,26 @@ def test_width_by_threshold(verdicts, frame, screen):
     np.testing.assert_allclose(width_by_threshold(verdicts, screen)["threshold"], np.linspace(0, 1, 21))
 
 
+def test_own_widths_are_in_the_order_of_the_noise():
+    """The mean of a wavering judge's runs lies near one half, prompt by prompt."""
+    noise = [0.1, 0.5, 1.0, 2.0, 4.0]
+    frame = simulated(n_judges=5, run_sd=noise, n_items=150, n_runs=5, judge_sd=0.0, seed=4)
+    verdicts = AnchoredVerdicts.from_pandas(frame)
+    found = screen_judges(verdicts, n_resamples=5)
+    reached = np.sort(found.table["average"].to_numpy())
+    widths = width_by_threshold(verdicts, found, reached)
+    assert list(widths["n_judges"]) == [5, 4, 3, 2, 1]
+    alone = [
+        width_by_threshold(AnchoredVerdicts.from_pandas(frame[frame["judge"] == f"judge-{j}"]), found, [-9.0]).iloc[0]
+        for j in range(1, 6)
+    ]
+    own = [row["median_own_width"] for row in alone]
+    assert own == sorted(own, reverse=True)
+    assert own[-1] < 0.7 * own[0]
+    assert alone[-1]["median_width"] > 0.95 * alone[0]["median_width"]
+    assert (np.diff(widths["median_own_width"]) > 0).all()
+
+
 def test_reliability_of_a_single_run(screen):
     np.testing.assert_allclose(single_run_reliability(screen.table["average"], 4), screen.table["single"])
 
