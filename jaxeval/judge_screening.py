@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -267,13 +267,18 @@ def width_by_threshold(verdicts: AnchoredVerdicts, screen: JudgeScreen, threshol
 
     Runs are averaged first. ``median_width`` is of the Beta interval, into which reliability enters by the
     probabilities alone; ``median_own_width`` of the one by the prompts' own variance, of which a wavering judge has
-    less, as its averages over runs lie closer together.
+    less, as its averages over runs lie closer together. Judges that were not screened are left out, and
+    ``attrs["warnings"]`` says so.
+
+    Raises:
+        DataError: no judge of these verdicts was screened.
     """
     scores = count_verdicts(verdicts, ["model", "judge", "anchor"])
     wins, ties, losses = (scores[c].to_numpy() for c in COUNTS)
     found = anchored_elo(wins, ties, losses, level=level, squares=scores["squares"].to_numpy())
     ends = (found.probability_lower, found.probability_upper), (found.own_lower, found.own_upper)
     widths = [np.asarray(upper) - np.asarray(lower) for lower, upper in ends]
+    _, warnings = present_judges(screen.table.index, scores["judge"], screen)
     icc = screen.table["average"].reindex(scores["judge"]).to_numpy()
     grid = np.linspace(0, 1, 21) if thresholds is None else np.asarray(thresholds, float)
     rows = []
@@ -281,4 +286,25 @@ def width_by_threshold(verdicts: AnchoredVerdicts, screen: JudgeScreen, threshol
         passing = icc >= t
         medians = [np.median(width[passing]) if passing.any() else np.nan for width in widths]
         rows.append((t, scores["judge"][passing].nunique(), *medians))
-    return pd.DataFrame(rows, columns=["threshold", "n_judges", "median_width", "median_own_width"])
+    table = pd.DataFrame(rows, columns=["threshold", "n_judges", "median_width", "median_own_width"])
+    table.attrs["warnings"] = warnings
+    return table
+
+
+def present_judges(chosen: Iterable[Any], judging: Iterable[Any], screen: JudgeScreen) -> tuple[list[Any], list[str]]:
+    """Judges of those ``chosen`` that are among the ``judging`` of some verdicts, and sentences about the others.
+
+    Raises:
+        DataError: there is none.
+    """
+    screened, here = pd.Index(list(chosen)), pd.Index(list(dict.fromkeys(judging)))
+    there = [judge for judge in screened if judge in here]
+    if not there:
+        raise DataError(
+            f"none of the judges {_names(screened)} of the screen has judged here, but {_names(here)}: screen the "
+            "judges of these verdicts"
+        )
+    absent = screened[[judge not in here for judge in screened]]
+    unknown = here[[judge not in screen.table.index for judge in here]]
+    of_both = ("left out, as they have not judged here: ", absent), ("left out, as they were not screened: ", unknown)
+    return there, [f"{why}{_names(names)}" for why, names in of_both if len(names)]
