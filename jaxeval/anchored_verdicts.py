@@ -165,7 +165,8 @@ class AnchoredVerdicts:
             of = ", ".join(f"{c} {plain(frame[c][row])!r}" for c in columns)
             hint = "a judge judges an answer once a run" if run else "name the column that numbers runs with run="
             if len(self.levels["model"]) == 1 and self.levels["model"][0] == "(one model)":
-                hint = f"name the column of models with model= (on the command line --model), {hint}"
+                named = "name the column of models with model= (on the command line --model)"
+                hint = named if run else f"{named}, {hint}"
             raise DataError(
                 f"{again.sum():,} verdicts repeat another of the same {', '.join(columns)} (first in row {row}: {of}; "
                 f"rows count from 0): {hint}, or drop the duplicates"
