@@ -66,7 +66,10 @@ def pooled_scores(
     counts = counts[counts["judge"].isin(chosen)].reset_index(drop=True)
     wins, ties, losses = (counts[c].to_numpy() for c in COUNTS)
     found = anchored_elo(wins, ties, losses, prior, level, pool_size, link=link)
-    counts = counts.assign(rating=found.rating, variance=np.asarray(found.rating_se) ** 2)
+    # Names as objects: columns of Arrow's strings have no tuples.
+    counts = counts.assign(
+        judge=counts["judge"].astype(object), rating=found.rating, variance=np.asarray(found.rating_se) ** 2
+    )
     grouped = counts.groupby(["model", "anchor"], sort=False)
     table = grouped.agg(n_judges=("rating", "size"), rating=("rating", "mean"), spread=("rating", "std"),
                         variance=("variance", "mean"), judges=("judge", tuple)).reset_index()  # fmt: skip

@@ -84,6 +84,14 @@ class TestPooling:
             assert row["rating"] - row["rating_lower"] == pytest.approx(1.2815515655446 * row["rating_se"])
             assert np.isnan(row["spread"]) if j == 1 else row["spread"] == pytest.approx(elo.rating.std(ddof=1))
 
+    @pytest.mark.parametrize("backend", ["pyarrow", "numpy_nullable"])
+    def test_names_of_other_types(self, frame, verdicts, screen, backend):
+        typed = AnchoredVerdicts.from_pandas(frame.convert_dtypes(dtype_backend=backend))
+        own = screen_judges(typed, n_resamples=10)
+        found = pooled_scores(typed, screen=own)
+        np.testing.assert_allclose(found["rating_se"], pooled_scores(verdicts, screen=screen)["rating_se"])
+        assert len(pooling_curve(typed, "model-1", screen=own, n_resamples=20)) == 3
+
     def test_there_must_be_a_judge(self, verdicts):
         none = screen_judges(verdicts, 1.0, n_resamples=10)
         with pytest.raises(
