@@ -255,7 +255,7 @@ def _inverse(a: Float, b: Float, tail: float, below: NDArray[np.bool_]) -> Float
 def _distinct(p: Float, q: Float, size: Float) -> tuple[list[Float], NDArray[np.intp] | slice]:
     """The distinct rows, and where each row went: counts repeat, and of a thousand cells few are different."""
     number = np.zeros(len(p), np.int64)
-    for x in (size, p):  # 1 - p follows
+    for x in (size, np.where(p > q, -q, p)):  # of p and 1 - p the one that has not been rounded away
         codes, values = pd.factorize(x)
         if 2 * len(values) > len(p):  # not worth it
             return [p, q, size], slice(None)

@@ -238,6 +238,8 @@ def test_cells_that_repeat_and_cells_that_do_not():
         one = anchored_elo(wins[k], 3 * (wins[k] < 4), 9 - wins[k])
         for name in ("probability_lower", "probability_upper", "own_lower", "own_upper", "rating_upper"):
             assert getattr(found, name)[k] == getattr(one, name)
+    extreme = anchored_elo([1e17] * 6, 0, [0, 1, 2, 0, 1, 2])
+    assert len(set(extreme.rating_lower)) == 3
 
 
 @pytest.mark.parametrize(
