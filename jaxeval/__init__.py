@@ -5,7 +5,8 @@ from jaxeval.anchored import AnchoredElo, anchored_elo
 from jaxeval.anchored_scores import anchored_scores
 from jaxeval.anchored_verdicts import AnchoredVerdicts, read_anchored_verdicts
 from jaxeval.battles import Battles, DataReport
-from jaxeval.bootstrap import Bootstrap, bootstrap
+from jaxeval.bootstrap import bootstrap
+from jaxeval.bootstrap_result import Bootstrap
 from jaxeval.bradley_terry import BradleyTerryFit, fit_bradley_terry
 from jaxeval.calibration_planning import allocate_calibration
 from jaxeval.columns import DataError

@@ -15,7 +15,10 @@ from jaxeval import outcomes
 from jaxeval.columns import DataError, as_frame, encode_models, factorize_sorted, numbers, reject_values, require_column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    #: Cells of some rows, and the cell of each row.
+    Compress = Callable[[slice | NDArray[np.intp]], tuple["Cells", NDArray[np.intp]]]
 
 BothBad = Literal["half", "drop"]
 
@@ -217,15 +220,7 @@ class Battles:
             DataError: a column is not there, or has missing values.
         """
         names = [names] if isinstance(names, str) else list(names)
-        for name in names:
-            if name not in self.columns:
-                have = ", ".join(map(repr, self.columns.columns)) or "none"
-                raise DataError(
-                    f"no column {name!r} to group battles by; besides those of models, results and weights, by which "
-                    f"battles cannot be grouped, there are: {have} (read_battles keeps the columns named in keep=)"
-                )
-            require_column(self.columns, name)
-        parts = [factorize_sorted(self._column(name), name) for name in names]
+        parts = [factorize_sorted(self.column(name), name) for name in names]
         if len(parts) == 1:
             return parts[0]
         joint = np.zeros(self.n_battles, np.intp)
@@ -238,7 +233,20 @@ class Battles:
         )
         return codes, index
 
-    def _column(self, name: str) -> pd.Series:
+    def column(self, name: str) -> pd.Series:
+        """A further column of the input, for the battles that take part in fits.
+
+        Raises:
+            DataError: it is not there, or there twice.
+        """
+        if name not in self.columns:
+            have = ", ".join(map(repr, self.columns.columns)) or "none"
+            raise DataError(
+                f"no column {name!r} among the further columns of the battles, to group them by or to adjust for; "
+                f"besides those of models, results and weights there are: {have} (read_battles keeps the columns named "
+                "in keep=)"
+            )
+        require_column(self.columns, name)
         column = self.columns[name]
         return column if self.kept is None else column.iloc[self.kept]
 
@@ -248,14 +256,15 @@ class Battles:
         return self.compress(slice(None))[0]
 
     def cells_by_group(
-        self, codes: NDArray[np.intp], n_groups: int
+        self, codes: NDArray[np.intp], n_groups: int, compress: Compress | None = None
     ) -> Iterator[tuple[NDArray[np.intp], Cells, NDArray[np.intp]]]:
-        """Rows, cells, and each row's cell, for the battles of every group in turn."""
+        """Rows, cells, and each row's cell, for the battles of every group in turn; by `compress` unless given."""
+        compress = compress or self.compress
         order = np.argsort(codes, kind="stable")
         ends = np.cumsum(np.bincount(codes, minlength=n_groups))
         for start, end in zip(np.concatenate([[0], ends[:-1]]), ends, strict=True):
             rows = order[start:end]
-            yield rows, *self.compress(rows)
+            yield rows, *compress(rows)
 
     def compress(self, rows: slice | NDArray[np.intp]) -> tuple[Cells, NDArray[np.intp]]:
         """Cells of some rows, and the cell of each row."""

@@ -2,214 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal, TypedDict, Unpack, overload
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import jax
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval import comparison
 from jaxeval.battles import Battles, as_battles
-from jaxeval.bradley_terry import (
-    Board,
-    BradleyTerryFit,
-    device_name,
-    fit_boards,
-    fit_result,
-    named,
-)
-from jaxeval.gauge import ELO_PER_LOGIT, Gauge, make_scale
-from jaxeval.kernels import batch
-from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
-from jaxeval.kernels.solve import CONVERGED
+from jaxeval.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
+from jaxeval.bradley_terry import Board, BradleyTerryFit, device_name, fit_boards, fit_result
+from jaxeval.contextual import ContextualSettings, Ties, checked_ties, contextual_result, fit_contextual_boards
+from jaxeval.contextual_bootstrap import contextual_bootstrap_result, refit_contextual
+from jaxeval.contextual_rows import compress
+from jaxeval.features import FeatureLike, design
+from jaxeval.gauge import Gauge
 from jaxeval.precision import versions
 from jaxeval.progress import progress_bar
-from jaxeval.quantiles import interval_bounds
 from jaxeval.refits import TOLERANCE_LOGIT, Lanes, refit_all
 from jaxeval.resampling import SCHEMES, make_plan
 
-#: Clusters under which a bootstrap over clusters comes with a warning (DOI 10.1162/rest.90.3.414).
-FEW_CLUSTERS = 30
+if TYPE_CHECKING:
+    from jaxeval.battles import Compress
+
 #: Entries of the (M, M) tables of all slices in one call; each costs about 170 bytes.
 _TABLE_ENTRIES = 2**23
 
 Scheme = Literal["multinomial", "poisson", "bayesian", "cluster"]
-
-
-@dataclass(frozen=True)
-class BootstrapSettings:
-    """What made a bootstrap."""
-
-    scheme: str
-    cluster: str | None
-    n_resamples: int
-    seed: int
-    ridge: float
-    gauge: str
-    base: float
-    reweighted: bool
-    dtype: str
-    device: str
-    n_devices: int
-    versions: str
-
-
-@dataclass(frozen=True, eq=False)
-class Bootstrap:
-    """B refitted resamples of a board of M models.
-
-    ``draws`` are ratings on the Elo scale in the gauge of ``fit``. In a *degenerate* resample some models have no
-    comparable rating: +inf for one that never loses a point in it, -inf for one that never takes one, NaN for one
-    without battles. The gauge is then held by the other models, and ``degenerate`` counts the cases. Where none of the
-    models that hold it is left (an anchor), the draw is NaN for all; ``warnings`` says in how many.
-    """
-
-    fit: BradleyTerryFit  # the full-data fit: the reported ratings
-    draws: NDArray[np.float64]  # (B, M) Elo
-    draws_logit: NDArray[np.float64] = field(repr=False)  # (B, M) log-strengths, each draw in a gauge of its own
-    converged: NDArray[np.bool_]  # (B,); draws of a resample that did not converge are NaN
-    n_steps: NDArray[np.int32]  # (B,)
-    grad_norm: NDArray[np.float64]  # (B,)
-    degenerate: pd.DataFrame  # (M, 3) resamples in which a model is undefeated, winless, not comparable
-    settings: BootstrapSettings
-    n_clusters: int | None  # clusters drawn, if any
-    n_refitted_sparse: int = field(repr=False)  # resamples that needed the slower solvers for sparse boards
-
-    @property
-    def models(self) -> pd.Index:
-        """The M models, in the order of the columns of ``draws``."""
-        return self.fit.ratings.index
-
-    @property
-    def degenerate_share(self) -> pd.Series:
-        """Share of resamples in which each model has no comparable rating."""
-        return (self.degenerate.sum(axis=1) / len(self.draws)).rename("degenerate_share")
-
-    @cached_property
-    def without_spread(self) -> pd.Series:
-        """Whether all draws of a model are equal, though it is no anchor: the resamples show no uncertainty at all.
-
-        So it is with one resample, or for models that only ever tied. There is then no interval.
-        """
-        return pd.Series(self._finite_draws_equal & ~np.isinf(self.draws).any(0), self.models, name="without_spread")
-
-    @cached_property
-    def _finite_draws_equal(self) -> NDArray[np.bool_]:
-        """(M,) whether the finite draws are equal up to the precision of the refits; False for an anchor."""
-        finite = np.isfinite(self.draws)
-        low, high = np.where(finite, self.draws, np.inf).min(0), np.where(finite, self.draws, -np.inf).max(0)
-        return np.asarray(finite.any(0) & (high - low <= self._precision) & (self.fit.scale.weights < 1))
-
-    @property
-    def _precision(self) -> float:
-        """Elo; draws closer than that are equal."""
-        return 10 * ELO_PER_LOGIT * TOLERANCE_LOGIT[self.settings.dtype]
-
-    @cached_property
-    def standard_errors(self) -> pd.Series:
-        """Standard deviation of each model's finite draws, Elo (ddof = 1); NaN if those are equal."""
-        finite = np.where(np.isfinite(self.draws), self.draws, np.nan)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            n = np.isfinite(finite).sum(0)
-            centred = finite - np.nansum(finite, 0) / n
-            variance = np.nansum(centred**2, 0) / (n - 1)
-        known = (n > 1) & ~self._finite_draws_equal
-        return pd.Series(np.where(known, np.sqrt(variance), np.nan), self.models)
-
-    def interval(self, level: float = 0.95, kind: Literal["percentile", "basic"] = "percentile") -> pd.DataFrame:
-        """Confidence intervals of the ratings, Elo: columns ``lower`` and ``upper``.
-
-        "percentile" takes quantiles of the draws, "basic" reflects them about the estimate. Infinite draws count as
-        such, so a bound is infinite when more resamples than the tail holds are degenerate; NaN draws are left out
-        (``degenerate`` counts them). A model without a finite rating has no interval, nor one `without_spread`. With
-        fewer than 2 / (1 - level) draws the bounds are about the extreme draws: too narrow.
-        """
-        lower, upper = interval_bounds(self.draws, level)
-        estimate = self.fit.ratings.to_numpy()
-        if kind == "basic":
-            lower, upper = 2 * estimate - upper, 2 * estimate - lower
-        elif kind != "percentile":
-            raise ValueError(f"kind must be 'percentile' or 'basic', got {kind!r}")
-        known = np.isfinite(estimate) & ~self.without_spread.to_numpy()
-        return pd.DataFrame(
-            {"lower": np.where(known, lower, np.nan), "upper": np.where(known, upper, np.nan)},
-            self.models,
-        )
-
-    def beat_share(self) -> pd.DataFrame:
-        """(M, M) share of resamples in which the row's model is rated above the column's, half for equal draws."""
-        return self._square(comparison.beat_share(self._rated_draws))
-
-    def difference_interval(self, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """(M, M) lower and upper percentile bounds of the rating of row minus column, Elo, whatever the gauge."""
-        lower, upper = comparison.difference_bounds(self._rated_draws, level)
-        return self._square(lower), self._square(upper)
-
-    def rank_share(self, k: int) -> pd.Series:
-        """Share of resamples in which each model ranks k-th or better among the models that have a rating."""
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-            raise ValueError(f"k must be an integer >= 1, got {k!r}")
-        return pd.Series(comparison.rank_at_most_share(self._rated_draws, k), self.models)
-
-    def tiers(self, level: float = 0.95) -> pd.Series:
-        """Tiers that the data can separate at the simultaneous ``level`` (max-t over all pairs), 1 = top.
-
-        Missing for models that have no finite rating, on the full data or in some resample.
-        """
-        estimate = ELO_PER_LOGIT * np.where(np.isfinite(self.fit.ratings), self.fit.theta, np.nan)
-        tier = comparison.tiers(self._rated_draws, estimate, level, self._precision)
-        return pd.Series(tier, self.models, dtype="Int64").where(tier > 0)
-
-    @cached_property
-    def _rated_draws(self) -> NDArray[np.float64]:
-        """(B, M) Elo, for what does not depend on the gauge: an anchor with few votes must not cost others draws."""
-        board = self.fit
-        rated = np.isfinite(board.ratings.to_numpy())
-        scale = make_scale("mean", 0.0, self.models, board.n_battles.to_numpy(), rated)
-        return scale.aligned_ratings(np.where(rated, self.draws_logit, np.nan), board.theta)
-
-    def _square(self, values: NDArray[np.float64]) -> pd.DataFrame:
-        return pd.DataFrame(values, self.models, self.models)
-
-    @property
-    def warnings(self) -> list[str]:
-        """What the data or the computation leave open, in words."""
-        messages = list(self.fit.warnings)
-        share = self.degenerate_share[np.isfinite(self.fit.ratings)]
-        share = share[share > 0].sort_values(ascending=False)
-        if len(share):
-            worst = ", ".join(f"{m} ({s:.1%})" for m, s in share.head(5).items())
-            messages.append(
-                f"{len(share)} {'models have' if len(share) > 1 else 'model has'} no finite rating in some resamples "
-                f"(share of them), which makes the interval unreliable: {worst}"
-            )
-        held = self.fit.scale.weights > 0
-        lost = float((self.converged & ~np.isfinite(self.draws_logit[:, held]).any(1)).mean())
-        if held.any() and lost > 0:
-            messages.append(
-                f"in {lost:.1%} of the resamples {named(self.models[held])} has no finite rating to hold the gauge, "
-                "and so nobody has a rating: all intervals rest on the other resamples. Choose another anchor, or a "
-                "mean"
-            )
-        equal = self.models[self.without_spread & np.isfinite(self.fit.ratings)]
-        if len(equal):
-            messages.append(
-                f"all resamples give the same rating to {named(equal)}: the data do not show how uncertain it is, and "
-                "there is no interval"
-            )
-        if self.n_clusters is not None and self.n_clusters < FEW_CLUSTERS:
-            messages.append(
-                f"only {self.n_clusters} clusters to resample: intervals from fewer than {FEW_CLUSTERS} are "
-                "unreliable, as a rule too narrow"
-            )
-        failed = int((~self.converged).sum())
-        if failed:
-            messages.append(f"{failed} of {len(self.draws)} resamples did not converge and are NaN")
-        return messages
 
 
 class _Options(TypedDict, total=False):
@@ -219,6 +40,10 @@ class _Options(TypedDict, total=False):
     base: float
     reweight: bool
     dtype: Literal["float64", "float32"]
+    features: Sequence[FeatureLike]
+    normalize: bool
+    feature_ridge: float
+    ties: Ties
     chunk_size: int | None
     progress: bool | None
 
@@ -256,6 +81,10 @@ def bootstrap(
     base: float = 1000.0,
     reweight: bool = False,
     dtype: Literal["float64", "float32"] = "float64",
+    features: Sequence[FeatureLike] = (),
+    normalize: bool = True,
+    feature_ridge: float = 0.0,
+    ties: Ties = "half",
     chunk_size: int | None = None,
     progress: bool | None = None,
 ) -> Bootstrap | dict[Hashable, Bootstrap]:
@@ -275,6 +104,8 @@ def bootstrap(
         cluster: column of the clusters (prompts, voters, sessions); implies the scheme "cluster".
         ridge: as in `fit_bradley_terry`, like ``gauge``, ``base`` and ``reweight``.
         dtype: precision of the refits; "float32" stays within 0.05 Elo of "float64" on boards that are not sparse.
+        features: as in `fit_bradley_terry`, like ``normalize``, ``feature_ridge`` and ``ties``; with them, or a tie
+            model, results are `ContextualBootstrap`.
         chunk_size: resamples computed together; by default sized to the cache (CPU) or to 1 GB (GPU, TPU).
         progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
 
@@ -292,31 +123,64 @@ def bootstrap(
             raise ValueError(f"clusters are drawn with replacement: scheme={scheme!r} cannot have cluster=")
         scheme = "cluster"
 
-    groups, slices, clusters, cell_of_row = _slices(battles, by, cluster)
+    contextual = len(features) > 0 or ties != "half"
+    if contextual and dtype != "float64":
+        raise ValueError(f"refits with features or a tie model are in double precision, got dtype={dtype!r}")
+    checked_ties(battles, ties)
+    covariates = design(battles, features, normalize)
+    compressed = partial(compress, battles, feature=covariates.values) if contextual else battles.compress
+    groups, slices, clusters, cell_of_row = _slices(battles, by, cluster, compressed)
     labels = [""] if groups is None else [_label(g) for g in groups]
     code = SCHEMES["multinomial" if scheme == "cluster" else scheme]
     results: list[Any] = [None] * len(slices)
+
+    def said(s: int) -> str:
+        return "" if groups is None else f"{by} = {groups[s]!r}"
+
+    def result_of(s: int, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:
+        settings = BootstrapSettings(
+            scheme, cluster, int(n_resamples), int(seed), float(ridge), fit.settings.gauge, float(base),
+            reweight, dtype, device_name(), len(jax.local_devices()), versions(),
+        )  # fmt: skip
+        n_clusters = None if clusters[s] is None else len(np.unique(clusters[s]))
+        return bootstrap_result(fit, board, lanes, ridge, n_clusters, settings)
+
     with progress_bar(len(slices) * n_resamples, "refitting resamples", progress) as advance:
-        for block in _blocks([len(models) for models, _ in slices]):
-            boards = fit_boards([slices[s] for s in block], ridge, reweight)
-            fits = []
-            for s, board in zip(block, boards, strict=True):
-                try:
-                    fits.append(fit_result(battles.report, board, ridge, gauge, base, reweight))
-                except ValueError as error:
-                    raise error if groups is None else ValueError(f"{by} = {groups[s]!r}: {error}") from error
-            own = ([x[s] for s in block] for x in (labels, clusters, cell_of_row))
-            of_block, clusters_of_block, cells_of_block = own
-            plan = make_plan(boards, code, of_block, ridge, clusters_of_block, cells_of_block)
-            refits = refit_all(plan, code, n_resamples, seed, ridge, dtype, chunk_size, advance)
-            for k, s in enumerate(block):
-                settings = BootstrapSettings(
-                    scheme, cluster, int(n_resamples), int(seed), float(ridge), fits[k].settings.gauge, float(base),
-                    reweight, dtype, device_name(), len(jax.local_devices()), versions(),
-                )  # fmt: skip
-                n_clusters = None if clusters[s] is None else len(np.unique(clusters[s]))
-                results[s] = _result(fits[k], boards[k], refits.of_slice(k), ridge, n_clusters, settings)
+        if contextual:
+            context = ContextualSettings(covariates.names, normalize, float(feature_ridge), ties)
+            names = [said(s) for s in range(len(slices))]
+            boards = fit_contextual_boards(slices, covariates, ridge, feature_ridge, ties, reweight, names)
+            for s, fitted in enumerate(boards):
+                with _naming(said(s)):
+                    fit = contextual_result(battles, fitted, ridge, gauge, base, reweight, context)
+                lanes = refit_contextual(
+                    fitted, code, labels[s], clusters[s], cell_of_row[s], ties, n_resamples, seed, chunk_size, advance
+                )
+                plain = result_of(s, fit, fitted.board, lanes.of_models())
+                results[s] = contextual_bootstrap_result(plain, fit, lanes)
+        else:
+            for block in _blocks([len(models) for models, _ in slices]):
+                plain_boards = fit_boards([slices[s] for s in block], ridge, reweight)
+                fits = []
+                for s, board in zip(block, plain_boards, strict=True):
+                    with _naming(said(s)):
+                        fits.append(fit_result(battles.report, board, ridge, gauge, base, reweight))
+                own = ([x[s] for s in block] for x in (labels, clusters, cell_of_row))
+                of_block, clusters_of_block, cells_of_block = own
+                plan = make_plan(plain_boards, code, of_block, ridge, clusters_of_block, cells_of_block)
+                refits = refit_all(plan, code, n_resamples, seed, ridge, dtype, chunk_size, advance)
+                for k, s in enumerate(block):
+                    results[s] = result_of(s, fits[k], plain_boards[k], refits.of_slice(k))
     return results[0] if groups is None else dict(zip(groups, results, strict=True))
+
+
+@contextmanager
+def _naming(slice_: str) -> Iterator[None]:
+    """Errors about a slice that name it."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{slice_}: {error}" if slice_ else str(error)) from error
 
 
 def _label(group: Hashable) -> str:
@@ -358,13 +222,15 @@ def _check_options(n_resamples: int, seed: int, scheme: str, dtype: str, chunk_s
 
 
 def _slices(
-    battles: Battles, by: str | Sequence[str] | None, cluster: str | None
+    battles: Battles, by: str | Sequence[str] | None, cluster: str | None, compressed: Compress
 ) -> tuple[Any, list[Any], list[Any], list[Any]]:
     """Groups (None for the whole board), and per slice: (models, cells), clusters of its rows, cells of its rows."""
     cluster_codes = None if cluster is None else battles.codes(cluster)[0]
     if by is None:
-        cell = None if cluster is None else battles.compress(slice(None))[1]
-        return None, [(battles.models, battles.cells)], [cluster_codes], [cell]
+        if cluster is None and compressed == battles.compress:
+            return None, [(battles.models, battles.cells)], [None], [None]
+        cells, cell = compressed(slice(None))
+        return None, [(battles.models, cells)], [cluster_codes], [cell]
     if not isinstance(by, str):
         if not isinstance(by, Sequence) or not all(isinstance(name, str) for name in by):
             raise TypeError(f"by= takes the name of a column or a list of names, got {by!r}")
@@ -374,40 +240,8 @@ def _slices(
             raise ValueError(f"by= names a column twice: {', '.join(by)}")
     codes, groups = battles.codes(by)
     slices, clusters, cell_of_row = [], [], []
-    for rows, cells, cell in battles.cells_by_group(codes, len(groups)):
+    for rows, cells, cell in battles.cells_by_group(codes, len(groups), compressed):
         slices.append(cells.localise(battles.models))
         clusters.append(None if cluster_codes is None else cluster_codes[rows])
         cell_of_row.append(cell)
     return list(groups), slices, clusters, cell_of_row
-
-
-def _result(
-    fit: BradleyTerryFit,
-    board: Board,
-    lanes: Lanes,
-    ridge: float,
-    n_clusters: int | None,
-    settings: BootstrapSettings,
-) -> Bootstrap:
-    m = len(board.theta)
-    theta, standing = lanes.theta[:, :m], lanes.standing[:, :m]
-    if ridge == 0:
-        unrated = np.array([0.0, np.inf, -np.inf, np.nan])
-        theta = np.where(standing == IDENTIFIED, theta, unrated[standing])
-        theta = np.where(board.active, theta, np.nan)
-    converged = lanes.status == CONVERGED
-    theta = np.where(converged[:, None], theta, np.nan)
-    names = {ABOVE: "undefeated", BELOW: "winless", INCOMPARABLE: "not_comparable"}
-    degenerate = pd.DataFrame({name: (standing == code).sum(0) for code, name in names.items()}, board.models)
-    return Bootstrap(
-        fit=fit,
-        draws=fit.scale.aligned_ratings(theta, board.theta),
-        draws_logit=theta,
-        converged=converged,
-        n_steps=lanes.n_steps,
-        grad_norm=lanes.grad_norm,
-        degenerate=degenerate,
-        settings=settings,
-        n_clusters=n_clusters,
-        n_refitted_sparse=int((lanes.solver != batch.CHORD).sum()),
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,10 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
 from jaxeval.kernels.solve import CONVERGED, NON_FINITE, STEP_LIMIT
 from jaxeval.precision import double_precision, versions
+
+if TYPE_CHECKING:
+    from jaxeval.contextual import Ties
+    from jaxeval.features import FeatureLike
 
 #: Largest error left in any log-strength, logits (1e-9 is 2e-7 Elo).
 TOLERANCE_LOGIT = 1e-9
@@ -189,11 +193,16 @@ def fit_bradley_terry(
     gauge: Gauge = "mean",
     base: float = 1000.0,
     reweight: bool = False,
+    features: Sequence[FeatureLike] = (),
+    normalize: bool = True,
+    feature_ridge: float = 0.0,
+    ties: Ties = "half",
 ) -> BradleyTerryFit:
     """Bradley-Terry ratings by maximum likelihood.
 
     Maximises sum_b w_b [y_b log s(d_b) + (1 - y_b) log s(-d_b)] - ridge ||theta||^2 with d_b = theta_i - theta_j
-    (DOI 10.2307/2334029; a tie is y = 1/2). rating = base + (400 / ln 10) theta.
+    (DOI 10.2307/2334029; a tie is y = 1/2). With ``features`` x_b, d_b = theta_i - theta_j + x_b . coefficient, less
+    feature_ridge ||coefficient||^2. rating = base + (400 / ln 10) theta.
 
     Args:
         battles: `Battles`, or a table with the standard columns.
@@ -202,12 +211,24 @@ def fit_bradley_terry(
         gauge: "mean", "votes" (mean weighted by battles), or (model, rating) to hold a model at a rating.
         base: the mean rating of the first two gauges.
         reweight: inverse-pair-frequency weights: each battle counts 1 / max(battles of its pair, 50).
+        features: covariates ("style control"): columns of differences, side A less side B; pairs of columns; or
+            `position_advantage`, `same_group`.
+        normalize: divide columns by their root mean square over all battles.
+        feature_ridge: >= 0, of the normalised coefficients.
+        ties: "half" a win; or a model of ties, "davidson" or "rao_kupper".
+
+    Returns:
+        The fit; a `ContextualFit` with features or a tie model.
 
     Raises:
         ValueError: a negative ridge or an impossible gauge.
-        DataError: ``battles`` is a table that cannot be read.
+        DataError: ``battles`` is a table that cannot be read, or a feature is missing or undone by the models.
     """
     battles = as_battles(battles)
+    if len(features) or ties != "half":
+        from jaxeval.contextual import fit_contextual  # builds on this module
+
+        return fit_contextual(battles, ridge, gauge, base, reweight, features, normalize, feature_ridge, ties)
     (board,) = fit_boards([(battles.models, battles.cells)], ridge, reweight)
     return fit_result(battles.report, board, ridge, gauge, base, reweight)
 

@@ -12,8 +12,11 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.battles import Battles
-from jaxeval.bootstrap import Bootstrap, Scheme, bootstrap
+from jaxeval.bootstrap import Scheme, bootstrap
+from jaxeval.bootstrap_result import Bootstrap
 from jaxeval.comparison import rank_spread
+from jaxeval.contextual import ContextualFit, Ties
+from jaxeval.features import FeatureLike
 from jaxeval.gauge import Gauge
 
 #: Under so many votes a rating is marked preliminary, as at the Arena.
@@ -34,6 +37,10 @@ def leaderboard(
     gauge: Gauge = "mean",
     base: float = 1000.0,
     reweight: bool = False,
+    features: Sequence[FeatureLike] = (),
+    normalize: bool = True,
+    feature_ridge: float = 0.0,
+    ties: Ties = "half",
     rank_at_most: int | Sequence[int] = (),
     progress: bool | None = None,
 ) -> pd.DataFrame:
@@ -42,7 +49,7 @@ def leaderboard(
     Args:
         battles: `Battles`, a table with the standard columns, or the result of `bootstrap` (whose settings then hold).
         n_resamples: as in `bootstrap`, like ``seed``, ``by``, ``cluster``, ``scheme``, ``ridge``, ``gauge``,
-            ``base``, ``reweight`` and ``progress``.
+            ``base``, ``reweight``, ``features``, ``normalize``, ``feature_ridge``, ``ties`` and ``progress``.
         level: of the intervals, and simultaneously of all differences for the tiers.
         interval: "percentile" or "basic".
         rank_at_most: k, or several: adds columns ``p_rank_<k>``, the share of resamples with rank k or better.
@@ -76,6 +83,10 @@ def leaderboard(
             gauge=gauge,
             base=base,
             reweight=reweight,
+            features=features,
+            normalize=normalize,
+            feature_ridge=feature_ridge,
+            ties=ties,
             progress=progress,
         )
         boards = {None: result} if by is None else result
@@ -100,10 +111,11 @@ def leaderboard(
             f"than one of them: take {enough:,} or more"
         )
     table = pd.concat(tables, ignore_index=True)
+    context = first.fit.context._asdict() if isinstance(first.fit, ContextualFit) else {}
     table.attrs = {
         "warnings": warnings,
         "report": str(first.fit.report),
-        "settings": {**asdict(first.settings), "level": float(level), "interval": interval},
+        "settings": {**asdict(first.settings), **context, "level": float(level), "interval": interval},
     }
     return table
 

@@ -35,7 +35,7 @@ _SINGLES_SHORTFALL, _THRESHOLDS = 4.0, 12
 
 # Units stacked in one column, and the bits of the row in a unit's number. Constants, as all that places a slice's
 # units, and thereby names their random numbers, must not depend on the other slices.
-_ROWS, _ROW_BITS = 4, 2
+UNIT_ROWS, ROW_BITS = 4, 2
 
 
 class Entries(NamedTuple):
@@ -45,7 +45,7 @@ class Entries(NamedTuple):
     weight: NDArray[np.float64]  # (K, Q)
     target: NDArray[np.float64]  # (K, Q)
     pair: Int  # (Q,)
-    unit: Int | None  # (K, Q) unit number, column * _ROWS + row, where units are not entries; row-major once padded
+    unit: Int | None  # (K, Q) unit number, column * UNIT_ROWS + row, where units are not entries; row-major once padded
 
 
 class Plan(NamedTuple):
@@ -73,7 +73,7 @@ def make_plan(
         clusters: per slice, the cluster of each row, or None where battles are drawn.
         cell_of_row: per slice, the cell of each row; needed with clusters.
     """
-    clustered = any(c is not None and _repeats(c) for c in clusters)
+    clustered = any(c is not None and repeats(c) for c in clusters)
     packed = not clustered and scheme != batch.BAYESIAN and all(board.cells.hard for board in boards)
     if clustered:
         entries = [
@@ -81,14 +81,14 @@ def make_plan(
             for board, cluster, cell in zip(boards, clusters, cell_of_row, strict=True)
         ]
     else:
-        entries = [_cell_entries(board.cells, 3 if packed else _ROWS) for board in boards]
+        entries = [_cell_entries(board.cells, 3 if packed else UNIT_ROWS) for board in boards]
 
     one_column = all(len(e.pair) == len(board.cells.first) for e, board in zip(entries, boards, strict=True))
     # One pair more than there are: models that never met share an empty one.
     n_pairs = rounded(max(len(board.cells.first) for board in boards) + 1)
     entries = _padded(entries, n_pairs)
     heaviest = max(battles_per_model(board.cells, len(board.theta)).max() for board in boards)
-    tally = Tally(_word(entries, heaviest) if packed else None, _ROW_BITS)
+    tally = Tally(_word(entries, heaviest) if packed else None, ROW_BITS)
     totals = [int(e.units.sum()) for e in entries]
     shortfalls = [shortfall_of(n) for n in totals]
     top_up_size = top_up_size_of(max(shortfalls))
@@ -105,15 +105,18 @@ def make_plan(
             units=unit,
             layout=layout,
             stream=_as(stream_number(label), np.uint64),
-            start=_as(_pad(board.theta, (size,)), np.float64),
+            start=_as(pad(board.theta, (size,)), np.float64),
             inverse=_as(inverse[s], np.float64),
             information_diagonal=_as(diagonal[s], np.float64),
-            main_battles=_as(_pad(_main_battles(board), (size,)), np.float64),
+            main_battles=_as(pad(main_battles(board), (size,)), np.float64),
         )
         for s, (unit, layout, label, board) in enumerate(zip(units, layouts, labels, boards, strict=True))
     ]
     secure = np.array(
-        [_is_secure(board, cluster, cell) for board, cluster, cell in zip(boards, clusters, cell_of_row, strict=True)]
+        [
+            is_secure_board(board, cluster, cell)
+            for board, cluster, cell in zip(boards, clusters, cell_of_row, strict=True)
+        ]
     )
     return Plan(_stack(problems), tally, n_pairs, top_up_size, secure)
 
@@ -136,7 +139,8 @@ def top_up_size_of(shortfall: int, least: int = _SMALLEST_TOP_UP) -> int:
     return max(-(-2 * shortfall // 128) * 128, least)
 
 
-def _repeats(cluster: NDArray[np.intp]) -> bool:
+def repeats(cluster: NDArray[np.intp]) -> bool:
+    """Whether some cluster holds several battles."""
     return len(np.unique(cluster)) < len(cluster)
 
 
@@ -166,7 +170,7 @@ def _places(cells: Cells) -> tuple[Int, Int, Int]:
     """
     if cells.hard:
         return (2 * cells.target).astype(np.int64), cells.pair, np.arange(len(cells.first))
-    return _grid(cells.pair, _ROWS)
+    return _grid(cells.pair, UNIT_ROWS)
 
 
 def _cell_entries(cells: Cells, n_rows: int) -> Entries:
@@ -180,35 +184,57 @@ def _cell_entries(cells: Cells, n_rows: int) -> Entries:
     return Entries(count, weight, target, pair, None)
 
 
-def _cluster_entries(cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row: NDArray[np.intp] | None) -> Entries:
+class Members(NamedTuple):
+    """Units on a grid, and the battles that each draws: ``times`` (E,) battles of ``cell`` (E,) for ``unit`` (E,)."""
+
+    units: Int  # (UNIT_ROWS, Q) battles, or clusters, in each unit
+    unit: Int  # unit number, column * UNIT_ROWS + row
+    cell: Int
+    times: Int
+
+
+def cell_members(cells: Cells) -> Members:
+    """Battles drawn one by one: every cell is a unit."""
+    row, column, pair = _places(cells)
+    units = np.zeros((UNIT_ROWS, len(pair)), np.int64)
+    units[row, column] = cells.count
+    cell = np.arange(len(cells.count))
+    return Members(units, column * UNIT_ROWS + row, cell, np.ones(len(cell), np.int64))
+
+
+def cluster_members(cells: Cells, cluster: NDArray[np.intp], cell_of_row: NDArray[np.intp]) -> Members:
     """Clusters: those of one battle are exchangeable within their cell, any other is a unit of its own.
 
     The former are placed as battles drawn one by one, the latter in further columns.
     """
-    if cluster is None or cell_of_row is None:
-        raise ValueError("all slices must have clusters, or none")
     _, label, size = np.unique(cluster, return_inverse=True, return_counts=True)
     alone = size[label] == 1
     row, column, pair = _places(cells)
     singles = np.bincount(cell_of_row[alone], minlength=len(cells.count))
     multi = np.flatnonzero(size > 1)
-    units = np.zeros((_ROWS, len(pair) + -(-len(multi) // _ROWS)), np.int64)
+    units = np.zeros((UNIT_ROWS, len(pair) + -(-len(multi) // UNIT_ROWS)), np.int64)
     units[row, column] = singles
     number = np.full(len(size), -1)
-    number[multi] = len(pair) * _ROWS + np.arange(len(multi))
-    units[number[multi] % _ROWS, number[multi] // _ROWS] = 1
-    # An entry is a (unit, cell) with the number of the cluster's battles in that cell.
+    number[multi] = len(pair) * UNIT_ROWS + np.arange(len(multi))
+    units[number[multi] % UNIT_ROWS, number[multi] // UNIT_ROWS] = 1
+    # A member is a (unit, cell) with the number of the cluster's battles in that cell.
     key, times = np.unique(number[label[~alone]] * len(cells.count) + cell_of_row[~alone], return_counts=True)
     single = np.flatnonzero(singles)
-    unit = np.concatenate([column[single] * _ROWS + row[single], key // len(cells.count)])
+    unit = np.concatenate([column[single] * UNIT_ROWS + row[single], key // len(cells.count)])
     cell = np.concatenate([single, key % len(cells.count)])
     times = np.concatenate([np.ones(len(single), np.int64), times])
     order = np.argsort(cell, kind="stable")
-    unit, cell, times = unit[order], cell[order], times[order]
+    return Members(units, unit[order], cell[order], times[order])
 
+
+def _cluster_entries(cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row: NDArray[np.intp] | None) -> Entries:
+    """Every member of a unit is an entry."""
+    if cluster is None or cell_of_row is None:
+        raise ValueError("all slices must have clusters, or none")
+    units, unit, cell, times = cluster_members(cells, cluster, cell_of_row)
     pair_of_entry = cells.pair[cell]
     per_pair = np.bincount(pair_of_entry)
-    rows = int(min(per_pair.max(), max(_ROWS, np.ceil(per_pair.mean()))))
+    rows = int(min(per_pair.max(), max(UNIT_ROWS, np.ceil(per_pair.mean()))))
     row, column, pair = _grid(pair_of_entry, rows)
     shape = (rows, len(pair))
     entry_unit, weight, target = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
@@ -234,11 +260,11 @@ def _padded(entries: Sequence[Entries], n_pairs: int) -> list[Entries]:
     grid = (n_rows, n_columns)
     return [
         Entries(
-            units=_pad(e.units, grid if own_units else (_ROWS, n_units)),
-            weight=_pad(e.weight, grid),
-            target=_pad(e.target, grid),
+            units=pad(e.units, grid if own_units else (UNIT_ROWS, n_units)),
+            weight=pad(e.weight, grid),
+            target=pad(e.target, grid),
             pair=np.pad(e.pair, (0, n_columns - len(e.pair)), constant_values=n_pairs - 1),
-            unit=None if e.unit is None else _pad(e.unit % _ROWS * n_units + e.unit // _ROWS, grid),
+            unit=None if e.unit is None else pad(e.unit % UNIT_ROWS * n_units + e.unit // UNIT_ROWS, grid),
         )
         for e in entries
     ]
@@ -310,7 +336,7 @@ def _layout(board: Board, entries: Entries, size: int, n_pairs: int, packed: boo
     factor = board.pair_weight
     return Layout(
         position=_as(position, np.int32),
-        pair_weight=None if factor is None else _as(_pad(factor, (size, size)), np.float64),
+        pair_weight=None if factor is None else _as(pad(factor, (size, size)), np.float64),
         weight=None if packed else _as(entries.weight, np.float64),
         target=None if packed else _as(entries.target, np.float64),
         unit=None if entries.unit is None else _as(entries.unit, np.int32),
@@ -318,7 +344,7 @@ def _layout(board: Board, entries: Entries, size: int, n_pairs: int, packed: boo
     )
 
 
-def _is_secure(board: Board, cluster: NDArray[np.intp] | None, cell_of_row: NDArray[np.intp] | None) -> bool:
+def is_secure_board(board: Board, cluster: NDArray[np.intp] | None, cell_of_row: NDArray[np.intp] | None) -> bool:
     """See `connectivity.is_secure`; a unit is a battle, or a cluster that holds such a battle."""
     if not board.active.all() or (board.connectivity.standing != 0).any():
         return False
@@ -335,7 +361,7 @@ def _is_secure(board: Board, cluster: NDArray[np.intp] | None, cell_of_row: NDAr
     return is_secure(units)
 
 
-def _main_battles(board: Board) -> NDArray[np.float64]:
+def main_battles(board: Board) -> NDArray[np.float64]:
     """(M,) battles of the models of the main group.
 
     Where a resample falls into several groups, it is this number, not its own, that chooses the main one: the same in
@@ -344,7 +370,8 @@ def _main_battles(board: Board) -> NDArray[np.float64]:
     return np.where(board.connectivity.standing == IDENTIFIED, board.n.sum(1), 0.0)
 
 
-def _pad(x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+def pad(x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """``x`` with zeros up to ``shape``."""
     return np.pad(x, [(0, size - have) for size, have in zip(shape, x.shape, strict=True)])
 
 

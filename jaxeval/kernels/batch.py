@@ -16,6 +16,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from jaxeval.kernels import (
     connectivity,
+    contextual,
     held_out,
     judge_error,
     likelihood,
@@ -461,3 +462,139 @@ small_sample_excess = jax.jit(judge_error.small_sample_excess)
 small_sample_shift = jax.jit(judge_error.small_sample_shift)
 rates_excess = jax.jit(judge_error.rates_excess)
 rogan_gladen_interval = jax.jit(judge_error.rogan_gladen_interval)
+
+
+class ContextualProblem(NamedTuple):
+    """One slice with covariates or a tie model: what is resampled, and the full-data fit that refits start from."""
+
+    units: resample.Units
+    rows: contextual.Rows
+    stream: Array  # () uint64
+    phi: Array  # (P,) full-data parameters
+    inverse: Array  # (P, P) pseudo-inverse of the full-data information
+    main_battles: Array  # (M,) as in `Problem`
+
+
+class ContextualRefits(NamedTuple):
+    """Lanes of refitted resamples with covariates or a tie model."""
+
+    phi: Array  # (..., P)
+    status: Array  # (...) int8, of `solve`
+    n_steps: Array  # (...) int32
+    grad_norm: Array  # (...)
+    standing: Array  # (..., M) int8, of `connectivity`; all IDENTIFIED unless the search was asked for
+
+
+class ContextualMethod(NamedTuple):
+    """Static choices, as in `Method`."""
+
+    ties: int  # of `tie_models`
+    scheme: int
+    top_up_size: int
+    row_bits: int
+    count_dtype: type  # of a row's draws
+    solver: int  # CHORD or NEWTON
+    max_steps: int
+
+
+class ContextualFit(NamedTuple):
+    """A full-data fit of P parameters."""
+
+    phi: Array  # (P,)
+    status: Array
+    n_steps: Array
+    grad_norm: Array
+    matrix: Array  # (P, P) information, regular
+    inverse: Array  # (P, P) its pseudo-inverse
+    outer: Array  # (P, P) sum of the outer products of the battles' scores
+
+
+@partial(jax.jit, static_argnames=("ties", "max_steps"))
+def fit_contextual(
+    rows: contextual.Rows, count: Array, start: Array, active: Array, ridge: Array, tolerance: Array,
+    ties: int, max_steps: int,
+) -> ContextualFit:  # fmt: skip
+    """Newton's method on one slice: ``count`` (T, E, G) battles of the rows, ``start`` (P,), ``active`` (M,)."""
+    lane = active[:, None]
+    end = contextual.newton(ties, rows, start[:, None], count[..., None], lane, ridge, tolerance, max_steps)
+    phi = end.phi[:, 0]
+    _, matrix = contextual.derivatives(ties, rows, end.phi, count[..., None], lane, ridge)
+    alive = contextual.alive(ties, lane, len(ridge))[:, 0]
+    inverse = contextual.inverse_information(matrix[0], active, alive)
+    outer = contextual.outer_scores(ties, rows, phi, count, active)
+    return ContextualFit(phi, end.status[0], end.n_steps[0], end.grad_norm[0], matrix[0], inverse, outer)
+
+
+def _draw_units(units: resample.Units, method: ContextualMethod, seed: Array, stream: Array, number: Array) -> Array:
+    """(K, Q) draws of all units in one resample."""
+    tally = resample.Tally(None, method.row_bits)
+    if method.scheme == MULTINOMIAL:
+        return resample.multinomial(units, tally, method.top_up_size, seed, stream, number)
+    if method.scheme == POISSON:
+        return resample.poisson(units, tally, seed, stream, number)
+    return resample.bayesian(units, seed, stream, number)
+
+
+def _refit_contextual_chunk(
+    problem: ContextualProblem, method: ContextualMethod, seed: Array, ridge: Array, tolerance: Array, numbers: Array
+) -> ContextualRefits:
+    """Draw and refit the resamples ``numbers`` (R,) of one slice."""
+    rows, n_models = problem.rows, problem.main_battles.shape[0]
+    draws = jax.vmap(lambda r: _draw_units(problem.units, method, seed, problem.stream, r))(numbers)
+    count = contextual.counts_of_rows(rows, draws, method.count_dtype)
+    standing = jnp.zeros((numbers.shape[0], n_models), jnp.int8)
+    if method.solver == CHORD:
+        base = contextual.at_estimate(method.ties, rows, problem.phi, n_models, problem.inverse)
+        end = contextual.chord(method.ties, rows, base, count, ridge, tolerance, method.max_steps)
+    else:
+        tables = contextual.pair_tables(rows, count, n_models)
+        standing = jax.vmap(lambda n, wins: connectivity.standing(n, wins, problem.main_battles))(*tables)
+        # With a ridge every model has a finite rating, but those that the data leave open are still told apart.
+        active = (standing == connectivity.IDENTIFIED) | (ridge[0] > 0)
+        start = jnp.broadcast_to(problem.phi[:, None], (*problem.phi.shape, numbers.shape[0]))
+        end = contextual.newton(method.ties, rows, start, count, active.T, ridge, tolerance, method.max_steps)
+    return ContextualRefits(end.phi.T, end.status, end.n_steps, end.grad_norm, standing)
+
+
+@partial(jax.jit, static_argnames=("method", "mesh"))
+def refit_contextual(
+    problem: ContextualProblem,
+    method: ContextualMethod,
+    mesh: Mesh,
+    seed: Array,
+    ridge: Array,
+    tolerance: Array,
+    numbers: Array,
+    n_chunks: Array,
+) -> ContextualRefits:
+    """Refit the resamples ``numbers`` (devices, T, R) of one slice, chunk by chunk, as `refit` does; ``ridge`` (P,)."""
+
+    def on_device(
+        problem: ContextualProblem, seed: Array, ridge: Array, tolerance: Array, numbers: Array, n_chunks: Array
+    ) -> ContextualRefits:
+        def chunk(t: Array) -> ContextualRefits:
+            return _refit_contextual_chunk(problem, method, seed, ridge, tolerance, numbers[0, t])
+
+        def run(t: Array, results: ContextualRefits) -> ContextualRefits:
+            return jax.tree.map(lambda all_, one: all_.at[t].set(one), results, chunk(t))
+
+        shapes = jax.eval_shape(chunk, jnp.int32(0))
+        empty = jax.tree.map(lambda s: jnp.zeros((numbers.shape[1], *s.shape), s.dtype), shapes)
+        results = lax.fori_loop(0, n_chunks[0], run, empty)
+        return jax.tree.map(lambda x: x[None], results)
+
+    across, whole = PartitionSpec("lanes"), PartitionSpec()
+    return jax.shard_map(
+        on_device,
+        mesh=mesh,
+        in_specs=(whole, whole, whole, whole, across, across),
+        out_specs=across,
+        check_vma=False,
+    )(problem, seed, ridge, tolerance, numbers, n_chunks)
+
+
+@partial(jax.jit, static_argnames="method")
+def draw_contextual(problem: ContextualProblem, method: ContextualMethod, seed: Array, number: Array) -> Array:
+    """(T, E, G) draws of every row's unit in one resample, as `refit_contextual` has them: to reproduce or audit it."""
+    draws = _draw_units(problem.units, method, seed, problem.stream, number)
+    return contextual.counts_of_rows(problem.rows, draws[None], np.float64)[..., 0]

@@ -1,0 +1,240 @@
+"""Bootstrap of fits with covariates or a tie model: resamples refitted chunk by chunk, weights never held for all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pandas as pd
+from jax.sharding import Mesh
+from numpy.typing import NDArray
+
+from jaxeval.bootstrap_result import Bootstrap
+from jaxeval.bradley_terry import padded_size
+from jaxeval.contextual import (
+    TIE_MODELS,
+    ContextualBoard,
+    ContextualFit,
+    Ties,
+    coefficient_table,
+    outcome_probabilities,
+)
+from jaxeval.contextual_rows import make_rows, unit_columns
+from jaxeval.kernels import batch
+from jaxeval.kernels.resample import Tally
+from jaxeval.kernels.solve import CONVERGED
+from jaxeval.precision import double_precision
+from jaxeval.progress import Advance
+from jaxeval.quantiles import interval_bounds
+from jaxeval.refits import TOLERANCE_LOGIT
+from jaxeval.refits import Lanes as ModelLanes
+from jaxeval.resampling import (
+    ROW_BITS,
+    cluster_members,
+    is_secure_board,
+    main_battles,
+    make_units,
+    pad,
+    repeats,
+    shortfall_of,
+    stream_number,
+    top_up_size_of,
+)
+
+Float = NDArray[np.float64]
+
+_MAX_STEPS = {batch.CHORD: 40, batch.NEWTON: 60}
+_CHUNKS_PER_CALL = 8
+# Entries of what a chunk holds at once: draws and weights by row, tables by model.
+_ENTRIES = {"cpu": 2**25}
+_ACCELERATOR_ENTRIES = 2**30
+_LANES = {"cpu": 32}
+_ACCELERATOR_LANES = 512
+
+
+class Lanes(NamedTuple):
+    """`batch.ContextualRefits` of B resamples on the host."""
+
+    phi: Float  # (B, P)
+    status: NDArray[np.int8]
+    n_steps: NDArray[np.int32]
+    grad_norm: Float
+    standing: NDArray[np.int8]  # (B, M')
+    solver: NDArray[np.int8]
+
+    def of_models(self) -> ModelLanes:
+        """Without the other parameters."""
+        theta = self.phi[:, : self.standing.shape[1]]
+        return ModelLanes(theta, self.status, self.n_steps, self.grad_norm, self.standing, self.solver)
+
+
+@dataclass(frozen=True, eq=False)
+class ContextualBootstrap(Bootstrap):
+    """B refitted resamples with covariates or a tie model: a `Bootstrap`, with the draws of the other parameters."""
+
+    fit: ContextualFit
+    coefficient_draws: Float = field(repr=False)  # (B, D) logits per unit of the (normalised) covariates
+    tie_draws: Float = field(repr=False)  # (B,) t; 0 where ties are half a win
+
+    def coefficients(self, level: float = 0.95) -> pd.DataFrame:
+        """A row per covariate: the full-data estimate, errors and percentile intervals of the draws."""
+        kept = np.where(self.converged[:, None], self.coefficient_draws, np.nan)
+        lower, upper = interval_bounds(kept, level)
+        n_features = kept.shape[1]
+        estimate = self.fit._contextual.phi[len(self.fit._contextual.phi) - 1 - n_features : -1]
+        error = np.nanstd(kept, 0, ddof=1) if self.converged.sum() > 1 else np.full(n_features, np.nan)
+        return coefficient_table(self.fit._contextual.covariates, estimate, error, lower, upper)
+
+    def outcome_probabilities(self, model_a: Any, model_b: Any, level: float = 0.95, **features: float) -> pd.DataFrame:
+        """``win``, ``tie``, ``loss`` and ``expected`` of one model against another, with percentile intervals.
+
+        Args:
+            model_a: a model of the board.
+            model_b: its opponent.
+            level: of the intervals.
+            **features: as in `ContextualFit.outcome_probabilities`.
+        """
+        fit = self.fit
+        point = fit.outcome_probabilities(model_a, model_b, **features)
+        a, b = (self.models.get_loc(model) for model in (model_a, model_b))
+        draws = outcome_probabilities(
+            fit, self.draws_logit[:, a], self.draws_logit[:, b], features, self.coefficient_draws, self.tie_draws
+        )
+        together = np.where(self.converged[:, None], np.stack(list(draws.values()), 1), np.nan)
+        lower, upper = interval_bounds(together, level)
+        return pd.DataFrame({"probability": point, "lower": lower, "upper": upper}, pd.Index(draws, name="outcome"))
+
+
+def refit_contextual(
+    fitted: ContextualBoard,
+    scheme: int,
+    label: str,
+    cluster: NDArray[np.intp] | None,
+    cell_of_row: NDArray[np.intp] | None,
+    ties: Ties,
+    n_resamples: int,
+    seed: int,
+    chunk_size: int | None,
+    advance: Advance,
+) -> Lanes:
+    """B refits of one slice: by chord steps where no resample separates models, else (and for what fails) by Newton."""
+    board = fitted.board
+    plan = make_contextual_plan(fitted, scheme, label, cluster, cell_of_row, ties)
+    run = _Runner(plan, fitted.ridge, seed, chunk_size)
+    size = padded_size(len(board.theta))
+    lanes = Lanes(
+        phi=np.zeros((n_resamples, len(fitted.phi))),
+        status=np.full(n_resamples, -1, np.int8),
+        n_steps=np.zeros(n_resamples, np.int32),
+        grad_norm=np.zeros(n_resamples),
+        standing=np.zeros((n_resamples, size), np.int8),
+        solver=np.full(n_resamples, batch.CHORD, np.int8),
+    )
+    if plan.secure:
+        run(np.arange(n_resamples), lanes, batch.CHORD, advance)
+    rest = np.flatnonzero(lanes.status != CONVERGED)
+    lanes.solver[rest] = batch.NEWTON
+    run(rest, lanes, batch.NEWTON, advance)
+    return lanes
+
+
+class ContextualPlan(NamedTuple):
+    """Everything that the batched refit of a slice needs."""
+
+    problem: batch.ContextualProblem  # NumPy arrays until the call
+    method: batch.ContextualMethod  # by chord steps
+    secure: bool  # practically no resample separates models
+
+
+def make_contextual_plan(
+    fitted: ContextualBoard,
+    scheme: int,
+    label: str,
+    cluster: NDArray[np.intp] | None,
+    cell_of_row: NDArray[np.intp] | None,
+    ties: Ties,
+) -> ContextualPlan:
+    """The plan of a slice called ``label``: battles are drawn, or the clusters of its rows."""
+    board, members, rows = fitted.board, fitted.members, fitted.rows
+    if cluster is not None and cell_of_row is not None and repeats(cluster):
+        members = cluster_members(fitted.cells, cluster, cell_of_row)
+        rows = make_rows(fitted.cells, members, board.pair_weight)
+    else:
+        cluster = cell_of_row = None
+    grid = pad(members.units, (members.units.shape[0], unit_columns(members)))
+    total = int(members.units.sum())
+    shortfall = shortfall_of(total) if scheme == batch.MULTINOMIAL else 0
+    # Of a unit of one battle there are never as many as 255 draws.
+    count_dtype = np.float64 if scheme == batch.BAYESIAN else np.uint8 if grid.max() == 1 else np.int32
+    battles = pad(main_battles(board), (padded_size(len(board.theta)),))
+    arrays: Any = np.asarray(stream_number(label), np.uint64), fitted.phi, fitted.inverse, battles
+    problem = batch.ContextualProblem(make_units(grid, Tally(None, ROW_BITS), shortfall), rows, *arrays)
+    method = batch.ContextualMethod(
+        TIE_MODELS[ties], scheme, top_up_size_of(shortfall), ROW_BITS, count_dtype, batch.CHORD, _MAX_STEPS[batch.CHORD]
+    )
+    return ContextualPlan(problem, method, is_secure_board(board, cluster, cell_of_row))
+
+
+class _Runner:
+    """Cuts resamples of one slice into chunks and calls the batched refit until all are done."""
+
+    def __init__(self, plan: ContextualPlan, ridge: Float, seed: int, chunk_size: int | None) -> None:
+        self.method, self.ridge, self.seed, self.chunk_size = plan.method, ridge, seed, chunk_size
+        self.mesh = Mesh(np.array(jax.local_devices()), ("lanes",))
+        with double_precision():
+            self.problem = jax.tree.map(jax.numpy.asarray, plan.problem)
+
+    def __call__(self, lanes: NDArray[np.intp], results: Lanes, solver: int, advance: Advance) -> None:
+        """Refit ``lanes`` and write them into ``results``."""
+        if len(lanes) == 0:
+            return
+        size = self.chunk_size or self._chunk_size(solver, len(lanes))
+        chunks = np.split(lanes, np.arange(size, len(lanes), size))
+        n_devices = self.mesh.size
+        method = self.method._replace(solver=solver, max_steps=_MAX_STEPS[solver])
+        per_call = n_devices * _CHUNKS_PER_CALL
+        for start in range(0, len(chunks), per_call):
+            called = chunks[start : start + per_call]
+            numbers = np.zeros((n_devices, _CHUNKS_PER_CALL, size), np.int64)
+            for c, part in enumerate(called):  # chunk c goes to device c % D; a short one repeats its last resample
+                numbers[c % n_devices, c // n_devices] = np.pad(part, (0, size - len(part)), mode="edge")
+            n_chunks = [len(range(d, len(called), n_devices)) for d in range(n_devices)]
+            with double_precision():
+                refits = jax.device_get(
+                    batch.refit_contextual(
+                        self.problem,
+                        method,
+                        self.mesh,
+                        np.uint64(self.seed),
+                        self.ridge,
+                        np.float64(TOLERANCE_LOGIT["float64"]),
+                        numbers,
+                        np.array(n_chunks, np.int32),
+                    )
+                )
+            for c, part in enumerate(called):
+                for into, values in zip(results[:-1], refits, strict=True):
+                    np.asarray(into)[part] = np.asarray(values)[c % n_devices, c // n_devices, : len(part)]
+            advance(sum(map(len, called)))
+
+    def _chunk_size(self, solver: int, n_lanes: int) -> int:
+        """Lanes for which the draws, the weights and (by Newton) the tables of models stay within bounds."""
+        kind = jax.default_backend()
+        entries = self.problem.units.size.size + self.problem.rows.unit.size
+        if solver == batch.NEWTON:
+            entries += 8 * len(self.ridge) ** 2
+        most = _LANES.get(kind, _ACCELERATOR_LANES)
+        lanes = int(np.clip(_ENTRIES.get(kind, _ACCELERATOR_ENTRIES) // entries, 1, most))
+        lanes = min(lanes, -(-n_lanes // 8) * 8)
+        return lanes if lanes < 8 else lanes // 8 * 8
+
+
+def contextual_bootstrap_result(plain: Bootstrap, fit: ContextualFit, lanes: Lanes) -> ContextualBootstrap:
+    """``plain`` with the draws of the other parameters."""
+    values = {f.name: getattr(plain, f.name) for f in fields(Bootstrap)} | {"fit": fit}
+    n_features = len(fit.context.features)
+    p = lanes.phi.shape[1]
+    kept = np.where((lanes.status == CONVERGED)[:, None], lanes.phi, np.nan)
+    return ContextualBootstrap(**values, coefficient_draws=kept[:, p - 1 - n_features : -1], tie_draws=kept[:, -1])

@@ -1,0 +1,134 @@
+"""Covariates of a battle: what sides differ in besides the models, such as length, markdown, or who is shown first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.battles import Battles
+from jaxeval.columns import DataError, numbers, reject_missing
+
+Float = NDArray[np.float64]
+
+
+class Feature(NamedTuple):
+    """A covariate that is computed: ``values`` gives, for all battles (N,), side A's less side B's.
+
+    It must change its sign when the sides of a battle are swapped.
+    """
+
+    name: str
+    values: Callable[[Battles], Float]
+
+
+#: A column of differences (side A less side B), a pair of columns (side A's, side B's), or what computes them.
+FeatureLike = str | tuple[str, str] | Feature
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """(N, D) covariates of the battles, divided by ``scale`` (D,)."""
+
+    names: tuple[str, ...]
+    values: Float
+    scale: Float
+
+
+def position_advantage(neutral: str | None = None) -> Feature:
+    """1 for every battle: what side A has by its place. ``neutral``: column that is true where nobody has it."""
+
+    def values(battles: Battles) -> Float:
+        if neutral is None:
+            return np.ones(battles.n_battles)
+        column = battles.column(neutral)
+        reject_missing(column.isna().to_numpy(), neutral)
+        if not column.isin([True, False]).all():
+            raise DataError(
+                f"column {neutral!r} must be true or false, got {column[~column.isin([True, False])].iloc[0]!r}"
+            )
+        return 1.0 - column.to_numpy(float)
+
+    return Feature("position", values)
+
+
+def same_group(column: str, group_a: str, group_b: str) -> Feature:
+    """1 where only side A is of the battle's own group, -1 where only side B is, else 0.
+
+    With the maker of the judge as ``column`` and those of the models as ``group_a`` and ``group_b`` it is a judge's
+    preference for its own kin.
+    """
+
+    def values(battles: Battles) -> Float:
+        own, a, b = (battles.column(name) for name in (column, group_a, group_b))
+        for series, name in ((own, column), (a, group_a), (b, group_b)):
+            reject_missing(series.isna().to_numpy(), name)
+        own, a, b = (x.astype(object).to_numpy() for x in (own, a, b))
+        return (a == own).astype(float) - (b == own).astype(float)
+
+    return Feature(f"same {column}", values)
+
+
+def design(battles: Battles, features: Sequence[FeatureLike], normalize: bool) -> Design:
+    """The covariates of all battles.
+
+    Columns are divided by their root mean square with ``normalize``, so that a coefficient is that of a typical
+    difference; nothing is subtracted, which would favour a side. What is computed stays as it is.
+
+    Raises:
+        DataError: a column is not there, not numeric, has missing or infinite values, or is 0 throughout.
+    """
+    if isinstance(features, str):
+        raise TypeError(f"features must be a list, got the text {features!r}: write [{features!r}]")
+    names, columns, scale = [], [], []
+    for feature in features:
+        name, values, own_scale = _values(battles, feature)
+        infinite = np.isinf(values)
+        if infinite.any():
+            raise DataError(
+                f"feature {name!r} has {infinite.sum():,} infinite values (first in battle {infinite.argmax()})"
+            )
+        size = float(np.sqrt(np.mean(values**2)))
+        if size == 0:
+            raise DataError(f"feature {name!r} is 0 in all battles: it says nothing")
+        names.append(name)
+        scale.append(size if normalize and not own_scale else 1.0)
+        columns.append(values / scale[-1])
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise DataError(f"two features are called {twice[0]!r}")
+    values = np.stack(columns, 1) if columns else np.zeros((battles.n_battles, 0))
+    return Design(tuple(names), values, np.array(scale))
+
+
+def _values(battles: Battles, feature: FeatureLike) -> tuple[str, Float, bool]:
+    """Name, values, and whether they are to stay on their own scale."""
+    if isinstance(feature, Feature):
+        values = np.asarray(feature.values(battles), np.float64)
+        if values.shape != (battles.n_battles,) or np.isnan(values).any():
+            raise DataError(
+                f"feature {feature.name!r} must give a number for each of the {battles.n_battles:,} battles"
+            )
+        return feature.name, values, True
+    if isinstance(feature, str):
+        return feature, numbers(battles.column(feature), feature), False
+    if isinstance(feature, tuple) and len(feature) == 2 and all(isinstance(name, str) for name in feature):
+        a, b = (numbers(battles.column(name), name) for name in feature)
+        return f"{feature[0]} - {feature[1]}", a - b, False
+    raise TypeError(f"a feature is a column, a pair of columns or a Feature, got {feature!r}")
+
+
+def relative_difference(a: pd.Series, b: pd.Series) -> pd.Series:
+    """(a - b) / (a + b), 0 where both are 0: how style control takes lengths, which differ by factors.
+
+    Raises:
+        DataError: a value is negative.
+    """
+    total = a + b
+    if ((a < 0) | (b < 0)).any():
+        raise DataError("relative differences need values that are not negative")
+    return ((a - b) / total.where(total > 0, 1)).astype(float)

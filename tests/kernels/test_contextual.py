@@ -1,0 +1,183 @@
+"""Sums over rows of many resamples, and their steps, against plain loops over battles."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxeval.kernels import contextual, tie_models
+from jaxeval.kernels.solve import CONVERGED
+from jaxeval.kernels.tie_models import DAVIDSON, HALF, RAO_KUPPER
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+M, D, R = 4, 2, 3
+# Compiled once per tie model and shape.
+chord = jax.jit(contextual.chord, static_argnums=(0, 6))
+newton = jax.jit(contextual.newton, static_argnums=(0, 7))
+derivatives = jax.jit(contextual.derivatives, static_argnums=0)
+MODELS = [HALF, DAVIDSON, RAO_KUPPER]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Groups of four rows, of which the last is padding, as are a group and the last of three blocks."""
+    rng = np.random.default_rng(0)
+    shape = 3, 2, 4
+    factor = rng.uniform(0.5, 2, shape)
+    factor[..., 3] = 0
+    factor[1, 1] = 0
+    factor[2] = 99  # beyond the blocks in use
+    pairs = np.array([[[0, 1], [1, 2]], [[2, 3], [0, 3]], [[0, 1], [0, 1]]], np.int32)
+    return contextual.Rows(
+        feature=jnp.asarray(rng.normal(size=(*shape, D))),
+        target=jnp.asarray(rng.choice([0.0, 0.5, 1.0], shape)),
+        factor=jnp.asarray(factor),
+        unit=jnp.asarray(rng.integers(0, 20, shape), jnp.int32),
+        first=jnp.asarray(pairs[..., 0]),
+        second=jnp.asarray(pairs[..., 1]),
+        n_blocks=jnp.asarray(2, jnp.int32),
+    )
+
+
+@pytest.fixture(scope="module")
+def count():
+    return jnp.asarray(np.random.default_rng(1).poisson(3, (3, 2, 4, R)).astype(float))
+
+
+def parameters(model, lanes=R):
+    phi = np.random.default_rng(2).normal(0, 0.5, (M + D + 1, lanes))
+    phi[-1] = {HALF: 0.0, DAVIDSON: -0.4, RAO_KUPPER: 0.5}[model]
+    return phi
+
+
+def naive(model, rows, phi, count, active, ridge):
+    """Gradient and information of one lane, battle by battle."""
+    size = M + D + 1
+    grad, matrix, outer = -2 * ridge * phi, 2 * np.diag(ridge), np.zeros((size, size))
+    n, wins = np.zeros((2, M, M))
+    for t in range(int(rows.n_blocks)):
+        for e in range(rows.first.shape[1]):
+            i, j = int(rows.first[t, e]), int(rows.second[t, e])
+            for g in range(rows.target.shape[2]):
+                weight, y = float(count[t, e, g] * rows.factor[t, e, g]), float(rows.target[t, e, g])
+                n[[i, j], [j, i]] += weight
+                wins[i, j] += weight * y
+                wins[j, i] += weight * (1 - y)
+                if not (active[i] and active[j]):
+                    continue
+                x = np.zeros(size)
+                x[i], x[j], x[M : M + D] = 1, -1, rows.feature[t, e, g]
+                z = x @ phi
+                s = tie_models.score(model, jnp.asarray(y), z, phi[-1])
+                h = tie_models.information(model, jnp.asarray(y), z, phi[-1])
+                tie = np.eye(size)[-1]
+                own = float(s.z) * x + float(s.t) * tie
+                grad = grad + weight * own
+                outer += weight * float(rows.factor[t, e, g]) * np.outer(own, own)
+                cross = np.outer(x, tie)
+                matrix = matrix + weight * (
+                    float(h.zz) * np.outer(x, x) + float(h.zt) * (cross + cross.T) + float(h.tt) * np.outer(tie, tie)
+                )
+    return grad, matrix, outer, n, wins
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_derivatives(model, rows, count):
+    active = np.ones((M, R), bool)
+    active[3, 1] = False
+    ridge = np.array([0.3] * M + [0.1] * D + [0.0])
+    phi = parameters(model)
+    grad, matrix = derivatives(model, rows, jnp.asarray(phi), count, jnp.asarray(active), jnp.asarray(ridge))
+    for lane in range(R):
+        own_grad, own_matrix, *_ = naive(
+            model, rows, phi[:, lane], np.asarray(count)[..., lane], active[:, lane], ridge
+        )
+        alive = np.concatenate([active[:, lane], [True] * D, [model != HALF]])
+        np.testing.assert_allclose(np.asarray(grad)[alive, lane], own_grad[alive], rtol=1e-10)
+        assert not np.asarray(grad)[~alive, lane].any()
+        # Along the common shift of active models the matrix has their mean curvature, elsewhere it is the twin's.
+        shift = np.zeros(len(alive))
+        shift[:M] = active[:, lane]
+        n_active, m = shift.sum(), np.asarray(matrix)[lane]
+        mean = np.diag(own_matrix)[:M][active[:, lane]].mean()
+        expected = np.where(np.outer(alive, alive), own_matrix, 0) + np.diag((~alive).astype(float))
+        expected += (mean - 2 * ridge[0]) / n_active * np.outer(shift, shift)
+        np.testing.assert_allclose(m, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_outer_scores(model, rows, count):
+    phi, active = parameters(model, 1)[:, 0], np.array([True, True, True, False])
+    found = contextual.outer_scores(model, rows, jnp.asarray(phi), count[..., 0], jnp.asarray(active))
+    *_, outer, _, _ = naive(model, rows, phi, np.asarray(count)[..., 0], active, np.zeros(M + D + 1))
+    np.testing.assert_allclose(found, outer, rtol=1e-10, atol=1e-14)
+
+
+def test_tables_and_counts(rows, count):
+    n, wins = contextual.pair_tables(rows, count, M)
+    for lane in range(R):
+        *_, own_n, own_wins = naive(
+            HALF, rows, np.zeros(M + D + 1), np.asarray(count)[..., lane], np.zeros(M, bool), np.zeros(M + D + 1)
+        )
+        np.testing.assert_allclose(np.asarray(n)[lane], own_n, rtol=1e-12)
+        np.testing.assert_allclose(np.asarray(wins)[lane], own_wins, rtol=1e-12)
+    draws = np.arange(R * 20).reshape(R, 4, 5)
+    found = contextual.counts_of_rows(rows, jnp.asarray(draws), np.int32)
+    np.testing.assert_array_equal(found, np.moveaxis(draws.reshape(R, 20)[:, np.asarray(rows.unit)], 0, -1))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_pseudo_inverse(model, rows, count):
+    active = jnp.asarray([True, True, True, False])
+    ridge, phi = jnp.zeros(M + D + 1), jnp.asarray(parameters(model, 1))
+    _, matrix = derivatives(model, rows, phi, count[..., :1], active[:, None], ridge)
+    alive = contextual.alive(model, active[:, None], len(ridge))[:, 0]
+    found = np.asarray(contextual.inverse_information(matrix[0], active, alive))
+    _, plain, *_ = naive(
+        model, rows, np.asarray(phi)[:, 0], np.asarray(count)[..., 0], np.asarray(active), np.zeros(M + D + 1)
+    )
+    plain = np.where(np.outer(alive, alive), plain, 0)
+    np.testing.assert_allclose(found, np.linalg.pinv(plain, rcond=1e-10, hermitian=True), rtol=1e-7, atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def board():
+    """A board of 4,000 battles in one pair of blocks, and twelve lanes of weights."""
+    rng = np.random.default_rng(3)
+    shape = 2, 125, 16
+    pairs = rng.permuted(np.tile(np.arange(M, dtype=np.int32), (250, 1)), axis=1)[:, :2].reshape(2, 125, 2)
+    feature = rng.normal(size=(*shape, D))
+    z = 0.3 * (pairs[..., 1] - pairs[..., 0])[..., None] + feature @ [0.4, -0.2]
+    win, tie = 1 / (1 + np.exp(0.4 - z)), 1 / (1 + np.exp(-0.4 - z))
+    u = rng.random(shape)
+    target = np.where(u < win, 1.0, np.where(u < tie, 0.5, 0.0))
+    rows = contextual.Rows(
+        jnp.asarray(feature), jnp.asarray(target), jnp.asarray(rng.uniform(0.5, 1.5, shape)),
+        jnp.zeros(shape, jnp.int32), jnp.asarray(pairs[..., 0]), jnp.asarray(pairs[..., 1]), jnp.asarray(2, jnp.int32),
+    )  # fmt: skip
+    return rows, jnp.asarray(rng.poisson(1, (*shape, 12)), jnp.uint8)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_chord_steps_end_where_newtons_do(model, board):
+    """In single precision, too, where ties are half a win."""
+    rows, count = board
+    ridge = jnp.asarray([0.2] * M + [0.1] * D + [0.0])
+    start = jnp.zeros((M + D + 1, 12)).at[-1].set(0.5)
+    everyone, once = jnp.ones((M, 12), bool), jnp.ones(count.shape)
+    full = newton(model, rows, start, once, everyone, ridge, 1e-12, 50)
+    assert (full.status == CONVERGED).all()
+    _, matrix = derivatives(model, rows, full.phi, once, everyone, ridge)
+    alive = contextual.alive(model, everyone[:, :1], M + D + 1)[:, 0]
+    inverse = contextual.inverse_information(matrix[0], everyone[:, 0], alive)
+    base = contextual.at_estimate(model, rows, full.phi[:, 0], M, inverse)
+    found = chord(model, rows, base, count, ridge, 1e-8, 40)
+    twin = newton(model, rows, full.phi, count.astype(float), everyone, ridge, 1e-12, 50)
+    assert (found.status == CONVERGED).all()
+    assert (twin.status == CONVERGED).all()
+    np.testing.assert_allclose(found.phi, twin.phi, rtol=0, atol=1e-8)
+    if model == HALF:  # a lane does not depend on those beside it
+        alone = chord(model, rows, base, count[..., 4:5], ridge, 1e-8, 40)
+        np.testing.assert_allclose(alone.phi[:, 0], found.phi[:, 4], rtol=0, atol=1e-8)
+        assert alone.n_steps[0] == found.n_steps[4]
