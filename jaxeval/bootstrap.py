@@ -128,7 +128,7 @@ def bootstrap(
         raise ValueError(f"refits with features or a tie model are in double precision, got dtype={dtype!r}")
     checked_ties(battles, ties)
     covariates = design(battles, features, normalize)
-    compressed = partial(compress, battles, feature=covariates.values) if contextual else battles.compress
+    compressed = partial(compress, battles, feature=covariates.matrix) if contextual else battles.compress
     groups, slices, clusters, cell_of_row = _slices(battles, by, cluster, compressed)
     labels = [""] if groups is None else [_label(g) for g in groups]
     code = SCHEMES["multinomial" if scheme == "cluster" else scheme]

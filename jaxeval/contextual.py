@@ -215,6 +215,7 @@ def _fit(
     feature_ridge: float,
     ties: Ties,
 ) -> ContextualBoard:
+    _reject_collinear(board, cells, covariates, feature_ridge)
     members = cell_members(cells)
     rows = make_rows(cells, members, board.pair_weight)
     size, n_features = padded_size(len(board.theta)), cells.feature.shape[1]
@@ -228,7 +229,6 @@ def _fit(
     with double_precision(), one_blas_thread():
         found = batch.fit_contextual(rows, count, start, active, penalty, TOLERANCE_LOGIT, TIE_MODELS[ties], MAX_STEPS)
         found = jax.device_get(found)
-    _reject_collinear(np.asarray(found.matrix), size, covariates, feature_ridge)
     theta = np.asarray(found.phi)[: len(board.theta)]
     board = board._replace(
         theta=np.where(board.active, theta, 0.0), cells=cells, status=int(found.status),
@@ -273,14 +273,20 @@ def _first_tie_parameter(cells: ContextualCells, ties: Ties) -> float:
     return float(np.log(2 * share / (1 - share)) if ties == "davidson" else 2 * np.arctanh(share))
 
 
-def _reject_collinear(matrix: Float, size: int, covariates: Design, feature_ridge: float) -> None:
+def _reject_collinear(board: Board, cells: ContextualCells, covariates: Design, feature_ridge: float) -> None:
     """An error if the models (and other covariates) decide a covariate: no battles tell their effects apart."""
-    d = len(covariates.names)
-    if d == 0 or feature_ridge > 0 or not np.isfinite(matrix).all():
+    d, m = cells.feature.shape[1], len(board.theta)
+    if d == 0 or feature_ridge > 0:
         return
-    own = matrix[size : size + d, size : size + d]
-    cross = matrix[:size, size : size + d]
-    left = own - cross.T @ np.linalg.solve(matrix[:size, :size], cross)
+    first, second = cells.first[cells.pair], cells.second[cells.pair]
+    weight = np.where(board.active[first] & board.active[second], cells.count * cells.weight, 0.0)
+    if board.pair_weight is not None:
+        weight = weight * board.pair_weight[first, second]
+    weighted = weight[:, None] * cells.feature
+    own = weighted.T @ cells.feature
+    cross = np.stack([np.bincount(first, x, m) - np.bincount(second, x, m) for x in weighted.T], 1)
+    n = np.where(board.active[:, None] & board.active, board.n, 0.0)
+    left = own - cross.T @ np.linalg.pinv(np.diag(n.sum(1)) - n, rcond=1e-12, hermitian=True) @ cross
     scale = np.sqrt(np.maximum(np.diag(own), np.finfo(float).tiny))
     values, vectors = np.linalg.eigh(left / np.outer(scale, scale))
     if values[0] < _COLLINEAR:
@@ -306,7 +312,7 @@ def fit_contextual(
     """`fit_bradley_terry` with covariates or a tie model."""
     checked_ties(battles, ties)
     found = design(battles, features, normalize)
-    cells, _ = compress(battles, slice(None), found.values)
+    cells, _ = compress(battles, slice(None), found.matrix)
     (fitted,) = fit_contextual_boards([(battles.models, cells)], found, ridge, feature_ridge, ties, reweight, [""])
     context = ContextualSettings(found.names, normalize, float(feature_ridge), ties)
     return contextual_result(battles, fitted, ridge, gauge, base, reweight, context)

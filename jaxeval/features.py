@@ -35,7 +35,7 @@ class Design:
     """(N, D) covariates of the battles, divided by ``scale`` (D,)."""
 
     names: tuple[str, ...]
-    values: Float
+    matrix: Float
     scale: Float
 
 
@@ -101,8 +101,8 @@ def design(battles: Battles, features: Sequence[FeatureLike], normalize: bool) -
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise DataError(f"two features are called {twice[0]!r}")
-    values = np.stack(columns, 1) if columns else np.zeros((battles.n_battles, 0))
-    return Design(tuple(names), values, np.array(scale))
+    matrix = np.stack(columns, 1) if columns else np.zeros((battles.n_battles, 0))
+    return Design(tuple(names), matrix, np.array(scale))
 
 
 def _values(battles: Battles, feature: FeatureLike) -> tuple[str, Float, bool]:

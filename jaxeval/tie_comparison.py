@@ -69,7 +69,7 @@ def compare_tie_models(
         raise ValueError(f"n_folds must lie between 2 and the {battles.n_battles:,} battles, got {n_folds!r}")
     covariates = design(battles, features, normalize)
     checked_ties(battles, "davidson")
-    cells, cell_of_row = compress(battles, slice(None), covariates.values)
+    cells, cell_of_row = compress(battles, slice(None), covariates.matrix)
     fold = np.random.default_rng(seed).permutation(battles.n_battles) % n_folds
     # By cell, as the rows are: what is held out does not depend on the order of battles within a cell.
     held = np.zeros((n_folds, len(cells.count)), np.int64)

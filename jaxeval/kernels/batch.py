@@ -504,8 +504,7 @@ class ContextualFit(NamedTuple):
     status: Array
     n_steps: Array
     grad_norm: Array
-    matrix: Array  # (P, P) information, regular
-    inverse: Array  # (P, P) its pseudo-inverse
+    inverse: Array  # (P, P) pseudo-inverse of the information
     outer: Array  # (P, P) sum of the outer products of the battles' scores
 
 
@@ -522,7 +521,7 @@ def fit_contextual(
     alive = contextual.alive(ties, lane, len(ridge))[:, 0]
     inverse = contextual.inverse_information(matrix[0], active, alive)
     outer = contextual.outer_scores(ties, rows, phi, count, active)
-    return ContextualFit(phi, end.status[0], end.n_steps[0], end.grad_norm[0], matrix[0], inverse, outer)
+    return ContextualFit(phi, end.status[0], end.n_steps[0], end.grad_norm[0], inverse, outer)
 
 
 def _draw_units(units: resample.Units, method: ContextualMethod, seed: Array, stream: Array, number: Array) -> Array:

@@ -1,0 +1,272 @@
+"""The bootstrap with covariates and tie models: draws against naive refits, and what must not change a draw."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit
+
+from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard, simulate_votes
+from jaxeval.contextual import fit_contextual_boards
+from jaxeval.contextual_bootstrap import make_contextual_plan
+from jaxeval.contextual_rows import compress
+from jaxeval.features import design, position_advantage
+from jaxeval.kernels import batch
+from jaxeval.precision import double_precision
+from jaxeval.resampling import SCHEMES
+
+M, N = 6, 4000
+FEATURES = ["length", "markup"]
+ELO = 400 / np.log(10)
+
+
+def styled(n=N, n_models=M, seed=1):
+    rng = np.random.default_rng(seed)
+    votes = simulate_votes(n, n_models, seed=seed, popularity_exponent=0.3)[["model_a", "model_b"]].astype(str)
+    theta = dict(zip(sorted(set(votes["model_a"])), np.linspace(0.6, -0.6, n_models), strict=True))
+    length, markup = rng.normal(size=n), rng.integers(-2, 3, size=n)
+    z = votes["model_a"].map(theta) - votes["model_b"].map(theta) + 0.4 * length - 0.2 * markup
+    u, win, loss = rng.random(n), expit(z - 0.3), expit(-z - 0.3)
+    winner = np.where(u < win, "model_a", np.where(u > 1 - loss, "model_b", "tie"))
+    prompt, half = rng.integers(n // 3, size=n), rng.integers(2, size=n)
+    return votes.assign(winner=winner, length=length, markup=markup, prompt=prompt, half=half)
+
+
+@pytest.fixture(scope="module")
+def votes():
+    return styled()
+
+
+@pytest.fixture(scope="module")
+def battles(votes):
+    return Battles.from_pandas(votes)
+
+
+# As many resamples as a chunk holds, or more: all compile once.
+CHUNK = 32
+
+
+@pytest.fixture(scope="module")
+def drawn(battles):
+    return bootstrap(battles, 400, features=FEATURES)
+
+
+@pytest.fixture(scope="module")
+def tied(battles):
+    return bootstrap(battles, 400, features=FEATURES, ties="davidson")
+
+
+def weights_of(battles, features, ties, scheme, number, cluster=None, seed=0):
+    """(C,) weights of the cells in one resample as the bootstrap draws it, and the cells."""
+    covariates = design(battles, features, normalize=True)
+    cells, cell_of_row = compress(battles, slice(None), covariates.matrix)
+    (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, 0.0, 0.0, ties, False, [""])
+    codes = None if cluster is None else battles.codes(cluster)[0]
+    plan = make_contextual_plan(fitted, SCHEMES[scheme], "", codes, cell_of_row, ties)
+    with double_precision():
+        count = np.asarray(batch.draw_contextual(plan.problem, plan.method, np.uint64(seed), np.int64(number)))
+    rows = plan.problem.rows
+    used = np.asarray(rows.factor) > 0
+    feature, target = np.asarray(rows.feature)[used], np.asarray(rows.target)[used]
+    group = np.broadcast_to(np.arange(rows.first.size).reshape(*rows.first.shape, 1), used.shape)[used]
+    first, second = rows.first.reshape(-1)[group], rows.second.reshape(-1)[group]
+    return (count * np.asarray(rows.factor))[used], first, second, target, feature
+
+
+def refit(weight, first, second, target, feature, ties):
+    d = feature.shape[1]
+
+    def loss(p):
+        z = p[first] - p[second] + feature @ p[M : M + d]
+        if ties == "half":
+            each = target * log_expit(z) + (1 - target) * log_expit(-z)
+        else:
+            each = np.select([target == 1, target == 0], [z / 2, -z / 2], p[-1])
+            each = each - np.logaddexp(np.logaddexp(z / 2, -z / 2), p[-1])
+        return -(weight * each).sum()
+
+    found = minimize(loss, np.zeros(M + d + (ties != "half")), method="BFGS", options={"gtol": 1e-5}).x
+    return found[:M] - found[:M].mean(), found[M : M + d], found[-1]
+
+
+@pytest.mark.parametrize(
+    ("ties", "scheme", "cluster"),
+    [("half", "multinomial", None), ("davidson", "multinomial", None), ("half", "multinomial", "prompt"),
+     ("half", "bayesian", None)],
+)  # fmt: skip
+def test_a_draw_is_the_refit_of_its_resample(battles, drawn, tied, ties, scheme, cluster):
+    if (scheme, cluster) == ("multinomial", None):
+        found = drawn if ties == "half" else tied
+    else:
+        found = bootstrap(battles, CHUNK, scheme=scheme, cluster=cluster, features=FEATURES, ties=ties)
+    assert found.converged.all()
+    for number in (0, 5):
+        own = weights_of(battles, FEATURES, ties, scheme, number, cluster)
+        if scheme == "multinomial" and cluster is None:
+            assert own[0].sum() == N
+        theta, coefficients, tie = refit(*own, ties)
+        assert found.draws[number] - 1000 == pytest.approx(ELO * theta, abs=2e-3)
+        assert found.coefficient_draws[number] == pytest.approx(coefficients, abs=1e-5)
+        if ties != "half":
+            assert found.tie_draws[number] == pytest.approx(tie, abs=1e-5)
+
+
+def test_clusters_of_one_battle_are_battles(battles, votes, drawn):
+    alone = Battles.from_pandas(votes.assign(one=np.random.default_rng(0).permutation(N)))
+    found = bootstrap(alone, CHUNK, cluster="one", features=FEATURES)
+    np.testing.assert_array_equal(found.draws, drawn.draws[:CHUNK])
+
+
+class TestErrors:
+    """Four standard errors of the ratio of a bootstrap standard error to the sandwich's."""
+
+    AGREE = 4 / np.sqrt(2 * 400)
+
+    def test_of_ratings_and_coefficients(self, drawn):
+        assert (drawn.standard_errors / drawn.fit.standard_errors).to_numpy() == pytest.approx(1, abs=self.AGREE)
+        ratio = drawn.coefficients()["standard_error"] / drawn.fit.coefficients()["standard_error"]
+        assert ratio.to_numpy() == pytest.approx(1, abs=self.AGREE)
+
+    def test_of_the_tie_parameter(self, tied):
+        ratio = tied.tie_draws.std(ddof=1) / tied.fit.tie_parameter_standard_error
+        assert ratio == pytest.approx(1, abs=self.AGREE)
+        assert (tied.standard_errors / tied.fit.standard_errors).to_numpy() == pytest.approx(1, abs=self.AGREE)
+
+    def test_intervals_are_quantiles(self, drawn):
+        table = drawn.coefficients(level=0.9)
+        low, high = np.quantile(drawn.coefficient_draws, [0.05, 0.95], axis=0)
+        np.testing.assert_allclose(table["lower"], low, atol=0.1 * table["standard_error"].min())
+        np.testing.assert_allclose(table["upper"], high, atol=0.1 * table["standard_error"].min())
+        np.testing.assert_array_equal(table["coefficient"], drawn.fit.coefficients()["coefficient"])
+
+
+class TestInvariance:
+    """Refits stop within 1e-8 logits of the maximum; 1e-5 Elo is three times that, on either side."""
+
+    def test_of_the_number_of_resamples_and_the_chunks(self, battles, drawn):
+        for n, options in ((CHUNK, {}), (12, {"chunk_size": 7})):
+            fewer = bootstrap(battles, n, features=FEATURES, **options)
+            np.testing.assert_allclose(fewer.draws, drawn.draws[:n], rtol=0, atol=1e-5)
+            np.testing.assert_allclose(fewer.coefficient_draws, drawn.coefficient_draws[:n], rtol=0, atol=1e-7)
+
+    def test_of_the_order_of_rows_and_of_sides(self, votes, drawn):
+        swap = np.arange(N) % 3 == 0
+        turned = votes.assign(
+            model_a=votes["model_a"].where(~swap, votes["model_b"]),
+            model_b=votes["model_b"].where(~swap, votes["model_a"]),
+            winner=votes["winner"].where(~swap, votes["winner"].replace({"model_a": "model_b", "model_b": "model_a"})),
+            length=votes["length"].where(~swap, -votes["length"]),
+            markup=votes["markup"].where(~swap, -votes["markup"]),
+        ).sample(frac=1, random_state=1)
+        found = bootstrap(turned, CHUNK, features=FEATURES)
+        np.testing.assert_allclose(found.draws, drawn.draws[:CHUNK], rtol=0, atol=1e-5)
+
+    def test_of_other_slices(self, votes):
+        both = bootstrap(votes, CHUNK, by="half", features=FEATURES)
+        alone = bootstrap(votes[votes["half"] == 1], CHUNK, by="half", features=FEATURES, normalize=False)
+        unit = both[1].fit.coefficients()["unit"].to_numpy()
+        np.testing.assert_allclose(both[1].draws, alone[1].draws, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(both[1].coefficient_draws / unit, alone[1].coefficient_draws, rtol=0, atol=1e-7)
+
+    def test_of_a_covariate_without_effect(self, battles, drawn):
+        """Held at 0, the same rows give the plain board, in the same resamples."""
+        held = bootstrap(battles, CHUNK, features=FEATURES, feature_ridge=1e15)
+        assert np.abs(held.coefficient_draws).max() < 1e-9
+        plain = fit_bradley_terry(battles)
+        np.testing.assert_allclose(held.fit.ratings, plain.ratings, rtol=0, atol=1e-6)
+
+    def test_of_compression(self, votes):
+        """Covariates with few values compress; as many values again do not, and have the same law."""
+        battles = Battles.from_pandas(votes)
+        few = bootstrap(battles, 400, features=["markup", position_advantage()])
+        cells, _ = compress(battles, slice(None), design(battles, ["markup"], True).matrix)
+        assert len(cells.count) < N / 4
+        jitter = votes.assign(markup=votes["markup"] + 1e-9 * np.arange(N))
+        many = bootstrap(jitter, 400, features=["markup", position_advantage()])
+        ratio = many.standard_errors / few.standard_errors
+        assert ratio.to_numpy() == pytest.approx(1, abs=4 * np.sqrt(2 / 800))
+
+
+@pytest.fixture(scope="module")
+def few():
+    """30 votes between six models: resamples without losses, and some without battles."""
+    return styled(30, seed=4)
+
+
+def test_sparse_boards(few):
+    """Models that a resample cannot place are told, and the others' draws are refits without them."""
+    found = bootstrap(few, 60, features=["length"], ties="half")
+    plain = bootstrap(few, 60)
+    assert found.n_refitted_sparse == 60
+    assert found.degenerate_share.max() > 0
+    # The same law, by other draws.
+    both = found.degenerate_share.mean(), plain.degenerate_share.mean()
+    assert both[0] == pytest.approx(both[1], abs=4 * np.sqrt(2 * 0.25 / 60))
+    own = np.isinf(found.draws) | np.isnan(found.draws)
+    np.testing.assert_array_equal(own.sum(0) >= found.degenerate.sum(axis=1), True)
+    assert any("no finite rating in some resamples" in w for w in found.warnings)
+
+
+def test_the_leaderboard_comes_out_the_same_way(battles, drawn):
+    table = leaderboard(battles, n_resamples=400, features=FEATURES)
+    plain = leaderboard(battles, n_resamples=20)
+    assert list(table.columns) == list(plain.columns)
+    own = table.set_index("model_name")["rating"]
+    pd.testing.assert_series_equal(own.sort_index(), drawn.fit.ratings.sort_index(), check_names=False, atol=1e-6)
+    assert table.attrs["settings"]["features"] == ("length", "markup")
+    assert table.attrs["settings"]["ties"] == "half"
+    lower, upper = (bound.iloc[0, 1] for bound in drawn.difference_interval())
+    assert lower < own.sort_index().iloc[0] - own.sort_index().iloc[1] < upper
+
+
+def test_probabilities_have_intervals(tied):
+    found = tied
+    a, b = found.models[:2]
+    table = found.outcome_probabilities(a, b, length=1.0)
+    assert table.index.tolist() == ["win", "tie", "loss", "expected"]
+    assert (table["lower"] < table["probability"]).all()
+    assert (table["probability"] < table["upper"]).all()
+    point = found.fit.outcome_probabilities(a, b, length=1.0)
+    assert table["probability"].to_dict() == pytest.approx(point.to_dict())
+    z = (
+        found.draws_logit[:, 0]
+        - found.draws_logit[:, 1]
+        + found.coefficient_draws[:, 0] / found.fit.coefficients()["unit"].iloc[0]
+    )
+    total = np.exp(z / 2) + np.exp(-z / 2) + np.exp(found.tie_draws)
+    low = np.quantile(np.exp(z / 2) / total, 0.025)
+    assert table.loc["win", "lower"] == pytest.approx(low, abs=0.003)
+
+
+class TestRefused:
+    def test_single_precision(self, battles):
+        with pytest.raises(ValueError, match="refits with features or a tie model are in double precision"):
+            bootstrap(battles, 8, features=FEATURES, dtype="float32")
+
+    def test_a_slice_is_named(self, votes):
+        own = votes.assign(length=votes["length"].where(votes["half"] == 0, 0.0))
+        with pytest.raises(DataError, match="half = 1: the models and other features decide 'length'"):
+            bootstrap(own, CHUNK, by="half", features=["length"])
+
+
+def test_soft_targets_weights_and_pair_weights(votes):
+    rng = np.random.default_rng(8)
+    soft = votes.assign(target=rng.uniform(0, 1, N).round(2), w=rng.uniform(0.5, 2, N)).drop(columns="winner")
+    read = Battles.from_pandas(soft, target="target", weight="w")
+    found = bootstrap(read, 200, features=FEATURES, reweight=True)
+    assert found.converged.all()
+    fit = fit_bradley_terry(read, features=FEATURES, reweight=True)
+    np.testing.assert_array_equal(found.fit.theta, fit.theta)
+    ratio = found.standard_errors / fit.standard_errors
+    assert ratio.to_numpy() == pytest.approx(1, abs=4 / np.sqrt(400))
+
+
+def test_coverage_of_coefficients():
+    """Sandwich intervals of the covariates hold their true values in 95 % of simulated boards."""
+    truth = {"length": 0.4, "markup": -0.2}
+    held = []
+    for seed in range(150):
+        fit = fit_bradley_terry(styled(1500, seed=100 + seed), features=FEATURES, normalize=False, ties="rao_kupper")
+        table = fit.coefficients()
+        held.append([table.loc[f, "lower"] <= x <= table.loc[f, "upper"] for f, x in truth.items()])
+    assert np.mean(held) == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / 300))
