@@ -242,8 +242,8 @@ class Battles:
         if name not in self.columns:
             have = ", ".join(map(repr, self.columns.columns)) or "none"
             raise DataError(
-                f"no column {name!r} among the further columns of the battles, to group them by or to adjust for; "
-                f"besides those of models, results and weights there are: {have} (read_battles keeps the columns named "
+                f"no column {name!r} to group battles by or to adjust for; besides those of models, results and "
+                f"weights, by which battles cannot be grouped, there are: {have} (read_battles keeps the columns named "
                 "in keep=)"
             )
         require_column(self.columns, name)

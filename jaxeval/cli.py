@@ -98,6 +98,17 @@ main.add_command(anchored)
 @click.option("--weight", metavar="COL", help="Column of weights.")
 @click.option("--both-bad", default="half", show_default=True, type=click.Choice(["half", "drop"]),
               help="Both-bad votes: count as ties, or leave out.")  # fmt: skip
+@click.option(
+    "--features",
+    metavar="A,B",
+    help="Columns to control for: differences, side A less side B; or two columns as A:B.",
+)
+@click.option("--position", is_flag=True, help="Control for the advantage of side A.")
+@click.option("--feature-ridge", default=0.0, show_default=True, type=click.FloatRange(0), metavar="R")
+@click.option("--raw-features", is_flag=True, help="Do not divide features by their root mean square.")
+@click.option("--ties", default="half", show_default=True, type=click.Choice(["half", "davidson", "rao_kupper"]),
+              help="Ties: half a win, or a model of their own.")  # fmt: skip
+@click.option("--effect", type=OutputFile(_FIGURE_ENDINGS), help="Draw how far control moves each model.")
 @_board_options
 def leaderboard(
     file: Path,
@@ -110,11 +121,18 @@ def leaderboard(
     target: str | None,
     weight: str | None,
     both_bad: str,
+    features: str | None,
+    position: bool,
+    effect: Path | None,
+    raw_features: bool,
     **board: Any,
 ) -> None:
     """Rate the models in FILE (.parquet, .csv, .tsv, .jsonl): columns model_a, model_b, winner."""
     from jaxeval.readers import read_battles
 
+    covariates, columns = _features(features, position)
+    if effect is not None and (not covariates or by):
+        raise click.UsageError("--effect draws what --features or --position do to one board: it has no --by")
     battles = read_battles(
         file,
         model_a=model_a,
@@ -122,14 +140,39 @@ def leaderboard(
         winner=winner,
         target=target,
         weight=weight,
-        keep=[*by, *([cluster] if cluster else [])],
+        keep=list(dict.fromkeys([*by, *([cluster] if cluster else []), *columns])),
         both_bad=both_bad,
     )
     if cluster and scheme != "multinomial":
         raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
     if isinstance(board["gauge"], tuple):
         board["gauge"] = _anchor(battles.models, *board["gauge"])
+    board |= {"features": covariates, "normalize": not raw_features}
     _rate(battles, by=list(by) or None, cluster=cluster, scheme=scheme, **board)
+    if effect is not None:
+        _draw_effect(battles, effect, cluster, board)
+
+
+def _features(names: str | None, position: bool) -> tuple[list[Any], list[str]]:
+    """The covariates, and the columns that they need."""
+    from jaxeval.features import position_advantage
+
+    pairs = [[part.strip() for part in name.split(":")] for name in names.split(",")] if names else []
+    if any(len(parts) > 2 or not all(parts) for parts in pairs):
+        raise click.UsageError(f"--features takes columns A,B or pairs of columns A:B, got {names!r}")
+    given: list[Any] = [parts[0] if len(parts) == 1 else tuple(parts) for parts in pairs]
+    return [*given, *([position_advantage()] if position else [])], [name for parts in pairs for name in parts]
+
+
+def _draw_effect(battles: Any, path: Path, cluster: str | None, board: dict[str, Any]) -> None:
+    from jaxeval.style_effect import style_effect
+    from jaxeval.style_plots import plot_style_effect
+
+    names = ("features", "normalize", "feature_ridge", "ties", "seed", "level", "ridge", "gauge", "base", "reweight")
+    options = {name: board[name] for name in names}
+    table = style_effect(battles, n_resamples=board["resamples"], cluster=cluster, **options)
+    plot_style_effect(table).savefig(path, dpi=160)
+    click.echo(f"drew {path}", err=True)
 
 
 def _anchor(models: pd.Index, name: str, rating: float) -> tuple[Any, float]:

@@ -63,6 +63,7 @@ class ContextualBoard(NamedTuple):
     ridge: Float  # (P,)
     phi: Float  # (P,)
     inverse: Float  # (P, P) pseudo-inverse of the information
+    information_diagonal: Float  # (P,)
     covariance: Float  # (P, P) sandwich
     log_likelihood: float
 
@@ -90,13 +91,29 @@ class ContextualFit(BradleyTerryFit):
         return float("nan") if self.context.ties == "half" else float(np.sqrt(variance))
 
     def coefficients(self, level: float = 0.95) -> pd.DataFrame:
-        """A row per covariate, with sandwich errors and intervals: see `coefficient_table`."""
-        n_features = len(self.context.features)
-        d = slice(-1 - n_features, -1)
-        estimate = self._contextual.phi[d]
-        error = np.sqrt(np.maximum(np.diag(self._contextual.covariance)[d], 0))
+        """A row per covariate, with sandwich errors and intervals; with a tie model t is the last row.
+
+        Columns are ``coefficient`` (logits for one unit), ``standard_error``, ``lower`` and ``upper``; ``odds_ratio``
+        with its ends; ``elo``; and ``unit``, what one unit is on the covariate's own scale.
+        """
+        size = len(self._contextual.phi) - 1 - len(self.context.features)
+        error = np.sqrt(np.maximum(np.diag(self._contextual.covariance)[size:], 0))
         half = ndtri((1 + checked_level(level)) / 2) * error
-        return coefficient_table(self._contextual.covariates, estimate, error, estimate - half, estimate + half)
+        estimate = self._contextual.phi[size:]
+        return self.coefficient_table(error, estimate - half, estimate + half)
+
+    def coefficient_table(self, error: Float, lower: Float, upper: Float) -> pd.DataFrame:
+        """`coefficients` with errors and bounds (D + 1,), those of t last."""
+        names, scale = list(self.context.features), list(self._contextual.covariates.scale)
+        if self.context.ties != "half":
+            names, scale = [*names, "tie parameter"], [*scale, np.nan]
+        n = len(names)
+        estimate = self._contextual.phi[len(self._contextual.phi) - 1 - len(self.context.features) :][:n]
+        columns = {"coefficient": estimate, "standard_error": error[:n], "lower": lower[:n], "upper": upper[:n]}
+        ratios = {"odds_ratio": estimate, "odds_ratio_lower": lower[:n], "odds_ratio_upper": upper[:n]}
+        index = pd.Index(names, name="feature", dtype=object)
+        table = pd.DataFrame({**columns, **{name: np.exp(x) for name, x in ratios.items()}}, index)
+        return table.assign(elo=ELO_PER_LOGIT * estimate, unit=scale)
 
     @property
     def log_likelihood(self) -> float:
@@ -132,18 +149,6 @@ class ContextualFit(BradleyTerryFit):
     def _sandwich(self) -> Float:
         m = len(self._board.theta)
         return self._contextual.covariance[:m, :m]
-
-
-def coefficient_table(covariates: Design, estimate: Float, error: Float, lower: Float, upper: Float) -> pd.DataFrame:
-    """A row per covariate: logits for one unit of the (normalised) covariate, and the same as odds ratio and as Elo.
-
-    ``unit`` is what one unit is on the covariate's own scale.
-    """
-    index = pd.Index(covariates.names, name="feature")
-    columns = {"coefficient": estimate, "standard_error": error, "lower": lower, "upper": upper}
-    ratios = {"odds_ratio": estimate, "odds_ratio_lower": lower, "odds_ratio_upper": upper}
-    table = pd.DataFrame({**columns, **{name: np.exp(x) for name, x in ratios.items()}}, index)
-    return table.assign(elo=ELO_PER_LOGIT * estimate, unit=covariates.scale)
 
 
 def outcome_probabilities(
@@ -237,7 +242,17 @@ def _fit(
     inverse = np.asarray(found.inverse)
     covariance = inverse @ np.asarray(found.outer) @ inverse
     fitted = ContextualBoard(
-        board, cells, covariates, rows, members, penalty, np.asarray(found.phi), inverse, covariance, float("nan")
+        board,
+        cells,
+        covariates,
+        rows,
+        members,
+        penalty,
+        np.asarray(found.phi),
+        inverse,
+        np.asarray(found.diagonal),
+        covariance,
+        float("nan"),
     )
     return fitted._replace(log_likelihood=float(np.sum(log_likelihoods(fitted, cells, ties))))
 

@@ -18,7 +18,6 @@ from jaxeval.contextual import (
     ContextualBoard,
     ContextualFit,
     Ties,
-    coefficient_table,
     outcome_probabilities,
 )
 from jaxeval.contextual_rows import make_rows, unit_columns
@@ -45,7 +44,7 @@ from jaxeval.resampling import (
 
 Float = NDArray[np.float64]
 
-_MAX_STEPS = {batch.CHORD: 40, batch.NEWTON: 60}
+_MAX_STEPS = {batch.CHORD: 40, batch.NEWTON_CG: 60, batch.NEWTON: 60}
 _CHUNKS_PER_CALL = 8
 # Entries of what a chunk holds at once: draws and weights by row, tables by model.
 _ENTRIES = {"cpu": 2**25}
@@ -79,13 +78,15 @@ class ContextualBootstrap(Bootstrap):
     tie_draws: Float = field(repr=False)  # (B,) t; 0 where ties are half a win
 
     def coefficients(self, level: float = 0.95) -> pd.DataFrame:
-        """A row per covariate: the full-data estimate, errors and percentile intervals of the draws."""
-        kept = np.where(self.converged[:, None], self.coefficient_draws, np.nan)
+        """A row per covariate: the full-data estimate, errors and percentile intervals of the draws.
+
+        With a tie model its parameter t is the last row, "tie parameter".
+        """
+        draws = np.column_stack([self.coefficient_draws, self.tie_draws])
+        kept = np.where(self.converged[:, None], draws, np.nan)
         lower, upper = interval_bounds(kept, level)
-        n_features = kept.shape[1]
-        estimate = self.fit._contextual.phi[len(self.fit._contextual.phi) - 1 - n_features : -1]
-        error = np.nanstd(kept, 0, ddof=1) if self.converged.sum() > 1 else np.full(n_features, np.nan)
-        return coefficient_table(self.fit._contextual.covariates, estimate, error, lower, upper)
+        error = np.nanstd(kept, 0, ddof=1) if self.converged.sum() > 1 else np.full(kept.shape[1], np.nan)
+        return self.fit.coefficient_table(error, lower, upper)
 
     def outcome_probabilities(self, model_a: Any, model_b: Any, level: float = 0.95, **features: float) -> pd.DataFrame:
         """``win``, ``tie``, ``loss`` and ``expected`` of one model against another, with percentile intervals.
@@ -119,7 +120,7 @@ def refit_contextual(
     chunk_size: int | None,
     advance: Advance,
 ) -> Lanes:
-    """B refits of one slice: by chord steps where no resample separates models, else (and for what fails) by Newton."""
+    """B refits of one slice: secure boards by chord steps, the rest by Newton-CG, what that leaves by Newton."""
     board = fitted.board
     plan = make_contextual_plan(fitted, scheme, label, cluster, cell_of_row, ties)
     run = _Runner(plan, fitted.ridge, seed, chunk_size)
@@ -134,9 +135,10 @@ def refit_contextual(
     )
     if plan.secure:
         run(np.arange(n_resamples), lanes, batch.CHORD, advance)
-    rest = np.flatnonzero(lanes.status != CONVERGED)
-    lanes.solver[rest] = batch.NEWTON
-    run(rest, lanes, batch.NEWTON, advance)
+    for solver in (batch.NEWTON_CG, batch.NEWTON):
+        rest = np.flatnonzero(lanes.status != CONVERGED)
+        lanes.solver[rest] = solver
+        run(rest, lanes, solver, advance)
     return lanes
 
 
@@ -169,7 +171,13 @@ def make_contextual_plan(
     # Of a unit of one battle there are never as many as 255 draws.
     count_dtype = np.float64 if scheme == batch.BAYESIAN else np.uint8 if grid.max() == 1 else np.int32
     battles = pad(main_battles(board), (padded_size(len(board.theta)),))
-    arrays: Any = np.asarray(stream_number(label), np.uint64), fitted.phi, fitted.inverse, battles
+    arrays: Any = (
+        np.asarray(stream_number(label), np.uint64),
+        fitted.phi,
+        fitted.inverse,
+        fitted.information_diagonal,
+        battles,
+    )
     problem = batch.ContextualProblem(make_units(grid, Tally(None, ROW_BITS), shortfall), rows, *arrays)
     method = batch.ContextualMethod(
         TIE_MODELS[ties], scheme, top_up_size_of(shortfall), ROW_BITS, count_dtype, batch.CHORD, _MAX_STEPS[batch.CHORD]
@@ -223,8 +231,8 @@ class _Runner:
         """Lanes for which the draws, the weights and (by Newton) the tables of models stay within bounds."""
         kind = jax.default_backend()
         entries = self.problem.units.size.size + self.problem.rows.unit.size
-        if solver == batch.NEWTON:
-            entries += 8 * len(self.ridge) ** 2
+        if solver != batch.CHORD:
+            entries += self.problem.rows.unit.size + (2 if solver == batch.NEWTON_CG else 8) * len(self.ridge) ** 2
         most = _LANES.get(kind, _ACCELERATOR_LANES)
         lanes = int(np.clip(_ENTRIES.get(kind, _ACCELERATOR_ENTRIES) // entries, 1, most))
         lanes = min(lanes, -(-n_lanes // 8) * 8)

@@ -16,6 +16,7 @@ from jaxeval.bootstrap import Scheme, bootstrap
 from jaxeval.bootstrap_result import Bootstrap
 from jaxeval.comparison import rank_spread
 from jaxeval.contextual import ContextualFit, Ties
+from jaxeval.contextual_bootstrap import ContextualBootstrap
 from jaxeval.features import FeatureLike
 from jaxeval.gauge import Gauge
 
@@ -65,7 +66,8 @@ def leaderboard(
           comparable", or empty), ``preliminary`` (under 300 votes), ``degenerate_share`` (share of resamples in
           which the model has no comparable rating).
 
-        ``attrs`` holds ``warnings`` (list of sentences), ``report`` (what was read and left out) and ``settings``.
+        ``attrs`` holds ``warnings`` (list of sentences), ``report`` (what was read and left out) and ``settings``; with
+        features or a tie model ``coefficients``, a list of records, the tie parameter among them.
     """
     if isinstance(battles, Bootstrap):
         boards: Mapping[Hashable, Bootstrap] = {None: battles}
@@ -112,9 +114,16 @@ def leaderboard(
         )
     table = pd.concat(tables, ignore_index=True)
     context = first.fit.context._asdict() if isinstance(first.fit, ContextualFit) else {}
+    coefficients = [
+        {**({} if name is None else {"category": name}), **record}
+        for name, board in zip(names, boards.values(), strict=True)
+        if isinstance(board, ContextualBootstrap)
+        for record in board.coefficients(level).reset_index().to_dict("records")
+    ]
     table.attrs = {
         "warnings": warnings,
         "report": str(first.fit.report),
+        **({"coefficients": coefficients} if context else {}),
         "settings": {**asdict(first.settings), **context, "level": float(level), "interval": interval},
     }
     return table

@@ -22,6 +22,8 @@ def print_leaderboard(table: pd.DataFrame, console: Console, top: int | None = N
             _print_block(block, console, str(category), top)
     else:
         _print_block(table, console, None, top)
+    if table.attrs.get("coefficients"):
+        _print_coefficients(pd.DataFrame(table.attrs["coefficients"]), console)
     for text in (table.attrs["report"], _settings_line(table.attrs["settings"])):
         console.print(text, style="dim", highlight=False, markup=False)
     warnings = table.attrs["warnings"]
@@ -72,6 +74,27 @@ def _print_block(block: pd.DataFrame, console: Console, title: str | None, top: 
     console.print()
 
 
+def _print_coefficients(table: pd.DataFrame, console: Console) -> None:
+    grid = Table(title="Covariates", title_justify="left", title_style="bold", box=None, pad_edge=False,
+                 header_style="bold")  # fmt: skip
+    names = ["category"] if "category" in table else []
+    for name in (*names, "feature"):
+        grid.add_column(name.capitalize(), overflow="fold")
+    for name in ("Logits", "Interval", "Odds ratio", "Elo", "One unit is"):
+        grid.add_column(name, justify="right")
+    for row in table.itertuples():
+        grid.add_row(
+            *(Text(str(getattr(row, name))) for name in (*names, "feature")),
+            f"{row.coefficient:+.3f}",
+            f"{row.lower:+.3f} to {row.upper:+.3f}",
+            f"{row.odds_ratio:.3f}",
+            f"{row.elo:+.1f}",
+            "" if pd.isna(row.unit) else f"{row.unit:.4g}",
+        )
+    console.print(grid)
+    console.print()
+
+
 def _whole(value: object) -> str:
     return "" if pd.isna(value) else str(value)
 
@@ -117,6 +140,11 @@ def _bars(block: pd.DataFrame) -> list[str]:
 
 def _settings_line(settings: dict[str, Any]) -> str:
     weights = ", inverse-pair-frequency weights" if settings["reweighted"] else ""
+    if settings.get("features"):
+        unit = "normalized" if settings["normalized"] else "raw"
+        weights += f"; {len(settings['features'])} {unit} features, their ridge {settings['feature_ridge']:g}"
+    if settings.get("ties", "half") != "half":
+        weights += f"; ties by {'Davidson' if settings['ties'] == 'davidson' else 'Rao and Kupper'}"
     cluster = f" of {settings['cluster']}" if settings["cluster"] else ""
     return (
         f"{settings['n_resamples']:,} {settings['scheme']} resamples{cluster}, seed {settings['seed']}; "

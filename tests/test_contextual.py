@@ -73,7 +73,7 @@ def test_the_maximum_of_the_likelihood(votes, ties, ridges):
     theta, coefficients, tie, likelihood = optimum(battles, x, ties, *ridges)
     assert fit.converged
     assert fit.theta == pytest.approx(theta, abs=1e-6)
-    assert fit.coefficients()["coefficient"].to_numpy() == pytest.approx(coefficients, abs=1e-6)
+    assert fit.coefficients()["coefficient"].to_numpy()[:3] == pytest.approx(coefficients, abs=1e-6)
     assert fit.log_likelihood == pytest.approx(likelihood, rel=1e-8)
     if ties == "half":
         assert np.isnan(fit.tie_parameter)

@@ -66,7 +66,7 @@ def test_a_relative_difference():
     ("features", "error", "message"),
     [
         ("length", TypeError, r"features must be a list, got the text 'length': write \['length'\]"),
-        (["size"], DataError, "no column 'size' among the further columns .*'length'"),
+        (["size"], DataError, "no column 'size' to group battles by or to adjust for; .*'length'"),
         (["maker_a"], DataError, "column 'maker_a' is not numeric"),
         (["length", "length"], DataError, "two features are called 'length'"),
         ([3], TypeError, "a feature is a column, a pair of columns or a Feature, got 3"),

@@ -472,6 +472,7 @@ class ContextualProblem(NamedTuple):
     stream: Array  # () uint64
     phi: Array  # (P,) full-data parameters
     inverse: Array  # (P, P) pseudo-inverse of the full-data information
+    information_diagonal: Array  # (P,)
     main_battles: Array  # (M,) as in `Problem`
 
 
@@ -493,7 +494,7 @@ class ContextualMethod(NamedTuple):
     top_up_size: int
     row_bits: int
     count_dtype: type  # of a row's draws
-    solver: int  # CHORD or NEWTON
+    solver: int  # as in `Method`
     max_steps: int
 
 
@@ -505,6 +506,7 @@ class ContextualFit(NamedTuple):
     n_steps: Array
     grad_norm: Array
     inverse: Array  # (P, P) pseudo-inverse of the information
+    diagonal: Array  # (P,) of the information
     outer: Array  # (P, P) sum of the outer products of the battles' scores
 
 
@@ -519,9 +521,10 @@ def fit_contextual(
     phi = end.phi[:, 0]
     _, matrix = contextual.derivatives(ties, rows, end.phi, count[..., None], lane, ridge)
     alive = contextual.alive(ties, lane, len(ridge))[:, 0]
+    diagonal = contextual.diagonal(matrix[0], active, alive, ridge)
     inverse = contextual.inverse_information(matrix[0], active, alive)
     outer = contextual.outer_scores(ties, rows, phi, count, active)
-    return ContextualFit(phi, end.status[0], end.n_steps[0], end.grad_norm[0], inverse, outer)
+    return ContextualFit(phi, end.status[0], end.n_steps[0], end.grad_norm[0], inverse, diagonal, outer)
 
 
 def _draw_units(units: resample.Units, method: ContextualMethod, seed: Array, stream: Array, number: Array) -> Array:
@@ -542,16 +545,21 @@ def _refit_contextual_chunk(
     draws = jax.vmap(lambda r: _draw_units(problem.units, method, seed, problem.stream, r))(numbers)
     count = contextual.counts_of_rows(rows, draws, method.count_dtype)
     standing = jnp.zeros((numbers.shape[0], n_models), jnp.int8)
+    base = contextual.at_estimate(
+        method.ties, rows, problem.phi, n_models, problem.inverse, problem.information_diagonal
+    )
     if method.solver == CHORD:
-        base = contextual.at_estimate(method.ties, rows, problem.phi, n_models, problem.inverse)
         end = contextual.chord(method.ties, rows, base, count, ridge, tolerance, method.max_steps)
+        return ContextualRefits(end.phi.T, end.status, end.n_steps, end.grad_norm, standing)
+    tables = contextual.pair_tables(rows, count, n_models)
+    standing = jax.vmap(lambda n, wins: connectivity.standing(n, wins, problem.main_battles))(*tables)
+    # With a ridge every model has a finite rating, but those that the data leave open are still told apart.
+    active = ((standing == connectivity.IDENTIFIED) | (ridge[0] > 0)).T
+    if method.solver == NEWTON_CG:
+        end = contextual.newton_cg(method.ties, rows, base, count, active, ridge, tolerance, method.max_steps)
     else:
-        tables = contextual.pair_tables(rows, count, n_models)
-        standing = jax.vmap(lambda n, wins: connectivity.standing(n, wins, problem.main_battles))(*tables)
-        # With a ridge every model has a finite rating, but those that the data leave open are still told apart.
-        active = (standing == connectivity.IDENTIFIED) | (ridge[0] > 0)
         start = jnp.broadcast_to(problem.phi[:, None], (*problem.phi.shape, numbers.shape[0]))
-        end = contextual.newton(method.ties, rows, start, count, active.T, ridge, tolerance, method.max_steps)
+        end = contextual.newton(method.ties, rows, start, count, active, ridge, tolerance, method.max_steps)
     return ContextualRefits(end.phi.T, end.status, end.n_steps, end.grad_norm, standing)
 
 

@@ -15,6 +15,7 @@ M, D, R = 4, 2, 3
 # Compiled once per tie model and shape.
 chord = jax.jit(contextual.chord, static_argnums=(0, 6))
 newton = jax.jit(contextual.newton, static_argnums=(0, 7))
+newton_cg = jax.jit(contextual.newton_cg, static_argnums=(0, 7))
 derivatives = jax.jit(contextual.derivatives, static_argnums=0)
 MODELS = [HALF, DAVIDSON, RAO_KUPPER]
 
@@ -138,6 +139,9 @@ def test_the_pseudo_inverse(model, rows, count):
         model, rows, np.asarray(phi)[:, 0], np.asarray(count)[..., 0], np.asarray(active), np.zeros(M + D + 1)
     )
     plain = np.where(np.outer(alive, alive), plain, 0)
+    np.testing.assert_allclose(
+        contextual.diagonal(matrix[0], active, alive, ridge), np.diag(plain), rtol=1e-9, atol=1e-12
+    )
     np.testing.assert_allclose(found, np.linalg.pinv(plain, rcond=1e-10, hermitian=True), rtol=1e-7, atol=1e-9)
 
 
@@ -171,12 +175,16 @@ def test_chord_steps_end_where_newtons_do(model, board):
     _, matrix = derivatives(model, rows, full.phi, once, everyone, ridge)
     alive = contextual.alive(model, everyone[:, :1], M + D + 1)[:, 0]
     inverse = contextual.inverse_information(matrix[0], everyone[:, 0], alive)
-    base = contextual.at_estimate(model, rows, full.phi[:, 0], M, inverse)
+    diagonal = contextual.diagonal(matrix[0], everyone[:, 0], alive, ridge)
+    base = contextual.at_estimate(model, rows, full.phi[:, 0], M, inverse, diagonal)
     found = chord(model, rows, base, count, ridge, 1e-8, 40)
     twin = newton(model, rows, full.phi, count.astype(float), everyone, ridge, 1e-12, 50)
     assert (found.status == CONVERGED).all()
     assert (twin.status == CONVERGED).all()
     np.testing.assert_allclose(found.phi, twin.phi, rtol=0, atol=1e-8)
+    by_cg = newton_cg(model, rows, base, count, everyone, ridge, 1e-8, 60)
+    assert (by_cg.status == CONVERGED).all()
+    np.testing.assert_allclose(by_cg.phi, twin.phi, rtol=0, atol=1e-8)
     if model == HALF:  # a lane does not depend on those beside it
         alone = chord(model, rows, base, count[..., 4:5], ridge, 1e-8, 40)
         np.testing.assert_allclose(alone.phi[:, 0], found.phi[:, 4], rtol=0, atol=1e-8)
