@@ -171,3 +171,42 @@ def test_runs_as_a_module_and_names_its_version():
     command = [sys.executable, "-m", "jaxeval", "--version"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert jaxeval.__version__ in shown
+
+
+class TestStyleControl:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def styled(cls, tmp_path_factory):
+        rng = np.random.default_rng(0)
+        path = tmp_path_factory.mktemp("styled") / "votes.csv"
+        votes = jaxeval.simulate_votes(1500, 6, seed=2, popularity_exponent=0.3)
+        tokens = {side: rng.integers(9, size=1500) for side in "ab"}
+        votes.assign(length=rng.normal(size=1500), **tokens).to_csv(path)
+        return path
+
+    def test_covariates_and_tie_models(self, styled, tmp_path):
+        out, effect = tmp_path / "board.json", tmp_path / "effect.png"
+        result = run(
+            "leaderboard", styled, "--features", "length, a:b", "--position", "--ties", "davidson", "--resamples", 32,
+            "--out", out, "--effect", effect,
+        )  # fmt: skip
+        assert result.exit_code == 0, result.output
+        for name in ("length", "a - b", "position", "tie parameter", "ties by Davidson", "3 normalized features"):
+            assert name in result.stdout
+        assert out.exists()
+        assert effect.stat().st_size > 10_000
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--features", "size"], "no column 'size'"),
+            (["--features", "a:b:length"], "columns A,B or pairs of columns A:B"),
+            (["--effect", "x.png"], "--effect draws what --features or --position do"),
+            (["--features", "winner"], "'winner'"),
+        ],
+    )
+    def test_bad_input(self, styled, arguments, message):
+        result = run("leaderboard", styled, "--resamples", 32, *arguments)
+        assert result.exit_code != 0
+        assert message in " ".join(result.stderr.split())
+        assert "Traceback" not in result.output

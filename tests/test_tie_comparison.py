@@ -1,0 +1,126 @@
+"""Tie models beside each other: likelihoods, and what they predict of battles held out."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
+from test_contextual_bootstrap import FEATURES, styled
+
+from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry
+from jaxeval.features import position_advantage
+from jaxeval.tie_comparison import compare_tie_models
+
+
+@pytest.fixture(scope="module")
+def votes():
+    """From Rao and Kupper's model, threshold 0.3."""
+    return styled()
+
+
+def test_likelihoods_and_held_out_scores(votes):
+    found = compare_tie_models(votes, features=FEATURES, n_folds=4)
+    assert found.index.tolist() == ["half", "davidson", "rao_kupper"]
+    for ties in ("davidson", "rao_kupper"):
+        fit = fit_bradley_terry(votes, features=FEATURES, ties=ties)
+        row = found.loc[ties]
+        assert row["tie_parameter"] == pytest.approx(fit.tie_parameter)
+        assert row["log_likelihood"] == pytest.approx(fit.log_likelihood)
+        assert row["aic"] == pytest.approx(2 * (5 + 2 + 1) - 2 * fit.log_likelihood)
+        # Held-out battles are predicted about as well as those of the fit.
+        assert row["held_out_log_likelihood"] == pytest.approx(fit.log_likelihood / len(votes), abs=0.02)
+    assert found["log_likelihood"].idxmax() == "rao_kupper"
+    assert np.isnan(
+        found.loc["half", ["tie_parameter", "log_likelihood", "held_out_log_likelihood"]].astype(float)
+    ).all()
+    assert (found["n_held_out"] == len(votes)).all()
+    assert (found["n_skipped"] == 0).all()
+    assert found["held_out_error"].between(0.05, 0.25).all()
+
+
+def test_held_out_by_hand(votes):
+    """Refits without each part, one by one."""
+    some = Battles.from_pandas(votes[:600])
+    found = compare_tie_models(some, n_folds=3, seed=4)
+    fold = np.random.default_rng(4).permutation(600) % 3
+    # Parts are of battles sorted by pair and result.
+    first, second = np.minimum(some.model_a, some.model_b), np.maximum(some.model_a, some.model_b)
+    target = np.where(some.model_a > some.model_b, 1 - some.target, some.target)
+    order = np.lexsort([target, second, first])
+    names, errors, scores = some.models, [], []
+    for part in range(3):
+        out, rest = order[fold == part], order[fold != part]
+        frame = pd.DataFrame({"model_a": names[first[rest]], "model_b": names[second[rest]], "target": target[rest]})
+        fit = fit_bradley_terry(frame)
+        p = expit(fit.logits[names[first[out]]].to_numpy() - fit.logits[names[second[out]]].to_numpy())
+        errors.append((target[out] - p) ** 2)
+        scores.append(target[out] * np.log(p) + (1 - target[out]) * np.log1p(-p))
+    assert found.loc["half", "held_out_error"] == pytest.approx(np.concatenate(errors).mean())
+    assert found.loc["half", "held_out_score"] == pytest.approx(np.concatenate(scores).mean())
+
+
+def test_models_that_a_part_alone_has(votes):
+    rare = pd.DataFrame({"model_a": ["rare"] * 2, "model_b": votes["model_a"][:2], "winner": ["model_a", "model_b"]})
+    found = compare_tie_models(pd.concat([votes[:500], rare]), n_folds=5)
+    assert (found["n_skipped"] >= 1).all()
+    assert (found["n_held_out"] + found["n_skipped"] == 502).all()
+    assert np.isfinite(found["held_out_score"]).all()
+
+
+def test_what_is_refused(votes):
+    with pytest.raises(ValueError, match="n_folds must lie between 2 and the 4,000 battles, got 1"):
+        compare_tie_models(votes, n_folds=1)
+    with pytest.raises(DataError, match="no ties among"):
+        compare_tie_models(votes[votes["winner"] != "tie"])
+
+
+@pytest.fixture(scope="module")
+def football(data):
+    """World Cup finals since 1930 and Euros since 1960: home advantage where the ground is not neutral."""
+    table = pd.read_parquet(data / "football_international_results.parquet").dropna(subset=["home_score", "away_score"])
+    table = table[table["tournament"].isin(["FIFA World Cup qualification", "UEFA Euro qualification"])]
+    table = table[table["date"].astype(str) >= "2010"]
+    goals = table["home_score"] - table["away_score"]
+    winner = np.select([goals > 0, goals < 0], ["model_a", "model_b"], "tie")
+    return pd.DataFrame(
+        {"model_a": table["home_team"], "model_b": table["away_team"], "winner": winner, "neutral": table["neutral"]}
+    ).reset_index(drop=True)
+
+
+def test_home_advantage(football):
+    """Against an independent fit with a dense design; 22 % or so of the matches are drawn."""
+    fit = fit_bradley_terry(football, 0.05, features=[position_advantage("neutral")], ties="davidson")
+    battles = Battles.from_pandas(football)
+    home, y, m = 1.0 - football["neutral"].to_numpy(float), battles.target, battles.n_models
+
+    def loss(p):
+        z = p[battles.model_a] - p[battles.model_b] + p[m] * home
+        total = np.logaddexp(np.logaddexp(z / 2, -z / 2), p[-1])
+        each = np.select([y == 1, y == 0], [z / 2, -z / 2], p[-1]) - total
+        win, lose, tie = np.exp(z / 2 - total), np.exp(-z / 2 - total), np.exp(p[-1] - total)
+        of_z = y - win - tie / 2
+        grad = np.zeros(m + 2)
+        np.add.at(grad, battles.model_a, of_z)
+        np.add.at(grad, battles.model_b, -of_z)
+        grad[m], grad[-1] = of_z @ home, ((y == 0.5) - tie).sum()
+        assert np.allclose(win + lose + tie, 1)
+        penalty = np.append(p[:m], [0, 0])
+        return -each.sum() + 0.05 * (p[:m] ** 2).sum(), -grad + 0.1 * penalty
+
+    twin = minimize(
+        loss, np.zeros(m + 2), jac=True, method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-8}
+    )
+    table = fit.coefficients()
+    assert table.loc["position", "coefficient"] == pytest.approx(twin.x[m], abs=1e-5)
+    assert fit.tie_parameter == pytest.approx(twin.x[-1], abs=1e-5)
+    np.testing.assert_allclose(fit.theta, twin.x[:m] - twin.x[:m].mean(), atol=1e-4)
+    assert table.loc["position", "odds_ratio_lower"] > 1.5  # at home the odds are better by half, at least
+
+
+def test_sparse_boards_with_a_tie_model(football):
+    """200 teams of whom some resamples see only wins: told, and the others' refits converge."""
+    found = bootstrap(football, 16, features=[position_advantage("neutral")], ties="davidson")
+    assert found.converged.all()
+    assert found.degenerate_share.max() > 0
+    ratio = found.coefficients()["standard_error"] / found.fit.coefficients()["standard_error"]
+    assert ratio.to_numpy() == pytest.approx(1, abs=4 / np.sqrt(32))
