@@ -12,6 +12,9 @@ from jaxeval.calibration_planning import allocate_calibration
 from jaxeval.columns import DataError
 from jaxeval.conformal import conformal_quantile
 from jaxeval.confusion import class_shares
+from jaxeval.contextual import ContextualFit
+from jaxeval.contextual_bootstrap import ContextualBootstrap
+from jaxeval.features import position_advantage, same_group
 from jaxeval.icc import Icc3, icc3
 from jaxeval.judge_accuracy import JudgeAccuracy, judge_accuracy
 from jaxeval.judge_screening import JudgeScreen, screen_judges
@@ -26,13 +29,17 @@ from jaxeval.rogan_gladen import rogan_gladen, youden_j
 from jaxeval.simulate import simulate_battles, simulate_judged_battles, simulate_strengths, simulate_votes
 from jaxeval.soft_elo_calibration import SoftEloCalibration
 from jaxeval.softelo import SoftElo, soft_elo
+from jaxeval.style_effect import style_effect
 from jaxeval.temperature import Temperature, fit_temperature, fit_temperatures
+from jaxeval.tie_comparison import compare_tie_models
 
 __all__ = [
     "AnchoredElo",
     "AnchoredVerdicts",
     "Battles",
     "Bootstrap",
+    "ContextualBootstrap",
+    "ContextualFit",
     "BradleyTerryFit",
     "DataError",
     "DataReport",
@@ -52,6 +59,7 @@ __all__ = [
     "bootstrap",
     "class_shares",
     "compare_models",
+    "compare_tie_models",
     "conformal_quantile",
     "fit_bradley_terry",
     "fit_temperature",
@@ -59,12 +67,14 @@ __all__ = [
     "icc3",
     "judge_accuracy",
     "leaderboard",
+    "position_advantage",
     "ppi_plus_plus",
     "read_anchored_verdicts",
     "read_battles",
     "read_judged_answers",
     "read_judged_battles",
     "rogan_gladen",
+    "same_group",
     "screen_judges",
     "simulate_battles",
     "simulate_judged_answers",
@@ -72,5 +82,6 @@ __all__ = [
     "simulate_strengths",
     "simulate_votes",
     "soft_elo",
+    "style_effect",
     "youden_j",
 ]
