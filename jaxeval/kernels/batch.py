@@ -517,9 +517,8 @@ def fit_contextual(
 ) -> ContextualFit:  # fmt: skip
     """Newton's method on one slice: ``count`` (T, E, G) battles of the rows, ``start`` (P,), ``active`` (M,)."""
     lane = active[:, None]
-    end = contextual.newton(ties, rows, start[:, None], count[..., None], lane, ridge, tolerance, max_steps)
+    end, matrix = contextual.newton(ties, rows, start[:, None], count[..., None], lane, ridge, tolerance, max_steps)
     phi = end.phi[:, 0]
-    _, matrix = contextual.derivatives(ties, rows, end.phi, count[..., None], lane, ridge)
     alive = contextual.alive(ties, lane, len(ridge))[:, 0]
     diagonal = contextual.diagonal(matrix[0], active, alive, ridge)
     inverse = contextual.inverse_information(matrix[0], active, alive)
@@ -559,7 +558,7 @@ def _refit_contextual_chunk(
         end = contextual.newton_cg(method.ties, rows, base, count, active, ridge, tolerance, method.max_steps)
     else:
         start = jnp.broadcast_to(problem.phi[:, None], (*problem.phi.shape, numbers.shape[0]))
-        end = contextual.newton(method.ties, rows, start, count, active, ridge, tolerance, method.max_steps)
+        end, _ = contextual.newton(method.ties, rows, start, count, active, ridge, tolerance, method.max_steps)
     return ContextualRefits(end.phi.T, end.status, end.n_steps, end.grad_norm, standing)
 
 

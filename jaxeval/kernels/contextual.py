@@ -109,29 +109,34 @@ def pair_tables(rows: Rows, count: Array, n_models: int) -> tuple[Array, Array]:
     return n, wins
 
 
-def _iterate(step: Callable[[Array], tuple[Array, Array]], start: Array, tolerance: Array, max_steps: int) -> Solution:
-    """As `solve.iterate`, for the lanes (P, R) together: a lane that has converged stays, whatever the others do."""
+def _iterate(
+    step: Callable[[Array], tuple[Array, Array, Any]], start: Array, tolerance: Array, max_steps: int, found: Any = ()
+) -> tuple[Solution, Any]:
+    """As `solve.iterate`, for the lanes (P, R) together: a lane that has converged stays, whatever the others do.
+
+    What ``step`` has ``found`` besides the change and the gradient is kept from the last step.
+    """
 
     def go_on(state: Any) -> Array:
         return (state[3] > tolerance) & (state[5] < max_steps)
 
     def advance(state: Any) -> Any:
-        phi, size, rate, _, _, n_steps = state
-        change, grad = step(phi)
+        phi, size, rate, _, _, n_steps, _ = state
+        change, grad, found = step(phi)
         new_size = jnp.max(jnp.abs(change), 0)
         new_rate = jnp.minimum(new_size / size, 0.99)
         worst = jnp.maximum(new_rate, rate)
         remaining = jnp.where(n_steps > 0, new_size * worst / (1 - worst), new_size)
         new = phi + change, new_size, new_rate, remaining, jnp.max(jnp.abs(grad), 0), n_steps + 1
         going = go_on(state)
-        return tuple(jnp.where(going, x, y) for x, y in zip(new, state, strict=True))
+        return *(jnp.where(going, x, y) for x, y in zip(new, state[:-1], strict=True)), found
 
     infinite = jnp.full(start.shape[1], jnp.inf)
-    first = start, infinite, jnp.zeros_like(infinite), infinite, infinite, jnp.zeros(start.shape[1], jnp.int32)
-    phi, _, _, remaining, grad_norm, n_steps = lax.while_loop(lambda s: jnp.any(go_on(s)), advance, first)
+    first = start, infinite, jnp.zeros_like(infinite), infinite, infinite, jnp.zeros(start.shape[1], jnp.int32), found
+    phi, _, _, remaining, grad_norm, n_steps, found = lax.while_loop(lambda s: jnp.any(go_on(s)), advance, first)
     finite = jnp.all(jnp.isfinite(phi), 0) & jnp.isfinite(grad_norm)
     status = jnp.where(remaining <= tolerance, CONVERGED, STEP_LIMIT)
-    return Solution(phi, jnp.where(finite, status, NON_FINITE).astype(jnp.int8), n_steps, grad_norm)
+    return Solution(phi, jnp.where(finite, status, NON_FINITE).astype(jnp.int8), n_steps, grad_norm), found
 
 
 def chord(model: int, rows: Rows, base: Base, count: Array, ridge: Array, tolerance: Array, max_steps: int) -> Solution:
@@ -172,11 +177,11 @@ def chord(model: int, rows: Rows, base: Base, count: Array, ridge: Array, tolera
 
         return _over_blocks(single, add_half, zero) if half else _over_blocks(rows, add_any, zero)
 
-    def step(moved: Array) -> tuple[Array, Array]:
+    def step(moved: Array) -> tuple[Array, Array, Any]:
         grad = at_base + change_of_score(moved) - 2 * ridge[:, None] * moved
-        return jnp.matmul(base.inverse, grad, precision="highest"), grad
+        return jnp.matmul(base.inverse, grad, precision="highest"), grad, ()
 
-    end = _iterate(step, zero, tolerance, max_steps)
+    end, _ = _iterate(step, zero, tolerance, max_steps)
     return end._replace(phi=base.phi[:, None] + end.phi)
 
 
@@ -189,19 +194,22 @@ def newton(
     ridge: Array,
     tolerance: Array,
     max_steps: int,
-) -> Solution:
-    """Newton's method by each lane's own information, from ``start`` (P, R); models that are not ``active`` stay."""
-    n_models = active.shape[0]
+) -> tuple[Solution, Array]:
+    """Newton's method by each lane's own information, from ``start`` (P, R); models that are not ``active`` stay.
 
-    def step(phi: Array) -> tuple[Array, Array]:
+    Also the information (R, P, P) of the last step, that of the solution up to the tolerance.
+    """
+    n_models, n_lanes = active.shape
+
+    def step(phi: Array) -> tuple[Array, Array, Array]:
         grad, matrix = derivatives(model, rows, phi, count, active, ridge)
         change = jsl.cho_solve(jsl.cho_factor(matrix), grad.T[..., None])[..., 0].T
         strengths = change[:n_models]
         mean = jnp.sum(jnp.where(active, strengths, 0.0), 0) / jnp.maximum(jnp.sum(active, 0), 1)
         change = change.at[:n_models].set(jnp.where(active, strengths - mean, 0.0))
-        return _damped(model, phi, change), grad
+        return _damped(model, phi, change), grad, matrix
 
-    return _iterate(step, start, tolerance, max_steps)
+    return _iterate(step, start, tolerance, max_steps, jnp.zeros((n_lanes, len(ridge), len(ridge))))
 
 
 def _damped(model: int, phi: Array, change: Array) -> Array:
@@ -278,7 +286,7 @@ def newton_cg(
         found = _over_blocks(rows, add, jnp.zeros(p.shape)) + 2 * ridge[:, None] * p
         return found.at[-1].add(of_rows.tt * p[-1])
 
-    def step(phi: Array) -> tuple[Array, Array]:
+    def step(phi: Array) -> tuple[Array, Array, Any]:
         grad, diagonal, of_rows = curvature(phi)
         scale = jnp.where(diagonal > 0, 1 / jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0)), 0.0)
 
@@ -302,10 +310,10 @@ def newton_cg(
         z = precondition(grad)
         rz_start = jnp.sum(grad * z, 0)
         x, *_ = lax.fori_loop(0, inner_steps, inner, (jnp.zeros_like(grad), grad, z, rz_start))
-        return _damped(model, phi, x), grad
+        return _damped(model, phi, x), grad, ()
 
     start = jnp.broadcast_to(base.phi[:, None], (len(base.phi), n_lanes))
-    return _iterate(step, start, tolerance, max_steps)
+    return _iterate(step, start, tolerance, max_steps)[0]
 
 
 def derivatives(model: int, rows: Rows, phi: Array, count: Array, active: Array, ridge: Array) -> tuple[Array, Array]:
