@@ -9,6 +9,7 @@ from xdist.scheduler import LoadFileScheduling
 
 # Files whose tests compile the same kernels for the same shapes: in one process, each is compiled once.
 _ALIKE = {
+    "contextual": ["contextual", "contextual_bootstrap", "style_effect", "tie_comparison"],
     "soft_elo": ["annotation_budget", "cli_soft_elo", "label_smoothing", "soft_elo_calibration", "softelo"],
     "judge": ["cli_judge", "influence", "judge_accuracy", "judge_plots", "judge_report", "model_comparison",
               "split_study"],
