@@ -16,10 +16,12 @@ from jaxeval.resampling import UNIT_ROWS, Members, rounded
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
+# Up to so many, sizes are rounded up to powers of two: small boards share a compilation, which takes far longer.
+_SMALL = 2**12
 # Rows of a block: enough for both cores, and, times the lanes, no more than the cache holds.
 _BLOCK_ROWS = {"cpu": 2**14}
 _ACCELERATOR_ROWS = 2**20
-_GROUP_ROWS = (16, 8, 4, 2, 1)
+_GROUP_ROWS = (16, 4, 1)
 _PADDING = 1.15  # the largest group by which rows grow no more than this
 
 
@@ -87,12 +89,16 @@ def shape_of(cells: ContextualCells, members: Members) -> Shape:
     most = _BLOCK_ROWS.get(jax.default_backend(), _ACCELERATOR_ROWS) // size
     n_blocks = -(-n_groups // most)
     # Similar slices share one compilation: only the blocks in use are run.
-    return Shape(1 << (n_blocks - 1).bit_length(), min(rounded(n_groups), most), size)
+    return Shape(1 << (n_blocks - 1).bit_length(), min(_coarse(n_groups), most), size)
+
+
+def _coarse(size: int) -> int:
+    return max(1 << (size - 1).bit_length(), 128) if size <= _SMALL else rounded(size)
 
 
 def unit_columns(members: Members) -> int:
     """Columns of the grid of units, padded so that similar slices share one compilation."""
-    return rounded(members.units.shape[1])
+    return _coarse(members.units.shape[1])
 
 
 def make_rows(cells: ContextualCells, members: Members, pair_weight: Float | None) -> contextual.Rows:
