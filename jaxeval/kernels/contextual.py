@@ -87,7 +87,15 @@ def at_estimate(model: int, rows: Rows, phi: Array, n_models: int, inverse: Arra
 
 def counts_of_rows(rows: Rows, draws: Array, dtype: type) -> Array:
     """(T, E, G, R) draws of every row's unit, from the (R, K, Q) draws of all units."""
-    by_unit = draws.reshape(draws.shape[0], -1).T.astype(dtype)
+    # In memory before the gather, which would else run over the lanes of the draws, and the draws be made again: XLA on
+    # the CPU cannot fuse out of a conditional whose predicate depends on the data. This one always holds.
+    shape = draws.shape[1] * draws.shape[2], draws.shape[0]
+    by_unit = lax.cond(
+        draws[0, 0, 0] >= 0,
+        lambda drawn: drawn.reshape(shape[::-1]).T.astype(dtype),
+        lambda drawn: jnp.zeros(shape, dtype),
+        draws,
+    )
     return by_unit.at[rows.unit].get(mode="promise_in_bounds")
 
 
