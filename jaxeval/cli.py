@@ -150,7 +150,7 @@ def leaderboard(
     board |= {"features": covariates, "normalize": not raw_features}
     _rate(battles, by=list(by) or None, cluster=cluster, scheme=scheme, **board)
     if effect is not None:
-        _draw_effect(battles, effect, cluster, board)
+        _draw_effect(battles, effect, cluster, {**board, "scheme": scheme})
 
 
 def _features(names: str | None, position: bool) -> tuple[list[Any], list[str]]:
@@ -168,7 +168,19 @@ def _draw_effect(battles: Any, path: Path, cluster: str | None, board: dict[str,
     from jaxeval.style_effect import style_effect
     from jaxeval.style_plots import plot_style_effect
 
-    names = ("features", "normalize", "feature_ridge", "ties", "seed", "level", "ridge", "gauge", "base", "reweight")
+    names = (
+        "features",
+        "normalize",
+        "feature_ridge",
+        "ties",
+        "seed",
+        "scheme",
+        "level",
+        "ridge",
+        "gauge",
+        "base",
+        "reweight",
+    )
     options = {name: board[name] for name in names}
     table = style_effect(battles, n_resamples=board["resamples"], cluster=cluster, **options)
     plot_style_effect(table).savefig(path, dpi=160)

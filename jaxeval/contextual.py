@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
@@ -39,8 +39,10 @@ TIE_MODELS = {"half": tie_models.HALF, "davidson": tie_models.DAVIDSON, "rao_kup
 
 #: Of Newton's method.
 MAX_STEPS = 200
+#: A covariate that moves the largest difference by so many logits has no finite coefficient: odds of 1 in 1e13.
+RUNAWAY_LOGIT = 30.0
 # A coefficient is told apart from the ratings if this share of its information is left beside them.
-_COLLINEAR = 1e-9
+_COLLINEAR = 1e-7
 
 
 class ContextualSettings(NamedTuple):
@@ -60,12 +62,19 @@ class ContextualBoard(NamedTuple):
     covariates: Design
     rows: Any  # `contextual.Rows`, NumPy arrays
     members: Members
-    ridge: Float  # (P,)
+    ridge: Float  # (P,) of the parameters as they are found
+    free: NDArray[np.bool_]  # (D + 1,) coefficients that are fitted, and t
     phi: Float  # (P,)
     inverse: Float  # (P, P) pseudo-inverse of the information
     information_diagonal: Float  # (P,)
     covariance: Float  # (P, P) sandwich
     log_likelihood: float
+
+    def told(self) -> Float:
+        """(D + 1,) coefficients of one unit of each covariate, infinite where the data set none; then t."""
+        d = self.cells.feature.shape[1]
+        own = self.phi[len(self.phi) - 1 - d :]
+        return np.append(tell_coefficients(own[None, :d], self)[0], own[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,40 +107,69 @@ class ContextualFit(BradleyTerryFit):
         """
         size = len(self._contextual.phi) - 1 - len(self.context.features)
         error = np.sqrt(np.maximum(np.diag(self._contextual.covariance)[size:], 0))
+        error = error * np.append(self._contextual.covariates.factor, 1.0)
         half = ndtri((1 + checked_level(level)) / 2) * error
-        estimate = self._contextual.phi[size:]
+        estimate = self._contextual.told()
         return self.coefficient_table(error, estimate - half, estimate + half)
 
     def coefficient_table(self, error: Float, lower: Float, upper: Float) -> pd.DataFrame:
         """`coefficients` with errors and bounds (D + 1,), those of t last."""
-        names, scale = list(self.context.features), list(self._contextual.covariates.scale)
+        names, unit, d = list(self.context.features), list(self._contextual.covariates.unit), len(self.context.features)
         if self.context.ties != "half":
-            names, scale = [*names, "tie parameter"], [*scale, np.nan]
+            names, unit = [*names, "tie parameter"], [*unit, np.nan]
         n = len(names)
-        estimate = self._contextual.phi[len(self._contextual.phi) - 1 - len(self.context.features) :][:n]
-        columns = {"coefficient": estimate, "standard_error": error[:n], "lower": lower[:n], "upper": upper[:n]}
-        ratios = {"odds_ratio": estimate, "odds_ratio_lower": lower[:n], "odds_ratio_upper": upper[:n]}
-        index = pd.Index(names, name="feature", dtype=object)
-        table = pd.DataFrame({**columns, **{name: np.exp(x) for name, x in ratios.items()}}, index)
-        return table.assign(elo=ELO_PER_LOGIT * estimate, unit=scale)
+        estimate = self._contextual.told()[:n]
+        runaway = ~np.isfinite(estimate)
+        error, lower, upper = (np.where(runaway, np.nan, x[:n]) for x in (error, lower, upper))
+        columns = {"coefficient": estimate, "standard_error": error, "lower": lower, "upper": upper}
+        # An odds ratio of the tie parameter, and its Elo, would mean nothing.
+        of_features = np.arange(n) < d
+        ratios = {"odds_ratio": estimate, "odds_ratio_lower": lower, "odds_ratio_upper": upper}
+        with np.errstate(over="ignore"):
+            columns |= {name: np.where(of_features, np.exp(x), np.nan) for name, x in ratios.items()}
+        table = pd.DataFrame(columns, pd.Index(names, name="feature", dtype=object))
+        return table.assign(elo=np.where(of_features, ELO_PER_LOGIT * estimate, np.nan), unit=unit)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the data cannot say, in words."""
+        told = self._contextual.told()[: len(self.context.features)]
+        runaway = [name for name, x in zip(self.context.features, told, strict=True) if np.isinf(x)]
+        messages = super().warnings
+        if runaway:
+            messages.append(
+                f"{' and '.join(map(repr, runaway))}: the side that has more of it won all its battles, or lost them "
+                "all, whatever the models: no finite coefficient (a feature_ridge > 0 gives one)"
+            )
+        return messages
 
     @property
     def log_likelihood(self) -> float:
         """Log-likelihood at the estimate, without ridge terms: of wins, ties and losses for the tie models."""
         return self._contextual.log_likelihood
 
-    def outcome_probabilities(self, model_a: Any, model_b: Any, **features: float) -> pd.Series:
+    @property
+    def win_probability(self) -> pd.DataFrame:
+        """(M, M) expected result of the row's model against the column's, a tie counting half, all covariates even."""
+        theta = self.logits.to_numpy()
+        found = outcome_probabilities(self, theta[:, None], theta, {})["expected"]
+        np.fill_diagonal(found, np.where(np.isnan(theta), np.nan, 0.5))
+        return pd.DataFrame(found, self.ratings.index, self.ratings.index)
+
+    def outcome_probabilities(
+        self, model_a: Any, model_b: Any, features: Mapping[str, float] | None = None
+    ) -> pd.Series:
         """``win``, ``tie`` and ``loss`` of ``model_a`` against ``model_b``, and the ``expected`` result.
 
         Args:
             model_a: a model of the board.
             model_b: its opponent.
-            **features: side A's less side B's value of a covariate, in its own unit; 0 unless given.
+            features: by name, side A's less side B's value of a covariate on its own scale; 0 unless given.
 
         Raises:
             ValueError: an unknown model or covariate.
         """
-        probabilities = outcome_probabilities(self, self.theta_of(model_a), self.theta_of(model_b), features)
+        probabilities = outcome_probabilities(self, self.theta_of(model_a), self.theta_of(model_b), features or {})
         return pd.Series({name: float(x) for name, x in probabilities.items()})
 
     def theta_of(self, model: Any) -> float:
@@ -151,8 +189,16 @@ class ContextualFit(BradleyTerryFit):
         return self._contextual.covariance[:m, :m]
 
 
+def tell_coefficients(found: Float, fitted: ContextualBoard) -> Float:
+    """(B, D) coefficients for one unit of the covariates, from those of the rows; infinite ones that ran away."""
+    reach = np.abs(fitted.cells.feature).max(0, initial=0.0)
+    with np.errstate(invalid="ignore"):
+        runaway = np.abs(found) * reach > RUNAWAY_LOGIT
+        return np.where(runaway, np.sign(found) * np.inf, found * fitted.covariates.factor)
+
+
 def outcome_probabilities(
-    fit: ContextualFit, theta_a: ArrayLike, theta_b: ArrayLike, features: dict[str, float],
+    fit: ContextualFit, theta_a: ArrayLike, theta_b: ArrayLike, features: Mapping[str, float],
     coefficients: Float | None = None, tie: ArrayLike | None = None,
 ) -> dict[str, Float]:  # fmt: skip
     """``win, tie, loss, expected`` by the fit, or by draws (B,) of strengths, ``coefficients`` (B, D) and ``tie``."""
@@ -160,8 +206,8 @@ def outcome_probabilities(
     unknown = [name for name in features if name not in covariates.names]
     if unknown:
         raise ValueError(f"no covariate {unknown[0]!r}; the fit has {', '.join(map(repr, covariates.names)) or 'none'}")
-    x = np.array([features.get(name, 0.0) for name in covariates.names]) / covariates.scale
-    own = fit._contextual.phi[len(fit._contextual.phi) - 1 - n_features : -1]
+    x = np.array([features.get(name, 0.0) for name in covariates.names]) / covariates.unit
+    own = fit._contextual.told()[:n_features]
     with np.errstate(invalid="ignore"):
         z = np.asarray(theta_a) - np.asarray(theta_b) + (own if coefficients is None else coefficients) @ x
     t = np.asarray(fit._contextual.phi[-1] if tie is None else tie)
@@ -200,8 +246,8 @@ def fit_contextual_boards(
     labels: Sequence[str],
 ) -> list[ContextualBoard]:
     """Fit every slice (its models and cells), named by ``labels``."""
-    if not (np.isfinite(feature_ridge) and feature_ridge >= 0):
-        raise ValueError(f"feature_ridge must be finite and >= 0, got {feature_ridge!r}")
+    if not feature_ridge >= 0:
+        raise ValueError(f"feature_ridge must be >= 0, got {feature_ridge!r}")
     boards = fit_boards(slices, ridge, reweight)
     fitted = []
     for (_, cells), board, label in zip(slices, boards, labels, strict=True):
@@ -226,13 +272,18 @@ def _fit(
     size, n_features = padded_size(len(board.theta)), cells.feature.shape[1]
     active = np.zeros(size, bool)
     active[: len(board.theta)] = board.active
-    penalty = np.concatenate([np.full(size, ridge), np.full(n_features, feature_ridge), [0.0]])
+    held = np.isinf(feature_ridge)
+    of_features = np.zeros(n_features) if held else feature_ridge * covariates.factor**2
+    penalty = np.concatenate([np.full(size, ridge), of_features, [0.0]])
+    free = np.append(np.full(n_features, not held), ties != "half")
     start = np.zeros(size + n_features + 1)
     start[: len(board.theta)] = board.theta
-    start[-1] = _first_tie_parameter(cells, ties)
+    start[-1] = _first_tie_parameter(board, cells, ties)
     count = counts_by_row(rows, members, cells.count)
     with double_precision(), one_blas_thread():
-        found = batch.fit_contextual(rows, count, start, active, penalty, TOLERANCE_LOGIT, TIE_MODELS[ties], MAX_STEPS)
+        found = batch.fit_contextual(
+            rows, count, start, active, free, penalty, TOLERANCE_LOGIT, TIE_MODELS[ties], MAX_STEPS
+        )
         found = jax.device_get(found)
     theta = np.asarray(found.phi)[: len(board.theta)]
     board = board._replace(
@@ -248,6 +299,7 @@ def _fit(
         rows,
         members,
         penalty,
+        free,
         np.asarray(found.phi),
         inverse,
         np.asarray(found.diagonal),
@@ -277,14 +329,16 @@ def predictors(fitted: ContextualBoard, cells: ContextualCells) -> Float:
     return theta[cells.first[cells.pair]] - theta[cells.second[cells.pair]] + cells.feature @ coefficients
 
 
-def _first_tie_parameter(cells: ContextualCells, ties: Ties) -> float:
+def _first_tie_parameter(board: Board, cells: ContextualCells, ties: Ties) -> float:
     """What would give models of equal strength the share of ties that there is."""
     if ties == "half":
         return 0.0
-    weight = cells.count * cells.weight
-    share = float(weight[cells.target == 0.5].sum() / weight.sum())
+    rated = board.active[cells.first[cells.pair]] & board.active[cells.second[cells.pair]]
+    weight = np.where(rated, cells.count * cells.weight, 0.0)
+    share = float(weight[cells.target == 0.5].sum() / max(weight.sum(), np.finfo(float).tiny))
     if not 0 < share < 1:
-        raise DataError(f"{'no' if share == 0 else 'only'} ties among {cells.count.sum():,} battles: no tie model fits")
+        n = int(cells.count[rated].sum())
+        raise DataError(f"{'no' if share == 0 else 'only'} ties among {n:,} battles of rated models: no tie model fits")
     return float(np.log(2 * share / (1 - share)) if ties == "davidson" else 2 * np.arctanh(share))
 
 

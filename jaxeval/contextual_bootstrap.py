@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
@@ -19,11 +21,13 @@ from jaxeval.contextual import (
     ContextualFit,
     Ties,
     outcome_probabilities,
+    tell_coefficients,
 )
 from jaxeval.contextual_rows import make_rows, unit_columns
 from jaxeval.kernels import batch
+from jaxeval.kernels.contextual import NO_TIES
 from jaxeval.kernels.resample import Tally
-from jaxeval.kernels.solve import CONVERGED
+from jaxeval.kernels.solve import CONVERGED, STEP_LIMIT
 from jaxeval.precision import double_precision
 from jaxeval.progress import Advance
 from jaxeval.quantiles import interval_bounds
@@ -77,6 +81,23 @@ class ContextualBootstrap(Bootstrap):
     coefficient_draws: Float = field(repr=False)  # (B, D) logits per unit of the (normalised) covariates
     tie_draws: Float = field(repr=False)  # (B,) t; 0 where ties are half a win
 
+    @property
+    def warnings(self) -> list[str]:
+        """What the data or the computation leave open, in words."""
+        messages = super().warnings
+        share = np.isinf(self.coefficient_draws).mean(0)
+        for name, own in zip(self.fit.context.features, share, strict=True):
+            if own > 0:
+                messages.append(
+                    f"{name!r} has no finite coefficient in {own:.1%} of the resamples, where the side that has more "
+                    "of it won all its battles, or lost them all: its interval is unreliable"
+                )
+        limit = {"half": np.nan, "davidson": -np.inf, "rao_kupper": 0.0}[self.fit.context.ties]
+        without = float((self.tie_draws == limit).mean())
+        if without > 0:
+            messages.append(f"{without:.1%} of the resamples have no ties: the tie parameter is at its limit in them")
+        return messages
+
     def coefficients(self, level: float = 0.95) -> pd.DataFrame:
         """A row per covariate: the full-data estimate, errors and percentile intervals of the draws.
 
@@ -85,23 +106,30 @@ class ContextualBootstrap(Bootstrap):
         draws = np.column_stack([self.coefficient_draws, self.tie_draws])
         kept = np.where(self.converged[:, None], draws, np.nan)
         lower, upper = interval_bounds(kept, level)
-        error = np.nanstd(kept, 0, ddof=1) if self.converged.sum() > 1 else np.full(kept.shape[1], np.nan)
+        finite = np.where(np.isfinite(kept), kept, np.nan)
+        few = np.isfinite(finite).sum(0) < 2
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of columns without draws
+            error = np.nanstd(finite, 0, ddof=1)
+        error, lower, upper = (np.where(few, np.nan, x) for x in (error, lower, upper))
         return self.fit.coefficient_table(error, lower, upper)
 
-    def outcome_probabilities(self, model_a: Any, model_b: Any, level: float = 0.95, **features: float) -> pd.DataFrame:
+    def outcome_probabilities(
+        self, model_a: Any, model_b: Any, features: Mapping[str, float] | None = None, level: float = 0.95
+    ) -> pd.DataFrame:
         """``win``, ``tie``, ``loss`` and ``expected`` of one model against another, with percentile intervals.
 
         Args:
             model_a: a model of the board.
             model_b: its opponent.
+            features: as in `ContextualFit.outcome_probabilities`.
             level: of the intervals.
-            **features: as in `ContextualFit.outcome_probabilities`.
         """
         fit = self.fit
-        point = fit.outcome_probabilities(model_a, model_b, **features)
+        point = fit.outcome_probabilities(model_a, model_b, features)
         a, b = (self.models.get_loc(model) for model in (model_a, model_b))
         draws = outcome_probabilities(
-            fit, self.draws_logit[:, a], self.draws_logit[:, b], features, self.coefficient_draws, self.tie_draws
+            fit, self.draws_logit[:, a], self.draws_logit[:, b], features or {}, self.coefficient_draws, self.tie_draws
         )
         together = np.where(self.converged[:, None], np.stack(list(draws.values()), 1), np.nan)
         lower, upper = interval_bounds(together, level)
@@ -139,6 +167,10 @@ def refit_contextual(
         rest = np.flatnonzero(lanes.status != CONVERGED)
         lanes.solver[rest] = solver
         run(rest, lanes, solver, advance)
+    # What is left of a lane whose coefficient runs away is at its limit.
+    d = len(fitted.free) - 1
+    ran = np.isinf(tell_coefficients(lanes.phi[:, len(fitted.ridge) - 1 - d : -1], fitted)).any(1)
+    lanes.status[(lanes.status == STEP_LIMIT) & ran] = CONVERGED
     return lanes
 
 
@@ -176,6 +208,7 @@ def make_contextual_plan(
         fitted.phi,
         fitted.inverse,
         fitted.information_diagonal,
+        fitted.free,
         battles,
     )
     problem = batch.ContextualProblem(make_units(grid, Tally(None, ROW_BITS), shortfall), rows, *arrays)
@@ -245,4 +278,11 @@ def contextual_bootstrap_result(plain: Bootstrap, fit: ContextualFit, lanes: Lan
     n_features = len(fit.context.features)
     p = lanes.phi.shape[1]
     kept = np.where((lanes.status == CONVERGED)[:, None], lanes.phi, np.nan)
-    return ContextualBootstrap(**values, coefficient_draws=kept[:, p - 1 - n_features : -1], tie_draws=kept[:, -1])
+    ties = TIE_MODELS[fit.context.ties]
+    none = kept[:, -1] == NO_TIES[ties]
+    limit = {"half": 0.0, "davidson": -np.inf, "rao_kupper": 0.0}[fit.context.ties]
+    return ContextualBootstrap(
+        **values,
+        coefficient_draws=tell_coefficients(kept[:, p - 1 - n_features : -1], fit._contextual),
+        tie_draws=np.where(none, limit, kept[:, -1]),
+    )

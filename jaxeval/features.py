@@ -32,11 +32,21 @@ FeatureLike = str | tuple[str, str] | Feature
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """(N, D) covariates of the battles, divided by ``scale`` (D,)."""
+    """(N, D) covariates of the battles, divided by their root mean squares ``scale`` (D,).
+
+    Coefficients are found for those, and told for one ``unit`` (D,) of the covariate: ``scale`` for columns that are
+    normalized, else 1.
+    """
 
     names: tuple[str, ...]
     matrix: Float
     scale: Float
+    unit: Float
+
+    @property
+    def factor(self) -> Float:
+        """(D,) by which a coefficient of ``matrix`` is told."""
+        return self.unit / self.scale
 
 
 def position_advantage(neutral: str | None = None) -> Feature:
@@ -76,15 +86,15 @@ def same_group(column: str, group_a: str, group_b: str) -> Feature:
 def design(battles: Battles, features: Sequence[FeatureLike], normalize: bool) -> Design:
     """The covariates of all battles.
 
-    Columns are divided by their root mean square with ``normalize``, so that a coefficient is that of a typical
-    difference; nothing is subtracted, which would favour a side. What is computed stays as it is.
+    With ``normalize`` the unit of a column is its root mean square, so that a coefficient is that of a typical
+    difference; nothing is subtracted, which would favour a side. The unit of what is computed is 1.
 
     Raises:
         DataError: a column is not there, not numeric, has missing or infinite values, or is 0 throughout.
     """
     if isinstance(features, str):
         raise TypeError(f"features must be a list, got the text {features!r}: write [{features!r}]")
-    names, columns, scale = [], [], []
+    names, columns, scale, unit = [], [], [], []
     for feature in features:
         name, values, own_scale = _values(battles, feature)
         infinite = np.isinf(values)
@@ -92,17 +102,19 @@ def design(battles: Battles, features: Sequence[FeatureLike], normalize: bool) -
             raise DataError(
                 f"feature {name!r} has {infinite.sum():,} infinite values (first in battle {infinite.argmax()})"
             )
-        size = float(np.sqrt(np.mean(values**2)))
-        if size == 0:
+        largest = float(np.abs(values).max())
+        size = largest * float(np.sqrt(np.mean((values / max(largest, np.finfo(float).tiny)) ** 2)))
+        if largest == 0:
             raise DataError(f"feature {name!r} is 0 in all battles: it says nothing")
         names.append(name)
-        scale.append(size if normalize and not own_scale else 1.0)
-        columns.append(values / scale[-1])
+        scale.append(size)
+        unit.append(size if normalize and not own_scale else 1.0)
+        columns.append(values / size)
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise DataError(f"two features are called {twice[0]!r}")
     matrix = np.stack(columns, 1) if columns else np.zeros((battles.n_battles, 0))
-    return Design(tuple(names), matrix, np.array(scale))
+    return Design(tuple(names), matrix, np.array(scale), np.array(unit))
 
 
 def _values(battles: Battles, feature: FeatureLike) -> tuple[str, Float, bool]:

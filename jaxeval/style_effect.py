@@ -9,15 +9,12 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.battles import Battles, as_battles
-from jaxeval.bootstrap import bootstrap
+from jaxeval.bootstrap import Scheme, bootstrap
 from jaxeval.contextual import Ties
 from jaxeval.contextual_bootstrap import ContextualBootstrap
 from jaxeval.features import FeatureLike
 from jaxeval.gauge import Gauge
 from jaxeval.quantiles import interval_bounds
-
-# A ridge that holds all coefficients at 0, up to 1e-9 logits for a million battles.
-_NO_EFFECT = 1e15
 
 
 def style_effect(
@@ -26,6 +23,7 @@ def style_effect(
     *,
     n_resamples: int = 1000,
     seed: int = 0,
+    scheme: Scheme = "multinomial",
     level: float = 0.95,
     normalize: bool = True,
     feature_ridge: float = 0.0,
@@ -59,9 +57,9 @@ def style_effect(
         "features": features, "normalize": normalize, "ties": ties, "ridge": ridge, "gauge": gauge, "base": base,
         "reweight": reweight, "cluster": cluster, "progress": progress,
     }  # fmt: skip
-    controlled = bootstrap(battles, n_resamples, seed, feature_ridge=feature_ridge, **options)
+    controlled = bootstrap(battles, n_resamples, seed, scheme, feature_ridge=feature_ridge, **options)
     # The same rows, and so the same draws; only the coefficients are held at 0.
-    plain = bootstrap(battles, n_resamples, seed, feature_ridge=_NO_EFFECT, **options)
+    plain = bootstrap(battles, n_resamples, seed, scheme, feature_ridge=np.inf, **options)
     assert isinstance(controlled, ContextualBootstrap)
     with np.errstate(invalid="ignore"):
         shift = (controlled.fit.ratings - plain.fit.ratings).to_numpy()
@@ -85,7 +83,7 @@ def style_effect(
     table = table.sort_values("rating", ascending=False, ignore_index=True, kind="stable")
     table.attrs = {
         "coefficients": controlled.coefficients(level).reset_index().to_dict("records"),
-        "warnings": controlled.warnings,
+        "warnings": list(dict.fromkeys([*controlled.warnings, *plain.warnings])),
         "settings": {
             **controlled.fit.context._asdict(),
             "level": float(level),

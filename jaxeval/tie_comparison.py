@@ -29,6 +29,7 @@ from jaxeval.contextual_rows import ContextualCells, compress, counts_by_row
 from jaxeval.features import FeatureLike, design
 from jaxeval.kernels import batch, tie_models
 from jaxeval.kernels.connectivity import IDENTIFIED
+from jaxeval.kernels.solve import CONVERGED
 from jaxeval.precision import double_precision
 
 Float = NDArray[np.float64]
@@ -59,7 +60,8 @@ def compare_tie_models(
     Returns:
         A row per treatment: ``tie_parameter`` and its error, ``log_likelihood`` and ``aic`` (NaN for "half"),
         ``held_out_log_likelihood`` per battle, ``held_out_error``, ``held_out_score`` with ``standard_error`` of the
-        difference from "half", ``n_held_out``, and ``n_skipped`` battles of models that some part's rest cannot rate.
+        difference from "half", ``n_held_out``, and ``n_skipped`` battles of models that a part cannot rate, or of
+        parts whose fit did not converge. A tie held out, where the rest has none, counts as all but impossible.
 
     Raises:
         ValueError: fewer than two folds or more than battles; DataError as in `fit_bradley_terry`.
@@ -124,7 +126,15 @@ def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: NDArray[np.
         count: Any = counts_by_row(fitted.rows, fitted.members, rest)
         with double_precision(), one_blas_thread():
             fit = batch.fit_contextual(
-                fitted.rows, count, fitted.phi, rated, fitted.ridge, TOLERANCE_LOGIT, TIE_MODELS[ties], MAX_STEPS
+                fitted.rows,
+                count,
+                fitted.phi,
+                rated,
+                fitted.free,
+                fitted.ridge,
+                TOLERANCE_LOGIT,
+                TIE_MODELS[ties],
+                MAX_STEPS,
             )
             phi = np.asarray(jax.device_get(fit.phi))
             z: Any = phi[first] - phi[second] + cells.feature @ phi[size:-1]
@@ -133,7 +143,7 @@ def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: NDArray[np.
             likelihood: Any = tie_models.log_likelihood(given[0], cells.target, *given[1:])  # type: ignore[arg-type]
         with np.errstate(divide="ignore"):
             score = cells.target * np.log(expected) + (1 - cells.target) * np.log1p(-expected)
-        known = rated[first] & rated[second]
+        known = rated[first] & rated[second] & (int(fit.status) == CONVERGED)
         values = np.asarray(likelihood), (cells.target - expected) ** 2, score
         for name, x in zip(found, values, strict=True):
             found[name].append(np.where(known, x, np.nan))

@@ -35,14 +35,19 @@ def test_columns_are_divided_by_their_size(battles):
     assert found.scale == pytest.approx([np.sqrt(50 / 4), np.sqrt((20**2 + 0 + 20**2 + 40**2) / 4)])
     np.testing.assert_allclose(found.matrix * found.scale, [[3, -20], [-4, 0], [0, 20], [5, 40]])
     np.testing.assert_allclose(np.mean(found.matrix**2, 0), 1)
+    np.testing.assert_array_equal(found.unit, found.scale)
     plain = design(battles, ["length"], normalize=False)
-    np.testing.assert_array_equal(plain.matrix[:, 0], [3, -4, 0, 5])
-    assert plain.scale == 1
+    np.testing.assert_array_equal(plain.matrix[:, 0], found.matrix[:, 0])
+    assert plain.unit == 1
+    assert plain.factor == pytest.approx(1 / np.sqrt(50 / 4))
+    huge = Battles.from_pandas(VOTES.assign(length=VOTES["length"] * 1e200))
+    np.testing.assert_allclose(design(huge, ["length"], True).matrix, plain.matrix)
 
 
 def test_both_bad_left_out():
     battles = Battles.from_pandas(VOTES, both_bad="drop")
-    np.testing.assert_array_equal(design(battles, ["length"], normalize=False).matrix[:, 0], [3, -4, 0])
+    found = design(battles, ["length"], normalize=False)
+    np.testing.assert_allclose(found.matrix[:, 0] * found.scale, [3, -4, 0])
 
 
 def test_what_is_computed_keeps_its_scale(battles):
@@ -51,8 +56,8 @@ def test_what_is_computed_keeps_its_scale(battles):
                   same_group("judge", "maker_a", "maker_b")], normalize=True,
     )  # fmt: skip
     assert found.names == ("position", "away", "same judge")
-    np.testing.assert_array_equal(found.matrix.T, [[1, 1, 1, 1], [0, 1, 0, 0], [1, 0, 1, -1]])
-    assert (found.scale == 1).all()
+    np.testing.assert_allclose((found.matrix * found.scale).T, [[1, 1, 1, 1], [0, 1, 0, 0], [1, 0, 1, -1]])
+    assert (found.unit == 1).all()
 
 
 def test_a_relative_difference():

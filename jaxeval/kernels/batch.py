@@ -473,6 +473,7 @@ class ContextualProblem(NamedTuple):
     phi: Array  # (P,) full-data parameters
     inverse: Array  # (P, P) pseudo-inverse of the full-data information
     information_diagonal: Array  # (P,)
+    free: Array  # (D + 1,) bool: coefficients that are fitted, and t
     main_battles: Array  # (M,) as in `Problem`
 
 
@@ -512,16 +513,16 @@ class ContextualFit(NamedTuple):
 
 @partial(jax.jit, static_argnames=("ties", "max_steps"))
 def fit_contextual(
-    rows: contextual.Rows, count: Array, start: Array, active: Array, ridge: Array, tolerance: Array,
+    rows: contextual.Rows, count: Array, start: Array, active: Array, free: Array, ridge: Array, tolerance: Array,
     ties: int, max_steps: int,
 ) -> ContextualFit:  # fmt: skip
-    """Newton's method on one slice: ``count`` (T, E, G) battles of the rows, ``start`` (P,), ``active`` (M,)."""
-    lane = active[:, None]
-    end, matrix = contextual.newton(ties, rows, start[:, None], count[..., None], lane, ridge, tolerance, max_steps)
+    """Newton's method on one slice: ``count`` (T, E, G) battles, ``start`` (P,), ``active`` (M,), ``free`` (D + 1,)."""
+    n_models = len(active)
+    moves = contextual.alive(ties, rows, count[..., None], active[:, None], free)
+    end, matrix = contextual.newton(ties, rows, start[:, None], count[..., None], moves, ridge, tolerance, max_steps)
     phi = end.phi[:, 0]
-    alive = contextual.alive(ties, lane, len(ridge))[:, 0]
-    diagonal = contextual.diagonal(matrix[0], active, alive, ridge)
-    inverse = contextual.inverse_information(matrix[0], active, alive)
+    diagonal = contextual.diagonal(matrix[0], moves[:, 0], ridge, n_models)
+    inverse = contextual.inverse_information(matrix[0], moves[:, 0], n_models)
     outer = contextual.outer_scores(ties, rows, phi, count, active)
     return ContextualFit(phi, end.status[0], end.n_steps[0], end.grad_norm[0], inverse, diagonal, outer)
 
@@ -554,11 +555,12 @@ def _refit_contextual_chunk(
     standing = jax.vmap(lambda n, wins: connectivity.standing(n, wins, problem.main_battles))(*tables)
     # With a ridge every model has a finite rating, but those that the data leave open are still told apart.
     active = ((standing == connectivity.IDENTIFIED) | (ridge[0] > 0)).T
+    moves = contextual.alive(method.ties, rows, count, active, problem.free)
     if method.solver == NEWTON_CG:
-        end = contextual.newton_cg(method.ties, rows, base, count, active, ridge, tolerance, method.max_steps)
+        end = contextual.newton_cg(method.ties, rows, base, count, moves, ridge, tolerance, method.max_steps)
     else:
         start = jnp.broadcast_to(problem.phi[:, None], (*problem.phi.shape, numbers.shape[0]))
-        end, _ = contextual.newton(method.ties, rows, start, count, active, ridge, tolerance, method.max_steps)
+        end, _ = contextual.newton(method.ties, rows, start, count, moves, ridge, tolerance, method.max_steps)
     return ContextualRefits(end.phi.T, end.status, end.n_steps, end.grad_norm, standing)
 
 

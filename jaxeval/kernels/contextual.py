@@ -16,6 +16,8 @@ from jaxeval.kernels import tie_models
 from jaxeval.kernels.solve import CONVERGED, NON_FINITE, STEP_LIMIT
 
 _CAP = 2.0  # logits a Newton step may change a parameter by: far from the optimum full steps overshoot
+# Of t where there are no ties: a probability of ties under 1e-20, and still numbers to work with.
+NO_TIES = {tie_models.HALF: 0.0, tie_models.DAVIDSON: -50.0, tie_models.RAO_KUPPER: 1e-20}
 
 
 class Rows(NamedTuple):
@@ -193,40 +195,63 @@ def chord(model: int, rows: Rows, base: Base, count: Array, ridge: Array, tolera
     return end._replace(phi=base.phi[:, None] + end.phi)
 
 
+def alive(model: int, rows: Rows, count: Array, active: Array, free: Array) -> Array:
+    """(P, R) parameters that move: those of ``active`` (M, R) models, and the ``free`` (D + 1,) others.
+
+    In a lane without ties t is at its limit, and does not move either.
+    """
+    mask = active.astype(jnp.float64)
+
+    def add(block: Rows, t: Array, total: Array) -> Array:
+        tied = block.factor * (block.target == 0.5)
+        both = mask[block.first] * mask[block.second]
+        return total + jnp.einsum("egr,eg,er->r", count[t].astype(jnp.float64), tied, both, precision="highest")
+
+    others = jnp.broadcast_to(free[:, None], (len(free), active.shape[1]))
+    if model != tie_models.HALF:
+        n_ties = _over_blocks(rows, add, jnp.zeros(active.shape[1]))
+        others = others.at[-1].set(free[-1] & (n_ties > 0))
+    return jnp.concatenate([active, others])
+
+
+def _at_limit(model: int, phi: Array, moves: Array) -> Array:
+    """``phi`` (P, R) with t at its limit where it does not move."""
+    return phi.at[-1].set(jnp.where(moves[-1], phi[-1], NO_TIES[model]))
+
+
 def newton(
     model: int,
     rows: Rows,
     start: Array,
     count: Array,
-    active: Array,
+    moves: Array,
     ridge: Array,
     tolerance: Array,
     max_steps: int,
 ) -> tuple[Solution, Array]:
-    """Newton's method by each lane's own information, from ``start`` (P, R); models that are not ``active`` stay.
+    """Newton's method by each lane's own information, from ``start`` (P, R), of the parameters that ``moves`` (P, R).
 
     Also the information (R, P, P) of the last step, that of the solution up to the tolerance.
     """
-    n_models, n_lanes = active.shape
+    n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, start.shape[1]
+    active = moves[:n_models]
 
     def step(phi: Array) -> tuple[Array, Array, Array]:
-        grad, matrix = derivatives(model, rows, phi, count, active, ridge)
+        grad, matrix = derivatives(model, rows, phi, count, moves, ridge)
         change = jsl.cho_solve(jsl.cho_factor(matrix), grad.T[..., None])[..., 0].T
         strengths = change[:n_models]
         mean = jnp.sum(jnp.where(active, strengths, 0.0), 0) / jnp.maximum(jnp.sum(active, 0), 1)
         change = change.at[:n_models].set(jnp.where(active, strengths - mean, 0.0))
         return _damped(model, phi, change), grad, matrix
 
-    return _iterate(step, start, tolerance, max_steps, jnp.zeros((n_lanes, len(ridge), len(ridge))))
+    matrix = jnp.zeros((n_lanes, len(ridge), len(ridge)))
+    return _iterate(step, _at_limit(model, start, moves), tolerance, max_steps, matrix)
 
 
 def _damped(model: int, phi: Array, change: Array) -> Array:
-    """``change`` (P, R) of each lane, shrunk where it exceeds 2 logits, or would make a threshold t negative."""
-    scale = jnp.minimum(1.0, _CAP / jnp.maximum(jnp.max(jnp.abs(change), 0), 1e-300))
-    if model == tie_models.RAO_KUPPER:
-        shrinks = change[-1] < 0
-        scale = jnp.where(shrinks, jnp.minimum(scale, -0.75 * phi[-1] / jnp.where(shrinks, change[-1], -1.0)), scale)
-    return change * scale
+    """``change`` (P, R) of each lane, shrunk where it exceeds 2 logits; a threshold t stays positive."""
+    change = change * jnp.minimum(1.0, _CAP / jnp.maximum(jnp.max(jnp.abs(change), 0), 1e-300))
+    return change.at[-1].max(-0.75 * phi[-1]) if model == tie_models.RAO_KUPPER else change
 
 
 def newton_cg(
@@ -234,7 +259,7 @@ def newton_cg(
     rows: Rows,
     base: Base,
     count: Array,
-    active: Array,
+    moves: Array,
     ridge: Array,
     tolerance: Array,
     max_steps: int,
@@ -244,8 +269,8 @@ def newton_cg(
     As `solve.newton_cg`, with products by the information found in a pass over the rows: on wide boards far cheaper
     than an (M, M) table for every lane.
     """
-    n_models, n_lanes = active.shape
     n_features = rows.feature.shape[-1]
+    n_models, n_lanes = len(ridge) - n_features - 1, moves.shape[1]
     inner_steps = 4
     known = base.diagonal > 0
     root = jnp.sqrt(base.diagonal)
@@ -253,7 +278,7 @@ def newton_cg(
     # Only the ridge has curvature along the common shift, to which the full data's inverse is blind.
     shift_inverse = jnp.where(ridge[0] > 0, 1 / (2 * n_models * jnp.where(ridge[0] > 0, ridge[0], 1.0)), 0.0)
     rounding = 100 * jnp.finfo(jnp.float64).eps
-    mask = active.astype(jnp.float64)
+    mask = moves[:n_models].astype(jnp.float64)
 
     def curvature(phi: Array) -> tuple[Array, Array, tie_models.Information]:
         """Gradient and diagonal (P, R), and the information of every row, of t in sum (R,)."""
@@ -281,7 +306,8 @@ def newton_cg(
         zero = jnp.zeros(phi.shape), jnp.zeros(phi.shape), by_row, of_ties, jnp.zeros(n_lanes)
         grad, diagonal, zz, zt, tt = _over_blocks(rows, add, zero)
         diagonal = (diagonal + 2 * ridge[:, None]).at[-1].add(tt)
-        return grad - 2 * ridge[:, None] * phi, diagonal, tie_models.Information(zz, zt, tt)
+        grad, diagonal = (jnp.where(moves, x, 0.0) for x in (grad - 2 * ridge[:, None] * phi, diagonal))
+        return grad, diagonal, tie_models.Information(zz, zt, tt)
 
     def product(of_rows: tie_models.Information, p: Array) -> Array:
         def add(block: Rows, t: Array, total: Array) -> Array:
@@ -292,7 +318,7 @@ def newton_cg(
             return _add_score(block, total, along + of_rows.zt[t] * p[-1], of_rows.zt[t] * z, n_models)
 
         found = _over_blocks(rows, add, jnp.zeros(p.shape)) + 2 * ridge[:, None] * p
-        return found.at[-1].add(of_rows.tt * p[-1])
+        return jnp.where(moves, found.at[-1].add(of_rows.tt * p[-1]), 0.0)
 
     def step(phi: Array) -> tuple[Array, Array, Any]:
         grad, diagonal, of_rows = curvature(phi)
@@ -302,7 +328,7 @@ def newton_cg(
             # It is blind, too, to models that the full data could not rate: their own curvature stands in.
             own = jnp.where(known[:, None], 0.0, scale * r)
             z = scale * (jnp.matmul(scaled_inverse, scale * r, precision="highest") + own)
-            return z.at[:n_models].add(jnp.sum(r[:n_models], 0) * shift_inverse)
+            return jnp.where(moves, z.at[:n_models].add(jnp.sum(r[:n_models], 0) * shift_inverse), 0.0)
 
         def inner(_: int, state: tuple[Array, ...]) -> tuple[Array, ...]:
             x, r, p, rz = state
@@ -321,13 +347,13 @@ def newton_cg(
         return _damped(model, phi, x), grad, ()
 
     start = jnp.broadcast_to(base.phi[:, None], (len(base.phi), n_lanes))
-    return _iterate(step, start, tolerance, max_steps)[0]
+    return _iterate(step, _at_limit(model, start, moves), tolerance, max_steps)[0]
 
 
-def derivatives(model: int, rows: Rows, phi: Array, count: Array, active: Array, ridge: Array) -> tuple[Array, Array]:
-    """(P, R) gradient and (R, P, P) information, made regular as by `solve.information`."""
-    n_models, n_lanes = active.shape
-    mask = active.astype(phi.dtype)
+def derivatives(model: int, rows: Rows, phi: Array, count: Array, moves: Array, ridge: Array) -> tuple[Array, Array]:
+    """(P, R) gradient and (R, P, P) information of what ``moves`` (P, R), regular as by `solve.information`."""
+    n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, phi.shape[1]
+    mask = moves[:n_models].astype(phi.dtype)
 
     def add(block: Rows, t: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
         z = _predictor(block, phi, n_models)
@@ -337,22 +363,13 @@ def derivatives(model: int, rows: Rows, phi: Array, count: Array, active: Array,
         first = tie_models.score(model, target, z, phi[-1])
         second = tie_models.information(model, target, z, phi[-1])
         grad = _add_score(block, total[0], weight * first.z, weight * first.t, n_models)
-        return grad, *_add_information(
-            block, total[1:], tie_models.Information(*(weight * x for x in second)), n_models
-        )
+        of_rows = tie_models.Information(*(weight * x for x in second))
+        return grad, *_add_information(block, total[1:], of_rows, n_models)
 
     grad, *parts = _over_blocks(rows, add, (jnp.zeros(phi.shape), *_no_information(rows, n_models, n_lanes)))
     matrix = _assembled(parts, n_models, n_lanes) + 2 * jnp.diag(ridge)
     grad = grad - 2 * ridge[:, None] * phi
-    moves = alive(model, active, len(ridge))
-    return jnp.where(moves, grad, 0.0), _regular(matrix, moves.T, active.T, ridge)
-
-
-def alive(model: int, active: Array, n_parameters: int) -> Array:
-    """(P, R) parameters that move: those of ``active`` (M, R) models, the coefficients, and t where ties have it."""
-    n_models, n_lanes = active.shape
-    others = jnp.ones((n_parameters - n_models, n_lanes), bool)
-    return jnp.concatenate([active, others.at[-1].set(model != tie_models.HALF)])
+    return jnp.where(moves, grad, 0.0), _regular(matrix, moves.T, n_models, ridge)
 
 
 def outer_scores(model: int, rows: Rows, phi: Array, count: Array, active: Array) -> Array:
@@ -409,36 +426,36 @@ def _assembled(parts: Any, n_models: int, n_lanes: int) -> Array:
     return jnp.concatenate([above, jnp.concatenate([jnp.swapaxes(cross, 1, 2), others], 2)], 1)
 
 
-def _regular(matrix: Array, alive: Array, active: Array, ridge: Array) -> Array:
-    """``matrix`` (R, P, P) with a unit diagonal for dead parameters and, for the common shift, the mean curvature."""
-    n_models = active.shape[1]
-    both = alive[:, :, None] & alive[:, None, :]
+def _regular(matrix: Array, moves: Array, n_models: int, ridge: Array) -> Array:
+    """``matrix`` (R, P, P) with a unit diagonal for what stays and, for the common shift, the mean curvature."""
+    active = moves[:, :n_models]
+    both = moves[:, :, None] & moves[:, None, :]
     n_active = jnp.maximum(jnp.sum(active, 1), 1)
     own = jnp.diagonal(matrix, axis1=1, axis2=2)[:, :n_models]
     mean = jnp.sum(jnp.where(active, own, 0.0), 1) / n_active
     shift = (jnp.where(mean > 0, mean, 1.0) - 2 * ridge[0]) / n_active
-    matrix = jnp.where(both, matrix, 0.0) + jnp.where(alive, 0.0, 1.0)[:, :, None] * jnp.eye(alive.shape[1])
+    matrix = jnp.where(both, matrix, 0.0) + jnp.where(moves, 0.0, 1.0)[:, :, None] * jnp.eye(moves.shape[1])
     together = shift[:, None, None] * (active[:, :, None] & active[:, None, :])
     return matrix.at[:, :n_models, :n_models].add(together)
 
 
-def diagonal(matrix: Array, active: Array, alive: Array, ridge: Array) -> Array:
-    """(P,) diagonal of the information itself, from the regular ``matrix`` (P, P): 0 for dead parameters."""
-    n_models = len(active)
+def diagonal(matrix: Array, moves: Array, ridge: Array, n_models: int) -> Array:
+    """(P,) diagonal of the information itself, from the regular ``matrix`` (P, P): 0 for what does not move."""
+    active = moves[:n_models]
     own = jnp.diagonal(matrix)
     n_active = jnp.maximum(jnp.sum(active), 1)
     # The trace over models is n mean before and n mean + (mean - 2 ridge) after the regularisation.
     total = jnp.sum(jnp.where(active, own[:n_models], 0.0))
     shift = (total + 2 * ridge[0]) / (n_active + 1) - 2 * ridge[0]
     models = jnp.where(active, own[:n_models] - shift / n_active, 0.0)
-    return jnp.where(alive, own.at[:n_models].set(models), 0.0)
+    return jnp.where(moves, own.at[:n_models].set(models), 0.0)
 
 
-def inverse_information(matrix: Array, active: Array, alive: Array) -> Array:
-    """(P, P) pseudo-inverse of a regular ``matrix`` (P, P): 0 for dead parameters and in the common shift."""
+def inverse_information(matrix: Array, moves: Array, n_models: int) -> Array:
+    """(P, P) pseudo-inverse of a regular ``matrix`` (P, P): 0 for what does not move and in the common shift."""
     inverse = jsl.cho_solve(jsl.cho_factor(matrix), jnp.eye(len(matrix)))
-    n_models = len(active)
+    active = moves[:n_models]
     centre = jnp.eye(n_models) - active[:, None] * active / jnp.maximum(jnp.sum(active), 1)
     project = jnp.eye(len(matrix)).at[:n_models, :n_models].set(jnp.where(active[:, None] & active, centre, 0.0))
-    project = project * (alive[:, None] & alive)
+    project = project * (moves[:, None] & moves)
     return jnp.matmul(jnp.matmul(project, inverse, precision="highest"), project.T, precision="highest")

@@ -89,7 +89,9 @@ def test_derivatives(model, rows, count):
     active[3, 1] = False
     ridge = np.array([0.3] * M + [0.1] * D + [0.0])
     phi = parameters(model)
-    grad, matrix = derivatives(model, rows, jnp.asarray(phi), count, jnp.asarray(active), jnp.asarray(ridge))
+    moves = np.concatenate([active, np.full((D + 1, R), True)])
+    moves[-1] = model != HALF
+    grad, matrix = derivatives(model, rows, jnp.asarray(phi), count, jnp.asarray(moves), jnp.asarray(ridge))
     for lane in range(R):
         own_grad, own_matrix, *_ = naive(
             model, rows, phi[:, lane], np.asarray(count)[..., lane], active[:, lane], ridge
@@ -132,16 +134,16 @@ def test_tables_and_counts(rows, count):
 def test_the_pseudo_inverse(model, rows, count):
     active = jnp.asarray([True, True, True, False])
     ridge, phi = jnp.zeros(M + D + 1), jnp.asarray(parameters(model, 1))
-    _, matrix = derivatives(model, rows, phi, count[..., :1], active[:, None], ridge)
-    alive = contextual.alive(model, active[:, None], len(ridge))[:, 0]
-    found = np.asarray(contextual.inverse_information(matrix[0], active, alive))
+    free = jnp.asarray([True, False, model != HALF])
+    alive = contextual.alive(model, rows, count[..., :1], active[:, None], free)[:, 0]
+    np.testing.assert_array_equal(alive, np.concatenate([active, free]))
+    _, matrix = derivatives(model, rows, phi, count[..., :1], alive[:, None], ridge)
+    found = np.asarray(contextual.inverse_information(matrix[0], alive, M))
     _, plain, *_ = naive(
         model, rows, np.asarray(phi)[:, 0], np.asarray(count)[..., 0], np.asarray(active), np.zeros(M + D + 1)
     )
     plain = np.where(np.outer(alive, alive), plain, 0)
-    np.testing.assert_allclose(
-        contextual.diagonal(matrix[0], active, alive, ridge), np.diag(plain), rtol=1e-9, atol=1e-12
-    )
+    np.testing.assert_allclose(contextual.diagonal(matrix[0], alive, ridge, M), np.diag(plain), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found, np.linalg.pinv(plain, rcond=1e-10, hermitian=True), rtol=1e-7, atol=1e-9)
 
 
@@ -169,12 +171,11 @@ def test_chord_steps_end_where_newtons_do(model, board):
     rows, count = board
     ridge = jnp.asarray([0.2] * M + [0.1] * D + [0.0])
     start = jnp.zeros((M + D + 1, 12)).at[-1].set(0.5)
-    everyone, once = jnp.ones((M, 12), bool), jnp.ones(count.shape)
+    everyone, once = jnp.ones((M + D + 1, 12), bool).at[-1].set(model != HALF), jnp.ones(count.shape)
     full, matrix = newton(model, rows, start, once, everyone, ridge, 1e-12, 50)
     assert (full.status == CONVERGED).all()
-    alive = contextual.alive(model, everyone[:, :1], M + D + 1)[:, 0]
-    inverse = contextual.inverse_information(matrix[0], everyone[:, 0], alive)
-    diagonal = contextual.diagonal(matrix[0], everyone[:, 0], alive, ridge)
+    inverse = contextual.inverse_information(matrix[0], everyone[:, 0], M)
+    diagonal = contextual.diagonal(matrix[0], everyone[:, 0], ridge, M)
     base = contextual.at_estimate(model, rows, full.phi[:, 0], M, inverse, diagonal)
     found = chord(model, rows, base, count, ridge, 1e-8, 40)
     twin, _ = newton(model, rows, full.phi, count.astype(float), everyone, ridge, 1e-12, 50)
@@ -188,3 +189,21 @@ def test_chord_steps_end_where_newtons_do(model, board):
         alone = chord(model, rows, base, count[..., 4:5], ridge, 1e-8, 40)
         np.testing.assert_allclose(alone.phi[:, 0], found.phi[:, 4], rtol=0, atol=1e-8)
         assert alone.n_steps[0] == found.n_steps[4]
+
+
+@pytest.mark.parametrize("model", [DAVIDSON, RAO_KUPPER])
+def test_lanes_without_ties(model, board):
+    """t stays at its limit there, and all else is as with ties as half a win."""
+    rows, count = board
+    untied = jnp.where((rows.target == 0.5)[..., None] & (jnp.arange(12) < 3), 0, count)
+    ridge = jnp.asarray([0.2] * M + [0.1] * D + [0.0])
+    active, free = jnp.ones((M, 12), bool), jnp.ones(D + 1, bool)
+    moves = contextual.alive(model, rows, untied, active, free)
+    np.testing.assert_array_equal(moves[-1], np.arange(12) >= 3)
+    start = jnp.zeros((M + D + 1, 12)).at[-1].set(0.5)
+    found, _ = newton(model, rows, start, untied.astype(float), moves, ridge, 1e-12, 50)
+    half, _ = newton(HALF, rows, start, untied.astype(float), moves.at[-1].set(False), ridge, 1e-12, 50)
+    assert (found.status == CONVERGED).all()
+    assert (found.phi[-1, :3] == contextual.NO_TIES[model]).all()
+    np.testing.assert_allclose(found.phi[:-1, :3], half.phi[:-1, :3], rtol=0, atol=1e-8)
+    assert (np.abs(found.phi[:-1, 3:] - half.phi[:-1, 3:]).max(0) > 1e-4).all()
