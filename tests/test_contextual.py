@@ -277,3 +277,38 @@ def test_davidson_is_newmans_model(data, name):
     assert np.exp(fit.tie_parameter) / 2 == pytest.approx(
         {"simple": 3.461, "food": 0.0786, "llmfao": 0.7399}[name], abs=1e-3
     )
+
+
+def test_the_expected_result_of_every_pair(votes):
+    fit = fit_bradley_terry(votes, ties="davidson")
+    a, b = fit.ratings.index[[0, 4]]
+    assert fit.win_probability.loc[a, b] == pytest.approx(fit.outcome_probabilities(a, b)["expected"])
+    np.testing.assert_allclose(fit.win_probability + fit.win_probability.T, 1)
+
+
+class TestScale:
+    """Where covariates are raw, in millimetres or in miles."""
+
+    @pytest.mark.parametrize("unit", [1e-6, 1e6])
+    def test_of_a_raw_covariate(self, votes, unit):
+        one = fit_bradley_terry(votes, features=["length", "markup"], normalize=False, feature_ridge=0.5)
+        own = votes.assign(length=votes["length"] * unit, markup=votes["markup"] * unit)
+        other = fit_bradley_terry(own, features=["length", "markup"], normalize=False, feature_ridge=0.5 * unit**2)
+        assert other.converged
+        assert other.theta == pytest.approx(one.theta, abs=1e-7)
+        for name in ("coefficient", "standard_error", "lower", "upper"):
+            np.testing.assert_allclose(other.coefficients()[name] * unit, one.coefficients()[name], rtol=1e-6)
+
+
+def test_a_covariate_that_decides_its_battles(votes):
+    """In five battles, all won by the side that has it: no finite coefficient; the ratings are those of the others."""
+    decided = np.flatnonzero(votes["winner"] != "tie")[:5]
+    rare = np.zeros(len(votes))
+    rare[decided] = np.where(votes["winner"].iloc[decided] == "model_a", 1.0, -1.0)
+    fit = fit_bradley_terry(votes.assign(rare=rare), features=["length", "rare"])
+    row = fit.coefficients().loc["rare"]
+    assert row["coefficient"] == np.inf
+    assert row[["standard_error", "lower", "upper"]].isna().all()
+    assert any("'rare': the side that has more of it won all its battles" in w for w in fit.warnings)
+    rest = fit_bradley_terry(votes.drop(index=decided), features=["length"])
+    assert fit.theta == pytest.approx(rest.theta, abs=1e-6)

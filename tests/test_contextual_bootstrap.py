@@ -195,16 +195,50 @@ def few():
 
 def test_sparse_boards(few):
     """Models that a resample cannot place are told, and the others' draws are refits without them."""
-    found = bootstrap(few, 60, features=["length"], ties="half")
-    plain = bootstrap(few, 60)
-    assert found.n_refitted_sparse == 60
+    battles = Battles.from_pandas(few)
+    found = bootstrap(battles, CHUNK, features=["length"], ridge=0.0)
+    assert found.n_refitted_sparse == CHUNK
     assert found.degenerate_share.max() > 0
-    # The same law, by other draws.
-    both = found.degenerate_share.mean(), plain.degenerate_share.mean()
-    assert both[0] == pytest.approx(both[1], abs=4 * np.sqrt(2 * 0.25 / 60))
-    own = np.isinf(found.draws) | np.isnan(found.draws)
-    np.testing.assert_array_equal(own.sum(0) >= found.degenerate.sum(axis=1), True)
     assert any("no finite rating in some resamples" in w for w in found.warnings)
+    checked = 0
+    for number in np.flatnonzero(found.converged & np.isfinite(found.coefficient_draws).all(1))[:6]:
+        weight, first, second, target, feature = weights_of(battles, ["length"], "half", "multinomial", number)
+        rated = np.isfinite(found.draws[number])
+        both = rated[first] & rated[second]
+        theta, coefficients, _ = refit(weight * both, first, second, target, feature, "half")
+        own = found.draws_logit[number, rated]
+        np.testing.assert_allclose(own - own.mean(), theta[rated] - theta[rated].mean(), atol=1e-4)
+        assert found.coefficient_draws[number] == pytest.approx(coefficients, abs=1e-4)
+        checked += 1
+    assert checked > 2
+
+
+def test_lanes_without_ties(votes):
+    """One tie in 2,000 votes: a third of the resamples have none, and are as with ties as half a win."""
+    ties = votes.index[votes["winner"] == "tie"]
+    rare = Battles.from_pandas(votes.drop(index=ties[1:]).head(2000))
+    half = bootstrap(rare, CHUNK, features=FEATURES)
+    for model, limit in (("davidson", -np.inf), ("rao_kupper", 0.0)):
+        found = bootstrap(rare, CHUNK, features=FEATURES, ties=model)
+        none = found.tie_draws == limit
+        assert 0 < none.sum() < CHUNK
+        assert found.converged.all()
+        np.testing.assert_allclose(found.draws[none], half.draws[none], rtol=0, atol=1e-4)
+        assert any("of the resamples have no ties" in w for w in found.warnings)
+
+
+def test_a_covariate_of_few_battles(votes):
+    """Resamples in which it decides all its battles have an infinite draw, and their ratings count."""
+    decided = np.flatnonzero(votes["winner"] != "tie")[:5]
+    rare = np.zeros(N)
+    rare[decided] = np.where(votes["winner"].iloc[decided] == "model_a", 1.0, -1.0)
+    rare[decided[0]] *= -1
+    found = bootstrap(votes.assign(rare=rare), CHUNK, features=["rare", "length"])
+    assert found.converged.all()
+    infinite = np.isinf(found.coefficient_draws[:, 0])
+    assert 0 < infinite.sum() < CHUNK
+    assert found.coefficients().loc["rare", "upper"] == np.inf
+    assert any("'rare' has no finite coefficient in" in w for w in found.warnings)
 
 
 def test_the_leaderboard_comes_out_the_same_way(battles, drawn):

@@ -74,3 +74,10 @@ def test_figures(battles, effect):
     figure = plot_coefficients(fit.coefficients())
     figure.canvas.draw()
     np.testing.assert_allclose(figure.axes[0].collections[1].get_offsets()[:, 0], fit.coefficients()["odds_ratio"])
+
+
+def test_the_plain_board_of_raw_covariates(battles):
+    """However large their values are."""
+    raw = Battles.from_pandas(battles.to_pandas().assign(length=lambda t: 1e6 * t["length"]), target="target")
+    found = style_effect(raw, FEATURES, normalize=False, n_resamples=32).set_index("model_name").sort_index()
+    np.testing.assert_allclose(found["rating_plain"], fit_bradley_terry(battles).ratings, atol=1e-8)

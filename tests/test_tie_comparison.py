@@ -76,7 +76,7 @@ def test_what_is_refused(votes):
 
 @pytest.fixture(scope="module")
 def football(data):
-    """World Cup finals since 1930 and Euros since 1960: home advantage where the ground is not neutral."""
+    """World Cup and Euro qualifiers since 2010: home advantage where the ground is not neutral."""
     table = pd.read_parquet(data / "football_international_results.parquet").dropna(subset=["home_score", "away_score"])
     table = table[table["tournament"].isin(["FIFA World Cup qualification", "UEFA Euro qualification"])]
     table = table[table["date"].astype(str) >= "2010"]
