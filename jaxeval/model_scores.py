@@ -37,6 +37,7 @@ _ACCELERATOR_WORDS = 2**28
 _COLUMNS = 2**26  # directions of pairs held at a time
 _MOST_LANES = {"cpu": 128}
 _CALL_CHUNKS = 16  # between two steps of the progress bar
+_DRAWN_LANES = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,14 +203,13 @@ def resampled(
     Args:
         size: numbers that a lane holds at a time, for chunks to fit the memory.
     """
-    drawing, evaluators = _evaluators(scores, settings)
-    lanes = chunk_size or _lanes(size, settings.n_resamples)
+    by_item = settings.resample != "models" and scores.items is not None
+    data: Any = _item_totals(scores) if by_item else scores.scores
 
-    def call(mesh: Mesh, numbers: NDArray[np.int64]) -> Any:
-        seed = np.uint64(settings.seed)
-        return batch.evaluator_resamples(measure, evaluators, scores.gold, arguments, drawing, mesh, seed, numbers)
+    def call(mesh: Mesh, counts: tuple[NDArray[np.uint8], ...]) -> Any:
+        return batch.evaluator_resamples(measure, data, scores.gold, arguments, mesh, counts)
 
-    return _run(call, lanes, settings)
+    return _run(call, _counts(scores, settings), chunk_size or _lanes(size, settings.n_resamples), settings.progress)
 
 
 def resampled_delta_sums(
@@ -219,19 +219,19 @@ def resampled_delta_sums(
     e, m = scores.scores.shape
     if settings.resample != "models":
         return resampled(rank_agreement.delta_sums, scores, (deltas,), settings, 4 * m * m, chunk_size)
-    drawing, evaluators = _evaluators(scores, settings)
+    counts = _counts(scores, settings)
     part = max(1, _COLUMNS // max(len(deltas) * m * m // 2, 1))
     parts = []
     for start in range(0, e, part):
-        pairs = delta_pairs(scores.scores[start : start + part], scores.gold, deltas, drawing.width)
+        pairs = delta_pairs(scores.scores[start : start + part], scores.gold, deltas, counts[0].shape[1])
         with double_precision():
             pairs = jax.device_put(pairs)
+
+        def call(mesh: Mesh, counts: tuple[NDArray[np.uint8], ...], pairs: Any = pairs) -> Any:
+            return batch.delta_sums(pairs, mesh, counts[0])
+
         lanes = chunk_size or _lanes(len(pairs.first), settings.n_resamples)
-
-        def call(mesh: Mesh, numbers: NDArray[np.int64], pairs: Any = pairs) -> Any:
-            return batch.delta_sums(evaluators, pairs, drawing, mesh, np.uint64(settings.seed), numbers)
-
-        parts.append(_run(call, lanes, settings))
+        parts.append(_run(call, counts, lanes, settings.progress))
     return jax.tree.map(lambda *x: np.concatenate(x, axis=1), *parts)
 
 
@@ -253,7 +253,7 @@ def delta_pairs(scores: Float, gold: Float, deltas: Float, width: int) -> rank_a
     used = np.flatnonzero(direction.any(0))
     parts: list[Any] = []
     for rows, columns in ((used, direction), (level, near.reshape(direction.shape))):
-        fill = rounded(len(rows)) - len(rows) if len(rows) else 0
+        fill = rounded(max(len(rows), 1)) - len(rows)  # similar tables share compilations
         parts += [np.pad(x[rows], (0, fill)).astype(np.int32) for x in (first, second)]
         parts.append(np.pad(columns[:, rows], [(0, 0), (0, fill)]).astype(dtype))
     order = np.full((e, width), width - 1, np.int32)
@@ -269,28 +269,48 @@ def delta_pairs(scores: Float, gold: Float, deltas: Float, width: int) -> rank_a
     return rank_agreement.DeltaPairs(*parts)
 
 
-def _evaluators(scores: ModelScores, settings: Resampling) -> tuple[batch.Drawing, Any]:
-    m = len(scores.gold)
-    width = -(-(m + 1) // _STEP) * _STEP
-    models = make_singles(m), np.uint64(stream_number("models"))
-    if settings.resample == "models" or scores.items is None:
-        drawing = batch.Drawing(settings.n_resamples > 0, width, singles_top_up_size(width), 0)
-        fixed: Any = *models, None, None, scores.scores, None
-        return drawing, batch.Evaluators(*fixed)
+def _counts(scores: ModelScores, settings: Resampling) -> tuple[NDArray[np.uint8], ...]:
+    """(1 + B, Q) how often each model is in the data and the resamples; and, of scores by item, each item."""
+    own = [(len(scores.gold), "models", settings.resample != "items")]
+    if settings.resample != "models" and scores.items is not None:
+        own.append((len(scores.items), "items", True))
+    found = []
+    for n, stream, varies in own:
+        width = -(-(n + 1) // _STEP) * _STEP
+        counts = np.zeros((1 + settings.n_resamples, width), np.uint8)
+        counts[:, :n] = 1
+        if varies and settings.n_resamples:
+            counts[1:] = _draws(n, width, stream, settings)
+        found.append(counts)
+    return tuple(found)
+
+
+def _draws(n: int, width: int, stream: str, settings: Resampling) -> NDArray[np.uint8]:
+    """(B, Q) how often each of ``n`` is drawn, a function of the seed, the stream and the resample's number."""
+    mesh = _mesh()
+    per_device = -(-settings.n_resamples // (_DRAWN_LANES * mesh.size))
+    number = np.arange(per_device * mesh.size * _DRAWN_LANES).reshape(mesh.size, per_device, -1)
+    singles: Any = make_singles(n)
+    names: Any = np.uint64(settings.seed), np.uint64(stream_number(stream))
+    with double_precision():
+        found = batch.draw_singles(singles, mesh, *names, number, width, singles_top_up_size(width))
+        return np.asarray(found).reshape(-1, width)[: settings.n_resamples]
+
+
+def _item_totals(scores: ModelScores) -> Any:
+    """Scores by item in as many slots as `_counts` has."""
+    if scores.items is None:
+        raise ValueError("there are no scores by item")
     n = len(scores.items)
-    rows = rounded(n + 1)
-    values = np.pad(scores.items.reshape(n, -1), [(0, rows - n), (0, 0)])
+    values = scores.items.reshape(n, -1)
+    fill = [(0, -(-(n + 1) // _STEP) * _STEP - n), (0, 0)]
     there = ~np.isnan(values)
-    there[n:] = False
-    drawing = batch.Drawing(settings.resample == "both", width, singles_top_up_size(width), singles_top_up_size(rows))
-    drawn: Any = (
-        *models,
-        make_singles(n),
-        np.uint64(stream_number("items")),
-        np.where(there, values, 0.0),
-        there.astype(float),
-    )
-    return drawing, batch.Evaluators(*drawn)
+    totals: Any = np.pad(np.where(there, values, 0.0), fill), np.pad(there.astype(float), fill)
+    return batch.ItemTotals(*totals)
+
+
+def _mesh() -> Mesh:
+    return Mesh(np.array(jax.local_devices()), ("lanes",))
 
 
 def _lanes(size: int, n_resamples: int) -> int:
@@ -301,18 +321,23 @@ def _lanes(size: int, n_resamples: int) -> int:
     return min(fit, -(-(1 + n_resamples) // 8) * 8)
 
 
-def _run(call: Callable[[Mesh, NDArray[np.int64]], Any], lanes: int, settings: Resampling) -> Any:
-    """All lanes, in calls of one shape: chunks are spread over the devices. Lane 0 is the data, number -1."""
-    mesh = Mesh(np.array(jax.local_devices()), ("lanes",))
-    n = 1 + settings.n_resamples
+def _run(
+    call: Callable[[Mesh, tuple[NDArray[np.uint8], ...]], Any],
+    counts: tuple[NDArray[np.uint8], ...],
+    lanes: int,
+    progress: bool | None,
+) -> Any:
+    """``call`` of all lanes of ``counts`` (1 + B, Q), in calls of one shape: chunks are spread over the devices."""
+    mesh = _mesh()
+    n = len(counts[0])
     per_device = min(_CALL_CHUNKS, -(-n // (lanes * mesh.size)))
     in_call = per_device * mesh.size * lanes
     found = []
-    with progress_bar(n, "resamples", settings.progress) as advance:
+    with progress_bar(n, "resamples", progress) as advance:
         for start in range(0, n, in_call):
-            number = np.minimum(np.arange(start, start + in_call), n - 1) - 1
+            rows = np.minimum(np.arange(start, start + in_call), n - 1).reshape(mesh.size, per_device, lanes)
             with double_precision():
-                result = jax.device_get(call(mesh, number.reshape(mesh.size, per_device, lanes)))
+                result = jax.device_get(call(mesh, tuple(x[rows] for x in counts)))
             kept = min(in_call, n - start)
             found.append(jax.tree.map(lambda x, kept=kept: x.reshape(in_call, *x.shape[3:])[:kept], result))
             advance(kept)

@@ -5,13 +5,12 @@ import pandas as pd
 import pytest
 import twins
 from scipy.special import expit, logit
-from test_rank_correlation import GAPS, GOLD, M, counts_of, settings, taus
+from test_rank_correlation import GAPS, GOLD, B, M, counts_of, settings, taus
 
 from jaxeval import agreement_by_gap, smallest_gap
 from jaxeval.model_scores import align_scores, resampled
 
 DELTAS = [1.5, 3.0, 6.0, 9.0]
-FEW = 20
 
 
 def scale_of(x):
@@ -21,16 +20,16 @@ def scale_of(x):
 
 @pytest.fixture(scope="module")
 def fits():
-    """Intercept and slope of evaluator y: of the data, then of the first resamples."""
+    """Intercept and slope of evaluator y: of the data, then of the resamples."""
     aligned = align_scores(GAPS, GOLD)
-    counts = resampled(counts_of, aligned, (), settings(), M)[: FEW + 1].astype(int)
+    counts = resampled(counts_of, aligned, (), settings(), M).astype(int)
     x = aligned.scores[1]
     scale = scale_of(x[~np.isnan(x)])
     return np.array([twins.gap_regression(x, aligned.gold, np.repeat(np.arange(M), c), scale, 0.01) for c in counts])
 
 
 def test_probabilities_and_intervals_are_those_of_the_resamples_one_by_one(fits):
-    found = agreement_by_gap(GAPS, GOLD, DELTAS, n_resamples=FEW)
+    found = agreement_by_gap(GAPS, GOLD, DELTAS, n_resamples=B)
     assert found.columns.tolist() == [
         "evaluator", "delta", "probability", "average_below", "n_pairs", "n_models", "n_missing", "status",
         "average_below_lower", "average_below_upper", "lower", "upper", "failed_share",
@@ -40,14 +39,14 @@ def test_probabilities_and_intervals_are_those_of_the_resamples_one_by_one(fits)
     np.testing.assert_allclose(y["probability"], probability[0], atol=1e-5)
     expected = np.quantile(probability[1:], [0.025, 0.975], axis=0)
     np.testing.assert_allclose(y[["lower", "upper"]].T, expected, atol=1e-4)
-    below = taus(deltas=DELTAS, n_resamples=FEW)
+    below = taus(deltas=DELTAS, n_resamples=B)
     np.testing.assert_allclose(found["average_below"], (1 + below["tau"]) / 2)
     np.testing.assert_allclose(found["average_below_upper"], (1 + below["upper"]) / 2)
     np.testing.assert_array_equal(found["n_pairs"], below["n_pairs"])
 
 
 def test_the_smallest_gap_of_a_probability(fits):
-    found = smallest_gap(GAPS, GOLD, 0.8, n_resamples=FEW).set_index("evaluator").loc["y"]
+    found = smallest_gap(GAPS, GOLD, 0.8, n_resamples=B).set_index("evaluator").loc["y"]
     y = GAPS["y"].dropna()
     most = np.ptp(y)
     wanted = logit(0.8) - fits[:, 0]
@@ -72,18 +71,17 @@ def test_a_known_truth():
 
 
 def test_never_at_once_and_always():
-    backwards = smallest_gap(-GOLD, GOLD, n_resamples=FEW)
-    assert (backwards["delta"][0], backwards["status"][0]) == (np.inf, "gold agrees on no pair")
-    assert (backwards["lower"][0], backwards["reached_share"][0]) == (np.inf, 0.0)
-    always = smallest_gap(GOLD, GOLD, n_resamples=FEW)
-    assert (always["delta"][0], always["status"][0]) == (0.0, "gold agrees on every pair")
+    found = smallest_gap(pd.DataFrame({"backwards": -GOLD, "same": GOLD}), GOLD, n_resamples=B)
+    assert found["delta"].tolist() == [np.inf, 0.0]
+    assert found["status"].tolist() == ["gold agrees on no pair", "gold agrees on every pair"]
+    assert found["reached_share"].tolist() == [0.0, 1.0]
+    assert found["lower"].tolist() == [np.inf, 0.0]
     rng = np.random.default_rng(6)
-    noise = pd.DataFrame(rng.normal(size=(40, 2)))
-    never = smallest_gap(noise[0], noise[1], 0.99, n_resamples=0)
-    assert (never["delta"][0], never["status"][0]) == (np.inf, "never reached")
-    constant = smallest_gap(GOLD * 0, GOLD, n_resamples=FEW)
-    assert constant["status"][0] == "scores are constant"
-    assert np.isnan([constant["delta"][0], constant["lower"][0]]).all()
+    board = pd.DataFrame({"noise": rng.normal(size=M), "constant": 1.0}, GOLD.index)
+    found = smallest_gap(board, GOLD, 0.99, n_resamples=B)
+    assert found["status"].tolist() == ["never reached", "scores are constant"]
+    assert found["delta"][0] == np.inf
+    assert found.loc[1, ["delta", "lower", "upper"]].isna().all()
 
 
 @pytest.mark.parametrize(

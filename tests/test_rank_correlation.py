@@ -1,14 +1,11 @@
 """Rank correlations of evaluators: published tables, SciPy, resamples one by one, and what must not matter."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
 import twins
 from scipy import stats
 
-import jaxeval
 from jaxeval import DataError, kendall_tau, kendall_tau_delta, rank_agreement
 from jaxeval.kernels.rank_agreement import delta_sums
 from jaxeval.model_scores import Resampling, align_scores, resampled, resampled_delta_sums
@@ -88,7 +85,7 @@ def test_sums_of_fixed_and_of_recomputed_scores_are_the_same():
 def test_scipy_with_ties(seed):
     rng = np.random.default_rng(seed)
     gold, scores = rng.integers(0, 6, M), rng.integers(0, 4, (M, 2))
-    found = rank_agreement(scores, gold, n_resamples=0).set_index(["evaluator", "measure"])["value"]
+    found = rank_agreement(scores, gold, n_resamples=B).set_index(["evaluator", "measure"])["value"]
     for e in range(2):
         assert found[e, "kendall_tau"] == pytest.approx(stats.kendalltau(scores[:, e], gold).statistic, abs=1e-14)
         assert found[e, "spearman"] == pytest.approx(stats.spearmanr(scores[:, e], gold).statistic, abs=1e-14)
@@ -120,6 +117,7 @@ class TestWhatMustNotMatter:
         assert "evaluator" not in named
         self.same(named, table.iloc[:4].drop(columns="evaluator"))
         self.same(taus(GAPS["x"].to_numpy(), GOLD.to_numpy()), named)
+        self.same(taus(GAPS.to_numpy(), GOLD.to_numpy()).drop(columns="evaluator"), table.drop(columns="evaluator"))
 
     def test_models_without_gold_scores(self, table):
         more = pd.concat([GAPS, pd.DataFrame({"x": [3.0], "y": [np.nan]}, ["new"])])
@@ -138,10 +136,9 @@ class TestWhatMustNotMatter:
     def test_how_many_resamples_and_in_what_chunks(self):
         aligned = align_scores(GAPS, GOLD)
         all_of_them = resampled_delta_sums(aligned, np.array(DELTAS), settings())
-        for n_resamples, chunk in ((30, None), (30, 1), (B, 7)):
-            some = resampled_delta_sums(aligned, np.array(DELTAS), settings(n_resamples), chunk_size=chunk)
-            for a, b in zip(some, all_of_them, strict=True):
-                np.testing.assert_array_equal(a, b[: n_resamples + 1])
+        some = resampled_delta_sums(aligned, np.array(DELTAS), settings(40), chunk_size=7)
+        for a, b in zip(some, all_of_them, strict=True):
+            np.testing.assert_array_equal(a, b[:41])
 
     def test_but_the_seed_does(self, table):
         other = taus(seed=1)
@@ -173,13 +170,13 @@ class TestDegenerate:
         assert spread["n_pairs"].tolist() == [0, 0, M - 1, M * (M - 1) // 2]  # strictly less
 
     def test_one_model(self):
-        found = kendall_tau(pd.DataFrame({"x": [1.0, 2.0], "y": [np.nan, 3.0]}), [4.0, 5.0], n_resamples=20)
+        found = kendall_tau(pd.DataFrame({"x": [1.0, 2.0], "y": [np.nan, 3.0]}), [4.0, 5.0], n_resamples=B)
         assert found["status"].tolist() == ["ok", "fewer than two models"]
         assert found["n_pairs"].tolist() == [1, 0]
         assert "x: intervals over 2 models say little; 10 are the least to draw from" in found.attrs["warnings"]
 
     def test_top_of_few(self):
-        found = rank_agreement(GAPS, GOLD, top=11, n_resamples=0).set_index(["evaluator", "measure"])["status"]
+        found = rank_agreement(GAPS, GOLD, top=11, n_resamples=B).set_index(["evaluator", "measure"])["status"]
         assert found["x", "top_overlap"] == "ok"
         assert found["y", "top_overlap"] == "fewer models than the top has"
 
@@ -204,15 +201,15 @@ def test_measures_beside_their_definitions():
 
 
 def test_intervals_over_models_cover():
-    """Of tau-b, 12 models drawn at a time from a population whose tau is known; in a pooled binomial test."""
+    """Of tau-b, 40 models drawn at a time from a population whose tau is known."""
     rng = np.random.default_rng(2)
-    inside, n = 0, 60
+    inside, n = 0, 100
     truth = 2 / np.pi * np.arcsin(0.7)
     for k in range(n):
         x = rng.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], 40)
         row = kendall_tau(x[:, 0], x[:, 1], n_resamples=B, seed=k).iloc[0]
         inside += row["lower"] <= truth <= row["upper"]
-    assert inside / n > 0.93 - 5 * np.sqrt(0.07 * 0.93 / n)
+    assert inside / n == pytest.approx(0.95, abs=5 * np.sqrt(0.05 * 0.95 / n))
 
 
 def test_few_pairs_are_hidden_in_tables(table):
@@ -330,16 +327,10 @@ def test_many_leaderboards(data):
     board = own.pivot_table(index="model", columns="metric", values="score")
     assert board.shape == (1756, 7)
     gold = board.columns[0]
-    found = kendall_tau(board, gold, n_resamples=10)
+    found = kendall_tau(board, gold, n_resamples=7)
     for row in found.itertuples():
         both = board[[gold, row.evaluator]].dropna()
         expected = stats.kendalltau(both[gold], both[row.evaluator]).statistic
         assert row.tau == pytest.approx(expected, abs=1e-12)
         assert row.lower <= row.upper
     assert (found["n_pairs"] > 1_000_000).all()
-
-
-def test_no_warning_of_numpy_or_jax():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        jaxeval.kendall_tau_delta([1.0, 2.0, np.nan], [1.0, np.nan, 2.0], [1.0], n_resamples=20)

@@ -451,111 +451,93 @@ def item_sums(
     )(items, columns, seed, sets, numbers)
 
 
-class Evaluators(NamedTuple):
-    """Models scored by E evaluators, in Q slots of which the last is no model, and what resamples draw."""
-
-    models: resample.Singles  # M models
-    model_stream: Array  # () uint64
-    items: resample.Singles | None  # None: scores are fixed
-    item_stream: Array | None  # () uint64
-    totals: Array  # (I, E M) scores by item, 0 where missing; or (E, M) fixed scores
-    present: Array | None  # (I, E M) 1, or 0 where missing
-
-
-class Drawing(NamedTuple):
-    """Static choices of what is resampled."""
-
-    models: bool  # or every model once
-    width: int  # Q
-    top_up_size: int
-    item_top_up_size: int
-
-
-def _drawn(
-    singles: resample.Singles, width: int, top_up_size: int, seed: Array, stream: Array, numbers: Array
-) -> Array:
-    """(R, width) how often each is drawn, 0 in slots of none; resample -1 is the data themselves."""
-    draws = resample.singles(singles, width, top_up_size, seed, stream, jnp.maximum(numbers, 0))
-    draws = jnp.where(numbers[:, None] < 0, jnp.uint8(1), draws)
-    return jnp.where(jnp.arange(width) < singles.total, draws, jnp.uint8(0))
-
-
-def _model_counts(evaluators: Evaluators, drawing: Drawing, seed: Array, numbers: Array) -> Array:
-    """(R, Q) how often each model is drawn."""
-    if not drawing.models:
-        once = jnp.arange(drawing.width) < evaluators.models.total
-        return jnp.broadcast_to(once.astype(jnp.uint8), (numbers.shape[0], drawing.width))
-    return _drawn(evaluators.models, drawing.width, drawing.top_up_size, seed, evaluators.model_stream, numbers)
-
-
-def _item_scores(evaluators: Evaluators, drawing: Drawing, n_models: int, seed: Array, numbers: Array) -> Array:
-    """(R, E, M) mean scores over the items drawn, NaN where a model has none."""
-    if evaluators.items is None or evaluators.item_stream is None or evaluators.present is None:
-        return evaluators.totals
-    width = evaluators.totals.shape[0]
-    draws = _drawn(evaluators.items, width, drawing.item_top_up_size, seed, evaluators.item_stream, numbers)
-    total, n = (
-        jnp.matmul(draws.astype(jnp.float64), x, precision="highest") for x in (evaluators.totals, evaluators.present)
-    )
-    return jnp.where(n > 0, total / jnp.maximum(n, 1), jnp.nan).reshape(numbers.shape[0], -1, n_models)
-
-
-@partial(jax.jit, static_argnames=("measure", "drawing", "mesh"))
-def evaluator_resamples(
-    measure: Callable[..., Any],
-    evaluators: Evaluators,
-    gold: Array,
-    arguments: tuple[Array, ...],
-    drawing: Drawing,
+@partial(jax.jit, static_argnames=("mesh", "width", "top_up_size"))
+def draw_singles(
+    singles: resample.Singles,
     mesh: Mesh,
     seed: Array,
+    stream: Array,
     numbers: Array,
-) -> Any:
-    """``measure(scores (E, M), gold (M,), counts (M,), *arguments)`` of resamples ``numbers`` (devices, T, R).
+    width: int,
+    top_up_size: int,
+) -> Array:
+    """(devices, T, R, width) uint8: how often each is in the resamples ``numbers`` (devices, T, R).
 
-    ``measure`` is a function of `rank_agreement`; what it returns gets the leading axes (devices, T, R).
+    Slots beyond the N drawn, of which there must be one at least, hold 0.
     """
 
-    def on_device(
-        evaluators: Evaluators, gold: Array, arguments: tuple[Array, ...], seed: Array, numbers: Array
-    ) -> Any:
-        def chunk(numbers: Array) -> Any:
-            counts = _model_counts(evaluators, drawing, seed, numbers)[:, : len(gold)].astype(jnp.float64)
-            scores = _item_scores(evaluators, drawing, len(gold), seed, numbers)
-            along = None if evaluators.items is None else 0
-            return jax.vmap(lambda x, c: measure(x, gold, c, *arguments), in_axes=(along, 0))(scores, counts)
+    def on_device(singles: resample.Singles, seed: Array, stream: Array, numbers: Array) -> Array:
+        def chunk(numbers: Array) -> Array:
+            draws = resample.singles(singles, width, top_up_size, seed, stream, numbers)
+            return jnp.where(jnp.arange(width) < singles.total, draws, jnp.uint8(0))
 
-        return jax.tree.map(lambda x: x[None], lax.map(chunk, numbers[0]))
-
-    across, whole = PartitionSpec("lanes"), PartitionSpec()
-    return jax.shard_map(
-        on_device, mesh=mesh, in_specs=(whole, whole, whole, whole, across), out_specs=across, check_vma=False
-    )(evaluators, gold, arguments, seed, numbers)
-
-
-@partial(jax.jit, static_argnames=("drawing", "mesh"))
-def delta_sums(
-    evaluators: Evaluators,
-    pairs: rank_agreement.DeltaPairs,
-    drawing: Drawing,
-    mesh: Mesh,
-    seed: Array,
-    numbers: Array,
-) -> rank_agreement.DeltaSums:
-    """Sums over pairs of fixed scores, in resamples ``numbers`` (devices, T, R): (devices, T, R, E, D)."""
-
-    def on_device(
-        evaluators: Evaluators, pairs: rank_agreement.DeltaPairs, seed: Array, numbers: Array
-    ) -> rank_agreement.DeltaSums:
-        def chunk(numbers: Array) -> rank_agreement.DeltaSums:
-            return rank_agreement.delta_sums_of_draws(_model_counts(evaluators, drawing, seed, numbers), pairs)
-
-        return jax.tree.map(lambda x: x[None], lax.map(chunk, numbers[0]))
+        return lax.map(chunk, numbers[0])[None]
 
     across, whole = PartitionSpec("lanes"), PartitionSpec()
     return jax.shard_map(
         on_device, mesh=mesh, in_specs=(whole, whole, whole, across), out_specs=across, check_vma=False
-    )(evaluators, pairs, seed, numbers)
+    )(singles, seed, stream, numbers)
+
+
+class ItemTotals(NamedTuple):
+    """Scores item by item, in Q slots of items."""
+
+    score: Array  # (Q, E M) 0 where missing
+    present: Array  # (Q, E M) 1, or 0 where missing
+
+
+def _item_scores(totals: ItemTotals, n_models: int, counts: Array) -> Array:
+    """(R, E, M) mean scores over the items drawn, NaN where a model has none."""
+    total, n = (jnp.matmul(counts.astype(jnp.float64), x, precision="highest") for x in totals)
+    return jnp.where(n > 0, total / jnp.maximum(n, 1), jnp.nan).reshape(len(counts), -1, n_models)
+
+
+@partial(jax.jit, static_argnames=("measure", "mesh"))
+def evaluator_resamples(
+    measure: Callable[..., Any],
+    scores: Array | ItemTotals,
+    gold: Array,
+    arguments: tuple[Array, ...],
+    mesh: Mesh,
+    counts: tuple[Array, ...],
+) -> Any:
+    """``measure(scores (E, M), gold (M,), counts (M,), *arguments)`` of resamples, of `rank_agreement`.
+
+    ``counts`` (devices, T, R, Q) are those of models in Q slots and, for scores by item, those of items. What
+    ``measure`` returns gets the leading axes (devices, T, R).
+    """
+
+    def on_device(
+        scores: Array | ItemTotals, gold: Array, arguments: tuple[Array, ...], counts: tuple[Array, ...]
+    ) -> Any:
+        def chunk(counts: tuple[Array, ...]) -> Any:
+            own = counts[0][:, : len(gold)].astype(jnp.float64)
+            if isinstance(scores, ItemTotals):
+                lanes, along = _item_scores(scores, len(gold), counts[1]), 0
+            else:
+                lanes, along = scores, None
+            return jax.vmap(lambda x, c: measure(x, gold, c, *arguments), in_axes=(along, 0))(lanes, own)
+
+        return jax.tree.map(lambda x: x[None], lax.map(chunk, tuple(x[0] for x in counts)))
+
+    across, whole = PartitionSpec("lanes"), PartitionSpec()
+    return jax.shard_map(
+        on_device, mesh=mesh, in_specs=(whole, whole, whole, across), out_specs=across, check_vma=False
+    )(scores, gold, arguments, counts)
+
+
+@partial(jax.jit, static_argnames="mesh")
+def delta_sums(pairs: rank_agreement.DeltaPairs, mesh: Mesh, counts: Array) -> rank_agreement.DeltaSums:
+    """Sums over pairs of fixed scores in resamples ``counts`` (devices, T, R, Q) of models: (devices, T, R, E, D)."""
+
+    def on_device(pairs: rank_agreement.DeltaPairs, counts: Array) -> rank_agreement.DeltaSums:
+        found = lax.map(lambda own: rank_agreement.delta_sums_of_draws(own, pairs), counts[0])
+        return jax.tree.map(lambda x: x[None], found)
+
+    across, whole = PartitionSpec("lanes"), PartitionSpec()
+    return jax.shard_map(on_device, mesh=mesh, in_specs=(whole, across), out_specs=across, check_vma=False)(
+        pairs, counts
+    )
 
 
 accuracies = jax.jit(judge_error.accuracies)
