@@ -39,9 +39,9 @@ def stratified_rank_change(
 ) -> pd.DataFrame:
     """Mean |rank by the evaluator - rank by gold| of the models of each tier of gold, in places (Eq. 4).
 
-    Tier 1 is the best. Tiers have equal numbers of all models with gold scores, the better ones a model more where that
-    does not come out even; models that gold ties stay together. Ranks are averaged over ties. A resample of models has
-    tiers and ranks of its own.
+    Tier 1 is the best. Tiers have equal numbers of the models that gold and some evaluator scored, the better ones a
+    model more where that does not come out even; models that gold ties stay together. Ranks are averaged over ties. A
+    resample of models has tiers and ranks of its own.
 
     Args:
         n_tiers: 1 gives the mean absolute deviation of all ranks.

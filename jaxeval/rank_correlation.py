@@ -58,10 +58,11 @@ def kendall_tau_delta(
         gold: gold scores, matched by index if both have one; or the name of their column in ``scores``.
         deltas: gaps in the evaluator's points, more than 0; infinity gives the standard tau-b.
         n_resamples: resamples behind the intervals; 0 for none.
-        resample: what is drawn with replacement: "models", where no model is paired with its own copy; or, of
-            `ItemScores`, "items", which recomputes every score, or "both".
+        resample: what is drawn with replacement: "models", from those that gold and some evaluator scored, the same
+            draws for every evaluator, no model being paired with its own copy; or, of `ItemScores`, "items", which
+            recomputes every score, or "both".
         level: level of the percentile intervals.
-        seed: the same seed gives the same draws, of models for any evaluators and any ``n_resamples``.
+        seed: the same seed gives the same draws, whatever ``n_resamples``, which are those of other measures too.
         progress: whether to show a progress bar; by default on a terminal.
 
     Returns:
