@@ -248,9 +248,10 @@ def delta_pairs(scores: Float, gold: Float, deltas: Float, width: int) -> rank_a
     gap = scores[:, first] - scores[:, second]
     near = np.abs(gap)[:, None] < deltas[:, None]  # NaN is not
     gold_order = np.sign(gold[first] - gold[second])
-    direction = np.where(near, (np.sign(gap) * gold_order)[:, None], 0.0).reshape(e * len(deltas), -1)
+    agree = np.nan_to_num(np.sign(gap) * gold_order).astype(np.int8)
+    direction = (near * agree[:, None]).reshape(e * len(deltas), -1)
     level = np.flatnonzero(gold_order == 0)
-    used = np.flatnonzero(direction.any(0))
+    used = np.flatnonzero((near.any(1) & (agree != 0)).any(0))
     parts: list[Any] = []
     for rows, columns in ((used, direction), (level, near.reshape(direction.shape))):
         fill = rounded(max(len(rows), 1)) - len(rows)  # similar tables share compilations
