@@ -21,6 +21,7 @@ from jaxeval.leaderboard import leaderboard
 from jaxeval.model_comparison import ModelComparison, compare_models
 from jaxeval.prediction_powered import ppi_plus_plus
 from jaxeval.readers import read_battles
+from jaxeval.reference_study import ReferenceStudy, reference_study
 from jaxeval.rogan_gladen import rogan_gladen, youden_j
 from jaxeval.simulate import simulate_battles, simulate_judged_battles, simulate_strengths, simulate_votes
 from jaxeval.soft_elo_calibration import SoftEloCalibration
@@ -41,6 +42,7 @@ __all__ = [
     "JudgedAnswers",
     "JudgedBattles",
     "ModelComparison",
+    "ReferenceStudy",
     "SoftElo",
     "SoftEloCalibration",
     "Temperature",
@@ -63,6 +65,7 @@ __all__ = [
     "read_battles",
     "read_judged_answers",
     "read_judged_battles",
+    "reference_study",
     "rogan_gladen",
     "screen_judges",
     "simulate_battles",
