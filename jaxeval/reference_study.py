@@ -39,6 +39,7 @@ SETTLED = 0.95
 _TOLERANCE_LOGIT, _MAX_STEPS = 1e-9, 100
 _RANGES = {"tau": (-1.0, 1.0), "misordered": (0.0, 1.0), "rank_change": (0.0, np.inf)}
 _CHUNKS_PER_CALL = 16
+_FEWEST_CELLS = 512  # arrays are no smaller: small boards share one compilation
 _MOST_SHORT = 0.1  # share of models without the votes of a budget, for this budget to be compared
 _COMBINATIONS = ((1, 2, 3, 4), (1, 2, 3), (2, 3, 4), (3, 4), (1, 4), (1, 3))  # of tiers, Table 6
 
@@ -272,8 +273,8 @@ def _votes(cells: Cells, entries: Entries) -> Votes:
     times = np.rint(entries.weight.reshape(-1)[at] / cells.weight[cell])
     unit = at if entries.unit is None else entries.unit.reshape(-1)[at]
     order = np.argsort(cell, kind="stable")
-    n_cells = rounded(len(cells.count) + 1)
-    filler = 0, rounded(len(order)) - len(order)
+    n_cells = rounded(max(len(cells.count) + 1, _FEWEST_CELLS))
+    filler = 0, rounded(max(len(order), _FEWEST_CELLS)) - len(order)
     arrays: Any = (
         np.pad(unit[order], filler).astype(np.int32),
         np.pad(cell[order], filler, constant_values=n_cells - 1).astype(np.int32),
@@ -296,7 +297,7 @@ def _pools(sets: Sequence[NDArray[np.intp]], cells: Cells, size: int, nothing: i
     first_cell = np.cumsum(n_cells) - n_cells
     g = max(int(n_cells.max()), 3)
     width = max(len(members) for members in sets)
-    reference = np.full((width, len(sets)), -1)
+    reference = np.full((width, len(sets)), -1)  # -1: none
     for s, members in enumerate(sets):
         reference[: len(members), s] = members
     model = np.arange(size)[:, None]
@@ -336,7 +337,11 @@ def _run(
     drawn = vote_draws(cells, codes, None if cluster is None else battles.compress(slice(None))[1])
     drawn_votes = _votes(cells, drawn.entries)
     size, nothing = padded_size(m), len(drawn_votes.battles) - 1
-    single = _pools([np.array([k]) for k in board.references], cells, size, nothing)
+    # Padding references, too, that nobody met: small boards share one compilation.
+    padded = np.pad(
+        board.references, (0, padded_size(len(board.references)) - len(board.references)), constant_values=-1
+    )
+    single = _pools([np.array([k]) for k in padded], cells, size, nothing)
     several = _pools(list(board.sets.values()), cells, size, nothing) if board.sets and votes else None
     tiers = np.zeros((n_tiers, size), bool)
     tiers[:, :m] = board.tier == np.arange(1, n_tiers + 1)[:, None]
@@ -367,7 +372,10 @@ def _run(
             results = jax.device_get(batch.reference_study(problem, form, mesh, settings, slots - 1, gold[slots], own))
             found.append(jax.tree.map(lambda x: x.swapaxes(0, 1).reshape(per_call, *x.shape[3:]), results))
             advance(len(numbers))
-    return jax.tree.map(lambda *parts: np.concatenate(parts)[:n_lanes], *found)
+    alone, together = jax.tree.map(lambda *parts: np.concatenate(parts)[:n_lanes], *found)
+    used = len(board.references)
+    sets = [*range(used), *range(len(padded), together.tau.shape[-1])]
+    return jax.tree.map(lambda x: x[..., :used], alone), jax.tree.map(lambda x: x[..., sets], together)
 
 
 def _chunk_size(problem: batch.ReferenceProblem, n_budgets: int) -> int:

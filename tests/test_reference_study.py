@@ -26,7 +26,7 @@ OPTIONS = {"deltas": DELTAS, "budgets": BUDGETS, "sets": SETS, "n_repeats": 3, "
 @pytest.fixture(scope="module")
 def votes():
     """4,000 votes between 14 models, some of which hardly met."""
-    return simulate_votes(4000, 14, seed=2, popularity_exponent=0.8)
+    return simulate_votes(4000, 14, seed=2, popularity_exponent=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +66,12 @@ def naive_agreement(score, gold, delta=np.inf):
     """tau-b, share of pairs in the wrong order and number of pairs within delta, pair by pair."""
     p = q = t = u = n = 0
     for i, j in combinations(range(len(score)), 2):
-        if np.isnan(score[i] - score[j]) or np.isnan(gold[i] - gold[j]) or not abs(score[i] - score[j]) < delta:
+        gap = gold[i] - gold[j] if np.isfinite(gold[i]) or gold[i] != gold[j] else np.nan
+        if np.isnan(score[i] - score[j]) or np.isnan(gap) or not abs(score[i] - score[j]) < delta:
             continue
-        product = np.sign(score[i] - score[j]) * np.sign(gold[i] - gold[j])
+        product = np.sign(score[i] - score[j]) * np.sign(gap)
         n, p, q = n + 1, p + (product > 0), q + (product < 0)
-        t, u = t + (score[i] == score[j]), u + (gold[i] == gold[j])
+        t, u = t + (score[i] == score[j]), u + (gap == 0)
     root = np.sqrt((n - t) * (n - u))
     return (p - q) / root if root else np.nan, (q + (n - p - q) / 2) / n if n else np.nan, n
 
@@ -88,31 +89,24 @@ def by_model(table, value, battles):
 
 
 class TestKernel:
-    @pytest.mark.parametrize("m", [2, 7, 12])
+    @pytest.mark.parametrize("m", [7, 12])
     def test_agreement(self, x64, m):
         rng = np.random.default_rng(m)
         scores = rng.integers(0, 6, (m, 9)).astype(float)
         scores[rng.random((m, 9)) < 0.2] = np.nan
         gold = rng.integers(0, 5, m).astype(float)
-        gold[0] = np.inf
+        gold[:4] = np.inf, np.inf, -np.inf, np.nan
         deltas = np.array([1.0, 3.0, np.inf])
-        sums = rank_agreement.agreement(scores, gold, deltas)
+        sums = jax.jit(rank_agreement.agreement)(scores, gold, deltas)
         expected = np.array([[naive_agreement(s, gold, d) for s in scores.T] for d in deltas])
         np.testing.assert_allclose(rank_agreement.tau_b(sums), expected[..., 0], rtol=1e-12)
         np.testing.assert_allclose(rank_agreement.misordered(sums), expected[..., 1], rtol=1e-12)
         np.testing.assert_array_equal(sums.pairs, expected[..., 2])
 
-    def test_scipy(self, x64):
+    def test_scipy(self):
         rng = np.random.default_rng(0)
-        scores, gold = rng.integers(0, 9, (30, 5)).astype(float), rng.integers(0, 9, 30).astype(float)
-        tau = rank_agreement.tau_b(rank_agreement.agreement(scores, gold, np.array([np.inf])))
-        np.testing.assert_allclose(tau[0], [kendalltau(s, gold).statistic for s in scores.T], rtol=1e-12)
-
-    def test_of_equally_infinite_and_missing_gold_scores_nothing_is_known(self, x64):
-        gold = np.array([np.inf, np.inf, 0.0, -np.inf, np.nan])
-        sums = rank_agreement.agreement(np.arange(5.0)[::-1, None], gold, np.array([np.inf]))
-        assert sums.pairs[0, 0] == 5
-        assert rank_agreement.tau_b(sums)[0, 0] == 1
+        scores, gold = rng.integers(0, 9, 30), rng.integers(0, 9, 30)
+        assert naive_agreement(scores, gold)[0] == pytest.approx(kendalltau(scores, gold).statistic, rel=1e-12)
 
     def test_stratified(self, x64):
         rng = np.random.default_rng(1)
@@ -212,22 +206,39 @@ class TestResamples:
         np.testing.assert_allclose(study.by_reference["tau_lower"], lower, atol=1e-12)
         np.testing.assert_allclose(study.by_reference["tau_upper"], upper, atol=1e-12)
 
-    def test_clusters(self, votes):
-        """Clusters of two equal votes: half as many draws, each twice."""
-        twice = pd.concat([votes, votes]).assign(prompt=np.tile(np.arange(len(votes)), 2))
-        board = reference_study(twice, cluster="prompt", budgets=(), n_resamples=40, deltas=())
-        single = reference_study(votes, budgets=(), n_resamples=40, deltas=())
-        np.testing.assert_allclose(board.by_reference["tau"], single.by_reference["tau"], rtol=1e-10)
-        spread = board.tau_draws.std(0).mean() / single.tau_draws.std(0).mean()
-        assert abs(spread - 1) < 0.25
-        problems, method = planned(Battles.from_pandas(twice), cluster="prompt")
+    def test_soft_targets_weights_and_clusters(self, votes):
+        rng = np.random.default_rng(0)
+        frame = Battles.from_pandas(votes).to_pandas()[["model_a", "model_b", "target"]].iloc[:1500]
+        frame["target"] = np.where(rng.random(1500) < 0.5, rng.integers(0, 5, 1500) / 4, frame["target"])
+        frame = frame.assign(w=rng.choice([1, 2], 1500), prompt=rng.integers(0, 900, 1500))
+        soft = Battles.from_pandas(frame, weight="w")
+        options = {
+            "deltas": DELTAS,
+            "budgets": (20,),
+            "sets": (),
+            "n_repeats": 2,
+            "n_resamples": 4,
+            "cluster": "prompt",
+        }
+        board = reference_study(soft, **options)
+        theta = fit_bradley_terry(soft).logits.to_numpy()
+        # A weight of two is the vote twice.
+        twice = Battles.from_pandas(frame.loc[frame.index.repeat(frame["w"])].drop(columns="w"))
+        expected = naive_study(*tables(twice), fit_bradley_terry(twice).logits.to_numpy())
+        np.testing.assert_allclose(by_model(board.by_delta, "tau", soft), expected[0], rtol=1e-10)
+        k = soft.models.get_loc("model-05")
+        taus = [naive_agreement(naive_scores(soft, [k], naive_votes(soft, [k], 20, q)), theta)[0] for q in range(2)]
+        row = board.by_budget.query("references == 'model-05' and delta == inf").iloc[0]
+        assert row["tau"] == pytest.approx(np.mean(taus), rel=1e-8)
+        problems, method = planned(soft, cluster="prompt")
+        gold = bootstrap(soft, 4, cluster="prompt").draws_logit
+        order = soft.models.get_indexer(board.by_reference["reference"])
         with jax.enable_x64(True):
-            n, wins = batch.draw(problems, method, np.uint64(0), np.int32(0), np.int64(3))
-        n, wins = (np.asarray(x)[:14, :14] for x in (n, wins))
-        theta = bootstrap(twice, 4, cluster="prompt").draws_logit[3]
-        order = np.argsort(-fit_bradley_terry(votes).logits.to_numpy())
-        expected = [naive_agreement(win_rates(n, wins, k), theta)[0] for k in order]
-        np.testing.assert_allclose(board.tau_draws[3, :, 0], expected, rtol=1e-10)
+            for r in range(4):
+                n, wins = batch.draw(problems, method, np.uint64(0), np.int32(0), np.int64(r))
+                n, wins = (np.asarray(x)[:14, :14] for x in (n, wins))
+                tau, _, _ = naive_study(n, wins, gold[r])
+                np.testing.assert_allclose(board.tau_draws[r].T, tau[:, order], rtol=1e-10)
 
 
 def planned(battles, cluster=None):
@@ -245,15 +256,16 @@ def planned(battles, cluster=None):
 
 
 def naive_votes(battles, members, budget, repeat, seed=0):
-    """{(model, reference): targets} of the votes that every model draws, one after the other, from the full data."""
+    """{(model, reference): weights and targets} that every model draws from the full data, one by one."""
     key = twins.stream_key(seed, stream_number("votes under a budget"), 2**64 - 1, repeat)
     left = {}
-    for a, b, target in zip(battles.model_a, battles.model_b, battles.target, strict=True):
+    weight = np.ones(battles.n_battles) if battles.weight is None else battles.weight
+    for a, b, target, w in zip(battles.model_a, battles.model_b, battles.target, weight, strict=True):
         for i, k, y in ((a, b, target), (b, a, 1 - target)):
             if k in members and i not in members:
-                left.setdefault((i, k), []).append((y if i < k else 1 - y, y))
+                left.setdefault((i, k), []).append((y if i < k else 1 - y, w, y))
     for own in left.values():
-        own.sort()  # cells are in the order of the lower model's points
+        own.sort()  # cells are in the order of the lower model's points, then of the weights
     drawn = {key: [] for key in left}
     for i in range(battles.n_models):
         for v in range(budget):
@@ -266,7 +278,7 @@ def naive_votes(battles, members, budget, repeat, seed=0):
                 k, word = has[word >> 32], word & (2**32 - 1)
             else:
                 (k,) = has
-            drawn[i, k].append(left[i, k].pop(word * len(left[i, k]) >> 32)[1])
+            drawn[i, k].append(left[i, k].pop(word * len(left[i, k]) >> 32)[1:])
     return drawn
 
 
@@ -277,7 +289,8 @@ def naive_scores(battles, members, drawn, ridge=0.01):
     has = sorted({i for (i, _), own in drawn.items() if own})
     if len(members) == 1:
         for i in has:
-            score[i] = 100 * np.mean(drawn[i, members[0]])
+            weight, target = np.array(drawn[i, members[0]]).T
+            score[i] = np.round(100 * np.average(target, weights=weight), 9)
         return score
     number = {**{i: a for a, i in enumerate(has)}, **{k: len(has) + a for a, k in enumerate(members)}}
 
@@ -285,7 +298,7 @@ def naive_scores(battles, members, drawn, ridge=0.01):
         value, gradient = ridge * theta @ theta, 2 * ridge * theta
         for (i, k), own in drawn.items():
             if own:
-                gap, y, n = theta[number[i]] - theta[number[k]], sum(own), len(own)
+                gap, y, n = theta[number[i]] - theta[number[k]], sum(w * y for w, y in own), sum(w for w, _ in own)
                 value += n * np.logaddexp(0, gap) - y * gap
                 residual = n / (1 + np.exp(-gap)) - y
                 gradient[number[i]] += residual
@@ -341,11 +354,6 @@ class TestBudgets:
         means = rows.groupby("budget")["misordered"].mean()
         assert means[40] < means[10] - 0.02
 
-    def test_none(self, battles):
-        board = reference_study(battles, budgets=(), deltas=(), n_resamples=40)
-        assert len(board.by_budget) == 0
-        assert not any("votes a model" in sentence for sentence in board.advice)
-
 
 class TestInvariance:
     def same(self, ours, theirs, names=("by_reference", "by_delta", "by_test_tier", "by_tier", "by_budget")):
@@ -369,19 +377,10 @@ class TestInvariance:
                 expected = expected.assign(reference=expected["reference"].map(other))
             pd.testing.assert_frame_equal(getattr(board, name), expected, rtol=1e-9)
 
-    def test_a_weight_of_two_is_the_vote_twice(self, votes):
-        options = {"budgets": (), "deltas": DELTAS, "n_resamples": 0}
-        heavy = reference_study(Battles.from_pandas(votes.assign(w=1 + np.arange(4000) % 2), weight="w"), **options)
-        twice = reference_study(pd.concat([votes, votes[1::2]]), **options)
-        self.same(heavy, twice, ("by_delta", "by_test_tier", "by_tier"))
-
     def test_the_first_resamples(self, battles, study):
         more = reference_study(battles, **{**OPTIONS, "n_resamples": 70})
         np.testing.assert_allclose(more.tau_draws[:B], study.tau_draws, rtol=1e-9)
         np.testing.assert_allclose(more.budget_tau_draws[:B], study.budget_tau_draws, rtol=1e-9)
-
-    def test_chunks(self, battles, study):
-        self.same(reference_study(battles, chunk_size=7, **OPTIONS), study)
 
     def test_the_seed(self, battles, study):
         other = reference_study(battles, seed=1, **OPTIONS)
@@ -389,23 +388,29 @@ class TestInvariance:
         np.testing.assert_allclose(other.by_reference["tau"], study.by_reference["tau"], rtol=1e-9)
         assert (other.by_budget["tau"] != study.by_budget["tau"]).any()
 
-    def test_devices(self, votes, study, tmp_path):
-        """Four devices in another process, or one."""
+    def test_devices_and_chunks(self, battles, study, tmp_path):
+        """Four devices in another process, or one, in chunks of 7; and the smallest board."""
         n_devices = 1 if len(jax.devices()) > 1 else 4
+        options = {**OPTIONS, "sets": (), "chunk_size": 7}
         script = f"""
 import sys, numpy as np, jax
-from jaxeval import reference_study, simulate_votes
+from jaxeval import Battles, reference_study, simulate_votes
 assert len(jax.devices()) == {n_devices}
-board = reference_study(simulate_votes(4000, 14, seed=2, popularity_exponent=0.8), **{OPTIONS!r})
+board = reference_study(simulate_votes(4000, 14, seed=2, popularity_exponent=0.5), **{options!r})
 np.savez(sys.argv[1], single=board.tau_draws, budgets=board.budget_tau_draws)
+two = reference_study(simulate_votes(60, 2), **{options!r})
+assert two.by_reference["tau"].isna().all() and (two.by_reference["n_pairs"] == 0).all()
+assert any("nothing can be said" in sentence for sentence in two.advice)
 """
         flags = f"--xla_force_host_platform_device_count={n_devices}"
         environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
         path = tmp_path / "draws.npz"
-        subprocess.run([sys.executable, "-c", script, str(path)], env=environment, timeout=240, check=True)
+        subprocess.run(
+            [sys.executable, "-W", "error", "-c", script, str(path)], env=environment, timeout=240, check=True
+        )
         found = np.load(path)
         np.testing.assert_allclose(found["single"], study.tau_draws, rtol=1e-9)
-        np.testing.assert_allclose(found["budgets"], study.budget_tau_draws, rtol=1e-9)
+        np.testing.assert_allclose(found["budgets"], study.budget_tau_draws[:, :14], rtol=1e-9)
 
     def test_a_second_call_compiles_nothing(self, battles, study):
         before = batch.reference_study._cache_size()
@@ -415,18 +420,6 @@ np.savez(sys.argv[1], single=board.tau_draws, budgets=board.budget_tau_draws)
 
 
 class TestWeakData:
-    def board(self, rows, **options):
-        frame = pd.DataFrame(rows, columns=["model_a", "model_b", "winner"])
-        return reference_study(frame, **{"budgets": (4,), "deltas": (), "n_resamples": 40, "n_repeats": 2, **options})
-
-    def test_two_models(self):
-        """A reference leaves one model: nothing to rank, and no crash."""
-        board = self.board([("a", "b", "model_a"), ("a", "b", "model_b")])
-        assert board.by_reference["tau"].isna().all()
-        assert (board.by_reference["n_pairs"] == 0).all()
-        assert any("under 15 pairs" in sentence for sentence in board.warnings)
-        assert any("nothing can be said" in sentence for sentence in board.advice)
-
     def test_an_undefeated_reference_and_a_separate_group(self):
         ring = [
             ("a", "b", "model_a"),
@@ -438,7 +431,8 @@ class TestWeakData:
         ring += [("d", "a", "model_b"), ("c", "d", "model_a")]
         best = [("best", name, "model_a") for name in "abcd"] * 2
         apart = [("x", "y", "model_a"), ("y", "x", "model_a")]
-        board = self.board([*ring * 3, *best, *apart])
+        rows = pd.DataFrame([*ring * 3, *best, *apart], columns=["model_a", "model_b", "winner"])
+        board = reference_study(rows, **{**OPTIONS, "sets": [["a", "b", "best"]]})
         table = board.by_reference.set_index("reference")
         assert table.index[0] == "best"
         assert table.loc["best", "rank"] == 1
@@ -451,30 +445,15 @@ class TestWeakData:
         assert any("2 groups that never met" in sentence for sentence in board.warnings)
         assert any("undefeated" in sentence or "never lost" in sentence for sentence in board.warnings)
 
-    def test_soft_targets(self, votes):
-        rng = np.random.default_rng(0)
-        frame = Battles.from_pandas(votes).to_pandas()[["model_a", "model_b", "target"]].iloc[:1500]
-        frame["target"] = np.where(rng.random(len(frame)) < 0.5, rng.integers(0, 5, len(frame)) / 4, frame["target"])
-        soft = Battles.from_pandas(frame)
-        options = {"deltas": DELTAS, "budgets": (20,), "sets": (), "n_repeats": 2, "n_resamples": 0}
-        board = reference_study(soft, **options)
-        n, wins = tables(soft)
-        theta = fit_bradley_terry(soft).logits.to_numpy()
-        np.testing.assert_allclose(by_model(board.by_delta, "tau", soft), naive_study(n, wins, theta)[0], rtol=1e-10)
-        k = soft.models.get_loc("model-05")
-        taus = [naive_agreement(naive_scores(soft, [k], naive_votes(soft, [k], 20, q)), theta)[0] for q in range(2)]
-        row = board.by_budget.query("references == 'model-05' and delta == inf").iloc[0]
-        assert row["tau"] == pytest.approx(np.mean(taus), rel=1e-8)
-
     def test_both_bad_left_out(self, votes):
-        options = {"budgets": (), "deltas": (), "n_resamples": 0}
+        options = {**OPTIONS, "n_resamples": 0}
         dropped = reference_study(Battles.from_pandas(votes, both_bad="drop"), **options)
         without = reference_study(votes[votes["winner"] != "both_bad"], **options)
         pd.testing.assert_frame_equal(dropped.by_reference, without.by_reference)
 
     def test_some_references(self, battles, study):
         names = ["model-04", "model-01"]
-        board = reference_study(battles, references=names, sets=(), budgets=(), deltas=DELTAS, n_resamples=0)
+        board = reference_study(battles, references=names, **{**OPTIONS, "n_resamples": 0})
         own = study.by_reference[study.by_reference["reference"].isin(names)].reset_index(drop=True)
         pd.testing.assert_frame_equal(board.by_reference[["reference", "tau"]], own[["reference", "tau"]])
 
@@ -508,22 +487,17 @@ class TestWords:
     def test_few_resamples(self, study):
         assert any("30 resamples are too few for 95% intervals" in sentence for sentence in study.warnings)
 
-    def test_advice_names_tiers_and_says_how_sure(self, study):
+    def test_advice(self, study):
         """14 models make tiers of 3 or 4, of 6 pairs at most."""
         assert sum("too few to choose a reference by" in sentence for sentence in study.advice) == 4
         assert any("agrees best with the ranking of all votes" in sentence for sentence in study.advice)
-
-    def test_tiers_with_pairs_enough(self, battles):
-        board = reference_study(battles, n_tiers=2, budgets=(), deltas=(), n_resamples=40)
-        served = [sentence for sentence in board.advice if "are ranked best by references of tier" in sentence]
-        assert len(served) == 2
-        assert all("of the resamples" in sentence for sentence in served)
+        assert any("three (model-02, model-07, model-13) under" in sentence for sentence in study.advice)
 
 
 class TestRealVotes:
     def test_arena(self, data):
         battles = read_battles(data / "arena140k_votes.parquet")
-        board = reference_study(battles, sets=(), budgets=(), n_resamples=0)
+        board = reference_study(battles, budgets=(), n_resamples=0)
         n, wins = tables(battles)
         theta = fit_bradley_terry(battles).logits.to_numpy()
         table = board.by_reference.set_index("reference").loc[battles.models]
@@ -534,6 +508,9 @@ class TestRealVotes:
                 assert table["tau"].iloc[k] == pytest.approx(kendalltau(score[has], theta[has]).statistic, rel=1e-9)
         assert table["n_never_met"]["qwen3-coder-480b-a35b-instruct"] == 50
         assert table["tau"]["gemini-2.5-flash"] == pytest.approx(0.8316, abs=1e-4)
+        served = [sentence for sentence in board.advice if "are ranked best by references of tier" in sentence]
+        assert len(served) == 4
+        assert all("nothing says how sure" in sentence for sentence in served)
 
     def test_judges_rank_as_people_do(self, data):
         """The 20 models of 2023: a reference ranks them as all votes do, nearly, by people and by a judge."""
