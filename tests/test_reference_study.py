@@ -15,7 +15,8 @@ from scipy.stats import kendalltau
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, reference_study, simulate_votes
 from jaxeval.kernels import batch, rank_agreement
-from jaxeval.reference_study import centred, mean_by_tier
+from jaxeval.reference_plots import plot_reference_budgets, plot_reference_tiers, plot_references
+from jaxeval.reference_tables import centred, mean_by_tier
 from jaxeval.resampling import stream_number
 
 DELTAS, BUDGETS, B = (4.0, 12.0), (10, 40), 30
@@ -492,6 +493,25 @@ class TestWords:
         assert sum("too few to choose a reference by" in sentence for sentence in study.advice) == 4
         assert any("agrees best with the ranking of all votes" in sentence for sentence in study.advice)
         assert any("three (model-02, model-07, model-13) under" in sentence for sentence in study.advice)
+
+
+class TestFigures:
+    def test_references_best_first(self, study, plain):
+        for board in (study, plain):
+            axis = plot_references(board).axes[0]
+            assert [t.get_text() for t in axis.get_yticklabels()] == list(board.by_reference["reference"])
+        with pytest.raises(ValueError, match=r"delta 3 was not studied; there are 4, 12, inf"):
+            plot_references(study, 3.0)
+
+    def test_tiers(self, study):
+        texts = [t.get_text() for t in plot_reference_tiers(study).axes[0].texts]
+        assert len(texts) == 16
+        assert texts[0].startswith(f"{study.by_tier_and_test_tier['rank_change'][0]:.1f}\n[")
+
+    def test_budgets(self, study):
+        axis = plot_reference_budgets(study, 12.0).axes[0]
+        assert [line.get_label() for line in axis.lines][-1] == "three"
+        assert len(axis.lines) == 5
 
 
 class TestRealVotes:
