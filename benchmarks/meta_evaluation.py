@@ -20,9 +20,8 @@ from harness import environment, peak_memory_mb, save, seconds
 from scipy import stats
 
 from jaxeval import kendall_tau_delta
-from jaxeval.kernels.rank_agreement import delta_sums
+from jaxeval.kernels.rank_agreement import delta_sums, tau_b
 from jaxeval.model_scores import Resampling, align_scores, resampled, resampled_delta_sums
-from jaxeval.rank_correlation import kendall
 
 MODELS, EVALUATORS, RESAMPLES = 300, 20, 10_000
 DELTAS = np.array([1, 2, 3, 5, 8, 12, 20, 30, 50, np.inf])
@@ -89,8 +88,8 @@ def main() -> None:
 
     aligned = align_scores(scores, gold)
     settings = Resampling(RESAMPLES_TIMED, "models", 0.95, 0, False)
-    found = kendall(resampled_delta_sums(aligned, DELTAS, settings))[1:]
-    general = kendall(resampled(delta_sums, aligned, (DELTAS,), settings, 4 * n_models**2))[1:]
+    found = tau_b(resampled_delta_sums(aligned, DELTAS, settings))[1:]
+    general = tau_b(resampled(delta_sums, aligned, (DELTAS,), settings, 4 * n_models**2))[1:]
     counts = resampled(counts_of, aligned, (), settings, n_models)[1:].astype(int)
 
     start = time.perf_counter()

@@ -25,6 +25,7 @@ from jaxeval.prediction_powered import ppi_plus_plus
 from jaxeval.rank_change import stratified_rank_change
 from jaxeval.rank_correlation import kendall_tau, kendall_tau_delta, rank_agreement
 from jaxeval.readers import read_battles
+from jaxeval.reference_study import ReferenceStudy, reference_study
 from jaxeval.rogan_gladen import rogan_gladen, youden_j
 from jaxeval.separability import separability
 from jaxeval.simulate import simulate_battles, simulate_judged_battles, simulate_strengths, simulate_votes
@@ -47,6 +48,7 @@ __all__ = [
     "JudgedAnswers",
     "JudgedBattles",
     "ModelComparison",
+    "ReferenceStudy",
     "SoftElo",
     "SoftEloCalibration",
     "Temperature",
@@ -73,6 +75,7 @@ __all__ = [
     "read_battles",
     "read_judged_answers",
     "read_judged_battles",
+    "reference_study",
     "rogan_gladen",
     "screen_judges",
     "separability",

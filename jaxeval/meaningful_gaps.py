@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
-from jaxeval.kernels.rank_agreement import GapRegression, gap_regression
+from jaxeval.kernels.rank_agreement import GapRegression, gap_regression, tau_b
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.model_scores import (
     OK,
@@ -24,7 +24,7 @@ from jaxeval.model_scores import (
     resampled,
     resampled_delta_sums,
 )
-from jaxeval.rank_correlation import CONSTANT, FEW_SCORED, kendall
+from jaxeval.rank_correlation import CONSTANT, FEW_SCORED
 from jaxeval.resampling import rounded
 
 Float = NDArray[np.float64]
@@ -76,7 +76,7 @@ def agreement_by_gap(
     fits = _fits(aligned, ridge, settings)
     probability = expit(fits.intercept[..., None] + fits.slope[..., None] * gaps)
     sums = resampled_delta_sums(aligned, gaps, settings)
-    below = (1 + kendall(sums)) / 2
+    below = (1 + tau_b(sums)) / 2
     shape = probability.shape[1:]
     columns: dict[str, Any] = {
         "probability": probability[0],

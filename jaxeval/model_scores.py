@@ -214,7 +214,7 @@ def resampled(
 
 def resampled_delta_sums(
     scores: ModelScores, deltas: Float, settings: Resampling, chunk_size: int | None = None
-) -> rank_agreement.DeltaSums:
+) -> rank_agreement.PairSums:
     """(1 + B, E, D) sums over the pairs under each of ``deltas`` (D,): of the data, then of the resamples."""
     e, m = scores.scores.shape
     if settings.resample != "models":

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from jaxeval.kernels.rank_agreement import DeltaSums, rank_measures
+from jaxeval.kernels.rank_agreement import PairSums, rank_measures, tau_b
 from jaxeval.model_scores import (
     FEW_PAIRS,
     OK,
@@ -82,7 +82,7 @@ def kendall_tau_delta(
     aligned = align_scores(scores, gold)
     settings.check(aligned)
     sums = resampled_delta_sums(aligned, gaps, settings)
-    tau = kendall(sums)
+    tau = tau_b(sums)
     shape = tau.shape[1:]
     columns = {
         "tau": tau[0],
@@ -151,7 +151,7 @@ def rank_agreement(
     e, m = aligned.scores.shape
     ranks = resampled(rank_measures, aligned, (float(top),), settings, 4 * m * (1 if resample == "models" else m))
     draws = {
-        "kendall_tau": (kendall(sums)[..., 0], -1.0, 1.0),
+        "kendall_tau": (tau_b(sums)[..., 0], -1.0, 1.0),
         "spearman": (ranks.spearman, -1.0, 1.0),
         "pair_accuracy": (accuracy(sums)[..., 0], 0.0, 1.0),
         "top_overlap": (ranks.top_overlap, 0.0, 1.0),
@@ -173,21 +173,14 @@ def rank_agreement(
     return evaluator_table(aligned, [("measure", list(MEASURES))], columns, settings)
 
 
-def kendall(sums: DeltaSums) -> Float:
-    """Tau-b of sums over pairs; NaN where one side ties them all, or there are none."""
-    product = (sums.pairs - sums.tied_scores) * (sums.pairs - sums.tied_gold)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(product > 0, sums.concordance / np.sqrt(product), np.nan)
-
-
-def accuracy(sums: DeltaSums) -> Float:
+def accuracy(sums: PairSums) -> Float:
     """Share of the pairs that gold orders, ties by the evaluator being half; NaN where one side ties all pairs."""
     ordered = np.asarray(sums.pairs - sums.tied_gold)
     told = (ordered > 0) & np.asarray(sums.pairs > sums.tied_scores)
     return np.where(told, (1 + sums.concordance / np.where(told, ordered, 1)) / 2, np.nan)
 
 
-def _status(scores: ModelScores, sums: DeltaSums) -> NDArray[Any]:
+def _status(scores: ModelScores, sums: PairSums) -> NDArray[Any]:
     """(E, D) "ok", or why the data have no tau."""
     pairs, tied, tied_gold = (np.asarray(x[0]) for x in (sums.pairs, sums.tied_scores, sums.tied_gold))
     m = scores.n_models[:, None]

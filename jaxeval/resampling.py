@@ -46,6 +46,7 @@ class Entries(NamedTuple):
     target: NDArray[np.float64]  # (K, Q)
     pair: Int  # (Q,)
     unit: Int | None  # (K, Q) unit number, column * _ROWS + row, where units are not entries; row-major once padded
+    cell: Int  # (K, Q) the entry's cell; no meaning where the weight is 0
 
 
 class Plan(NamedTuple):
@@ -118,6 +119,27 @@ def make_plan(
     return Plan(_stack(problems), tally, n_pairs, top_up_size, secure)
 
 
+class VoteDraws(NamedTuple):
+    """The multinomial draws of one board, kept by entry: those of `make_plan`, which sums them by pair."""
+
+    units: Units
+    tally: Tally
+    top_up_size: int
+    entries: Entries
+
+
+def vote_draws(cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row: NDArray[np.intp] | None) -> VoteDraws:
+    """How the votes of ``cells`` are drawn, or their clusters; arguments as of a slice of `make_plan`."""
+    clustered = cluster is not None and _repeats(cluster)
+    own = (
+        _cluster_entries(cells, cluster, cell_of_row) if clustered else _cell_entries(cells, 3 if cells.hard else _ROWS)
+    )
+    (entries,) = _padded([own], rounded(len(cells.first) + 1))
+    tally = Tally(None, _ROW_BITS)
+    shortfall = shortfall_of(int(entries.units.sum()))
+    return VoteDraws(make_units(entries.units, tally, shortfall), tally, top_up_size_of(shortfall), entries)
+
+
 def shortfall_of(total: int) -> int:
     """By how much the Poisson draws of ``total`` battles aim under it.
 
@@ -174,10 +196,12 @@ def _cell_entries(cells: Cells, n_rows: int) -> Entries:
     row, column, pair = _places(cells)
     shape = (n_rows, len(pair))
     count, weight, target = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
+    cell = np.zeros(shape, np.int64)
     count[row, column] = cells.count
     weight[row, column] = cells.weight
     target[row, column] = cells.target
-    return Entries(count, weight, target, pair, None)
+    cell[row, column] = np.arange(len(cells.count))
+    return Entries(count, weight, target, pair, None, cell)
 
 
 def _cluster_entries(cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row: NDArray[np.intp] | None) -> Entries:
@@ -212,10 +236,12 @@ def _cluster_entries(cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row
     row, column, pair = _grid(pair_of_entry, rows)
     shape = (rows, len(pair))
     entry_unit, weight, target = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
+    entry_cell = np.zeros(shape, np.int64)
     entry_unit[row, column] = unit
     weight[row, column] = times * cells.weight[cell]
     target[row, column] = cells.target[cell]
-    return Entries(units, weight, target, pair, entry_unit)
+    entry_cell[row, column] = cell
+    return Entries(units, weight, target, pair, entry_unit, entry_cell)
 
 
 def rounded(size: int) -> int:
@@ -239,6 +265,7 @@ def _padded(entries: Sequence[Entries], n_pairs: int) -> list[Entries]:
             target=_pad(e.target, grid),
             pair=np.pad(e.pair, (0, n_columns - len(e.pair)), constant_values=n_pairs - 1),
             unit=None if e.unit is None else _pad(e.unit % _ROWS * n_units + e.unit // _ROWS, grid),
+            cell=_pad(e.cell, grid),
         )
         for e in entries
     ]

@@ -22,8 +22,10 @@ from jaxeval.kernels import (
     own_battles,
     pair_tables,
     rank_agreement,
+    references,
     resample,
     solve,
+    squares,
     temperature,
 )
 from jaxeval.kernels.judged import Judged, pair_sums, pair_wins
@@ -527,10 +529,10 @@ def evaluator_resamples(
 
 
 @partial(jax.jit, static_argnames="mesh")
-def delta_sums(pairs: rank_agreement.DeltaPairs, mesh: Mesh, counts: Array) -> rank_agreement.DeltaSums:
+def delta_sums(pairs: rank_agreement.DeltaPairs, mesh: Mesh, counts: Array) -> rank_agreement.PairSums:
     """Sums over pairs of fixed scores in resamples ``counts`` (devices, T, R, Q) of models: (devices, T, R, E, D)."""
 
-    def on_device(pairs: rank_agreement.DeltaPairs, counts: Array) -> rank_agreement.DeltaSums:
+    def on_device(pairs: rank_agreement.DeltaPairs, counts: Array) -> rank_agreement.PairSums:
         found = lax.map(lambda own: rank_agreement.delta_sums_of_draws(own, pairs), counts[0])
         return jax.tree.map(lambda x: x[None], found)
 
@@ -538,6 +540,149 @@ def delta_sums(pairs: rank_agreement.DeltaPairs, mesh: Mesh, counts: Array) -> r
     return jax.shard_map(on_device, mesh=mesh, in_specs=(whole, across), out_specs=across, check_vma=False)(
         pairs, counts
     )
+
+
+class ReferenceProblem(NamedTuple):
+    """What a study of references resamples, and what it draws votes from."""
+
+    units: resample.Units
+    stream: Array  # () uint64: names the random numbers of the resamples
+    votes_stream: Array  # () uint64: names those of the votes under a budget
+    votes: references.Votes
+    single: references.Pools  # every reference alone
+    several: references.Pools | None  # sets of references
+    tiers: Array  # (T, M) bool: models by tier
+
+
+class StudyForm(NamedTuple):
+    """Static choices of a study of references."""
+
+    tally: resample.Tally
+    top_up_size: int
+    max_steps: int
+
+
+class SingleReferences(NamedTuple):
+    """Rankings by win rate against each of L references, of all votes of a resample."""
+
+    tau: Array  # (D, L) of pairs under each margin
+    misordered: Array  # (D, L)
+    pairs: Array  # (D, L)
+    rank_change: Array  # (T, L) by tier of the models ranked
+    tier_models: Array  # (T, L)
+    tier_tau: Array  # (T, L) of the pairs inside a tier
+    tier_pairs: Array  # (T, L)
+
+
+class Budgets(NamedTuple):
+    """Rankings of S sets of references (single ones first) under B budgets of votes: sums over the repeats."""
+
+    defined: Array  # (D, B, S) repeats with a tau
+    tau: Array  # (D, B, S)
+    tau_square: Array  # (D, B, S)
+    misordered: Array  # (D, B, S)
+    pairs: Array  # (D, B, S)
+
+
+class StudySettings(NamedTuple):
+    """What a study of references is asked for; all of it is data."""
+
+    seed: Array  # () uint64
+    deltas: Array  # (D,) margins, percentage points
+    budgets: Array  # (B,) int64 ascending: votes of a model
+    n_repeats: Array  # ()
+    ridge: Array  # () of the fits to several references
+    tolerance: Array  # () of these, logits
+
+
+def _scores(pools: references.Pools, votes: Array, settings: StudySettings, max_steps: int) -> Array:
+    """(B, M, S) scores from ``votes`` (B, G, M, S): win rates against one reference, expected ones against several."""
+    if pools.in_set.shape[0] == 1:
+        return references.win_rates(pools, votes)
+
+    def one(n: Array, points: Array, in_set: Array) -> Array:
+        end = references.strengths(n, points, settings.ridge, settings.tolerance, max_steps)
+        rate = references.expected_win_rate(end.theta, in_set)
+        return jnp.where((jnp.sum(n, 0) > 0) & (end.status == solve.CONVERGED), rate, jnp.nan)
+
+    n, points = references.tables(pools, votes)  # (B, K, M, S)
+    of_sets = jax.vmap(one, (2, 2, 1), 1)
+    return jax.vmap(of_sets, (0, 0, None))(n, points, pools.in_set)
+
+
+def _study(
+    problem: ReferenceProblem, form: StudyForm, settings: StudySettings, number: Array, gold: Array
+) -> tuple[SingleReferences, Budgets]:
+    """One resample, or the full data: references with all votes, and repeated studies under budgets."""
+    draws = resample.multinomial(problem.units, form.tally, form.top_up_size, settings.seed, problem.stream, number)
+    count = jnp.where(number < 0, problem.votes.battles, references.resampled(problem.votes, draws))
+
+    rates = references.win_rates(problem.single, count[problem.single.cell])
+    sums = rank_agreement.agreement(rates, gold, settings.deltas)
+    tiers = rank_agreement.stratified(rates, gold, problem.tiers)
+    single = SingleReferences(
+        rank_agreement.tau_b(sums),
+        rank_agreement.misordered(sums),
+        sums.pairs,
+        tiers.rank_change,
+        tiers.models,
+        rank_agreement.tau_b(tiers.inside),
+        tiers.inside.pairs,
+    )
+    groups = [pools for pools in (problem.single, problem.several) if pools is not None]
+    shape = len(settings.deltas), len(settings.budgets), sum(pools.cell.shape[2] for pools in groups)
+
+    def repeat(q: Array, sums: Budgets) -> Budgets:
+        key = squares.stream_key(settings.seed, problem.votes_stream, number, q)
+        votes = [references.used(pools, count, settings.budgets, key) for pools in groups]
+        parts = [_scores(*group, settings, form.max_steps) for group in zip(groups, votes, strict=True)]
+        lanes = jnp.concatenate(parts, 2).transpose(1, 0, 2).reshape(len(gold), -1)  # (M, B S)
+        found = rank_agreement.agreement(lanes, gold, settings.deltas)
+        tau = rank_agreement.tau_b(found)
+        values = (jnp.ones_like(tau), tau, tau**2, rank_agreement.misordered(found), found.pairs)
+        add = (jnp.where(jnp.isnan(tau), 0.0, x).reshape(shape) for x in values)
+        return Budgets(*(total + x for total, x in zip(sums, add, strict=True)))
+
+    nothing = Budgets(*(jnp.zeros(shape) for _ in Budgets._fields))
+    if not len(settings.budgets):
+        return single, nothing
+    return single, lax.fori_loop(0, settings.n_repeats, repeat, nothing)
+
+
+@partial(jax.jit, static_argnames=("form", "mesh"))
+def reference_study(
+    problem: ReferenceProblem,
+    form: StudyForm,
+    mesh: Mesh,
+    settings: StudySettings,
+    numbers: Array,
+    gold: Array,
+    n_chunks: Array,
+) -> tuple[SingleReferences, Budgets]:
+    """All references, sets, budgets and repeats in the resamples ``numbers`` (devices, T, R), -1 being the full data.
+
+    ``gold`` (devices, T, R, M) are the log-strengths of the same resamples. Each device runs the first ``n_chunks``
+    (devices,) of its T chunks; the results have leading axes (devices, T, R), and zeros where no chunk ran.
+    """
+
+    def on_device(
+        problem: ReferenceProblem, settings: StudySettings, numbers: Array, gold: Array, n_chunks: Array
+    ) -> tuple[SingleReferences, Budgets]:
+        def chunk(t: Array) -> tuple[SingleReferences, Budgets]:
+            return jax.vmap(partial(_study, problem, form, settings))(numbers[0, t], gold[0, t])
+
+        def run(t: Array, results: tuple[SingleReferences, Budgets]) -> tuple[SingleReferences, Budgets]:
+            return jax.tree.map(lambda all_, one: all_.at[t].set(one), results, chunk(t))
+
+        shapes = jax.eval_shape(chunk, jnp.int32(0))
+        empty = jax.tree.map(lambda s: jnp.zeros((numbers.shape[1], *s.shape), s.dtype), shapes)
+        results = lax.fori_loop(0, n_chunks[0], run, empty)
+        return jax.tree.map(lambda x: x[None], results)
+
+    across, whole = PartitionSpec("lanes"), PartitionSpec()
+    return jax.shard_map(
+        on_device, mesh=mesh, in_specs=(whole, whole, across, across, across), out_specs=across, check_vma=False
+    )(problem, settings, numbers, gold, n_chunks)
 
 
 accuracies = jax.jit(judge_error.accuracies)

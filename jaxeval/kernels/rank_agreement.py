@@ -1,10 +1,13 @@
-"""How an evaluator ranks weighted models beside gold: sums over pairs, ranks, and agreement against the gap.
+"""How evaluators rank models beside gold: sums over pairs, Kendall's tau-b, ranks, and agreement against the gap.
 
 A resample of models is a vector of counts. A model is never paired with its own copy: a pair of models i and j weighs
 count_i count_j. NaN is a missing score, which takes its model out of all that the evaluator is asked about.
+
+Of many rankings of the same models, each with its own scores (`agreement`, `stratified`), the lanes L lie on the last
+axis, which CPUs and accelerators vectorise.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,14 +18,21 @@ from jaxeval.kernels import solve
 _MOST_STEPS = 40
 _LONGEST_STEP = 2.0
 
+# Gold scores of many rankings that differ by no more are equal, logits: ten times what a refit leaves.
+_GOLD_TIE = 1e-7
+# Scores that differ by no more are equal, and a gap that falls short of a margin by no more is not under it, by the
+# rounding of percentages.
+_SCORE_TIE = 1e-9
+_FIELD = 2.0**17
 
-class DeltaSums(NamedTuple):
-    """Weights of the pairs whose scores differ by less than each of D gaps."""
 
-    concordance: Array  # (..., E, D) pairs in the order of gold less pairs against it
-    pairs: Array  # (..., E, D)
-    tied_scores: Array  # (..., E, D) of them, tied by the evaluator
-    tied_gold: Array  # (..., E, D) of them, tied in gold
+class PairSums(NamedTuple):
+    """Weights of pairs of models that have both scores, such as those whose scores differ by less than each gap."""
+
+    concordance: Array  # pairs in the order of gold less pairs against it
+    pairs: Array
+    tied_scores: Array  # of them, tied by the evaluator
+    tied_gold: Array  # of them, tied in gold
 
 
 class DeltaPairs(NamedTuple):
@@ -75,7 +85,31 @@ class GapRegression(NamedTuple):
     status: Array  # (E,) int8, of `solve`
 
 
-def delta_sums_of_draws(counts: Array, pairs: DeltaPairs) -> DeltaSums:
+class Stratified(NamedTuple):
+    """Rankings by tier of the models ranked."""
+
+    rank_change: Array  # (T, L) mean |rank - gold rank| of the tier's models, ranks being among all models compared
+    models: Array  # (T, L)
+    inside: PairSums  # (T, L) over the pairs inside a tier
+
+
+def tau_b(sums: PairSums) -> Any:
+    """(P - Q) / sqrt((P + Q + T) (P + Q + U)) (DOI 10.1093/biomet/33.3.239), of JAX's arrays or NumPy's.
+
+    NaN where no pair is ordered by the evaluator, or none by gold.
+    """
+    xp = sums.pairs.__array_namespace__()
+    product = (sums.pairs - sums.tied_scores) * (sums.pairs - sums.tied_gold)
+    return xp.where(product > 0, sums.concordance / xp.sqrt(xp.where(product > 0, product, 1.0)), xp.nan)
+
+
+def misordered(sums: PairSums) -> Array:
+    """Share of the pairs in the wrong order, a tie counting half; NaN without pairs."""
+    told = sums.pairs > 0
+    return jnp.where(told, 0.5 - 0.5 * sums.concordance / jnp.where(told, sums.pairs, 1.0), jnp.nan)
+
+
+def delta_sums_of_draws(counts: Array, pairs: DeltaPairs) -> PairSums:
     """Sums over pairs in resamples ``counts`` (R, Q) of models with fixed scores: (R, E, D).
 
     The weights of all pairs are formed once and multiplied by the directions of every evaluator and gap in one product:
@@ -96,7 +130,7 @@ def delta_sums_of_draws(counts: Array, pairs: DeltaPairs) -> DeltaSums:
         return jnp.stack([jnp.sum(own * (upto[e] - upto[1:]), 0) for e in end])
 
     within = lax.map(near, (pairs.order, pairs.end)).transpose(2, 0, 1).astype(jnp.float64)
-    return DeltaSums(
+    return PairSums(
         sums(pairs.first, pairs.second, pairs.direction),
         within[..., 1:],
         jnp.broadcast_to(within[..., :1], within[..., 1:].shape),
@@ -104,11 +138,11 @@ def delta_sums_of_draws(counts: Array, pairs: DeltaPairs) -> DeltaSums:
     )
 
 
-def delta_sums(scores: Array, gold: Array, counts: Array, deltas: Array) -> DeltaSums:
+def delta_sums(scores: Array, gold: Array, counts: Array, deltas: Array) -> PairSums:
     """The same sums of one resample whose ``scores`` (E, M) are its own; ``gold`` and ``counts`` (M,), gaps (D,)."""
     gold_gap = gold[:, None] - gold
 
-    def of_evaluator(x: Array) -> DeltaSums:
+    def of_evaluator(x: Array) -> PairSums:
         weight = jnp.where(jnp.isnan(x), 0.0, counts)
         copies = jnp.sum(weight**2)
         gap = x[:, None] - x
@@ -116,9 +150,9 @@ def delta_sums(scores: Array, gold: Array, counts: Array, deltas: Array) -> Delt
         def form(matrix: Array) -> Array:
             return jnp.vdot(weight, jnp.matmul(matrix.astype(weight.dtype), weight, precision="highest"))
 
-        def under(delta: Array) -> DeltaSums:
+        def under(delta: Array) -> PairSums:
             near = jnp.abs(gap) < delta
-            return DeltaSums(
+            return PairSums(
                 form(jnp.where(near, jnp.sign(gap) * jnp.sign(gold_gap), 0.0)) / 2,
                 (form(near) - copies) / 2,
                 (form(gap == 0) - copies) / 2,
@@ -266,3 +300,86 @@ def gap_regression(
         return GapRegression(found.theta[0], found.theta[1] / scale, jnp.sum(weight), agreeing, found.status)
 
     return lax.map(lambda one: of_evaluator(*one), (scores, scale))
+
+
+def _signs(gap: Array, gold_gap: Array) -> tuple[Array, Array, Array]:
+    """|gap| (M, L), infinite where not compared, and the signs of both gaps, 0 for equals; ``gold_gap`` is (M,).
+
+    Of two infinite gold scores the gap is NaN, as of a missing one: nothing compares them.
+    """
+    width = jnp.where(jnp.isnan(gold_gap)[:, None] | jnp.isnan(gap), jnp.inf, jnp.abs(gap))
+    sign = jnp.where(width > _SCORE_TIE, jnp.sign(gap), 0.0)
+    gold_sign = jnp.where(jnp.abs(gold_gap) > _GOLD_TIE, jnp.sign(gold_gap), 0.0)
+    return width, sign, gold_sign[:, None]
+
+
+def _word(sign: Array, gold_sign: Array) -> Array:
+    """A pair as a number that adds up: signed agreement, one pair, and whether gold ties it, 17 bits apart.
+
+    Numbers as wide as those that are compared vectorise best.
+    """
+    return sign * gold_sign + (_FIELD + jnp.where(gold_sign == 0, _FIELD**2, 0.0))
+
+
+def _sums(words: Array, tied: Array) -> PairSums:
+    """From (..., M, L) sums of words, and of ties of the scores."""
+    gold_tied = jnp.round(words / _FIELD**2)
+    rest = words - _FIELD**2 * gold_tied
+    pairs = jnp.round(rest / _FIELD)
+    surplus, pairs, gold_tied, tied = (jnp.sum(x, -2) for x in (rest - _FIELD * pairs, pairs, gold_tied, tied))
+    return PairSums(surplus, pairs, tied, gold_tied)
+
+
+def agreement(scores: Array, gold: Array, deltas: Array) -> PairSums:
+    """Sums (D, L) of the pairs whose ``scores`` (M, L) differ by less than each of ``deltas`` (D,) > 0.
+
+    A model is left out of a ranking where its score is NaN. ``gold`` (M,) are log-strengths; of infinite ones of the
+    same sign and of NaN nothing is known.
+    """
+    m = gold.shape[0]
+    margins = jnp.where(jnp.isinf(deltas), jnp.finfo(scores.dtype).max, deltas - _SCORE_TIE)
+    twice, gold_twice = jnp.concatenate([scores, scores]), jnp.concatenate([gold, gold])
+    first_half = jnp.arange(m) < m // 2
+
+    def shifted(s: Array, state: tuple[tuple[Array, ...], Array]) -> tuple[tuple[Array, ...], Array]:
+        """All pairs of a model and the s-th after it, around the end: each once for s up to M / 2."""
+        words, tied = state
+        once = jnp.where((2 * s < m) | first_half, gold, jnp.nan)
+        gold_gap = once - lax.dynamic_slice_in_dim(gold_twice, s, m)
+        width, sign, gold_sign = _signs(scores - lax.dynamic_slice_in_dim(twice, s, m), gold_gap)
+        one = _word(sign, gold_sign)
+        words = tuple(word + jnp.where(width < margin, one, 0.0) for word, margin in zip(words, margins, strict=True))
+        return words, tied + (width <= _SCORE_TIE)
+
+    zero = jnp.zeros(scores.shape)
+    words, tied = lax.fori_loop(1, m // 2 + 1, shifted, ((zero,) * len(margins), zero))
+    return _sums(jnp.stack(words), tied)
+
+
+def stratified(scores: Array, gold: Array, member: Array) -> Stratified:
+    """Rankings ``scores`` (M, L) against ``gold`` (M,) in the tiers of ``member`` (T, M) bool, as in `agreement`.
+
+    Equals share the mean of their ranks, which makes a rank 1 + sum over the others of (1 - sign) / 2.
+    """
+    m = gold.shape[0]
+    tier = jnp.where(jnp.any(member, 0), jnp.argmax(member, 0), -1)
+
+    def row(i: Array, state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+        word, tied, change, partners = state
+        gold_gap = jnp.where(jnp.arange(m) == i, jnp.nan, gold[i] - gold)
+        width, sign, gold_sign = _signs(scores[i] - scores, gold_gap)
+        compared = width < jnp.inf
+        inside = compared & (tier[i] == tier)[:, None]
+        word = word + jnp.where(inside, _word(sign, gold_sign), 0.0)
+        tied = tied + (inside & (width <= _SCORE_TIE))
+        change = change + jnp.where(compared, sign - gold_sign, 0.0)
+        return word, tied, change, partners + compared
+
+    word, tied, change, partners = lax.fori_loop(0, m, row, (jnp.zeros(scores.shape),) * 4)
+    own = member[:, :, None]
+    ranked = (partners > 0) & own
+    models = jnp.sum(ranked, 1).astype(scores.dtype)
+    total = jnp.sum(jnp.where(ranked, 0.5 * jnp.abs(change), 0.0), 1)
+    mean = jnp.where(models > 0, total / jnp.maximum(models, 1), jnp.nan)
+    inside = _sums(jnp.where(own, word, 0.0), jnp.where(own, tied, 0.0))
+    return Stratified(mean, models, PairSums(*(x / 2 for x in inside)))  # every pair is seen from both sides
