@@ -115,6 +115,7 @@ def reference_study(
         deltas, budgets, n_tiers, n_repeats, n_resamples, seed, checked_level(level), cluster, ridge, chunk_size
     )
     chosen = model_numbers(references, battles.models) if references is not None else np.arange(battles.n_models)
+    named = named_sets(sets, battles.models) if sets is not None else None
     with progress_bar(n_resamples + 1, "ranking against references", progress) as advance:
         if n_resamples:
             gold = bootstrap(battles, n_resamples, seed, cluster=cluster, progress=False)
@@ -125,10 +126,9 @@ def reference_study(
         theta = fit.logits.to_numpy()
         tier = tiers_of(theta, n_tiers)
         chosen = chosen[np.argsort(-theta[chosen], kind="stable")]  # best first, the unrated last
-        if sets is None:
-            several = default_sets(battles.models, chosen, tier, fit.n_battles.to_numpy()) if settings.budgets else {}
-        else:
-            several = named_sets(sets, battles.models)
+        several = named or {}
+        if named is None and settings.budgets:
+            several = default_sets(battles.models, chosen, tier, fit.n_battles.to_numpy())
         board = ReferenceBoard(battles.models, chosen, several, tier, np.concatenate([theta[None], draws]))
         single, under_budget = rankings(battles, board, settings, chunk_size, advance)
     return _result(battles, board, single, under_budget, settings, warnings)
