@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from jaxeval.battles import Battles, Cells
 from jaxeval.bradley_terry import padded_size
+from jaxeval.columns import DataError
 from jaxeval.kernels import batch
-from jaxeval.kernels.references import Pools, Votes
+from jaxeval.kernels.references import Grid, Pools, Votes
 from jaxeval.precision import double_precision
 from jaxeval.progress import Advance
 from jaxeval.resampling import Entries, rounded, stream_number, vote_draws
@@ -25,6 +26,7 @@ Int = NDArray[np.int64]
 
 _TOLERANCE_LOGIT, _MAX_STEPS = 1e-9, 100
 _CHUNKS_PER_CALL = 16
+_LEAST_FILLED = 0.5  # share of the verdicts that items must have to draw references
 _FEWEST_CELLS = 512  # arrays are no smaller: small boards share one compilation
 
 
@@ -40,6 +42,7 @@ class ReferenceStudySettings:
     seed: int
     level: float
     cluster: str | None
+    item: str | None  # column of items that draw the references, and are resampled whole
     ridge: float  # of the fits to several references
     device: str
     n_devices: int
@@ -70,7 +73,8 @@ def rankings(
 ) -> tuple[batch.SingleReferences, batch.Budgets]:
     """Everything batched, leading axis B + 1, the full data first."""
     cells, m = battles.cells, battles.n_models
-    codes = None if settings.cluster is None else battles.codes(settings.cluster)[0]
+    column = settings.item or settings.cluster
+    codes = None if column is None else battles.codes(column)[0]
     drawn = vote_draws(cells, codes, None if codes is None else battles.compress(slice(None))[1])
     drawn_votes = _votes(cells, drawn.entries)
     size, nothing = padded_size(m), len(drawn_votes.battles) - 1
@@ -79,15 +83,20 @@ def rankings(
         board.references, (0, padded_size(len(board.references)) - len(board.references)), constant_values=-1
     )
     single = _pools([np.array([k]) for k in padded], cells, size, nothing)
-    several = _pools(list(board.sets.values()), cells, size, nothing) if board.sets and settings.budgets else None
+    sets = list(board.sets.values()) if settings.budgets else []
+    grid = None
+    if settings.item is not None and settings.budgets and codes is not None and drawn.cluster is not None:
+        grid = _grid(battles, settings.item, codes, drawn.cluster, padded, sets, size)
+    several = _pools(sets, cells, size, nothing) if sets and grid is None else None
     tiers = np.zeros((settings.n_tiers, size), bool)
     tiers[:, :m] = board.tier == np.arange(1, settings.n_tiers + 1)[:, None]
     stream, votes_stream = (np.uint64(stream_number(label)) for label in ("", "votes under a budget"))
-    parts: Any = drawn.units, stream, votes_stream, drawn_votes, single, several, tiers
+    parts: Any = drawn.units, stream, votes_stream, drawn_votes, single, several, tiers, grid
     problem = batch.ReferenceProblem(*parts)
-    form = batch.StudyForm(drawn.tally, drawn.top_up_size, _MAX_STEPS)
-    # No model has more votes than that: larger budgets would only take time.
-    budgets = np.minimum(np.array(settings.budgets, np.int64), battle_counts(cells, m).sum(1).max())
+    form = batch.StudyForm(drawn.tally, drawn.top_up_size, len(padded) + len(sets), _MAX_STEPS)
+    # There are no more: larger budgets would only take time.
+    most = battle_counts(cells, m).sum(1).max() if grid is None else len(grid.unit)
+    budgets = np.minimum(np.array(settings.budgets, np.int64), most)
     options: Any = settings.margins, budgets, settings.n_repeats, settings.ridge, _TOLERANCE_LOGIT
     asked = batch.StudySettings(np.uint64(settings.seed), *options)  # type: ignore[arg-type]
 
@@ -111,8 +120,8 @@ def rankings(
             advance(len(numbers))
     alone, together = jax.tree.map(lambda *parts: np.concatenate(parts)[:n_lanes], *found)
     used = len(board.references)
-    sets = [*range(used), *range(len(padded), together.tau.shape[-1])]
-    return jax.tree.map(lambda x: x[..., :used], alone), jax.tree.map(lambda x: x[..., sets], together)
+    kept = [*range(used), *range(len(padded), together.tau.shape[-1])]
+    return jax.tree.map(lambda x: x[..., :used], alone), jax.tree.map(lambda x: x[..., kept], together)
 
 
 def _votes(cells: Cells, entries: Entries) -> Votes:
@@ -172,6 +181,49 @@ def battle_counts(cells: Cells, n_models: int) -> Int:
     count = np.zeros((n_models, n_models), np.int64)
     count[cells.first, cells.second] = np.bincount(cells.pair, cells.count, minlength=len(cells.first))
     return count + count.T
+
+
+def _grid(
+    battles: Battles,
+    item: str,
+    codes: NDArray[np.intp],
+    unit: Int,
+    single: NDArray[np.intp],
+    sets: Sequence[NDArray[np.intp]],
+    size: int,
+) -> Grid:
+    """Verdicts by item, reference and model.
+
+    Args:
+        codes: (N,) item of every battle, whose units are ``unit`` (X,).
+        single: (L,) references alone, -1 for none.
+    """
+    used = np.unique(np.concatenate([single[single >= 0], *sets]))
+    place = np.full(battles.n_models + 1, len(used))  # the last, of none
+    place[used] = np.arange(len(used))
+    sides = (battles.model_a, battles.model_b, battles.target), (battles.model_b, battles.model_a, 1 - battles.target)
+    weight = np.ones(battles.n_battles) if battles.weight is None else battles.weight
+    n_items, share = len(unit), battles.n_battles / (len(unit) * max(len(used), 1) * battles.n_models)
+    if (unit < 0).any() or share < _LEAST_FILLED:
+        raise DataError(
+            f"column {item!r} has {n_items:,} items, on which {share:.1%} of the verdicts of {battles.n_models} models "
+            f"against {len(used)} references are there: items can draw references for all models only where models "
+            "and references met on nearly every item; leave item= out, or name fewer references"
+        )
+    n, points = np.zeros((2, n_items, len(used) + 1, size))
+    for model, reference, target in sides:
+        of = place[reference] < len(used)
+        at = codes[of], place[reference[of]], model[of]
+        np.add.at(n, at, weight[of])
+        np.add.at(points, at, (weight * target)[of])
+    several = np.full((max(map(len, sets), default=1), len(sets)), len(used), np.int32)
+    ranked = np.ones((len(sets), size), bool)
+    for s, members in enumerate(sets):
+        several[: len(members), s] = place[members]
+        ranked[s, members] = False
+    sizes = np.array([len(members) for members in sets], np.int32)
+    arrays: Any = unit.astype(np.int32), n, points, place[single].astype(np.int32), several, sizes, ranked
+    return Grid(*arrays)
 
 
 def _chunk_size(problem: batch.ReferenceProblem, n_budgets: int) -> int:

@@ -69,6 +69,7 @@ def reference_study(
     seed: int = 0,
     level: float = 0.95,
     cluster: str | None = None,
+    item: str | None = None,
     ridge: float = 0.01,
     chunk_size: int | None = None,
     progress: bool | None = None,
@@ -84,7 +85,8 @@ def reference_study(
     resample): for each vote a reference of the set, all with votes left being alike, and then one of the votes between
     the two. A model with fewer votes has all of them. One reference ranks by win rate; several by the Bradley-Terry
     model of the votes drawn, whose score is the mean win probability against the set, percent, so that delta means the
-    same. References of a set are not ranked by it.
+    same. References of a set are not ranked by it. With ``item``, where models met references on the same prompts, a
+    budget is a number of items, drawn without replacement, and each draws one reference of the set for all models.
 
     Resample r and its repeats are functions of (seed, r) alone.
 
@@ -101,6 +103,8 @@ def reference_study(
         seed: any integer from 0 to 2**63 - 1.
         level: of the intervals.
         cluster: column of clusters (prompts, voters) that are resampled whole.
+        item: column of prompts, on nearly all of which models met all references: these draw the references of sets,
+            and are resampled whole.
         ridge: > 0, coefficient of the squared norm in the fits to several references, which keeps models finite that
             won all their votes.
         chunk_size: resamples computed together; by default sized to the cache, or to 1 GB of an accelerator.
@@ -108,17 +112,18 @@ def reference_study(
 
     Raises:
         ValueError: a number out of range, or a reference that is not on the board.
-        DataError: ``battles`` is a table that cannot be read, or ``cluster`` no column of it.
+        DataError: ``battles`` is a table that cannot be read, ``cluster`` or ``item`` no column of it, or the
+            items have too few of the verdicts.
     """
     battles = as_battles(battles)
     settings = _settings(
-        deltas, budgets, n_tiers, n_repeats, n_resamples, seed, checked_level(level), cluster, ridge, chunk_size
+        deltas, budgets, n_tiers, n_repeats, n_resamples, seed, checked_level(level), cluster, item, ridge, chunk_size
     )
     chosen = model_numbers(references, battles.models) if references is not None else np.arange(battles.n_models)
     named = named_sets(sets, battles.models) if sets is not None else None
     with progress_bar(n_resamples + 1, "ranking against references", progress) as advance:
         if n_resamples:
-            gold = bootstrap(battles, n_resamples, seed, cluster=cluster, progress=False)
+            gold = bootstrap(battles, n_resamples, seed, cluster=item or cluster, progress=False)
             fit, warnings, draws = gold.fit, gold.warnings, gold.draws_logit
         else:
             fit = fit_bradley_terry(battles)
@@ -143,10 +148,13 @@ def _settings(
     seed: int,
     level: float,
     cluster: str | None,
+    item: str | None,
     ridge: float,
     chunk_size: int | None,
 ) -> ReferenceStudySettings:
     """The settings, checked; deltas and budgets ascend."""
+    if item is not None and cluster is not None:
+        raise ValueError(f"items are resampled whole: give item={item!r} or cluster={cluster!r}, not both")
     positive = {"n_tiers": n_tiers, "n_repeats": n_repeats, "chunk_size": chunk_size}
     for name, value in {**positive, "n_resamples": n_resamples, "seed": seed}.items():
         least = 1 if name in positive else 0
@@ -173,6 +181,7 @@ def _settings(
         seed=int(seed),
         level=level,
         cluster=cluster,
+        item=item,
         ridge=float(ridge),
         device=device_name(),
         n_devices=len(jax.local_devices()),
@@ -244,7 +253,7 @@ def _result(
         n_pairs=averaged(single.tier_pairs[0]).T.reshape(-1),
         **with_bounds("tau", np.swapaxes(averaged(single.tier_tau), 1, 2), level),
     )
-    by_budget, budget_tau = budget_table(battles.cells, board, labels["tier"], under_budget, settings)
+    by_budget, budget_tau = budget_table(battles, board, labels["tier"], under_budget, settings)
     advice = [
         *tier_advice(tier_change, by_both, n_tiers),
         *single_advice(np.asarray(single.tau)[:, -1], by_reference, by_delta),

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.battles import Cells
+from jaxeval.battles import Battles
 from jaxeval.kernels import batch
 from jaxeval.quantiles import interval_bounds
 from jaxeval.reference_rankings import ReferenceBoard, ReferenceStudySettings, battle_counts
@@ -49,7 +49,7 @@ def mean_by_tier(values: Float, tier: Int, n_tiers: int) -> Float:
 
 
 def budget_table(
-    cells: Cells,
+    battles: Battles,
     board: ReferenceBoard,
     tier: Any,
     sums: batch.Budgets,
@@ -71,8 +71,10 @@ def budget_table(
         "n_references": list(map(len, members)),
         "tier": [*tier, *[pd.NA] * len(sets)],
     }
-    count, model = battle_counts(cells, len(board.models)), np.arange(len(board.models))
+    count, model = battle_counts(battles.cells, len(board.models)), np.arange(len(board.models))
     votes = np.stack([np.where(np.isin(model, own), 0, count[:, own].sum(1)) for own in members])
+    if settings.item is not None:  # a budget counts items, which all models share
+        votes = np.where(votes > 0, len(battles.codes(settings.item)[1]), 0)
     ranked = (votes > 0) & ~np.isnan(board.theta[0])
     short = ranked[:, None] & (votes[:, None] < np.array(settings.budgets, int)[:, None])  # (S, budgets, M)
     inner = {

@@ -126,6 +126,7 @@ class VoteDraws(NamedTuple):
     tally: Tally
     top_up_size: int
     entries: Entries
+    cluster: Int | None  # flat numbers of the units of the clusters of two battles or more; -1 of the others
 
 
 def vote_draws(cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row: NDArray[np.intp] | None) -> VoteDraws:
@@ -137,7 +138,11 @@ def vote_draws(cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row: NDAr
     (entries,) = _padded([own], rounded(len(cells.first) + 1))
     tally = Tally(None, _ROW_BITS)
     shortfall = shortfall_of(int(entries.units.sum()))
-    return VoteDraws(make_units(entries.units, tally, shortfall), tally, top_up_size_of(shortfall), entries)
+    number = None
+    if clustered and cluster is not None:
+        number = _cluster_numbers(np.unique(cluster, return_counts=True)[1], len(_places(cells)[2]))
+        number = np.where(number < 0, -1, number % _ROWS * entries.units.shape[1] + number // _ROWS)
+    return VoteDraws(make_units(entries.units, tally, shortfall), tally, top_up_size_of(shortfall), entries, number)
 
 
 def shortfall_of(total: int) -> int:
@@ -218,8 +223,7 @@ def _cluster_entries(cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row
     multi = np.flatnonzero(size > 1)
     units = np.zeros((_ROWS, len(pair) + -(-len(multi) // _ROWS)), np.int64)
     units[row, column] = singles
-    number = np.full(len(size), -1)
-    number[multi] = len(pair) * _ROWS + np.arange(len(multi))
+    number = _cluster_numbers(size, len(pair))
     units[number[multi] % _ROWS, number[multi] // _ROWS] = 1
     # An entry is a (unit, cell) with the number of the cluster's battles in that cell.
     key, times = np.unique(number[label[~alone]] * len(cells.count) + cell_of_row[~alone], return_counts=True)
@@ -242,6 +246,11 @@ def _cluster_entries(cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row
     target[row, column] = cells.target[cell]
     entry_cell[row, column] = cell
     return Entries(units, weight, target, pair, entry_unit, entry_cell)
+
+
+def _cluster_numbers(size: Int, n_columns: int) -> Int:
+    """Unit numbers of clusters of the given sizes: those of several battles after ``n_columns``, -1 for the others."""
+    return np.where(size > 1, n_columns * _ROWS + np.cumsum(size > 1) - 1, -1)
 
 
 def rounded(size: int) -> int:

@@ -46,6 +46,20 @@ def plain(battles):
     return reference_study(battles, **{**OPTIONS, "n_resamples": 0})
 
 
+@pytest.fixture(scope="module")
+def grid():
+    """30 items, on which all of 9 models met three of them, hardest for the first."""
+    rng = np.random.default_rng(3)
+    rows = [
+        (f"m{i}", f"m{k}", item, float(rng.random() < 1 / (1 + np.exp(0.5 * (i - k)))))
+        for item in range(30)
+        for k in (2, 5, 7)
+        for i in range(9)
+        if i != k and not (i in (2, 5, 7) and i < k)
+    ]
+    return pd.DataFrame(rows, columns=["model_a", "model_b", "prompt", "target"])
+
+
 def tables(battles):
     """(M, M) battles and wins, from the rows."""
     m = battles.n_models
@@ -307,7 +321,8 @@ def naive_scores(battles, members, drawn, ridge=0.01):
 
     theta = minimize(loss, np.zeros(len(number)), jac=True, method="BFGS", options={"gtol": 1e-9}).x
     for i in has:
-        score[i] = 100 * np.mean([1 / (1 + np.exp(theta[number[k]] - theta[number[i]])) for k in members])
+        rate = np.mean([1 / (1 + np.exp(theta[number[k]] - theta[number[i]])) for k in members])
+        score[i] = np.round(100 * rate, 6)  # models with the same votes are equal
     return score
 
 
@@ -353,6 +368,51 @@ class TestBudgets:
         rows = study.by_budget[np.isinf(study.by_budget["delta"])]
         means = rows.groupby("budget")["misordered"].mean()
         assert means[40] < means[10] - 0.02
+
+
+class TestItems:
+    """On a grid of items, an item draws one reference of a set for all models."""
+
+    OPTIONS = {"deltas": (), "budgets": (5, 20), "n_repeats": 2, "n_resamples": 6, "item": "prompt"}
+    OPTIONS |= {"references": ["m2", "m5", "m7"], "sets": {"pair": ["m7", "m2"]}}
+
+    def scores(self, grid, members, budget, repeat):
+        """(9,) scores from items drawn one by one."""
+        key = twins.stream_key(0, stream_number("votes under a budget"), 2**64 - 1, repeat)
+        left, drawn = list(range(30)), {}
+        for v in range(budget):
+            item = left.pop(twins.squares32(2 * v, key) * len(left) >> 32)
+            reference = members[twins.squares32(2 * v + 1, key) * len(members) >> 32]
+            for i in set(range(9)) - set(members):
+                own = grid[grid["prompt"] == item].set_index(["model_a", "model_b"])["target"]
+                there, back = (f"m{i}", f"m{reference}"), (f"m{reference}", f"m{i}")
+                y = own[there] if there in own.index else 1 - own[back]
+                drawn.setdefault((i, reference), []).append((1.0, y))
+        return naive_scores(Battles.from_pandas(grid), members, drawn)
+
+    def test_against_items_drawn_one_by_one(self, grid):
+        board = reference_study(grid, **self.OPTIONS)
+        theta = fit_bradley_terry(grid).logits.to_numpy()
+        for name, members in (("m2", [2]), ("m7", [7]), ("pair", [7, 2])):
+            for budget in (5, 20):
+                taus = [naive_agreement(self.scores(grid, members, budget, q), theta)[0] for q in range(2)]
+                own = (board.by_budget["references"] == name) & (board.by_budget["budget"] == budget)
+                row = board.by_budget[own].iloc[0]
+                assert row["tau"] == pytest.approx(np.mean(taus), rel=1e-8)
+                assert (row["n_models"], row["n_short"]) == (9 - len(members), 0)
+
+    def test_all_items_are_all_votes(self, grid):
+        """In resamples too: the items drawn are those that the full ranking is fitted to."""
+        board = reference_study(grid, **{**self.OPTIONS, "budgets": (5, 400)})
+        rows = board.by_budget.query("budget == 400 and n_references == 1")
+        np.testing.assert_allclose(rows["tau"], board.by_reference["tau"], rtol=1e-10)
+        np.testing.assert_allclose(board.budget_tau_draws[:, :3, 1], board.tau_draws, rtol=1e-10)
+        assert (rows["tau_spread"] == 0).all()
+        assert (rows["n_short"] == 8).all()
+
+    def test_arena_votes_are_no_grid(self, votes):
+        with pytest.raises(DataError, match=r"1\.0% of the verdicts .* leave item= out"):
+            reference_study(votes.assign(prompt=np.arange(4000) // 2), item="prompt", n_resamples=0)
 
 
 class TestInvariance:

@@ -552,6 +552,7 @@ class ReferenceProblem(NamedTuple):
     single: references.Pools  # every reference alone
     several: references.Pools | None  # sets of references
     tiers: Array  # (T, M) bool: models by tier
+    grid: references.Grid | None  # where items, not models, draw their references
 
 
 class StudyForm(NamedTuple):
@@ -559,6 +560,7 @@ class StudyForm(NamedTuple):
 
     tally: resample.Tally
     top_up_size: int
+    n_sets: int  # single references and sets
     max_steps: int
 
 
@@ -595,19 +597,37 @@ class StudySettings(NamedTuple):
     tolerance: Array  # () of these, logits
 
 
-def _scores(pools: references.Pools, votes: Array, settings: StudySettings, max_steps: int) -> Array:
-    """(B, M, S) scores from ``votes`` (B, G, M, S): win rates against one reference, expected ones against several."""
-    if pools.in_set.shape[0] == 1:
-        return references.win_rates(pools, votes)
+def _fitted(n: Array, points: Array, in_set: Array, settings: StudySettings, max_steps: int) -> Array:
+    """(B, M, S) expected win rates by the Bradley-Terry fit of (B, K, M, S) votes and points, ``in_set`` (K, S)."""
 
     def one(n: Array, points: Array, in_set: Array) -> Array:
         end = references.strengths(n, points, settings.ridge, settings.tolerance, max_steps)
         rate = references.expected_win_rate(end.theta, in_set)
         return jnp.where((jnp.sum(n, 0) > 0) & (end.status == solve.CONVERGED), rate, jnp.nan)
 
-    n, points = references.tables(pools, votes)  # (B, K, M, S)
-    of_sets = jax.vmap(one, (2, 2, 1), 1)
-    return jax.vmap(of_sets, (0, 0, None))(n, points, pools.in_set)
+    return jax.vmap(jax.vmap(one, (2, 2, 1), 1), (0, 0, None))(n, points, in_set)
+
+
+def _drawn_scores(
+    problem: ReferenceProblem, count: Array, items: Array | None, settings: StudySettings, key: Array, max_steps: int
+) -> Array:
+    """(B, M, S) scores of the models in one repeat: win rates against one reference, expected ones against several."""
+    if problem.grid is not None and items is not None:
+        grid = problem.grid
+        n, points, set_n, set_points = references.used_items(grid, items, settings.budgets, key)
+        alone = references.percent(points, n).swapaxes(1, 2)
+        in_set = grid.several < grid.n.shape[1] - 1
+        several = set_n.swapaxes(2, 3), set_points.swapaxes(2, 3)
+    else:
+        alone = references.win_rates(problem.single, references.used(problem.single, count, settings.budgets, key))
+        if problem.several is None:
+            return alone
+        in_set = problem.several.in_set
+        votes = references.used(problem.several, count, settings.budgets, key)
+        several = references.tables(problem.several, votes)
+    if in_set.shape[1] == 0:
+        return alone
+    return jnp.concatenate([alone, _fitted(*several, in_set, settings, max_steps)], 2)
 
 
 def _study(
@@ -616,6 +636,7 @@ def _study(
     """One resample, or the full data: references with all votes, and repeated studies under budgets."""
     draws = resample.multinomial(problem.units, form.tally, form.top_up_size, settings.seed, problem.stream, number)
     count = jnp.where(number < 0, problem.votes.battles, references.resampled(problem.votes, draws))
+    items = None if problem.grid is None else jnp.where(number < 0, 1, draws.reshape(-1)[problem.grid.unit])
 
     rates = references.win_rates(problem.single, count[problem.single.cell])
     sums = rank_agreement.agreement(rates, gold, settings.deltas)
@@ -629,14 +650,12 @@ def _study(
         rank_agreement.tau_b(tiers.inside),
         tiers.inside.pairs,
     )
-    groups = [pools for pools in (problem.single, problem.several) if pools is not None]
-    shape = len(settings.deltas), len(settings.budgets), sum(pools.cell.shape[2] for pools in groups)
+    shape = len(settings.deltas), len(settings.budgets), form.n_sets
 
     def repeat(q: Array, sums: Budgets) -> Budgets:
         key = squares.stream_key(settings.seed, problem.votes_stream, number, q)
-        votes = [references.used(pools, count, settings.budgets, key) for pools in groups]
-        parts = [_scores(*group, settings, form.max_steps) for group in zip(groups, votes, strict=True)]
-        lanes = jnp.concatenate(parts, 2).transpose(1, 0, 2).reshape(len(gold), -1)  # (M, B S)
+        scores = _drawn_scores(problem, count, items, settings, key, form.max_steps)
+        lanes = scores.transpose(1, 0, 2).reshape(len(gold), -1)  # (M, B S)
         found = rank_agreement.agreement(lanes, gold, settings.deltas)
         tau = rank_agreement.tau_b(found)
         values = (jnp.ones_like(tau), tau, tau**2, rank_agreement.misordered(found), found.pairs)

@@ -35,6 +35,18 @@ class Pools(NamedTuple):
     in_set: Array  # (K, S) bool; False where there are fewer
 
 
+class Grid(NamedTuple):
+    """Verdicts on items that all models share: X items by R references and one that nobody met, by M models."""
+
+    unit: Array  # (X,) int32 flat numbers of the items' units
+    n: Array  # (X, R + 1, M) weight of the verdicts
+    points: Array  # (X, R + 1, M)
+    single: Array  # (L,) int32 references studied alone
+    several: Array  # (K, S) int32 those of every set; R where there are fewer
+    size: Array  # (S,) int32 references of every set
+    ranked: Array  # (S, M) bool: models that are no references of the set
+
+
 def resampled(votes: Votes, draws: Array) -> Array:
     """(C,) int32 votes of every cell in a resample, given the (K, Q) ``draws`` of all units."""
     drawn = draws.reshape(-1)[votes.unit] * votes.times
@@ -91,8 +103,11 @@ def win_rates(pools: Pools, votes: Array) -> Array:
 
     ``votes`` (..., G, M, S) are those of each cell.
     """
-    n = jnp.sum(votes * pools.weight, -3)
-    points = jnp.sum(votes * (pools.weight * pools.target), -3)
+    return percent(jnp.sum(votes * (pools.weight * pools.target), -3), jnp.sum(votes * pools.weight, -3))
+
+
+def percent(points: Array, n: Array) -> Array:
+    """``points`` of ``n``, percent; NaN of nothing."""
     return jnp.where(n > 0, 100 * points / jnp.where(n > 0, n, 1.0), jnp.nan)
 
 
@@ -102,6 +117,45 @@ def tables(pools: Pools, votes: Array) -> tuple[Array, Array]:
     shape = *votes.shape[:-3], n_references, votes.shape[-3] // n_references, *votes.shape[-2:]
     n, points = votes * pools.weight, votes * (pools.weight * pools.target)
     return jnp.sum(n.reshape(shape), -3), jnp.sum(points.reshape(shape), -3)
+
+
+def used_items(grid: Grid, count: Array, budgets: Array, key: Array) -> tuple[Array, Array, Array, Array]:
+    """Votes and points of the first ``budgets`` (B,) items: (B, L, M) against single references, (B, K, S, M) sets.
+
+    The items, of which a resample holds ``count`` (X,), are drawn without replacement. An item draws the reference of
+    every set, all alike, for all models.
+    """
+    n_sets, n_references = grid.size.shape[0], grid.several.shape[0]
+    sets = jnp.arange(n_sets)
+
+    def item(v: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
+        left, n, points, set_n, set_points = state
+        words = squares.words32(2 * v.astype(jnp.uint64) + jnp.arange(2, dtype=jnp.uint64), key).astype(jnp.uint64)
+        place = ((words[0] * left[-1].astype(jnp.uint64)) >> 32).astype(jnp.int32)
+        any_left = left[-1] > 0
+        x = jnp.minimum(jnp.sum(left <= place), len(left) - 1)
+        own_n, own_points = (jnp.where(any_left, table[x], 0.0) for table in (grid.n, grid.points))
+        chosen = ((words[1] * grid.size.astype(jnp.uint64)) >> 32).astype(jnp.int32)
+        reference = grid.several[chosen, sets]
+        here = (jnp.arange(n_references)[:, None] == chosen)[..., None] & grid.ranked
+        return (
+            left - (place < left),
+            n + own_n[grid.single],
+            points + own_points[grid.single],
+            set_n + jnp.where(here, own_n[reference], 0.0),
+            set_points + jnp.where(here, own_points[reference], 0.0),
+        )
+
+    def stretch(state: tuple[Array, ...], ends: tuple[Array, Array]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        state = lax.fori_loop(*ends, item, state)
+        return state, state[1:]
+
+    alone = jnp.zeros((len(grid.single), grid.n.shape[2]))
+    together = jnp.zeros((n_references, n_sets, grid.n.shape[2]))
+    start: tuple[Array, ...] = jnp.cumsum(count, dtype=jnp.int32), alone, alone, together, together
+    starts = jnp.concatenate([jnp.zeros(1, budgets.dtype), budgets[:-1]])
+    _, (n, points, set_n, set_points) = lax.scan(stretch, start, (starts, budgets))
+    return n, points, set_n, set_points
 
 
 def strengths(n: Array, points: Array, ridge: Array, tolerance: Array, max_steps: int) -> solve.Solution:
