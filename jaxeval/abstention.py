@@ -36,7 +36,10 @@ def abstain(verdicts: AnchoredVerdicts, threshold: float = 0.25, *, prior: float
 
     Raises:
         DataError: there is one run only, or nothing is left.
+        ValueError: the threshold is negative or not finite.
     """
+    if not (isinstance(threshold, int | float | np.number) and 0 <= threshold < np.inf):
+        raise ValueError(f"threshold must be a standard deviation, finite and not negative, got {threshold!r}")
     if len(verdicts.levels["run"]) < 2:
         raise DataError("abstention needs repeated runs: name the column that numbers them with run=")
     cell, _ = verdicts.groups(["model", "judge", "anchor", "item"])

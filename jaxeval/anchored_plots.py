@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from jaxeval.anchor_diagnostics import rating_board
+from jaxeval.columns import DataError
 from jaxeval.figure_style import GREY, plain
 from jaxeval.judge_screening import JudgeScreen
 
@@ -18,14 +21,17 @@ _PANELS_A_ROW = 4
 
 
 def plot_anchored(scores: pd.DataFrame, strong: list[Any] | None = None) -> Figure:
-    """Ratings of every model with their intervals, a point a judge, a panel a reference and task (Figure 2, left).
+    """Ratings of models with their intervals, a point a judge, a panel a reference and task (Figure 2, left).
+
+    Of more than 40 models the 40 with the largest mean rating are drawn, and the figure says so.
 
     Args:
         scores: as `anchored_scores` returns it, by model, judge, anchor and task (or fewer of them).
         strong: judges that pass the screen; the others are drawn pale.
     """
     table = scores.assign(**{c: "" for c in ("judge", "anchor", "task") if c not in scores})
-    models = list(table.groupby("model", observed=True)["rating"].mean().sort_values().index)[-_MOST_MODELS:]
+    ranked = list(table.groupby("model", observed=True)["rating"].mean().sort_values().index)
+    models = ranked[-_MOST_MODELS:]
     panels = list(dict.fromkeys(zip(table["anchor"], table["task"], strict=True)))
     several = [len(set(names)) > 1 for names in zip(*panels, strict=True)]
     judges = list(dict.fromkeys(table["judge"]))
@@ -54,6 +60,8 @@ def plot_anchored(scores: pd.DataFrame, strong: list[Any] | None = None) -> Figu
     for axis in axes[max(len(panels) - columns, 0) : len(panels)]:
         axis.set_xlabel("rating above the reference (Elo)")
     axes[0].set_yticks(np.arange(len(models)), [str(m) for m in models], fontsize=8.5, parse_math=False)
+    if len(models) < len(ranked):
+        figure.suptitle(f"the best {len(models)} of {len(ranked):,} models", x=0, ha="left", fontsize=9)
     if len(judges) > 1:
         legend = figure.legend(
             *axes[0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=8
@@ -64,20 +72,68 @@ def plot_anchored(scores: pd.DataFrame, strong: list[Any] | None = None) -> Figu
 
 
 def plot_anchor_swap(scores: pd.DataFrame) -> Figure:
-    """Centred ratings under each reference, a line a model: parallel lines are stable (Figure 2, right)."""
+    """Centred ratings under each reference, a line a model: parallel lines are stable (Figure 2, right).
+
+    A model's ratings are averaged over the judges and tasks that its references share, and every reference is centred
+    by the models that it shares with others. A reference that shares none is left out, and the figure says so.
+
+    Raises:
+        DataError: no two references have a model in common by the same judge and task.
+    """
     other = scores[scores["model"].astype(str) != scores["anchor"].astype(str)]
-    board = rating_board(other).dropna().groupby(level="model", observed=True).mean()
-    centred = board - board.mean()
-    figure = Figure(figsize=(1.6 + 1.6 * len(board.columns), 4.2), layout="constrained")
+    board = rating_board(other)
+    lines = _comparable(board)
+    figure = Figure(figsize=(1.6 + 1.6 * len(lines.columns), 4.2), layout="constrained")
     axis = figure.subplots()
-    for k, (model, row) in enumerate(centred.sort_values(centred.columns[0]).iterrows()):
-        axis.plot(np.arange(len(row)), row, "o-", markersize=3.5, linewidth=1, color=_COLOURS[k % len(_COLOURS)])
-        if len(centred) <= 12:
-            axis.annotate(f"  {model}", (len(row) - 1, row.iloc[-1]), fontsize=7.5, va="center", parse_math=False)
-    axis.set_xticks(np.arange(len(board.columns)), [str(c) for c in board.columns], fontsize=8.5, parse_math=False)
+    for k, (model, row) in enumerate(lines.iterrows()):
+        place = np.flatnonzero(row.notna())
+        y = row.iloc[place]
+        axis.plot(place, y, "o-", markersize=3.5, linewidth=1, color=_COLOURS[k % len(_COLOURS)])
+        if len(lines) <= 12:
+            axis.annotate(f"  {model}", (place[-1], y.iloc[-1]), fontsize=7.5, va="center", parse_math=False)
+    axis.set_xticks(np.arange(len(lines.columns)), [str(c) for c in lines], fontsize=8.5, parse_math=False)
     axis.set_ylabel("centred rating (Elo)")
+    if absent := [str(c) for c in board if c not in lines]:
+        said = f"without {', '.join(absent)}: no model in common by the same judges and tasks"
+        axis.set_title(said, loc="left", fontsize=8, parse_math=False)
     plain(axis)
     return figure
+
+
+def _comparable(board: pd.DataFrame) -> pd.DataFrame:
+    """Centred ratings of models under references, NaN where there is none; of the largest set that is connected."""
+    means = {model: _shared_mean(rows.to_numpy()) for model, rows in board.groupby(level="model", observed=True)}
+    table = pd.DataFrame.from_dict(means, orient="index", columns=board.columns).dropna(thresh=2)
+    if len(table) == 0:
+        raise DataError(
+            "no two references have a model in common by the same judge and task: there is nothing to compare"
+        )
+    there = np.asarray(table.notna())
+    _, part = connected_components(there.T.astype(int) @ there)
+    of_model = part[there.argmax(1)]
+    largest = np.bincount(of_model).argmax()
+    table = table.loc[of_model == largest, part == largest]
+    # By least squares of model and reference; where nothing is missing it is the mean of a column.
+    m, r = np.nonzero(table.notna().to_numpy())
+    design = np.concatenate([np.eye(len(table))[m], np.eye(len(table.columns))[r]], axis=1)
+    effects = np.linalg.lstsq(design, table.to_numpy()[m, r], rcond=None)[0][len(table) :]
+    centred = table - effects
+    centred -= np.nanmean(centred.to_numpy())
+    return centred.loc[centred.mean(axis=1).sort_values().index]
+
+
+def _shared_mean(ratings: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean (A,) of a model's ratings (cells, A) over the cells that its references share, as many as share any."""
+    there = np.asarray(~np.isnan(ratings))
+    used = np.asarray(there.any(0))
+    shared = there.T.astype(int) @ there
+    while used.sum() > 1 and not there[:, used].all(1).any():
+        with_others = np.where(used, shared[:, used].sum(1) - shared.diagonal(), len(there) * len(used))
+        used[with_others.argmin()] = False
+    cells = there[:, used].all(1)
+    mean = np.full(len(used), np.nan)
+    mean[used] = ratings[np.ix_(cells, used)].mean(0)
+    return mean
 
 
 def plot_screen(screen: JudgeScreen) -> Figure:

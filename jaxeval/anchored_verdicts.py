@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -13,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval import readers
-from jaxeval.columns import DataError, as_frame, factorize_sorted, numbers_or_nan, require_column
+from jaxeval.columns import DataError, as_frame, factorize_sorted, numbers_or_nan, plain, require_column
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -39,6 +40,7 @@ class AnchoredVerdicts:
     levels: dict[str, pd.Index] = field(repr=False)
     n_rows: int
     n_missing: int  # verdicts missing: left out
+    named_items: bool = True  # False where each row is an item for want of a column
 
     @classmethod
     def from_pandas(
@@ -59,17 +61,18 @@ class AnchoredVerdicts:
         Args:
             df: the table.
             verdict: column of "win", "tie" and "loss" of the model against the reference; or of numbers in [0, 1], the
-                outcome for the model: 1, 0.5, 0 or a win probability.
+                outcome for the model: 1, 0.5, 0 or a win probability (decimals and categories of numbers, too).
             model: column of models; by default "model" if there, like the others by their own names.
             judge: column of judges.
             anchor: column of the references.
             task: column of tasks; the same item name in two tasks is two items.
-            item: column of prompts; without it each row is a prompt.
+            item: column of prompts; without it, and without runs, each row is a prompt.
             run: column that numbers repeated runs; a judge judges an answer once a run.
             missing: what to do about missing verdicts: "error", or "drop", leave them out and count them.
 
         Raises:
-            DataError: a column is missing, verdicts cannot be read or repeat, or none is left.
+            DataError: a column is missing, verdicts cannot be read or repeat, none is left, or there are runs without
+                items.
         """
         if missing not in get_args(Missing):
             raise ValueError(f"missing must be 'error' or 'drop', got {missing!r}")
@@ -80,6 +83,11 @@ class AnchoredVerdicts:
         columns = {role: name or (role if role in frame.columns else None) for role, name in named.items()}
         for name in (verdict, *(c for c in columns.values() if c)):
             require_column(frame, name)
+        if columns["run"] and not columns["item"]:
+            raise DataError(
+                f"column {columns['run']!r} numbers repeated runs, but no column says of which prompt: name it with "
+                "item= (on the command line --item); without it each row would be a prompt of its own"
+            )
         outcome = _outcomes(frame[verdict], verdict)
         absent = np.isnan(outcome)
         if missing == "error" and absent.any():
@@ -98,7 +106,8 @@ class AnchoredVerdicts:
                 number[role], levels[role] = np.arange(len(frame)), pd.RangeIndex(len(frame))
             else:
                 number[role], levels[role] = np.zeros(len(frame), np.int64), pd.Index([f"(one {role})"])
-        verdicts = cls(outcome, number, levels, len(frame), int(absent.sum()))._items_by_task()
+        named_items = columns["item"] is not None
+        verdicts = cls(outcome, number, levels, len(frame), int(absent.sum()), named_items)._items_by_task()
         verdicts = verdicts.take(~absent) if absent.any() else verdicts
         verdicts._reject_repeats(frame[~absent], [c for c in columns.values() if c], columns["run"])
         return verdicts
@@ -119,12 +128,15 @@ class AnchoredVerdicts:
         number = {role: x[rows] for role, x in self.number.items()}
         return replace(self, outcome=self.outcome[rows], number=number)
 
-    def groups(self, roles: Sequence[str]) -> tuple[Int, pd.DataFrame]:
+    def groups(self, roles: str | Sequence[str]) -> tuple[Int, pd.DataFrame]:
         """(N,) number of each verdict's combination of ``roles``, and a table of the combinations that occur.
 
         Raises:
-            ValueError: a role is unknown.
+            ValueError: a role is unknown, or there is none.
         """
+        roles = [roles] if isinstance(roles, str) else list(dict.fromkeys(roles))
+        if not roles:
+            raise ValueError(f"name a role at least: {', '.join(map(repr, ROLES))}")
         unknown = [role for role in roles if role not in ROLES]
         if unknown:
             raise ValueError(f"roles are {', '.join(map(repr, ROLES))}, got {unknown[0]!r}")
@@ -150,8 +162,11 @@ class AnchoredVerdicts:
         again = pd.Series(number).duplicated().to_numpy()
         if again.any():
             row = frame.index[again.argmax()]
-            of = ", ".join(f"{c} {frame[c][row]!r}" for c in columns)
+            of = ", ".join(f"{c} {plain(frame[c][row])!r}" for c in columns)
             hint = "a judge judges an answer once a run" if run else "name the column that numbers runs with run="
+            if len(self.levels["model"]) == 1 and self.levels["model"][0] == "(one model)":
+                named = "name the column of models with model= (on the command line --model)"
+                hint = named if run else f"{named}, {hint}"
             raise DataError(
                 f"{again.sum():,} verdicts repeat another of the same {', '.join(columns)} (first in row {row}: {of}; "
                 f"rows count from 0): {hint}, or drop the duplicates"
@@ -179,6 +194,8 @@ def read_anchored_verdicts(path: str | Path, **columns: Any) -> AnchoredVerdicts
 
 def _outcomes(column: pd.Series, name: str) -> Float:
     """(N,) outcomes in [0, 1], NaN where missing."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
     if column.dtype == object and _all_numbers(column):
         column = column.astype(float)
     if pd.api.types.is_numeric_dtype(column):
@@ -191,12 +208,21 @@ def _outcomes(column: pd.Series, name: str) -> Float:
                 "outcome for the model: 1 a win, 0.5 a tie, 0 a loss"
             )
         return values
-    codes, labels = pd.factorize(column)
+    try:
+        codes, labels = pd.factorize(column)
+    except TypeError as error:
+        raise DataError(
+            f"column {name!r} holds values that are neither labels nor numbers ({error}): known are 'win', 'tie' and "
+            "'loss' of the model, or numbers in [0, 1]"
+        ) from error
     unknown = [k for k, label in enumerate(labels) if label not in _OF_LABEL]
     if unknown:
         counts = np.bincount(codes[codes >= 0], minlength=len(labels))
         found = ", ".join(f"{str(labels[k])!r} ({counts[k]:,})" for k in unknown[:10])
-        hint = "; numbers may not be mixed with labels" if any(label in _OF_LABEL for label in labels) else ""
+        hint = ""
+        if all(_is_number(labels[k]) for k in unknown):
+            mixed, text = len(unknown) < len(labels), "these are numbers as text: make them numbers with .astype(float)"
+            hint = f"; {'numbers may not be mixed with labels' if mixed else text}"
         raise DataError(
             f"column {name!r} has unknown verdicts: {found}; known are 'win', 'tie' and 'loss' of the model, or "
             f"numbers in [0, 1]{hint}"
@@ -206,4 +232,13 @@ def _outcomes(column: pd.Series, name: str) -> Float:
 
 def _all_numbers(column: pd.Series) -> bool:
     there = column[column.notna()]
-    return bool(len(there)) and all(isinstance(v, numbers.Real) and not isinstance(v, (bool, np.bool_)) for v in there)
+    kinds = {type(v) for v in there}
+    return bool(kinds) and all(issubclass(k, (Real, Decimal)) and not issubclass(k, (bool, np.bool_)) for k in kinds)
+
+
+def _is_number(label: Any) -> bool:
+    try:
+        float(label)
+    except (TypeError, ValueError):
+        return False
+    return True

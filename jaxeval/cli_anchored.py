@@ -74,6 +74,7 @@ def anchored(
     from jaxeval.anchor_diagnostics import diagnose_anchors
     from jaxeval.anchored_scores import anchored_scores
     from jaxeval.anchored_verdicts import read_anchored_verdicts
+    from jaxeval.columns import DataError
     from jaxeval.judge_pooling import pooled_scores
     from jaxeval.judge_screening import screen_judges
     from jaxeval.readers import column_names
@@ -85,7 +86,10 @@ def anchored(
     screen = None
     if _holds_counts(file, column_names(file), columns["verdict"]):
         counts = _read_counts(file, by_task=by_task, **columns)
-        scores = anchored_scores(counts, **options)
+        try:
+            scores = anchored_scores(counts, **options)
+        except DataError as error:
+            raise DataError(f"{file.name}: {error}") from error
         notes.append(f"{len(counts):,} rows of counts")
     else:
         verdicts = read_anchored_verdicts(file, **{**columns, "verdict": columns["verdict"] or "verdict"})
@@ -105,6 +109,9 @@ def anchored(
         else:
             warnings.append("one run only: the reliability of judges cannot be told (name the column of runs, --run)")
     tables = {"scores": scores, **tables}
+    warnings += scores.attrs["warnings"]
+    if "pooled" in tables:
+        warnings += tables["pooled"].attrs["warnings"]
     if "anchor" in scores and "model" in scores:
         found = diagnose_anchors(scores)
         tables["anchor_coverage"] = found.coverage.reset_index()
@@ -115,9 +122,9 @@ def anchored(
         warnings += found.advice
     # Files first: what is wrong with the terminal must not cost them.
     if out is not None:
-        _write(tables, scores, screen, out)
+        warnings += _write(tables, scores, screen, out)
     console = stdout_console()
-    print_table(console, scores[_shown(scores)], "Ratings above the reference (Elo)", _cell)
+    print_table(console, _shown(scores), "Ratings above the reference (Elo)", _cell)
     titles = {
         "judges": f"Reliability of the judges' runs (strong: ICC(3,k) of {threshold:g})",
         "pooled": "Mean over the strong judges and all tasks (Elo)" if by_task else "Mean over the strong judges (Elo)",
@@ -165,28 +172,39 @@ def _read_counts(file: Path, by_task: bool, missing: str, **columns: str | None)
     return counts.drop(columns=shadowed).rename(columns={str(name): role for role, name in named.items()})
 
 
-def _shown(scores: pd.DataFrame) -> list[str]:
-    """Columns for the terminal: not those of roles that the file has no column for."""
-    hidden = {"probability_se", "rating_se", "informative", "ties", "n_items"}
-    return [c for c in scores if c not in hidden and not (scores[c].astype(str) == f"(one {c})").all()]
+def _shown(scores: pd.DataFrame) -> pd.DataFrame:
+    """Columns for the terminal: not those of roles that the file has no column for, and how many prompts there are."""
+    hidden = {"probability_se", "rating_se", "informative", "squares"}
+    shown = [c for c in scores if c not in hidden and not (scores[c].astype(str) == f"(one {c})").all()]
+    table = scores[shown].rename(columns={"n_items": "n"})
+    if "n" not in table:
+        total = scores["wins"] + scores["losses"] + scores.get("ties", 0)
+        table.insert(table.columns.get_loc("probability"), "n", total)
+    return table
 
 
-def _write(tables: dict[str, pd.DataFrame], scores: pd.DataFrame, screen: Any, out: Path) -> None:
+def _write(tables: dict[str, pd.DataFrame], scores: pd.DataFrame, screen: Any, out: Path) -> list[str]:
+    """Tables and figures in a folder; sentences about figures that cannot be drawn."""
     from jaxeval import anchored_plots as plots
+    from jaxeval.columns import DataError
     from jaxeval.figure_style import save_figures
 
     out.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         table.to_csv(out / f"{name}.csv", index=False)
-    figures = {}
+    figures, warnings = {}, []
     if "model" in scores:
         figures["scores"] = plots.plot_anchored(scores, None if screen is None else screen.strong)
     if "anchor_swap" in tables:
-        figures["anchor_swap"] = plots.plot_anchor_swap(scores)
+        try:
+            figures["anchor_swap"] = plots.plot_anchor_swap(scores)
+        except DataError as error:
+            warnings.append(f"no figure of the references against each other: {error}")
     if screen is not None:
         figures["judges"] = plots.plot_screen(screen)
     save_figures(figures, out)
     click.echo(f"wrote {len(tables)} tables and {len(figures)} figures to {out}", err=True)
+    return warnings
 
 
 def _cell(name: Any, value: Any) -> str:
@@ -194,5 +212,7 @@ def _cell(name: Any, value: Any) -> str:
         if value != value:
             return "-"
         elo = any(part in str(name) for part in ("rating", "shift", "offset", "spread"))
-        return f"{value:,.1f}" if elo or str(name) in ("wins", "losses") else f"{value:.3f}"
+        if str(name) == "n":
+            return f"{value:,.6g}"
+        return f"{value:,.1f}" if elo or str(name) in ("wins", "ties", "losses") else f"{value:.3f}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -24,6 +24,11 @@ def as_frame(table: Any) -> pd.DataFrame:
     raise TypeError(f"expected a pandas DataFrame or a table with the Arrow interface, got {type(table).__name__}")
 
 
+def plain(value: Any) -> Any:
+    """A NumPy scalar as Python's own, which prints without its type; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def require_column(frame: pd.DataFrame, column: str) -> None:
     """An error unless ``frame`` has exactly one column of that name."""
     times = int((frame.columns == column).sum())
@@ -101,7 +106,18 @@ def numbers_or_nan(column: pd.Series, name: str) -> NDArray[np.float64]:
     try:
         return column.to_numpy(np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
-        raise DataError(f"column {name!r} is not numeric ({column.dtype}): {error}") from error
+        raise DataError(f"column {name!r} is not numeric ({column.dtype}){_first_text(column)}: {error}") from error
+
+
+def _first_text(column: pd.Series) -> str:
+    """Where the first value of a column is that is no number, in words."""
+    for row, value in enumerate(column):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            if value is not None and value is not pd.NA:
+                return f", first in row {row}, rows counted from 0: {value!r}"
+    return ""
 
 
 def reject_values(values: NDArray[np.float64], bad: NDArray[np.bool_], name: str, rule: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -82,8 +82,7 @@ def direct_win_probability(
 
     Returns:
         A row per model, judge and, with a column "anchor", reference: ``probability``, ``standard_error`` over items,
-        ``slope`` b, ``status`` ("ok", or "separated": the scores predict every verdict, and the slope stops at a finite
-        value).
+        ``slope`` b, ``status`` ("ok", or "separated" or "quasi-separated", as `cumulative_logit` has it).
 
     Raises:
         DataError: a column is missing or a verdict unknown.
@@ -114,7 +113,9 @@ def direct_win_probability(
 def cumulative_logit(x: Float, level: NDArray[np.int64]) -> tuple[Float, str]:
     """Cuts c1 <= c2 and slope b of P(level <= k) = s(c_k - b x), k = 0, 1, by Newton's method, and a status.
 
-    A ridge of 1e-6 keeps the slope finite where the data are separated.
+    The status is "separated" where x predicts every level: levels follow each other along x; "quasi-separated" where
+    the last x of one may be the first of the next; "one level" where there is no other. The likelihood then has no
+    finite maximum, and a ridge of 1e-6 on b stops it at a finite value. Else it is "ok".
     """
     values, which = np.unique(x, return_inverse=True)
     count = np.zeros((len(values), 3))
@@ -147,8 +148,21 @@ def cumulative_logit(x: Float, level: NDArray[np.int64]) -> tuple[Float, str]:
         theta, best = trial, loss(trial)
         if np.abs(scale * step).max() < 1e-9:
             break
-    perfect = best / total < 1e-4
-    return theta, "separated" if perfect else "ok"
+    return theta, _separation(values, count)
+
+
+def _separation(x: Float, count: Float) -> str:
+    """Whether sorted values x (D,) with the counts (D, 3) of levels there tell the levels apart."""
+    present = [x[own > 0] for own in count.T if own.any()]
+    if len(present) < 2:
+        return "one level"
+    for up in (present, [-own[::-1] for own in present]):  # larger x go with higher levels, or with lower
+        gaps = [high[0] - low[-1] for low, high in pairwise(up)]
+        if min(gaps) > 0:
+            return "separated"
+        if min(gaps) == 0 and up[-1][-1] > up[0][0]:
+            return "quasi-separated"
+    return "ok"
 
 
 def _levels(x: Float, theta: Float) -> Float:

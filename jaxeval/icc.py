@@ -67,16 +67,15 @@ def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal[
             "missing='complete', which counts them"
         )
     n, k = complete.sum(-1), scores.shape[-1]
-    used = np.where(complete[..., None], scores, 0.0)
+    used, rounding = centred_runs(scores, complete)
     with np.errstate(invalid="ignore", divide="ignore"):
-        # Centred, so that sums of squares do not cancel.
-        used = np.where(complete[..., None], used - (used.sum((-1, -2)) / (n * k))[..., None, None], 0.0)
-        of_items, of_runs = used.mean(-1), used.sum(-2) / n[..., None]
+        of_items = used.mean(-1)
         ms_items = k * (of_items**2).sum(-1) / (n - 1)
-        residual = np.where(complete[..., None], used - of_items[..., None] - of_runs[..., None, :], 0.0)
+        residual = np.where(complete[..., None], used - of_items[..., None], 0.0)
         ms_error = (residual**2).sum((-1, -2)) / ((n - 1) * (k - 1))
-        # Rounding leaves a trace of error where runs never differ.
-        ms_error = np.where(ms_error <= 1e-24 * ms_items, 0.0, ms_error)
+        # Rounding leaves a trace where items do not vary, or runs never differ.
+        ms_items = np.where(ms_items <= k * rounding**2, 0.0, ms_items)
+        ms_error = np.where(ms_error <= np.maximum(rounding**2, 1e-24 * ms_items), 0.0, ms_error)
         status = np.select([n < 2, ms_items == 0, ms_error == 0], [NO_ITEMS, NO_VARIATION, NO_ERROR], OK)
         ratio = ms_items / ms_error
         tail = (1 - level) / 2
@@ -106,6 +105,21 @@ def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal[
     )
 
 
+def centred_runs(scores: Float, complete: NDArray[np.bool_]) -> tuple[Float, Float]:
+    """Scores (..., n, k) less their run's mean, 0 where incomplete, and the (...) size of what rounding leaves of them.
+
+    Reliability does not depend on the runs' means, and sums of squares of centred scores do not cancel.
+    """
+    there = np.asarray(complete)[..., None]
+    largest = np.where(there, np.abs(scores), 0.0).max((-1, -2), initial=0.0)
+    used = np.where(there, scores, 0.0)
+    if scores.shape[-2]:  # less one of the items first: what is constant is then 0 whatever its sum
+        used = np.where(there, used - np.take_along_axis(used, there.argmax(-2)[..., None], axis=-2), 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = used.sum(-2, keepdims=True) / there.sum(-2, keepdims=True)
+    return np.where(there, used - means, 0.0), 16 * np.finfo(float).eps * largest
+
+
 def _single(ratio: Float, k: int) -> Float:
     return np.where(np.isinf(ratio), 1.0, (ratio - 1) / (ratio + k - 1))
 
@@ -115,6 +129,7 @@ def _scores(table: ArrayLike | pd.DataFrame) -> Float:
         values = (
             table.to_numpy(np.float64, na_value=np.nan) if isinstance(table, pd.DataFrame) else np.asarray(table, float)
         )
+        values = np.ascontiguousarray(values)  # sums in one order
     except (TypeError, ValueError) as error:
         raise ValueError(f"scores must be numeric: {error}") from error
     if values.ndim < 2 or values.shape[-1] < 2:

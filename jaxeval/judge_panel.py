@@ -39,14 +39,18 @@ def judge_panel(verdicts: AnchoredVerdicts) -> JudgePanel:
     number, answers = verdicts.groups(["model", "anchor", "item"])
     items = np.empty(len(answers), np.int64)
     items[number] = verdicts.number["item"]
-    judge, n_judges = verdicts.number["judge"], len(verdicts.levels["judge"])
-    used = np.zeros((n_judges, len(verdicts.levels["run"])), bool)
-    used[judge, verdicts.number["run"]] = True
-    run = (used.cumsum(1) - 1)[judge, verdicts.number["run"]]
-    n_runs = used.sum(1)
-    tables = np.full((n_judges, len(answers), n_runs.max()), np.nan)
-    tables[judge, number, run] = verdicts.outcome
+    run, n_runs = runs_of_judges(verdicts)
+    tables = np.full((len(n_runs), len(answers), n_runs.max()), np.nan)
+    tables[verdicts.number["judge"], number, run] = verdicts.outcome
     return JudgePanel(items, tables, n_runs)
+
+
+def runs_of_judges(verdicts: AnchoredVerdicts) -> tuple[Int, Int]:
+    """(N,) number of each verdict's run among those of its judge, and (J,) how many each judge has."""
+    judge = verdicts.number["judge"]
+    used = np.zeros((len(verdicts.levels["judge"]), len(verdicts.levels["run"])), bool)
+    used[judge, verdicts.number["run"]] = True
+    return (used.cumsum(1) - 1)[judge, verdicts.number["run"]], used.sum(1)
 
 
 def judge_kappas(verdicts: AnchoredVerdicts) -> pd.DataFrame:

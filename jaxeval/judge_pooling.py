@@ -17,7 +17,7 @@ from jaxeval.columns import DataError
 from jaxeval.gauge import ELO_PER_LOGIT
 from jaxeval.item_resampling import resampled_sums
 from jaxeval.judge_panel import judge_panel
-from jaxeval.judge_screening import JudgeScreen
+from jaxeval.judge_screening import JudgeScreen, present_judges
 
 Float = NDArray[np.float64]
 
@@ -40,11 +40,13 @@ def pooled_scores(
 ) -> pd.DataFrame:
     """Mean rating over ``judges`` (by default the strong ones) of every model and reference.
 
-    ``prior``, ``pool_size`` and ``link`` are as in `anchored_elo`.
+    ``prior``, ``pool_size`` and ``link`` are as in `anchored_elo`. Judges are those that the verdicts have; a rating's
+    error is by the reliabilities and correlations of the judges that it has.
 
     Returns:
         A row per model and anchor: ``n_judges, rating``; ``rating_se`` by Proposition 2 with the judges' mean ICC(3,k),
-        ``rating_se_observed`` with their observed mean correlation; ``spread``, the standard deviation between judges.
+        at least 0, ``rating_se_observed`` with their observed mean correlation; ``spread``, the standard deviation
+        between judges. ``attrs["warnings"]`` says which judges are left out, and of which no reliability is known.
 
     Raises:
         DataError: no judge is left, or one is unknown.
@@ -56,21 +58,32 @@ def pooled_scores(
     if not chosen:
         raise DataError(f"no judge reaches an ICC(3,k) of {screen.threshold:g}: choose judges, or a lower threshold")
     counts = count_verdicts(verdicts, ["model", "anchor", "judge"])
+    chosen, warnings = present_judges(chosen, counts["judge"], screen)
+    unreliable = [judge for judge in chosen if np.isnan(screen.table.loc[judge, "average"])]
+    if unreliable:
+        least = "the error is by that of the others" if len(unreliable) < len(chosen) else "ratings have no error"
+        warnings.append(f"of judges {', '.join(map(str, unreliable))} no reliability is known: {least}")
     counts = counts[counts["judge"].isin(chosen)].reset_index(drop=True)
     wins, ties, losses = (counts[c].to_numpy() for c in COUNTS)
     found = anchored_elo(wins, ties, losses, prior, level, pool_size, link=link)
-    counts = counts.assign(rating=found.rating, variance=np.asarray(found.rating_se) ** 2)
-    rho = float(screen.table.loc[chosen, "average"].mean())
-    observed = _mean_correlation(screen, chosen) if len(chosen) > 1 else rho
+    # Names as objects: columns of Arrow's strings have no tuples.
+    counts = counts.assign(
+        judge=counts["judge"].astype(object), rating=found.rating, variance=np.asarray(found.rating_se) ** 2
+    )
     grouped = counts.groupby(["model", "anchor"], sort=False)
     table = grouped.agg(n_judges=("rating", "size"), rating=("rating", "mean"), spread=("rating", "std"),
-                        variance=("variance", "mean")).reset_index()  # fmt: skip
-    table["rating_se"] = np.sqrt(pooled_variance(table["variance"], rho, table["n_judges"]))
-    table["rating_se_observed"] = np.sqrt(pooled_variance(table["variance"], observed, table["n_judges"]))
+                        variance=("variance", "mean"), judges=("judge", tuple)).reset_index()  # fmt: skip
+    rho = {own: _mean_reliability(screen, own) for own in table["judges"].unique()}
+    seen = {own: _mean_correlation(screen, own) if len(own) > 1 else rho[own] for own in rho}
+    for name, of_judges in (("rating_se", rho), ("rating_se_observed", seen)):
+        correlation = table["judges"].map(of_judges).to_numpy(float)
+        table[name] = np.sqrt(pooled_variance(table["variance"], correlation, table["n_judges"]))
     z = ndtri((1 + level) / 2)
     table["rating_lower"] = table["rating"] - z * table["rating_se"]
     table["rating_upper"] = table["rating"] + z * table["rating_se"]
-    return table.drop(columns="variance")
+    table = table.drop(columns=["variance", "judges"])
+    table.attrs["warnings"] = warnings
+    return table
 
 
 def pooling_curve(verdicts: AnchoredVerdicts, model: Any, anchor: Any = None, *, screen: JudgeScreen,
@@ -79,6 +92,7 @@ def pooling_curve(verdicts: AnchoredVerdicts, model: Any, anchor: Any = None, *,
 
     ``empirical`` is the mean over all sets of J strong judges of the variance of their mean rating in resampled items,
     ``predicted`` Proposition 2's with the judges' mean ICC(3,k), ``predicted_observed`` with their mean correlation.
+    Strong judges that did not see the model, and judges that were not screened, are left out: ``attrs["warnings"]``.
 
     Raises:
         DataError: the model or the reference is unknown, or fewer than two strong judges have judged it.
@@ -95,7 +109,7 @@ def pooling_curve(verdicts: AnchoredVerdicts, model: Any, anchor: Any = None, *,
             raise DataError(f"no {role} {name!r}; there are {', '.join(map(repr, levels))}")
         rows &= verdicts.number[role] == levels.get_loc(name)
     part = verdicts.take(rows)
-    seen_by = set(verdicts.levels["judge"][np.unique(part.number["judge"])])
+    seen_by = verdicts.levels["judge"][np.unique(part.number["judge"])]
     chosen = [judge for judge in screen.strong if judge in seen_by]
     if len(chosen) < 2:
         raise DataError(f"{len(chosen)} judges reach an ICC(3,k) of {screen.threshold:g}; a curve needs two")
@@ -116,19 +130,27 @@ def pooling_curve(verdicts: AnchoredVerdicts, model: Any, anchor: Any = None, *,
     variance = np.diag(covariance).mean()
     off = covariance[~np.eye(len(chosen), dtype=bool)].mean()
     j = np.arange(1, len(chosen) + 1)
-    return pd.DataFrame(
+    curve = pd.DataFrame(
         {
             "n_judges": j,
             "empirical": variance / j + (j - 1) / j * off,
-            "predicted": pooled_variance(variance, screen.table.loc[chosen, "average"].mean(), j),
+            "predicted": pooled_variance(variance, _mean_reliability(screen, chosen), j),
             "predicted_observed": pooled_variance(variance, _mean_correlation(screen, chosen), j),
         }
     )
+    curve.attrs["warnings"] = present_judges(screen.strong, seen_by, screen)[1]
+    return curve
 
 
-def _mean_correlation(screen: JudgeScreen, judges: list[Any]) -> float:
+def _mean_reliability(screen: JudgeScreen, judges: Sequence[Any]) -> float:
+    """Mean ICC(3,k) of the judges that have one, at least 0: a negative one is no reliability at all."""
+    known = screen.table.loc[list(judges), "average"].dropna()
+    return max(float(known.mean()), 0.0) if len(known) else float("nan")
+
+
+def _mean_correlation(screen: JudgeScreen, judges: Sequence[Any]) -> float:
     """Over the pairs that share answers; NaN if none does."""
-    pairs = screen.correlation.loc[judges, judges].to_numpy()[np.triu_indices(len(judges), 1)]
+    pairs = screen.correlation.loc[list(judges), list(judges)].to_numpy()[np.triu_indices(len(judges), 1)]
     return float(np.nanmean(pairs)) if np.isfinite(pairs).any() else float("nan")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from jaxeval.anchored_verdicts import AnchoredVerdicts
 from jaxeval.battles import Battles
 from jaxeval.bradley_terry import fit_bradley_terry
 from jaxeval.gauge import ELO_PER_LOGIT
+from jaxeval.judge_panel import runs_of_judges
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -44,8 +46,9 @@ class RatingSystems:
 def compare_rating_systems(verdicts: AnchoredVerdicts, *, seed: int = 0) -> RatingSystems:
     """Rates every judge's verdicts under four systems (Table 7 of the method).
 
-    A run is a rating period of Glicko-2. The other sequential system sees verdicts in a random order, the same for all
-    judges of a reference; its rating is the logit of the win probability that it predicts.
+    A run is a rating period of Glicko-2. The other sequential system sees verdicts in a random order of models, prompts
+    and runs, one for all judges of a reference, whatever the order of the rows; its rating is the logit of the win
+    probability that it predicts. (Without a column of prompts these are numbered by row.)
 
     Raises:
         ImportError: glicko2 or openskill is not installed.
@@ -57,19 +60,35 @@ def compare_rating_systems(verdicts: AnchoredVerdicts, *, seed: int = 0) -> Rati
     group, pairs = verdicts.groups(["judge", "anchor"])
     of_row = pd.MultiIndex.from_frame(table[["judge", "anchor"]])
     models = verdicts.levels["model"]
+    place = _places(verdicts, seed)
     for k, key in enumerate(pd.MultiIndex.from_frame(pairs)):
         own = np.flatnonzero(group == k)
+        own = own[np.argsort(place[own])]
         model, outcome = verdicts.number["model"][own], verdicts.outcome[own]
         rated = {
             "bradley_terry": _bradley_terry(model, outcome),
             "glicko2": _glicko2(model, outcome, verdicts.number["run"][own]),
-            "openskill": _openskill(model, outcome, np.random.default_rng(seed).permutation(len(own))),
+            "openskill": _openskill(model, outcome),
         }
         rows = np.flatnonzero(of_row == key)
         number = models.get_indexer(table["model"].iloc[rows])
         for system, ratings in rated.items():
             table.loc[rows, system] = [ratings[m] for m in number]
     return RatingSystems(table, _summary(table))
+
+
+def _places(verdicts: AnchoredVerdicts, seed: int) -> Int:
+    """(N,) place of each verdict in a random order of its reference's models, prompts and runs, one for all judges."""
+    run, n_runs = runs_of_judges(verdicts)
+    answer, table = verdicts.groups(["anchor", "model", "item"])
+    of_anchor, anchors = verdicts.groups(["anchor"])
+    first = np.full(len(anchors) + 1, len(table))  # answers are in the order of their references
+    np.minimum.at(first, of_anchor, answer)
+    most = int(n_runs.max())
+    place = np.empty(len(table) * most, np.int64)
+    for start, end in pairwise(first * most):
+        place[start:end] = np.random.default_rng(seed).permutation(end - start)
+    return place[answer * most + run]
 
 
 def _summary(table: pd.DataFrame) -> pd.DataFrame:
@@ -113,15 +132,14 @@ def _glicko2(model: Int, outcome: Float, period: Int) -> dict[int, float]:
     return {m: player.rating - reference.rating for m, player in players.items()}
 
 
-def _openskill(model: Int, outcome: Float, order: NDArray[np.intp]) -> dict[int, float]:
+def _openskill(model: Int, outcome: Float) -> dict[int, float]:
     from openskill.models import ThurstoneMostellerFull
 
     system = ThurstoneMostellerFull()
     reference, players = system.rating(), {int(m): system.rating() for m in np.unique(model)}
-    for row in order:
-        m = int(model[row])
+    for m, y in zip(model.tolist(), outcome, strict=True):
         # The winner has the lower rank; what lies between a win and a tie counts as the nearer.
-        rank = 1 - float(np.rint(2 * outcome[row]) - 1)
+        rank = 1 - float(np.rint(2 * y) - 1)
         (players[m],), (reference,) = system.rate([[players[m]], [reference]], ranks=[rank, 1.0])
     rated: dict[int, float] = {}
     for m, player in players.items():

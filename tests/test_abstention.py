@@ -102,3 +102,10 @@ def test_errors():
         abstain(AnchoredVerdicts.from_pandas(one))
     with pytest.raises(DataError, match=r"vary by more than 0\.1 between runs, or have one run: nothing is left"):
         abstain(verdicts({("a", "x"): "wl wt"}), 0.1)
+
+
+@pytest.mark.parametrize("threshold", [-0.1, float("nan"), float("inf"), "0.25", None])
+def test_a_threshold_is_a_standard_deviation(threshold):
+    verdicts = AnchoredVerdicts.from_pandas(simulate_anchored_verdicts(n_items=4, n_judges=1, n_runs=2))
+    with pytest.raises(ValueError, match="threshold must be a standard deviation, finite and not negative, got"):
+        abstain(verdicts, threshold)

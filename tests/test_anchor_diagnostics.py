@@ -1,6 +1,6 @@
 """Coverage, swaps and chains of references: by hand, against scipy, and on published counts."""
 
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pandas as pd
@@ -63,6 +63,18 @@ class TestCoverage:
             "of these references, x has most probabilities in the informative range"
         )
 
+    def test_the_best_is_that_of_what_all_rated(self):
+        """The second reference has more in range, but of models that the first did not rate."""
+        table = pd.concat([probabilities([0.5, 0.5, 0.9]), probabilities([0.9, 0.9, *[0.5] * 8], "y")])
+        assert diagnose_anchors(table).coverage["mid_region"].idxmax() == "y"
+        assert diagnose_anchors(table).advice[-1] == (
+            "of these references, x has most probabilities in the informative range, of the 3 that all references have"
+        )
+        equal = pd.concat([probabilities([0.5, 0.9]), probabilities([0.9, 0.5], "y")])
+        assert diagnose_anchors(equal).advice[-1] == (
+            "of these references, all have equally many probabilities in the informative range"
+        )
+
 
 class TestSwap:
     def test_against_scipy(self):
@@ -115,6 +127,15 @@ class TestSwap:
         row = diagnose_anchors(scores({("a", "x"): 1, ("b", "y"): 2})).swap.iloc[0]
         assert row["n_models"] == 0
         assert np.isnan(row["kendall"])
+        advice = diagnose_anchors(scores({("a", "x"): 1, ("b", "y"): 2})).advice
+        assert advice[0].startswith("references x and y have no model in common by the same judges and tasks")
+        assert not any(line.startswith("of these references") for line in advice)
+
+    def test_ratings_that_all_tie(self):
+        rows = {(m, a): 10.0 * k * (a == "x") for k, m in enumerate("abc") for a in "xy"}
+        advice = diagnose_anchors(scores(rows)).advice
+        assert advice[0].startswith("one of the references x and y rates all 3 models alike")
+        assert not any("nan" in line for line in advice)
 
 
 class TestChains:
@@ -152,9 +173,42 @@ class TestChains:
         assert "Elo from the sum through " in advice
         assert "(3.5 standard errors)" in advice
 
-    def test_errors_of_judges_average(self):
-        table = pd.concat([scores(self.rows(), error) for error in (3.0, 4.0)])
-        np.testing.assert_allclose(diagnose_anchors(table).additivity["standard_error"], np.sqrt(3 * 25 / 4))
+    def test_variances_of_judges_are_averaged_and_tasks_are_independent(self):
+        """Judges share the prompts of a task, so that more of them leave the error what it is."""
+        judges = pd.concat([scores(self.rows(), error).assign(judge=error) for error in (3.0, 4.0)])
+        found = diagnose_anchors(judges).additivity
+        np.testing.assert_allclose(found["standard_error"], np.sqrt(3 * 25 / 2))
+        tasks = pd.concat([judges.assign(task="t"), scores(self.rows(), 6.0).assign(judge=3.0, task="u")])
+        found = diagnose_anchors(tasks).additivity
+        np.testing.assert_allclose(found["standard_error"], np.sqrt((2 / 3) ** 2 * 3 * 25 / 2 + (1 / 3) ** 2 * 3 * 36))
+        np.testing.assert_allclose(found["gap"], 0, atol=1e-9)
+
+    def test_against_loops_over_cells(self):
+        rng = np.random.default_rng(3)
+        cells = [(m, a, j, t) for m in "abcd" for a in "abx" for j in "jk" for t in "tu" if m != a]
+        table = pd.DataFrame(cells, columns=["model", "anchor", "judge", "task"]).sample(frac=0.8, random_state=1)
+        table = table.assign(
+            rating=rng.normal(0, 50, len(table)), rating_se=rng.uniform(5, 9, len(table)), probability=0.5
+        )
+        at = table.set_index(["model", "anchor", "judge", "task"])
+        found = diagnose_anchors(table.set_axis(rng.permutation(len(table)))).additivity
+        expected = {}
+        for a, c in permutations("abx", 2):
+            for b in set("abcd") - {a, c} if a != "x" else ():
+                parts = (b, c), (b, a), (a, c)
+                tasks = {t: [j for j in "jk" if all((*p, j, t) in at.index for p in parts)] for t in "tu"}
+                gaps, variance, n = [], 0.0, sum(map(len, tasks.values()))
+                for t, judges in tasks.items():
+                    for j in judges:
+                        direct, first, second = (at.loc[(*p, j, t)] for p in parts)
+                        gaps.append(direct["rating"] - first["rating"] - second["rating"])
+                        squares = [part["rating_se"] ** 2 for part in (direct, first, second)]
+                        variance += len(judges) / n**2 * sum(squares)
+                if n:
+                    expected[b, a, c] = np.mean(gaps), np.sqrt(variance)
+        assert {(r.model, r.through, r.anchor) for r in found.itertuples()} == set(expected)
+        for row in found.itertuples():
+            assert (row.gap, row.standard_error) == pytest.approx(expected[row.model, row.through, row.anchor])
 
     def test_references_that_are_no_models_have_none(self):
         rows = {("a", "x"): 1.0, ("b", "x"): 2.0, ("a", "y"): 1.0, ("b", "y"): 2.0}
@@ -178,6 +232,24 @@ def test_additive_ratings_stay_within_their_errors():
         chains = diagnose_anchors(table).additivity
         z += chains.loc[chains["model"] == "h", "z"].head(1).tolist()
     assert np.mean(np.square(z)) == pytest.approx(1, abs=5 * np.sqrt(2 / 20))
+
+
+def test_judges_that_agree_do_not_shrink_the_error():
+    """Twenty judges with nearly the same verdicts: the ratio has a standard deviation of 1 at most."""
+    rng = np.random.default_rng(2)
+    strength = {"a": 0.0, "c": 0.3, "x": 0.5, "y": -0.4}
+    pairs = [(m, a) for a in "ac" for m in strength if m != a]
+    z = []
+    for _ in range(40):
+        rows = []
+        for m, a in pairs:
+            won = rng.random(80) < 1 / (1 + np.exp(strength[a] - strength[m]))
+            wins = (won ^ (rng.random((20, 80)) < 0.02)).sum(1)
+            rows += [(m, a, j, w, 80 - w) for j, w in enumerate(wins)]
+        table = pd.DataFrame(rows, columns=["model", "anchor", "judge", "wins", "losses"])
+        chains = diagnose_anchors(anchored_scores(table)).additivity
+        z += chains.loc[(chains["model"] == "x") & (chains["through"] == "a"), "z"].tolist()
+    assert np.sqrt(np.mean(np.square(z))) < 1 + 4 / np.sqrt(2 * 40)
 
 
 def test_verdicts_are_diagnosed():
@@ -236,4 +308,38 @@ def test_the_figure_of_a_swap_shows_no_shift_of_absent_judges():
     rows += [("b", "l", "x", 200.0), ("b", "s", "x", -200.0), ("b", "s", "y", -200.0)]
     table = pd.DataFrame(rows, columns=["model", "judge", "anchor", "rating"])
     for line in plot_anchor_swap(table).axes[0].lines:
-        assert np.ptp(line.get_ydata()) == 0
+        assert np.ptp(line.get_ydata()) == pytest.approx(0, abs=1e-9)
+
+
+class TestFigureOfASwap:
+    def table(self, rows):
+        return pd.DataFrame(rows, columns=["model", "judge", "anchor", "rating"])
+
+    def lines(self, figure):
+        return [np.asarray(line.get_xydata()) for line in figure.axes[0].lines]
+
+    def test_centred_by_the_models_of_both(self):
+        ratings = {"x": [300.0, 100.0, -100.0], "y": [210.0, 30.0, -180.0]}
+        rows = [(m, "j", a, r) for a in "xy" for m, r in zip("abc", ratings[a], strict=True)]
+        found = sorted(line[:, 1].tolist() for line in self.lines(plot_anchor_swap(self.table(rows))))
+        assert found == [pytest.approx([-200, -200]), pytest.approx([0, 10]), pytest.approx([200, 190])]
+
+    def test_models_that_are_references_have_the_points_that_there_are(self):
+        strength = {"a": 120.0, "b": 40.0, "x": 10.0, "y": -60.0, "z": 0.0}
+        rows = [(m, "j", a, strength[m] - strength[a]) for a in "xyz" for m in strength if m != a]
+        lines = self.lines(plot_anchor_swap(self.table(rows)))
+        assert sorted(line.shape[0] for line in lines) == [2, 2, 2, 3, 3]
+        for line in lines:
+            assert np.ptp(line[:, 1]) == pytest.approx(0, abs=1e-9)
+
+    def test_a_reference_by_other_judges_is_left_out_and_named(self):
+        rows = [(m, "j", a, 10.0 * k) for a in "xy" for k, m in enumerate("abc")]
+        figure = plot_anchor_swap(self.table([*rows, *((m, "other", "z", 1.0) for m in "abc")]))
+        assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["x", "y"]
+        assert figure.axes[0].get_title(loc="left") == "without z: no model in common by the same judges and tasks"
+        assert len(self.lines(figure)) == 3
+
+    def test_nothing_to_compare(self):
+        rows = [("a", "one", "x", 1.0), ("a", "two", "y", 2.0)]
+        with pytest.raises(DataError, match="no two references have a model in common by the same judge and task"):
+            plot_anchor_swap(self.table(rows))

@@ -47,3 +47,11 @@ def test_lines_of_models_under_each_reference(scores):
     assert len(figure.axes[0].lines) == 3
     for line in figure.axes[0].lines:
         assert line.get_ydata() == pytest.approx(line.get_ydata()[::-1], abs=15)
+
+
+def test_models_that_are_not_drawn_are_told():
+    table = pd.DataFrame({"model": [f"m{k}" for k in range(50)], "wins": range(50), "losses": range(50, 0, -1)})
+    figure = plot_anchored(anchored_scores(table))
+    assert figure.get_suptitle() == "the best 40 of 50 models"
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == [f"m{k}" for k in range(10, 50)]
+    assert plot_anchored(anchored_scores(table[:40])).get_suptitle() == ""

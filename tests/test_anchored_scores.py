@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from jaxeval.anchored import anchored_elo
@@ -36,6 +37,11 @@ class TestCounts:
     def test_outcomes_between_are_shares(self):
         table = count_verdicts(verdicts([(0.75,), (0.1,), (1.0,), (0.5,)], "verdict"))
         np.testing.assert_allclose(numbers(table), [[1.5, 0.5 + 0.2 + 1, 0.8, 4]])
+
+    def test_squares_are_those_of_the_means_of_prompts(self):
+        rows = [("q", 1, "win"), ("q", 2, "tie"), ("q", 3, "win"), ("r", 1, "loss"), ("r", 2, "tie"), ("s", 3, "win")]
+        table = count_verdicts(verdicts(rows, "item run verdict"))
+        np.testing.assert_allclose(table["squares"], (2.5 / 3) ** 2 + 0.25**2 + 1)
 
     def test_an_item_of_two_tasks_counts_twice(self):
         rows = [("q", "t", "win"), ("q", "u", "loss")]
@@ -92,9 +98,36 @@ class TestScores:
         found = anchored_scores(pd.DataFrame({"wins": [20, 19.5, 79.5, 80], "losses": [79, 79.5, 19.5, 19]}))
         np.testing.assert_array_equal(found["informative"], [True, True, True, False])
 
+    def test_tables_with_the_arrow_interface(self):
+        pd.testing.assert_frame_equal(anchored_scores(pa.Table.from_pandas(self.COUNTS)), anchored_scores(self.COUNTS))
+        with pytest.raises(TypeError, match="expected a pandas DataFrame"):
+            anchored_scores([1, 2])
+
+    def test_a_single_role_may_be_its_name(self):
+        data = AnchoredVerdicts.from_pandas(simulate_anchored_verdicts(n_items=8, n_judges=2, n_runs=2))
+        pd.testing.assert_frame_equal(anchored_scores(data, "model"), anchored_scores(data, ["model"]))
+        pd.testing.assert_frame_equal(
+            bootstrap_scores(data, "task", n_resamples=9), bootstrap_scores(data, ["task"], n_resamples=9)
+        )
+        with pytest.raises(ValueError, match="name a role at least: 'model', 'judge'"):
+            anchored_scores(data, [])
+
     @pytest.mark.parametrize(
         ("table", "options", "message"),
         [
+            (
+                COUNTS.assign(model="m", judge=[1, 1]),
+                {},
+                r"1 rows of counts repeat another of the same model, judge \(first in row 1: model .m., judge 1; .*"
+                "add up counts that belong together, or tell them apart by a column 'task' or 'run'",
+            ),
+            (
+                COUNTS.assign(wins=[0, 3], ties=[0, 0], losses=[0, 3]),
+                {},
+                r"1 rows have no outcome, neither win nor tie nor loss \(first in row 0; rows count from 0\)",
+            ),
+            (COUNTS.assign(wins=["3", "x"]), {}, "column 'wins' is not numeric .*, first in row 1, .*: 'x'"),
+            (COUNTS.assign(squares=99), {}, "squares must lie between"),
             (COUNTS.drop(columns="wins"), {}, "no column 'wins'"),
             (COUNTS.drop(columns="losses"), {}, "no column 'losses'"),
             (COUNTS, {"pool_size": "size"}, "no column 'size'"),
@@ -198,3 +231,73 @@ def test_tables_with_pools_can_be_joined():
     assert len(pd.concat(found)) == 4
     with pytest.raises(DataError, match="column 'model' has 1 missing values"):
         anchored_scores(counts.assign(model=["a", None]))
+
+
+def test_the_own_interval_is_as_wide_as_that_of_resampled_prompts():
+    """Also where runs are averaged and outcomes lie between: a firm judge, one that wavers, and soft outcomes."""
+    rng = np.random.default_rng(3)
+    n, rows = 300, []
+    for item in range(n):
+        p = rng.beta(2, 1.5)
+        rows += [("firm", item, run, float(item % 5 < 3)) for run in range(4)]
+        rows += [("wavering", item, run, float(rng.random() < p)) for run in range(4)]
+        rows += [("soft", item, run, p) for run in range(4)]
+    table = bootstrap_scores(verdicts(rows, "judge item run verdict"), "judge", n_resamples=2000).set_index("judge")
+    own, drawn = table["own_upper"] - table["own_lower"], table["boot_upper"] - table["boot_lower"]
+    # The standard error of a width of 2,000 resamples is 2.3 %; the prior's two outcomes widen the own interval.
+    widening = np.sqrt(1 + 2 * 0.5 * 0.25 / (n * (drawn / 3.92) ** 2 * n))
+    np.testing.assert_allclose(own / drawn, widening, atol=4 * 0.023)
+    beta = table["probability_upper"] - table["probability_lower"]
+    assert own["firm"] == pytest.approx(beta["firm"])
+    assert own["wavering"] < 0.75 * beta["wavering"]
+    assert own["soft"] < 0.55 * beta["soft"]
+
+
+class TestLikeWithLike:
+    def told(self, frame, by=("model", "judge", "anchor")):
+        return anchored_scores(AnchoredVerdicts.from_pandas(frame), by).attrs["warnings"]
+
+    @pytest.fixture
+    def frame(self):
+        frame = simulate_anchored_verdicts((0.5, 0.0), n_items=12, n_judges=2, n_runs=2, seed=1)
+        return frame.assign(task=np.where(frame["item"] < 8, "easy", "hard"), anchor="x")
+
+    def test_the_same_items(self, frame):
+        assert self.told(frame) == self.told(frame, ["model", "task"]) == []
+        assert self.told(frame[frame["run"] < 1 + frame["item"] % 2]) == []  # runs may differ
+
+    def test_a_model_without_a_task(self, frame):
+        (told,) = self.told(frame[(frame["model"] != "model-2") | (frame["task"] == "easy")])
+        assert told == (
+            "2 of 4 scores lack items that others against the same reference have (the most: model model-2, judge "
+            "judge-1, anchor x, with 8 of 12): side by side they do not compare like with like"
+        )
+        (told,) = self.told(frame[(frame["model"] != "model-2") | (frame["task"] == "easy")], ["model", "task"])
+        assert told.startswith("1 of 2 scores lack tasks")
+        assert "model model-2, with 1 of 2" in told
+
+    def test_other_items_as_many(self, frame):
+        moved = frame["item"].where(frame["judge"] == "judge-1", frame["item"] + 100)
+        (told,) = self.told(frame.assign(item=moved, task="one"))
+        assert told.startswith("4 of 4 scores lack items")
+        assert "with 12 of 24" in told
+
+    def test_references_are_not_compared(self, frame):
+        other = frame[frame["item"] < 5].assign(anchor="y")
+        assert self.told(pd.concat([frame, other])) == []
+
+    def test_rows_that_are_prompts(self, frame):
+        rows = frame.query("run == 0").drop(columns=["item", "run", "task"])
+        assert self.told(rows) == []
+        (told,) = self.told(rows[3:])
+        assert told.startswith("1 of 4 scores lack prompts")
+        assert "with 9 of 12" in told
+
+    def test_counts(self):
+        counts = pd.DataFrame({"model": ["a", "b", "a"], "anchor": ["x", "x", "y"], "wins": 5, "losses": [5, 3, 1]})
+        (told,) = anchored_scores(counts).attrs["warnings"]
+        assert told.startswith("1 of 3 scores lack prompts")
+        assert "model b, anchor x, with 8 of 10" in told
+        tasks = pd.DataFrame({"model": ["a", "a", "b"], "task": ["t", "u", "t"], "wins": 5, "losses": 5})
+        (told,) = anchored_scores(tasks).attrs["warnings"]
+        assert told.startswith("1 of 2 scores lack tasks")

@@ -1,5 +1,7 @@
 """Verdicts against a reference: what is read, what is one prompt, and what is refused."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -181,3 +183,44 @@ def test_numbers_in_a_column_of_objects():
     mixed = pd.DataFrame({"verdict": ["win", 1]})
     with pytest.raises(DataError, match=r"unknown verdicts: '1' \(1\).*numbers may not be mixed with labels"):
         AnchoredVerdicts.from_pandas(mixed)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.Series([1.0, 0.5, 0.25, 0.0]).astype("category"),
+        pd.Series([Decimal("1"), Decimal("0.5"), Decimal("0.25"), Decimal("0")]),
+        pd.Series(
+            [Decimal("1"), Decimal("0.5"), Decimal("0.25"), Decimal("0")], dtype=pd.ArrowDtype(pa.decimal128(4, 2))
+        ),
+        pd.Series([Decimal("1"), 0.5, np.float32(0.25), 0], dtype=object),
+    ],
+)
+def test_numbers_of_other_types(values):
+    found = AnchoredVerdicts.from_pandas(TABLE.assign(verdict=values))
+    np.testing.assert_array_equal(found.outcome, [1, 0.5, 0.25, 0])
+
+
+def test_what_is_neither_label_nor_number():
+    with pytest.raises(DataError, match=r"these are numbers as text: make them numbers with .astype\(float\)"):
+        AnchoredVerdicts.from_pandas(TABLE.assign(verdict=["1", "0.5", "0", "1"]))
+    with pytest.raises(DataError, match="column 'verdict' holds values that are neither labels nor numbers"):
+        AnchoredVerdicts.from_pandas(TABLE.assign(verdict=[["win"], ["tie"], ["win"], ["loss"]]))
+
+
+def test_runs_without_prompts():
+    table = TABLE.drop(columns="item").assign(run=[0, 1, 0, 1])
+    message = r"column 'run' numbers repeated runs, but no column says of which prompt: name it with item= \(on the .*"
+    with pytest.raises(DataError, match=message):
+        AnchoredVerdicts.from_pandas(table)
+    assert AnchoredVerdicts.from_pandas(TABLE.assign(run=0)).named_items
+    assert not AnchoredVerdicts.from_pandas(TABLE.drop(columns="item")).named_items
+
+
+def test_repeats_for_want_of_a_column_of_models():
+    table = TABLE.rename(columns={"model": "name"}).assign(item=np.arange(4) // 2, judge="x")
+    message = (
+        r"first in row 1: judge 'x', item 0; rows .* name the column of models with model= \(on the command line --mo"
+    )
+    with pytest.raises(DataError, match=message):
+        AnchoredVerdicts.from_pandas(table)

@@ -143,3 +143,81 @@ def test_models_that_are_their_own_references(tmp_path):
     result = anchored(path)
     assert result.exit_code == 0, result.output
     assert "every model here is its own reference" in " ".join(result.output.split())
+
+
+def table_of(output, title):
+    """Header and rows of a printed table, in words."""
+    lines = output.split(title, 1)[1].splitlines()[1:]
+    rows = [line.split() for line in lines[: lines.index("")]]
+    return rows[0], rows[1:]
+
+
+def test_ties_and_the_number_of_prompts_are_shown(verdicts, counts):
+    header, rows = table_of(anchored(verdicts, "--resamples", 50).output, "Ratings above the reference")
+    assert header[:6] == ["model", "judge", "wins", "ties", "losses", "n"]
+    assert rows[0][5] == "40"
+    header, rows = table_of(anchored(counts, "--model", "name").output, "Ratings above the reference")
+    assert header[:6] == ["model", "anchor", "wins", "ties", "losses", "n"]
+    assert rows[0][:6] == ["a", "r", "60", "4", "36", "100"]
+
+
+def test_scores_of_other_prompts_are_told(verdicts, tmp_path):
+    path = tmp_path / "part.csv"
+    frame = pd.read_csv(verdicts)
+    frame[(frame["model"] != "model-3") | (frame["item"] < 10)].to_csv(path, index=False)
+    result = anchored(path, "--resamples", 50)
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.output.split())
+    assert "4 of 12 scores lack items that others against the same reference have (the most: model model-3" in said
+    assert "with 10 of 40)" in said
+
+
+def test_references_without_a_judge_in_common(verdicts, tmp_path):
+    path = tmp_path / "apart.csv"
+    frame = pd.read_csv(verdicts)
+    pd.concat([frame.assign(anchor="x"), frame.assign(anchor="y", judge=frame["judge"] + "-y")]).to_csv(
+        path, index=False
+    )
+    result = anchored(path, "--resamples", 50, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.output.split())
+    assert "no figure of the references against each other: no two references have a model in common" in said
+    assert "references x and y have no model in common by the same judges and tasks" in said
+    assert "nan" not in said
+    assert not (tmp_path / "out" / "anchor_swap.png").exists()
+
+
+def test_verdicts_of_several_models_without_their_names(verdicts, tmp_path):
+    path = tmp_path / "nobody.csv"
+    pd.read_csv(verdicts).drop(columns="model").to_csv(path, index=False)
+    result = anchored(path)
+    assert result.exit_code == 1
+    said = " ".join(result.output.split())
+    assert "(first in row 480: judge 'judge-1', item '0', run 0; rows count from 0)" in said
+    assert "name the column of models with model= (on the command line --model), or drop the duplicates" in said
+    pd.read_csv(verdicts).drop(columns="item").to_csv(path, index=False)
+    assert "name it with item= (on the command line --item)" in " ".join(anchored(path).output.split())
+
+
+@pytest.mark.parametrize(
+    ("wins", "message"),
+    [
+        (["3", "x", "4"], "bad.csv: column 'wins' is not numeric (str), first in row 1, rows counted from 0: 'x'"),
+        ([3, 0, 4], "bad.csv: 1 rows have no outcome, neither win nor tie nor loss (first in row 1;"),
+        ([3, -1, 4], "wins must be finite and not negative"),
+    ],
+)
+def test_bad_counts_are_found(tmp_path, wins, message):
+    path = tmp_path / "bad.csv"
+    pd.DataFrame({"model": ["a", "b", "c"], "wins": wins, "losses": [1, 0, 1]}).to_csv(path, index=False)
+    result = anchored(path)
+    assert result.exit_code == 1
+    assert message in " ".join(result.output.split())
+
+
+def test_counts_that_repeat(tmp_path):
+    path = tmp_path / "twice.csv"
+    pd.DataFrame({"model": ["a", "a"], "wins": [1, 9], "losses": [9, 1]}).to_csv(path, index=False)
+    result = anchored(path)
+    assert result.exit_code == 1
+    assert "twice.csv: 1 rows of counts repeat another of the same model (first in row 1: model 'a';" in result.output

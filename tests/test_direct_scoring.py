@@ -167,6 +167,29 @@ class TestCumulativeLogit:
         assert np.isfinite(found).all()
         assert likelihood(found, x, level) < 0.01
 
+    @pytest.mark.parametrize(
+        ("x", "level", "status"),
+        [
+            ([1, 2, 3], [0, 1, 2], "separated"),
+            ([1, 2, 3, 4], [0, 0, 2, 2], "separated"),
+            ([1, 2, 3, 4], [2, 2, 1, 1], "separated"),
+            ([1, 2, 2, 3], [0, 0, 1, 2], "quasi-separated"),
+            ([3, 2, 2, 1], [1, 1, 2, 2], "quasi-separated"),
+            ([1, 1, 2], [0, 1, 2], "quasi-separated"),
+            ([0, 0, 0], [0, 1, 2], "ok"),
+            ([1, 2, 3], [0, 2, 0], "ok"),
+            ([1, 2, 3, 3], [0, 1, 2, 0], "ok"),
+            ([1, 2, 3], [2, 2, 2], "one level"),
+            ([1], [1], "one level"),
+            ([-9] * 20_000 + [9] * 20_000, [0] * 19_999 + [2] * 20_001, "quasi-separated"),
+            ([-9] * 20_000 + [9] * 20_000, [2] + [0] * 19_999 + [2] * 19_999 + [0], "ok"),  # two exceptions
+        ],
+    )
+    def test_separation_by_the_scores_themselves(self, x, level, status):
+        found, told = cumulative_logit(np.array(x, float), np.array(level))
+        assert told == status
+        assert np.isfinite(found).all()
+
     def test_equal_scores_have_no_slope(self):
         level = np.repeat([0, 1, 2], [2, 3, 5])
         found, status = cumulative_logit(np.zeros(10), level)

@@ -111,10 +111,32 @@ class TestDegenerate:
         assert found.status == "items do not vary"
         assert np.isnan(numbers(found)).all()
 
+    @pytest.mark.parametrize("value", [0.1, 1 / 3, 1e9 + 0.1, 1e-9, *(np.arange(9) / 9)])
+    def test_constants_that_are_not_exact(self, value):
+        for n in (7, 10, 30, 80, 101, 500):
+            for k in (2, 3, 5, 8):
+                found = icc3(np.full((n, k), value))
+                assert found.status == "items do not vary"
+                assert np.isnan(numbers(found)).all()
+                offsets = icc3(np.full((n, k), value) + 0.1 * np.arange(k))
+                assert offsets.status == "items do not vary"
+
+    def test_means_that_are_alike_but_for_rounding(self):
+        table = np.tile([[0.1, 0.2, 0.3], [0.3, 0.1, 0.2], [0.2, 0.3, 0.1]], (20, 1))
+        assert icc3(table).status == "items do not vary"
+        same = np.random.default_rng(0).random((40, 1)) * np.ones(3) + np.array([0.1, 0.7, 1 / 3])
+        assert icc3(same + 1e6).status == "runs never differ"
+        table[0] += 1e-9  # a difference, however small
+        assert icc3(table).status == "ok"
+
     def test_too_few_items(self):
         found = icc3([[1.0, 2.0], [np.nan, 1.0]], missing="complete")
         assert found.status == "fewer than two complete items"
         assert np.isnan(found.average)
+
+    def test_no_items(self):
+        assert icc3(np.zeros((0, 3))).status == "fewer than two complete items"
+        assert icc3(np.full((4, 3), np.nan), missing="complete").status == "fewer than two complete items"
 
     @pytest.mark.parametrize(
         ("table", "message"),

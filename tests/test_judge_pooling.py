@@ -13,7 +13,7 @@ from jaxeval.columns import DataError
 from jaxeval.gauge import ELO_PER_LOGIT
 from jaxeval.item_resampling import resampled_sums
 from jaxeval.judge_pooling import pooled_scores, pooled_variance, pooling_curve, task_heterogeneity
-from jaxeval.judge_screening import screen_judges
+from jaxeval.judge_screening import screen_judges, width_by_threshold
 
 OUTCOME = {"win": 1.0, "tie": 0.5, "loss": 0.0}
 NOISE = (0.2, 0.2, 0.3, 2.5)
@@ -84,6 +84,14 @@ class TestPooling:
             assert row["rating"] - row["rating_lower"] == pytest.approx(1.2815515655446 * row["rating_se"])
             assert np.isnan(row["spread"]) if j == 1 else row["spread"] == pytest.approx(elo.rating.std(ddof=1))
 
+    @pytest.mark.parametrize("backend", ["pyarrow", "numpy_nullable"])
+    def test_names_of_other_types(self, frame, verdicts, screen, backend):
+        typed = AnchoredVerdicts.from_pandas(frame.convert_dtypes(dtype_backend=backend))
+        own = screen_judges(typed, n_resamples=10)
+        found = pooled_scores(typed, screen=own)
+        np.testing.assert_allclose(found["rating_se"], pooled_scores(verdicts, screen=screen)["rating_se"])
+        assert len(pooling_curve(typed, "model-1", screen=own, n_resamples=20)) == 3
+
     def test_there_must_be_a_judge(self, verdicts):
         none = screen_judges(verdicts, 1.0, n_resamples=10)
         with pytest.raises(
@@ -94,6 +102,67 @@ class TestPooling:
             pooled_scores(verdicts, ["judge-9"], screen=none)
         with pytest.raises(DataError, match=r"0 judges reach an ICC\(3,k\) of 1; a curve needs two"):
             pooling_curve(verdicts, "model-1", screen=none)
+
+
+class TestJudgesThatAreNotThere:
+    def test_they_are_left_out_of_the_rating_and_its_error(self, frame, verdicts, screen):
+        part = AnchoredVerdicts.from_pandas(frame[frame["judge"] != "judge-1"])
+        found = pooled_scores(part, screen=screen)
+        expected = pooled_scores(verdicts, ["judge-2", "judge-3"], screen=screen)
+        pd.testing.assert_frame_equal(found, expected)
+        assert found.attrs["warnings"] == ["left out, as they have not judged here: judge-1"]
+        assert expected.attrs["warnings"] == []
+
+    def test_every_rating_has_the_error_of_its_own_judges(self, frame, verdicts, screen):
+        gone = (frame["judge"] == "judge-1") & (frame["model"] == "model-2")
+        found = pooled_scores(AnchoredVerdicts.from_pandas(frame[~gone]), screen=screen)
+        all_three, two = (
+            pooled_scores(verdicts, screen=screen),
+            pooled_scores(verdicts, ["judge-2", "judge-3"], screen=screen),
+        )
+        pd.testing.assert_frame_equal(found, pd.concat([all_three[:1], two[1:]]))
+
+    def test_judges_that_were_not_screened(self, frame, verdicts, screen):
+        renamed = frame.assign(judge=frame["judge"].replace({"judge-2": "new"}))
+        found = pooled_scores(AnchoredVerdicts.from_pandas(renamed), screen=screen)
+        assert found["n_judges"].tolist() == [2, 2]
+        assert found.attrs["warnings"] == [
+            "left out, as they have not judged here: judge-2",
+            "left out, as they were not screened: new",
+        ]
+        widths = width_by_threshold(AnchoredVerdicts.from_pandas(renamed), screen, [0.0])
+        assert widths["n_judges"].tolist() == [3]
+        assert widths.attrs["warnings"][1] == "left out, as they were not screened: new"
+
+    def test_none_is_left(self, frame, screen):
+        others = AnchoredVerdicts.from_pandas(frame.assign(judge=frame["judge"] + "-new"))
+        message = "none of the judges judge-1, .* of the screen has judged here, but judge-1-new, .*: screen the judges"
+        with pytest.raises(DataError, match=message):
+            pooled_scores(others, screen=screen)
+        with pytest.raises(DataError, match=message):
+            width_by_threshold(others, screen)
+
+    def test_a_judge_of_one_run_is_told(self, frame):
+        once = AnchoredVerdicts.from_pandas(frame[(frame["judge"] != "judge-1") | (frame["run"] == 0)])
+        screen = screen_judges(once, n_resamples=10)
+        some = pooled_scores(once, ["judge-1", "judge-2"], screen=screen)
+        assert some.attrs["warnings"] == [
+            "of judges judge-1 no reliability is known: the error is by that of the others"
+        ]
+        assert some["rating_se"].notna().all()
+        alone = pooled_scores(once, ["judge-1"], screen=screen)
+        assert alone.attrs["warnings"] == ["of judges judge-1 no reliability is known: ratings have no error"]
+        assert alone["rating_se"].isna().all()
+
+    def test_a_negative_reliability_is_none(self, frame):
+        noise = frame.assign(verdict=np.random.default_rng(2).choice(["win", "loss"], len(frame)))
+        verdicts = AnchoredVerdicts.from_pandas(noise[noise["item"] < 6])
+        screen = screen_judges(verdicts, n_resamples=10)
+        worst = [screen.table["average"].idxmin()]
+        assert screen.table.loc[worst, "average"].item() < 0
+        others = [*worst, *screen.table.index[screen.table["average"] < 0.1]]
+        found = pooled_scores(verdicts, others, screen=screen)
+        assert found["rating_se"].notna().all()
 
 
 class TestCurve:
@@ -132,6 +201,7 @@ class TestCurve:
         some = AnchoredVerdicts.from_pandas(frame[~gone])
         without = pooling_curve(some, "model-1", screen=screen, n_resamples=50)
         assert without["n_judges"].tolist() == [1, 2]
+        assert without.attrs["warnings"] == ["left out, as they have not judged here: judge-1"]
         seen = screen.correlation.loc["judge-2", "judge-3"]
         assert without["predicted_observed"][1] == pytest.approx(without["empirical"][0] * (1 + seen) / 2)
 

@@ -10,6 +10,7 @@ from jaxeval.anchored_simulation import simulate_anchored_verdicts
 from jaxeval.anchored_verdicts import AnchoredVerdicts
 from jaxeval.columns import DataError
 from jaxeval.icc import icc3, single_run_reliability
+from jaxeval.judge_panel import judge_panel
 from jaxeval.judge_pooling import pooling_curve
 from jaxeval.judge_screening import screen_judges, width_by_threshold
 
@@ -34,6 +35,12 @@ def answers(frame):
     """(answers x runs) of each judge."""
     frame = frame.assign(outcome=frame["verdict"].map(OUTCOME))
     return {j: t.pivot_table("outcome", ["model", "item"], "run") for j, t in frame.groupby("judge")}
+
+
+def multinomial_sums(columns, n_resamples, seed, *_, **__):
+    """A twin of resampled_sums that compiles nothing."""
+    n = len(columns)
+    return np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), n_resamples) @ columns
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +119,47 @@ class TestScreening:
         same = screen_judges(AnchoredVerdicts.from_pandas(simulated(judge_sd=0.0, run_sd=0.4)), n_resamples=10)
         assert not any("correlate" in w for w in same.warnings)
 
+    @pytest.mark.parametrize("others", [(0.5, 0.5, 0.5, 0.5), (0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3)])
+    def test_judges_that_differ_by_chance_are_not_told(self, monkeypatch, others):
+        """They share all item effects: told at most in one of twenty samples; with tastes, nearly always."""
+        monkeypatch.setattr(judge_screening, "resampled_sums", multinomial_sums)
+        options = {"n_judges": len(others), "run_sd": others, "n_items": 80, "strengths": (0.0,), "n_runs": 5}
+        told = {0.0: 0, 0.5: 0}
+        for taste in told:
+            for seed in range(25):
+                frame = simulated(judge_sd=taste, seed=seed, **options)
+                found = screen_judges(AnchoredVerdicts.from_pandas(frame), n_resamples=200)
+                assert (found.correlation.to_numpy() < found.bound.to_numpy() - 0.02).any() or taste == 0
+                told[taste] += any("promise, by more than chance" in w for w in found.warnings)
+        assert told[0.0] <= 25 * 0.05 + 4 * np.sqrt(25 * 0.05 * 0.95)
+        assert told[0.5] >= 24
+
+    def test_resampled_correlations_are_those_of_items_repeated(self, frame, monkeypatch):
+        gone = (frame["judge"] == "judge-2") & (frame["item"] < 9)
+        part = frame[~gone]
+        times = np.random.default_rng(1).multinomial(60, np.full(60, 1 / 60), 3)
+        monkeypatch.setattr(judge_screening, "resampled_sums", lambda columns, *_, **__: times @ columns)
+        panel = judge_panel(AnchoredVerdicts.from_pandas(part))
+        pairs = np.array([[1, 0], [3, 1]])
+        _, found = judge_screening._resampled(panel, panel.run_means(), pairs, 3, 0, None)
+        means = pd.DataFrame({judge: table.mean(axis=1) for judge, table in answers(part).items()})
+        for r, repeats in enumerate(times):
+            twin = means.loc[np.repeat(means.index, repeats[means.index.get_level_values("item")])].corr()
+            np.testing.assert_allclose(found[r], [twin.iloc[1, 0], twin.iloc[3, 1]])
+
+    def test_a_judge_whose_constant_is_not_exact(self):
+        rows = [
+            ("m", judge, item, run, 0.1 if judge == "flat" else (7 * item + run) % 10 / 10)
+            for judge in ("flat", "lively") for item in range(80) for run in range(3)
+        ]  # fmt: skip
+        table = pd.DataFrame(rows, columns=["model", "judge", "item", "run", "verdict"])
+        found = screen_judges(AnchoredVerdicts.from_pandas(table), n_resamples=20)
+        assert found.table.loc["flat", "status"] == "items do not vary"
+        assert found.table.loc["flat", ["single", "average", "single_boot_lower", "average_boot_upper"]].isna().all()
+        assert np.isnan(found.correlation.loc["flat", "lively"])
+        assert "flat" not in found.strong
+        assert any("flat judged all answers alike" in w for w in found.warnings)
+
     def test_an_interval_below_the_threshold_is_told(self, verdicts, screen):
         unclear = screen.table.loc["judge-3"]
         threshold = (unclear["average_lower"] + unclear["average"]) / 2
@@ -149,8 +197,10 @@ class TestIncomplete:
         curve = pooling_curve(AnchoredVerdicts.from_pandas(frame[~gone]), "model-1", screen=found, n_resamples=20)
         assert np.isfinite(curve).all(axis=None)
 
-    def test_judges_with_runs_of_their_own(self, frame):
+    def test_judges_with_runs_of_their_own(self, frame, monkeypatch):
         """Each by as many runs as it has, whatever they are called."""
+        times = np.random.default_rng(1).multinomial(60, np.full(60, 1 / 60), 20)
+        monkeypatch.setattr(judge_screening, "resampled_sums", lambda columns, *_, **__: times @ columns)
         runs = frame["judge"].map({"judge-2": 2, "judge-3": 1}).fillna(4)
         few = frame[frame["run"] < runs]
         own = few.assign(run=few["judge"] + few["run"].astype(str))
@@ -207,6 +257,26 @@ def test_width_by_threshold(verdicts, frame, screen):
     assert np.isnan(found["median_width"][2])
     assert (found["median_own_width"] < found["median_width"])[:2].all()  # ties
     np.testing.assert_allclose(width_by_threshold(verdicts, screen)["threshold"], np.linspace(0, 1, 21))
+
+
+def test_own_widths_are_in_the_order_of_the_noise():
+    """The mean of a wavering judge's runs lies near one half, prompt by prompt."""
+    noise = [0.1, 0.5, 1.0, 2.0, 4.0]
+    frame = simulated(n_judges=5, run_sd=noise, n_items=150, n_runs=5, judge_sd=0.0, seed=4)
+    verdicts = AnchoredVerdicts.from_pandas(frame)
+    found = screen_judges(verdicts, n_resamples=5)
+    reached = np.sort(found.table["average"].to_numpy())
+    widths = width_by_threshold(verdicts, found, reached)
+    assert list(widths["n_judges"]) == [5, 4, 3, 2, 1]
+    alone = [
+        width_by_threshold(AnchoredVerdicts.from_pandas(frame[frame["judge"] == f"judge-{j}"]), found, [-9.0]).iloc[0]
+        for j in range(1, 6)
+    ]
+    own = [row["median_own_width"] for row in alone]
+    assert own == sorted(own, reverse=True)
+    assert own[-1] < 0.7 * own[0]
+    assert alone[-1]["median_width"] > 0.95 * alone[0]["median_width"]
+    assert (np.diff(widths["median_own_width"]) > 0).all()
 
 
 def test_reliability_of_a_single_run(screen):

@@ -1,8 +1,12 @@
 """What subsamples of prompts show beside the closed-form error: against loops, and the theory of a simple sample."""
 
+import tracemalloc
+
 import numpy as np
+import pandas as pd
 import pytest
 
+from jaxeval import prompt_subsampling
 from jaxeval.anchored import anchored_elo
 from jaxeval.prompt_subsampling import subsample_study
 
@@ -69,11 +73,28 @@ def test_table_9():
 
 def test_the_whole_pool_leaves_nothing(outcomes):
     found = subsample_study(outcomes, [160], n_repeats=20)
-    assert found["empirical"][0] < 1e-12
+    assert found["empirical"][0] == 0
     assert found["corrected"][0] == 0
+    assert found["empirical_over_theoretical"][0] == 0
+    assert found[["empirical_over_corrected", "empirical_over_adjusted"]].isna().all(axis=None)
     assert found["theoretical"][0] == pytest.approx(
         anchored_elo(outcomes.sum(0), 0, 160 - outcomes.sum(0)).probability_se.mean()
     )
+
+
+def test_repeats_in_parts_are_the_repeats(outcomes, monkeypatch):
+    whole = subsample_study(outcomes, (16, 40), n_repeats=50, seed=3)
+    monkeypatch.setattr(prompt_subsampling, "_HELD", 7 * 160)
+    pd.testing.assert_frame_equal(subsample_study(outcomes, (16, 40), n_repeats=50, seed=3), whole)
+
+
+def test_memory():
+    """Of 2,000 prompts of 20 judges, and 500 repeats, 40 prompts are gathered at a time."""
+    tracemalloc.start()
+    subsample_study(np.random.default_rng(0).random((2000, 20)), [40], n_repeats=500)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200e6
 
 
 def test_seeds_and_one_repeat(outcomes):

@@ -50,6 +50,27 @@ def test_swapped_verdicts_negate_every_rating(frame, found):
     np.testing.assert_allclose(other[list(SYSTEMS)], -found.table[list(SYSTEMS)], rtol=1e-6, atol=1e-4)
 
 
+def test_the_order_of_rows_does_not_matter(frame, found):
+    shuffled = AnchoredVerdicts.from_pandas(frame.sample(frac=1, random_state=2))
+    pd.testing.assert_frame_equal(compare_rating_systems(shuffled).table, found.table, rtol=1e-12)
+
+
+def test_judges_of_the_same_verdicts_have_the_same_ratings(frame):
+    """One judge three times: shuffled, and with other names of its runs; a part of it keeps its order."""
+    one = frame[frame["judge"] == "judge-1"].assign(judge="a")
+    two = one.assign(judge="b").sample(frac=1, random_state=0)
+    three = one.assign(judge="c", run=one["run"] + 10)
+    other = frame[frame["judge"] == "judge-2"].assign(anchor="y")
+    both = pd.concat([pd.concat([one, two, three]).assign(anchor="x"), other])
+    table = compare_rating_systems(AnchoredVerdicts.from_pandas(both)).table.query("anchor == 'x'")
+    ratings = table.pivot_table(index="model", columns="judge", values=list(SYSTEMS))
+    for system in SYSTEMS:
+        for judge in "bc":
+            np.testing.assert_allclose(ratings[system][judge], ratings[system]["a"], rtol=1e-12)
+    alone = compare_rating_systems(AnchoredVerdicts.from_pandas(one.assign(anchor="x"))).table
+    np.testing.assert_allclose(alone["openskill"], ratings["openskill"]["a"], rtol=1e-12)
+
+
 def test_systems_agree_on_the_order_and_the_summary_is_pandas_own(found):
     mean = found.table.groupby("model")[list(SYSTEMS)].mean()
     assert (mean.loc["model-1"] > mean.loc["model-2"]).all()
