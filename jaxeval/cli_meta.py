@@ -16,7 +16,18 @@ if TYPE_CHECKING:
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _SCORES_ONLY = ("gold", "model", "evaluators", "top", "improvements", "agreement")
-_VOTES_ONLY = ("model_a", "model_b", "winner", "both_bad", "references", "sets", "budgets", "repeats", "cluster")
+_VOTES_ONLY = (
+    "model_a",
+    "model_b",
+    "winner",
+    "both_bad",
+    "references",
+    "sets",
+    "budgets",
+    "repeats",
+    "cluster",
+    "item",
+)
 _DELTAS = {"scores": (1.0, 2.0, 5.0, 10.0, 20.0), "votes": (2.0, 5.0, 10.0, 20.0)}
 _BUDGETS, _REPEATS, _TOP, _AGREEMENT = (25, 50, 100, 200), 10, 5, 0.75
 _CURVES, _CURVE_POINTS = 8, 16
@@ -72,6 +83,8 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
 @click.option("--budgets", type=_Numbers(int, "N,N,..."), help="Votes of a model. [25,50,100,200]")
 @click.option("--repeats", type=click.IntRange(1), metavar="N", help=f"Studies of every budget. [{_REPEATS}]")
 @click.option("--cluster", metavar="COL", help="Resample whole clusters of votes: prompts, voters.")
+@click.option("--item", metavar="COL",
+              help="Prompts on which models met all references: budgets are numbers of them.")  # fmt: skip
 @click.option("--deltas", type=_Numbers(float, "D,D,..."),
               help="Gaps under which models are close, in points. [1,2,5,10,20; of votes 2,5,10,20]")  # fmt: skip
 @click.option("--tiers", default=4, show_default=True, type=click.IntRange(1), metavar="T")
@@ -282,6 +295,7 @@ def _references(
     budgets: Sequence[int] | None,
     repeats: int | None,
     cluster: str | None,
+    item: str | None,
     deltas: Sequence[float] | None,
     tiers: int,
     few_pairs: bool,
@@ -299,7 +313,7 @@ def _references(
         model_a=model_a or "model_a",
         model_b=model_b or "model_b",
         winner=winner,
-        keep=[cluster] if cluster else [],
+        keep=[name for name in (cluster, item) if name],
         both_bad=both_bad or "half",
     )
     study = reference_study(
@@ -314,6 +328,7 @@ def _references(
         seed=seed,
         level=level,
         cluster=cluster,
+        item=item,
     )
     few = 0 if few_pairs else FEW_PAIRS
     names = ("by_reference", "by_delta", "by_test_tier", "by_tier", "by_tier_and_test_tier", "by_budget")
@@ -345,7 +360,7 @@ def _references(
     print_table(console, _budget_rows(study.by_budget, few), "Share of pairs in the wrong order, by votes of a model "
                 "(pairs)", _cell)  # fmt: skip
     console.print(str(battles.report), style="dim", highlight=False, markup=False)
-    _say_settings(console, "votes" if cluster is None else cluster, resamples, level, seed)
+    _say_settings(console, item or cluster or "votes", resamples, level, seed)
     _say_all(console, study.warnings, study.advice)
 
 
