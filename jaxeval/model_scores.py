@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 from jax.sharding import Mesh
 from numpy.typing import ArrayLike, NDArray
+from pandas.api.types import is_numeric_dtype
 
-from jaxeval.columns import DataError
+from jaxeval.columns import DataError, as_frame
 from jaxeval.item_scores import ItemScores
 from jaxeval.kernels import batch, rank_agreement
 from jaxeval.precision import double_precision
@@ -75,7 +76,8 @@ def align_scores(scores: Scores, gold: pd.Series | ArrayLike | str) -> ModelScor
     """Evaluators' scores and gold ones of the same models.
 
     Args:
-        scores: one row a model and one column an evaluator; one evaluator's scores; or `ItemScores`.
+        scores: one row a model and one column an evaluator; one evaluator's scores; or `ItemScores`. A table of polars
+            or another library with the Arrow interface may name the models in its one column of text.
         gold: (M,) gold scores; matched by index where both have one, else by position; or the name of their column.
 
     Raises:
@@ -84,11 +86,13 @@ def align_scores(scores: Scores, gold: pd.Series | ArrayLike | str) -> ModelScor
     items = scores if isinstance(scores, ItemScores) else None
     table, labelled = score_table(scores)
     if isinstance(gold, str):
-        if gold not in table.columns or not isinstance(scores, pd.DataFrame):
+        if gold not in table.columns or isinstance(scores, ItemScores):
             have = ", ".join(map(repr, table.columns))
             raise DataError(f"no column {gold!r} of gold scores; the columns are {have}")
         target, table = table[gold], table.drop(columns=gold)
-    elif isinstance(gold, pd.Series) and isinstance(scores, pd.DataFrame | pd.Series | ItemScores):
+    elif isinstance(gold, pd.Series) and (
+        isinstance(scores, pd.DataFrame | pd.Series | ItemScores) or not isinstance(table.index, pd.RangeIndex)
+    ):
         target = gold
     else:
         target = pd.Series(np.asarray(gold).reshape(-1))
@@ -139,10 +143,14 @@ def score_table(scores: Scores) -> tuple[pd.DataFrame, bool]:
         return scores, True
     if isinstance(scores, pd.Series):
         return scores.to_frame(), False
+    if hasattr(scores, "__arrow_c_stream__") and hasattr(scores, "columns"):
+        frame = as_frame(scores)
+        text = [name for name in frame if not is_numeric_dtype(frame[name])]
+        return (frame.set_index(text[0]) if len(text) == 1 else frame), True
     values = np.asarray(scores)
     if values.ndim not in (1, 2):
         raise DataError(f"scores must be of one axis, or of two (models, evaluators), got shape {values.shape}")
-    return pd.DataFrame(values.reshape(len(values), -1)), values.ndim == 2
+    return pd.DataFrame(values if values.ndim == 2 else values[:, None]), values.ndim == 2
 
 
 def _numbers(column: pd.Series, name: Any) -> Float:
@@ -384,16 +392,16 @@ def evaluator_table(
 def _warnings(scores: ModelScores, table: pd.DataFrame, settings: Resampling) -> list[str]:
     found = []
     for name, n, missing in zip(scores.evaluators, scores.n_models, scores.n_missing, strict=True):
+        of = f"{name}: " if scores.labelled else ""
         if missing:
-            found.append(f"{name}: {n:,} models have both scores, {missing:,} lack one of them and are left out")
+            found.append(f"{of}{n:,} models have both scores, {missing:,} lack one of them and are left out")
         if settings.n_resamples and settings.resample != "items" and n < FEW_MODELS:
-            found.append(f"{name}: intervals over {n:,} models say little; {FEW_MODELS} are the least to draw from")
+            found.append(f"{of}intervals over {n:,} models say little; {FEW_MODELS} are the least to draw from")
     if "failed_share" in table:
-        some = (table["failed_share"] > 0).sum()
-        if some:
+        some = table["failed_share"][(table["failed_share"] > 0) & (table["failed_share"] < 1)]
+        if len(some):
             found.append(
-                f"{some:,} of {len(table):,} numbers are missing in some resamples, up to "
-                f"{table['failed_share'].max():.1%} of them: there the ends of the intervals take the least and the "
-                "greatest value that there is"
+                f"{len(some):,} of {len(table):,} numbers are missing in some resamples, up to {some.max():.1%} of "
+                "them: there the ends of the intervals take the least and the greatest value that there is"
             )
     return found

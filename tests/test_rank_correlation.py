@@ -334,3 +334,20 @@ def test_many_leaderboards(data):
         assert row.tau == pytest.approx(expected, abs=1e-12)
         assert row.lower <= row.upper
     assert (found["n_pairs"] > 1_000_000).all()
+
+
+def test_frames_of_other_libraries():
+    """A column of text names the models; without one they are matched by position."""
+    polars = pytest.importorskip("polars")
+    table = polars.from_pandas(GAPS.reset_index(names="model"))
+    pd.testing.assert_frame_equal(taus(table, GOLD.sample(frac=1, random_state=0)), taus())
+    pd.testing.assert_frame_equal(taus(table.drop("model"), GOLD), taus())
+    with_gold = table.with_columns(polars.Series("people", GOLD.to_numpy()))
+    pd.testing.assert_frame_equal(taus(with_gold, "people"), taus())
+    one = taus(table["x"], polars.Series(GOLD.to_numpy()))
+    assert one["tau"].tolist() == taus()["tau"].tolist()[:4]
+
+
+def test_no_models():
+    with pytest.raises(DataError, match="there is no model"):
+        taus([], [])
