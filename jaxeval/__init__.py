@@ -16,16 +16,22 @@ from jaxeval.contextual import ContextualFit
 from jaxeval.contextual_bootstrap import ContextualBootstrap
 from jaxeval.features import position_advantage, same_group
 from jaxeval.icc import Icc3, icc3
+from jaxeval.item_scores import ItemScores
 from jaxeval.judge_accuracy import JudgeAccuracy, judge_accuracy
 from jaxeval.judge_screening import JudgeScreen, screen_judges
 from jaxeval.judge_simulation import simulate_judged_answers
 from jaxeval.judged_answers import JudgedAnswers, read_judged_answers
 from jaxeval.judged_battles import JudgedBattles, read_judged_battles
 from jaxeval.leaderboard import leaderboard
+from jaxeval.meaningful_gaps import agreement_by_gap, smallest_gap
 from jaxeval.model_comparison import ModelComparison, compare_models
 from jaxeval.prediction_powered import ppi_plus_plus
+from jaxeval.rank_change import stratified_rank_change
+from jaxeval.rank_correlation import kendall_tau, kendall_tau_delta, rank_agreement
 from jaxeval.readers import read_battles
+from jaxeval.reference_study import ReferenceStudy, reference_study
 from jaxeval.rogan_gladen import rogan_gladen, youden_j
+from jaxeval.separability import separability
 from jaxeval.simulate import simulate_battles, simulate_judged_battles, simulate_strengths, simulate_votes
 from jaxeval.soft_elo_calibration import SoftEloCalibration
 from jaxeval.softelo import SoftElo, soft_elo
@@ -44,15 +50,18 @@ __all__ = [
     "DataError",
     "DataReport",
     "Icc3",
+    "ItemScores",
     "JudgeAccuracy",
     "JudgeScreen",
     "JudgedAnswers",
     "JudgedBattles",
     "ModelComparison",
+    "ReferenceStudy",
     "SoftElo",
     "SoftEloCalibration",
     "Temperature",
     "__version__",
+    "agreement_by_gap",
     "allocate_calibration",
     "anchored_elo",
     "anchored_scores",
@@ -66,22 +75,29 @@ __all__ = [
     "fit_temperatures",
     "icc3",
     "judge_accuracy",
+    "kendall_tau",
+    "kendall_tau_delta",
     "leaderboard",
     "position_advantage",
     "ppi_plus_plus",
+    "rank_agreement",
     "read_anchored_verdicts",
     "read_battles",
     "read_judged_answers",
     "read_judged_battles",
+    "reference_study",
     "rogan_gladen",
     "same_group",
     "screen_judges",
+    "separability",
     "simulate_battles",
     "simulate_judged_answers",
     "simulate_judged_battles",
     "simulate_strengths",
     "simulate_votes",
+    "smallest_gap",
     "soft_elo",
+    "stratified_rank_change",
     "style_effect",
     "youden_j",
 ]

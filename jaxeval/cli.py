@@ -1,4 +1,4 @@
-"""The command line: ``jaxeval leaderboard``, ``soft-elo``, ``judge``, ``anchored``, ``simulate`` and ``demo``."""
+"""The command line: ``jaxeval leaderboard, soft-elo, judge, anchored, meta, simulate`` and ``demo``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 from jaxeval._version import __version__
 from jaxeval.cli_anchored import anchored
 from jaxeval.cli_judge import judge
+from jaxeval.cli_meta import meta
 from jaxeval.cli_soft_elo import soft_elo_commands
 from jaxeval.terminal import OutputFile, stdout_console
 
@@ -83,6 +84,7 @@ def main() -> None:
 main.add_command(soft_elo_commands)
 main.add_command(judge)
 main.add_command(anchored)
+main.add_command(meta)
 
 
 @main.command()

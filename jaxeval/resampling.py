@@ -46,6 +46,7 @@ class Entries(NamedTuple):
     target: NDArray[np.float64]  # (K, Q)
     pair: Int  # (Q,)
     unit: Int | None  # (K, Q) unit number, column * UNIT_ROWS + row, where units are not entries; row-major once padded
+    cell: Int  # (K, Q) the entry's cell; no meaning where the weight is 0
 
 
 class Plan(NamedTuple):
@@ -121,6 +122,34 @@ def make_plan(
     return Plan(_stack(problems), tally, n_pairs, top_up_size, secure)
 
 
+class VoteDraws(NamedTuple):
+    """The multinomial draws of one board, kept by entry: those of `make_plan`, which sums them by pair."""
+
+    units: Units
+    tally: Tally
+    top_up_size: int
+    entries: Entries
+    cluster: Int | None  # flat numbers of the units of the clusters of two battles or more; -1 of the others
+
+
+def vote_draws(cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row: NDArray[np.intp] | None) -> VoteDraws:
+    """How the votes of ``cells`` are drawn, or their clusters; arguments as of a slice of `make_plan`."""
+    clustered = cluster is not None and repeats(cluster)
+    own = (
+        _cluster_entries(cells, cluster, cell_of_row)
+        if clustered
+        else _cell_entries(cells, 3 if cells.hard else UNIT_ROWS)
+    )
+    (entries,) = _padded([own], rounded(len(cells.first) + 1))
+    tally = Tally(None, ROW_BITS)
+    shortfall = shortfall_of(int(entries.units.sum()))
+    number = None
+    if clustered and cluster is not None:
+        number = _cluster_numbers(np.unique(cluster, return_counts=True)[1], len(_places(cells)[2]))
+        number = np.where(number < 0, -1, number % UNIT_ROWS * entries.units.shape[1] + number // UNIT_ROWS)
+    return VoteDraws(make_units(entries.units, tally, shortfall), tally, top_up_size_of(shortfall), entries, number)
+
+
 def shortfall_of(total: int) -> int:
     """By how much the Poisson draws of ``total`` battles aim under it.
 
@@ -178,10 +207,12 @@ def _cell_entries(cells: Cells, n_rows: int) -> Entries:
     row, column, pair = _places(cells)
     shape = (n_rows, len(pair))
     count, weight, target = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
+    cell = np.zeros(shape, np.int64)
     count[row, column] = cells.count
     weight[row, column] = cells.weight
     target[row, column] = cells.target
-    return Entries(count, weight, target, pair, None)
+    cell[row, column] = np.arange(len(cells.count))
+    return Entries(count, weight, target, pair, None, cell)
 
 
 class Members(NamedTuple):
@@ -214,8 +245,7 @@ def cluster_members(cells: Cells, cluster: NDArray[np.intp], cell_of_row: NDArra
     multi = np.flatnonzero(size > 1)
     units = np.zeros((UNIT_ROWS, len(pair) + -(-len(multi) // UNIT_ROWS)), np.int64)
     units[row, column] = singles
-    number = np.full(len(size), -1)
-    number[multi] = len(pair) * UNIT_ROWS + np.arange(len(multi))
+    number = _cluster_numbers(size, len(pair))
     units[number[multi] % UNIT_ROWS, number[multi] // UNIT_ROWS] = 1
     # A member is a (unit, cell) with the number of the cluster's battles in that cell.
     key, times = np.unique(number[label[~alone]] * len(cells.count) + cell_of_row[~alone], return_counts=True)
@@ -238,10 +268,17 @@ def _cluster_entries(cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row
     row, column, pair = _grid(pair_of_entry, rows)
     shape = (rows, len(pair))
     entry_unit, weight, target = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
+    entry_cell = np.zeros(shape, np.int64)
     entry_unit[row, column] = unit
     weight[row, column] = times * cells.weight[cell]
     target[row, column] = cells.target[cell]
-    return Entries(units, weight, target, pair, entry_unit)
+    entry_cell[row, column] = cell
+    return Entries(units, weight, target, pair, entry_unit, entry_cell)
+
+
+def _cluster_numbers(size: Int, n_columns: int) -> Int:
+    """Unit numbers of clusters of the given sizes: those of several battles after ``n_columns``, -1 for the others."""
+    return np.where(size > 1, n_columns * UNIT_ROWS + np.cumsum(size > 1) - 1, -1)
 
 
 def rounded(size: int) -> int:
@@ -265,6 +302,7 @@ def _padded(entries: Sequence[Entries], n_pairs: int) -> list[Entries]:
             target=pad(e.target, grid),
             pair=np.pad(e.pair, (0, n_columns - len(e.pair)), constant_values=n_pairs - 1),
             unit=None if e.unit is None else pad(e.unit % UNIT_ROWS * n_units + e.unit // UNIT_ROWS, grid),
+            cell=pad(e.cell, grid),
         )
         for e in entries
     ]

@@ -13,6 +13,8 @@ _ALIKE = {
     "soft_elo": ["annotation_budget", "cli_soft_elo", "label_smoothing", "soft_elo_calibration", "softelo"],
     "judge": ["cli_judge", "influence", "judge_accuracy", "judge_plots", "judge_report", "model_comparison",
               "split_study"],
+    "meta": ["cli_meta", "item_scores", "meaningful_gaps", "meta_plots", "rank_change", "rank_correlation",
+             "reference_study", "separability"],
 }  # fmt: skip
 _GROUPS = {f"test_{name}": group for group, names in _ALIKE.items() for name in names}
 

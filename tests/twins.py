@@ -4,8 +4,9 @@ from fractions import Fraction
 from math import ceil
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import expit
-from scipy.stats import norm
+from scipy.stats import norm, rankdata
 from scipy.stats import t as student
 
 #: Smallest p-value that a fixed-seed test of fit may have: that of five standard errors.
@@ -266,3 +267,57 @@ def accuracies(y, f, g, binary):
         found["eif"] = by_verdict(y, f, [*f, *g])
         found["rogan_gladen"] = misclassification_adjusted(mean(g), q0, q1) if q0 + q1 > 1 else np.nan
     return found
+
+
+# Ranks beside gold. ``rows`` are the models of a resample, copies and all.
+
+
+def pairs_of(rows):
+    """Pairs of rows that are not copies of one model."""
+    return [(i, j) for a, i in enumerate(rows) for j in rows[:a] if i != j]
+
+
+def delta_sums(scores, gold, rows, delta):
+    """Pairs in and against the order of gold, under ``delta``; all of them, those tied by the evaluator, by gold."""
+    sums = np.zeros(4)
+    for i, j in pairs_of(rows):
+        gap = scores[i] - scores[j]
+        if abs(gap) < delta:
+            sums += np.sign(gap) * np.sign(gold[i] - gold[j]), 1, gap == 0, gold[i] == gold[j]
+    return sums
+
+
+def tau_delta(scores, gold, rows, delta):
+    concordance, pairs, tied, tied_gold = delta_sums(scores, gold, rows, delta)
+    product = (pairs - tied) * (pairs - tied_gold)
+    return concordance / np.sqrt(product) if product > 0 else np.nan
+
+
+def tier_changes(scores, gold, rows, n_tiers, within):
+    """Mean change of ranks in tiers of all ``rows``, over those that are scored, and how many those are."""
+    sizes = [len(part) for part in np.array_split(rows, n_tiers)]
+    tier = np.searchsorted(np.cumsum(sizes)[:-1], rankdata(-gold[rows]), side="left")
+    changes, number = [], []
+    for t in range(n_tiers):
+        scored = ~np.isnan(scores[rows])
+        own = scored & (tier == t)
+        among = own if within else scored
+        distance = np.full(len(rows), np.nan)
+        distance[among] = np.abs(rankdata(-scores[rows][among]) - rankdata(-gold[rows][among]))
+        changes.append(distance[own].mean() if own.any() else np.nan)
+        number.append(own.sum())
+    return changes, number
+
+
+def gap_regression(scores, gold, rows, scale, ridge):
+    """Intercept and slope of the penalised logistic regression of agreement on the gap."""
+    pairs = [(i, j) for i, j in pairs_of(rows) if scores[i] != scores[j] and not np.isnan(scores[i] + scores[j])]
+    z = np.array([abs(scores[i] - scores[j]) for i, j in pairs]) / scale
+    y = np.array([(1 + np.sign(scores[i] - scores[j]) * np.sign(gold[i] - gold[j])) / 2 for i, j in pairs])
+
+    def loss(theta):
+        eta = theta[0] + theta[1] * z
+        return np.sum(np.logaddexp(0, eta) - y * eta) + ridge / 2 * np.sum(theta**2)
+
+    found = minimize(loss, np.zeros(2), method="BFGS", options={"gtol": 1e-9})
+    return found.x[0], found.x[1] / scale

@@ -1,0 +1,385 @@
+"""How evaluators rank models beside gold: sums over pairs, Kendall's tau-b, ranks, and agreement against the gap.
+
+A resample of models is a vector of counts. A model is never paired with its own copy: a pair of models i and j weighs
+count_i count_j. NaN is a missing score, which takes its model out of all that the evaluator is asked about.
+
+Of many rankings of the same models, each with its own scores (`agreement`, `stratified`), the lanes L lie on the last
+axis, which CPUs and accelerators vectorise.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxeval.kernels import solve
+
+_MOST_STEPS = 40
+_LONGEST_STEP = 2.0
+
+# Gold scores of many rankings that differ by no more are equal, logits: ten times what a refit leaves.
+_GOLD_TIE = 1e-7
+# Scores that differ by no more are equal, and a gap that falls short of a margin by no more is not under it, by the
+# rounding of percentages.
+_SCORE_TIE = 1e-9
+_FIELD = 2.0**17
+
+
+class PairSums(NamedTuple):
+    """Weights of pairs of models that have both scores, such as those whose scores differ by less than each gap."""
+
+    concordance: Array  # pairs in the order of gold less pairs against it
+    pairs: Array
+    tied_scores: Array  # of them, tied by the evaluator
+    tied_gold: Array  # of them, tied in gold
+
+
+class DeltaPairs(NamedTuple):
+    """What the pairs of fixed scores are to every evaluator and gap, computed once for all resamples.
+
+    Models have Q slots; the last is no model. K is E x D. Padding pairs have direction 0.
+    """
+
+    first: Array  # (P,) int32 pairs that some evaluator and gold order
+    second: Array  # (P,) int32
+    direction: Array  # (K, P) 1 in the order of gold, -1 against it, 0 beyond the gap
+    tied_first: Array  # (T,) int32 pairs tied in gold
+    tied_second: Array  # (T,) int32
+    tied: Array  # (K, T) 1 under the gap, 0 beyond it
+    order: Array  # (E, Q) int32 models by score; the last slot for missing ones
+    end: Array  # (E, 1 + D, Q) int32: first place in that order that is not tied, or not under the gap
+
+
+class RankMeasures(NamedTuple):
+    """Measures of ranks, of every evaluator; NaN where its scores, or gold, are constant."""
+
+    spearman: Array  # (E,)
+    top_overlap: Array  # (E,) share of gold's top models in the evaluator's; NaN with fewer models than that
+    rank_deviation: Array  # (E,) mean |rank - gold rank|
+
+
+class TierChanges(NamedTuple):
+    """Mean |rank - gold rank| of the models of each of T tiers, NaN for an empty one."""
+
+    change: Array  # (E, T)
+    models: Array  # (E, T) weight of the models
+
+
+class Separation(NamedTuple):
+    """Weights of pairs of models by whether their intervals overlap."""
+
+    pairs: Array  # (E,)
+    apart: Array  # (E,) of them, with intervals that do not overlap
+    ordered: Array  # (E,) of those, ordered by gold
+    agreeing: Array  # (E,) of those, in the order of gold
+
+
+class GapRegression(NamedTuple):
+    """Logistic regression of agreement with gold on the gap of scores: logit P = intercept + slope gap."""
+
+    intercept: Array  # (E,)
+    slope: Array  # (E,)
+    pairs: Array  # (E,) weight of the pairs that the evaluator orders
+    agreeing: Array  # (E,) of them, in the order of gold; ties in gold are half
+    status: Array  # (E,) int8, of `solve`
+
+
+class Stratified(NamedTuple):
+    """Rankings by tier of the models ranked."""
+
+    rank_change: Array  # (T, L) mean |rank - gold rank| of the tier's models, ranks being among all models compared
+    models: Array  # (T, L)
+    inside: PairSums  # (T, L) over the pairs inside a tier
+
+
+def tau_b(sums: PairSums) -> Any:
+    """(P - Q) / sqrt((P + Q + T) (P + Q + U)) (DOI 10.1093/biomet/33.3.239), of JAX's arrays or NumPy's.
+
+    NaN where no pair is ordered by the evaluator, or none by gold.
+    """
+    xp = sums.pairs.__array_namespace__()
+    product = (sums.pairs - sums.tied_scores) * (sums.pairs - sums.tied_gold)
+    return xp.where(product > 0, sums.concordance / xp.sqrt(xp.where(product > 0, product, 1.0)), xp.nan)
+
+
+def misordered(sums: PairSums) -> Array:
+    """Share of the pairs in the wrong order, a tie counting half; NaN without pairs."""
+    told = sums.pairs > 0
+    return jnp.where(told, 0.5 - 0.5 * sums.concordance / jnp.where(told, sums.pairs, 1.0), jnp.nan)
+
+
+def delta_sums_of_draws(counts: Array, pairs: DeltaPairs) -> PairSums:
+    """Sums over pairs in resamples ``counts`` (R, Q) of models with fixed scores: (R, E, D).
+
+    The weights of all pairs are formed once and multiplied by the directions of every evaluator and gap in one product:
+    all are whole numbers, exact in single precision under 2**24. How many pairs lie under a gap needs no product:
+    the partners of a model are neighbours in the order of scores.
+    """
+    by_model = counts.astype(pairs.direction.dtype).T
+
+    def sums(first: Array, second: Array, columns: Array) -> Array:
+        weight = by_model[first] * by_model[second]
+        found = jnp.matmul(columns, weight, precision="highest")
+        return found.T.astype(jnp.float64).reshape(counts.shape[0], pairs.order.shape[0], -1)
+
+    def near(one: tuple[Array, Array]) -> Array:
+        order, end = one
+        own = by_model[order]
+        upto = jnp.concatenate([jnp.zeros_like(own[:1]), jnp.cumsum(own, 0)])
+        return jnp.stack([jnp.sum(own * (upto[e] - upto[1:]), 0) for e in end])
+
+    within = lax.map(near, (pairs.order, pairs.end)).transpose(2, 0, 1).astype(jnp.float64)
+    return PairSums(
+        sums(pairs.first, pairs.second, pairs.direction),
+        within[..., 1:],
+        jnp.broadcast_to(within[..., :1], within[..., 1:].shape),
+        sums(pairs.tied_first, pairs.tied_second, pairs.tied),
+    )
+
+
+def delta_sums(scores: Array, gold: Array, counts: Array, deltas: Array) -> PairSums:
+    """The same sums of one resample whose ``scores`` (E, M) are its own; ``gold`` and ``counts`` (M,), gaps (D,)."""
+    gold_gap = gold[:, None] - gold
+
+    def of_evaluator(x: Array) -> PairSums:
+        weight = jnp.where(jnp.isnan(x), 0.0, counts)
+        copies = jnp.sum(weight**2)
+        gap = x[:, None] - x
+
+        def form(matrix: Array) -> Array:
+            return jnp.vdot(weight, jnp.matmul(matrix.astype(weight.dtype), weight, precision="highest"))
+
+        def under(delta: Array) -> PairSums:
+            near = jnp.abs(gap) < delta
+            return PairSums(
+                form(jnp.where(near, jnp.sign(gap) * jnp.sign(gold_gap), 0.0)) / 2,
+                (form(near) - copies) / 2,
+                (form(gap == 0) - copies) / 2,
+                (form(near & (gold_gap == 0)) - copies) / 2,
+            )
+
+        return lax.map(under, deltas)
+
+    return lax.map(of_evaluator, scores)
+
+
+def _places(x: Array, weight: Array) -> tuple[Array, Array]:
+    """(M,) weight of the models above each one, and of those level with it, itself included."""
+
+    def total(matrix: Array) -> Array:
+        return jnp.matmul(matrix.astype(weight.dtype), weight, precision="highest")
+
+    return total(x > x[:, None]), total(x == x[:, None])
+
+
+def _ranks(x: Array, weight: Array) -> Array:
+    """(M,) ranks from the top, averaged over ties (and copies)."""
+    above, level = _places(x, weight)
+    return above + (level + 1) / 2
+
+
+def rank_measures(scores: Array, gold: Array, counts: Array, top: Array) -> RankMeasures:
+    """Measures of ranks among the models that each evaluator of ``scores`` (E, M) has scored.
+
+    Ties on the border of the ``top`` models share its places.
+    """
+
+    def of_evaluator(x: Array) -> RankMeasures:
+        weight = jnp.where(jnp.isnan(x), 0.0, counts)
+        n = jnp.sum(weight)
+
+        def standing(y: Array) -> tuple[Array, Array]:
+            above, level = _places(y, weight)
+            inside = weight * jnp.clip(top - above, 0, level) / jnp.maximum(level, 1)
+            return above + (level + 1) / 2, inside
+
+        (rank, own), (gold_rank, true) = standing(x), standing(gold)
+        a, b = (jnp.where(weight > 0, r - (n + 1) / 2, 0.0) for r in (rank, gold_rank))
+        spread = jnp.sum(weight * a**2) * jnp.sum(weight * b**2)
+        varied = spread > 0
+        spearman = jnp.sum(weight * a * b) / jnp.sqrt(jnp.where(varied, spread, 1.0))
+        overlap = jnp.sum(jnp.minimum(own, true)) / top
+        return RankMeasures(
+            jnp.where(varied, jnp.clip(spearman, -1, 1), jnp.nan),
+            jnp.where(varied & (n >= top), overlap, jnp.nan),
+            jnp.where(varied, jnp.sum(weight * jnp.abs(a - b)) / jnp.maximum(n, 1), jnp.nan),
+        )
+
+    return lax.map(of_evaluator, scores)
+
+
+def tier_changes(scores: Array, gold: Array, counts: Array, tiers: Array, within: Array) -> TierChanges:
+    """Rank changes by tier of gold (Eq. 4 of the method): ``tiers`` are 0 .. T - 1, 0 the best.
+
+    Tiers are the same parts of all models, larger ones first, ties together; ranks are those among all models that the
+    evaluator has scored, or, ``within`` being true, among those of them in the tier.
+    """
+    n = jnp.sum(counts)
+    size = n // len(tiers)
+    edge = tiers * size + jnp.minimum(tiers, n - size * len(tiers))  # models in better tiers
+    tier = jnp.sum(_ranks(gold, counts)[:, None] > edge[1:], 1)
+
+    def of_evaluator(x: Array) -> TierChanges:
+        scored = jnp.where(jnp.isnan(x), 0.0, counts)
+
+        def of_tier(t: Array) -> tuple[Array, Array]:
+            own = jnp.where(tier == t, scored, 0.0)
+            among = jnp.where(within, own, scored)
+            distance = jnp.abs(_ranks(x, among) - _ranks(gold, among))
+            total = jnp.sum(own)
+            mean = jnp.sum(jnp.where(own > 0, own * distance, 0.0)) / jnp.maximum(total, 1)
+            return jnp.where(total > 0, mean, jnp.nan), total
+
+        return TierChanges(*lax.map(of_tier, tiers))
+
+    return lax.map(of_evaluator, scores)
+
+
+def separation(scores: Array, gold: Array, counts: Array, lower: Array, upper: Array) -> Separation:
+    """Which pairs the intervals ``lower``, ``upper`` (E, M) separate, and whether gold orders them alike."""
+
+    def of_evaluator(x: Array, lower: Array, upper: Array) -> Separation:
+        weight = jnp.where(jnp.isnan(x + lower + upper), 0.0, counts)
+        above = lower[:, None] > upper  # NaN is not
+
+        def form(matrix: Array) -> Array:
+            return jnp.vdot(weight, jnp.matmul(matrix.astype(weight.dtype), weight, precision="highest"))
+
+        return Separation(
+            (jnp.sum(weight) ** 2 - jnp.sum(weight**2)) / 2,
+            form(above),
+            form(above & (gold[:, None] != gold)),
+            form(above & (gold[:, None] > gold)),
+        )
+
+    return lax.map(lambda one: of_evaluator(*one), (scores, lower, upper))
+
+
+def gap_regression(
+    scores: Array,
+    gold: Array,
+    counts: Array,
+    first: Array,
+    second: Array,
+    scale: Array,
+    ridge: Array,
+    tolerance: Array,
+) -> GapRegression:
+    """Whether gold orders a pair as the evaluator does, by how far its scores differ: Newton's method.
+
+    Pairs ``first``, ``second`` (P,) that the evaluator ties say nothing; those tied in gold count half. The penalty is
+    ``ridge`` / 2 times the squares of the intercept and of the slope per ``scale`` (E,).
+    """
+    gold_order = jnp.sign(gold[first] - gold[second])
+    of_pair = counts[first] * counts[second]
+
+    def of_evaluator(x: Array, scale: Array) -> GapRegression:
+        gap = x[first] - x[second]
+        weight = jnp.where(jnp.isnan(gap) | (gap == 0), 0.0, of_pair)
+        agree = (1 + jnp.sign(gap) * gold_order) / 2
+        agree = jnp.where(weight > 0, agree, 0.0)
+        z = jnp.where(weight > 0, jnp.abs(gap) / scale, 0.0)
+        design = jnp.stack([jnp.ones_like(z), z])
+        squares = jnp.stack([jnp.ones_like(z), z, z**2])
+
+        def product(matrix: Array, vector: Array) -> Array:
+            return jnp.matmul(matrix, vector, precision="highest")
+
+        def step(theta: Array) -> tuple[Array, Array]:
+            p = jax.nn.sigmoid(theta[0] + theta[1] * z)
+            grad = product(design, weight * (agree - p)) - ridge * theta
+            v = product(squares, weight * p * (1 - p))
+            a, b, c = v[0] + ridge, v[1], v[2] + ridge
+            change = jnp.stack([c * grad[0] - b * grad[1], a * grad[1] - b * grad[0]]) / (a * c - b * b)
+            size = jnp.max(jnp.abs(change))
+            return change * jnp.minimum(1.0, _LONGEST_STEP / jnp.maximum(size, 1e-300)), grad
+
+        found = solve.iterate(step, jnp.zeros(2), tolerance, _MOST_STEPS)
+        agreeing = jnp.sum(weight * agree)
+        return GapRegression(found.theta[0], found.theta[1] / scale, jnp.sum(weight), agreeing, found.status)
+
+    return lax.map(lambda one: of_evaluator(*one), (scores, scale))
+
+
+def _signs(gap: Array, gold_gap: Array) -> tuple[Array, Array, Array]:
+    """|gap| (M, L), infinite where not compared, and the signs of both gaps, 0 for equals; ``gold_gap`` is (M,).
+
+    Of two infinite gold scores the gap is NaN, as of a missing one: nothing compares them.
+    """
+    width = jnp.where(jnp.isnan(gold_gap)[:, None] | jnp.isnan(gap), jnp.inf, jnp.abs(gap))
+    sign = jnp.where(width > _SCORE_TIE, jnp.sign(gap), 0.0)
+    gold_sign = jnp.where(jnp.abs(gold_gap) > _GOLD_TIE, jnp.sign(gold_gap), 0.0)
+    return width, sign, gold_sign[:, None]
+
+
+def _word(sign: Array, gold_sign: Array) -> Array:
+    """A pair as a number that adds up: signed agreement, one pair, and whether gold ties it, 17 bits apart.
+
+    Numbers as wide as those that are compared vectorise best.
+    """
+    return sign * gold_sign + (_FIELD + jnp.where(gold_sign == 0, _FIELD**2, 0.0))
+
+
+def _sums(words: Array, tied: Array) -> PairSums:
+    """From (..., M, L) sums of words, and of ties of the scores."""
+    gold_tied = jnp.round(words / _FIELD**2)
+    rest = words - _FIELD**2 * gold_tied
+    pairs = jnp.round(rest / _FIELD)
+    surplus, pairs, gold_tied, tied = (jnp.sum(x, -2) for x in (rest - _FIELD * pairs, pairs, gold_tied, tied))
+    return PairSums(surplus, pairs, tied, gold_tied)
+
+
+def agreement(scores: Array, gold: Array, deltas: Array) -> PairSums:
+    """Sums (D, L) of the pairs whose ``scores`` (M, L) differ by less than each of ``deltas`` (D,) > 0.
+
+    A model is left out of a ranking where its score is NaN. ``gold`` (M,) are log-strengths; of infinite ones of the
+    same sign and of NaN nothing is known.
+    """
+    m = gold.shape[0]
+    margins = jnp.where(jnp.isinf(deltas), jnp.finfo(scores.dtype).max, deltas - _SCORE_TIE)
+    twice, gold_twice = jnp.concatenate([scores, scores]), jnp.concatenate([gold, gold])
+    first_half = jnp.arange(m) < m // 2
+
+    def shifted(s: Array, state: tuple[tuple[Array, ...], Array]) -> tuple[tuple[Array, ...], Array]:
+        """All pairs of a model and the s-th after it, around the end: each once for s up to M / 2."""
+        words, tied = state
+        once = jnp.where((2 * s < m) | first_half, gold, jnp.nan)
+        gold_gap = once - lax.dynamic_slice_in_dim(gold_twice, s, m)
+        width, sign, gold_sign = _signs(scores - lax.dynamic_slice_in_dim(twice, s, m), gold_gap)
+        one = _word(sign, gold_sign)
+        words = tuple(word + jnp.where(width < margin, one, 0.0) for word, margin in zip(words, margins, strict=True))
+        return words, tied + (width <= _SCORE_TIE)
+
+    zero = jnp.zeros(scores.shape)
+    words, tied = lax.fori_loop(1, m // 2 + 1, shifted, ((zero,) * len(margins), zero))
+    return _sums(jnp.stack(words), tied)
+
+
+def stratified(scores: Array, gold: Array, member: Array) -> Stratified:
+    """Rankings ``scores`` (M, L) against ``gold`` (M,) in the tiers of ``member`` (T, M) bool, as in `agreement`.
+
+    Equals share the mean of their ranks, which makes a rank 1 + sum over the others of (1 - sign) / 2.
+    """
+    m = gold.shape[0]
+    tier = jnp.where(jnp.any(member, 0), jnp.argmax(member, 0), -1)
+
+    def row(i: Array, state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+        word, tied, change, partners = state
+        gold_gap = jnp.where(jnp.arange(m) == i, jnp.nan, gold[i] - gold)
+        width, sign, gold_sign = _signs(scores[i] - scores, gold_gap)
+        compared = width < jnp.inf
+        inside = compared & (tier[i] == tier)[:, None]
+        word = word + jnp.where(inside, _word(sign, gold_sign), 0.0)
+        tied = tied + (inside & (width <= _SCORE_TIE))
+        change = change + jnp.where(compared, sign - gold_sign, 0.0)
+        return word, tied, change, partners + compared
+
+    word, tied, change, partners = lax.fori_loop(0, m, row, (jnp.zeros(scores.shape),) * 4)
+    own = member[:, :, None]
+    ranked = (partners > 0) & own
+    models = jnp.sum(ranked, 1).astype(scores.dtype)
+    total = jnp.sum(jnp.where(ranked, 0.5 * jnp.abs(change), 0.0), 1)
+    mean = jnp.where(models > 0, total / jnp.maximum(models, 1), jnp.nan)
+    inside = _sums(jnp.where(own, word, 0.0), jnp.where(own, tied, 0.0))
+    return Stratified(mean, models, PairSums(*(x / 2 for x in inside)))  # every pair is seen from both sides

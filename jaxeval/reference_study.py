@@ -1,0 +1,267 @@
+"""Which reference ranks models as all the votes do: single references, several under one budget, and how sure that is.
+
+After Xu, Gaur, Leqi and Goyal, "Revisiting meta-evaluation standards of LLM evaluators" (Setting 1, Tables 3, 4 and 6,
+Figures 1 and 2), with bootstrap intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.battles import Battles, as_battles
+from jaxeval.bootstrap import bootstrap
+from jaxeval.bradley_terry import device_name, fit_bradley_terry
+from jaxeval.kernels import batch
+from jaxeval.precision import versions
+from jaxeval.progress import progress_bar
+from jaxeval.quantiles import checked_level
+from jaxeval.reference_advice import budget_advice, single_advice, tier_advice, weak_points
+from jaxeval.reference_rankings import ReferenceBoard, ReferenceStudySettings, rankings
+from jaxeval.reference_sets import Sets, default_sets, model_numbers, named_sets, tiers_of
+from jaxeval.reference_tables import budget_table, grid, mean_by_tier, overall_change, with_bounds
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceStudy:
+    """How rankings against references agree with the full Bradley-Terry ranking of the same votes.
+
+    ``tau`` is Kendall's tau-b; with a ``delta`` it is of the pairs of models whose scores, in percent, differ by less
+    than delta (infinity: all pairs). ``misordered`` is the share of these pairs in the wrong order, ties counting half:
+    the expected loss. ``rank_change`` is the mean |rank - rank in the full ranking| (Eq. 4), both ranks being among the
+    models that the reference ranks. Intervals, of what another study of this size would give on average, come from
+    resamples of the votes, in each of which the full ranking is refitted too (see `centred`); there are none without
+    resamples. The reference's own votes are part of the full ranking. Tier 1 is the top one.
+    """
+
+    by_reference: pd.DataFrame  # a row per reference, best first
+    by_delta: pd.DataFrame  # a row per reference and delta
+    by_test_tier: pd.DataFrame  # a row per reference and tier of the models ranked (Figure 1)
+    by_tier: pd.DataFrame  # a row per tier of the references and delta: means over them (Table 4)
+    by_tier_and_test_tier: pd.DataFrame  # a row per tier of the references and tier of the models (Figure 2)
+    by_budget: pd.DataFrame  # a row per set of references, budget and delta: means over repeats (Table 6)
+    advice: list[str]
+    warnings: list[str]
+    settings: ReferenceStudySettings
+    tier: pd.Series = field(repr=False)  # of every model; missing without a rating
+    tau_draws: Float = field(repr=False)  # (B, L, D) resamples of by_delta's tau, as they are
+    budget_tau_draws: Float = field(repr=False)  # (B, S, budgets, D) and of by_budget's
+
+
+def reference_study(
+    battles: Battles | Any,
+    *,
+    references: Sequence[Hashable] | None = None,
+    sets: Sets | None = None,
+    deltas: Sequence[float] = (2.0, 5.0, 10.0, 20.0),
+    budgets: Sequence[int] = (25, 50, 100, 200),
+    n_tiers: int = 4,
+    n_repeats: int = 10,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+    cluster: str | None = None,
+    item: str | None = None,
+    ridge: float = 0.01,
+    chunk_size: int | None = None,
+    progress: bool | None = None,
+) -> ReferenceStudy:
+    """Rank the models by their votes against single references and sets of them, and compare with all votes' ranking.
+
+    Against one reference models are ranked by win rate, ties counting half (Eq. 1). The reference itself and models
+    that never met it are left out, and so are models without a comparable rating on all votes; all are counted. tau of
+    close pairs takes those whose win rates differ by less than delta percentage points, strictly: the scores of the
+    evaluator, not of the full ranking (Section 2.3).
+
+    Under a budget every model has so many votes, drawn without replacement from its own (from the resample's, in a
+    resample): for each vote a reference of the set, all with votes left being alike, and then one of the votes between
+    the two. A model with fewer votes has all of them. One reference ranks by win rate; several by the Bradley-Terry
+    model of the votes drawn, whose score is the mean win probability against the set, percent, so that delta means the
+    same. References of a set are not ranked by it. With ``item``, where models met references on the same prompts, a
+    budget is a number of items, drawn without replacement, and each draws one reference of the set for all models.
+
+    Resample r and its repeats are functions of (seed, r) alone.
+
+    Args:
+        battles: `Battles`, or a table with the standard columns.
+        references: models to study as single references; all of them by default.
+        sets: several references under one budget, by name or not; by default the tier combinations of Table 6, each
+            tier by its model with most battles.
+        deltas: margins, percentage points of win rate.
+        budgets: votes of every model; none leaves the study of budgets out.
+        n_tiers: of equal numbers of models, by rating; a reference belongs to the tier of its own rating.
+        n_repeats: studies of every budget, in the data and in every resample; the numbers are their means.
+        n_resamples: bootstrap resamples of the votes; 0 for none.
+        seed: any integer from 0 to 2**63 - 1.
+        level: of the intervals.
+        cluster: column of clusters (prompts, voters) that are resampled whole.
+        item: column of prompts, on nearly all of which models met all references: these draw the references of sets,
+            and are resampled whole.
+        ridge: > 0, coefficient of the squared norm in the fits to several references, which keeps models finite that
+            won all their votes.
+        chunk_size: resamples computed together; by default sized to the cache, or to 1 GB of an accelerator.
+        progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
+
+    Raises:
+        ValueError: a number out of range, or a reference that is not on the board.
+        DataError: ``battles`` is a table that cannot be read, ``cluster`` or ``item`` no column of it, or the
+            items have too few of the verdicts.
+    """
+    battles = as_battles(battles)
+    settings = _settings(
+        deltas, budgets, n_tiers, n_repeats, n_resamples, seed, checked_level(level), cluster, item, ridge, chunk_size
+    )
+    chosen = model_numbers(references, battles.models) if references is not None else np.arange(battles.n_models)
+    named = named_sets(sets, battles.models) if sets is not None else None
+    with progress_bar(n_resamples + 1, "ranking against references", progress) as advance:
+        if n_resamples:
+            gold = bootstrap(battles, n_resamples, seed, cluster=item or cluster, progress=False)
+            fit, warnings, draws = gold.fit, gold.warnings, gold.draws_logit
+        else:
+            fit = fit_bradley_terry(battles)
+            warnings, draws = fit.warnings, np.empty((0, battles.n_models))
+        theta = fit.logits.to_numpy()
+        tier = tiers_of(theta, n_tiers)
+        chosen = chosen[np.argsort(-theta[chosen], kind="stable")]  # best first, the unrated last
+        several = named or {}
+        if named is None and settings.budgets:
+            several = default_sets(battles.models, chosen, tier, fit.n_battles.to_numpy())
+        board = ReferenceBoard(battles.models, chosen, several, tier, np.concatenate([theta[None], draws]))
+        single, under_budget = rankings(battles, board, settings, chunk_size, advance)
+    return _result(battles, board, single, under_budget, settings, warnings)
+
+
+def _settings(
+    deltas: Sequence[float],
+    budgets: Sequence[int],
+    n_tiers: int,
+    n_repeats: int,
+    n_resamples: int,
+    seed: int,
+    level: float,
+    cluster: str | None,
+    item: str | None,
+    ridge: float,
+    chunk_size: int | None,
+) -> ReferenceStudySettings:
+    """The settings, checked; deltas and budgets ascend."""
+    if item is not None and cluster is not None:
+        raise ValueError(f"items are resampled whole: give item={item!r} or cluster={cluster!r}, not both")
+    positive = {"n_tiers": n_tiers, "n_repeats": n_repeats, "chunk_size": chunk_size}
+    for name, value in {**positive, "n_resamples": n_resamples, "seed": seed}.items():
+        least = 1 if name in positive else 0
+        if isinstance(value, bool) or not isinstance(value, int | np.integer | None):
+            raise TypeError(f"{name} must be an integer, got {value!r}")
+        if value is not None and value < least:
+            raise ValueError(f"{name} must be at least {least}, got {value}")
+    if seed >= 2**63:
+        raise ValueError(f"seed must be an integer from 0 to 2**63 - 1, got {seed}")
+    margins = np.unique(np.asarray(deltas, float))
+    if not (margins > 0).all():
+        raise ValueError(f"deltas must be > 0 percentage points, got {deltas!r}")
+    votes = np.unique(np.asarray(budgets))
+    if len(votes) and not (np.issubdtype(votes.dtype, np.integer) and (votes > 0).all() and (votes < 2**31).all()):
+        raise ValueError(f"budgets must be whole numbers of votes, from 1 to 2**31 - 1, got {budgets!r}")
+    if not (isinstance(ridge, int | float | np.number) and np.isfinite(ridge) and ridge > 0):
+        raise ValueError(f"ridge must be finite and > 0, got {ridge!r}: it keeps undefeated models finite")
+    return ReferenceStudySettings(
+        deltas=tuple(margins[np.isfinite(margins)].tolist()),
+        budgets=tuple(votes.astype(int).tolist()),
+        n_tiers=int(n_tiers),
+        n_repeats=int(n_repeats),
+        n_resamples=int(n_resamples),
+        seed=int(seed),
+        level=level,
+        cluster=cluster,
+        item=item,
+        ridge=float(ridge),
+        device=device_name(),
+        n_devices=len(jax.local_devices()),
+        versions=versions(),
+    )
+
+
+def _result(
+    battles: Battles,
+    board: ReferenceBoard,
+    single: batch.SingleReferences,
+    under_budget: batch.Budgets,
+    settings: ReferenceStudySettings,
+    warnings: Sequence[str],
+) -> ReferenceStudy:
+    level, n_tiers, margins = settings.level, settings.n_tiers, settings.margins
+    rank = pd.Series(-board.theta[0]).rank(method="min")
+    members = board.references
+    tier, names = board.tier[members], board.models[members]
+    n, _ = battles.cells.tables(battles.n_models)
+    n = n[:, members]
+    rated = ~np.isnan(board.theta[0])
+    labels = {"reference": names, "tier": pd.array(tier, "Int64")}
+    labels["tier"][tier == 0] = pd.NA
+    with np.errstate(invalid="ignore"):
+        median = pd.DataFrame(np.where(n > 0, n, np.nan)).median()
+    by_reference = pd.DataFrame(
+        {
+            **labels,
+            "rank": rank.iloc[members].astype("Int64").array,
+            "n_battles": n.sum(0),
+            "battles_per_model": median.to_numpy(),
+            "n_models": ((n > 0) & rated[:, None]).sum(0),
+            "n_never_met": (n == 0).sum(0) - 1,
+            "n_unrated": ((n > 0) & ~rated[:, None]).sum(0),
+            "n_pairs": np.asarray(single.pairs)[0, -1].astype(int),
+            **with_bounds("tau", single.tau[:, -1], level),
+            **with_bounds("misordered", single.misordered[:, -1], level),
+            **with_bounds("rank_change", overall_change(single), level),
+        }
+    )
+    tau = np.swapaxes(single.tau, 1, 2)  # (B + 1, L, D)
+    by_delta = grid(labels, {"delta": margins}).assign(
+        n_pairs=single.pairs[0].T.reshape(-1).astype(int),
+        **with_bounds("tau", tau, level),
+        **with_bounds("misordered", np.swapaxes(single.misordered, 1, 2), level),
+    )
+    all_tiers = np.arange(1, n_tiers + 1)
+    rank_change, tier_tau = (np.swapaxes(x, 1, 2) for x in (single.rank_change, single.tier_tau))
+    by_test_tier = grid(labels, {"test_tier": all_tiers}).assign(
+        n_models=single.tier_models[0].T.reshape(-1).astype(int),
+        **with_bounds("rank_change", rank_change, level),
+        n_pairs=single.tier_pairs[0].T.reshape(-1).astype(int),
+        **with_bounds("tau", tier_tau, level),
+    )
+
+    def averaged(values: Any) -> Float:
+        return mean_by_tier(np.asarray(values), tier, n_tiers)
+
+    of_tier = {"tier": all_tiers, "n_references": np.bincount(tier, minlength=n_tiers + 1)[1:]}
+    by_tier = grid(of_tier, {"delta": margins}).assign(
+        n_pairs=averaged(single.pairs[0]).T.reshape(-1),
+        **with_bounds("tau", np.swapaxes(averaged(single.tau), 1, 2), level),
+        **with_bounds("misordered", np.swapaxes(averaged(single.misordered), 1, 2), level),
+    )
+    tier_change = np.swapaxes(averaged(single.rank_change), 1, 2)  # (B + 1, T, T)
+    by_both = grid(of_tier, {"test_tier": all_tiers}).assign(
+        **with_bounds("rank_change", tier_change, level),
+        n_pairs=averaged(single.tier_pairs[0]).T.reshape(-1),
+        **with_bounds("tau", np.swapaxes(averaged(single.tier_tau), 1, 2), level),
+    )
+    by_budget, budget_tau = budget_table(battles, board, labels["tier"], under_budget, settings)
+    advice = [
+        *tier_advice(tier_change, by_both, n_tiers),
+        *single_advice(np.asarray(single.tau)[:, -1], by_reference, by_delta),
+        *budget_advice(budget_tau, by_budget, board, settings),
+    ]
+    return ReferenceStudy(
+        by_reference, by_delta, by_test_tier, by_tier, by_both, by_budget, advice,
+        [*warnings, *weak_points(by_reference, settings)], settings,
+        pd.Series(board.tier, board.models, name="tier", dtype="Int64").where(board.tier > 0),
+        tau[1:], budget_tau[1:],
+    )  # fmt: skip

@@ -1,0 +1,117 @@
+"""The tables of a study of references: values of the full data, with intervals from the resamples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.battles import Battles
+from jaxeval.kernels import batch
+from jaxeval.quantiles import interval_bounds
+from jaxeval.reference_rankings import ReferenceBoard, ReferenceStudySettings, battle_counts
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+
+_RANGES = {"tau": (-1.0, 1.0), "misordered": (0.0, 1.0), "rank_change": (0.0, np.inf)}
+
+
+def centred(values: Float) -> Float:
+    """(B, ...) resamples ``values[1:]``, moved to have the full data's ``values[0]`` as their mean.
+
+    A resample has the noise of the votes twice over, which lowers every agreement, most where votes are few: as they
+    are, most resamples may lie below the estimate.
+    """
+    known = (~np.isnan(values[1:])).sum(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(values[1:] + (values[0] - np.nansum(values[1:], 0) / known))
+
+
+def centred_interval(values: Float, level: float, within: tuple[float, float]) -> tuple[Float, Float]:
+    """Interval of ``values[0]`` by the centred resamples; NaN without any."""
+    if len(values) == 1:
+        return np.full(values.shape[1:], np.nan), np.full(values.shape[1:], np.nan)
+    lower, upper = interval_bounds(centred(values), level)
+    return np.clip(lower, *within), np.clip(upper, *within)
+
+
+def mean_by_tier(values: Float, tier: Int, n_tiers: int) -> Float:
+    """(..., T) means of ``values`` (..., L) over the references of every tier; those without a value are left out."""
+    own = tier[:, None] == np.arange(1, n_tiers + 1)
+    known = ~np.isnan(values)
+    n = known.astype(float) @ own
+    with np.errstate(invalid="ignore"):
+        return np.where(n > 0, np.nan_to_num(values) @ own / n, np.nan)
+
+
+def budget_table(
+    battles: Battles,
+    board: ReferenceBoard,
+    tier: Any,
+    sums: batch.Budgets,
+    settings: ReferenceStudySettings,
+) -> tuple[pd.DataFrame, Float]:
+    """The table, and the mean tau (B + 1, S, budgets, D)."""
+    sets = board.sets if settings.budgets else {}
+    margins = settings.margins
+    # From (B + 1, D, budgets, S).
+    sums = batch.Budgets(*(np.asarray(x).swapaxes(1, 3) for x in sums))  # type: ignore[arg-type]
+    times = np.where(sums.defined > 0, sums.defined, np.nan)
+    tau, wrong, pairs = sums.tau / times, sums.misordered / times, sums.pairs / times
+    with np.errstate(invalid="ignore", divide="ignore"):
+        square = sums.tau_square[0] / times[0] - tau[0] ** 2
+        spread = np.sqrt(np.where(square > 1e-12, square, 0.0) * times[0] / (times[0] - 1))
+    members = [*board.references[:, None], *sets.values()]
+    labels = {
+        "references": [*board.models[board.references], *sets],
+        "n_references": list(map(len, members)),
+        "tier": [*tier, *[pd.NA] * len(sets)],
+    }
+    count, model = battle_counts(battles.cells, len(board.models)), np.arange(len(board.models))
+    votes = np.stack([np.where(np.isin(model, own), 0, count[:, own].sum(1)) for own in members])
+    if settings.item is not None:  # a budget counts items, which all models share
+        votes = np.where(votes > 0, len(battles.codes(settings.item)[1]), 0)
+    ranked = (votes > 0) & ~np.isnan(board.theta[0])
+    short = ranked[:, None] & (votes[:, None] < np.array(settings.budgets, int)[:, None])  # (S, budgets, M)
+    inner = {
+        "budget": np.repeat(np.array(settings.budgets, int), len(margins)),
+        "delta": np.tile(margins, len(settings.budgets)),
+    }
+    table = grid(labels, inner).assign(
+        n_models=np.repeat(ranked.sum(1), len(inner["delta"])),
+        n_short=np.repeat(short.sum(2).reshape(-1), len(margins)),
+        n_pairs=pairs[0].reshape(-1),
+        **with_bounds("tau", tau, settings.level),
+        tau_spread=spread.reshape(-1),
+        **with_bounds("misordered", wrong, settings.level),
+        n_repeats=np.asarray(sums.defined)[0].reshape(-1).astype(int),
+    )
+    return table, np.asarray(tau)
+
+
+def with_bounds(name: str, values: Any, level: float) -> dict[str, Float]:
+    """Columns of the full data's value and interval; ``values`` (B + 1, ...) are flattened."""
+    values = np.asarray(values)
+    lower, upper = centred_interval(values, level, _RANGES[name])
+    return {
+        key: x.reshape(-1)
+        for key, x in zip((name, f"{name}_lower", f"{name}_upper"), (values[0], lower, upper), strict=True)
+    }
+
+
+def overall_change(single: batch.SingleReferences) -> Float:
+    """(B + 1, L) mean rank change of all models."""
+    change, models = np.nan_to_num(single.rank_change), np.asarray(single.tier_models)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((change * models).sum(1) / models.sum(1))
+
+
+def grid(rows: Mapping[str, Any], columns: Mapping[str, Any]) -> pd.DataFrame:
+    """All combinations of labels, ``rows`` slowest, as columns; all lists of either have one length."""
+    n, m = len(next(iter(rows.values()))), len(next(iter(columns.values())))
+    left = {key: pd.Series(x).repeat(m).array for key, x in rows.items()}
+    return pd.DataFrame({**left, **{key: np.tile(np.asarray(x), n) for key, x in columns.items()}})

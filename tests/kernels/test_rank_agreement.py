@@ -1,0 +1,121 @@
+import jax
+import numpy as np
+import pytest
+import twins
+from scipy import stats
+
+from jaxeval.kernels import rank_agreement
+from jaxeval.model_scores import delta_pairs, pair_type
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+M, E, B = 9, 3, 6
+DELTAS = np.array([1.0, 2.0, 4.0, np.inf])
+RNG = np.random.default_rng(0)
+GOLD = RNG.integers(0, 7, M).astype(float)  # with ties
+SCORES = np.round(GOLD + RNG.normal(0, 2, (E, M)))
+SCORES[1, [2, 5]] = np.nan
+SCORES[2] = np.round(GOLD * 1.7)
+COUNTS = RNG.multinomial(M, np.ones(M) / M, B)
+COUNTS[0] = 1
+LOWER, UPPER = SCORES - RNG.random((E, M)), SCORES + RNG.random((E, M))
+
+
+def resampled(measure, *arguments):
+    """``measure`` of every resample, as the wrappers call it."""
+    lanes = jax.vmap(lambda counts: measure(SCORES, GOLD, counts, *arguments))
+    return jax.tree.map(np.asarray, jax.jit(lanes)(COUNTS.astype(float)))
+
+
+def cases():
+    return [(r, e, np.repeat(np.arange(M), COUNTS[r])) for r in range(B) for e in range(E)]
+
+
+def scored(e, rows):
+    return rows[~np.isnan(SCORES[e, rows])]
+
+
+def test_sums_over_pairs():
+    slots = np.pad(COUNTS, [(0, 0), (0, 16 - M)])
+    pairs = delta_pairs(SCORES, GOLD, DELTAS, 16)
+    assert pairs.direction.dtype == np.float32
+    fast = jax.jit(rank_agreement.delta_sums_of_draws)(slots, pairs)
+    general = resampled(rank_agreement.delta_sums, DELTAS)
+    for r, e, rows in cases():
+        for d, delta in enumerate(DELTAS):
+            expected = twins.delta_sums(SCORES[e], GOLD, rows, delta)
+            assert [x[r, e, d] for x in fast] == expected.tolist()
+            assert [x[r, e, d] for x in general] == expected.tolist()
+
+
+def test_measures_of_ranks():
+    found = resampled(rank_agreement.rank_measures, 3.0)
+    for r, e, rows in cases():
+        own = scored(e, rows)
+        x, gold = SCORES[e, own], GOLD[own]
+        if np.ptp(x) == 0 or np.ptp(gold) == 0:
+            assert np.isnan([found.spearman[r, e], found.rank_deviation[r, e], found.top_overlap[r, e]]).all()
+            continue
+        assert found.spearman[r, e] == pytest.approx(stats.spearmanr(x, gold).statistic, abs=1e-12)
+        deviation = np.abs(stats.rankdata(x) - stats.rankdata(gold)).mean()
+        assert found.rank_deviation[r, e] == pytest.approx(deviation, abs=1e-12)
+        assert (0 <= found.top_overlap[r, e] <= 1) == (len(own) >= 3)
+
+
+@pytest.mark.parametrize(
+    ("scores", "gold", "overlap"),
+    [
+        ([9, 8, 7, 1, 2], [5, 4, 3, 2, 1], 1.0),
+        ([9, 1, 7, 8, 2], [5, 4, 3, 2, 1], 2 / 3),
+        ([9, 8, 1, 1, 2], [5, 4, 3, 2, 1], 2 / 3),
+        ([9, 8, 7, 7, 7], [5, 4, 3, 2, 1], 2 / 3 + 1 / 9),  # three share the last place
+        ([9, 8, 7, 7, 7], [9, 8, 7, 7, 7], 1.0),
+        ([9, 8, np.nan, 1, 2], [5, 4, 3, 2, 1], 2 / 3),  # gold's top three of the others are 5, 4 and 2
+    ],
+)
+def test_the_top(scores, gold, overlap):
+    found = jax.jit(rank_agreement.rank_measures)(np.array([scores], float), np.array(gold, float), np.ones(5), 3.0)
+    assert found.top_overlap[0] == pytest.approx(overlap)
+
+
+@pytest.mark.parametrize("n_tiers", [1, 4])
+@pytest.mark.parametrize("within", [False, True])
+def test_changes_by_tier(n_tiers, within):
+    found = resampled(rank_agreement.tier_changes, np.arange(n_tiers), within)
+    for r, e, rows in cases():
+        change, number = twins.tier_changes(SCORES[e], GOLD, rows, n_tiers, within)
+        np.testing.assert_allclose(found.change[r, e], change, atol=1e-12)
+        np.testing.assert_array_equal(found.models[r, e], number)
+
+
+def test_separated_pairs():
+    found = resampled(rank_agreement.separation, LOWER, UPPER)
+    for r, e, rows in cases():
+        pairs = twins.pairs_of(scored(e, rows))
+        apart = [(i, j) if LOWER[e, i] > UPPER[e, j] else (j, i) for i, j in pairs
+                 if LOWER[e, i] > UPPER[e, j] or LOWER[e, j] > UPPER[e, i]]  # fmt: skip
+        ordered = [GOLD[i] > GOLD[j] for i, j in apart if GOLD[i] != GOLD[j]]
+        assert [x[r, e] for x in found] == [len(pairs), len(apart), len(ordered), sum(ordered)]
+
+
+def test_regression_of_agreement_on_the_gap():
+    first, second = np.triu_indices(M, 1)
+    scale = np.array([2.0, 1.0, 3.0])
+    found = resampled(rank_agreement.gap_regression, first, second, scale, 0.1, 1e-10)
+    assert (found.status == 0).all()
+    for r, e, rows in cases():
+        expected = twins.gap_regression(SCORES[e], GOLD, rows, scale[e], 0.1)
+        assert (found.intercept[r, e], found.slope[r, e]) == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_regression_is_finite_where_all_pairs_agree():
+    first, second = np.triu_indices(M, 1)
+    x = np.arange(M) * 1.0
+    found = jax.jit(rank_agreement.gap_regression)(x[None], x, np.ones(M), first, second, np.ones(1), 0.01, 1e-9)
+    assert found.status == 0
+    assert np.isfinite(found.intercept)
+    assert found.agreeing == found.pairs == M * (M - 1) / 2
+
+
+def test_double_precision_where_single_is_not_exact():
+    assert [pair_type(m) for m in (5792, 5793)] == [np.float32, np.float64]  # the first whose pairs may weigh 2**24

@@ -1,0 +1,97 @@
+"""Agreement by the gap of scores: regressions of resamples one by one, a known truth, and what is never reached."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import twins
+from scipy.special import expit, logit
+from test_rank_correlation import GAPS, GOLD, B, M, counts_of, settings, taus
+
+from jaxeval import agreement_by_gap, smallest_gap
+from jaxeval.model_scores import align_scores, resampled
+
+DELTAS = [1.5, 3.0, 6.0, 9.0]
+
+
+def scale_of(x):
+    gap = np.abs(x[:, None] - x)[np.triu_indices(len(x), 1)]
+    return gap[gap > 0].std()
+
+
+@pytest.fixture(scope="module")
+def fits():
+    """Intercept and slope of evaluator y: of the data, then of the resamples."""
+    aligned = align_scores(GAPS, GOLD)
+    counts = resampled(counts_of, aligned, (), settings(), M).astype(int)
+    x = aligned.scores[1]
+    scale = scale_of(x[~np.isnan(x)])
+    return np.array([twins.gap_regression(x, aligned.gold, np.repeat(np.arange(M), c), scale, 0.01) for c in counts])
+
+
+def test_probabilities_and_intervals_are_those_of_the_resamples_one_by_one(fits):
+    found = agreement_by_gap(GAPS, GOLD, DELTAS, n_resamples=B)
+    assert found.columns.tolist() == [
+        "evaluator", "delta", "probability", "average_below", "n_pairs", "n_models", "n_missing", "status",
+        "average_below_lower", "average_below_upper", "lower", "upper", "failed_share",
+    ]  # fmt: skip
+    y = found[found["evaluator"] == "y"]
+    probability = expit(fits[:, :1] + fits[:, 1:] * DELTAS)
+    np.testing.assert_allclose(y["probability"], probability[0], atol=1e-5)
+    expected = np.quantile(probability[1:], [0.025, 0.975], axis=0)
+    np.testing.assert_allclose(y[["lower", "upper"]].T, expected, atol=1e-4)
+    below = taus(deltas=DELTAS, n_resamples=B)
+    np.testing.assert_allclose(found["average_below"], (1 + below["tau"]) / 2)
+    np.testing.assert_allclose(found["average_below_upper"], (1 + below["upper"]) / 2)
+    np.testing.assert_array_equal(found["n_pairs"], below["n_pairs"])
+
+
+def test_the_smallest_gap_of_a_probability(fits):
+    found = smallest_gap(GAPS, GOLD, 0.8, n_resamples=B).set_index("evaluator").loc["y"]
+    y = GAPS["y"].dropna()
+    most = np.ptp(y)
+    wanted = logit(0.8) - fits[:, 0]
+    gap = np.where(wanted <= 0, 0, np.where(fits[:, 1] > 0, wanted / fits[:, 1], np.inf))
+    gap = np.where(gap > most, np.inf, gap)
+    assert found["delta"] == pytest.approx(gap[0], rel=1e-4)
+    assert found["largest_gap"] == most
+    assert found["reached_share"] == np.isfinite(gap[1:]).mean()
+    assert found["lower"] == pytest.approx(np.quantile(gap[1:], 0.025), abs=1e-3)
+    at_it = agreement_by_gap(GAPS["y"], GOLD, [found["delta"]], n_resamples=0)
+    assert at_it["probability"][0] == pytest.approx(0.8)
+
+
+def test_a_known_truth():
+    """Gold differs from scores by noise: pairs of a gap g agree with probability Phi(g / (sqrt(2) sd))."""
+    rng = np.random.default_rng(5)
+    x = rng.uniform(0, 30, 200)
+    gold = x + rng.normal(0, 3, 200)
+    found = agreement_by_gap(x, gold, [2.0, 4.0, 8.0], n_resamples=0)
+    truth = [0.681, 0.827, 0.970]
+    np.testing.assert_allclose(found["probability"], truth, atol=0.04)
+
+
+def test_never_at_once_and_always():
+    found = smallest_gap(pd.DataFrame({"backwards": -GOLD, "same": GOLD}), GOLD, n_resamples=B)
+    assert found["delta"].tolist() == [np.inf, 0.0]
+    assert found["status"].tolist() == ["gold agrees on no pair", "gold agrees on every pair"]
+    assert found["reached_share"].tolist() == [0.0, 1.0]
+    assert found["lower"].tolist() == [np.inf, 0.0]
+    rng = np.random.default_rng(6)
+    board = pd.DataFrame({"noise": rng.normal(size=M), "constant": 1.0}, GOLD.index)
+    found = smallest_gap(board, GOLD, 0.99, n_resamples=B)
+    assert found["status"].tolist() == ["never reached", "scores are constant"]
+    assert found["delta"][0] == np.inf
+    assert found.loc[1, ["delta", "lower", "upper"]].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: agreement_by_gap(GAPS, GOLD, [np.inf]), "deltas must be finite numbers above 0"),
+        (lambda: agreement_by_gap(GAPS, GOLD, [1.0], ridge=0), "ridge must be positive"),
+        (lambda: smallest_gap(GAPS, GOLD, 0.5), "probability must lie between 0.5 and 1"),
+    ],
+)
+def test_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
