@@ -197,7 +197,13 @@ def _scores(
     if improvements:
         print_table(
             console,
-            _wide(tables["improvement"], "evaluator", "delta", _improvement_cell, "{:g} points".format),
+            _wide(
+                tables["improvement"],
+                "evaluator",
+                "delta",
+                _improvement_cell,
+                lambda delta: f"{delta:g} point{'s' * (delta != 1)}",
+            ),
             "Probability that gold agrees, and average below",
             _cell,
         )

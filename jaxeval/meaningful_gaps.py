@@ -24,7 +24,7 @@ from jaxeval.model_scores import (
     resampled,
     resampled_delta_sums,
 )
-from jaxeval.rank_correlation import CONSTANT, FEW_SCORED
+from jaxeval.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCORED
 from jaxeval.resampling import rounded
 
 Float = NDArray[np.float64]
@@ -180,7 +180,7 @@ def _fits(scores: ModelScores, ridge: float, settings: Resampling) -> GapRegress
     pair = tuple(np.pad(x, (0, fill)).astype(np.int32) for x in (first, second))
     arguments = (*pair, scale, float(ridge), _TOLERANCE_LOGIT)
     found = resampled(gap_regression, scores, arguments, settings, 6 * len(pair[0]))
-    told = (found.pairs > 0) & (found.status == CONVERGED)
+    told = (found.pairs > 0) & (found.status == CONVERGED) & ~scores.constant_gold
     intercept, slope = (np.where(told, x, np.nan) for x in (found.intercept, found.slope))
     return found._replace(intercept=intercept, slope=slope)
 
@@ -189,7 +189,7 @@ def _status(scores: ModelScores, fits: GapRegression) -> NDArray[Any]:
     """(E,) "ok", or what is wrong with the regression of the data."""
     pairs, agreeing, code = (np.asarray(x[0]) for x in (fits.pairs, fits.agreeing, fits.status))
     return np.select(
-        [scores.n_models < 2, pairs == 0, code != CONVERGED, agreeing == pairs, agreeing == 0],
-        [FEW_SCORED, CONSTANT, FAILED, ALL_AGREE, NONE_AGREE],
+        [scores.n_models < 2, pairs == 0, scores.constant_gold, code != CONVERGED, agreeing == pairs, agreeing == 0],
+        [FEW_SCORED, CONSTANT, CONSTANT_GOLD, FAILED, ALL_AGREE, NONE_AGREE],
         OK,
     ).astype(object)

@@ -62,6 +62,9 @@ def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
     if len(near) == 0:
         yield text
         return
+    if row["n_pairs"] < few_pairs:
+        yield f"{text}, too few to say more"
+        return
     if near["n_pairs"].min() == row["n_pairs"]:
         yield f"{text}; all of them lie under every delta, so choose smaller ones"
         return
@@ -106,9 +109,10 @@ def _smallest_gap(rows: pd.DataFrame) -> Iterator[str]:
 def _improvements(rows: pd.DataFrame) -> Iterator[str]:
     for _, row in rows[rows["probability"].notna()].iterrows():
         below = "" if np.isnan(row["average_below"]) else f"; {row['average_below']:.2f} on average below it"
+        points = f"{row['delta']:g} point{'s' * (row['delta'] != 1)}"
         yield (
-            f"an improvement of {row['delta']:g} points is one for gold with probability {row['probability']:.2f}"
-            f"{_ends(row)}{below} ({row['n_pairs']:,} pairs)"
+            f"an improvement of {points} is one for gold with probability {row['probability']:.2f}{_ends(row)}{below} "
+            f"({row['n_pairs']:,} pairs)"
         )
 
 

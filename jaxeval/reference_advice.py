@@ -78,6 +78,7 @@ def budget_advice(
     number = {reference: k for k, reference in enumerate(board.references)}
     all_pairs = table[np.isinf(table["delta"])]
     short = (all_pairs["n_short"] / all_pairs["n_models"]).to_numpy().reshape(-1, len(settings.budgets))
+    pairs = all_pairs["n_pairs"].to_numpy().reshape(short.shape)
     for s, (label, members) in enumerate(board.sets.items()):
         if not all(member in number for member in members):
             continue
@@ -88,7 +89,7 @@ def budget_advice(
             continue
         b = enough[-1]
         own, alone = tau[:, len(number) + s, b, -1], tau[:, of_members, b, -1].mean(1)
-        if np.isnan(own[0]) or np.isnan(alone[0]):
+        if np.isnan(own[0]) or np.isnan(alone[0]) or pairs[len(number) + s, b] < FEW_PAIRS:
             continue
         gain = own - alone
         lower, upper = centred_interval(gain, settings.level, (-2.0, 2.0))

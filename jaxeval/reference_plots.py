@@ -28,6 +28,10 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf) -> Figure:
     rows = rows.dropna(subset=["tau"]).head(_MOST_REFERENCES)
     figure = Figure(figsize=(6.0, 1.2 + 0.2 * len(rows)), layout="constrained")
     axis = figure.subplots()
+    if len(rows) == 0:
+        axis.set_axis_off()
+        axis.set_title("no reference has two models to rank", loc="left", fontsize=10)
+        return figure
     y = -np.arange(len(rows))
     number = rows["tier"].fillna(0).to_numpy(int)
     colours = [GREY if t == 0 else _COLOURS[(t - 1) % len(_COLOURS)] for t in number]

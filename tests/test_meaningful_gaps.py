@@ -80,6 +80,9 @@ def test_never_at_once_and_always():
     board = pd.DataFrame({"noise": rng.normal(size=M), "constant": 1.0}, GOLD.index)
     found = smallest_gap(board, GOLD, 0.99, n_resamples=B)
     assert found["status"].tolist() == ["never reached", "scores are constant"]
+    flat = smallest_gap(board[["noise", "noise"]].set_axis(["noise", "again"], axis=1), GOLD * 0, n_resamples=B)
+    assert (flat["status"] == "gold scores are constant").all()
+    assert flat["delta"].isna().all()
     assert found["delta"][0] == np.inf
     assert found.loc[1, ["delta", "lower", "upper"]].isna().all()
 

@@ -455,12 +455,14 @@ class TestInvariance:
         script = f"""
 import sys, numpy as np, jax
 from jaxeval import Battles, reference_study, simulate_votes
+from jaxeval.reference_plots import plot_references
 assert len(jax.devices()) == {n_devices}
 board = reference_study(simulate_votes(4000, 14, seed=2, popularity_exponent=0.5), **{options!r})
 np.savez(sys.argv[1], single=board.tau_draws, budgets=board.budget_tau_draws)
 two = reference_study(simulate_votes(60, 2), **{options!r})
 assert two.by_reference["tau"].isna().all() and (two.by_reference["n_pairs"] == 0).all()
 assert any("nothing can be said" in sentence for sentence in two.advice)
+assert plot_references(two).axes[0].get_title(loc="left") == "no reference has two models to rank"
 """
         flags = f"--xla_force_host_platform_device_count={n_devices}"
         environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
