@@ -61,7 +61,9 @@ class ItemScores:
         """Mean scores, a row per model and a column per evaluator; NaN where there is none."""
         there = ~np.isnan(self.scores)
         n = there.sum(0)
+        step = step_of_means(self.scores)
         mean = np.where(n > 0, np.where(there, self.scores, 0.0).sum(0) / np.maximum(n, 1), np.nan)
+        mean = np.round(mean / step) * step
         return pd.DataFrame(mean.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
 
     def standard_errors(self) -> pd.DataFrame:
@@ -71,3 +73,12 @@ class ItemScores:
         away = np.where(there, self.scores - self.means().to_numpy().T, 0.0)
         error = np.sqrt((away**2).sum(0) / np.where(n > 1, n * (n - 1.0), np.nan))
         return pd.DataFrame(error.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
+
+
+def step_of_means(scores: NDArray[np.float64]) -> np.float64:
+    """The power of two that means of ``scores`` are rounded to, 1e-12 of the largest of them or so.
+
+    Means of the same scores in another order are so the same number, and not two that differ by rounding.
+    """
+    largest = np.nanmax(np.abs(scores), initial=0.0)
+    return np.float64(2.0 ** (np.ceil(np.log2(largest)) - 40)) if largest > 0 else np.float64(1.0)

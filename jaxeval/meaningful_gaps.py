@@ -31,6 +31,7 @@ Float = NDArray[np.float64]
 
 ALL_AGREE, NONE_AGREE = "gold agrees on every pair", "gold agrees on no pair"
 NEVER, AT_ONCE, FAILED = "never reached", "reached at any gap", "the regression did not converge"
+FALLS, BEYOND = "agreement falls with the gap", "beyond the largest gap"
 
 _TOLERANCE_LOGIT = 1e-9
 
@@ -62,7 +63,9 @@ def agreement_by_gap(
         A row per evaluator and delta: ``evaluator`` (if they have names), ``delta``; ``probability`` at that gap;
         ``average_below``, (1 + tau_delta) / 2, the average over the pairs under it; ``n_pairs`` under it; ``n_models,
         n_missing, status``; with resamples ``lower, upper`` of the probability, ``average_below_lower,
-        average_below_upper`` and ``failed_share``, of the resamples without a regression, which count as 0 and 1.
+        average_below_upper`` and ``failed_share``, of the resamples without a regression, which count as 0 and 1. A
+        gap beyond the largest between two models has no probability. Intervals hold if agreement is logistic in the
+        gap.
 
     Raises:
         DataError: as in `kendall_tau_delta`; ValueError too.
@@ -75,6 +78,9 @@ def agreement_by_gap(
     settings.check(aligned)
     fits = _fits(aligned, ridge, settings)
     probability = expit(fits.intercept[..., None] + fits.slope[..., None] * gaps)
+    # The regression is not asked about what nobody saw.
+    beyond = gaps > _largest_gaps(aligned)[:, None]
+    probability = np.where(beyond, np.nan, probability)
     sums = resampled_delta_sums(aligned, gaps, settings)
     below = (1 + tau_b(sums)) / 2
     shape = probability.shape[1:]
@@ -84,7 +90,11 @@ def agreement_by_gap(
         "n_pairs": sums.pairs[0].astype(int),
         "n_models": np.broadcast_to(aligned.n_models[:, None], shape),
         "n_missing": np.broadcast_to(aligned.n_missing[:, None], shape),
-        "status": np.broadcast_to(_status(aligned, fits)[:, None], shape),
+        "status": np.where(
+            beyond & (_status(aligned, fits) == OK)[:, None],
+            BEYOND,
+            np.broadcast_to(_status(aligned, fits)[:, None], shape),
+        ),
     }
     for key, values in interval_columns(below[1:], settings, 0.0, 1.0).items():
         if key != "failed_share":
@@ -130,11 +140,12 @@ def smallest_gap(
     aligned = align_scores(scores, gold)
     settings.check(aligned)
     fits = _fits(aligned, ridge, settings)
-    there = ~np.isnan(aligned.scores)
-    most = np.array([np.ptp(x[own]) if own.any() else np.nan for x, own in zip(aligned.scores, there, strict=True)])
+    most = _largest_gaps(aligned)
     gap = _gap_at(fits, probability, most)
     status = _status(aligned, fits)
     told = np.isin(status, (OK, ALL_AGREE, NONE_AGREE))
+    falls = (np.asarray(fits.slope[0]) < 0) & np.isinf(gap[0])
+    status = np.where((status == OK) & falls, FALLS, status)
     status = np.where((status == OK) & np.isinf(gap[0]), NEVER, status)
     status = np.where((status == OK) & (gap[0] == 0), AT_ONCE, status)
     columns: dict[str, Any] = {
@@ -153,12 +164,20 @@ def smallest_gap(
     return table
 
 
+def _largest_gaps(scores: ModelScores) -> Float:
+    """(E,) largest gap between two models; NaN where an evaluator has none."""
+    known = [own[~np.isnan(own)] for own in scores.scores]
+    return np.array([np.ptp(own) if len(own) else np.nan for own in known])
+
+
 def _gap_at(fits: GapRegression, probability: float, most: Float) -> Float:
     """(1 + B, E) gap of that probability; 0 if it is exceeded at once, infinite if not up to ``most`` (E,)."""
     wanted = logit(probability) - np.asarray(fits.intercept)
     slope = np.asarray(fits.slope)
     with np.errstate(divide="ignore", invalid="ignore"):
-        gap = np.where(wanted <= 0, 0.0, np.where(slope > 0, wanted / slope, np.inf))
+        # Where agreement falls with the gap it must hold up to the largest.
+        always = (wanted <= 0) & (slope * most >= wanted)
+        gap = np.where(always, 0.0, np.where((wanted > 0) & (slope > 0), wanted / slope, np.inf))
         gap = np.where(gap > most, np.inf, gap)
     return np.where(np.isnan(wanted), np.nan, gap)
 

@@ -108,7 +108,8 @@ def _smallest_gap(rows: pd.DataFrame) -> Iterator[str]:
 
 def _improvements(rows: pd.DataFrame) -> Iterator[str]:
     for _, row in rows[rows["probability"].notna()].iterrows():
-        below = "" if np.isnan(row["average_below"]) else f"; {row['average_below']:.2f} on average below it"
+        told = row["n_pairs"] >= FEW_PAIRS and not np.isnan(row["average_below"])
+        below = f"; {row['average_below']:.2f} on average below it" if told else ""
         points = f"{row['delta']:g} point{'s' * (row['delta'] != 1)}"
         yield (
             f"an improvement of {points} is one for gold with probability {row['probability']:.2f}{_ends(row)}{below} "

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from pandas.api.types import is_numeric_dtype
 
 from jaxeval.columns import DataError, as_frame
-from jaxeval.item_scores import ItemScores
+from jaxeval.item_scores import ItemScores, step_of_means
 from jaxeval.kernels import batch, rank_agreement
 from jaxeval.precision import double_precision
 from jaxeval.progress import progress_bar
@@ -29,6 +29,8 @@ Resample: TypeAlias = Literal["models", "items", "both"]
 FEW_PAIRS = 15
 #: Models under which percentile intervals over models say little.
 FEW_MODELS = 10
+# Differences of decimal numbers are exact to about this share of them.
+_ROUNDING = 1e-9
 OK = "ok"
 
 _STEP = 64  # slots of models come in multiples of this, so that similar tables share compilations
@@ -225,6 +227,8 @@ def resampled_delta_sums(
 ) -> rank_agreement.PairSums:
     """(1 + B, E, D) sums over the pairs under each of ``deltas`` (D,): of the data, then of the resamples."""
     e, m = scores.scores.shape
+    # Of decimal numbers that differ by exactly delta, rounding must not bring some under it.
+    deltas = np.where(np.isinf(deltas), deltas, deltas * (1 - _ROUNDING))
     if settings.resample != "models":
         return resampled(rank_agreement.delta_sums, scores, (deltas,), settings, 4 * m * m, chunk_size)
     counts = _counts(scores, settings)
@@ -314,7 +318,7 @@ def _item_totals(scores: ModelScores) -> Any:
     values = scores.items.reshape(n, -1)
     fill = [(0, -(-(n + 1) // _STEP) * _STEP - n), (0, 0)]
     there = ~np.isnan(values)
-    totals: Any = np.pad(np.where(there, values, 0.0), fill), np.pad(there.astype(float), fill)
+    totals: Any = np.pad(np.where(there, values, 0.0), fill), np.pad(there.astype(float), fill), step_of_means(values)
     return batch.ItemTotals(*totals)
 
 

@@ -82,6 +82,8 @@ def stratified_rank_change(
         "status": status,
         **interval_columns(np.where(status == OK, found.change[1:], np.nan), settings, 0.0, m - 1.0),
     }
+    if settings.n_resamples:  # no model of those that the evaluator scored can move by more
+        columns["upper"] = np.minimum(columns["upper"], np.repeat(np.maximum(aligned.n_models - 1.0, 0), n_tiers))
     table = evaluator_table(aligned, [("tier", np.arange(1, n_tiers + 1))], columns, settings)
     table.attrs["settings"] |= {"n_tiers": n_tiers, "within_tier": within_tier}
     return table

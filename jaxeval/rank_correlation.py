@@ -158,6 +158,8 @@ def rank_agreement(
         "rank_deviation": (ranks.rank_deviation, 0.0, m - 1.0),
     }
     ends = [interval_columns(x[1:], settings, least, most) for x, least, most in draws.values()]
+    if settings.n_resamples:
+        ends[-1]["upper"] = np.minimum(ends[-1]["upper"], np.maximum(aligned.n_models - 1.0, 0))
     status = np.repeat(_status(aligned, sums), len(MEASURES), axis=1)
     short = (aligned.n_models < top) & (status[:, 3] == OK)
     status[short, 3] = FEW_FOR_TOP

@@ -25,11 +25,13 @@ from jaxeval.model_scores import (
     resampled,
     score_table,
 )
+from jaxeval.quantiles import checked_level
 from jaxeval.rank_correlation import FEW_SCORED
 
 Float = NDArray[np.float64]
 
 NONE_APART = "no pair is separated"
+ALL_TIED = "gold ties all separated pairs"
 
 
 def separability(
@@ -63,6 +65,7 @@ def separability(
         DataError: as in `kendall_tau_delta`, or intervals lack, end before they begin, or do not fit the scores.
     """
     settings = Resampling(n_resamples, "models", level, seed, progress)
+    checked_level(score_level)
     aligned = align_scores(scores, gold)
     settings.check(aligned)
     ends = _ends(scores, aligned, lower, upper, standard_error, score_level)
@@ -79,7 +82,9 @@ def separability(
         "n_pairs": pairs[0].astype(int),
         "n_models": aligned.n_models,
         "n_missing": aligned.n_missing,
-        "status": np.select([aligned.n_models < 2, apart[0] == 0], [FEW_SCORED, NONE_APART], OK).astype(object),
+        "status": np.select(
+            [aligned.n_models < 2, apart[0] == 0, ordered[0] == 0], [FEW_SCORED, NONE_APART, ALL_TIED], OK
+        ).astype(object),
     }
     for name, x in (("separated", separated), ("agreement", agreement)):
         for key, values in interval_columns(x[1:], settings, 0.0, 1.0).items():
@@ -112,7 +117,7 @@ def _like(scores: Scores, aligned: ModelScores, values: Any, name: str) -> Float
     if not isinstance(values, pd.DataFrame):
         index = score_table(scores)[0].index
         array = np.asarray(values, float)
-        if array.size != len(index) * len(aligned.evaluators):
+        if array.shape not in ((len(index), len(aligned.evaluators)), (len(index),) * (len(aligned.evaluators) == 1)):
             raise DataError(
                 f"{name} has shape {array.shape}, but scores have {len(index):,} models by "
                 f"{len(aligned.evaluators):,} evaluators"

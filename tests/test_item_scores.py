@@ -154,3 +154,13 @@ def test_four_devices_and_the_flag(drawn, tmp_path):
     np.testing.assert_array_equal(saved["counts"], lanes(read(), "both", 50)[1])
     here = kendall_tau_delta(read().means(), GOLD, [0.5, np.inf], n_resamples=50)
     np.testing.assert_array_equal(saved["lower"], here["lower"])
+
+
+def test_the_order_of_items_makes_no_ties_or_differences():
+    """Models with the same scores, of other items, are equal; also where sums round to other numbers."""
+    rng = np.random.default_rng(2)
+    own = np.array([rng.permutation([0.1, 0.2, 0.3, 0.7, 0.9]) for _ in range(6)])
+    frame = pd.DataFrame(own, [f"m{k}" for k in range(6)]).rename_axis("model").reset_index()
+    long = frame.melt("model", var_name="item", value_name="score")
+    items = ItemScores.from_pandas(long, model="model", item="item", score="score")
+    assert len(np.unique(items.means())) == 1

@@ -50,7 +50,10 @@ def test_the_smallest_gap_of_a_probability(fits):
     y = GAPS["y"].dropna()
     most = np.ptp(y)
     wanted = logit(0.8) - fits[:, 0]
-    gap = np.where(wanted <= 0, 0, np.where(fits[:, 1] > 0, wanted / fits[:, 1], np.inf))
+    # Where agreement falls with the gap, it is there only if it holds up to the largest.
+    always = (wanted <= 0) & (fits[:, 1] * most >= wanted)
+    rises = (wanted > 0) & (fits[:, 1] > 0)
+    gap = np.where(always, 0, np.where(rises, wanted / fits[:, 1], np.inf))
     gap = np.where(gap > most, np.inf, gap)
     assert found["delta"] == pytest.approx(gap[0], rel=1e-4)
     assert found["largest_gap"] == most
@@ -98,3 +101,18 @@ def test_never_at_once_and_always():
 def test_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_agreement_that_falls_with_the_gap():
+    x = np.arange(20.0)
+    gold = np.where(x < 3, x + 100, x)
+    found = smallest_gap(x, gold, 0.6, n_resamples=0).iloc[0]
+    assert found["delta"] == np.inf
+    assert found["status"] == "agreement falls with the gap"
+
+
+def test_gaps_that_nobody_saw():
+    x = np.arange(20.0)
+    found = agreement_by_gap(x, np.roll(x, 3), [5.0, 19.0, 19.5], n_resamples=0)
+    assert found["probability"].notna().tolist() == [True, True, False]
+    assert found["status"].tolist() == ["ok", "ok", "beyond the largest gap"]

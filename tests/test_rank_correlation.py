@@ -351,3 +351,14 @@ def test_frames_of_other_libraries():
 def test_no_models():
     with pytest.raises(DataError, match="there is no model"):
         taus([], [])
+
+
+def test_rounding_brings_no_pair_under_the_gap():
+    """0.3 - 0.1 is a little less than 0.2 in binary."""
+    found = kendall_tau_delta([0.3, 0.1, 0.7, 0.5, 0.9], [1, 2, 3, 4, 5], [0.2, 0.4], n_resamples=0)
+    assert found["n_pairs"].tolist() == [0, 4]
+    rng = np.random.default_rng(1)
+    tenths = rng.integers(0, 100, 60)
+    found = kendall_tau_delta(tenths / 10, np.arange(60.0), [0.3, 1.1], n_resamples=0)
+    gap = np.abs(tenths[:, None] - tenths)[np.triu_indices(60, 1)]
+    assert found["n_pairs"].tolist() == [(gap < 3).sum(), (gap < 11).sum()]

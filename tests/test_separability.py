@@ -75,3 +75,14 @@ def test_no_pair_is_separated():
 def test_refused(options, message):
     with pytest.raises(DataError, match=message):
         separability(GAPS, GOLD, **options)
+
+
+def test_arrays_must_have_the_shape_of_scores():
+    rng = np.random.default_rng(0)
+    scores, error = rng.normal(size=(15, 2)), rng.uniform(0.1, 0.5, (15, 2))
+    with pytest.raises(DataError, match=r"standard_error has shape \(2, 15\), but scores have 15 models by 2"):
+        separability(scores, np.arange(15.0), standard_error=error.T, n_resamples=0)
+    tied = separability(scores, np.zeros(15), standard_error=error, n_resamples=0)
+    assert (tied["status"] == "gold ties all separated pairs").all()
+    with pytest.raises(ValueError, match="level"):
+        separability(scores, np.arange(15.0), standard_error=error, score_level=2, n_resamples=0)

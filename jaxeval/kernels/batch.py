@@ -487,12 +487,14 @@ class ItemTotals(NamedTuple):
 
     score: Array  # (Q, E M) 0 where missing
     present: Array  # (Q, E M) 1, or 0 where missing
+    step: Array  # () power of two: means are its multiples, so that equal ones are equal whatever the order of a sum
 
 
 def _item_scores(totals: ItemTotals, n_models: int, counts: Array) -> Array:
     """(R, E, M) mean scores over the items drawn, NaN where a model has none."""
-    total, n = (jnp.matmul(counts.astype(jnp.float64), x, precision="highest") for x in totals)
-    return jnp.where(n > 0, total / jnp.maximum(n, 1), jnp.nan).reshape(len(counts), -1, n_models)
+    total, n = (jnp.matmul(counts.astype(jnp.float64), x, precision="highest") for x in totals[:2])
+    mean = jnp.round(total / jnp.maximum(n, 1) / totals.step) * totals.step
+    return jnp.where(n > 0, mean, jnp.nan).reshape(len(counts), -1, n_models)
 
 
 @partial(jax.jit, static_argnames=("measure", "mesh"))
