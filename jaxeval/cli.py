@@ -12,7 +12,7 @@ from jaxeval.cli_anchored import anchored
 from jaxeval.cli_judge import judge
 from jaxeval.cli_meta import meta
 from jaxeval.cli_soft_elo import soft_elo_commands
-from jaxeval.terminal import OutputFile, stdout_console
+from jaxeval.terminal import OutputFile, named_model, stdout_console
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,7 +148,8 @@ def leaderboard(
     if cluster and scheme != "multinomial":
         raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
     if isinstance(board["gauge"], tuple):
-        board["gauge"] = _anchor(battles.models, *board["gauge"])
+        name, rating = board["gauge"]
+        board["gauge"] = named_model(battles.models, name), rating
     board |= {"features": covariates, "normalize": not raw_features}
     _rate(battles, by=list(by) or None, cluster=cluster, scheme=scheme, **board)
     if effect is not None:
@@ -187,12 +188,6 @@ def _draw_effect(battles: Any, path: Path, cluster: str | None, board: dict[str,
     table = style_effect(battles, n_resamples=board["resamples"], cluster=cluster, **options)
     plot_style_effect(table).savefig(path, dpi=160)
     click.echo(f"drew {path}", err=True)
-
-
-def _anchor(models: pd.Index, name: str, rating: float) -> tuple[Any, float]:
-    """The anchor as the file has it: models may be named by numbers, which the command line cannot tell from text."""
-    alike = [model for model in models if str(model) == name]
-    return (alike[0] if len(alike) == 1 else name), rating
 
 
 @main.command()

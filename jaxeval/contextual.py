@@ -60,7 +60,7 @@ class ContextualBoard(NamedTuple):
     board: Board
     cells: ContextualCells
     covariates: Design
-    rows: Any  # `contextual.Rows`, NumPy arrays
+    rows: Any  # `battle_rows.Rows`, NumPy arrays
     members: Members
     ridge: Float  # (P,) of the parameters as they are found
     free: NDArray[np.bool_]  # (D + 1,) coefficients that are fitted, and t

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.battles import Battles, Cells
-from jaxeval.kernels import contextual
+from jaxeval.kernels import battle_rows
 from jaxeval.resampling import UNIT_ROWS, Members, rounded
 
 Float = NDArray[np.float64]
@@ -101,7 +101,7 @@ def unit_columns(members: Members) -> int:
     return _coarse(members.units.shape[1])
 
 
-def make_rows(cells: ContextualCells, members: Members, pair_weight: Float | None) -> contextual.Rows:
+def make_rows(cells: ContextualCells, members: Members, pair_weight: Float | None) -> battle_rows.Rows:
     """The ``members`` of units as rows; NumPy arrays until the call."""
     shape = shape_of(cells, members)
     pair = cells.pair[members.cell]
@@ -129,7 +129,7 @@ def make_rows(cells: ContextualCells, members: Members, pair_weight: Float | Non
 
     column, row = np.divmod(unit, UNIT_ROWS)
     n_blocks: Any = np.asarray(-(-n_groups // shape.groups), np.int32)
-    return contextual.Rows(
+    return battle_rows.Rows(
         feature=place(cells.feature[cell], np.float64),
         target=place(cells.target[cell], np.float64),
         factor=place(factor, np.float64),
@@ -140,7 +140,7 @@ def make_rows(cells: ContextualCells, members: Members, pair_weight: Float | Non
     )
 
 
-def counts_by_row(rows: contextual.Rows, members: Members, count: Int) -> Float:
+def counts_by_row(rows: battle_rows.Rows, members: Members, count: Int) -> Float:
     """(T, E, G) battles of every row, from those of the cells (C,), where each cell is a unit; 0 for padding."""
     of_unit = np.zeros((UNIT_ROWS, unit_columns(members)))
     column, row = np.divmod(members.unit, UNIT_ROWS)

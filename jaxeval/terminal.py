@@ -66,3 +66,9 @@ def print_table(console: Console, table: pd.DataFrame, title: str, cell: Callabl
         grid.add_row(*(Text(cell(name, value)) for name, value in zip(table.columns, row, strict=True)))
     console.print(grid)
     console.print()
+
+
+def named_model(models: pd.Index, name: str) -> Any:
+    """The model as the file has it: models may be named by numbers, which the command line cannot tell from text."""
+    alike = [model for model in models if str(model) == name]
+    return alike[0] if len(alike) == 1 else name

@@ -1,9 +1,4 @@
-"""Bradley-Terry with covariates and tie models: sums over rows for many resamples at once, and the steps that use them.
-
-The parameters phi (P,) are M log-strengths, D coefficients and the tie parameter t (unused where ties are half a win);
-a row's z is theta_first - theta_second + feature . coefficient. Rows do not compress, so that lanes are the last axis
-here: a row's constants are read once for all R lanes, and no lane's weights exist for more than R lanes.
-"""
+"""The maximum of the likelihood with covariates and tie models, for many resamples at once: three kinds of steps."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -13,23 +8,14 @@ import jax.scipy.linalg as jsl
 from jax import Array, lax
 
 from jaxeval.kernels import tie_models
+from jaxeval.kernels.battle_rows import Rows, add_score, derivatives, over_blocks, predictor
 from jaxeval.kernels.solve import CONVERGED, NON_FINITE, STEP_LIMIT
 
 _CAP = 2.0  # logits a Newton step may change a parameter by: far from the optimum full steps overshoot
+
+
 # Of t where there are no ties: a probability of ties under 1e-20, and still numbers to work with.
 NO_TIES = {tie_models.HALF: 0.0, tie_models.DAVIDSON: -50.0, tie_models.RAO_KUPPER: 1e-20}
-
-
-class Rows(NamedTuple):
-    """Rows in T blocks of E groups of G rows; a group's rows are of one pair. Padding has factor 0."""
-
-    feature: Array  # (T, E, G, D)
-    target: Array  # (T, E, G) of the pair's first model
-    factor: Array  # (T, E, G) weight of one draw of the row's unit
-    unit: Array  # (T, E, G) int32: the unit of a (K, Q) grid of draws, row-major
-    first: Array  # (T, E) int32
-    second: Array  # (T, E) int32
-    n_blocks: Array  # () int32: blocks in use
 
 
 class Solution(NamedTuple):
@@ -51,72 +37,11 @@ class Base(NamedTuple):
     diagonal: Array  # (P,) of that information
 
 
-def _block(rows: Rows, t: Array) -> Rows:
-    return rows._replace(**{name: getattr(rows, name)[t] for name in Rows._fields[:-1]})
-
-
-def _over_blocks(rows: Rows, add: Callable[[Rows, Array, Any], Any], zero: Any) -> Any:
-    return lax.fori_loop(0, rows.n_blocks, lambda t, total: add(_block(rows, t), t, total), zero)
-
-
-def _predictor(block: Rows, phi: Array, n_models: int) -> Array:
-    """(E, G, R) z of a block's rows."""
-    pair = phi[block.first] - phi[block.second]
-    z = jnp.broadcast_to(pair[:, None], (*block.target.shape, phi.shape[1]))
-    for d in range(block.feature.shape[-1]):  # unrolled, it fuses with what follows; a product does not
-        z = z + block.feature[..., d, None] * phi[n_models + d]
-    return z
-
-
-def _add_score(block: Rows, total: Array, z: Array, t: Array | None, n_models: int) -> Array:
-    """``total`` (P, R) and the sums of weighted scores ``z`` and ``t`` (E, G, R) of a block."""
-    of_group = jnp.sum(z, 1).astype(total.dtype)
-    total = total.at[block.first].add(of_group).at[block.second].add(-of_group)
-    n_rows, n_features = z.shape[0] * z.shape[1], block.feature.shape[-1]
-    if n_features:
-        feature = block.feature.reshape(n_rows, n_features).astype(z.dtype)
-        of_features = jnp.matmul(feature.T, z.reshape(n_rows, -1), precision="highest")
-        total = total.at[n_models : n_models + n_features].add(of_features.astype(total.dtype))
-    return total if t is None else total.at[-1].add(jnp.sum(t, (0, 1)).astype(total.dtype))
-
-
 def at_estimate(model: int, rows: Rows, phi: Array, n_models: int, inverse: Array, diagonal: Array) -> Base:
     """The rows at ``phi`` (P,)."""
     z = phi[rows.first] - phi[rows.second]
     z = z[..., None] + jnp.sum(rows.feature * phi[n_models:-1], -1)
     return Base(z, tie_models.score(model, rows.target, z, phi[-1]), phi, inverse, diagonal)
-
-
-def counts_of_rows(rows: Rows, draws: Array, dtype: type) -> Array:
-    """(T, E, G, R) draws of every row's unit, from the (R, K, Q) draws of all units."""
-    # In memory before the gather, which would else run over the lanes of the draws, and the draws be made again: XLA on
-    # the CPU cannot fuse out of a conditional whose predicate depends on the data. This one always holds.
-    shape = draws.shape[1] * draws.shape[2], draws.shape[0]
-    by_unit = lax.cond(
-        draws[0, 0, 0] >= 0,
-        lambda drawn: drawn.reshape(shape[::-1]).T.astype(dtype),
-        lambda drawn: jnp.zeros(shape, dtype),
-        draws,
-    )
-    return by_unit.at[rows.unit].get(mode="promise_in_bounds")
-
-
-def pair_tables(rows: Rows, count: Array, n_models: int) -> tuple[Array, Array]:
-    """(R, M, M) weights of battles and of wins of i against j."""
-    n_lanes = count.shape[-1]
-
-    def add(block: Rows, t: Array, total: tuple[Array, Array]) -> tuple[Array, Array]:
-        weight = count[t] * block.factor[..., None]
-        won = weight * block.target[..., None]
-        there, back = block.first * n_models + block.second, block.second * n_models + block.first
-        n, wins = total
-        of_group, of_first, of_second = jnp.sum(weight, 1), jnp.sum(won, 1), jnp.sum(weight - won, 1)
-        return n.at[there].add(of_group).at[back].add(of_group), wins.at[there].add(of_first).at[back].add(of_second)
-
-    zero = jnp.zeros((n_models**2, n_lanes))
-    tables = _over_blocks(rows, add, (zero, zero))
-    n, wins = (x.T.reshape(n_lanes, n_models, n_models) for x in tables)
-    return n, wins
 
 
 def _iterate(
@@ -162,10 +87,10 @@ def chord(model: int, rows: Rows, base: Base, count: Array, ridge: Array, tolera
     def add_base(block: Rows, t: Array, total: Array) -> Array:
         weight = count[t] * block.factor[..., None]
         of_t = None if half else weight * base.score.t[t][..., None]
-        return _add_score(block, total, weight * base.score.z[t][..., None], of_t, n_models)
+        return add_score(block, total, weight * base.score.z[t][..., None], of_t, n_models)
 
     zero = jnp.zeros((len(base.phi), n_lanes))
-    at_base = _over_blocks(rows, add_base, zero) - 2 * ridge[:, None] * base.phi[:, None]
+    at_base = over_blocks(rows, add_base, zero) - 2 * ridge[:, None] * base.phi[:, None]
     if half:
         p = tie_models.expected(model, base.z, base.phi[-1])
         slope, skew = (2 * p * (1 - p) * rows.factor).astype(jnp.float32), (2 * p - 1).astype(jnp.float32)
@@ -174,18 +99,18 @@ def chord(model: int, rows: Rows, base: Base, count: Array, ridge: Array, tolera
     def change_of_score(moved: Array) -> Array:
         def add_half(block: Rows, t: Array, total: Array) -> Array:
             # s(z + d) - s(z) = 2 s(z) s(-z) T / (1 + (2 s(z) - 1) T) with T = tanh(d / 2): no digits cancel.
-            tangent = jnp.tanh(_predictor(block, moved.astype(jnp.float32) / 2, n_models))
+            tangent = jnp.tanh(predictor(block, moved.astype(jnp.float32) / 2, n_models))
             drop = slope[t][..., None] * tangent / (1 + skew[t][..., None] * tangent)
-            return _add_score(block, total, -drop * count[t].astype(jnp.float32), None, n_models)
+            return add_score(block, total, -drop * count[t].astype(jnp.float32), None, n_models)
 
         def add_any(block: Rows, t: Array, total: Array) -> Array:
-            z = base.z[t][..., None] + _predictor(block, moved, n_models)
+            z = base.z[t][..., None] + predictor(block, moved, n_models)
             new = tie_models.score(model, block.target[..., None], z, base.phi[-1] + moved[-1])
             weight = count[t] * block.factor[..., None]
             of_z, of_t = (weight * (x - y[t][..., None]) for x, y in zip(new, base.score, strict=True))
-            return _add_score(block, total, of_z, of_t, n_models)
+            return add_score(block, total, of_z, of_t, n_models)
 
-        return _over_blocks(single, add_half, zero) if half else _over_blocks(rows, add_any, zero)
+        return over_blocks(single, add_half, zero) if half else over_blocks(rows, add_any, zero)
 
     def step(moved: Array) -> tuple[Array, Array, Any]:
         grad = at_base + change_of_score(moved) - 2 * ridge[:, None] * moved
@@ -209,7 +134,7 @@ def alive(model: int, rows: Rows, count: Array, active: Array, free: Array) -> A
 
     others = jnp.broadcast_to(free[:, None], (len(free), active.shape[1]))
     if model != tie_models.HALF:
-        n_ties = _over_blocks(rows, add, jnp.zeros(active.shape[1]))
+        n_ties = over_blocks(rows, add, jnp.zeros(active.shape[1]))
         others = others.at[-1].set(free[-1] & (n_ties > 0))
     return jnp.concatenate([active, others])
 
@@ -285,12 +210,12 @@ def newton_cg(
 
         def add(block: Rows, t: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
             grad, diagonal, zz, zt, tt = total
-            z, target = _predictor(block, phi, n_models), block.target[..., None]
+            z, target = predictor(block, phi, n_models), block.target[..., None]
             both = mask[block.first] * mask[block.second]
             weight = count[t] * block.factor[..., None] * both[:, None]
             first = tie_models.score(model, target, z, phi[-1])
             second = tie_models.Information(*(weight * x for x in tie_models.information(model, target, z, phi[-1])))
-            grad = _add_score(block, grad, weight * first.z, weight * first.t, n_models)
+            grad = add_score(block, grad, weight * first.z, weight * first.t, n_models)
             of_group = jnp.sum(second.zz, 1)
             diagonal = diagonal.at[block.first].add(of_group).at[block.second].add(of_group)
             if n_features:
@@ -304,20 +229,20 @@ def newton_cg(
         by_row = jnp.zeros((*rows.target.shape, n_lanes))
         of_ties = jnp.zeros((1, 1, 1, 1)) if model == tie_models.HALF else by_row
         zero = jnp.zeros(phi.shape), jnp.zeros(phi.shape), by_row, of_ties, jnp.zeros(n_lanes)
-        grad, diagonal, zz, zt, tt = _over_blocks(rows, add, zero)
+        grad, diagonal, zz, zt, tt = over_blocks(rows, add, zero)
         diagonal = (diagonal + 2 * ridge[:, None]).at[-1].add(tt)
         grad, diagonal = (jnp.where(moves, x, 0.0) for x in (grad - 2 * ridge[:, None] * phi, diagonal))
         return grad, diagonal, tie_models.Information(zz, zt, tt)
 
     def product(of_rows: tie_models.Information, p: Array) -> Array:
         def add(block: Rows, t: Array, total: Array) -> Array:
-            z = _predictor(block, p, n_models)
+            z = predictor(block, p, n_models)
             along = of_rows.zz[t] * z
             if model == tie_models.HALF:
-                return _add_score(block, total, along, None, n_models)
-            return _add_score(block, total, along + of_rows.zt[t] * p[-1], of_rows.zt[t] * z, n_models)
+                return add_score(block, total, along, None, n_models)
+            return add_score(block, total, along + of_rows.zt[t] * p[-1], of_rows.zt[t] * z, n_models)
 
-        found = _over_blocks(rows, add, jnp.zeros(p.shape)) + 2 * ridge[:, None] * p
+        found = over_blocks(rows, add, jnp.zeros(p.shape)) + 2 * ridge[:, None] * p
         return jnp.where(moves, found.at[-1].add(of_rows.tt * p[-1]), 0.0)
 
     def step(phi: Array) -> tuple[Array, Array, Any]:
@@ -348,114 +273,3 @@ def newton_cg(
 
     start = jnp.broadcast_to(base.phi[:, None], (len(base.phi), n_lanes))
     return _iterate(step, _at_limit(model, start, moves), tolerance, max_steps)[0]
-
-
-def derivatives(model: int, rows: Rows, phi: Array, count: Array, moves: Array, ridge: Array) -> tuple[Array, Array]:
-    """(P, R) gradient and (R, P, P) information of what ``moves`` (P, R), regular as by `solve.information`."""
-    n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, phi.shape[1]
-    mask = moves[:n_models].astype(phi.dtype)
-
-    def add(block: Rows, t: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
-        z = _predictor(block, phi, n_models)
-        target = block.target[..., None]
-        both = mask[block.first] * mask[block.second]
-        weight = count[t] * block.factor[..., None] * both[:, None]
-        first = tie_models.score(model, target, z, phi[-1])
-        second = tie_models.information(model, target, z, phi[-1])
-        grad = _add_score(block, total[0], weight * first.z, weight * first.t, n_models)
-        of_rows = tie_models.Information(*(weight * x for x in second))
-        return grad, *_add_information(block, total[1:], of_rows, n_models)
-
-    grad, *parts = _over_blocks(rows, add, (jnp.zeros(phi.shape), *_no_information(rows, n_models, n_lanes)))
-    matrix = _assembled(parts, n_models, n_lanes) + 2 * jnp.diag(ridge)
-    grad = grad - 2 * ridge[:, None] * phi
-    return jnp.where(moves, grad, 0.0), _regular(matrix, moves.T, n_models, ridge)
-
-
-def outer_scores(model: int, rows: Rows, phi: Array, count: Array, active: Array) -> Array:
-    """(P, P) sum over ``count`` (T, E, G) draws of the outer products of rows' scores at ``phi`` (P,)."""
-    n_models = active.shape[0]
-    mask = active.astype(phi.dtype)
-
-    def add(block: Rows, t: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
-        z = _predictor(block, phi[:, None], n_models)
-        of_row = tie_models.score(model, block.target[..., None], z, phi[-1])
-        factor = block.factor * (mask[block.first] * mask[block.second])[:, None]
-        weight = (count[t] * factor**2)[..., None]
-        products = weight * of_row.z**2, weight * of_row.z * of_row.t, weight * of_row.t**2
-        return _add_information(block, total, tie_models.Information(*products), n_models)
-
-    return _assembled(_over_blocks(rows, add, _no_information(rows, n_models, 1)), n_models, 1)[0]
-
-
-def _no_information(rows: Rows, n_models: int, n_lanes: int) -> tuple[Array, Array, Array]:
-    n_others = rows.feature.shape[-1] + 1
-    shapes = (n_models**2,), (n_models, n_others), (n_others, n_others)
-    pairs, cross, others = (jnp.zeros((*shape, n_lanes)) for shape in shapes)
-    return pairs, cross, others
-
-
-def _add_information(
-    block: Rows, total: tuple[Array, ...], of_rows: tie_models.Information, n_models: int
-) -> tuple[Array, Array, Array]:
-    """Parts of the information and what the rows of a block (E, G, R) add."""
-    pairs, cross, others = total
-    zz, zt, tt = of_rows
-    pairs = pairs.at[block.first * n_models + block.second].add(jnp.sum(zz, 1))
-    feature = block.feature
-    # (E, D + 1, R): of a group's pair with every other parameter.
-    of_group = jnp.concatenate(
-        [jnp.einsum("egd,egr->edr", feature, zz, precision="highest"), jnp.sum(zt, 1)[:, None]], 1
-    )
-    cross = cross.at[block.first].add(of_group).at[block.second].add(-of_group)
-    features = jnp.einsum("egd,egc,egr->dcr", feature, feature, zz, precision="highest")
-    with_t = jnp.einsum("egd,egr->dr", feature, zt, precision="highest")
-    n_features = feature.shape[-1]
-    others = others.at[:n_features, :n_features].add(features)
-    others = others.at[:n_features, -1].add(with_t).at[-1, :n_features].add(with_t)
-    return pairs, cross, others.at[-1, -1].add(jnp.sum(tt, (0, 1)))
-
-
-def _assembled(parts: Any, n_models: int, n_lanes: int) -> Array:
-    """(R, P, P) from the parts."""
-    pairs, cross, others = (jnp.moveaxis(x, -1, 0) for x in parts)
-    v = pairs.reshape(n_lanes, n_models, n_models)
-    v = v + jnp.swapaxes(v, 1, 2)
-    strengths = jnp.sum(v, 2)[:, :, None] * jnp.eye(n_models) - v
-    above = jnp.concatenate([strengths, cross], 2)
-    return jnp.concatenate([above, jnp.concatenate([jnp.swapaxes(cross, 1, 2), others], 2)], 1)
-
-
-def _regular(matrix: Array, moves: Array, n_models: int, ridge: Array) -> Array:
-    """``matrix`` (R, P, P) with a unit diagonal for what stays and, for the common shift, the mean curvature."""
-    active = moves[:, :n_models]
-    both = moves[:, :, None] & moves[:, None, :]
-    n_active = jnp.maximum(jnp.sum(active, 1), 1)
-    own = jnp.diagonal(matrix, axis1=1, axis2=2)[:, :n_models]
-    mean = jnp.sum(jnp.where(active, own, 0.0), 1) / n_active
-    shift = (jnp.where(mean > 0, mean, 1.0) - 2 * ridge[0]) / n_active
-    matrix = jnp.where(both, matrix, 0.0) + jnp.where(moves, 0.0, 1.0)[:, :, None] * jnp.eye(moves.shape[1])
-    together = shift[:, None, None] * (active[:, :, None] & active[:, None, :])
-    return matrix.at[:, :n_models, :n_models].add(together)
-
-
-def diagonal(matrix: Array, moves: Array, ridge: Array, n_models: int) -> Array:
-    """(P,) diagonal of the information itself, from the regular ``matrix`` (P, P): 0 for what does not move."""
-    active = moves[:n_models]
-    own = jnp.diagonal(matrix)
-    n_active = jnp.maximum(jnp.sum(active), 1)
-    # The trace over models is n mean before and n mean + (mean - 2 ridge) after the regularisation.
-    total = jnp.sum(jnp.where(active, own[:n_models], 0.0))
-    shift = (total + 2 * ridge[0]) / (n_active + 1) - 2 * ridge[0]
-    models = jnp.where(active, own[:n_models] - shift / n_active, 0.0)
-    return jnp.where(moves, own.at[:n_models].set(models), 0.0)
-
-
-def inverse_information(matrix: Array, moves: Array, n_models: int) -> Array:
-    """(P, P) pseudo-inverse of a regular ``matrix`` (P, P): 0 for what does not move and in the common shift."""
-    inverse = jsl.cho_solve(jsl.cho_factor(matrix), jnp.eye(len(matrix)))
-    active = moves[:n_models]
-    centre = jnp.eye(n_models) - active[:, None] * active / jnp.maximum(jnp.sum(active), 1)
-    project = jnp.eye(len(matrix)).at[:n_models, :n_models].set(jnp.where(active[:, None] & active, centre, 0.0))
-    project = project * (moves[:, None] & moves)
-    return jnp.matmul(jnp.matmul(project, inverse, precision="highest"), project.T, precision="highest")

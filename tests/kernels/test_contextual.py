@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxeval.kernels import contextual, tie_models
+from jaxeval.kernels import battle_rows, contextual, tie_models
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.kernels.tie_models import DAVIDSON, HALF, RAO_KUPPER
 
@@ -16,7 +16,7 @@ M, D, R = 4, 2, 3
 chord = jax.jit(contextual.chord, static_argnums=(0, 6))
 newton = jax.jit(contextual.newton, static_argnums=(0, 7))
 newton_cg = jax.jit(contextual.newton_cg, static_argnums=(0, 7))
-derivatives = jax.jit(contextual.derivatives, static_argnums=0)
+derivatives = jax.jit(battle_rows.derivatives, static_argnums=0)
 MODELS = [HALF, DAVIDSON, RAO_KUPPER]
 
 
@@ -30,7 +30,7 @@ def rows():
     factor[1, 1] = 0
     factor[2] = 99  # beyond the blocks in use
     pairs = np.array([[[0, 1], [1, 2]], [[2, 3], [0, 3]], [[0, 1], [0, 1]]], np.int32)
-    return contextual.Rows(
+    return battle_rows.Rows(
         feature=jnp.asarray(rng.normal(size=(*shape, D))),
         target=jnp.asarray(rng.choice([0.0, 0.5, 1.0], shape)),
         factor=jnp.asarray(factor),
@@ -112,13 +112,13 @@ def test_derivatives(model, rows, count):
 @pytest.mark.parametrize("model", MODELS)
 def test_outer_scores(model, rows, count):
     phi, active = parameters(model, 1)[:, 0], np.array([True, True, True, False])
-    found = contextual.outer_scores(model, rows, jnp.asarray(phi), count[..., 0], jnp.asarray(active))
+    found = battle_rows.outer_scores(model, rows, jnp.asarray(phi), count[..., 0], jnp.asarray(active))
     *_, outer, _, _ = naive(model, rows, phi, np.asarray(count)[..., 0], active, np.zeros(M + D + 1))
     np.testing.assert_allclose(found, outer, rtol=1e-10, atol=1e-14)
 
 
 def test_tables_and_counts(rows, count):
-    n, wins = contextual.pair_tables(rows, count, M)
+    n, wins = battle_rows.pair_tables(rows, count, M)
     for lane in range(R):
         *_, own_n, own_wins = naive(
             HALF, rows, np.zeros(M + D + 1), np.asarray(count)[..., lane], np.zeros(M, bool), np.zeros(M + D + 1)
@@ -126,7 +126,7 @@ def test_tables_and_counts(rows, count):
         np.testing.assert_allclose(np.asarray(n)[lane], own_n, rtol=1e-12)
         np.testing.assert_allclose(np.asarray(wins)[lane], own_wins, rtol=1e-12)
     draws = np.arange(R * 20).reshape(R, 4, 5)
-    found = contextual.counts_of_rows(rows, jnp.asarray(draws), np.int32)
+    found = battle_rows.counts_of_rows(rows, jnp.asarray(draws), np.int32)
     np.testing.assert_array_equal(found, np.moveaxis(draws.reshape(R, 20)[:, np.asarray(rows.unit)], 0, -1))
 
 
@@ -138,12 +138,12 @@ def test_the_pseudo_inverse(model, rows, count):
     alive = contextual.alive(model, rows, count[..., :1], active[:, None], free)[:, 0]
     np.testing.assert_array_equal(alive, np.concatenate([active, free]))
     _, matrix = derivatives(model, rows, phi, count[..., :1], alive[:, None], ridge)
-    found = np.asarray(contextual.inverse_information(matrix[0], alive, M))
+    found = np.asarray(battle_rows.inverse_information(matrix[0], alive, M))
     _, plain, *_ = naive(
         model, rows, np.asarray(phi)[:, 0], np.asarray(count)[..., 0], np.asarray(active), np.zeros(M + D + 1)
     )
     plain = np.where(np.outer(alive, alive), plain, 0)
-    np.testing.assert_allclose(contextual.diagonal(matrix[0], alive, ridge, M), np.diag(plain), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(battle_rows.diagonal(matrix[0], alive, ridge, M), np.diag(plain), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found, np.linalg.pinv(plain, rcond=1e-10, hermitian=True), rtol=1e-7, atol=1e-9)
 
 
@@ -158,7 +158,7 @@ def board():
     win, tie = 1 / (1 + np.exp(0.4 - z)), 1 / (1 + np.exp(-0.4 - z))
     u = rng.random(shape)
     target = np.where(u < win, 1.0, np.where(u < tie, 0.5, 0.0))
-    rows = contextual.Rows(
+    rows = battle_rows.Rows(
         jnp.asarray(feature), jnp.asarray(target), jnp.asarray(rng.uniform(0.5, 1.5, shape)),
         jnp.zeros(shape, jnp.int32), jnp.asarray(pairs[..., 0]), jnp.asarray(pairs[..., 1]), jnp.asarray(2, jnp.int32),
     )  # fmt: skip
@@ -174,8 +174,8 @@ def test_chord_steps_end_where_newtons_do(model, board):
     everyone, once = jnp.ones((M + D + 1, 12), bool).at[-1].set(model != HALF), jnp.ones(count.shape)
     full, matrix = newton(model, rows, start, once, everyone, ridge, 1e-12, 50)
     assert (full.status == CONVERGED).all()
-    inverse = contextual.inverse_information(matrix[0], everyone[:, 0], M)
-    diagonal = contextual.diagonal(matrix[0], everyone[:, 0], ridge, M)
+    inverse = battle_rows.inverse_information(matrix[0], everyone[:, 0], M)
+    diagonal = battle_rows.diagonal(matrix[0], everyone[:, 0], ridge, M)
     base = contextual.at_estimate(model, rows, full.phi[:, 0], M, inverse, diagonal)
     found = chord(model, rows, base, count, ridge, 1e-8, 40)
     twin, _ = newton(model, rows, full.phi, count.astype(float), everyone, ridge, 1e-12, 50)

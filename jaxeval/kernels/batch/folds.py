@@ -1,0 +1,203 @@
+"""Temperatures, folds that leave a model out, and resamples of a model's own battles."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.sharding import Mesh, PartitionSpec
+
+from jaxeval.kernels import (
+    held_out,
+    own_battles,
+    resample,
+    solve,
+    temperature,
+)
+from jaxeval.kernels.judged import Judged, pair_sums, pair_wins
+
+
+def _in_chunks(function: Callable[..., Any], lanes: tuple[Array, ...], size: int) -> Any:
+    """``function`` vmapped over chunks of ``size`` lanes, one chunk after the other; a last short one is repeated."""
+    n = lanes[0].shape[0]
+    n_chunks = -(-n // size)
+    number = jnp.minimum(jnp.arange(n_chunks * size), n - 1).reshape(n_chunks, size)
+    results = lax.map(lambda which: jax.vmap(function)(*(x[which] for x in lanes)), number)
+    return jax.tree.map(lambda x: x.reshape(n_chunks * size, *x.shape[2:])[:n], results)
+
+
+@partial(jax.jit, static_argnames="max_steps")
+def temperatures(
+    level: Array, n: Array, wins: Array, fewest: Array, tolerance: Array, max_steps: int
+) -> temperature.Temperature:
+    """Temperatures of (S, L) score levels."""
+    return jax.vmap(lambda d, n, y: temperature.fit(d, n, y, fewest, tolerance, max_steps))(level, n, wins)
+
+
+@partial(jax.jit, static_argnames=("max_steps", "chunk"))
+def fold_temperatures(
+    judged: Judged, fewest: Array, tolerance: Array, max_steps: int, chunk: int
+) -> temperature.Temperature:
+    """Temperatures (S, F + 1) of the sets ``judged``: without the rows of each fold's model, and of all rows."""
+
+    def of_set(judged: Judged) -> temperature.Temperature:
+        size = judged.level.shape[0]
+        total = jnp.zeros(size).at[judged.label].add(judged.battles)
+        label = jnp.append(judged.label, 0)
+        count = jnp.append(judged.battles, 0.0)
+
+        def one(own: Array) -> temperature.Temperature:
+            rest = total - jnp.zeros(size).at[label[own]].add(count[own])
+            n, wins = rest * judged.fitting, rest * judged.wins
+            return temperature.fit(judged.level, n, wins, fewest, tolerance, max_steps)
+
+        nothing = jnp.full((1, judged.own.shape[1]), judged.pair.shape[0], judged.own.dtype)
+        return _in_chunks(one, (jnp.concatenate([judged.own, nothing]),), chunk)
+
+    return lax.map(of_set, judged)
+
+
+class JudgedTables(NamedTuple):
+    """Battles of target maps, one after the other: L of them."""
+
+    n: Array  # (L, M, M)
+    wins: Array  # (L, M, M)
+    score: Array  # (L, M)
+    active: Array  # (L, M) models with battles
+
+
+@partial(jax.jit, static_argnames="n_pairs")
+def judged_tables(judged: Judged, weight: Array, target: Array, n_pairs: int) -> JudgedTables:
+    """Battles and wins of target maps (S, K, U), of ``weight`` (S, K, U) per battle; those of a set stay together."""
+
+    def one(judged: Judged, weight: Array, target: Array) -> tuple[Array, Array]:
+        n = pair_sums(judged, weight, n_pairs)
+        return n, pair_wins(judged, weight * target, n, n_pairs)
+
+    tables = lax.map(lambda x: jax.vmap(partial(one, x[0]))(*x[1:]), (judged, weight, target))
+    n, wins = (x.reshape(-1, *x.shape[2:]) for x in tables)
+    return JudgedTables(n, wins, jnp.sum(wins, axis=2), jnp.any(n > 0, axis=2))
+
+
+@jax.jit
+def take(arrays: tuple[Array, ...], at: Array) -> tuple[Array, ...]:
+    """``arrays`` at ``at`` of their first axes, as one program: outside of one, each shape costs a few to compile."""
+    return tuple(x[at] for x in arrays)
+
+
+@partial(jax.jit, static_argnames=("max_steps", "chunk"))
+def hold_out(
+    n: Array,
+    wins: Array,
+    start: Array,
+    inverse: Array,
+    active: Array,
+    folds: Array,
+    ridge: Array,
+    tolerance: Array,
+    max_steps: int,
+    chunk: int,
+) -> held_out.HeldOut:
+    """Folds (F,) of target maps that are the same in every fold: tables (L, M, M), results (L, F, ...)."""
+
+    def of_map(lane: tuple[Array, ...]) -> held_out.HeldOut:
+        n, wins, start, inverse, active = lane
+
+        def one(fold: Array) -> held_out.HeldOut:
+            return held_out.fold(n, wins, fold, start, inverse, active, ridge, tolerance, max_steps)
+
+        return _in_chunks(one, (folds,), chunk)
+
+    return lax.map(of_map, (n, wins, start, inverse, active))
+
+
+@partial(jax.jit, static_argnames=("n_pairs", "max_steps", "chunk"))
+def hold_out_soft(
+    judged: Judged,
+    beta: Array,
+    n: Array,
+    start: Array,
+    inverse: Array,
+    active: Array,
+    folds: Array,
+    ridge: Array,
+    tolerance: Array,
+    max_steps: int,
+    n_pairs: int,
+    chunk: int,
+) -> held_out.HeldOut:
+    """Folds (F,) of soft targets s(beta d), with each fold's own ``beta`` (S, F); tables (S, M, M)."""
+
+    def of_set(lane: tuple[Any, ...]) -> held_out.HeldOut:
+        judged, beta, n, start, inverse, active = lane
+
+        def one(fold: Array, beta: Array) -> held_out.HeldOut:
+            wins = pair_wins(judged, jax.nn.sigmoid(beta * judged.level), n, n_pairs)
+            return held_out.fold(n, wins, fold, start, inverse, active, ridge, tolerance, max_steps)
+
+        return _in_chunks(one, (folds, beta), chunk)
+
+    return lax.map(of_set, (judged, beta, n, start, inverse, active))
+
+
+@partial(jax.jit, static_argnames=("max_steps",))
+def rate(
+    anchors: Array, n: Array, score: Array, start: Array, ridge: Array, tolerance: Array, max_steps: int
+) -> solve.Solution:
+    """Strengths (L,) against fixed ``anchors`` (L, M), met ``n`` (L, M) times."""
+    return jax.vmap(lambda a, n, y, x: held_out.rating(a, n, y, x, ridge, tolerance, max_steps))(
+        anchors, n, score, start
+    )
+
+
+@partial(jax.jit, static_argnames=("mesh", "top_up_size", "max_steps", "chunk"))
+def own_resamples(
+    own: own_battles.OwnBattles,
+    mesh: Mesh,
+    seed: Array,
+    ridge: Array,
+    tolerance: Array,
+    numbers: Array,
+    top_up_size: int,
+    max_steps: int,
+    chunk: int,
+) -> tuple[Array, Array]:
+    """Strengths (S, K, B) of models in resamples ``numbers`` (B,) of their own battles, and statuses.
+
+    S must be a multiple of the devices, which share the models.
+    """
+    n = numbers.shape[0]
+    n_chunks = -(-n // chunk)
+    padded = numbers[jnp.minimum(jnp.arange(n_chunks * chunk), n - 1)].reshape(n_chunks, chunk)
+
+    def one_model(
+        own: own_battles.OwnBattles, seed: Array, ridge: Array, tolerance: Array, padded: Array
+    ) -> tuple[Array, Array]:
+        sums = own_battles.sums(own)
+
+        def part(numbers: Array) -> tuple[Array, Array]:
+            size = own.opponent.shape[0]
+            n, score = sums(resample.singles(own.battles, size, top_up_size, seed, own.stream, numbers))
+
+            def one_map(anchors: Array, score: Array, start: Array) -> solve.Solution:
+                return jax.vmap(lambda n, y: held_out.rating(anchors, n, y, start, ridge, tolerance, max_steps))(
+                    n, score
+                )
+
+            found = jax.vmap(one_map)(own.anchors, score.T, own.start)
+            return found.theta, found.status  # (K, R)
+
+        theta, status = lax.map(part, padded)
+        return theta.transpose(1, 0, 2), status.transpose(1, 0, 2)
+
+    def on_device(own: own_battles.OwnBattles, *shared: Array) -> tuple[Array, Array]:
+        return lax.map(lambda one: one_model(one, *shared), own)
+
+    across, whole = PartitionSpec("lanes"), PartitionSpec()
+    theta, status = jax.shard_map(
+        on_device, mesh=mesh, in_specs=(across, whole, whole, whole, whole), out_specs=across, check_vma=False
+    )(own, seed, ridge, tolerance, padded)
+    shape = (*theta.shape[:2], n_chunks * chunk)
+    return theta.reshape(shape)[..., :n], status.reshape(shape)[..., :n]

@@ -1,0 +1,174 @@
+"""The study of references: rankings against references and sets of them, over resamples and repeats."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.sharding import Mesh, PartitionSpec
+
+from jaxeval.kernels import (
+    rank_agreement,
+    references,
+    resample,
+    solve,
+    squares,
+)
+from jaxeval.kernels.batch.chunks import run_chunks
+
+
+class ReferenceProblem(NamedTuple):
+    """What a study of references resamples, and what it draws votes from."""
+
+    units: resample.Units
+    stream: Array  # () uint64: names the random numbers of the resamples
+    votes_stream: Array  # () uint64: names those of the votes under a budget
+    votes: references.Votes
+    single: references.Pools  # every reference alone
+    several: references.Pools | None  # sets of references
+    tiers: Array  # (T, M) bool: models by tier
+    grid: references.Grid | None  # where items, not models, draw their references
+
+
+class StudyForm(NamedTuple):
+    """Static choices of a study of references."""
+
+    tally: resample.Tally
+    top_up_size: int
+    n_sets: int  # single references and sets
+    max_steps: int
+
+
+class SingleReferences(NamedTuple):
+    """Rankings by win rate against each of L references, of all votes of a resample."""
+
+    tau: Array  # (D, L) of pairs under each margin
+    misordered: Array  # (D, L)
+    pairs: Array  # (D, L)
+    rank_change: Array  # (T, L) by tier of the models ranked
+    tier_models: Array  # (T, L)
+    tier_tau: Array  # (T, L) of the pairs inside a tier
+    tier_pairs: Array  # (T, L)
+
+
+class Budgets(NamedTuple):
+    """Rankings of S sets of references (single ones first) under B budgets of votes: sums over the repeats."""
+
+    defined: Array  # (D, B, S) repeats with a tau
+    tau: Array  # (D, B, S)
+    tau_square: Array  # (D, B, S)
+    misordered: Array  # (D, B, S)
+    pairs: Array  # (D, B, S)
+
+
+class StudySettings(NamedTuple):
+    """What a study of references is asked for; all of it is data."""
+
+    seed: Array  # () uint64
+    deltas: Array  # (D,) margins, percentage points
+    budgets: Array  # (B,) int64 ascending: votes of a model
+    n_repeats: Array  # ()
+    ridge: Array  # () of the fits to several references
+    tolerance: Array  # () of these, logits
+
+
+def _fitted(n: Array, points: Array, in_set: Array, settings: StudySettings, max_steps: int) -> Array:
+    """(B, M, S) expected win rates by the Bradley-Terry fit of (B, K, M, S) votes and points, ``in_set`` (K, S)."""
+
+    def one(n: Array, points: Array, in_set: Array) -> Array:
+        end = references.strengths(n, points, settings.ridge, settings.tolerance, max_steps)
+        rate = references.expected_win_rate(end.theta, in_set)
+        return jnp.where((jnp.sum(n, 0) > 0) & (end.status == solve.CONVERGED), rate, jnp.nan)
+
+    return jax.vmap(jax.vmap(one, (2, 2, 1), 1), (0, 0, None))(n, points, in_set)
+
+
+def _drawn_scores(
+    problem: ReferenceProblem, count: Array, items: Array | None, settings: StudySettings, key: Array, max_steps: int
+) -> Array:
+    """(B, M, S) scores of the models in one repeat: win rates against one reference, expected ones against several."""
+    if problem.grid is not None and items is not None:
+        grid = problem.grid
+        n, points, set_n, set_points = references.used_items(grid, items, settings.budgets, key)
+        alone = references.percent(points, n).swapaxes(1, 2)
+        in_set = grid.several < grid.n.shape[1] - 1
+        several = set_n.swapaxes(2, 3), set_points.swapaxes(2, 3)
+    else:
+        alone = references.win_rates(problem.single, references.used(problem.single, count, settings.budgets, key))
+        if problem.several is None:
+            return alone
+        in_set = problem.several.in_set
+        votes = references.used(problem.several, count, settings.budgets, key)
+        several = references.tables(problem.several, votes)
+    if in_set.shape[1] == 0:
+        return alone
+    return jnp.concatenate([alone, _fitted(*several, in_set, settings, max_steps)], 2)
+
+
+def _study(
+    problem: ReferenceProblem, form: StudyForm, settings: StudySettings, number: Array, gold: Array
+) -> tuple[SingleReferences, Budgets]:
+    """One resample, or the full data: references with all votes, and repeated studies under budgets."""
+    draws = resample.multinomial(problem.units, form.tally, form.top_up_size, settings.seed, problem.stream, number)
+    count = jnp.where(number < 0, problem.votes.battles, references.resampled(problem.votes, draws))
+    items = None if problem.grid is None else jnp.where(number < 0, 1, draws.reshape(-1)[problem.grid.unit])
+
+    rates = references.win_rates(problem.single, count[problem.single.cell])
+    sums = rank_agreement.agreement(rates, gold, settings.deltas)
+    tiers = rank_agreement.stratified(rates, gold, problem.tiers)
+    single = SingleReferences(
+        rank_agreement.tau_b(sums),
+        rank_agreement.misordered(sums),
+        sums.pairs,
+        tiers.rank_change,
+        tiers.models,
+        rank_agreement.tau_b(tiers.inside),
+        tiers.inside.pairs,
+    )
+    shape = len(settings.deltas), len(settings.budgets), form.n_sets
+
+    def repeat(q: Array, sums: Budgets) -> Budgets:
+        key = squares.stream_key(settings.seed, problem.votes_stream, number, q)
+        scores = _drawn_scores(problem, count, items, settings, key, form.max_steps)
+        lanes = scores.transpose(1, 0, 2).reshape(len(gold), -1)  # (M, B S)
+        found = rank_agreement.agreement(lanes, gold, settings.deltas)
+        tau = rank_agreement.tau_b(found)
+        values = (jnp.ones_like(tau), tau, tau**2, rank_agreement.misordered(found), found.pairs)
+        add = (jnp.where(jnp.isnan(tau), 0.0, x).reshape(shape) for x in values)
+        return Budgets(*(total + x for total, x in zip(sums, add, strict=True)))
+
+    nothing = Budgets(*(jnp.zeros(shape) for _ in Budgets._fields))
+    if not len(settings.budgets):
+        return single, nothing
+    return single, lax.fori_loop(0, settings.n_repeats, repeat, nothing)
+
+
+@partial(jax.jit, static_argnames=("form", "mesh"))
+def reference_study(
+    problem: ReferenceProblem,
+    form: StudyForm,
+    mesh: Mesh,
+    settings: StudySettings,
+    numbers: Array,
+    gold: Array,
+    n_chunks: Array,
+) -> tuple[SingleReferences, Budgets]:
+    """All references, sets, budgets and repeats in the resamples ``numbers`` (devices, T, R), -1 being the full data.
+
+    ``gold`` (devices, T, R, M) are the log-strengths of the same resamples. Each device runs the first ``n_chunks``
+    (devices,) of its T chunks; the results have leading axes (devices, T, R), and zeros where no chunk ran.
+    """
+
+    def on_device(
+        problem: ReferenceProblem, settings: StudySettings, numbers: Array, gold: Array, n_chunks: Array
+    ) -> tuple[SingleReferences, Budgets]:
+        def chunk(t: Array) -> tuple[SingleReferences, Budgets]:
+            return jax.vmap(partial(_study, problem, form, settings))(numbers[0, t], gold[0, t])
+
+        return run_chunks(chunk, numbers.shape[1], n_chunks[0])
+
+    across, whole = PartitionSpec("lanes"), PartitionSpec()
+    return jax.shard_map(
+        on_device, mesh=mesh, in_specs=(whole, whole, across, across, across), out_specs=across, check_vma=False
+    )(problem, settings, numbers, gold, n_chunks)
