@@ -110,6 +110,7 @@ class Battles:
     columns: pd.DataFrame = field(repr=False)
     kept: NDArray[np.intp] | None = field(default=None, repr=False)
     cluster: str | None = None
+    n_processes: int = 1  # that hold these same battles and share the work on them: `gather_battles`
 
     @classmethod
     def from_pandas(

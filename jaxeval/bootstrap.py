@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import jax
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.battles import Battles, as_battles
+from jaxeval.battles import Battles, Cells, as_battles
 from jaxeval.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
 from jaxeval.bradley_terry import Board, BradleyTerryFit, device_name, fit_boards, fit_result
+from jaxeval.checkpoints import Checkpoint
 from jaxeval.contextual import ContextualSettings, Ties, checked_ties, contextual_result, fit_contextual_boards
 from jaxeval.contextual_bootstrap import contextual_bootstrap_result, refit_contextual
 from jaxeval.contextual_rows import compress
 from jaxeval.features import FeatureLike, design
 from jaxeval.gauge import Gauge
+from jaxeval.lanes import Spread
 from jaxeval.precision import versions
+from jaxeval.processes import check_alike
 from jaxeval.progress import progress_bar
 from jaxeval.refits import TOLERANCE_LOGIT, Lanes, refit_all
 from jaxeval.resampling import SCHEMES, make_plan
@@ -45,6 +52,8 @@ class _Options(TypedDict, total=False):
     feature_ridge: float
     ties: Ties
     chunk_size: int | None
+    memory_limit: int | None
+    checkpoint: str | Path | None
     progress: bool | None
 
 
@@ -86,6 +95,8 @@ def bootstrap(
     feature_ridge: float = 0.0,
     ties: Ties = "half",
     chunk_size: int | None = None,
+    memory_limit: int | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> Bootstrap | dict[Hashable, Bootstrap]:
     """Resample the battles, refit every resample, and keep the joint draws.
@@ -107,14 +118,20 @@ def bootstrap(
         features: as in `fit_bradley_terry`, like ``normalize``, ``feature_ridge`` and ``ties``; with them, or a tie
             model, results are `ContextualBootstrap`.
         chunk_size: resamples computed together; by default sized to the cache (CPU) or to 1 GB (GPU, TPU).
+        memory_limit: bytes that the refits, their tables and results may take; chunks shrink to fit.
+        checkpoint: folder that finished resamples are kept in. After an interruption the same call goes on from them,
+            with the same draws; with more resamples, too.
         progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
 
     Raises:
         ValueError: an unknown scheme, a bad number, an impossible gauge.
-        DataError: ``by`` or ``cluster`` names no column, or one with missing values.
+        DataError: ``by`` or ``cluster`` names no column, or one with missing values; ``checkpoint`` is the folder of
+            another run.
+        MemoryLimitError: not even one resample at a time fits ``memory_limit``.
+        ProcessError: another process of a run in several (`jaxeval.gather_battles`) failed.
     """
     battles = as_battles(battles)
-    _check_options(n_resamples, seed, scheme, dtype, chunk_size)
+    _check_options(n_resamples, seed, scheme, dtype, chunk_size, memory_limit)
     cluster = cluster or (battles.cluster if scheme == "cluster" else None)
     if scheme == "cluster" and cluster is None:
         raise ValueError('scheme="cluster" needs cluster=, the column whose groups are drawn')
@@ -140,12 +157,24 @@ def bootstrap(
     def result_of(s: int, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:
         settings = BootstrapSettings(
             scheme, cluster, int(n_resamples), int(seed), float(ridge), fit.settings.gauge, float(base),
-            reweight, dtype, device_name(), len(jax.local_devices()), versions(),
+            reweight, dtype, device_name(), jax.local_device_count() * battles.n_processes, versions(),
         )  # fmt: skip
         n_clusters = None if clusters[s] is None else len(np.unique(clusters[s]))
         return bootstrap_result(fit, board, lanes, ridge, n_clusters, settings)
 
+    identity = {
+        "scheme": scheme, "cluster": cluster, "by": by, "seed": int(seed), "ridge": float(ridge), "reweight": reweight,
+        "dtype": dtype, "features": list(covariates.names), "normalize": normalize,
+        "feature_ridge": float(feature_ridge), "ties": ties,
+    }  # fmt: skip
+    digest = ""
+    if checkpoint is not None or battles.n_processes > 1:
+        digest = _digest(labels, slices, clusters, cell_of_row, covariates.matrix, identity)
+    if battles.n_processes > 1:
+        check_alike("battles or settings", f"{digest} {n_resamples}".encode())
+    kept = None if checkpoint is None else Checkpoint(checkpoint, digest, identity)
     with progress_bar(len(slices) * n_resamples, "refitting resamples", progress) as advance:
+        spread = Spread(advance, chunk_size, memory_limit, kept, battles.n_processes)
         if contextual:
             context = ContextualSettings(covariates.names, normalize, float(feature_ridge), ties)
             names = [said(s) for s in range(len(slices))]
@@ -168,7 +197,8 @@ def bootstrap(
                 own = ([x[s] for s in block] for x in (labels, clusters, cell_of_row))
                 of_block, clusters_of_block, cells_of_block = own
                 plan = make_plan(plain_boards, code, of_block, ridge, clusters_of_block, cells_of_block)
-                refits = refit_all(plan, code, n_resamples, seed, ridge, dtype, chunk_size, advance)
+                section = f"slices-{block[0]}"
+                refits = refit_all(plan, code, n_resamples, seed, ridge, dtype, spread, section)
                 for k, s in enumerate(block):
                     results[s] = result_of(s, fits[k], plain_boards[k], refits.of_slice(k))
     return results[0] if groups is None else dict(zip(groups, results, strict=True))
@@ -181,6 +211,19 @@ def _naming(slice_: str) -> Iterator[None]:
         yield
     except ValueError as error:
         raise ValueError(f"{slice_}: {error}" if slice_ else str(error)) from error
+
+
+def _digest(*parts: Any) -> str:
+    """A digest of all that the draws depend on."""
+    digest = hashlib.blake2b(digest_size=16)
+    for leaf in jax.tree.leaves(parts, is_leaf=lambda x: isinstance(x, pd.Index | Cells)):
+        arrays = [getattr(leaf, f.name) for f in fields(leaf)] if isinstance(leaf, Cells) else [leaf]
+        for array in arrays:
+            if isinstance(array, np.ndarray) and array.dtype != object:
+                digest.update(np.ascontiguousarray(array).data)
+            else:
+                digest.update(repr(list(array) if isinstance(array, pd.Index) else array).encode())
+    return digest.hexdigest()
 
 
 def _label(group: Hashable) -> str:
@@ -205,8 +248,11 @@ def _blocks(n_models: Sequence[int]) -> list[NDArray[np.intp]]:
     return [np.sort(np.array(block)) for block in blocks]
 
 
-def _check_options(n_resamples: int, seed: int, scheme: str, dtype: str, chunk_size: int | None) -> None:
-    for name, value in (("n_resamples", n_resamples), ("seed", seed), ("chunk_size", chunk_size)):
+def _check_options(
+    n_resamples: int, seed: int, scheme: str, dtype: str, chunk_size: int | None, memory_limit: int | None
+) -> None:
+    sizes = {"n_resamples": n_resamples, "seed": seed, "chunk_size": chunk_size, "memory_limit": memory_limit}
+    for name, value in sizes.items():
         if isinstance(value, bool) or not isinstance(value, int | np.integer | None):
             raise TypeError(f"{name} must be an integer, got {value!r}")
     if n_resamples < 1:

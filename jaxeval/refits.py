@@ -1,24 +1,26 @@
-"""Runs the batched refit: cuts lanes (slice, resample) into chunks, calls until all are done, reports progress."""
+"""Runs the batched refit of all slices and resamples, solver by solver."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.sharding import Mesh
 from numpy.typing import NDArray
 
 from jaxeval.kernels import batch
 from jaxeval.kernels.solve import CONVERGED
+from jaxeval.lanes import Spread, device_mesh, lanes_within, run_lanes
 from jaxeval.precision import double_precision
-from jaxeval.progress import Advance
 from jaxeval.resampling import Plan
 
 # Refits stop when the error predicted to remain is under this, logits (1e-8 is 2e-6 Elo).
 TOLERANCE_LOGIT = {"float64": 1e-8, "float32": 2e-5}
 _MAX_STEPS = {batch.CHORD: 40, batch.NEWTON_CG: 60, batch.NEWTON: 200}
-_CHUNKS_PER_CALL = 32
+# What a compiled chunk takes for each word of a lane that `chunk_size` counts, at most: seen in XLA's own figures.
+_BYTES_PER_WORD = 10
+_SOLVERS = {batch.CHORD: "chord", batch.NEWTON_CG: "newton-cg", batch.NEWTON: "newton"}
 
 
 class Lanes(NamedTuple):
@@ -30,11 +32,6 @@ class Lanes(NamedTuple):
     grad_norm: NDArray[np.float64]
     standing: NDArray[np.int8]
     solver: NDArray[np.int8]  # of `batch`: the one that came last
-
-    def set(self, lanes: NDArray[np.intp], refits: batch.Refits, device: int, slot: int) -> None:
-        """Store what one chunk gave for ``lanes``; lanes beyond them were padding."""
-        for into, values in zip(self[:-1], refits, strict=True):
-            np.asarray(into)[lanes] = np.asarray(values)[device, slot, : len(lanes)]
 
     def of_slice(self, s: int) -> Lanes:
         """The lanes of one slice."""
@@ -48,10 +45,13 @@ def refit_all(
     seed: int,
     ridge: float,
     dtype: str,
-    chunk_size: int | None,
-    advance: Advance,
+    spread: Spread,
+    section: str = "lanes",
 ) -> Lanes:
-    """Refits (S, B, ...): secure boards by chord steps, the rest by Newton-CG, what that leaves by dense Newton."""
+    """Refits (S, B, ...): secure boards by chord steps, the rest by Newton-CG, what that leaves by dense Newton.
+
+    ``section`` names the slices in the run's checkpoint.
+    """
     n_slices = len(plan.secure)
     slices = np.repeat(np.arange(n_slices), n_resamples)
     numbers = np.tile(np.arange(n_resamples), n_slices)
@@ -64,13 +64,19 @@ def refit_all(
         standing=np.zeros((len(slices), size), np.int8),
         solver=np.full(len(slices), batch.CHORD, np.int8),
     )
-    run = _Runner(plan, scheme, seed, ridge, dtype, chunk_size)
-    secure = np.flatnonzero(plan.secure[slices])
-    run(secure, slices, numbers, results, batch.CHORD, advance)
+    # Strengths, standings, and the ratings made of them later.
+    refits = _Refits(plan, scheme, seed, ridge, dtype, spread, len(slices) * size * 33)
+
+    def run(lanes: NDArray[np.intp], solver: int) -> None:
+        call, size = partial(refits, refits.method(solver)), refits.chunk_size(solver)
+        found: Any = batch.Refits(*results[:-1])  # type: ignore[arg-type]  # of NumPy arrays
+        run_lanes(lanes, slices, numbers, size, call, found, f"{section}-{_SOLVERS[solver]}", spread)
+
+    run(np.flatnonzero(plan.secure[slices]), batch.CHORD)
     for solver in (batch.NEWTON_CG, batch.NEWTON):
         rest = np.flatnonzero(results.status != CONVERGED)
         results.solver[rest] = solver
-        run(rest, slices, numbers, results, solver, advance)
+        run(rest, solver)
     shape = n_slices, n_resamples
     return Lanes(
         results.theta.reshape(*shape, size),
@@ -82,82 +88,59 @@ def refit_all(
     )
 
 
-class _Runner:
-    """Cuts lanes into chunks of one slice each and calls the batched refit until all are done."""
+class _Refits:
+    """The batched refit of a plan."""
 
-    def __init__(self, plan: Plan, scheme: int, seed: int, ridge: float, dtype: str, chunk_size: int | None) -> None:
-        self.plan, self.scheme, self.seed, self.ridge = plan, scheme, seed, float(ridge)
-        self.dtype, self.chunk_size = dtype, chunk_size
-        self.mesh = Mesh(np.array(jax.local_devices()), ("lanes",))
+    def __init__(
+        self, plan: Plan, scheme: int, seed: int, ridge: float, dtype: str, spread: Spread, result_bytes: int
+    ) -> None:
+        self.plan, self.scheme, self.seed = plan, scheme, np.uint64(seed)
+        self.type = np.dtype(dtype).type
+        self.ridge, self.tolerance = self.type(ridge), self.type(TOLERANCE_LOGIT[dtype])
+        self.spread, self.result_bytes = spread, result_bytes
+        self.mesh = device_mesh()
         with double_precision():
             self.problems = jax.tree.map(jax.numpy.asarray, plan.problems)
 
+    def method(self, solver: int) -> batch.Method:
+        """The static choices of the calls by one of the solvers."""
+        plan = self.plan
+        return batch.Method(
+            self.scheme, plan.tally, plan.n_pairs, plan.top_up_size, solver, self.type, _MAX_STEPS[solver]
+        )
+
     def __call__(
         self,
-        lanes: NDArray[np.intp],
-        slices: NDArray[np.intp],
-        numbers: NDArray[np.intp],
-        results: Lanes,
-        solver: int,
-        advance: Advance,
-    ) -> None:
-        """Refit ``lanes`` and write them into ``results``."""
-        if len(lanes) == 0:
-            return
-        size = self.chunk_size or self._chunk_size(solver)
-        chunks = [
-            part
-            for s in np.unique(slices[lanes])
-            for own in [lanes[slices[lanes] == s]]
-            for part in np.split(own, np.arange(size, len(own), size))
-        ]
-        n_devices = self.mesh.size
-        method = batch.Method(
-            self.scheme,
-            self.plan.tally,
-            self.plan.n_pairs,
-            self.plan.top_up_size,
-            solver,
-            np.dtype(self.dtype).type,
-            _MAX_STEPS[solver],
-        )
-        per_call = n_devices * _CHUNKS_PER_CALL
-        for start in range(0, len(chunks), per_call):
-            called = chunks[start : start + per_call]
-            # Chunk c goes to device c % D; slots without a chunk are not run.
-            slot_slices = np.zeros((_CHUNKS_PER_CALL, n_devices), np.int32)
-            slot_numbers = np.zeros((_CHUNKS_PER_CALL, n_devices, size), np.int64)
-            for c, part in enumerate(called):
-                slot_slices[divmod(c, n_devices)] = slices[part[0]]
-                # A short chunk repeats its last resample.
-                padded = np.pad(numbers[part], (0, size - len(part)), mode="edge")
-                slot_numbers[divmod(c, n_devices)] = padded
-            n_chunks = [len(range(d, len(called), n_devices)) for d in range(n_devices)]
-            with double_precision():
-                refits = jax.device_get(
-                    batch.refit(
-                        self.problems,
-                        method,
-                        self.mesh,
-                        np.uint64(self.seed),
-                        np.dtype(self.dtype).type(self.ridge),
-                        np.dtype(self.dtype).type(TOLERANCE_LOGIT[self.dtype]),
-                        slot_slices.T,
-                        slot_numbers.transpose(1, 0, 2),
-                        np.array(n_chunks, np.int32),
-                    )
-                )
-            for c, part in enumerate(called):
-                slot, device = divmod(c, n_devices)
-                results.set(part, refits, device, slot)
-            advance(sum(map(len, called)))
+        method: batch.Method,
+        slices: NDArray[np.int32],
+        numbers: NDArray[np.int64],
+        n_chunks: NDArray[np.int32],
+    ) -> batch.Refits:
+        """Refit chunks: `lanes.Call`."""
+        with double_precision():
+            return batch.refit(
+                self.problems,
+                method,
+                self.mesh,
+                self.seed,
+                self.ridge,
+                self.tolerance,
+                slices,
+                numbers,
+                n_chunks,
+            )
 
-    def _chunk_size(self, solver: int) -> int:
-        """Lanes whose tables fit the cache of a CPU core, or a gigabyte of an accelerator."""
+    def chunk_size(self, solver: int) -> int:
+        """Lanes whose tables fit the cache of a CPU core, or a gigabyte of an accelerator, and the memory limit."""
         units, layout = self.plan.problems.units, self.plan.problems.layout
         words = layout.position[0].size * (1 if solver == batch.CHORD else 4)
         words += units.size[0].size + (0 if layout.weight is None else 4 * layout.weight[0].size)
         # No more than the usual number of resamples needs: a chunk always runs in full.
         budget, most = (2_000_000, 1024) if jax.default_backend() == "cpu" else (2**28, 4096)
-        lanes = int(np.clip(budget // words, 1, most))
-        return lanes if lanes < 8 else lanes // 8 * 8  # XLA vectorises odd numbers of lanes badly
+        lanes = self.spread.chunk_size or int(np.clip(budget // words, 1, most))
+        if self.spread.memory_limit is not None:
+            taken = self.result_bytes + 2 * sum(x.nbytes for x in jax.tree.leaves(self.plan.problems))
+            lanes = min(lanes, lanes_within(self.spread.memory_limit, taken, _BYTES_PER_WORD * words))
+        if self.spread.chunk_size is not None or lanes < 8:
+            return lanes
+        return lanes // 8 * 8  # XLA vectorises odd numbers of lanes badly
