@@ -21,6 +21,7 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.held_out import HeldOut
 from jaxeval.kernels.judged import Judged
 from jaxeval.kernels.solve import CONVERGED
+from jaxeval.lanes import device_mesh
 from jaxeval.own_battles import OwnBattles
 from jaxeval.precision import double_precision
 from jaxeval.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, Ties, in_likelihood
@@ -189,10 +190,12 @@ def _hold_out(
     sets = [*sets, *[sets[-1]] * (_rounded(len(sets)) - len(sets))]
     judged, n_pairs = _stacked(sets, ties)
     n_sets, size, u = len(sets), judged.position.shape[-1], judged.level.shape[-1]
-    m = size
+    m, mesh = size, device_mesh()
     with double_precision(), one_blas_thread():
         chunk = _chunk(m, 4 * u + judged.own.shape[-1])
-        temperature = batch.fold_temperatures(judged, float(FEWEST_BATTLES), TOLERANCE_LOGIT, _TEMPERATURE_STEPS, chunk)
+        temperature = batch.fold_temperatures(
+            judged, mesh, float(FEWEST_BATTLES), TOLERANCE_LOGIT, _TEMPERATURE_STEPS, chunk
+        )
         beta, status = np.asarray(temperature.beta), np.asarray(temperature.status)
         pooled = np.where(np.isfinite(beta[:, m]), beta[:, m], 0.0)
         beta, status = beta[:, :m], status[:, :m]
@@ -213,7 +216,7 @@ def _hold_out(
         inputs = (full.theta, inverse, tables.active)
 
         folds = np.arange(m, dtype=np.int32)
-        options = (folds, ridge, TOLERANCE_LOGIT, _CHORD_STEPS)
+        options = (folds, mesh, ridge, TOLERANCE_LOGIT, _CHORD_STEPS)
         map_of_lane = np.tile(np.arange(n_maps), n_sets)
         soft = methods.index("soft") + 1 if "soft" in methods else -1
         at = np.flatnonzero(map_of_lane != soft)

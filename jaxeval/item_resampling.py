@@ -7,11 +7,11 @@ from typing import Any
 import jax
 import numpy as np
 import pandas as pd
-from jax.sharding import Mesh
 from numpy.typing import NDArray
 
 from jaxeval.kernels import batch
 from jaxeval.kernels.resample import Tally
+from jaxeval.lanes import device_mesh
 from jaxeval.precision import double_precision
 from jaxeval.progress import Advance
 from jaxeval.resampling import (
@@ -67,7 +67,7 @@ def resampled_sums(
     size = chunk_size or _chunk_size(max(len(own) for own in lanes[1:] or lanes), len(table))
     chunks = [(p, own[start : start + size]) for p, own in enumerate(lanes) for start in range(0, len(own), size)]
     sums = np.empty((1 if subsets is None else 2, n_resamples, len(of_column)))
-    mesh = Mesh(np.array(jax.local_devices()), ("lanes",))
+    mesh = device_mesh()
     # All calls have one shape; chunk c goes to device c % D.
     per_device = min(-(-_CALL_LANES // size), -(-len(chunks) // mesh.size))
     take = order[of_column]

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.sharding import Mesh
 from numpy.typing import NDArray
 
 from jaxeval.bradley_terry import padded_size
 from jaxeval.kernels import batch, own_battles
 from jaxeval.kernels.solve import CONVERGED
+from jaxeval.lanes import device_mesh
 from jaxeval.precision import double_precision
 from jaxeval.resampling import make_singles, singles_top_up_size, stream_number
 
@@ -63,7 +63,7 @@ def resampled_strengths(
     the other models, the chunks and the devices.
     """
     theta = np.full((len(models), len(models[0].anchors), n_resamples), np.nan)
-    mesh = Mesh(np.array(jax.local_devices()), ("lanes",))
+    mesh = device_mesh()
     size = padded_size(max(own.anchors.shape[1] for own in models))
     for width, members in _by_width([own.target.shape[1] for own in models]):
         lanes = chunk_size or _chunk_size(n_resamples, width)

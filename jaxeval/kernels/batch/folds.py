@@ -22,10 +22,26 @@ from jaxeval.kernels.judged import Judged, pair_sums, pair_wins
 def _in_chunks(function: Callable[..., Any], lanes: tuple[Array, ...], size: int) -> Any:
     """``function`` vmapped over chunks of ``size`` lanes, one chunk after the other; a last short one is repeated."""
     n = lanes[0].shape[0]
+    size = min(size, n)
     n_chunks = -(-n // size)
     number = jnp.minimum(jnp.arange(n_chunks * size), n - 1).reshape(n_chunks, size)
     results = lax.map(lambda which: jax.vmap(function)(*(x[which] for x in lanes)), number)
     return jax.tree.map(lambda x: x.reshape(n_chunks * size, *x.shape[2:])[:n], results)
+
+
+def _over_devices(function: Callable[..., Any], mesh: Mesh, of_folds: tuple[Array, ...], *shared: Any) -> Any:
+    """``function(of_folds, *shared)``, (L, F, ...), whose F folds the devices share: axis 1 of all ``of_folds``."""
+    n = of_folds[0].shape[1]
+    number = jnp.minimum(jnp.arange(-(-n // mesh.size) * mesh.size), n - 1)  # the last device fills up
+    folds, whole = PartitionSpec(None, "lanes"), PartitionSpec()
+    results = jax.shard_map(
+        function,
+        mesh=mesh,
+        in_specs=(folds, *(whole for _ in shared)),
+        out_specs=folds,
+        check_vma=False,
+    )(tuple(x[:, number] for x in of_folds), *shared)
+    return jax.tree.map(lambda x: x[:, :n], results)
 
 
 @partial(jax.jit, static_argnames="max_steps")
@@ -36,13 +52,14 @@ def temperatures(
     return jax.vmap(lambda d, n, y: temperature.fit(d, n, y, fewest, tolerance, max_steps))(level, n, wins)
 
 
-@partial(jax.jit, static_argnames=("max_steps", "chunk"))
+@partial(jax.jit, static_argnames=("mesh", "max_steps", "chunk"))
 def fold_temperatures(
-    judged: Judged, fewest: Array, tolerance: Array, max_steps: int, chunk: int
+    judged: Judged, mesh: Mesh, fewest: Array, tolerance: Array, max_steps: int, chunk: int
 ) -> temperature.Temperature:
     """Temperatures (S, F + 1) of the sets ``judged``: without the rows of each fold's model, and of all rows."""
 
-    def of_set(judged: Judged) -> temperature.Temperature:
+    def of_set(lane: tuple[Array, Judged], fewest: Array, tolerance: Array) -> temperature.Temperature:
+        left_out, judged = lane
         size = judged.level.shape[0]
         total = jnp.zeros(size).at[judged.label].add(judged.battles)
         label = jnp.append(judged.label, 0)
@@ -53,10 +70,14 @@ def fold_temperatures(
             n, wins = rest * judged.fitting, rest * judged.wins
             return temperature.fit(judged.level, n, wins, fewest, tolerance, max_steps)
 
-        nothing = jnp.full((1, judged.own.shape[1]), judged.pair.shape[0], judged.own.dtype)
-        return _in_chunks(one, (jnp.concatenate([judged.own, nothing]),), chunk)
+        return _in_chunks(one, (left_out,), chunk)
 
-    return lax.map(of_set, judged)
+    def on_device(of_folds: tuple[Array], judged: Judged, fewest: Array, tolerance: Array) -> temperature.Temperature:
+        return lax.map(lambda lane: of_set(lane, fewest, tolerance), (*of_folds, judged))
+
+    nothing = jnp.full((judged.own.shape[0], 1, judged.own.shape[2]), judged.pair.shape[1], judged.own.dtype)
+    left_out = jnp.concatenate([judged.own, nothing], axis=1)
+    return _over_devices(on_device, mesh, (left_out,), judged, fewest, tolerance)
 
 
 class JudgedTables(NamedTuple):
@@ -87,7 +108,7 @@ def take(arrays: tuple[Array, ...], at: Array) -> tuple[Array, ...]:
     return tuple(x[at] for x in arrays)
 
 
-@partial(jax.jit, static_argnames=("max_steps", "chunk"))
+@partial(jax.jit, static_argnames=("mesh", "max_steps", "chunk"))
 def hold_out(
     n: Array,
     wins: Array,
@@ -95,6 +116,7 @@ def hold_out(
     inverse: Array,
     active: Array,
     folds: Array,
+    mesh: Mesh,
     ridge: Array,
     tolerance: Array,
     max_steps: int,
@@ -102,18 +124,24 @@ def hold_out(
 ) -> held_out.HeldOut:
     """Folds (F,) of target maps that are the same in every fold: tables (L, M, M), results (L, F, ...)."""
 
-    def of_map(lane: tuple[Array, ...]) -> held_out.HeldOut:
-        n, wins, start, inverse, active = lane
+    def on_device(
+        of_folds: tuple[Array], tables: tuple[Array, ...], ridge: Array, tolerance: Array
+    ) -> held_out.HeldOut:
+        def of_map(lane: tuple[Array, ...]) -> held_out.HeldOut:
+            folds, n, wins, start, inverse, active = lane
 
-        def one(fold: Array) -> held_out.HeldOut:
-            return held_out.fold(n, wins, fold, start, inverse, active, ridge, tolerance, max_steps)
+            def one(fold: Array) -> held_out.HeldOut:
+                return held_out.fold(n, wins, fold, start, inverse, active, ridge, tolerance, max_steps)
 
-        return _in_chunks(one, (folds,), chunk)
+            return _in_chunks(one, (folds,), chunk)
 
-    return lax.map(of_map, (n, wins, start, inverse, active))
+        return lax.map(of_map, (*of_folds, *tables))
+
+    every = jnp.broadcast_to(folds, (n.shape[0], *folds.shape))
+    return _over_devices(on_device, mesh, (every,), (n, wins, start, inverse, active), ridge, tolerance)
 
 
-@partial(jax.jit, static_argnames=("n_pairs", "max_steps", "chunk"))
+@partial(jax.jit, static_argnames=("mesh", "n_pairs", "max_steps", "chunk"))
 def hold_out_soft(
     judged: Judged,
     beta: Array,
@@ -122,6 +150,7 @@ def hold_out_soft(
     inverse: Array,
     active: Array,
     folds: Array,
+    mesh: Mesh,
     ridge: Array,
     tolerance: Array,
     max_steps: int,
@@ -130,16 +159,22 @@ def hold_out_soft(
 ) -> held_out.HeldOut:
     """Folds (F,) of soft targets s(beta d), with each fold's own ``beta`` (S, F); tables (S, M, M)."""
 
-    def of_set(lane: tuple[Any, ...]) -> held_out.HeldOut:
-        judged, beta, n, start, inverse, active = lane
+    def on_device(
+        of_folds: tuple[Array, Array], sets: tuple[Any, ...], ridge: Array, tolerance: Array
+    ) -> held_out.HeldOut:
+        def of_set(lane: tuple[Any, ...]) -> held_out.HeldOut:
+            folds, beta, judged, n, start, inverse, active = lane
 
-        def one(fold: Array, beta: Array) -> held_out.HeldOut:
-            wins = pair_wins(judged, jax.nn.sigmoid(beta * judged.level), n, n_pairs)
-            return held_out.fold(n, wins, fold, start, inverse, active, ridge, tolerance, max_steps)
+            def one(fold: Array, beta: Array) -> held_out.HeldOut:
+                wins = pair_wins(judged, jax.nn.sigmoid(beta * judged.level), n, n_pairs)
+                return held_out.fold(n, wins, fold, start, inverse, active, ridge, tolerance, max_steps)
 
-        return _in_chunks(one, (folds, beta), chunk)
+            return _in_chunks(one, (folds, beta), chunk)
 
-    return lax.map(of_set, (judged, beta, n, start, inverse, active))
+        return lax.map(of_set, (*of_folds, *sets))
+
+    every = jnp.broadcast_to(folds, (n.shape[0], *folds.shape))
+    return _over_devices(on_device, mesh, (every, beta), (judged, n, start, inverse, active), ridge, tolerance)
 
 
 @partial(jax.jit, static_argnames=("max_steps",))
