@@ -73,7 +73,7 @@ class Checkpoint:
         lane_of = {key: lane for lane, key in enumerate(zip(slices.tolist(), numbers.tolist(), strict=True))}
         for path in sorted(self.folder.glob(f"{section}.*.npz")):
             try:
-                with np.load(path, allow_pickle=False) as part:
+                with path.open("rb") as file, np.load(file, allow_pickle=False) as part:
                     keys = zip(part["slice"].tolist(), part["number"].tolist(), strict=True)
                     lanes = np.array([lane_of.get(key, -1) for key in keys], np.int64)
                     wanted = lanes >= 0

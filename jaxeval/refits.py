@@ -132,15 +132,19 @@ class _Refits:
 
     def chunk_size(self, solver: int) -> int:
         """Lanes whose tables fit the cache of a CPU core, or a gigabyte of an accelerator, and the memory limit."""
-        units, layout = self.plan.problems.units, self.plan.problems.layout
-        words = layout.position[0].size * (1 if solver == batch.CHORD else 4)
-        words += units.size[0].size + (0 if layout.weight is None else 4 * layout.weight[0].size)
         # No more than the usual number of resamples needs: a chunk always runs in full.
         budget, most = (2_000_000, 1024) if jax.default_backend() == "cpu" else (2**28, 4096)
-        lanes = self.spread.chunk_size or int(np.clip(budget // words, 1, most))
+        lanes = self.spread.chunk_size or int(np.clip(budget // self._words(solver), 1, most))
         if self.spread.memory_limit is not None:
             taken = self.result_bytes + 2 * sum(x.nbytes for x in jax.tree.leaves(self.plan.problems))
-            lanes = min(lanes, lanes_within(self.spread.memory_limit, taken, _BYTES_PER_WORD * words))
+            hungriest = _BYTES_PER_WORD * self._words(batch.NEWTON)
+            lanes = min(lanes, lanes_within(self.spread.memory_limit, taken, hungriest))
         if self.spread.chunk_size is not None or lanes < 8:
             return lanes
         return lanes // 8 * 8  # XLA vectorises odd numbers of lanes badly
+
+    def _words(self, solver: int) -> int:
+        """Numbers that a lane works on."""
+        units, layout = self.plan.problems.units, self.plan.problems.layout
+        words = layout.position[0].size * (1 if solver == batch.CHORD else 4)
+        return words + units.size[0].size + (0 if layout.weight is None else 4 * layout.weight[0].size)
