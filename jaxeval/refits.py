@@ -65,7 +65,7 @@ def refit_all(
         solver=np.full(len(slices), batch.CHORD, np.int8),
     )
     # Strengths, standings, and the ratings made of them later.
-    refits = _Refits(plan, scheme, seed, ridge, dtype, spread, len(slices) * size * 33)
+    refits = Refitting(plan, scheme, seed, ridge, dtype, spread, len(slices) * size * 33)
 
     def run(lanes: NDArray[np.intp], solver: int) -> None:
         call, size = partial(refits, refits.method(solver)), refits.chunk_size(solver)
@@ -88,7 +88,7 @@ def refit_all(
     )
 
 
-class _Refits:
+class Refitting:
     """The batched refit of a plan."""
 
     def __init__(
