@@ -57,18 +57,13 @@ def add_score(block: Rows, total: Array, z: Array, t: Array | None, n_models: in
     return total if t is None else total.at[-1].add(jnp.sum(t, (0, 1)).astype(total.dtype))
 
 
-def counts_of_rows(rows: Rows, draws: Array, dtype: type) -> Array:
-    """(T, E, G, R) draws of every row's unit, from the (R, K, Q) draws of all units."""
-    # In memory before the gather, which would else run over the lanes of the draws, and the draws be made again: XLA on
-    # the CPU cannot fuse out of a conditional whose predicate depends on the data. This one always holds.
-    shape = draws.shape[1] * draws.shape[2], draws.shape[0]
-    by_unit = lax.cond(
-        draws[0, 0, 0] >= 0,
-        lambda drawn: drawn.reshape(shape[::-1]).T.astype(dtype),
-        lambda drawn: jnp.zeros(shape, dtype),
-        draws,
-    )
-    return by_unit.at[rows.unit].get(mode="promise_in_bounds")
+def counts_of_rows(rows: Rows, drawn: Array) -> Array:
+    """(T, E, G, R) draws of every row's unit, from those of all units (K Q, R); 0 in blocks that are not in use."""
+
+    def gather(t: Array, count: Array) -> Array:
+        return count.at[t].set(drawn.at[rows.unit[t]].get(mode="promise_in_bounds"))
+
+    return lax.fori_loop(0, rows.n_blocks, gather, jnp.zeros((*rows.unit.shape, drawn.shape[1]), drawn.dtype))
 
 
 def pair_tables(rows: Rows, count: Array, n_models: int) -> tuple[Array, Array]:

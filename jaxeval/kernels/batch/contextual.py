@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.sharding import Mesh, PartitionSpec
 
@@ -13,6 +12,7 @@ from jaxeval.kernels import (
     battle_rows,
     connectivity,
     contextual,
+    lane_draws,
     resample,
 )
 from jaxeval.kernels.batch.chunks import run_chunks
@@ -82,27 +82,26 @@ def fit_contextual(
     return ContextualFit(phi, end.status[0], end.n_steps[0], end.grad_norm[0], inverse, diagonal, outer)
 
 
-def _draw_units(units: resample.Units, method: ContextualMethod, seed: Array, stream: Array, number: Array) -> Array:
-    """(K, Q) draws of all units in one resample."""
-    tally = resample.Tally(None, method.row_bits)
+def _count_rows(problem: ContextualProblem, method: ContextualMethod, seed: Array, numbers: Array) -> Array:
+    """(T, E, G, R) draws of every row's unit in the resamples ``numbers`` (R,)."""
+    units, named = problem.units, (seed, problem.stream, numbers)
     if method.scheme == MULTINOMIAL:
-        return resample.multinomial(units, tally, method.top_up_size, seed, stream, number)
-    if method.scheme == POISSON:
-        return resample.poisson(units, tally, seed, stream, number)
-    return resample.bayesian(units, seed, stream, number)
+        drawn = lane_draws.multinomial(units, method.row_bits, method.top_up_size, *named, method.count_dtype)
+    elif method.scheme == POISSON:
+        drawn = lane_draws.poisson(units, *named, method.count_dtype)
+    else:
+        drawn = lane_draws.bayesian(units, *named)
+    return battle_rows.counts_of_rows(problem.rows, drawn)
 
 
 def _refit_contextual_chunk(
-    problem: ContextualProblem, method: ContextualMethod, seed: Array, ridge: Array, tolerance: Array, numbers: Array
-) -> ContextualRefits:
+    problem: ContextualProblem, base: contextual.Base, method: ContextualMethod, seed: Array, ridge: Array,
+    tolerance: Array, numbers: Array,
+) -> ContextualRefits:  # fmt: skip
     """Draw and refit the resamples ``numbers`` (R,) of one slice."""
     rows, n_models = problem.rows, problem.main_battles.shape[0]
-    draws = jax.vmap(lambda r: _draw_units(problem.units, method, seed, problem.stream, r))(numbers)
-    count = battle_rows.counts_of_rows(rows, draws, method.count_dtype)
+    count = _count_rows(problem, method, seed, numbers)
     standing = jnp.zeros((numbers.shape[0], n_models), jnp.int8)
-    base = contextual.at_estimate(
-        method.ties, rows, problem.phi, n_models, problem.inverse, problem.information_diagonal
-    )
     if method.solver == CHORD:
         end = contextual.chord(method.ties, rows, base, count, ridge, tolerance, method.max_steps)
         return ContextualRefits(end.phi.T, end.status, end.n_steps, end.grad_norm, standing)
@@ -135,8 +134,13 @@ def refit_contextual(
     def on_device(
         problem: ContextualProblem, seed: Array, ridge: Array, tolerance: Array, numbers: Array, n_chunks: Array
     ) -> ContextualRefits:
+        base = contextual.at_estimate(
+            method.ties, problem.rows, problem.phi, len(problem.main_battles), problem.inverse,
+            problem.information_diagonal,
+        )  # fmt: skip
+
         def chunk(t: Array) -> ContextualRefits:
-            return _refit_contextual_chunk(problem, method, seed, ridge, tolerance, numbers[0, t])
+            return _refit_contextual_chunk(problem, base, method, seed, ridge, tolerance, numbers[0, t])
 
         return run_chunks(chunk, numbers.shape[1], n_chunks[0])
 
@@ -153,5 +157,4 @@ def refit_contextual(
 @partial(jax.jit, static_argnames="method")
 def draw_contextual(problem: ContextualProblem, method: ContextualMethod, seed: Array, number: Array) -> Array:
     """(T, E, G) draws of every row's unit in one resample, as `refit_contextual` has them: to reproduce or audit it."""
-    draws = _draw_units(problem.units, method, seed, problem.stream, number)
-    return battle_rows.counts_of_rows(problem.rows, draws[None], np.float64)[..., 0]
+    return _count_rows(problem, method, seed, number[None])[..., 0]
