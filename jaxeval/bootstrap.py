@@ -1,4 +1,4 @@
-"""Bootstrap of Bradley-Terry fits: every resample refitted to convergence, all of them in one batched call."""
+"""Bootstrap of Bradley-Terry fits: every resample refitted to convergence, batched."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jaxeval.bradley_terry import Board, BradleyTerryFit, device_name, fit_board
 from jaxeval.contextual import ContextualSettings, Ties, checked_ties, contextual_result, fit_contextual_boards
 from jaxeval.contextual_bootstrap import contextual_bootstrap_result, refit_contextual
 from jaxeval.contextual_rows import compress
-from jaxeval.features import FeatureLike, design
+from jaxeval.features import FeatureLike, checked_features, design
 from jaxeval.gauge import Gauge
 from jaxeval.precision import versions
 from jaxeval.progress import progress_bar
@@ -99,8 +99,10 @@ def bootstrap(
         seed: any integer from 0 to 2**63 - 1.
         scheme: "multinomial" draws N battles with replacement, exactly; "poisson" gives each battle a Poisson(1)
             weight; "bayesian" an exponential one; "cluster" draws whole clusters with replacement.
-        by: column, or columns, whose groups are rated and resampled each on its own, all in one batched call; the
-            result is then a dict by group.
+        by: column, or columns, whose groups are rated and resampled each on its own; the result is then a dict by
+            group. All in one batched call; with features or a tie model, one slice after the other. A slice that
+            cannot tell a covariate from its models, or has no ties for a tie model, is rated without; its
+            ``warnings`` say so.
         cluster: column of the clusters (prompts, voters, sessions); implies the scheme "cluster".
         ridge: as in `fit_bradley_terry`, like ``gauge``, ``base`` and ``reweight``.
         dtype: precision of the refits; "float32" stays within 0.05 Elo of "float64" on boards that are not sparse.
@@ -111,7 +113,8 @@ def bootstrap(
 
     Raises:
         ValueError: an unknown scheme, a bad number, an impossible gauge.
-        DataError: ``by`` or ``cluster`` names no column, or one with missing values.
+        DataError: ``by`` or ``cluster`` names no column, or one with missing values; without ``by``, a covariate that
+            the models decide, or a tie model without ties.
     """
     battles = as_battles(battles)
     _check_options(n_resamples, seed, scheme, dtype, chunk_size)
@@ -123,6 +126,7 @@ def bootstrap(
             raise ValueError(f"clusters are drawn with replacement: scheme={scheme!r} cannot have cluster=")
         scheme = "cluster"
 
+    features = checked_features(features, feature_ridge)
     contextual = len(features) > 0 or ties != "half"
     if contextual and dtype != "float64":
         raise ValueError(f"refits with features or a tie model are in double precision, got dtype={dtype!r}")
@@ -148,8 +152,8 @@ def bootstrap(
     with progress_bar(len(slices) * n_resamples, "refitting resamples", progress) as advance:
         if contextual:
             context = ContextualSettings(covariates.names, normalize, float(feature_ridge), ties)
-            names = [said(s) for s in range(len(slices))]
-            boards = fit_contextual_boards(slices, covariates, ridge, feature_ridge, ties, reweight, names)
+            strict = groups is None
+            boards = fit_contextual_boards(slices, covariates, ridge, feature_ridge, ties, reweight, strict)
             for s, fitted in enumerate(boards):
                 with _naming(said(s)):
                     fit = contextual_result(battles, fitted, ridge, gauge, base, reweight, context)

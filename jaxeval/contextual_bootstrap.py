@@ -22,10 +22,10 @@ from jaxeval.contextual import (
     Ties,
     outcome_probabilities,
     tell_coefficients,
+    tell_ties,
 )
 from jaxeval.contextual_rows import make_rows, unit_columns
 from jaxeval.kernels import batch
-from jaxeval.kernels.contextual import NO_TIES
 from jaxeval.kernels.resample import Tally
 from jaxeval.kernels.solve import CONVERGED, STEP_LIMIT
 from jaxeval.precision import double_precision
@@ -48,7 +48,8 @@ from jaxeval.resampling import (
 
 Float = NDArray[np.float64]
 
-_MAX_STEPS = {batch.CHORD: 40, batch.NEWTON_CG: 60, batch.NEWTON: 60}
+# A chord that has not converged by then hardly will; the next solver takes its lane.
+_MAX_STEPS = {batch.CHORD: 20, batch.SCALED_CHORD: 30, batch.NEWTON_CG: 60, batch.NEWTON: 60}
 _CHUNKS_PER_CALL = 8
 # Entries of what a chunk holds at once: draws and weights by row, tables by model.
 _ENTRIES = {"cpu": 2**25}
@@ -92,9 +93,8 @@ class ContextualBootstrap(Bootstrap):
                     f"{name!r} has no finite coefficient in {own:.1%} of the resamples, where the side that has more "
                     "of it won all its battles, or lost them all: its interval is unreliable"
                 )
-        limit = {"half": np.nan, "davidson": -np.inf, "rao_kupper": 0.0}[self.fit.context.ties]
-        without = float((self.tie_draws == limit).mean())
-        if without > 0:
+        without = float((self.tie_draws == self.fit._contextual.tie_limit).mean())
+        if without > 0 and self.fit.context.ties != "half":
             messages.append(f"{without:.1%} of the resamples have no ties: the tie parameter is at its limit in them")
         return messages
 
@@ -148,7 +148,10 @@ def refit_contextual(
     chunk_size: int | None,
     advance: Advance,
 ) -> Lanes:
-    """B refits of one slice: secure boards by chord steps, the rest by Newton-CG, what that leaves by Newton."""
+    """B refits of one slice, each solver taking the lanes that the faster one before it left.
+
+    Secure boards start with chord steps; others, in whose lanes models may be separated, with scaled ones.
+    """
     board = fitted.board
     plan = make_contextual_plan(fitted, scheme, label, cluster, cell_of_row, ties)
     run = _Runner(plan, fitted.ridge, seed, chunk_size)
@@ -163,7 +166,7 @@ def refit_contextual(
     )
     if plan.secure:
         run(np.arange(n_resamples), lanes, batch.CHORD, advance)
-    for solver in (batch.NEWTON_CG, batch.NEWTON):
+    for solver in (batch.SCALED_CHORD, batch.NEWTON_CG, batch.NEWTON):
         rest = np.flatnonzero(lanes.status != CONVERGED)
         lanes.solver[rest] = solver
         run(rest, lanes, solver, advance)
@@ -265,7 +268,7 @@ class _Runner:
         kind = jax.default_backend()
         entries = self.problem.units.size.size + self.problem.rows.unit.size
         if solver != batch.CHORD:
-            entries += self.problem.rows.unit.size + (2 if solver == batch.NEWTON_CG else 8) * len(self.ridge) ** 2
+            entries += self.problem.rows.unit.size + (8 if solver == batch.NEWTON else 2) * len(self.ridge) ** 2
         most = _LANES.get(kind, _ACCELERATOR_LANES)
         lanes = int(np.clip(_ENTRIES.get(kind, _ACCELERATOR_ENTRIES) // entries, 1, most))
         lanes = min(lanes, -(-n_lanes // 8) * 8)
@@ -278,11 +281,8 @@ def contextual_bootstrap_result(plain: Bootstrap, fit: ContextualFit, lanes: Lan
     n_features = len(fit.context.features)
     p = lanes.phi.shape[1]
     kept = np.where((lanes.status == CONVERGED)[:, None], lanes.phi, np.nan)
-    ties = TIE_MODELS[fit.context.ties]
-    none = kept[:, -1] == NO_TIES[ties]
-    limit = {"half": 0.0, "davidson": -np.inf, "rao_kupper": 0.0}[fit.context.ties]
     return ContextualBootstrap(
         **values,
         coefficient_draws=tell_coefficients(kept[:, p - 1 - n_features : -1], fit._contextual),
-        tie_draws=np.where(none, limit, kept[:, -1]),
+        tie_draws=tell_ties(kept[:, -1], fit._contextual),
     )

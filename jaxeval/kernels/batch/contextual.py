@@ -16,7 +16,10 @@ from jaxeval.kernels import (
     resample,
 )
 from jaxeval.kernels.batch.chunks import run_chunks
-from jaxeval.kernels.batch.refits import CHORD, MULTINOMIAL, NEWTON_CG, POISSON
+from jaxeval.kernels.batch.refits import CHORD, MULTINOMIAL, NEWTON, POISSON
+
+#: A solver besides those of `Method`: for boards that a resample may separate, as the last two of those.
+SCALED_CHORD = 3
 
 
 class ContextualProblem(NamedTuple):
@@ -50,7 +53,7 @@ class ContextualMethod(NamedTuple):
     top_up_size: int
     row_bits: int
     count_dtype: type  # of a row's draws
-    solver: int  # as in `Method`
+    solver: int  # as in `Method`, or SCALED_CHORD
     max_steps: int
 
 
@@ -73,12 +76,13 @@ def fit_contextual(
 ) -> ContextualFit:  # fmt: skip
     """Newton's method on one slice: ``count`` (T, E, G) battles, ``start`` (P,), ``active`` (M,), ``free`` (D + 1,)."""
     n_models = len(active)
-    moves = contextual.alive(ties, rows, count[..., None], active[:, None], free)
-    end, matrix = contextual.newton(ties, rows, start[:, None], count[..., None], moves, ridge, tolerance, max_steps)
+    count = battle_rows.among(rows, count[..., None], active[:, None])
+    moves = contextual.alive(ties, rows, count, active[:, None], free)
+    end, matrix = contextual.newton(ties, rows, start[:, None], count, moves, ridge, tolerance, max_steps)
     phi = end.phi[:, 0]
     diagonal = battle_rows.diagonal(matrix[0], moves[:, 0], ridge, n_models)
     inverse = battle_rows.inverse_information(matrix[0], moves[:, 0], n_models)
-    outer = battle_rows.outer_scores(ties, rows, phi, count, active)
+    outer = battle_rows.outer_scores(ties, rows, phi, count[..., 0], n_models)
     return ContextualFit(phi, end.status[0], end.n_steps[0], end.grad_norm[0], inverse, diagonal, outer)
 
 
@@ -109,12 +113,14 @@ def _refit_contextual_chunk(
     standing = jax.vmap(lambda n, wins: connectivity.standing(n, wins, problem.main_battles))(*tables)
     # With a ridge every model has a finite rating, but those that the data leave open are still told apart.
     active = ((standing == connectivity.IDENTIFIED) | (ridge[0] > 0)).T
+    count = battle_rows.among(rows, count, active)
     moves = contextual.alive(method.ties, rows, count, active, problem.free)
-    if method.solver == NEWTON_CG:
-        end = contextual.newton_cg(method.ties, rows, base, count, moves, ridge, tolerance, method.max_steps)
-    else:
+    if method.solver == NEWTON:
         start = jnp.broadcast_to(problem.phi[:, None], (*problem.phi.shape, numbers.shape[0]))
         end, _ = contextual.newton(method.ties, rows, start, count, moves, ridge, tolerance, method.max_steps)
+    else:
+        solve = contextual.scaled_chord if method.solver == SCALED_CHORD else contextual.newton_cg
+        end = solve(method.ties, rows, base, count, moves, ridge, tolerance, method.max_steps)
     return ContextualRefits(end.phi.T, end.status, end.n_steps, end.grad_norm, standing)
 
 
