@@ -55,7 +55,7 @@ class Resamples:
     def __init__(self, battles: Battles) -> None:
         covariates = design(battles, FEATURES, normalize=True)
         cells, _ = compress(battles, slice(None), covariates.matrix)
-        (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, 0.0, 0.0, "half", False, [""])
+        (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, 0.0, 0.0, "half", False)
         self.plan = make_contextual_plan(fitted, batch.MULTINOMIAL, "", None, None, "half")
         rows: Any = self.plan.problem.rows
         self.used = np.asarray(rows.factor) > 0

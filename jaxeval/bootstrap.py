@@ -1,11 +1,11 @@
-"""Bootstrap of Bradley-Terry fits: every resample refitted to convergence, all of them in one batched call."""
+"""Bootstrap of Bradley-Terry fits: every resample refitted to convergence, batched."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
@@ -22,7 +22,7 @@ from jaxeval.checkpoints import Checkpoint
 from jaxeval.contextual import ContextualSettings, Ties, checked_ties, contextual_result, fit_contextual_boards
 from jaxeval.contextual_bootstrap import contextual_bootstrap_result, refit_contextual
 from jaxeval.contextual_rows import compress
-from jaxeval.features import FeatureLike, design
+from jaxeval.features import FeatureLike, checked_features, design
 from jaxeval.gauge import Gauge
 from jaxeval.lanes import Spread
 from jaxeval.precision import versions
@@ -110,8 +110,10 @@ def bootstrap(
         seed: any integer from 0 to 2**63 - 1.
         scheme: "multinomial" draws N battles with replacement, exactly; "poisson" gives each battle a Poisson(1)
             weight; "bayesian" an exponential one; "cluster" draws whole clusters with replacement.
-        by: column, or columns, whose groups are rated and resampled each on its own, all in one batched call; the
-            result is then a dict by group.
+        by: column, or columns, whose groups are rated and resampled each on its own; the result is then a dict by
+            group. All in one batched call; with features or a tie model, one slice after the other. A slice that
+            cannot tell a covariate from its models, or has no ties for a tie model, is rated without; its
+            ``warnings`` say so.
         cluster: column of the clusters (prompts, voters, sessions); implies the scheme "cluster".
         ridge: as in `fit_bradley_terry`, like ``gauge``, ``base`` and ``reweight``.
         dtype: precision of the refits; "float32" stays within 0.05 Elo of "float64" on boards that are not sparse.
@@ -126,7 +128,7 @@ def bootstrap(
     Raises:
         ValueError: an unknown scheme, a bad number, an impossible gauge.
         DataError: ``by`` or ``cluster`` names no column, or one with missing values; ``checkpoint`` is the folder of
-            another run.
+            another run; without ``by``, a covariate that the models decide, or a tie model without ties.
         MemoryLimitError: not even one resample at a time fits ``memory_limit``.
         ProcessError: another process of a run in several (`jaxeval.gather_battles`) failed.
     """
@@ -140,6 +142,7 @@ def bootstrap(
             raise ValueError(f"clusters are drawn with replacement: scheme={scheme!r} cannot have cluster=")
         scheme = "cluster"
 
+    features = checked_features(features, feature_ridge)
     contextual = len(features) > 0 or ties != "half"
     if contextual and dtype != "float64":
         raise ValueError(f"refits with features or a tie model are in double precision, got dtype={dtype!r}")
@@ -177,13 +180,13 @@ def bootstrap(
         spread = Spread(advance, chunk_size, memory_limit, kept, battles.n_processes)
         if contextual:
             context = ContextualSettings(covariates.names, normalize, float(feature_ridge), ties)
-            names = [said(s) for s in range(len(slices))]
-            boards = fit_contextual_boards(slices, covariates, ridge, feature_ridge, ties, reweight, names)
+            strict = groups is None
+            boards = fit_contextual_boards(slices, covariates, ridge, feature_ridge, ties, reweight, strict)
             for s, fitted in enumerate(boards):
                 with _naming(said(s)):
                     fit = contextual_result(battles, fitted, ridge, gauge, base, reweight, context)
                 lanes = refit_contextual(
-                    fitted, code, labels[s], clusters[s], cell_of_row[s], ties, n_resamples, seed, chunk_size, advance
+                    fitted, code, labels[s], clusters[s], cell_of_row[s], ties, n_resamples, seed, spread, f"slice-{s}"
                 )
                 plain = result_of(s, fit, fitted.board, lanes.of_models())
                 results[s] = contextual_bootstrap_result(plain, fit, lanes)
@@ -217,7 +220,7 @@ def _digest(*parts: Any) -> str:
     """A digest of all that the draws depend on."""
     digest = hashlib.blake2b(digest_size=16)
     for leaf in jax.tree.leaves(parts, is_leaf=lambda x: isinstance(x, pd.Index | Cells)):
-        arrays = [getattr(leaf, f.name) for f in fields(leaf)] if isinstance(leaf, Cells) else [leaf]
+        arrays = [getattr(leaf, f.name) for f in fields(leaf)] if is_dataclass(leaf) else [leaf]
         for array in arrays:
             if isinstance(array, np.ndarray) and array.dtype != object:
                 digest.update(np.ascontiguousarray(array).data)

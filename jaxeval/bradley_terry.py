@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from jaxeval.battles import Battles, Cells, DataReport, as_battles
 from jaxeval.blas import one_blas_thread
 from jaxeval.connectivity import Connectivity, analyse
+from jaxeval.features import FeatureLike, checked_features
 from jaxeval.gauge import ELO_PER_LOGIT, Gauge, Scale, make_scale
 from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
@@ -22,7 +23,6 @@ from jaxeval.precision import double_precision, versions
 
 if TYPE_CHECKING:
     from jaxeval.contextual import Ties
-    from jaxeval.features import FeatureLike
 
 #: Largest error left in any log-strength, logits (1e-9 is 2e-7 Elo).
 TOLERANCE_LOGIT = 1e-9
@@ -214,18 +214,20 @@ def fit_bradley_terry(
         features: covariates ("style control"): columns of differences, side A less side B; pairs of columns; or
             `position_advantage`, `same_group`.
         normalize: divide columns by their root mean square over all battles.
-        feature_ridge: >= 0, of the normalised coefficients.
+        feature_ridge: >= 0, of the normalised coefficients; infinite to hold them at 0.
         ties: "half" a win; or a model of ties, "davidson" or "rao_kupper".
 
     Returns:
         The fit; a `ContextualFit` with features or a tie model.
 
     Raises:
-        ValueError: a negative ridge or an impossible gauge.
+        ValueError: a negative ridge, a ``feature_ridge`` without features, or an impossible gauge.
+        TypeError: ``features`` is no list of covariates.
         DataError: ``battles`` is a table that cannot be read, or a feature is missing or undone by the models.
     """
     battles = as_battles(battles)
-    if len(features) or ties != "half":
+    features = checked_features(features, feature_ridge)
+    if features or ties != "half":
         from jaxeval.contextual import fit_contextual  # builds on this module
 
         return fit_contextual(battles, ridge, gauge, base, reweight, features, normalize, feature_ridge, ties)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +107,13 @@ main.add_command(meta)
     help="Columns to control for: differences, side A less side B; or two columns as A:B.",
 )
 @click.option("--position", is_flag=True, help="Control for the advantage of side A.")
+@click.option("--neutral", metavar="COL", help="With --position: column that is true where no side has it.")
+@click.option(
+    "--same-group",
+    multiple=True,
+    metavar="COL:A:B",
+    help="Control for whose group, in column A or B, is the battle's own, in COL; may be repeated.",
+)
 @click.option("--feature-ridge", default=0.0, show_default=True, type=click.FloatRange(0), metavar="R")
 @click.option("--raw-features", is_flag=True, help="Do not divide features by their root mean square.")
 @click.option("--ties", default="half", show_default=True, type=click.Choice(["half", "davidson", "rao_kupper"]),
@@ -125,6 +133,8 @@ def leaderboard(
     both_bad: str,
     features: str | None,
     position: bool,
+    neutral: str | None,
+    same_group: tuple[str, ...],
     effect: Path | None,
     raw_features: bool,
     **board: Any,
@@ -132,9 +142,11 @@ def leaderboard(
     """Rate the models in FILE (.parquet, .csv, .tsv, .jsonl): columns model_a, model_b, winner."""
     from jaxeval.readers import read_battles
 
-    covariates, columns = _features(features, position)
+    covariates, columns = _features(features, position, neutral, same_group)
     if effect is not None and (not covariates or by):
-        raise click.UsageError("--effect draws what --features or --position do to one board: it has no --by")
+        raise click.UsageError("--effect draws what control does to one board: it needs --features, and has no --by")
+    if raw_features and not features:
+        raise click.UsageError("--raw-features is about the columns of --features, and there are none")
     battles = read_battles(
         file,
         model_a=model_a,
@@ -156,15 +168,28 @@ def leaderboard(
         _draw_effect(battles, effect, cluster, {**board, "scheme": scheme})
 
 
-def _features(names: str | None, position: bool) -> tuple[list[Any], list[str]]:
+def _features(
+    names: str | None, position: bool, neutral: str | None, same_groups: tuple[str, ...]
+) -> tuple[list[Any], list[str]]:
     """The covariates, and the columns that they need."""
-    from jaxeval.features import position_advantage
+    from jaxeval.features import position_advantage, same_group
 
-    pairs = [[part.strip() for part in name.split(":")] for name in names.split(",")] if names else []
-    if any(len(parts) > 2 or not all(parts) for parts in pairs):
-        raise click.UsageError(f"--features takes columns A,B or pairs of columns A:B, got {names!r}")
+    if neutral and not position:
+        raise click.UsageError("--neutral says where --position does not hold: it needs --position")
+    pairs = _split(names.split(","), "--features takes columns A,B or pairs of columns A:B", 1, 2) if names else []
+    groups = _split(same_groups, "--same-group takes three columns COL:A:B", 3, 3)
     given: list[Any] = [parts[0] if len(parts) == 1 else tuple(parts) for parts in pairs]
-    return [*given, *([position_advantage()] if position else [])], [name for parts in pairs for name in parts]
+    given += [position_advantage(neutral)] if position else []
+    given += [same_group(*parts) for parts in groups]
+    return given, [name for parts in [*pairs, *groups, [neutral] if neutral else []] for name in parts]
+
+
+def _split(texts: Sequence[str], takes: str, least: int, most: int) -> list[list[str]]:
+    """Columns of each of ``texts``, joined by colons."""
+    found = [[part.strip() for part in text.split(":")] for text in texts]
+    if any(not least <= len(parts) <= most or not all(parts) for parts in found):
+        raise click.UsageError(f"{takes}, got {','.join(texts)!r}")
+    return found
 
 
 def _draw_effect(battles: Any, path: Path, cluster: str | None, board: dict[str, Any]) -> None:

@@ -28,6 +28,7 @@ from jaxeval.contextual_rows import ContextualCells, compress, counts_by_row, ma
 from jaxeval.features import Design, FeatureLike, design
 from jaxeval.gauge import ELO_PER_LOGIT, Gauge
 from jaxeval.kernels import batch, tie_models
+from jaxeval.kernels.contextual import NO_TIES
 from jaxeval.precision import double_precision
 from jaxeval.quantiles import checked_level
 from jaxeval.resampling import Members, cell_members
@@ -68,13 +69,17 @@ class ContextualBoard(NamedTuple):
     inverse: Float  # (P, P) pseudo-inverse of the information
     information_diagonal: Float  # (P,)
     covariance: Float  # (P, P) sandwich
+    undecided: NDArray[np.bool_]  # (D,) covariates without a coefficient, held at 0: the models or others decide them
+    tie_limit: float  # what t is told as in resamples without ties; NaN where there is nothing else
+    tie_model: int  # of `tie_models`
+    flags: tuple[str, ...]  # what of covariates and ties the battles cannot say
     log_likelihood: float
 
     def told(self) -> Float:
-        """(D + 1,) coefficients of one unit of each covariate, infinite where the data set none; then t."""
+        """(D + 1,) coefficients of one unit of each covariate, infinite or NaN where the data set none; then t."""
         d = self.cells.feature.shape[1]
         own = self.phi[len(self.phi) - 1 - d :]
-        return np.append(tell_coefficients(own[None, :d], self)[0], own[-1])
+        return np.append(tell_coefficients(own[None, :d], self)[0], tell_ties(own[-1:], self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +95,17 @@ class ContextualFit(BradleyTerryFit):
 
     @property
     def tie_parameter(self) -> float:
-        """t: Davidson's log nu or Rao and Kupper's threshold, logits; NaN where ties are half a win."""
-        return float("nan") if self.context.ties == "half" else float(self._contextual.phi[-1])
+        """t: Davidson's log nu or Rao and Kupper's threshold, logits; NaN where ties are half a win.
+
+        A slice without ties has it at its limit, -inf or 0.
+        """
+        return float("nan") if self.context.ties == "half" else float(self._contextual.told()[-1])
 
     @property
     def tie_parameter_standard_error(self) -> float:
-        """Sandwich standard error of ``tie_parameter``."""
+        """Sandwich standard error of ``tie_parameter``; NaN where that is at its limit."""
         variance = self._contextual.covariance[-1, -1]
-        return float("nan") if self.context.ties == "half" else float(np.sqrt(variance))
+        return float(np.sqrt(variance)) if self._contextual.free[-1] else float("nan")
 
     def coefficients(self, level: float = 0.95) -> pd.DataFrame:
         """A row per covariate, with sandwich errors and intervals; with a tie model t is the last row.
@@ -119,8 +127,8 @@ class ContextualFit(BradleyTerryFit):
             names, unit = [*names, "tie parameter"], [*unit, np.nan]
         n = len(names)
         estimate = self._contextual.told()[:n]
-        runaway = ~np.isfinite(estimate)
-        error, lower, upper = (np.where(runaway, np.nan, x[:n]) for x in (error, lower, upper))
+        without = ~np.isfinite(estimate) | np.append(np.zeros(d, bool), not self._contextual.free[-1])[:n]
+        error, lower, upper = (np.where(without, np.nan, x[:n]) for x in (error, lower, upper))
         columns = {"coefficient": estimate, "standard_error": error, "lower": lower, "upper": upper}
         # An odds ratio of the tie parameter, and its Elo, would mean nothing.
         of_features = np.arange(n) < d
@@ -135,7 +143,7 @@ class ContextualFit(BradleyTerryFit):
         """What the data cannot say, in words."""
         told = self._contextual.told()[: len(self.context.features)]
         runaway = [name for name, x in zip(self.context.features, told, strict=True) if np.isinf(x)]
-        messages = super().warnings
+        messages = [*super().warnings, *self._contextual.flags]
         if runaway:
             messages.append(
                 f"{' and '.join(map(repr, runaway))}: the side that has more of it won all its battles, or lost them "
@@ -190,11 +198,20 @@ class ContextualFit(BradleyTerryFit):
 
 
 def tell_coefficients(found: Float, fitted: ContextualBoard) -> Float:
-    """(B, D) coefficients for one unit of the covariates, from those of the rows; infinite ones that ran away."""
+    """(B, D) coefficients for one unit of the covariates, from those of the rows.
+
+    Infinite where they ran away, NaN where the battles cannot say.
+    """
     reach = np.abs(fitted.cells.feature).max(0, initial=0.0)
     with np.errstate(invalid="ignore"):
         runaway = np.abs(found) * reach > RUNAWAY_LOGIT
-        return np.where(runaway, np.sign(found) * np.inf, found * fitted.covariates.factor)
+        told = np.where(runaway, np.sign(found) * np.inf, found * fitted.covariates.factor)
+    return np.where(fitted.undecided, np.nan, told)
+
+
+def tell_ties(found: Float, fitted: ContextualBoard) -> Float:
+    """(B,) tie parameters, of resamples without ties at its limit."""
+    return np.where(found == NO_TIES[fitted.tie_model], fitted.tie_limit, found)
 
 
 def outcome_probabilities(
@@ -207,10 +224,12 @@ def outcome_probabilities(
     if unknown:
         raise ValueError(f"no covariate {unknown[0]!r}; the fit has {', '.join(map(repr, covariates.names)) or 'none'}")
     x = np.array([features.get(name, 0.0) for name in covariates.names]) / covariates.unit
-    own = fit._contextual.told()[:n_features]
+    own = fit._contextual.told()
     with np.errstate(invalid="ignore"):
-        z = np.asarray(theta_a) - np.asarray(theta_b) + (own if coefficients is None else coefficients) @ x
-    t = np.asarray(fit._contextual.phi[-1] if tie is None else tie)
+        # A covariate that is even does not matter, whatever its coefficient.
+        of_features = np.where(x == 0, 0.0, own[:n_features] if coefficients is None else coefficients) @ x
+        z = np.asarray(theta_a) - np.asarray(theta_b) + of_features
+    t = np.asarray(own[-1] if tie is None else tie)
     with double_precision():
         given: Any = np.broadcast_arrays(np.asarray(z, float), t)
         win, tie_, loss = map(np.asarray, tie_models.probabilities(TIE_MODELS[fit.context.ties], *given))
@@ -222,7 +241,7 @@ def checked_ties(battles: Battles, ties: str) -> int:
 
     Raises:
         ValueError: an unknown model.
-        DataError: soft targets, or no ties at all.
+        DataError: soft targets.
     """
     if ties not in get_args(Ties):
         raise ValueError(f"ties must be one of {', '.join(map(repr, get_args(Ties)))}, got {ties!r}")
@@ -243,18 +262,26 @@ def fit_contextual_boards(
     feature_ridge: float,
     ties: Ties,
     reweight: bool,
-    labels: Sequence[str],
+    strict: bool = True,
 ) -> list[ContextualBoard]:
-    """Fit every slice (its models and cells), named by ``labels``."""
+    """Fit every slice (its models and cells).
+
+    Args:
+        strict: what battles cannot say of covariates and ties is an error; else that slice has it in its ``flags``.
+
+    Raises:
+        ValueError: a negative ``feature_ridge``.
+        DataError: if ``strict``, covariates that the models decide, or a tie model without ties.
+    """
     if not feature_ridge >= 0:
         raise ValueError(f"feature_ridge must be >= 0, got {feature_ridge!r}")
     boards = fit_boards(slices, ridge, reweight)
     fitted = []
-    for (_, cells), board, label in zip(slices, boards, labels, strict=True):
-        try:
-            fitted.append(_fit(board, cells, covariates, ridge, feature_ridge, ties))
-        except DataError as error:
-            raise DataError(f"{label}: {error}" if label else str(error)) from error
+    for (_, cells), board in zip(slices, boards, strict=True):
+        found = _fit(board, cells, covariates, ridge, feature_ridge, ties)
+        if strict and found.flags:
+            raise DataError(found.flags[0])
+        fitted.append(found)
     return fitted
 
 
@@ -266,7 +293,17 @@ def _fit(
     feature_ridge: float,
     ties: Ties,
 ) -> ContextualBoard:
-    _reject_collinear(board, cells, covariates, feature_ridge)
+    flags = []
+    has_features = cells.feature.shape[1] > 0 and feature_ridge == 0
+    undecided = _undecided(board, cells) if has_features else np.zeros(cells.feature.shape[1], bool)
+    if undecided.any():
+        flags.append(_why_undecided(covariates, undecided))
+    weight = _rated_weight(board, cells)
+    share = float(weight[cells.target == 0.5].sum() / max(weight.sum(), np.finfo(float).tiny))
+    tied = ties != "half"
+    if tied and not 0 < share < 1:
+        n = int(cells.count[weight > 0].sum())
+        flags.append(f"{'no' if share == 0 else 'only'} ties among {n:,} battles of rated models: no tie model fits")
     members = cell_members(cells)
     rows = make_rows(cells, members, board.pair_weight)
     size, n_features = padded_size(len(board.theta)), cells.feature.shape[1]
@@ -275,10 +312,10 @@ def _fit(
     held = np.isinf(feature_ridge)
     of_features = np.zeros(n_features) if held else feature_ridge * covariates.factor**2
     penalty = np.concatenate([np.full(size, ridge), of_features, [0.0]])
-    free = np.append(np.full(n_features, not held), ties != "half")
+    free = np.append(~undecided & (not held), tied and 0 < share < 1)
     start = np.zeros(size + n_features + 1)
     start[: len(board.theta)] = board.theta
-    start[-1] = _first_tie_parameter(board, cells, ties)
+    start[-1] = _first_tie_parameter(share, ties) if free[-1] else 0.0
     count = counts_by_row(rows, members, cells.count)
     with double_precision(), one_blas_thread():
         found = batch.fit_contextual(
@@ -304,8 +341,14 @@ def _fit(
         inverse,
         np.asarray(found.diagonal),
         covariance,
+        undecided,
+        np.nan if share == 1 else {"half": 0.0, "davidson": -np.inf, "rao_kupper": 0.0}[ties],
+        TIE_MODELS[ties],
+        tuple(flags),
         float("nan"),
     )
+    if tied and share == 1:
+        return fitted
     return fitted._replace(log_likelihood=float(np.sum(log_likelihoods(fitted, cells, ties))))
 
 
@@ -314,12 +357,8 @@ def log_likelihoods(fitted: ContextualBoard, cells: ContextualCells, ties: Ties)
     given: Any = cells.target, predictors(fitted, cells), fitted.phi[-1]
     with double_precision():
         each = np.asarray(tie_models.log_likelihood(TIE_MODELS[ties], *given))
-    first, second = cells.first[cells.pair], cells.second[cells.pair]
-    factor = cells.count * cells.weight
-    if fitted.board.pair_weight is not None:
-        factor = factor * fitted.board.pair_weight[first, second]
-    active = fitted.board.active
-    return np.where(active[first] & active[second], factor * each, 0.0)
+    weight = _rated_weight(fitted.board, cells)
+    return np.where(weight > 0, weight * each, 0.0)
 
 
 def predictors(fitted: ContextualBoard, cells: ContextualCells) -> Float:
@@ -329,42 +368,45 @@ def predictors(fitted: ContextualBoard, cells: ContextualCells) -> Float:
     return theta[cells.first[cells.pair]] - theta[cells.second[cells.pair]] + cells.feature @ coefficients
 
 
-def _first_tie_parameter(board: Board, cells: ContextualCells, ties: Ties) -> float:
-    """What would give models of equal strength the share of ties that there is."""
-    if ties == "half":
-        return 0.0
-    rated = board.active[cells.first[cells.pair]] & board.active[cells.second[cells.pair]]
-    weight = np.where(rated, cells.count * cells.weight, 0.0)
-    share = float(weight[cells.target == 0.5].sum() / max(weight.sum(), np.finfo(float).tiny))
-    if not 0 < share < 1:
-        n = int(cells.count[rated].sum())
-        raise DataError(f"{'no' if share == 0 else 'only'} ties among {n:,} battles of rated models: no tie model fits")
+def _rated_weight(board: Board, cells: ContextualCells) -> Float:
+    """(C,) weight of the battles of every cell, 0 for unrated models'."""
+    first, second = cells.first[cells.pair], cells.second[cells.pair]
+    weight = cells.count * cells.weight
+    if board.pair_weight is not None:
+        weight = weight * board.pair_weight[first, second]
+    return np.where(board.active[first] & board.active[second], weight, 0.0)
+
+
+def _first_tie_parameter(share: float, ties: Ties) -> float:
+    """What gives models of equal strength that ``share`` of ties."""
     return float(np.log(2 * share / (1 - share)) if ties == "davidson" else 2 * np.arctanh(share))
 
 
-def _reject_collinear(board: Board, cells: ContextualCells, covariates: Design, feature_ridge: float) -> None:
-    """An error if the models (and other covariates) decide a covariate: no battles tell their effects apart."""
+def _undecided(board: Board, cells: ContextualCells) -> NDArray[np.bool_]:
+    """(D,) covariates that the models and the covariates before them decide: no battles tell their effects apart."""
     d, m = cells.feature.shape[1], len(board.theta)
-    if d == 0 or feature_ridge > 0:
-        return
     first, second = cells.first[cells.pair], cells.second[cells.pair]
-    weight = np.where(board.active[first] & board.active[second], cells.count * cells.weight, 0.0)
-    if board.pair_weight is not None:
-        weight = weight * board.pair_weight[first, second]
-    weighted = weight[:, None] * cells.feature
+    weighted = _rated_weight(board, cells)[:, None] * cells.feature
     own = weighted.T @ cells.feature
-    cross = np.stack([np.bincount(first, x, m) - np.bincount(second, x, m) for x in weighted.T], 1)
+    cross = np.stack([np.bincount(first, x, m) - np.bincount(second, x, m) for x in weighted.T], 1, dtype=float)
     n = np.where(board.active[:, None] & board.active, board.n, 0.0)
     left = own - cross.T @ np.linalg.pinv(np.diag(n.sum(1)) - n, rcond=1e-12, hermitian=True) @ cross
     scale = np.sqrt(np.maximum(np.diag(own), np.finfo(float).tiny))
-    values, vectors = np.linalg.eigh(left / np.outer(scale, scale))
-    if values[0] < _COLLINEAR:
-        part = np.abs(vectors[:, 0])
-        names = [name for name, p in zip(covariates.names, part, strict=True) if p > 0.1 * part.max()]
-        raise DataError(
-            f"the models and other features decide {' and '.join(map(repr, names))}: their effects cannot be told "
-            "apart; leave one out, or take a feature_ridge > 0"
-        )
+    left = left / np.outer(scale, scale)
+    decided: list[int] = []
+    for k in range(d):
+        with_it = [*decided, k]
+        if np.linalg.eigvalsh(left[np.ix_(with_it, with_it)])[0] >= _COLLINEAR:
+            decided = with_it
+    return ~np.isin(np.arange(d), decided)
+
+
+def _why_undecided(covariates: Design, undecided: NDArray[np.bool_]) -> str:
+    names = " and ".join(repr(name) for name, one in zip(covariates.names, undecided, strict=True) if one)
+    return (
+        f"the models and other features decide {names}: effects that cannot be told apart, and no coefficient; leave "
+        "it out, or take a feature_ridge > 0"
+    )
 
 
 def fit_contextual(
@@ -382,7 +424,7 @@ def fit_contextual(
     checked_ties(battles, ties)
     found = design(battles, features, normalize)
     cells, _ = compress(battles, slice(None), found.matrix)
-    (fitted,) = fit_contextual_boards([(battles.models, cells)], found, ridge, feature_ridge, ties, reweight, [""])
+    (fitted,) = fit_contextual_boards([(battles.models, cells)], found, ridge, feature_ridge, ties, reweight)
     context = ContextualSettings(found.names, normalize, float(feature_ridge), ties)
     return contextual_result(battles, fitted, ridge, gauge, base, reweight, context)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 import pandas as pd
-from jax.sharding import Mesh
 from numpy.typing import NDArray
 
 from jaxeval.bootstrap_result import Bootstrap
@@ -22,14 +22,14 @@ from jaxeval.contextual import (
     Ties,
     outcome_probabilities,
     tell_coefficients,
+    tell_ties,
 )
 from jaxeval.contextual_rows import make_rows, unit_columns
 from jaxeval.kernels import batch
-from jaxeval.kernels.contextual import NO_TIES
 from jaxeval.kernels.resample import Tally
 from jaxeval.kernels.solve import CONVERGED, STEP_LIMIT
+from jaxeval.lanes import Chunks, Spread, device_mesh, lanes_within, run_lanes
 from jaxeval.precision import double_precision
-from jaxeval.progress import Advance
 from jaxeval.quantiles import interval_bounds
 from jaxeval.refits import TOLERANCE_LOGIT
 from jaxeval.refits import Lanes as ModelLanes
@@ -48,8 +48,17 @@ from jaxeval.resampling import (
 
 Float = NDArray[np.float64]
 
-_MAX_STEPS = {batch.CHORD: 40, batch.NEWTON_CG: 60, batch.NEWTON: 60}
+# A chord that has not converged by then hardly will; the next solver takes its lane.
+_MAX_STEPS = {batch.CHORD: 20, batch.SCALED_CHORD: 30, batch.NEWTON_CG: 60, batch.NEWTON: 60}
+_SOLVERS = {
+    batch.CHORD: "chord",
+    batch.SCALED_CHORD: "scaled-chord",
+    batch.NEWTON_CG: "newton-cg",
+    batch.NEWTON: "newton",
+}
 _CHUNKS_PER_CALL = 8
+# What a compiled chunk takes for each of a lane's entries, at most.
+_BYTES_PER_ENTRY = 20
 # Entries of what a chunk holds at once: draws and weights by row, tables by model.
 _ENTRIES = {"cpu": 2**25}
 _ACCELERATOR_ENTRIES = 2**30
@@ -92,9 +101,8 @@ class ContextualBootstrap(Bootstrap):
                     f"{name!r} has no finite coefficient in {own:.1%} of the resamples, where the side that has more "
                     "of it won all its battles, or lost them all: its interval is unreliable"
                 )
-        limit = {"half": np.nan, "davidson": -np.inf, "rao_kupper": 0.0}[self.fit.context.ties]
-        without = float((self.tie_draws == limit).mean())
-        if without > 0:
+        without = float((self.tie_draws == self.fit._contextual.tie_limit).mean())
+        if without > 0 and self.fit.context.ties != "half":
             messages.append(f"{without:.1%} of the resamples have no ties: the tie parameter is at its limit in them")
         return messages
 
@@ -145,13 +153,17 @@ def refit_contextual(
     ties: Ties,
     n_resamples: int,
     seed: int,
-    chunk_size: int | None,
-    advance: Advance,
+    spread: Spread,
+    section: str,
 ) -> Lanes:
-    """B refits of one slice: secure boards by chord steps, the rest by Newton-CG, what that leaves by Newton."""
+    """B refits of one slice, each solver taking the lanes that the faster one before it left.
+
+    Secure boards start with chord steps; others, in whose lanes models may be separated, with scaled ones. ``section``
+    names the slice in the run's checkpoint.
+    """
     board = fitted.board
     plan = make_contextual_plan(fitted, scheme, label, cluster, cell_of_row, ties)
-    run = _Runner(plan, fitted.ridge, seed, chunk_size)
+    refits = _Refitting(plan, fitted.ridge, seed, spread)
     size = padded_size(len(board.theta))
     lanes = Lanes(
         phi=np.zeros((n_resamples, len(fitted.phi))),
@@ -161,12 +173,20 @@ def refit_contextual(
         standing=np.zeros((n_resamples, size), np.int8),
         solver=np.full(n_resamples, batch.CHORD, np.int8),
     )
+    numbers = np.arange(n_resamples)
+    found: Any = batch.ContextualRefits(*lanes[:-1])  # type: ignore[arg-type]  # of NumPy arrays
+
+    def run(todo: NDArray[np.intp], solver: int) -> None:
+        chunks = Chunks(refits.chunk_size(solver, len(todo)), _CHUNKS_PER_CALL)
+        call, name = partial(refits, refits.method(solver)), f"{section}-{_SOLVERS[solver]}"
+        run_lanes(todo, np.zeros(n_resamples, np.int64), numbers, chunks, call, found, name, spread)
+
     if plan.secure:
-        run(np.arange(n_resamples), lanes, batch.CHORD, advance)
-    for solver in (batch.NEWTON_CG, batch.NEWTON):
+        run(numbers, batch.CHORD)
+    for solver in (batch.SCALED_CHORD, batch.NEWTON_CG, batch.NEWTON):
         rest = np.flatnonzero(lanes.status != CONVERGED)
         lanes.solver[rest] = solver
-        run(rest, lanes, solver, advance)
+        run(rest, solver)
     # What is left of a lane whose coefficient runs away is at its limit.
     d = len(fitted.free) - 1
     ran = np.isinf(tell_coefficients(lanes.phi[:, len(fitted.ridge) - 1 - d : -1], fitted)).any(1)
@@ -218,58 +238,52 @@ def make_contextual_plan(
     return ContextualPlan(problem, method, is_secure_board(board, cluster, cell_of_row))
 
 
-class _Runner:
-    """Cuts resamples of one slice into chunks and calls the batched refit until all are done."""
+class _Refitting:
+    """The batched refit of a plan."""
 
-    def __init__(self, plan: ContextualPlan, ridge: Float, seed: int, chunk_size: int | None) -> None:
-        self.method, self.ridge, self.seed, self.chunk_size = plan.method, ridge, seed, chunk_size
-        self.mesh = Mesh(np.array(jax.local_devices()), ("lanes",))
+    def __init__(self, plan: ContextualPlan, ridge: Float, seed: int, spread: Spread) -> None:
+        self.plan, self.ridge, self.seed, self.spread = plan, ridge, np.uint64(seed), spread
+        self.mesh = device_mesh()
         with double_precision():
             self.problem = jax.tree.map(jax.numpy.asarray, plan.problem)
 
-    def __call__(self, lanes: NDArray[np.intp], results: Lanes, solver: int, advance: Advance) -> None:
-        """Refit ``lanes`` and write them into ``results``."""
-        if len(lanes) == 0:
-            return
-        size = self.chunk_size or self._chunk_size(solver, len(lanes))
-        chunks = np.split(lanes, np.arange(size, len(lanes), size))
-        n_devices = self.mesh.size
-        method = self.method._replace(solver=solver, max_steps=_MAX_STEPS[solver])
-        per_call = n_devices * _CHUNKS_PER_CALL
-        for start in range(0, len(chunks), per_call):
-            called = chunks[start : start + per_call]
-            numbers = np.zeros((n_devices, _CHUNKS_PER_CALL, size), np.int64)
-            for c, part in enumerate(called):  # chunk c goes to device c % D; a short one repeats its last resample
-                numbers[c % n_devices, c // n_devices] = np.pad(part, (0, size - len(part)), mode="edge")
-            n_chunks = [len(range(d, len(called), n_devices)) for d in range(n_devices)]
-            with double_precision():
-                refits = jax.device_get(
-                    batch.refit_contextual(
-                        self.problem,
-                        method,
-                        self.mesh,
-                        np.uint64(self.seed),
-                        self.ridge,
-                        np.float64(TOLERANCE_LOGIT["float64"]),
-                        numbers,
-                        np.array(n_chunks, np.int32),
-                    )
-                )
-            for c, part in enumerate(called):
-                for into, values in zip(results[:-1], refits, strict=True):
-                    np.asarray(into)[part] = np.asarray(values)[c % n_devices, c // n_devices, : len(part)]
-            advance(sum(map(len, called)))
+    def method(self, solver: int) -> batch.ContextualMethod:
+        """The static choices of the calls by one of the solvers."""
+        return self.plan.method._replace(solver=solver, max_steps=_MAX_STEPS[solver])
 
-    def _chunk_size(self, solver: int, n_lanes: int) -> int:
+    def __call__(
+        self,
+        method: batch.ContextualMethod,
+        slices: NDArray[np.int32],
+        numbers: NDArray[np.int64],
+        n_chunks: NDArray[np.int32],
+    ) -> batch.ContextualRefits:
+        """Refit chunks of the one slice: `lanes.Call`."""
+        tolerance = np.float64(TOLERANCE_LOGIT["float64"])
+        with double_precision():
+            return batch.refit_contextual(
+                self.problem, method, self.mesh, self.seed, self.ridge, tolerance, numbers, n_chunks
+            )
+
+    def chunk_size(self, solver: int, n_lanes: int) -> int:
         """Lanes for which the draws, the weights and (by Newton) the tables of models stay within bounds."""
         kind = jax.default_backend()
-        entries = self.problem.units.size.size + self.problem.rows.unit.size
-        if solver != batch.CHORD:
-            entries += self.problem.rows.unit.size + (2 if solver == batch.NEWTON_CG else 8) * len(self.ridge) ** 2
         most = _LANES.get(kind, _ACCELERATOR_LANES)
-        lanes = int(np.clip(_ENTRIES.get(kind, _ACCELERATOR_ENTRIES) // entries, 1, most))
-        lanes = min(lanes, -(-n_lanes // 8) * 8)
-        return lanes if lanes < 8 else lanes // 8 * 8
+        lanes = int(np.clip(_ENTRIES.get(kind, _ACCELERATOR_ENTRIES) // self._entries(solver), 1, most))
+        lanes = self.spread.chunk_size or min(lanes, -(-n_lanes // 8) * 8)
+        if self.spread.memory_limit is not None:
+            taken = 2 * sum(x.nbytes for x in jax.tree.leaves(self.plan.problem))
+            hungriest = _BYTES_PER_ENTRY * self._entries(batch.NEWTON)
+            lanes = min(lanes, lanes_within(self.spread.memory_limit, taken, hungriest))
+        return lanes if lanes < 8 or self.spread.chunk_size else lanes // 8 * 8
+
+    def _entries(self, solver: int) -> int:
+        """Numbers that a lane works on."""
+        rows = self.problem.rows.unit.size
+        entries = self.problem.units.size.size + rows
+        if solver != batch.CHORD:
+            entries += rows + (8 if solver == batch.NEWTON else 2) * len(self.ridge) ** 2
+        return int(entries)
 
 
 def contextual_bootstrap_result(plain: Bootstrap, fit: ContextualFit, lanes: Lanes) -> ContextualBootstrap:
@@ -278,11 +292,8 @@ def contextual_bootstrap_result(plain: Bootstrap, fit: ContextualFit, lanes: Lan
     n_features = len(fit.context.features)
     p = lanes.phi.shape[1]
     kept = np.where((lanes.status == CONVERGED)[:, None], lanes.phi, np.nan)
-    ties = TIE_MODELS[fit.context.ties]
-    none = kept[:, -1] == NO_TIES[ties]
-    limit = {"half": 0.0, "davidson": -np.inf, "rao_kupper": 0.0}[fit.context.ties]
     return ContextualBootstrap(
         **values,
         coefficient_draws=tell_coefficients(kept[:, p - 1 - n_features : -1], fit._contextual),
-        tie_draws=np.where(none, limit, kept[:, -1]),
+        tie_draws=tell_ties(kept[:, -1], fit._contextual),
     )

@@ -19,7 +19,7 @@ Int = NDArray[np.int64]
 # Up to so many, sizes are rounded up to powers of two: small boards share a compilation, which takes far longer.
 _SMALL = 2**12
 # Rows of a block: enough for both cores, and, times the lanes, no more than the cache holds.
-_BLOCK_ROWS = {"cpu": 2**14}
+_BLOCK_ROWS = {"cpu": 2**13}
 _ACCELERATOR_ROWS = 2**20
 _GROUP_ROWS = (16, 4, 1)
 _PADDING = 1.15  # the largest group by which rows grow no more than this

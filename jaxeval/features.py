@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -83,6 +83,23 @@ def same_group(column: str, group_a: str, group_b: str) -> Feature:
     return Feature(f"same {column}", values)
 
 
+def checked_features(features: Sequence[FeatureLike], feature_ridge: float) -> list[FeatureLike]:
+    """The covariates as a list.
+
+    Raises:
+        TypeError: not a list of covariates.
+        ValueError: a ``feature_ridge`` without covariates that it could shrink.
+    """
+    if isinstance(features, str):
+        raise TypeError(f"features must be a list, got the text {features!r}: write [{features!r}]")
+    if isinstance(features, Feature) or not isinstance(features, Iterable):
+        raise TypeError(f"features must be a list of covariates, empty for none, got {features!r}")
+    found = list(features)
+    if not found and feature_ridge != 0:
+        raise ValueError(f"feature_ridge={feature_ridge!r} shrinks the coefficients of features, and there are none")
+    return found
+
+
 def design(battles: Battles, features: Sequence[FeatureLike], normalize: bool) -> Design:
     """The covariates of all battles.
 
@@ -92,8 +109,6 @@ def design(battles: Battles, features: Sequence[FeatureLike], normalize: bool) -
     Raises:
         DataError: a column is not there, not numeric, has missing or infinite values, or is 0 throughout.
     """
-    if isinstance(features, str):
-        raise TypeError(f"features must be a list, got the text {features!r}: write [{features!r}]")
     names, columns, scale, unit = [], [], [], []
     for feature in features:
         name, values, own_scale = _values(battles, feature)

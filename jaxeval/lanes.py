@@ -18,13 +18,18 @@ from jaxeval.progress import Advance
 
 Int = NDArray[np.int64]
 
-#: Chunks that a device runs in one call; between calls there is time for progress and interrupts.
-CHUNKS_PER_CALL = 32
 _SECONDS_BETWEEN_SAVES = 2.0
 
 #: Runs the chunks (D, T) of slices, of the resamples (D, T, R), of which each device has the first (D,); its results
 #: have leading axes (D, T, R).
 Call = Callable[[NDArray[np.int32], Int, NDArray[np.int32]], Any]
+
+
+class Chunks(NamedTuple):
+    """How lanes are cut."""
+
+    size: int  # lanes of a chunk
+    per_call: int  # chunks that a device runs in one call; between calls there is time for progress and interrupts
 
 
 class MemoryLimitError(ValueError):
@@ -47,7 +52,7 @@ def device_mesh() -> Mesh:
 
 
 def run_lanes(
-    lanes: Int, slices: Int, numbers: Int, size: int, call: Call, results: NamedTuple, section: str, spread: Spread
+    lanes: Int, slices: Int, numbers: Int, chunks: Chunks, call: Call, results: NamedTuple, section: str, spread: Spread
 ) -> None:
     """Run ``lanes`` by ``call`` and write what it gives into ``results``, NumPy arrays with an entry a lane.
 
@@ -55,7 +60,6 @@ def run_lanes(
         lanes: (L,) positions in ``results``.
         slices: the slice of every position.
         numbers: the number of the resample of every position.
-        size: lanes of a chunk.
         section: names these lanes' part of the run: its slices and solver.
     """
     if len(lanes) == 0:
@@ -64,12 +68,12 @@ def run_lanes(
     own = lanes[share_of(len(lanes))] if several else lanes
     if several:
         for other in gather(
-            lambda: _packed(results, _run_own(own, slices, numbers, size, call, results, section, spread))
+            lambda: _packed(results, _run_own(own, slices, numbers, chunks, call, results, section, spread))
         ):
             _unpack(other, results)
         spread.advance(len(lanes) - len(own))
     else:
-        _run_own(own, slices, numbers, size, call, results, section, spread)
+        _run_own(own, slices, numbers, chunks, call, results, section, spread)
 
 
 def lanes_within(limit: int, fixed: int, per_lane: int) -> int:
@@ -88,7 +92,7 @@ def lanes_within(limit: int, fixed: int, per_lane: int) -> int:
 
 
 def _run_own(
-    lanes: Int, slices: Int, numbers: Int, size: int, call: Call, results: NamedTuple, section: str, spread: Spread
+    lanes: Int, slices: Int, numbers: Int, chunks: Chunks, call: Call, results: NamedTuple, section: str, spread: Spread
 ) -> Int:
     left = lanes
     if spread.checkpoint is not None:
@@ -98,8 +102,8 @@ def _run_own(
     unsaved: list[Int] = []
     saved_at = time.monotonic()
     try:
-        for called in _calls(left, slices, size):
-            _one_call(called, slices, numbers, size, call, results)
+        for called in _calls(left, slices, chunks):
+            _one_call(called, slices, numbers, chunks, call, results)
             unsaved += called
             spread.advance(sum(map(len, called)))
             if spread.checkpoint is not None and time.monotonic() > saved_at + _SECONDS_BETWEEN_SAVES:
@@ -111,32 +115,32 @@ def _run_own(
     return lanes
 
 
-def _calls(lanes: Int, slices: Int, size: int) -> Iterator[list[Int]]:
+def _calls(lanes: Int, slices: Int, chunks: Chunks) -> Iterator[list[Int]]:
     """Chunks of lanes, each of one slice, as many as one call runs."""
-    chunks = [
+    parts = [
         part
         for s in np.unique(slices[lanes])
         for own in [lanes[slices[lanes] == s]]
-        for part in np.split(own, np.arange(size, len(own), size))
+        for part in np.split(own, np.arange(chunks.size, len(own), chunks.size))
     ]
-    per_call = jax.local_device_count() * CHUNKS_PER_CALL
-    for start in range(0, len(chunks), per_call):
-        yield chunks[start : start + per_call]
+    per_call = jax.local_device_count() * chunks.per_call
+    for start in range(0, len(parts), per_call):
+        yield parts[start : start + per_call]
 
 
-def _one_call(chunks: list[Int], slices: Int, numbers: Int, size: int, call: Call, results: NamedTuple) -> None:
+def _one_call(parts: list[Int], slices: Int, numbers: Int, chunks: Chunks, call: Call, results: NamedTuple) -> None:
     # Chunk c goes to device c % D; slots without a chunk are not run.
     n_devices = jax.local_device_count()
-    slot_slices = np.zeros((n_devices, CHUNKS_PER_CALL), np.int32)
-    slot_numbers = np.zeros((n_devices, CHUNKS_PER_CALL, size), np.int64)
-    for c, part in enumerate(chunks):
+    slot_slices = np.zeros((n_devices, chunks.per_call), np.int32)
+    slot_numbers = np.zeros((n_devices, chunks.per_call, chunks.size), np.int64)
+    for c, part in enumerate(parts):
         slot = c % n_devices, c // n_devices
         slot_slices[slot] = slices[part[0]]
         # A short chunk repeats its last resample.
-        slot_numbers[slot] = np.pad(numbers[part], (0, size - len(part)), mode="edge")
-    n_chunks = [len(range(d, len(chunks), n_devices)) for d in range(n_devices)]
+        slot_numbers[slot] = np.pad(numbers[part], (0, chunks.size - len(part)), mode="edge")
+    n_chunks = [len(range(d, len(parts), n_devices)) for d in range(n_devices)]
     found = jax.device_get(call(slot_slices, slot_numbers, np.array(n_chunks, np.int32)))
-    for c, part in enumerate(chunks):
+    for c, part in enumerate(parts):
         for into, values in zip(results, found, strict=True):
             into[part] = np.asarray(values)[c % n_devices, c // n_devices, : len(part)]
 

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from jaxeval.kernels import batch
 from jaxeval.kernels.solve import CONVERGED
-from jaxeval.lanes import Spread, device_mesh, lanes_within, run_lanes
+from jaxeval.lanes import Chunks, Spread, device_mesh, lanes_within, run_lanes
 from jaxeval.precision import double_precision
 from jaxeval.resampling import Plan
 
 # Refits stop when the error predicted to remain is under this, logits (1e-8 is 2e-6 Elo).
 TOLERANCE_LOGIT = {"float64": 1e-8, "float32": 2e-5}
+#: Chunks of a call.
+CHUNKS_PER_CALL = 32
 _MAX_STEPS = {batch.CHORD: 40, batch.NEWTON_CG: 60, batch.NEWTON: 200}
 # What a compiled chunk takes for each word of a lane that `chunk_size` counts, at most: seen in XLA's own figures.
 _BYTES_PER_WORD = 10
@@ -68,9 +70,9 @@ def refit_all(
     refits = Refitting(plan, scheme, seed, ridge, dtype, spread, len(slices) * size * 33)
 
     def run(lanes: NDArray[np.intp], solver: int) -> None:
-        call, size = partial(refits, refits.method(solver)), refits.chunk_size(solver)
+        call, chunks = partial(refits, refits.method(solver)), Chunks(refits.chunk_size(solver), CHUNKS_PER_CALL)
         found: Any = batch.Refits(*results[:-1])  # type: ignore[arg-type]  # of NumPy arrays
-        run_lanes(lanes, slices, numbers, size, call, found, f"{section}-{_SOLVERS[solver]}", spread)
+        run_lanes(lanes, slices, numbers, chunks, call, found, f"{section}-{_SOLVERS[solver]}", spread)
 
     run(np.flatnonzero(plan.secure[slices]), batch.CHORD)
     for solver in (batch.NEWTON_CG, batch.NEWTON):

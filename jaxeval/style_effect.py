@@ -12,7 +12,7 @@ from jaxeval.battles import Battles, as_battles
 from jaxeval.bootstrap import Scheme, bootstrap
 from jaxeval.contextual import Ties
 from jaxeval.contextual_bootstrap import ContextualBootstrap
-from jaxeval.features import FeatureLike
+from jaxeval.features import FeatureLike, checked_features
 from jaxeval.gauge import Gauge
 from jaxeval.quantiles import interval_bounds
 
@@ -50,7 +50,8 @@ def style_effect(
     Raises:
         ValueError: there are no features; else as in `bootstrap`.
     """
-    if len(features) == 0:
+    features = checked_features(features, 0.0)
+    if not features:
         raise ValueError("no features: there is nothing to control for")
     battles = as_battles(battles)
     options: dict[str, Any] = {

@@ -26,7 +26,7 @@ from jaxeval.contextual import (
     fit_contextual_boards,
 )
 from jaxeval.contextual_rows import ContextualCells, compress, counts_by_row
-from jaxeval.features import FeatureLike, design
+from jaxeval.features import FeatureLike, checked_features, design
 from jaxeval.kernels import batch, tie_models
 from jaxeval.kernels.connectivity import IDENTIFIED
 from jaxeval.kernels.solve import CONVERGED
@@ -62,6 +62,9 @@ def compare_tie_models(
         ``held_out_log_likelihood`` per battle, ``held_out_error``, ``held_out_score`` with ``standard_error`` of the
         difference from "half", ``n_held_out``, and ``n_skipped`` battles of models that a part cannot rate, or of
         parts whose fit did not converge. A tie held out, where the rest has none, counts as all but impossible.
+        ``aic`` counts every parameter in full. The two tie models have as many, so that their difference in it is
+        that of the likelihoods whatever the ridges; but with a ridge its level is too high, and with weights that do
+        not count battles neither likelihood nor ``aic`` is on the scale of battles: compare held-out scores then.
 
     Raises:
         ValueError: fewer than two folds or more than battles; DataError as in `fit_bradley_terry`.
@@ -69,7 +72,7 @@ def compare_tie_models(
     battles = as_battles(battles)
     if not 2 <= n_folds <= battles.n_battles:
         raise ValueError(f"n_folds must lie between 2 and the {battles.n_battles:,} battles, got {n_folds!r}")
-    covariates = design(battles, features, normalize)
+    covariates = design(battles, checked_features(features, feature_ridge), normalize)
     checked_ties(battles, "davidson")
     cells, cell_of_row = compress(battles, slice(None), covariates.matrix)
     fold = np.random.default_rng(seed).permutation(battles.n_battles) % n_folds
@@ -78,9 +81,7 @@ def compare_tie_models(
     np.add.at(held, (fold, np.sort(cell_of_row)), 1)
     rows, each = {}, {}
     for ties in get_args(Ties):
-        (fitted,) = fit_contextual_boards(
-            [(battles.models, cells)], covariates, ridge, feature_ridge, ties, False, [""]
-        )
+        (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, ridge, feature_ridge, ties, False)
         context = ContextualSettings(covariates.names, normalize, float(feature_ridge), ties)
         fit = contextual_result(battles, fitted, ridge, "mean", 1000.0, False, context)
         each[ties] = _held_out(fitted, cells, held, ties)

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxeval import DataError, bootstrap, lanes, simulate_battles
+from jaxeval import DataError, bootstrap, lanes, refits, simulate_battles
 from jaxeval.checkpoints import write_whole
 from jaxeval.lanes import MemoryLimitError
 
@@ -39,7 +39,7 @@ class _Interrupted:
     def __init__(self, monkeypatch, n):
         self.left, self.call = n, lanes._one_call
         self.needed = -(-60 // (8 * jax.local_device_count()))  # calls of a run of 60 without an interruption
-        monkeypatch.setattr(lanes, "CHUNKS_PER_CALL", 1)
+        monkeypatch.setattr(refits, "CHUNKS_PER_CALL", 1)
         monkeypatch.setattr(lanes, "_one_call", self)
 
     def __call__(self, *args):
@@ -128,8 +128,8 @@ class TestResuming:
     def test_sigint_leaves_whole_files(self, tmp_path):
         script = """
 import sys
-from jaxeval import bootstrap, lanes, simulate_battles
-lanes.CHUNKS_PER_CALL, lanes._SECONDS_BETWEEN_SAVES = 1, 0.0
+from jaxeval import bootstrap, lanes, refits, simulate_battles
+refits.CHUNKS_PER_CALL, lanes._SECONDS_BETWEEN_SAVES = 1, 0.0
 print("ready", flush=True)
 bootstrap(simulate_battles(150, 10, seed=3), 1_000_000, chunk_size=8, checkpoint=sys.argv[1])
 """
@@ -182,7 +182,7 @@ class TestMemory:
     def test_chunks_shrink_to_the_limit(self, battles, whole, monkeypatch):
         sizes = []
         monkeypatch.setattr(
-            lanes, "_one_call", lambda *args, call=lanes._one_call: (sizes.append(args[3]), call(*args))
+            lanes, "_one_call", lambda *args, call=lanes._one_call: (sizes.append(args[3].size), call(*args))
         )
         bootstrap(battles, 60)
         free = max(sizes)

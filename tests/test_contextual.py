@@ -220,7 +220,7 @@ class TestRefused:
         own = votes["model_a"].str[-1].astype(float) - votes["model_b"].str[-1].astype(float)
         with pytest.raises(DataError, match="the models and other features decide 'own'"):
             fit_bradley_terry(votes.assign(own=own), features=["length", "own"])
-        with pytest.raises(DataError, match="decide 'length' and 'again'"):
+        with pytest.raises(DataError, match="the models and other features decide 'again'"):
             fit_bradley_terry(votes.assign(again=2 * votes["length"]), features=["length", "again"])
         ridge = fit_bradley_terry(votes.assign(own=own), features=["own"], feature_ridge=1.0)
         assert ridge.converged

@@ -60,7 +60,7 @@ def weights_of(battles, features, ties, scheme, number, cluster=None, seed=0):
     """(C,) weights of the cells in one resample as the bootstrap draws it, and the cells."""
     covariates = design(battles, features, normalize=True)
     cells, cell_of_row = compress(battles, slice(None), covariates.matrix)
-    (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, 0.0, 0.0, ties, False, [""])
+    (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, 0.0, 0.0, ties, False)
     codes = None if cluster is None else battles.codes(cluster)[0]
     plan = make_contextual_plan(fitted, SCHEMES[scheme], "", codes, cell_of_row, ties)
     with double_precision():

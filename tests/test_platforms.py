@@ -6,9 +6,9 @@ import pytest
 from jaxeval import simulate_battles
 from jaxeval.bradley_terry import fit_boards
 from jaxeval.kernels import batch
-from jaxeval.lanes import CHUNKS_PER_CALL, Spread
+from jaxeval.lanes import Spread
 from jaxeval.precision import double_precision
-from jaxeval.refits import Refitting
+from jaxeval.refits import CHUNKS_PER_CALL, Refitting
 from jaxeval.resampling import SCHEMES, make_plan
 
 

@@ -57,18 +57,19 @@ def add_score(block: Rows, total: Array, z: Array, t: Array | None, n_models: in
     return total if t is None else total.at[-1].add(jnp.sum(t, (0, 1)).astype(total.dtype))
 
 
-def counts_of_rows(rows: Rows, draws: Array, dtype: type) -> Array:
-    """(T, E, G, R) draws of every row's unit, from the (R, K, Q) draws of all units."""
-    # In memory before the gather, which would else run over the lanes of the draws, and the draws be made again: XLA on
-    # the CPU cannot fuse out of a conditional whose predicate depends on the data. This one always holds.
-    shape = draws.shape[1] * draws.shape[2], draws.shape[0]
-    by_unit = lax.cond(
-        draws[0, 0, 0] >= 0,
-        lambda drawn: drawn.reshape(shape[::-1]).T.astype(dtype),
-        lambda drawn: jnp.zeros(shape, dtype),
-        draws,
-    )
-    return by_unit.at[rows.unit].get(mode="promise_in_bounds")
+def counts_of_rows(rows: Rows, drawn: Array) -> Array:
+    """(T, E, G, R) draws of every row's unit, from those of all units (K Q, R); 0 in blocks that are not in use."""
+
+    def gather(t: Array, count: Array) -> Array:
+        return count.at[t].set(drawn.at[rows.unit[t]].get(mode="promise_in_bounds"))
+
+    return lax.fori_loop(0, rows.n_blocks, gather, jnp.zeros((*rows.unit.shape, drawn.shape[1]), drawn.dtype))
+
+
+def among(rows: Rows, count: Array, active: Array) -> Array:
+    """``count`` (T, E, G, R) of battles between ``active`` (M, R) models, 0 of all others."""
+    both = active[rows.first] & active[rows.second]
+    return jnp.where(both[:, :, None], count, jnp.zeros((), count.dtype))
 
 
 def pair_tables(rows: Rows, count: Array, n_models: int) -> tuple[Array, Array]:
@@ -89,21 +90,39 @@ def pair_tables(rows: Rows, count: Array, n_models: int) -> tuple[Array, Array]:
     return n, wins
 
 
+def weighted(
+    model: int, block: Rows, phi: Array, count: Array, n_models: int
+) -> tuple[tie_models.Score, tie_models.Information]:
+    """Scores and information (E, G, R) of a block's rows at ``phi`` (P, R), times their weights."""
+    z, target, t = predictor(block, phi, n_models), block.target[..., None], phi[-1]
+    weight = count * block.factor[..., None]
+    score = tie_models.Score(*(weight * x for x in tie_models.score(model, target, z, t)))
+    return score, tie_models.Information(*(weight * x for x in tie_models.information(model, target, z, t)))
+
+
+def add_diagonal(block: Rows, total: Array, of_rows: tie_models.Information, n_models: int) -> Array:
+    """``total`` (P, R) and what the rows of a block (E, G, R) add to the diagonal of the information."""
+    of_group = jnp.sum(of_rows.zz, 1)
+    total = total.at[block.first].add(of_group).at[block.second].add(of_group)
+    n_features = block.feature.shape[-1]
+    if n_features:
+        squares = block.feature.reshape(-1, n_features) ** 2
+        of_features = jnp.matmul(squares.T, of_rows.zz.reshape(len(squares), -1), precision="highest")
+        total = total.at[n_models : n_models + n_features].add(of_features)
+    return total.at[-1].add(jnp.sum(of_rows.tt, (0, 1)))
+
+
 def derivatives(model: int, rows: Rows, phi: Array, count: Array, moves: Array, ridge: Array) -> tuple[Array, Array]:
-    """(P, R) gradient and (R, P, P) information of what ``moves`` (P, R), regular as by `solve.information`."""
+    """(P, R) gradient and (R, P, P) information of what ``moves`` (P, R), regular as by `solve.information`.
+
+    ``count`` holds no battles of models that do not move, see `among`.
+    """
     n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, phi.shape[1]
-    mask = moves[:n_models].astype(phi.dtype)
 
     def add(block: Rows, t: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
-        z = predictor(block, phi, n_models)
-        target = block.target[..., None]
-        both = mask[block.first] * mask[block.second]
-        weight = count[t] * block.factor[..., None] * both[:, None]
-        first = tie_models.score(model, target, z, phi[-1])
-        second = tie_models.information(model, target, z, phi[-1])
-        grad = add_score(block, total[0], weight * first.z, weight * first.t, n_models)
-        of_rows = tie_models.Information(*(weight * x for x in second))
-        return grad, *_add_information(block, total[1:], of_rows, n_models)
+        score, information = weighted(model, block, phi, count[t], n_models)
+        grad = add_score(block, total[0], score.z, score.t, n_models)
+        return grad, *_add_information(block, total[1:], information, n_models)
 
     grad, *parts = over_blocks(rows, add, (jnp.zeros(phi.shape), *_no_information(rows, n_models, n_lanes)))
     matrix = _assembled(parts, n_models, n_lanes) + 2 * jnp.diag(ridge)
@@ -111,16 +130,13 @@ def derivatives(model: int, rows: Rows, phi: Array, count: Array, moves: Array, 
     return jnp.where(moves, grad, 0.0), _regular(matrix, moves.T, n_models, ridge)
 
 
-def outer_scores(model: int, rows: Rows, phi: Array, count: Array, active: Array) -> Array:
+def outer_scores(model: int, rows: Rows, phi: Array, count: Array, n_models: int) -> Array:
     """(P, P) sum over ``count`` (T, E, G) draws of the outer products of rows' scores at ``phi`` (P,)."""
-    n_models = active.shape[0]
-    mask = active.astype(phi.dtype)
 
     def add(block: Rows, t: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
         z = predictor(block, phi[:, None], n_models)
         of_row = tie_models.score(model, block.target[..., None], z, phi[-1])
-        factor = block.factor * (mask[block.first] * mask[block.second])[:, None]
-        weight = (count[t] * factor**2)[..., None]
+        weight = (count[t] * block.factor**2)[..., None]
         products = weight * of_row.z**2, weight * of_row.z * of_row.t, weight * of_row.t**2
         return _add_information(block, total, tie_models.Information(*products), n_models)
 

@@ -8,7 +8,15 @@ import jax.scipy.linalg as jsl
 from jax import Array, lax
 
 from jaxeval.kernels import tie_models
-from jaxeval.kernels.battle_rows import Rows, add_score, derivatives, over_blocks, predictor
+from jaxeval.kernels.battle_rows import (
+    Rows,
+    add_diagonal,
+    add_score,
+    derivatives,
+    over_blocks,
+    predictor,
+    weighted,
+)
 from jaxeval.kernels.solve import CONVERGED, NON_FINITE, STEP_LIMIT
 
 _CAP = 2.0  # logits a Newton step may change a parameter by: far from the optimum full steps overshoot
@@ -123,14 +131,12 @@ def chord(model: int, rows: Rows, base: Base, count: Array, ridge: Array, tolera
 def alive(model: int, rows: Rows, count: Array, active: Array, free: Array) -> Array:
     """(P, R) parameters that move: those of ``active`` (M, R) models, and the ``free`` (D + 1,) others.
 
-    In a lane without ties t is at its limit, and does not move either.
+    In a lane without ties t is at its limit, and does not move either. ``count`` is that `among` active models.
     """
-    mask = active.astype(jnp.float64)
 
     def add(block: Rows, t: Array, total: Array) -> Array:
         tied = block.factor * (block.target == 0.5)
-        both = mask[block.first] * mask[block.second]
-        return total + jnp.einsum("egr,eg,er->r", count[t].astype(jnp.float64), tied, both, precision="highest")
+        return total + jnp.einsum("egr,eg->r", count[t].astype(jnp.float64), tied, precision="highest")
 
     others = jnp.broadcast_to(free[:, None], (len(free), active.shape[1]))
     if model != tie_models.HALF:
@@ -156,7 +162,8 @@ def newton(
 ) -> tuple[Solution, Array]:
     """Newton's method by each lane's own information, from ``start`` (P, R), of the parameters that ``moves`` (P, R).
 
-    Also the information (R, P, P) of the last step, that of the solution up to the tolerance.
+    ``count`` is that `among` models that move. Also the information (R, P, P) of the last step, that of the solution
+    up to the tolerance.
     """
     n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, start.shape[1]
     active = moves[:n_models]
@@ -179,60 +186,87 @@ def _damped(model: int, phi: Array, change: Array) -> Array:
     return change.at[-1].max(-0.75 * phi[-1]) if model == tie_models.RAO_KUPPER else change
 
 
+def _preconditioner(base: Base, moves: Array, diagonal: Array, ridge: Array, n_models: int) -> Callable[[Array], Array]:
+    """What takes (P, R) gradients to steps, given the ``diagonal`` (P, R) of each lane's information.
+
+    D^-1/2 (D0^1/2 inverse D0^1/2) D^-1/2: how parameters hang together is taken from the full data, of which D0 is the
+    diagonal, and how much is known of each one from the lane, where a model with few battles may have none or twice
+    as many.
+    """
+    known = base.diagonal > 0
+    root = jnp.sqrt(base.diagonal)
+    scaled_inverse = root[:, None] * base.inverse * root
+    scale = jnp.where(diagonal > 0, 1 / jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0)), 0.0)
+    # Only the ridge has curvature along the common shift, to which the full data's inverse is blind.
+    shift_inverse = jnp.where(ridge[0] > 0, 1 / (2 * n_models * jnp.where(ridge[0] > 0, ridge[0], 1.0)), 0.0)
+
+    def apply(r: Array) -> Array:
+        # It is blind, too, to models that the full data could not rate: their own curvature stands in.
+        own = jnp.where(known[:, None], 0.0, scale * r)
+        z = scale * (jnp.matmul(scaled_inverse, scale * r, precision="highest") + own)
+        return jnp.where(moves, z.at[:n_models].add(jnp.sum(r[:n_models], 0) * shift_inverse), 0.0)
+
+    return apply
+
+
+def scaled_chord(
+    model: int, rows: Rows, base: Base, count: Array, moves: Array, ridge: Array, tolerance: Array, max_steps: int
+) -> Solution:
+    """Chord steps scaled to each lane's own curvature: for boards on which some models have few battles.
+
+    One pass over the rows a step, in double precision; ``count`` is that `among` models that move.
+    """
+    n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, moves.shape[1]
+
+    def step(phi: Array) -> tuple[Array, Array, Any]:
+        def add(block: Rows, t: Array, total: tuple[Array, Array]) -> tuple[Array, Array]:
+            score, information = weighted(model, block, phi, count[t], n_models)
+            grad = add_score(block, total[0], score.z, score.t, n_models)
+            return grad, add_diagonal(block, total[1], information, n_models)
+
+        zero = jnp.zeros(phi.shape)
+        grad, diagonal = over_blocks(rows, add, (zero, zero))
+        grad, diagonal = _with_ridge(phi, grad, diagonal, moves, ridge)
+        return _damped(model, phi, _preconditioner(base, moves, diagonal, ridge, n_models)(grad)), grad, ()
+
+    start = jnp.broadcast_to(base.phi[:, None], (len(base.phi), n_lanes))
+    return _iterate(step, _at_limit(model, start, moves), tolerance, max_steps)[0]
+
+
+def _with_ridge(phi: Array, grad: Array, diagonal: Array, moves: Array, ridge: Array) -> tuple[Array, Array]:
+    """Gradient and diagonal of what moves, those of the ridge included."""
+    grad, diagonal = grad - 2 * ridge[:, None] * phi, diagonal + 2 * ridge[:, None]
+    return jnp.where(moves, grad, 0.0), jnp.where(moves, diagonal, 0.0)
+
+
 def newton_cg(
-    model: int,
-    rows: Rows,
-    base: Base,
-    count: Array,
-    moves: Array,
-    ridge: Array,
-    tolerance: Array,
-    max_steps: int,
+    model: int, rows: Rows, base: Base, count: Array, moves: Array, ridge: Array, tolerance: Array, max_steps: int
 ) -> Solution:
     """Newton's method with steps by preconditioned conjugate gradients: for resamples of sparse boards.
 
     As `solve.newton_cg`, with products by the information found in a pass over the rows: on wide boards far cheaper
-    than an (M, M) table for every lane.
+    than an (M, M) table for every lane. ``count`` is that `among` models that move.
     """
-    n_features = rows.feature.shape[-1]
-    n_models, n_lanes = len(ridge) - n_features - 1, moves.shape[1]
+    n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, moves.shape[1]
     inner_steps = 4
-    known = base.diagonal > 0
-    root = jnp.sqrt(base.diagonal)
-    scaled_inverse = root[:, None] * base.inverse * root
-    # Only the ridge has curvature along the common shift, to which the full data's inverse is blind.
-    shift_inverse = jnp.where(ridge[0] > 0, 1 / (2 * n_models * jnp.where(ridge[0] > 0, ridge[0], 1.0)), 0.0)
     rounding = 100 * jnp.finfo(jnp.float64).eps
-    mask = moves[:n_models].astype(jnp.float64)
 
     def curvature(phi: Array) -> tuple[Array, Array, tie_models.Information]:
         """Gradient and diagonal (P, R), and the information of every row, of t in sum (R,)."""
 
         def add(block: Rows, t: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
             grad, diagonal, zz, zt, tt = total
-            z, target = predictor(block, phi, n_models), block.target[..., None]
-            both = mask[block.first] * mask[block.second]
-            weight = count[t] * block.factor[..., None] * both[:, None]
-            first = tie_models.score(model, target, z, phi[-1])
-            second = tie_models.Information(*(weight * x for x in tie_models.information(model, target, z, phi[-1])))
-            grad = add_score(block, grad, weight * first.z, weight * first.t, n_models)
-            of_group = jnp.sum(second.zz, 1)
-            diagonal = diagonal.at[block.first].add(of_group).at[block.second].add(of_group)
-            if n_features:
-                squares = block.feature.reshape(-1, n_features) ** 2
-                of_features = jnp.matmul(squares.T, second.zz.reshape(-1, n_lanes), precision="highest")
-                diagonal = diagonal.at[n_models : n_models + n_features].add(of_features)
-            zz = zz.at[t].set(second.zz)
-            zt = zt if model == tie_models.HALF else zt.at[t].set(second.zt)
-            return grad, diagonal, zz, zt, tt + jnp.sum(second.tt, (0, 1))
+            score, information = weighted(model, block, phi, count[t], n_models)
+            grad = add_score(block, grad, score.z, score.t, n_models)
+            diagonal = add_diagonal(block, diagonal, information, n_models)
+            zt = zt if model == tie_models.HALF else zt.at[t].set(information.zt)
+            return grad, diagonal, zz.at[t].set(information.zz), zt, tt + jnp.sum(information.tt, (0, 1))
 
         by_row = jnp.zeros((*rows.target.shape, n_lanes))
         of_ties = jnp.zeros((1, 1, 1, 1)) if model == tie_models.HALF else by_row
         zero = jnp.zeros(phi.shape), jnp.zeros(phi.shape), by_row, of_ties, jnp.zeros(n_lanes)
         grad, diagonal, zz, zt, tt = over_blocks(rows, add, zero)
-        diagonal = (diagonal + 2 * ridge[:, None]).at[-1].add(tt)
-        grad, diagonal = (jnp.where(moves, x, 0.0) for x in (grad - 2 * ridge[:, None] * phi, diagonal))
-        return grad, diagonal, tie_models.Information(zz, zt, tt)
+        return *_with_ridge(phi, grad, diagonal, moves, ridge), tie_models.Information(zz, zt, tt)
 
     def product(of_rows: tie_models.Information, p: Array) -> Array:
         def add(block: Rows, t: Array, total: Array) -> Array:
@@ -247,13 +281,7 @@ def newton_cg(
 
     def step(phi: Array) -> tuple[Array, Array, Any]:
         grad, diagonal, of_rows = curvature(phi)
-        scale = jnp.where(diagonal > 0, 1 / jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0)), 0.0)
-
-        def precondition(r: Array) -> Array:
-            # It is blind, too, to models that the full data could not rate: their own curvature stands in.
-            own = jnp.where(known[:, None], 0.0, scale * r)
-            z = scale * (jnp.matmul(scaled_inverse, scale * r, precision="highest") + own)
-            return jnp.where(moves, z.at[:n_models].add(jnp.sum(r[:n_models], 0) * shift_inverse), 0.0)
+        precondition = _preconditioner(base, moves, diagonal, ridge, n_models)
 
         def inner(_: int, state: tuple[Array, ...]) -> tuple[Array, ...]:
             x, r, p, rz = state

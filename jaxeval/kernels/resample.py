@@ -108,16 +108,26 @@ def _take(table: Array, index: Array) -> Array:
     return table.at[index].get(mode="promise_in_bounds")
 
 
-def _poisson_row(units: Units, row: int, key: Array) -> Array:
-    shift = units.shift[row]
-    counter = jnp.arange(shift.shape[0], dtype=jnp.uint64) + row * _ROW_STRIDE
-    word = squares.words32(counter, key)
+def counters(units: Units) -> Array:
+    """(K, Q) uint64: what each unit's word is drawn from, under the key of a resample."""
+    column, row = (lax.broadcasted_iota(jnp.uint64, units.size.shape, axis) for axis in (1, 0))
+    return column + row * _ROW_STRIDE
+
+
+def poisson_of_words(word: Array, shift: Array, offset: Array, first: Array, table: Array) -> Array:
+    """int32 Poisson draws from uint32 words and the units' entries in `Units`, which broadcast."""
     column = (word >> shift).astype(jnp.int32)
-    entry = _take(units.table, units.offset[row] + column)
+    entry = _take(table, offset + column)
     bits = 32 - shift
     keep = (word & ((jnp.uint32(1) << shift) - 1)) < (entry >> bits)
     alias = (entry & ((jnp.uint32(1) << bits) - 1)).astype(jnp.int32)
-    return units.first[row] + jnp.where(keep, column, alias)
+    return first + jnp.where(keep, column, alias)
+
+
+def _poisson_row(units: Units, row: int, key: Array) -> Array:
+    shift, offset, first = (x[row] for x in (units.shift, units.offset, units.first))
+    counter = jnp.arange(shift.shape[0], dtype=jnp.uint64) + row * _ROW_STRIDE
+    return poisson_of_words(squares.words32(counter, key), shift, offset, first, units.table)
 
 
 def poisson(units: Units, tally: Tally, seed: Array, stream: Array, resample: Array) -> Array:
@@ -127,7 +137,7 @@ def poisson(units: Units, tally: Tally, seed: Array, stream: Array, resample: Ar
     return tally.collect(rows)
 
 
-def _uniform_units(units: Units, size: int, key: Array) -> Array:
+def uniform_units(units: Units, size: int, key: Array) -> Array:
     """(size,) int32 numbers of units drawn in proportion to their sizes."""
     word = squares.words64(_TOP_UP + jnp.arange(size, dtype=jnp.uint64), key)
     # A product's high half is a uniform column, its low half an independent uniform fraction.
@@ -149,7 +159,7 @@ def multinomial(units: Units, tally: Tally, top_up_size: int, seed: Array, strea
     def draw(attempt: Array) -> tuple[Array, Array, Array, Array]:
         key = squares.stream_key(seed, stream, resample, attempt)
         draws = tally.collect([_poisson_row(units, row, key) for row in range(units.shift.shape[0])])
-        return draws, _uniform_units(units, top_up_size, key), attempt, units.total - tally.total(draws)
+        return draws, uniform_units(units, top_up_size, key), attempt, units.total - tally.total(draws)
 
     def unusable(state: tuple[Array, Array, Array, Array]) -> Array:
         *_, missing = state
@@ -232,9 +242,7 @@ def bayesian(units: Units, seed: Array, stream: Array, resample: Array) -> Array
     """
     d = units.size - 1.0 / 3.0
     c = 1.0 / jnp.sqrt(9.0 * jnp.maximum(d, 0.5))
-    counter = lax.broadcasted_iota(jnp.uint64, d.shape, 1) + (
-        lax.broadcasted_iota(jnp.uint64, d.shape, 0) * _ROW_STRIDE
-    )
+    counter = counters(units)
 
     def attempt(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         weight, done, number = state

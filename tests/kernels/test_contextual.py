@@ -16,6 +16,7 @@ M, D, R = 4, 2, 3
 chord = jax.jit(contextual.chord, static_argnums=(0, 6))
 newton = jax.jit(contextual.newton, static_argnums=(0, 7))
 newton_cg = jax.jit(contextual.newton_cg, static_argnums=(0, 7))
+scaled_chord = jax.jit(contextual.scaled_chord, static_argnums=(0, 7))
 derivatives = jax.jit(battle_rows.derivatives, static_argnums=0)
 MODELS = [HALF, DAVIDSON, RAO_KUPPER]
 
@@ -91,7 +92,8 @@ def test_derivatives(model, rows, count):
     phi = parameters(model)
     moves = np.concatenate([active, np.full((D + 1, R), True)])
     moves[-1] = model != HALF
-    grad, matrix = derivatives(model, rows, jnp.asarray(phi), count, jnp.asarray(moves), jnp.asarray(ridge))
+    played = battle_rows.among(rows, count, jnp.asarray(active))
+    grad, matrix = derivatives(model, rows, jnp.asarray(phi), played, jnp.asarray(moves), jnp.asarray(ridge))
     for lane in range(R):
         own_grad, own_matrix, *_ = naive(
             model, rows, phi[:, lane], np.asarray(count)[..., lane], active[:, lane], ridge
@@ -112,7 +114,8 @@ def test_derivatives(model, rows, count):
 @pytest.mark.parametrize("model", MODELS)
 def test_outer_scores(model, rows, count):
     phi, active = parameters(model, 1)[:, 0], np.array([True, True, True, False])
-    found = battle_rows.outer_scores(model, rows, jnp.asarray(phi), count[..., 0], jnp.asarray(active))
+    played = battle_rows.among(rows, count[..., :1], jnp.asarray(active)[:, None])[..., 0]
+    found = battle_rows.outer_scores(model, rows, jnp.asarray(phi), played, M)
     *_, outer, _, _ = naive(model, rows, phi, np.asarray(count)[..., 0], active, np.zeros(M + D + 1))
     np.testing.assert_allclose(found, outer, rtol=1e-10, atol=1e-14)
 
@@ -125,9 +128,10 @@ def test_tables_and_counts(rows, count):
         )
         np.testing.assert_allclose(np.asarray(n)[lane], own_n, rtol=1e-12)
         np.testing.assert_allclose(np.asarray(wins)[lane], own_wins, rtol=1e-12)
-    draws = np.arange(R * 20).reshape(R, 4, 5)
-    found = battle_rows.counts_of_rows(rows, jnp.asarray(draws), np.int32)
-    np.testing.assert_array_equal(found, np.moveaxis(draws.reshape(R, 20)[:, np.asarray(rows.unit)], 0, -1))
+    drawn = np.arange(20 * R).reshape(20, R)
+    found = battle_rows.counts_of_rows(rows, jnp.asarray(drawn))
+    np.testing.assert_array_equal(found[:2], drawn[np.asarray(rows.unit)[:2]])
+    assert not found[2].any()  # not in use
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -135,9 +139,10 @@ def test_the_pseudo_inverse(model, rows, count):
     active = jnp.asarray([True, True, True, False])
     ridge, phi = jnp.zeros(M + D + 1), jnp.asarray(parameters(model, 1))
     free = jnp.asarray([True, False, model != HALF])
-    alive = contextual.alive(model, rows, count[..., :1], active[:, None], free)[:, 0]
+    played = battle_rows.among(rows, count[..., :1], active[:, None])
+    alive = contextual.alive(model, rows, played, active[:, None], free)[:, 0]
     np.testing.assert_array_equal(alive, np.concatenate([active, free]))
-    _, matrix = derivatives(model, rows, phi, count[..., :1], alive[:, None], ridge)
+    _, matrix = derivatives(model, rows, phi, played, alive[:, None], ridge)
     found = np.asarray(battle_rows.inverse_information(matrix[0], alive, M))
     _, plain, *_ = naive(
         model, rows, np.asarray(phi)[:, 0], np.asarray(count)[..., 0], np.asarray(active), np.zeros(M + D + 1)
@@ -182,9 +187,10 @@ def test_chord_steps_end_where_newtons_do(model, board):
     assert (found.status == CONVERGED).all()
     assert (twin.status == CONVERGED).all()
     np.testing.assert_allclose(found.phi, twin.phi, rtol=0, atol=1e-8)
-    by_cg = newton_cg(model, rows, base, count, everyone, ridge, 1e-8, 60)
-    assert (by_cg.status == CONVERGED).all()
-    np.testing.assert_allclose(by_cg.phi, twin.phi, rtol=0, atol=1e-8)
+    for solve in (newton_cg, scaled_chord):
+        other = solve(model, rows, base, count, everyone, ridge, 1e-8, 60)
+        assert (other.status == CONVERGED).all()
+        np.testing.assert_allclose(other.phi, twin.phi, rtol=0, atol=1e-8)
     if model == HALF:  # a lane does not depend on those beside it
         alone = chord(model, rows, base, count[..., 4:5], ridge, 1e-8, 40)
         np.testing.assert_allclose(alone.phi[:, 0], found.phi[:, 4], rtol=0, atol=1e-8)

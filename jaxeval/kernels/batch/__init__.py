@@ -5,6 +5,7 @@ compiled call, and the chunks of a call are spread over the devices.
 """
 
 from jaxeval.kernels.batch.contextual import (
+    SCALED_CHORD,
     ContextualFit,
     ContextualMethod,
     ContextualProblem,
@@ -76,6 +77,7 @@ __all__ = [
     "NEWTON",
     "NEWTON_CG",
     "POISSON",
+    "SCALED_CHORD",
     "Budgets",
     "ContextualFit",
     "ContextualMethod",

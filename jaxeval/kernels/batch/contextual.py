@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.sharding import Mesh, PartitionSpec
 
@@ -13,10 +12,14 @@ from jaxeval.kernels import (
     battle_rows,
     connectivity,
     contextual,
+    lane_draws,
     resample,
 )
 from jaxeval.kernels.batch.chunks import run_chunks
-from jaxeval.kernels.batch.refits import CHORD, MULTINOMIAL, NEWTON_CG, POISSON
+from jaxeval.kernels.batch.refits import CHORD, MULTINOMIAL, NEWTON, POISSON
+
+#: A solver besides those of `Method`: for boards that a resample may separate, as the last two of those.
+SCALED_CHORD = 3
 
 
 class ContextualProblem(NamedTuple):
@@ -50,7 +53,7 @@ class ContextualMethod(NamedTuple):
     top_up_size: int
     row_bits: int
     count_dtype: type  # of a row's draws
-    solver: int  # as in `Method`
+    solver: int  # as in `Method`, or SCALED_CHORD
     max_steps: int
 
 
@@ -73,36 +76,36 @@ def fit_contextual(
 ) -> ContextualFit:  # fmt: skip
     """Newton's method on one slice: ``count`` (T, E, G) battles, ``start`` (P,), ``active`` (M,), ``free`` (D + 1,)."""
     n_models = len(active)
-    moves = contextual.alive(ties, rows, count[..., None], active[:, None], free)
-    end, matrix = contextual.newton(ties, rows, start[:, None], count[..., None], moves, ridge, tolerance, max_steps)
+    count = battle_rows.among(rows, count[..., None], active[:, None])
+    moves = contextual.alive(ties, rows, count, active[:, None], free)
+    end, matrix = contextual.newton(ties, rows, start[:, None], count, moves, ridge, tolerance, max_steps)
     phi = end.phi[:, 0]
     diagonal = battle_rows.diagonal(matrix[0], moves[:, 0], ridge, n_models)
     inverse = battle_rows.inverse_information(matrix[0], moves[:, 0], n_models)
-    outer = battle_rows.outer_scores(ties, rows, phi, count, active)
+    outer = battle_rows.outer_scores(ties, rows, phi, count[..., 0], n_models)
     return ContextualFit(phi, end.status[0], end.n_steps[0], end.grad_norm[0], inverse, diagonal, outer)
 
 
-def _draw_units(units: resample.Units, method: ContextualMethod, seed: Array, stream: Array, number: Array) -> Array:
-    """(K, Q) draws of all units in one resample."""
-    tally = resample.Tally(None, method.row_bits)
+def _count_rows(problem: ContextualProblem, method: ContextualMethod, seed: Array, numbers: Array) -> Array:
+    """(T, E, G, R) draws of every row's unit in the resamples ``numbers`` (R,)."""
+    units, named = problem.units, (seed, problem.stream, numbers)
     if method.scheme == MULTINOMIAL:
-        return resample.multinomial(units, tally, method.top_up_size, seed, stream, number)
-    if method.scheme == POISSON:
-        return resample.poisson(units, tally, seed, stream, number)
-    return resample.bayesian(units, seed, stream, number)
+        drawn = lane_draws.multinomial(units, method.row_bits, method.top_up_size, *named, method.count_dtype)
+    elif method.scheme == POISSON:
+        drawn = lane_draws.poisson(units, *named, method.count_dtype)
+    else:
+        drawn = lane_draws.bayesian(units, *named)
+    return battle_rows.counts_of_rows(problem.rows, drawn)
 
 
 def _refit_contextual_chunk(
-    problem: ContextualProblem, method: ContextualMethod, seed: Array, ridge: Array, tolerance: Array, numbers: Array
-) -> ContextualRefits:
+    problem: ContextualProblem, base: contextual.Base, method: ContextualMethod, seed: Array, ridge: Array,
+    tolerance: Array, numbers: Array,
+) -> ContextualRefits:  # fmt: skip
     """Draw and refit the resamples ``numbers`` (R,) of one slice."""
     rows, n_models = problem.rows, problem.main_battles.shape[0]
-    draws = jax.vmap(lambda r: _draw_units(problem.units, method, seed, problem.stream, r))(numbers)
-    count = battle_rows.counts_of_rows(rows, draws, method.count_dtype)
+    count = _count_rows(problem, method, seed, numbers)
     standing = jnp.zeros((numbers.shape[0], n_models), jnp.int8)
-    base = contextual.at_estimate(
-        method.ties, rows, problem.phi, n_models, problem.inverse, problem.information_diagonal
-    )
     if method.solver == CHORD:
         end = contextual.chord(method.ties, rows, base, count, ridge, tolerance, method.max_steps)
         return ContextualRefits(end.phi.T, end.status, end.n_steps, end.grad_norm, standing)
@@ -110,12 +113,14 @@ def _refit_contextual_chunk(
     standing = jax.vmap(lambda n, wins: connectivity.standing(n, wins, problem.main_battles))(*tables)
     # With a ridge every model has a finite rating, but those that the data leave open are still told apart.
     active = ((standing == connectivity.IDENTIFIED) | (ridge[0] > 0)).T
+    count = battle_rows.among(rows, count, active)
     moves = contextual.alive(method.ties, rows, count, active, problem.free)
-    if method.solver == NEWTON_CG:
-        end = contextual.newton_cg(method.ties, rows, base, count, moves, ridge, tolerance, method.max_steps)
-    else:
+    if method.solver == NEWTON:
         start = jnp.broadcast_to(problem.phi[:, None], (*problem.phi.shape, numbers.shape[0]))
         end, _ = contextual.newton(method.ties, rows, start, count, moves, ridge, tolerance, method.max_steps)
+    else:
+        solve = contextual.scaled_chord if method.solver == SCALED_CHORD else contextual.newton_cg
+        end = solve(method.ties, rows, base, count, moves, ridge, tolerance, method.max_steps)
     return ContextualRefits(end.phi.T, end.status, end.n_steps, end.grad_norm, standing)
 
 
@@ -135,8 +140,13 @@ def refit_contextual(
     def on_device(
         problem: ContextualProblem, seed: Array, ridge: Array, tolerance: Array, numbers: Array, n_chunks: Array
     ) -> ContextualRefits:
+        base = contextual.at_estimate(
+            method.ties, problem.rows, problem.phi, len(problem.main_battles), problem.inverse,
+            problem.information_diagonal,
+        )  # fmt: skip
+
         def chunk(t: Array) -> ContextualRefits:
-            return _refit_contextual_chunk(problem, method, seed, ridge, tolerance, numbers[0, t])
+            return _refit_contextual_chunk(problem, base, method, seed, ridge, tolerance, numbers[0, t])
 
         return run_chunks(chunk, numbers.shape[1], n_chunks[0])
 
@@ -153,5 +163,4 @@ def refit_contextual(
 @partial(jax.jit, static_argnames="method")
 def draw_contextual(problem: ContextualProblem, method: ContextualMethod, seed: Array, number: Array) -> Array:
     """(T, E, G) draws of every row's unit in one resample, as `refit_contextual` has them: to reproduce or audit it."""
-    draws = _draw_units(problem.units, method, seed, problem.stream, number)
-    return battle_rows.counts_of_rows(problem.rows, draws[None], np.float64)[..., 0]
+    return _count_rows(problem, method, seed, number[None])[..., 0]
