@@ -57,7 +57,7 @@ _SOLVERS = {
     batch.NEWTON: "newton",
 }
 _CHUNKS_PER_CALL = 8
-# What a compiled chunk takes for each of a lane's entries, at most.
+# What a compiled chunk takes for each of a lane's entries, and once more for the lanes together, at most.
 _BYTES_PER_ENTRY = 20
 # Entries of what a chunk holds at once: draws and weights by row, tables by model.
 _ENTRIES = {"cpu": 2**25}
@@ -272,8 +272,8 @@ class _Refitting:
         lanes = int(np.clip(_ENTRIES.get(kind, _ACCELERATOR_ENTRIES) // self._entries(solver), 1, most))
         lanes = self.spread.chunk_size or min(lanes, -(-n_lanes // 8) * 8)
         if self.spread.memory_limit is not None:
-            taken = 2 * sum(x.nbytes for x in jax.tree.leaves(self.plan.problem))
             hungriest = _BYTES_PER_ENTRY * self._entries(batch.NEWTON)
+            taken = 2 * sum(x.nbytes for x in jax.tree.leaves(self.plan.problem)) + hungriest
             lanes = min(lanes, lanes_within(self.spread.memory_limit, taken, hungriest))
         return lanes if lanes < 8 or self.spread.chunk_size else lanes // 8 * 8
 
