@@ -50,6 +50,8 @@ Float = NDArray[np.float64]
 
 # A chord that has not converged by then hardly will; the next solver takes its lane.
 _MAX_STEPS = {batch.CHORD: 20, batch.SCALED_CHORD: 30, batch.NEWTON_CG: 60, batch.NEWTON: 60}
+# In turn, each for the lanes that those before it left; chord steps only on boards that no resample separates.
+_SOLVERS = (batch.CHORD, batch.SCALED_CHORD, batch.NEWTON_CG, batch.NEWTON)
 _CHUNKS_PER_CALL = 8
 # Entries of what a chunk holds at once: draws and weights by row, tables by model.
 _ENTRIES = {"cpu": 2**25}
@@ -148,10 +150,7 @@ def refit_contextual(
     chunk_size: int | None,
     advance: Advance,
 ) -> Lanes:
-    """B refits of one slice, each solver taking the lanes that the faster one before it left.
-
-    Secure boards start with chord steps; others, in whose lanes models may be separated, with scaled ones.
-    """
+    """B refits of one slice, each solver taking the lanes that the faster ones before it left."""
     board = fitted.board
     plan = make_contextual_plan(fitted, scheme, label, cluster, cell_of_row, ties)
     run = _Runner(plan, fitted.ridge, seed, chunk_size)
@@ -164,9 +163,7 @@ def refit_contextual(
         standing=np.zeros((n_resamples, size), np.int8),
         solver=np.full(n_resamples, batch.CHORD, np.int8),
     )
-    if plan.secure:
-        run(np.arange(n_resamples), lanes, batch.CHORD, advance)
-    for solver in (batch.SCALED_CHORD, batch.NEWTON_CG, batch.NEWTON):
+    for solver in _SOLVERS if plan.secure else _SOLVERS[1:]:
         rest = np.flatnonzero(lanes.status != CONVERGED)
         lanes.solver[rest] = solver
         run(rest, lanes, solver, advance)

@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
-from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard, simulate_votes
+from jaxeval import Battles, DataError, bootstrap, contextual_bootstrap, fit_bradley_terry, leaderboard, simulate_votes
 from jaxeval.contextual import fit_contextual_boards
 from jaxeval.contextual_bootstrap import make_contextual_plan
 from jaxeval.contextual_rows import compress
@@ -277,10 +277,93 @@ class TestRefused:
         with pytest.raises(ValueError, match="refits with features or a tie model are in double precision"):
             bootstrap(battles, 8, features=FEATURES, dtype="float32")
 
-    def test_a_slice_is_named(self, votes):
+    def test_a_ridge_of_nothing(self, battles):
+        with pytest.raises(ValueError, match=r"feature_ridge=2\.0 shrinks the coefficients of features, and there are"):
+            bootstrap(battles, 8, feature_ridge=2.0)
+        with pytest.raises(TypeError, match="features must be a list of covariates, empty for none, got None"):
+            bootstrap(battles, 8, features=None)
+
+
+def solvers(monkeypatch):
+    """Lanes that each solver was given, as a list to which runs append."""
+    given = []
+    run = contextual_bootstrap._Runner.__call__
+
+    def recorded(self, lanes, results, solver, advance):
+        given.append((solver, len(lanes)))
+        run(self, lanes, results, solver, advance)
+
+    monkeypatch.setattr(contextual_bootstrap._Runner, "__call__", recorded)
+    return given
+
+
+class TestFastPaths:
+    """They hold where they are tried, and end where Newton's method does."""
+
+    def against_newton(self, monkeypatch, board, features, **options):
+        given = solvers(monkeypatch)
+        found = bootstrap(board, CHUNK, features=features, **options)
+        monkeypatch.setattr(contextual_bootstrap, "_SOLVERS", (batch.NEWTON, batch.NEWTON))
+        twin = bootstrap(board, CHUNK, features=features, **options)
+        assert found.converged.all()
+        assert twin.converged.all()
+        np.testing.assert_allclose(found.draws, twin.draws, rtol=0, atol=3e-6)
+        np.testing.assert_allclose(found.coefficient_draws, twin.coefficient_draws, rtol=0, atol=1e-6)
+        return found, dict(given[:-2])
+
+    def test_a_model_of_two_votes(self, votes, monkeypatch):
+        """It lacks a rating in half of the resamples; no lane needs conjugate gradients for that."""
+        rare = votes.head(2).assign(model_a="rare", winner=["model_a", "model_b"])
+        found, given = self.against_newton(monkeypatch, pd.concat([votes, rare], ignore_index=True), FEATURES)
+        assert batch.CHORD not in given
+        assert given[batch.SCALED_CHORD] == CHUNK
+        assert given[batch.NEWTON_CG] == 0
+        assert 0.3 < found.degenerate_share["rare"] < 0.9
+        assert (found.degenerate_share.drop("rare") == 0).all()
+
+    def test_covariates_that_hardly_differ(self, votes, monkeypatch):
+        """Single precision cannot tell them apart; the lanes that it leaves take few steps more."""
+        rng = np.random.default_rng(9)
+        twins = votes.assign(twin=votes["length"] + 0.003 * rng.normal(size=N))
+        found, given = self.against_newton(monkeypatch, twins, ["length", "twin"])
+        assert given[batch.NEWTON_CG] == 0
+        ratio = found.coefficients()["standard_error"] / found.fit.coefficients()["standard_error"]
+        assert ratio.to_numpy() == pytest.approx(1, abs=4 / np.sqrt(2 * CHUNK))
+
+
+class TestSlices:
+    """What a slice cannot say, it is flagged for; the others are as without it."""
+
+    def test_a_covariate_that_is_0(self, votes):
         own = votes.assign(length=votes["length"].where(votes["half"] == 0, 0.0))
-        with pytest.raises(DataError, match="half = 1: the models and other features decide 'length'"):
-            bootstrap(own, CHUNK, by="half", features=["length"])
+        found = bootstrap(own, CHUNK, by="half", features=FEATURES, normalize=False)
+        other = bootstrap(votes, CHUNK, by="half", features=FEATURES, normalize=False)
+        np.testing.assert_allclose(found[0].draws, other[0].draws, rtol=0, atol=1e-5)
+        message = "the models and other features decide 'length': effects that cannot be told apart"
+        assert any(message in w for w in found[1].warnings)
+        assert not any(message in w for w in found[0].warnings)
+        plain = fit_bradley_terry(own[own["half"] == 1], features=["markup"], normalize=False)
+        np.testing.assert_allclose(found[1].fit.ratings, plain.ratings, rtol=0, atol=1e-6)
+        table = found[1].coefficients()
+        assert table.loc["length", ["coefficient", "standard_error", "lower", "upper"]].isna().all()
+        assert table.loc["markup", "lower"] < plain.coefficients().loc["markup", "coefficient"]
+        a, b = found[1].models[:2]
+        assert found[1].outcome_probabilities(a, b, {"markup": 1.0}).notna().all(axis=None)
+        with pytest.raises(DataError, match=message):
+            bootstrap(own[own["half"] == 1].assign(length=own["markup"]), CHUNK, features=["markup", "length"])
+
+    @pytest.mark.parametrize(("kept", "limit", "kind"), [("model_a", -np.inf, "no"), ("tie", np.nan, "only")])
+    def test_no_ties_or_nothing_else(self, votes, kept, limit, kind):
+        other = ["tie"] if kept != "tie" else ["model_a", "model_b"]
+        own = votes[(votes["half"] == 0) | ~votes["winner"].isin(other)]
+        found = bootstrap(own, CHUNK, by="half", features=FEATURES, ties="davidson")
+        assert np.isfinite(found[0].fit.tie_parameter)
+        assert any(f"{kind} ties among" in w for w in found[1].warnings)
+        np.testing.assert_equal(found[1].fit.tie_parameter, limit)
+        half = fit_bradley_terry(own[own["half"] == 1], features=FEATURES)
+        np.testing.assert_allclose(found[1].fit.ratings, half.ratings, rtol=0, atol=1e-6)
+        assert found[1].converged.all()
+        assert found[1].coefficients().loc["tie parameter", ["standard_error", "lower", "upper"]].isna().all()
 
 
 def test_soft_targets_weights_and_pair_weights(votes):
@@ -296,11 +379,13 @@ def test_soft_targets_weights_and_pair_weights(votes):
 
 
 def test_coverage_of_coefficients():
-    """Sandwich intervals of the covariates hold their true values in 95 % of simulated boards."""
-    truth = {"length": 0.4, "markup": -0.2}
-    held = []
-    for seed in range(150):
-        fit = fit_bradley_terry(styled(1500, seed=100 + seed), features=FEATURES, normalize=False, ties="rao_kupper")
-        table = fit.coefficients()
-        held.append([table.loc[f, "lower"] <= x <= table.loc[f, "upper"] for f, x in truth.items()])
-    assert np.mean(held) == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / 300))
+    """Intervals of covariates hold their true values in 90 % of simulated boards: percentiles and the sandwich's."""
+    truth, boards = {"length": 0.4, "markup": -0.2}, 80
+    held = {"bootstrap": [], "sandwich": []}
+    for seed in range(boards):
+        drawn = bootstrap(styled(800, seed=100 + seed), 128, features=FEATURES, normalize=False, ties="rao_kupper")
+        for name, of in (("bootstrap", drawn), ("sandwich", drawn.fit)):
+            table = of.coefficients(level=0.9)
+            held[name] += [table.loc[f, "lower"] <= x <= table.loc[f, "upper"] for f, x in truth.items()]
+    for name, own in held.items():
+        assert np.mean(own) == pytest.approx(0.9, abs=3 * np.sqrt(0.9 * 0.1 / len(own))), name
