@@ -40,8 +40,9 @@ TIE_MODELS = {"half": tie_models.HALF, "davidson": tie_models.DAVIDSON, "rao_kup
 
 #: Of Newton's method.
 MAX_STEPS = 200
-#: A covariate that moves the largest difference by so many logits has no finite coefficient: odds of 1 in 1e13.
+#: Covariates that move some difference by so many logits have no finite coefficients: odds of 1 in 1e13.
 RUNAWAY_LOGIT = 30.0
+_LANES_AT_ONCE = 32
 # A coefficient is told apart from the ratings if this share of its information is left beside them.
 _COLLINEAR = 1e-7
 
@@ -202,9 +203,13 @@ def tell_coefficients(found: Float, fitted: ContextualBoard) -> Float:
 
     Infinite where they ran away, NaN where the battles cannot say.
     """
-    reach = np.abs(fitted.cells.feature).max(0, initial=0.0)
+    feature = fitted.cells.feature
     with np.errstate(invalid="ignore"):
-        runaway = np.abs(found) * reach > RUNAWAY_LOGIT
+        runaway = np.abs(found) * np.abs(feature).max(0, initial=0.0) > RUNAWAY_LOGIT
+        # Covariates that hardly differ have large coefficients, too, but together they move nothing far.
+        large = np.flatnonzero(runaway.any(1))
+        for some in np.array_split(large, -(-len(large) // _LANES_AT_ONCE) or 1):
+            runaway[some] &= np.abs(feature @ found[some].T).max(0, initial=0.0)[:, None] > RUNAWAY_LOGIT
         told = np.where(runaway, np.sign(found) * np.inf, found * fitted.covariates.factor)
     return np.where(fitted.undecided, np.nan, told)
 

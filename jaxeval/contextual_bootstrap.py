@@ -50,6 +50,7 @@ Float = NDArray[np.float64]
 
 # A chord that has not converged by then hardly will; the next solver takes its lane.
 _MAX_STEPS = {batch.CHORD: 20, batch.SCALED_CHORD: 30, batch.NEWTON_CG: 60, batch.NEWTON: 60}
+# In turn, each for the lanes that those before it left; chord steps only on boards that no resample separates.
 _SOLVERS = {
     batch.CHORD: "chord",
     batch.SCALED_CHORD: "scaled-chord",
@@ -156,10 +157,9 @@ def refit_contextual(
     spread: Spread,
     section: str,
 ) -> Lanes:
-    """B refits of one slice, each solver taking the lanes that the faster one before it left.
+    """B refits of one slice, each solver taking the lanes that the faster ones before it left.
 
-    Secure boards start with chord steps; others, in whose lanes models may be separated, with scaled ones. ``section``
-    names the slice in the run's checkpoint.
+    ``section`` names the slice in the run's checkpoint.
     """
     board = fitted.board
     plan = make_contextual_plan(fitted, scheme, label, cluster, cell_of_row, ties)
@@ -181,9 +181,7 @@ def refit_contextual(
         call, name = partial(refits, refits.method(solver)), f"{section}-{_SOLVERS[solver]}"
         run_lanes(todo, np.zeros(n_resamples, np.int64), numbers, chunks, call, found, name, spread)
 
-    if plan.secure:
-        run(numbers, batch.CHORD)
-    for solver in (batch.SCALED_CHORD, batch.NEWTON_CG, batch.NEWTON):
+    for solver in list(_SOLVERS)[0 if plan.secure else 1 :]:
         rest = np.flatnonzero(lanes.status != CONVERGED)
         lanes.solver[rest] = solver
         run(rest, solver)

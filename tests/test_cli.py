@@ -180,15 +180,18 @@ class TestStyleControl:
         rng = np.random.default_rng(0)
         path = tmp_path_factory.mktemp("styled") / "votes.csv"
         votes = jaxeval.simulate_votes(1500, 6, seed=2, popularity_exponent=0.3)
+        makers_of = dict(zip(sorted(set(votes["model_a"])), ["red", "blue"] * 3, strict=True))
         tokens = {side: rng.integers(9, size=1500) for side in "ab"}
-        votes.assign(length=rng.normal(size=1500), **tokens).to_csv(path)
+        makers = {"judge": "red", **{f"maker_{s}": votes[f"model_{s}"].map(makers_of) for s in "ab"}}
+        neutral = rng.random(1500) < 0.3
+        votes.assign(length=rng.normal(size=1500), neutral=neutral, **tokens, **makers).to_csv(path)
         return path
 
     def test_covariates_and_tie_models(self, styled, tmp_path):
         out, effect = tmp_path / "board.json", tmp_path / "effect.png"
         result = run(
-            "leaderboard", styled, "--features", "length, a:b", "--position", "--ties", "davidson", "--resamples", 32,
-            "--out", out, "--effect", effect,
+            "leaderboard", styled, "--features", "length, a:b", "--position", "--neutral", "neutral",
+            "--ties", "davidson", "--resamples", 32, "--out", out, "--effect", effect,
         )  # fmt: skip
         assert result.exit_code == 0, result.output
         for name in ("length", "a - b", "position", "tie parameter", "ties by Davidson", "3 normalized features"):
@@ -201,7 +204,13 @@ class TestStyleControl:
         [
             (["--features", "size"], "no column 'size'"),
             (["--features", "a:b:length"], "columns A,B or pairs of columns A:B"),
-            (["--effect", "x.png"], "--effect draws what --features or --position do"),
+            (["--effect", "x.png"], "--effect draws what control does to one board: it needs --features"),
+            (["--neutral", "neutral"], "--neutral says where --position does not hold: it needs --position"),
+            (["--position", "--neutral", "length"], "column 'length' must be true or false"),
+            (["--same-group", "judge:maker_a"], "--same-group takes three columns COL:A:B, got 'judge:maker_a'"),
+            (["--same-group", "judge:maker_a:maker_b"], "the models and other features decide 'same judge'"),
+            (["--raw-features", "--position"], "--raw-features is about the columns of --features"),
+            (["--feature-ridge", "1"], "feature_ridge=1.0 shrinks the coefficients of features, and there are none"),
             (["--features", "winner"], "'winner'"),
         ],
     )

@@ -91,20 +91,32 @@ def test_without_features_it_is_the_plain_fit(votes):
     assert held.log_likelihood == pytest.approx(plain.log_likelihood)
 
 
-def test_the_objective_of_the_contextual_peer(votes):
-    """Mean weighted log-likelihood less half of reg times the squared coefficients, which subtracts nothing of x."""
-    reg, n = 0.7, len(votes)
-    battles = Battles.from_pandas(votes)
-    fit = fit_bradley_terry(battles, features=["length", "markup"], normalize=False, feature_ridge=reg / 2 * n)
-    x = votes[["length", "markup"]].to_numpy(float)
+def test_the_contextual_model_of_arena_rank():
+    """Its ratings and coefficients, from version 0.1.1 with all settings at their defaults.
 
-    def loss(p):
-        z = p[battles.model_a] - p[battles.model_b] + x @ p[M:]
-        return -np.mean(battles.target * z - np.logaddexp(0, z)) + reg / 2 * (p[M:] ** 2).sum()
-
-    twin = minimize(loss, np.zeros(M + 2), method="BFGS", options={"gtol": 1e-9}).x
-    assert fit.theta == pytest.approx(twin[:M] - twin[:M].mean(), abs=1e-6)
-    assert fit.coefficients()["coefficient"].to_numpy() == pytest.approx(twin[M:], abs=1e-6)
+    It maximises the mean of w l - reg / 2 ||c||^2 with reg = 1, w the inverse pair frequencies over their mean, and
+    covariates less their mean, over their standard deviation. What it subtracts is a constant times each coefficient,
+    which favours side A or B, so that here the covariates come standardised, and the ridge carries the scale.
+    """
+    k = np.arange(400)
+    first = k % 4
+    second = (first + 1 + k // 4 % 3) % 4
+    x = {"length": np.sin(1.3 * k) + 0.4, "lists": np.round(2 * np.cos(0.7 * k * k))}
+    z = 0.5 * (second - first) + 0.6 * x["length"] - 0.3 * x["lists"] + 2.5 * np.sin(2.1 * k * k)
+    winner = np.select([z > 0.4, z < -0.4], ["model_a", "model_b"], "tie")
+    names = np.array(["w", "x", "y", "z"])
+    votes = pd.DataFrame({"model_a": names[first], "model_b": names[second], "winner": winner, **x})
+    votes = votes[(k % 5 < 3) | (first + second == 1)]  # the first two meet more often than others
+    votes[list(x)] = votes[list(x)].apply(lambda column: (column - column.mean()) / column.std(ddof=0))
+    met = votes[["model_a", "model_b"]].apply(frozenset, axis=1).value_counts()
+    total_weight = (met / np.maximum(met, 50)).sum()
+    fit = fit_bradley_terry(
+        votes, features=list(x), normalize=False, feature_ridge=total_weight / 2, reweight=True, base=1000.0
+    )
+    ratings = [1091.1635216784648, 1013.1747591609839, 1007.3858692006639, 888.2758499598874]
+    np.testing.assert_allclose(fit.ratings, ratings, rtol=0, atol=1e-6)
+    coefficients = [0.06290743119133706, -0.05947951867321777]
+    np.testing.assert_allclose(fit.coefficients()["coefficient"], coefficients, rtol=0, atol=1e-8)
 
 
 def sandwich(battles, x, fit, hessian=False):

@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
-from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard, simulate_votes
+from jaxeval import Battles, DataError, bootstrap, contextual_bootstrap, fit_bradley_terry, leaderboard, simulate_votes
 from jaxeval.contextual import fit_contextual_boards
 from jaxeval.contextual_bootstrap import make_contextual_plan
 from jaxeval.contextual_rows import compress
@@ -20,13 +20,13 @@ FEATURES = ["length", "markup"]
 ELO = 400 / np.log(10)
 
 
-def styled(n=N, n_models=M, seed=1):
+def styled(n=N, n_models=M, seed=1, tied=0.3):
     rng = np.random.default_rng(seed)
     votes = simulate_votes(n, n_models, seed=seed, popularity_exponent=0.3)[["model_a", "model_b"]].astype(str)
     theta = dict(zip(sorted(set(votes["model_a"])), np.linspace(0.6, -0.6, n_models), strict=True))
     length, markup = rng.normal(size=n), rng.integers(-2, 3, size=n)
     z = votes["model_a"].map(theta) - votes["model_b"].map(theta) + 0.4 * length - 0.2 * markup
-    u, win, loss = rng.random(n), expit(z - 0.3), expit(-z - 0.3)
+    u, win, loss = rng.random(n), expit(z - tied), expit(-z - tied)
     winner = np.where(u < win, "model_a", np.where(u > 1 - loss, "model_b", "tie"))
     prompt, half = rng.integers(n // 3, size=n), rng.integers(2, size=n)
     return votes.assign(winner=winner, length=length, markup=markup, prompt=prompt, half=half)
@@ -218,13 +218,12 @@ def test_lanes_without_ties(votes):
     ties = votes.index[votes["winner"] == "tie"]
     rare = Battles.from_pandas(votes.drop(index=ties[1:]).head(2000))
     half = bootstrap(rare, CHUNK, features=FEATURES)
-    for model, limit in (("davidson", -np.inf), ("rao_kupper", 0.0)):
-        found = bootstrap(rare, CHUNK, features=FEATURES, ties=model)
-        none = found.tie_draws == limit
-        assert 0 < none.sum() < CHUNK
-        assert found.converged.all()
-        np.testing.assert_allclose(found.draws[none], half.draws[none], rtol=0, atol=1e-4)
-        assert any("of the resamples have no ties" in w for w in found.warnings)
+    found = bootstrap(rare, CHUNK, features=FEATURES, ties="davidson")
+    none = found.tie_draws == -np.inf
+    assert 0 < none.sum() < CHUNK
+    assert found.converged.all()
+    np.testing.assert_allclose(found.draws[none], half.draws[none], rtol=0, atol=1e-4)
+    assert any("of the resamples have no ties" in w for w in found.warnings)
 
 
 def test_a_covariate_of_few_battles(votes):
@@ -277,10 +276,95 @@ class TestRefused:
         with pytest.raises(ValueError, match="refits with features or a tie model are in double precision"):
             bootstrap(battles, 8, features=FEATURES, dtype="float32")
 
-    def test_a_slice_is_named(self, votes):
+    def test_a_ridge_of_nothing(self, battles):
+        with pytest.raises(ValueError, match=r"feature_ridge=2\.0 shrinks the coefficients of features, and there are"):
+            bootstrap(battles, 8, feature_ridge=2.0)
+        with pytest.raises(TypeError, match="features must be a list of covariates, empty for none, got None"):
+            bootstrap(battles, 8, features=None)
+
+
+def solvers(monkeypatch):
+    """Lanes that each solver was given, as a list to which runs append."""
+    given = []
+    run = contextual_bootstrap._Runner.__call__
+
+    def recorded(self, lanes, results, solver, advance):
+        given.append((solver, len(lanes)))
+        run(self, lanes, results, solver, advance)
+
+    monkeypatch.setattr(contextual_bootstrap._Runner, "__call__", recorded)
+    return given
+
+
+class TestFastPaths:
+    """They hold where they are tried, and end where Newton's method does."""
+
+    def against_newton(self, monkeypatch, board, features, **options):
+        given = solvers(monkeypatch)
+        found = bootstrap(board, CHUNK, features=features, **options)
+        monkeypatch.setattr(contextual_bootstrap, "_SOLVERS", (batch.NEWTON, batch.NEWTON))
+        twin = bootstrap(board, CHUNK, features=features, **options)
+        assert found.converged.all()
+        assert twin.converged.all()
+        np.testing.assert_allclose(found.draws, twin.draws, rtol=0, atol=3e-6)
+        np.testing.assert_allclose(found.coefficient_draws, twin.coefficient_draws, rtol=0, atol=1e-6)
+        return found, dict(given[:-2])
+
+    def test_a_model_of_two_votes(self, votes, monkeypatch):
+        """It lacks a rating in half of the resamples; no lane needs conjugate gradients for that."""
+        rare = votes.head(2).assign(model_a="rare", winner=["model_a", "model_b"])
+        found, given = self.against_newton(monkeypatch, pd.concat([votes, rare], ignore_index=True), FEATURES)
+        assert batch.CHORD not in given
+        assert given[batch.SCALED_CHORD] == CHUNK
+        assert given[batch.NEWTON_CG] == 0
+        assert 0.3 < found.degenerate_share["rare"] < 0.9
+        assert (found.degenerate_share.drop("rare") == 0).all()
+
+    def test_covariates_that_hardly_differ(self, votes, monkeypatch):
+        """Single precision cannot tell them apart; the lanes that it leaves take few steps more."""
+        rng = np.random.default_rng(9)
+        twins = votes.assign(twin=votes["length"] + 0.003 * rng.normal(size=N))
+        found, given = self.against_newton(monkeypatch, twins, ["length", "twin"])
+        assert given[batch.NEWTON_CG] == 0
+        ratio = found.coefficients()["standard_error"] / found.fit.coefficients()["standard_error"]
+        assert ratio.to_numpy() == pytest.approx(1, abs=4 / np.sqrt(2 * CHUNK))
+
+
+class TestSlices:
+    """What a slice cannot say, it is flagged for; the others are as without it."""
+
+    def test_a_covariate_that_is_0(self, votes):
         own = votes.assign(length=votes["length"].where(votes["half"] == 0, 0.0))
-        with pytest.raises(DataError, match="half = 1: the models and other features decide 'length'"):
-            bootstrap(own, CHUNK, by="half", features=["length"])
+        found = bootstrap(own, CHUNK, by="half", features=FEATURES, normalize=False)
+        other = bootstrap(votes, CHUNK, by="half", features=FEATURES, normalize=False)
+        np.testing.assert_allclose(found[0].draws, other[0].draws, rtol=0, atol=1e-5)
+        message = "the models and other features decide 'length': effects that cannot be told apart"
+        assert any(message in w for w in found[1].warnings)
+        assert not any(message in w for w in found[0].warnings)
+        plain = fit_bradley_terry(own[own["half"] == 1], features=["markup"], normalize=False)
+        np.testing.assert_allclose(found[1].fit.ratings, plain.ratings, rtol=0, atol=1e-6)
+        table = found[1].coefficients()
+        assert table.loc["length", ["coefficient", "standard_error", "lower", "upper"]].isna().all()
+        assert table.loc["markup", "lower"] < plain.coefficients().loc["markup", "coefficient"]
+        a, b = found[1].models[:2]
+        assert found[1].outcome_probabilities(a, b, {"markup": 1.0}).notna().all(axis=None)
+        with pytest.raises(DataError, match=message):
+            bootstrap(own[own["half"] == 1].assign(length=own["markup"]), CHUNK, features=["markup", "length"])
+
+    def test_no_ties_or_nothing_else(self, votes):
+        tied = votes["winner"] == "tie"
+        part = np.where(votes["half"] == 0, 0, 1 + tied)
+        found = bootstrap(votes.assign(part=part), CHUNK, by="part", features=FEATURES, ties="davidson")
+        assert np.isfinite(found[0].fit.tie_parameter)
+        assert not any("ties among" in w for w in found[0].warnings)
+        for one, limit, kind in ((1, -np.inf, "no"), (2, np.nan, "only")):
+            own = found[one]
+            assert any(f"{kind} ties among {(part == one).sum():,} battles" in w for w in own.warnings)
+            np.testing.assert_equal(own.fit.tie_parameter, limit)
+            half = fit_bradley_terry(votes[part == one], features=FEATURES)
+            np.testing.assert_allclose(own.fit.ratings, half.ratings, rtol=0, atol=1e-6)
+            assert own.converged.all()
+            assert own.coefficients().loc["tie parameter", ["standard_error", "lower", "upper"]].isna().all()
 
 
 def test_soft_targets_weights_and_pair_weights(votes):
@@ -296,11 +380,13 @@ def test_soft_targets_weights_and_pair_weights(votes):
 
 
 def test_coverage_of_coefficients():
-    """Sandwich intervals of the covariates hold their true values in 95 % of simulated boards."""
-    truth = {"length": 0.4, "markup": -0.2}
-    held = []
-    for seed in range(150):
-        fit = fit_bradley_terry(styled(1500, seed=100 + seed), features=FEATURES, normalize=False, ties="rao_kupper")
-        table = fit.coefficients()
-        held.append([table.loc[f, "lower"] <= x <= table.loc[f, "upper"] for f, x in truth.items()])
-    assert np.mean(held) == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / 300))
+    """Intervals of covariates hold their true values in 90 % of simulated boards: percentiles and the sandwich's."""
+    truth, boards = {"length": 0.4, "markup": -0.2}, 60
+    held = {"bootstrap": [], "sandwich": []}
+    for seed in range(boards):
+        drawn = bootstrap(styled(800, seed=100 + seed, tied=0.0), 96, features=FEATURES, normalize=False)
+        for name, of in (("bootstrap", drawn), ("sandwich", drawn.fit)):
+            table = of.coefficients(level=0.9)
+            held[name] += [table.loc[f, "lower"] <= x <= table.loc[f, "upper"] for f, x in truth.items()]
+    for name, own in held.items():
+        assert np.mean(own) == pytest.approx(0.9, abs=3 * np.sqrt(0.9 * 0.1 / len(own))), name

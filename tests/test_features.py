@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from jaxeval import Battles, DataError
-from jaxeval.features import Feature, design, position_advantage, relative_difference, same_group
+from jaxeval.features import Feature, checked_features, design, position_advantage, relative_difference, same_group
 
 VOTES = pd.DataFrame(
     {
@@ -70,7 +70,6 @@ def test_a_relative_difference():
 @pytest.mark.parametrize(
     ("features", "error", "message"),
     [
-        ("length", TypeError, r"features must be a list, got the text 'length': write \['length'\]"),
         (["size"], DataError, "no column 'size' to group battles by or to adjust for; .*'length'"),
         (["maker_a"], DataError, "column 'maker_a' is not numeric"),
         (["length", "length"], DataError, "two features are called 'length'"),
@@ -84,6 +83,19 @@ def test_a_relative_difference():
 def test_what_is_refused(battles, features, error, message):
     with pytest.raises(error, match=message):
         design(battles, features, normalize=True)
+
+
+def test_a_list_of_features():
+    assert checked_features(("length", position_advantage), 0.5) == ["length", position_advantage]
+    for given, message in (
+        ("length", r"features must be a list, got the text 'length': write \['length'\]"),
+        (None, "features must be a list of covariates, empty for none, got None"),
+        (position_advantage(), r"features must be a list of covariates, empty for none, got Feature\(name='position'"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            checked_features(given, 0.0)
+    with pytest.raises(ValueError, match="feature_ridge=1 shrinks the coefficients of features, and there are none"):
+        checked_features([], 1)
 
 
 def test_missing_values():
