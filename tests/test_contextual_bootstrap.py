@@ -284,15 +284,15 @@ class TestRefused:
 
 
 def solvers(monkeypatch):
-    """Lanes that each solver was given, as a list to which runs append."""
-    given = []
-    run = contextual_bootstrap._Runner.__call__
+    """Lanes that each solver was given, as a dict that runs fill."""
+    given = {}
+    run = contextual_bootstrap.run_lanes
 
-    def recorded(self, lanes, results, solver, advance):
-        given.append((solver, len(lanes)))
-        run(self, lanes, results, solver, advance)
+    def recorded(lanes, slices, numbers, chunks, call, results, section, spread):
+        given[section.removeprefix("slice-0-")] = len(lanes)
+        run(lanes, slices, numbers, chunks, call, results, section, spread)
 
-    monkeypatch.setattr(contextual_bootstrap._Runner, "__call__", recorded)
+    monkeypatch.setattr(contextual_bootstrap, "run_lanes", recorded)
     return given
 
 
@@ -302,21 +302,22 @@ class TestFastPaths:
     def against_newton(self, monkeypatch, board, features, **options):
         given = solvers(monkeypatch)
         found = bootstrap(board, CHUNK, features=features, **options)
-        monkeypatch.setattr(contextual_bootstrap, "_SOLVERS", (batch.NEWTON, batch.NEWTON))
+        used = dict(given)
+        monkeypatch.setattr(contextual_bootstrap, "_SOLVERS", {batch.NEWTON: "newton"})
         twin = bootstrap(board, CHUNK, features=features, **options)
         assert found.converged.all()
         assert twin.converged.all()
         np.testing.assert_allclose(found.draws, twin.draws, rtol=0, atol=3e-6)
         np.testing.assert_allclose(found.coefficient_draws, twin.coefficient_draws, rtol=0, atol=1e-6)
-        return found, dict(given[:-2])
+        return found, used
 
     def test_a_model_of_two_votes(self, votes, monkeypatch):
         """It lacks a rating in half of the resamples; no lane needs conjugate gradients for that."""
         rare = votes.head(2).assign(model_a="rare", winner=["model_a", "model_b"])
         found, given = self.against_newton(monkeypatch, pd.concat([votes, rare], ignore_index=True), FEATURES)
-        assert batch.CHORD not in given
-        assert given[batch.SCALED_CHORD] == CHUNK
-        assert given[batch.NEWTON_CG] == 0
+        assert "chord" not in given
+        assert given["scaled-chord"] == CHUNK
+        assert given["newton-cg"] == 0
         assert 0.3 < found.degenerate_share["rare"] < 0.9
         assert (found.degenerate_share.drop("rare") == 0).all()
 
@@ -325,7 +326,7 @@ class TestFastPaths:
         rng = np.random.default_rng(9)
         twins = votes.assign(twin=votes["length"] + 0.003 * rng.normal(size=N))
         found, given = self.against_newton(monkeypatch, twins, ["length", "twin"])
-        assert given[batch.NEWTON_CG] == 0
+        assert given["newton-cg"] == 0
         ratio = found.coefficients()["standard_error"] / found.fit.coefficients()["standard_error"]
         assert ratio.to_numpy() == pytest.approx(1, abs=4 / np.sqrt(2 * CHUNK))
 
