@@ -88,7 +88,7 @@ main.add_command(meta)
 
 
 @main.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--by", multiple=True, metavar="COL", help="Rate every group of COL on its own; may be repeated.")
 @click.option("--cluster", metavar="COL", help="Resample whole clusters: prompts, voters, sessions.")
 @click.option("--scheme", default="multinomial", show_default=True,
@@ -98,6 +98,7 @@ main.add_command(meta)
 @click.option("--winner", metavar="COL", help="Column of labels; winner, or one-hot columns, if there.")
 @click.option("--target", metavar="COL", help="Column of soft targets in [0, 1] instead of labels.")
 @click.option("--weight", metavar="COL", help="Column of weights.")
+@click.option("--count", metavar="COL", help="Column of the number of equal battles that a row stands for.")
 @click.option("--both-bad", default="half", show_default=True, type=click.Choice(["half", "drop"]),
               help="Both-bad votes: count as ties, or leave out.")  # fmt: skip
 @click.option(
@@ -113,7 +114,7 @@ main.add_command(meta)
 @click.option("--effect", type=OutputFile(_FIGURE_ENDINGS), help="Draw how far control moves each model.")
 @_board_options
 def leaderboard(
-    file: Path,
+    files: tuple[Path, ...],
     by: tuple[str, ...],
     cluster: str | None,
     scheme: Any,
@@ -122,6 +123,7 @@ def leaderboard(
     winner: str | None,
     target: str | None,
     weight: str | None,
+    count: str | None,
     both_bad: str,
     features: str | None,
     position: bool,
@@ -129,19 +131,23 @@ def leaderboard(
     raw_features: bool,
     **board: Any,
 ) -> None:
-    """Rate the models in FILE (.parquet, .csv, .tsv, .jsonl): columns model_a, model_b, winner."""
+    """Rate the models in FILES or folders (.parquet, .csv, .tsv, .jsonl) of votes: columns model_a, model_b, winner.
+
+    Or in tables of counts: columns model_a, model_b, wins_a, ties, wins_b. Files may be larger than memory.
+    """
     from jaxeval.readers import read_battles
 
     covariates, columns = _features(features, position)
     if effect is not None and (not covariates or by):
         raise click.UsageError("--effect draws what --features or --position do to one board: it has no --by")
     battles = read_battles(
-        file,
+        files if len(files) > 1 else files[0],
         model_a=model_a,
         model_b=model_b,
         winner=winner,
         target=target,
         weight=weight,
+        count=count,
         keep=list(dict.fromkeys([*by, *([cluster] if cluster else []), *columns])),
         both_bad=both_bad,
     )
