@@ -47,9 +47,8 @@ def write(path: Path, n: int) -> None:
     writer: Any = None
     for table in votes(n):
         if path.suffix == ".csv":
-            table = table.cast(
-                pa.schema([(c, pa.string() if c != "voter" else pa.int64()) for c in table.column_names])
-            )
+            plain = [(f.name, pa.string() if pa.types.is_dictionary(f.type) else f.type) for f in table.schema]
+            table = table.cast(pa.schema(plain))
         if writer is None:
             make = csv.CSVWriter if path.suffix == ".csv" else pq.ParquetWriter
             writer = make(path, table.schema)
