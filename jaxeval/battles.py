@@ -26,6 +26,7 @@ from jaxeval.columns import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     #: Cells of some rows, and the cell of each row.
     Compress = Callable[[slice | NDArray[np.intp]], tuple["Cells", NDArray[np.intp]]]
@@ -126,6 +127,7 @@ class Battles:
     cluster: str | None = None
     count: NDArray[np.int64] | None = None
     rows: Rows | None = field(default=None, repr=False)  # of the input, where equal ones were merged: errors name them
+    files: dict[str, str] = field(default_factory=dict, repr=False)  # SHA-256 and names of files added to a saved state
 
     @classmethod
     def from_pandas(
@@ -262,6 +264,42 @@ class Battles:
         return cls(
             models[met], recode[first], recode[second], targets, weights, report, columns, kept, cluster, counts, own
         )
+
+    @classmethod
+    def concat(cls, batches: Sequence[Battles]) -> Battles:
+        """Several batches of battles as one: models united, equal rows merged, reports added up.
+
+        Whatever is estimated from it is what the votes read together give, bit for bit.
+
+        Raises:
+            DataError: they have different columns or clusters, or other types or treatments of both-bad battles.
+        """
+        from jaxeval.saved_battles import concat_battles  # builds on this module
+
+        return concat_battles(batches)
+
+    def save(self, path: str | Path) -> None:
+        """Write the battles, equal ones merged, as a Parquet file, which `load` gives back; whole or not at all.
+
+        Raises:
+            OSError: the file cannot be written, and is as it was.
+            DataError: a column, or a model's name, is of a type that cannot be saved.
+        """
+        from jaxeval.saved_battles import save_battles
+
+        save_battles(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Battles:
+        """Battles that `save` wrote.
+
+        Raises:
+            DataError: the file is not one, is damaged, or is of a version that this jaxeval does not know.
+            FileNotFoundError: there is no such file.
+        """
+        from jaxeval.saved_battles import load_battles
+
+        return load_battles(path)
 
     @property
     def n_battles(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,8 @@ main.add_command(meta)
 @click.option("--ties", default="half", show_default=True, type=click.Choice(["half", "davidson", "rao_kupper"]),
               help="Ties: half a win, or a model of their own.")  # fmt: skip
 @click.option("--effect", type=OutputFile(_FIGURE_ENDINGS), help="Draw how far control moves each model.")
+@click.option("--state", type=OutputFile((".parquet",)), metavar="FILE",
+              help="Add FILES to the battles that earlier runs saved there, rate all, and save them.")  # fmt: skip
 @_board_options
 def leaderboard(
     files: tuple[Path, ...],
@@ -128,6 +131,7 @@ def leaderboard(
     features: str | None,
     position: bool,
     effect: Path | None,
+    state: Path | None,
     raw_features: bool,
     **board: Any,
 ) -> None:
@@ -137,9 +141,12 @@ def leaderboard(
     """
     from jaxeval.readers import read_battles
 
+    if cluster and scheme != "multinomial":
+        raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
     covariates, columns = _features(features, position)
     if effect is not None and (not covariates or by):
         raise click.UsageError("--effect draws what --features or --position do to one board: it has no --by")
+    before, new = _saved(state, files)
     battles = read_battles(
         files if len(files) > 1 else files[0],
         model_a=model_a,
@@ -151,8 +158,10 @@ def leaderboard(
         keep=list(dict.fromkeys([*by, *([cluster] if cluster else []), *columns])),
         both_bad=both_bad,
     )
-    if cluster and scheme != "multinomial":
-        raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
+    if state is not None:
+        click.echo(f"adding {battles.n_battles:,} battles of {', '.join(new.values())} to {state}", err=True)
+        battles = battles if before is None else battles.concat([before, battles])
+        battles = replace(battles, files={**battles.files, **new})
     if isinstance(board["gauge"], tuple):
         name, rating = board["gauge"]
         board["gauge"] = named_model(battles.models, name), rating
@@ -160,6 +169,20 @@ def leaderboard(
     _rate(battles, by=list(by) or None, cluster=cluster, scheme=scheme, **board)
     if effect is not None:
         _draw_effect(battles, effect, cluster, {**board, "scheme": scheme})
+    if state is not None:
+        battles.save(state)
+        click.echo(f"saved {battles.n_battles:,} battles of {len(battles.files):,} files to {state}", err=True)
+
+
+def _saved(state: Path | None, files: tuple[Path, ...]) -> tuple[Any, dict[str, str]]:
+    """The battles of earlier runs, if there are any, and the digests of files that are to be added."""
+    if state is None:
+        return None, {}
+    from jaxeval.battles import Battles
+    from jaxeval.saved_battles import digests
+
+    before = Battles.load(state) if state.exists() else None
+    return before, digests(files, before.files if before is not None else {})
 
 
 def _features(names: str | None, position: bool) -> tuple[list[Any], list[str]]:

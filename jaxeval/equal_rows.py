@@ -63,10 +63,10 @@ class EqualRows:
         if self._n_waiting >= _PIECE_ROWS and self._worthwhile:
             self._merge()
 
-    def result(self) -> Merged:
-        """Of at most two million rows none are merged, nor of more where it is not worthwhile."""
+    def result(self, always: bool = False) -> Merged:
+        """Of at most two million rows none are merged, nor of more where it is not worthwhile, unless ``always``."""
         tables = [*self._merged, *self._waiting]
-        rows = _merge_rows(tables) if self._merged and self._worthwhile else _together(tables)
+        rows = _merge_rows(tables) if always or (self._merged and self._worthwhile) else _together(tables)
         times, first = (np.asarray(rows[name]) for name in (_TIMES, _FIRST))
         return Merged(rows.drop_columns([_TIMES, _FIRST]), times, first)
 
@@ -114,17 +114,14 @@ def _merge_rows(tables: list[pa.Table]) -> pa.Table:
     keys = [name for name in rows.column_names if name not in (_TIMES, _FIRST)]
     if any(pa.types.is_nested(rows.schema.field(name).type) for name in keys):
         return rows  # lists and the like cannot be compared
-    number, n_distinct = _numbers_of(rows.select(keys))
     times, first = (np.asarray(rows[name]) for name in (_TIMES, _FIRST))
-    place = np.empty(n_distinct, np.intp)
-    place[number[::-1]] = np.arange(len(rows))[::-1]  # the first of equal rows is written last
-    total = np.bincount(number, times).astype(np.int64)  # as doubles, exact up to 2**53
+    place, total = _distinct(*_keys_of(rows.select(keys)), times)
     merged = rows.select(keys).take(pa.array(place))
     return merged.append_column(_TIMES, pa.array(total)).append_column(_FIRST, pa.array(first[place]))
 
 
-def _numbers_of(table: pa.Table) -> tuple[NDArray[np.intp], int]:
-    """A number for each row (N,), equal for equal rows, from 0 in the order of first places; and how many there are."""
+def _keys_of(table: pa.Table) -> tuple[NDArray[np.int64], int]:
+    """A number for each row (N,), equal for equal rows and for no others; and a bound that all are under."""
     import pyarrow as pa
 
     key, size = np.zeros(len(table), np.int64), 1
@@ -138,8 +135,22 @@ def _numbers_of(table: pa.Table) -> tuple[NDArray[np.intp], int]:
             size = len(distinct)
         key = key * n_values + codes.indices.fill_null(n_values - 1).to_numpy()
         size *= n_values
-    number, distinct = pd.factorize(key)
-    return number, len(distinct)
+    return key, size
+
+
+def _distinct(
+    key: NDArray[np.int64], size: int, times: NDArray[np.int64]
+) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """The rows that are the first of their ``key`` (N,), which is under ``size``, and the ``times`` of all of each."""
+    if size > 8 * len(key) + 2**20:  # too many to have a place each
+        key, distinct = pd.factorize(key)
+        size = len(distinct)
+    rows = np.arange(len(key))
+    first = np.empty(size, np.intp)
+    first[key[::-1]] = rows[::-1]  # the first of equal rows is written last
+    place = np.flatnonzero(first[key] == rows)
+    total = np.bincount(key, times, size)  # as doubles, exact up to 2**53
+    return place, total[key[place]].astype(np.int64)
 
 
 def _with_codes(table: pa.Table) -> pa.Table:
