@@ -31,6 +31,7 @@ from jaxeval.rank_correlation import kendall_tau, kendall_tau_delta, rank_agreem
 from jaxeval.readers import read_battles
 from jaxeval.reference_study import ReferenceStudy, reference_study
 from jaxeval.rogan_gladen import rogan_gladen, youden_j
+from jaxeval.saved_ratings import read_ratings
 from jaxeval.separability import separability
 from jaxeval.simulate import simulate_battles, simulate_judged_battles, simulate_strengths, simulate_votes
 from jaxeval.soft_elo_calibration import SoftEloCalibration
@@ -85,6 +86,7 @@ __all__ = [
     "read_battles",
     "read_judged_answers",
     "read_judged_battles",
+    "read_ratings",
     "reference_study",
     "rogan_gladen",
     "same_group",

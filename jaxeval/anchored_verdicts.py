@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval import readers
+from jaxeval import table_files
 from jaxeval.columns import DataError, as_frame, factorize_sorted, numbers_or_nan, plain, require_column
 
 Float = NDArray[np.float64]
@@ -187,7 +187,7 @@ def read_anchored_verdicts(path: str | Path, **columns: Any) -> AnchoredVerdicts
     path = Path(path)
     text = [columns.get(role) or role for role in ROLES if role != "run"]
     try:
-        return AnchoredVerdicts.from_pandas(readers.read_whole_table(path, text=text).to_pandas(), **columns)
+        return AnchoredVerdicts.from_pandas(table_files.read_whole_table(path, text=text).to_pandas(), **columns)
     except DataError as error:
         raise DataError(f"{path.name}: {error}") from error
 

@@ -29,7 +29,7 @@ from jaxeval.precision import versions
 from jaxeval.processes import check_alike
 from jaxeval.progress import progress_bar
 from jaxeval.refits import TOLERANCE_LOGIT, Lanes, refit_all
-from jaxeval.resampling import SCHEMES, make_plan
+from jaxeval.resampling import SCHEMES, ClusterRows, cluster_rows, make_plan
 
 if TYPE_CHECKING:
     from jaxeval.battles import Compress
@@ -149,7 +149,7 @@ def bootstrap(
     checked_ties(battles, ties)
     covariates = design(battles, features, normalize)
     compressed = partial(compress, battles, feature=covariates.matrix) if contextual else battles.compress
-    groups, slices, clusters, cell_of_row = _slices(battles, by, cluster, compressed)
+    groups, slices, clusters = _slices(battles, by, cluster, compressed)
     labels = [""] if groups is None else [_label(g) for g in groups]
     code = SCHEMES["multinomial" if scheme == "cluster" else scheme]
     results: list[Any] = [None] * len(slices)
@@ -162,7 +162,7 @@ def bootstrap(
             scheme, cluster, int(n_resamples), int(seed), float(ridge), fit.settings.gauge, float(base),
             reweight, dtype, device_name(), jax.local_device_count() * battles.n_processes, versions(),
         )  # fmt: skip
-        n_clusters = None if clusters[s] is None else len(np.unique(clusters[s]))
+        n_clusters = None if clusters[s] is None else len(clusters[s].size)
         return bootstrap_result(fit, board, lanes, ridge, n_clusters, settings)
 
     identity = {
@@ -172,7 +172,7 @@ def bootstrap(
     }  # fmt: skip
     digest = ""
     if checkpoint is not None or battles.n_processes > 1:
-        digest = _digest(labels, slices, clusters, cell_of_row, covariates.matrix, identity)
+        digest = _digest(labels, slices, clusters, covariates.matrix, identity)
     if battles.n_processes > 1:
         check_alike("battles or settings", f"{digest} {n_resamples}".encode())
     kept = None if checkpoint is None else Checkpoint(checkpoint, digest, identity)
@@ -186,7 +186,7 @@ def bootstrap(
                 with _naming(said(s)):
                     fit = contextual_result(battles, fitted, ridge, gauge, base, reweight, context)
                 lanes = refit_contextual(
-                    fitted, code, labels[s], clusters[s], cell_of_row[s], ties, n_resamples, seed, spread, f"slice-{s}"
+                    fitted, code, labels[s], clusters[s], ties, n_resamples, seed, spread, f"slice-{s}"
                 )
                 plain = result_of(s, fit, fitted.board, lanes.of_models())
                 results[s] = contextual_bootstrap_result(plain, fit, lanes)
@@ -197,9 +197,8 @@ def bootstrap(
                 for s, board in zip(block, plain_boards, strict=True):
                     with _naming(said(s)):
                         fits.append(fit_result(battles.report, board, ridge, gauge, base, reweight))
-                own = ([x[s] for s in block] for x in (labels, clusters, cell_of_row))
-                of_block, clusters_of_block, cells_of_block = own
-                plan = make_plan(plain_boards, code, of_block, ridge, clusters_of_block, cells_of_block)
+                of_block, clusters_of_block = ([x[s] for s in block] for x in (labels, clusters))
+                plan = make_plan(plain_boards, code, of_block, ridge, clusters_of_block)
                 section = f"slices-{block[0]}"
                 refits = refit_all(plan, code, n_resamples, seed, ridge, dtype, spread, section)
                 for k, s in enumerate(block):
@@ -272,14 +271,19 @@ def _check_options(
 
 def _slices(
     battles: Battles, by: str | Sequence[str] | None, cluster: str | None, compressed: Compress
-) -> tuple[Any, list[Any], list[Any], list[Any]]:
-    """Groups (None for the whole board), and per slice: (models, cells), clusters of its rows, cells of its rows."""
+) -> tuple[Any, list[Any], list[Any]]:
+    """Groups (None for the whole board), and per slice: (models, cells), and what is drawn together."""
     cluster_codes = None if cluster is None else battles.codes(cluster)[0]
+
+    def clusters_of(rows: slice | NDArray[np.intp], cell: NDArray[np.intp]) -> ClusterRows | None:
+        count = None if battles.count is None else battles.count[rows]
+        return None if cluster_codes is None else cluster_rows(cluster_codes[rows], cell, count)
+
     if by is None:
         if cluster is None and compressed == battles.compress:
-            return None, [(battles.models, battles.cells)], [None], [None]
+            return None, [(battles.models, battles.cells)], [None]
         cells, cell = compressed(slice(None))
-        return None, [(battles.models, cells)], [cluster_codes], [cell]
+        return None, [(battles.models, cells)], [clusters_of(slice(None), cell)]
     if not isinstance(by, str):
         if not isinstance(by, Sequence) or not all(isinstance(name, str) for name in by):
             raise TypeError(f"by= takes the name of a column or a list of names, got {by!r}")
@@ -288,9 +292,8 @@ def _slices(
         if len(set(by)) < len(by):
             raise ValueError(f"by= names a column twice: {', '.join(by)}")
     codes, groups = battles.codes(by)
-    slices, clusters, cell_of_row = [], [], []
+    slices, clusters = [], []
     for rows, cells, cell in battles.cells_by_group(codes, len(groups), compressed):
         slices.append(cells.localise(battles.models))
-        clusters.append(None if cluster_codes is None else cluster_codes[rows])
-        cell_of_row.append(cell)
-    return list(groups), slices, clusters, cell_of_row
+        clusters.append(clusters_of(rows, cell))
+    return list(groups), slices, clusters

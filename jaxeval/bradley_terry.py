@@ -22,6 +22,8 @@ from jaxeval.kernels.solve import CONVERGED, NON_FINITE, STEP_LIMIT
 from jaxeval.precision import double_precision, versions
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jaxeval.contextual import Ties
 
 #: Largest error left in any log-strength, logits (1e-9 is 2e-7 Elo).
@@ -95,6 +97,12 @@ class BradleyTerryFit:
     report: DataReport
     _board: Board = field(repr=False)
     _scale: Scale = field(repr=False)
+
+    def save(self, path: str | Path) -> None:
+        """Write the ratings, and what made them, as JSON, for `read_ratings`; whole or not at all."""
+        from jaxeval.saved_ratings import save_ratings  # builds on this module
+
+        save_ratings(self, path)
 
     @property
     def theta(self) -> NDArray[np.float64]:
@@ -197,6 +205,7 @@ def fit_bradley_terry(
     normalize: bool = True,
     feature_ridge: float = 0.0,
     ties: Ties = "half",
+    start: BradleyTerryFit | pd.Series | None = None,
 ) -> BradleyTerryFit:
     """Bradley-Terry ratings by maximum likelihood.
 
@@ -216,6 +225,8 @@ def fit_bradley_terry(
         normalize: divide columns by their root mean square over all battles.
         feature_ridge: >= 0, of the normalised coefficients; infinite to hold them at 0.
         ties: "half" a win; or a model of ties, "davidson" or "rao_kupper".
+        start: a previous fit, or its ratings (Elo) by model, to start from: the same ratings in fewer steps. Models
+            that it does not rate start at its mean. Not for fits with features or a tie model.
 
     Returns:
         The fit; a `ContextualFit` with features or a tie model.
@@ -228,15 +239,33 @@ def fit_bradley_terry(
     battles = as_battles(battles)
     features = checked_features(features, feature_ridge)
     if features or ties != "half":
+        if start is not None:
+            raise ValueError("start= is for fits without features and tie models")
         from jaxeval.contextual import fit_contextual  # builds on this module
 
         return fit_contextual(battles, ridge, gauge, base, reweight, features, normalize, feature_ridge, ties)
-    (board,) = fit_boards([(battles.models, battles.cells)], ridge, reweight)
+    starts = None if start is None else [_start(start, battles.models)]
+    (board,) = fit_boards([(battles.models, battles.cells)], ridge, reweight, starts)
     return fit_result(battles.report, board, ridge, gauge, base, reweight)
 
 
-def fit_boards(slices: Sequence[tuple[pd.Index, Cells]], ridge: float, reweight: bool) -> list[Board]:
-    """Fit every slice (its models and cells) in one batched call."""
+def _start(start: BradleyTerryFit | pd.Series, models: pd.Index) -> NDArray[np.float64]:
+    """(M,) log-strengths to start from, logits."""
+    ratings = start.ratings if isinstance(start, BradleyTerryFit) else start
+    if not isinstance(ratings, pd.Series) or not ratings.index.is_unique:
+        raise TypeError(f"start must be a fit or a Series of ratings by model, each once, got {start!r}")
+    theta = ratings.reindex(models).to_numpy(np.float64) / ELO_PER_LOGIT
+    known = np.isfinite(theta)
+    return np.where(known, theta - theta[known].mean(), 0.0) if known.any() else np.zeros(len(models))
+
+
+def fit_boards(
+    slices: Sequence[tuple[pd.Index, Cells]],
+    ridge: float,
+    reweight: bool,
+    starts: Sequence[NDArray[np.float64]] | None = None,
+) -> list[Board]:
+    """Fit every slice (its models and cells) in one batched call, from ``starts`` (log-strengths) if given."""
     if not (isinstance(ridge, int | float | np.number) and np.isfinite(ridge) and ridge >= 0):
         raise ValueError(f"ridge must be finite and >= 0, got {ridge!r}")
     tables, factors, connections, actives = [], [], [], []
@@ -258,8 +287,9 @@ def fit_boards(slices: Sequence[tuple[pd.Index, Cells]], ridge: float, reweight:
         n_all[s, :m, :m] = np.where(both, n, 0)
         score_all[s, :m] = np.where(both, wins, 0).sum(1)
         active_all[s, :m] = active
+    start = None if starts is None else np.stack([np.pad(x, (0, size - len(x))) for x in starts])
     with double_precision(), one_blas_thread():
-        solution = batch.fit(n_all, score_all, active_all, float(ridge), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
+        solution = batch.fit(n_all, score_all, active_all, float(ridge), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS, start)
         theta, status, n_steps, grad_norm = map(np.asarray, solution)
     return [
         Board(

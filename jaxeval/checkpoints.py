@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxeval.atomic_write import whole_file
 from jaxeval.columns import DataError
 
 Int = NDArray[np.int64]
@@ -41,7 +40,8 @@ class Checkpoint:
         else:
             self.folder.mkdir(parents=True, exist_ok=True)
             text = {"format": _FORMAT, "version": _VERSION, "digest": digest, "settings": dict(settings)}
-            write_whole(about, json.dumps(text, indent=1).encode())
+            with whole_file(about) as file:
+                file.write(json.dumps(text, indent=1).encode())
 
     def _check(self, about: Path, digest: str, settings: Mapping[str, Any]) -> None:
         try:
@@ -90,26 +90,6 @@ class Checkpoint:
         Raises:
             OSError: the disk is full, say; nothing half-written is left.
         """
-        file = io.BytesIO()
         values = {name: x[lanes] for name, x in zip(results._fields, results, strict=True)}
-        np.savez(file, slice=slices[lanes], number=numbers[lanes], **values)
-        name = f"{section}.{slices[lanes[0]]}-{numbers[lanes[0]]}.npz"
-        write_whole(self.folder / name, file.getvalue())
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file that is there whole or not at all, whatever happens meanwhile.
-
-    Raises:
-        OSError: it cannot be written; an earlier file of that name is then untouched.
-    """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+        with whole_file(self.folder / f"{section}.{slices[lanes[0]]}-{numbers[lanes[0]]}.npz") as file:
+            np.savez(file, slice=slices[lanes], number=numbers[lanes], **values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +90,7 @@ main.add_command(meta)
 
 
 @main.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--by", multiple=True, metavar="COL", help="Rate every group of COL on its own; may be repeated.")
 @click.option("--cluster", metavar="COL", help="Resample whole clusters: prompts, voters, sessions.")
 @click.option("--scheme", default="multinomial", show_default=True,
@@ -99,6 +100,7 @@ main.add_command(meta)
 @click.option("--winner", metavar="COL", help="Column of labels; winner, or one-hot columns, if there.")
 @click.option("--target", metavar="COL", help="Column of soft targets in [0, 1] instead of labels.")
 @click.option("--weight", metavar="COL", help="Column of weights.")
+@click.option("--count", metavar="COL", help="Column of the number of equal battles that a row stands for.")
 @click.option("--both-bad", default="half", show_default=True, type=click.Choice(["half", "drop"]),
               help="Both-bad votes: count as ties, or leave out.")  # fmt: skip
 @click.option(
@@ -119,9 +121,11 @@ main.add_command(meta)
 @click.option("--ties", default="half", show_default=True, type=click.Choice(["half", "davidson", "rao_kupper"]),
               help="Ties: half a win, or a model of their own.")  # fmt: skip
 @click.option("--effect", type=OutputFile(_FIGURE_ENDINGS), help="Draw how far control moves each model.")
+@click.option("--state", type=OutputFile((".parquet",)), metavar="FILE",
+              help="Add FILES to the battles that earlier runs saved there, rate all, and save them.")  # fmt: skip
 @_board_options
 def leaderboard(
-    file: Path,
+    files: tuple[Path, ...],
     by: tuple[str, ...],
     cluster: str | None,
     scheme: Any,
@@ -130,35 +134,46 @@ def leaderboard(
     winner: str | None,
     target: str | None,
     weight: str | None,
+    count: str | None,
     both_bad: str,
     features: str | None,
     position: bool,
     neutral: str | None,
     same_group: tuple[str, ...],
     effect: Path | None,
+    state: Path | None,
     raw_features: bool,
     **board: Any,
 ) -> None:
-    """Rate the models in FILE (.parquet, .csv, .tsv, .jsonl): columns model_a, model_b, winner."""
+    """Rate the models in FILES or folders (.parquet, .csv, .tsv, .jsonl) of votes: columns model_a, model_b, winner.
+
+    Or in tables of counts: columns model_a, model_b, wins_a, ties, wins_b. Files may be larger than memory.
+    """
     from jaxeval.readers import read_battles
 
+    if cluster and scheme != "multinomial":
+        raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
     covariates, columns = _features(features, position, neutral, same_group)
     if effect is not None and (not covariates or by):
         raise click.UsageError("--effect draws what control does to one board: it needs --features, and has no --by")
     if raw_features and not features:
         raise click.UsageError("--raw-features is about the columns of --features, and there are none")
+    before, new = _saved(state, files)
     battles = read_battles(
-        file,
+        files if len(files) > 1 else files[0],
         model_a=model_a,
         model_b=model_b,
         winner=winner,
         target=target,
         weight=weight,
+        count=count,
         keep=list(dict.fromkeys([*by, *([cluster] if cluster else []), *columns])),
         both_bad=both_bad,
     )
-    if cluster and scheme != "multinomial":
-        raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
+    if state is not None:
+        click.echo(f"adding {battles.n_battles:,} battles of {', '.join(new.values())} to {state}", err=True)
+        battles = battles if before is None else battles.concat([before, battles])
+        battles = replace(battles, files={**battles.files, **new})
     if isinstance(board["gauge"], tuple):
         name, rating = board["gauge"]
         board["gauge"] = named_model(battles.models, name), rating
@@ -166,6 +181,20 @@ def leaderboard(
     _rate(battles, by=list(by) or None, cluster=cluster, scheme=scheme, **board)
     if effect is not None:
         _draw_effect(battles, effect, cluster, {**board, "scheme": scheme})
+    if state is not None:
+        battles.save(state)
+        click.echo(f"saved {battles.n_battles:,} battles of {len(battles.files):,} files to {state}", err=True)
+
+
+def _saved(state: Path | None, files: tuple[Path, ...]) -> tuple[Any, dict[str, str]]:
+    """The battles of earlier runs, if there are any, and the digests of files that are to be added."""
+    if state is None:
+        return None, {}
+    from jaxeval.battles import Battles
+    from jaxeval.saved_battles import digests
+
+    before = Battles.load(state) if state.exists() else None
+    return before, digests(files, before.files if before is not None else {})
 
 
 def _features(

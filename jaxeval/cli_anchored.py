@@ -77,7 +77,7 @@ def anchored(
     from jaxeval.columns import DataError
     from jaxeval.judge_pooling import pooled_scores
     from jaxeval.judge_screening import screen_judges
-    from jaxeval.readers import column_names
+    from jaxeval.table_files import column_names
 
     options: dict[str, Any] = {"prior": prior, "level": level, "pool_size": pool_size, "link": link}
     tables: dict[str, pd.DataFrame] = {}
@@ -157,7 +157,7 @@ def _holds_counts(file: Path, names: Sequence[str], verdict: str | None) -> bool
 def _read_counts(file: Path, by_task: bool, missing: str, **columns: str | None) -> pd.DataFrame:
     """A table of counts, its columns of roles under their own names."""
     from jaxeval.columns import DataError, require_column
-    from jaxeval.readers import read_whole_table
+    from jaxeval.table_files import read_whole_table
 
     named = {role: columns[role] for role in ("model", "judge", "anchor", "task") if columns[role]}
     rows_only = [f"--{name}" for name in ("item", "run") if columns[name]]

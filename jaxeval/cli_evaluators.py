@@ -123,7 +123,7 @@ def _read_scores(
     from pandas.api.types import is_numeric_dtype
 
     from jaxeval.columns import DataError, require_column
-    from jaxeval.readers import column_names, read_whole_table
+    from jaxeval.table_files import column_names, read_whole_table
 
     names = column_names(file)
     if gold is None:

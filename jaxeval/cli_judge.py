@@ -93,7 +93,7 @@ def judge(
 
 def _read(path: Path, columns: dict[str, Any], keep: list[str], calibration: bool) -> JudgedAnswers:
     from jaxeval.judged_answers import read_judged_answers
-    from jaxeval.readers import column_names
+    from jaxeval.table_files import column_names
 
     named = {**columns, "keep": keep, "judgment": list(columns["judgments"]) or None}
     del named["judgments"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,41 @@ from numpy.typing import NDArray
 
 class DataError(ValueError):
     """Input that cannot be read as judgments; the message says what was found, where, and what to do."""
+
+
+class Rows(NamedTuple):
+    """The rows of the input that each row (N,) of a table stands for, where equal ones were merged; errors count them.
+
+    Rows of the table are in the order of their first places in the input.
+    """
+
+    times: NDArray[np.int64]  # (N,) rows of the input
+    first: NDArray[np.int64] | None  # (N,) number of the first of them, from 0; None where that is not known
+    files: tuple[tuple[str, int], ...] = ()  # names of several files, and the number of the first row of each
+
+    def of(self, index: NDArray[np.intp]) -> Rows:
+        """Those of some rows of the table."""
+        return self._replace(times=self.times[index], first=None if self.first is None else self.first[index])
+
+    def place(self, row: int) -> str:
+        """Where a row of the table is first found, in words."""
+        if self.first is None:
+            return ""
+        number = int(self.first[row])
+        file = next(((name, start) for name, start in reversed(self.files) if start <= number), None)
+        return f"row {number}" if file is None else f"row {number - file[1]} of {file[0]}"
+
+
+def count_rows(which: NDArray[np.bool_], rows: Rows | None) -> int:
+    """How many rows of the input ``which`` (N,) are."""
+    return int(which.sum() if rows is None else rows.times[which].sum())
+
+
+def first_place(which: NDArray[np.bool_], rows: Rows | None) -> str:
+    """Where the first of ``which`` (N,) is in the input: " (first in row 3; rows count from 0)"."""
+    row = int(which.argmax())
+    place = f"row {row}" if rows is None else rows.place(row)
+    return f" (first in {place}; rows count from 0)" if place else ""
 
 
 def as_frame(table: Any) -> pd.DataFrame:
@@ -39,29 +74,30 @@ def require_column(frame: pd.DataFrame, column: str) -> None:
         raise DataError(f"no column {column!r} in the table; its columns are {have}")
 
 
-def reject_missing(missing: NDArray[np.bool_], column: str) -> None:
+def reject_missing(missing: NDArray[np.bool_], column: str, rows: Rows | None = None) -> None:
     """An error that counts the rows (N,) ``missing`` of a column, if there are any."""
     if missing.any():
         raise DataError(
-            f"column {column!r} has {missing.sum():,} missing values (first in row {int(missing.argmax())}; rows "
-            "count from 0): fill them or drop those rows first"
+            f"column {column!r} has {count_rows(missing, rows):,} missing values{first_place(missing, rows)}: fill "
+            "them or drop those rows first"
         )
 
 
-def factorize_sorted(column: pd.Series, name: str) -> tuple[NDArray[np.intp], pd.Index]:
+def factorize_sorted(column: pd.Series, name: str, rows: Rows | None = None) -> tuple[NDArray[np.intp], pd.Index]:
     """(N,) codes of a column without missing values, and its sorted values."""
     try:
         codes, values = pd.factorize(column)
     except TypeError as error:
         raise DataError(f"column {name!r} holds values that cannot be compared: {error}") from error
-    reject_missing(codes < 0, name)
+    reject_missing(codes < 0, name, rows)
     values = pd.Index(values)
     if isinstance(values, pd.CategoricalIndex):
         values = pd.Index(values.astype(values.categories.dtype))
     try:
         order = values.argsort()
     except TypeError as error:
-        counts = pd.Series(np.bincount(codes, minlength=len(values)))
+        times = None if rows is None else rows.times
+        counts = pd.Series(np.bincount(codes, times, minlength=len(values)).astype(int))
         kinds = counts.groupby([type(v).__name__ for v in values]).sum()
         found = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
         raise DataError(f"column {name!r} mixes values of types {found}; make them one, by .astype(str)") from error
@@ -71,15 +107,15 @@ def factorize_sorted(column: pd.Series, name: str) -> tuple[NDArray[np.intp], pd
 
 
 def encode_models(
-    frame: pd.DataFrame, model_a: str, model_b: str
+    frame: pd.DataFrame, model_a: str, model_b: str, rows: Rows | None = None
 ) -> tuple[pd.Index, NDArray[np.int32], NDArray[np.int32]]:
     """The sorted models of both columns, and the (N,) codes of each column."""
-    codes_a, values_a = factorize_sorted(frame[model_a], model_a)
-    codes_b, values_b = factorize_sorted(frame[model_b], model_b)
+    codes_a, values_a = factorize_sorted(frame[model_a], model_a, rows)
+    codes_b, values_b = factorize_sorted(frame[model_b], model_b, rows)
     for column, codes, values in ((model_a, codes_a, values_a), (model_b, codes_b, values_b)):
         blank = np.array([isinstance(name, str) and not name.strip() for name in values], bool)
         if blank.any():
-            reject_missing(blank[codes], column)
+            reject_missing(blank[codes], column, rows)
     try:
         models = values_a.union(values_b).sort_values()
     except TypeError as error:
@@ -94,37 +130,52 @@ def encode_models(
     return models, first, second
 
 
-def numbers(column: pd.Series, name: str) -> NDArray[np.float64]:
+def numbers(column: pd.Series, name: str, rows: Rows | None = None) -> NDArray[np.float64]:
     """(N,) numbers, none of them missing."""
-    values = numbers_or_nan(column, name)
-    reject_missing(np.isnan(values), name)
+    values = numbers_or_nan(column, name, rows)
+    reject_missing(np.isnan(values), name, rows)
     return values
 
 
-def numbers_or_nan(column: pd.Series, name: str) -> NDArray[np.float64]:
+def whole_numbers(column: pd.Series, name: str, rows: Rows | None = None) -> NDArray[np.int64]:
+    """(N,) whole numbers >= 0, none of them missing."""
+    values = numbers(column, name, rows)
+    bad = ~((values >= 0) & (values == np.floor(values)) & (values < 2**53))
+    reject_values(values, bad, name, "counts must come as whole numbers >= 0", rows)
+    return values.astype(np.int64)
+
+
+def numbers_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> NDArray[np.float64]:
     """(N,) numbers, NaN where missing."""
     try:
         return column.to_numpy(np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
-        raise DataError(f"column {name!r} is not numeric ({column.dtype}){_first_text(column)}: {error}") from error
+        raise DataError(
+            f"column {name!r} is not numeric ({column.dtype}){_first_text(column, rows)}: {error}"
+        ) from error
 
 
-def _first_text(column: pd.Series) -> str:
+def _first_text(column: pd.Series, rows: Rows | None) -> str:
     """Where the first value of a column is that is no number, in words."""
     for row, value in enumerate(column):
         try:
             float(value)
         except (TypeError, ValueError):
             if value is not None and value is not pd.NA:
-                return f", first in row {row}, rows counted from 0: {value!r}"
+                place = f"row {row}" if rows is None else rows.place(row)
+                return f", first in {place}, rows counted from 0: {value!r}" if place else f": {value!r}"
     return ""
 
 
-def reject_values(values: NDArray[np.float64], bad: NDArray[np.bool_], name: str, rule: str) -> None:
+def reject_values(
+    values: NDArray[np.float64], bad: NDArray[np.bool_], name: str, rule: str, rows: Rows | None = None
+) -> None:
     """An error that states the broken ``rule`` and shows the ``bad`` values, if there are any."""
     if bad.any():
         row = int(bad.argmax())
+        place = f"row {row}" if rows is None else rows.place(row)
+        first = f" (first in {place}: {values[row]:.16g}; rows count from 0)" if place else ""
         raise DataError(
-            f"column {name!r}: {rule}; {bad.sum():,} do not, from {values[bad].min():.16g} to "
-            f"{values[bad].max():.16g} (first in row {row}: {values[row]:.16g}; rows count from 0)"
+            f"column {name!r}: {rule}; {count_rows(bad, rows):,} do not, from {values[bad].min():.16g} to "
+            f"{values[bad].max():.16g}{first}"
         )

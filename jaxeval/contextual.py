@@ -23,7 +23,7 @@ from jaxeval.bradley_terry import (
     fit_result,
     padded_size,
 )
-from jaxeval.columns import DataError
+from jaxeval.columns import DataError, first_place
 from jaxeval.contextual_rows import ContextualCells, compress, counts_by_row, make_rows
 from jaxeval.features import Design, FeatureLike, design
 from jaxeval.gauge import ELO_PER_LOGIT, Gauge
@@ -254,8 +254,8 @@ def checked_ties(battles: Battles, ties: str) -> int:
         soft = ~np.isin(battles.target, (0.0, 0.5, 1.0))
         if soft.any():
             raise DataError(
-                f"{soft.sum():,} of {len(soft):,} targets are neither 0, 1/2 nor 1 (first in battle "
-                f"{int(soft.argmax())}): a tie model needs wins, ties and losses; ties='half' takes soft targets"
+                f"{soft.sum():,} of {len(soft):,} targets are neither 0, 1/2 nor 1{first_place(soft, battles.rows)}: "
+                "a tie model needs wins, ties and losses; ties='half' takes soft targets"
             )
     return TIE_MODELS[ties]
 

@@ -35,12 +35,12 @@ from jaxeval.refits import TOLERANCE_LOGIT
 from jaxeval.refits import Lanes as ModelLanes
 from jaxeval.resampling import (
     ROW_BITS,
+    ClusterRows,
     cluster_members,
     is_secure_board,
     main_battles,
     make_units,
     pad,
-    repeats,
     shortfall_of,
     stream_number,
     top_up_size_of,
@@ -149,8 +149,7 @@ def refit_contextual(
     fitted: ContextualBoard,
     scheme: int,
     label: str,
-    cluster: NDArray[np.intp] | None,
-    cell_of_row: NDArray[np.intp] | None,
+    clusters: ClusterRows | None,
     ties: Ties,
     n_resamples: int,
     seed: int,
@@ -162,7 +161,7 @@ def refit_contextual(
     ``section`` names the slice in the run's checkpoint.
     """
     board = fitted.board
-    plan = make_contextual_plan(fitted, scheme, label, cluster, cell_of_row, ties)
+    plan = make_contextual_plan(fitted, scheme, label, clusters, ties)
     refits = _Refitting(plan, fitted.ridge, seed, spread)
     size = padded_size(len(board.theta))
     lanes = Lanes(
@@ -206,17 +205,16 @@ def make_contextual_plan(
     fitted: ContextualBoard,
     scheme: int,
     label: str,
-    cluster: NDArray[np.intp] | None,
-    cell_of_row: NDArray[np.intp] | None,
+    clusters: ClusterRows | None,
     ties: Ties,
 ) -> ContextualPlan:
     """The plan of a slice called ``label``: battles are drawn, or the clusters of its rows."""
     board, members, rows = fitted.board, fitted.members, fitted.rows
-    if cluster is not None and cell_of_row is not None and repeats(cluster):
-        members = cluster_members(fitted.cells, cluster, cell_of_row)
+    if clusters is not None and clusters.repeats:
+        members = cluster_members(fitted.cells, clusters)
         rows = make_rows(fitted.cells, members, board.pair_weight)
     else:
-        cluster = cell_of_row = None
+        clusters = None
     grid = pad(members.units, (members.units.shape[0], unit_columns(members)))
     total = int(members.units.sum())
     shortfall = shortfall_of(total) if scheme == batch.MULTINOMIAL else 0
@@ -235,7 +233,7 @@ def make_contextual_plan(
     method = batch.ContextualMethod(
         TIE_MODELS[ties], scheme, top_up_size_of(shortfall), ROW_BITS, count_dtype, batch.CHORD, _MAX_STEPS[batch.CHORD]
     )
-    return ContextualPlan(problem, method, is_secure_board(board, cluster, cell_of_row))
+    return ContextualPlan(problem, method, is_secure_board(board, clusters))
 
 
 class _Refitting:

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxeval.battles import Battles, Cells
+from jaxeval.battles import Battles, Cells, count_by
 from jaxeval.kernels import battle_rows
 from jaxeval.resampling import UNIT_ROWS, Members, rounded
 
@@ -40,7 +40,7 @@ class ContextualCells(Cells):
 def compress(
     battles: Battles, rows: slice | NDArray[np.intp], feature: Float
 ) -> tuple[ContextualCells, NDArray[np.intp]]:
-    """Cells of some rows by pair, target, weight and ``feature`` (N, D), and the cell of each row.
+    """Cells of some rows by pair, target, weight and ``feature`` (R, D), and the cell of each row.
 
     The order of the cells, and with it the draws, does not depend on the order of the rows or on which side is A.
     """
@@ -65,7 +65,7 @@ def compress(
     one = order[new]
     pairs, cell_pair = np.unique(pair[one], return_inverse=True)
     first, second = (x.astype(np.int32) for x in divmod(pairs, battles.n_models))
-    count = np.bincount(cell_of_row)
+    count = count_by(cell_of_row, None if battles.count is None else battles.count[rows], len(one))
     return ContextualCells(first, second, cell_pair, target[one], weight[one], count, feature[one]), cell_of_row
 
 

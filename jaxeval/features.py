@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.battles import Battles
-from jaxeval.columns import DataError, numbers, reject_missing
+from jaxeval.battles import Battles, count_by
+from jaxeval.columns import DataError, count_rows, first_place, numbers, reject_missing
 
 Float = NDArray[np.float64]
 
 
 class Feature(NamedTuple):
-    """A covariate that is computed: ``values`` gives, for all battles (N,), side A's less side B's.
+    """A covariate that is computed: ``values`` gives, for all rows of the battles (R,), side A's less side B's.
 
     It must change its sign when the sides of a battle are swapped.
     """
@@ -32,7 +32,7 @@ FeatureLike = str | tuple[str, str] | Feature
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """(N, D) covariates of the battles, divided by their root mean squares ``scale`` (D,).
+    """(R, D) covariates of the rows of battles, divided by their root mean squares ``scale`` (D,).
 
     Coefficients are found for those, and told for one ``unit`` (D,) of the covariate: ``scale`` for columns that are
     normalized, else 1.
@@ -54,9 +54,9 @@ def position_advantage(neutral: str | None = None) -> Feature:
 
     def values(battles: Battles) -> Float:
         if neutral is None:
-            return np.ones(battles.n_battles)
+            return np.ones(battles.n_rows)
         column = battles.column(neutral)
-        reject_missing(column.isna().to_numpy(), neutral)
+        reject_missing(column.isna().to_numpy(), neutral, battles.rows)
         if not column.isin([True, False]).all():
             raise DataError(
                 f"column {neutral!r} must be true or false, got {column[~column.isin([True, False])].iloc[0]!r}"
@@ -76,7 +76,7 @@ def same_group(column: str, group_a: str, group_b: str) -> Feature:
     def values(battles: Battles) -> Float:
         own, a, b = (battles.column(name) for name in (column, group_a, group_b))
         for series, name in ((own, column), (a, group_a), (b, group_b)):
-            reject_missing(series.isna().to_numpy(), name)
+            reject_missing(series.isna().to_numpy(), name, battles.rows)
         own, a, b = (x.astype(object).to_numpy() for x in (own, a, b))
         return (a == own).astype(float) - (b == own).astype(float)
 
@@ -114,12 +114,10 @@ def design(battles: Battles, features: Sequence[FeatureLike], normalize: bool) -
         name, values, own_scale = _values(battles, feature)
         infinite = np.isinf(values)
         if infinite.any():
-            raise DataError(
-                f"feature {name!r} has {infinite.sum():,} infinite values (first in battle {infinite.argmax()})"
-            )
-        largest = float(np.abs(values).max())
-        size = largest * float(np.sqrt(np.mean((values / max(largest, np.finfo(float).tiny)) ** 2)))
-        if largest == 0:
+            n = count_rows(infinite, battles.rows)
+            raise DataError(f"feature {name!r} has {n:,} infinite values{first_place(infinite, battles.rows)}")
+        size = _root_mean_square(values, battles.count)
+        if size == 0:
             raise DataError(f"feature {name!r} is 0 in all battles: it says nothing")
         names.append(name)
         scale.append(size)
@@ -128,7 +126,7 @@ def design(battles: Battles, features: Sequence[FeatureLike], normalize: bool) -
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise DataError(f"two features are called {twice[0]!r}")
-    matrix = np.stack(columns, 1) if columns else np.zeros((battles.n_battles, 0))
+    matrix = np.stack(columns, 1) if columns else np.zeros((battles.n_rows, 0))
     return Design(tuple(names), matrix, np.array(scale), np.array(unit))
 
 
@@ -136,17 +134,27 @@ def _values(battles: Battles, feature: FeatureLike) -> tuple[str, Float, bool]:
     """Name, values, and whether they are to stay on their own scale."""
     if isinstance(feature, Feature):
         values = np.asarray(feature.values(battles), np.float64)
-        if values.shape != (battles.n_battles,) or np.isnan(values).any():
+        if values.shape != (battles.n_rows,) or np.isnan(values).any():
             raise DataError(
-                f"feature {feature.name!r} must give a number for each of the {battles.n_battles:,} battles"
+                f"feature {feature.name!r} must give a number for each of the {battles.n_rows:,} rows of the battles"
             )
         return feature.name, values, True
     if isinstance(feature, str):
-        return feature, numbers(battles.column(feature), feature), False
+        return feature, numbers(battles.column(feature), feature, battles.rows), False
     if isinstance(feature, tuple) and len(feature) == 2 and all(isinstance(name, str) for name in feature):
-        a, b = (numbers(battles.column(name), name) for name in feature)
+        a, b = (numbers(battles.column(name), name, battles.rows) for name in feature)
         return f"{feature[0]} - {feature[1]}", a - b, False
     raise TypeError(f"a feature is a column, a pair of columns or a Feature, got {feature!r}")
+
+
+def _root_mean_square(values: Float, count: NDArray[np.int64] | None) -> float:
+    """Over all battles, the same bit for bit whatever the order of rows and sides, equal rows merged or not."""
+    size, row = np.unique(np.abs(values), return_inverse=True)
+    largest = size[-1]
+    if largest == 0:
+        return 0.0
+    times = count_by(row, count, len(size))
+    return float(largest * np.sqrt((times * (size / largest) ** 2).sum() / times.sum()))
 
 
 def relative_difference(a: pd.Series, b: pd.Series) -> pd.Series:

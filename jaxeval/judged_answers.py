@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval import readers
+from jaxeval import table_files
 from jaxeval.columns import DataError, as_frame, factorize_sorted, numbers_or_nan, require_column
 
 Float = NDArray[np.float64]
@@ -283,7 +283,7 @@ def read_judged_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
     path = Path(path)
     text = [columns[c] for c in ("model", "judge", "item", "answer") if columns.get(c) is not None]
     try:
-        return JudgedAnswers.from_pandas(readers.read_whole_table(path, text=text).to_pandas(), **columns)
+        return JudgedAnswers.from_pandas(table_files.read_whole_table(path, text=text).to_pandas(), **columns)
     except DataError as error:
         raise DataError(f"{path.name}: {error}") from error
 

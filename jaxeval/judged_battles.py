@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval import readers
+from jaxeval import table_files
 from jaxeval.columns import DataError, as_frame, encode_models, require_column
 from jaxeval.judge_scores import Scores, score_differences
 from jaxeval.outcomes import LabelCoding, labels
@@ -255,7 +255,7 @@ def read_judged_battles(
     """
     path = Path(path)
     try:
-        table = readers.read_whole_table(path, text=(model_a, model_b))
+        table = table_files.read_whole_table(path, text=(model_a, model_b))
         return JudgedBattles.from_pandas(
             table.to_pandas(),
             scores_a=scores_a,

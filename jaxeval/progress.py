@@ -19,10 +19,11 @@ class Advance(Protocol):
 
 
 @contextmanager
-def progress_bar(total: int, unit: str, enabled: bool | None) -> Iterator[Advance]:
+def progress_bar(total: int, unit: str, enabled: bool | None, compiles: bool = True) -> Iterator[Advance]:
     """A bar over ``total`` units, shown once the work has lasted 0.7 seconds.
 
     Args:
+        compiles: whether the work begins with compiling, which the bar then says.
         enabled: True or False, or None for "only on a terminal".
     """
     if not (sys.stderr.isatty() if enabled is None else enabled):
@@ -39,7 +40,7 @@ def progress_bar(total: int, unit: str, enabled: bool | None) -> Iterator[Advanc
         console=Console(stderr=True),
         transient=True,
     )
-    task = bar.add_task(f"compiling, then {unit}", total=total)
+    task = bar.add_task(f"compiling, then {unit}" if compiles else unit, total=total)
 
     def advance(n: int) -> None:
         bar.update(task, advance=n, description=unit)

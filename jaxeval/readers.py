@@ -1,216 +1,145 @@
-"""Battles from Parquet, CSV and JSON-lines files, reading only the columns that are needed."""
+"""Battles from Parquet, CSV and JSON-lines files of any size, reading only the columns that are needed."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from jaxeval.battles import Battles
-from jaxeval.columns import DataError
-from jaxeval.outcomes import ONE_HOT_COLUMNS
+from jaxeval.columns import DataError, Rows
+from jaxeval.equal_rows import EqualRows, Merged
+from jaxeval.outcomes import COUNT_COLUMNS, EXPECTED_RESULTS, ONE_HOT_COLUMNS, has_counts
+from jaxeval.progress import Advance, progress_bar
+from jaxeval.table_files import files_of, pieces, with_types
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_PARQUET = (".parquet", ".pq")
-_CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
-_JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+_RESULTS = ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS)
+_MEGABYTE = 1_000_000
 
 
 def read_battles(
-    path: str | Path,
+    path: str | Path | Sequence[str | Path],
     *,
     model_a: str = "model_a",
     model_b: str = "model_b",
     winner: str | None = None,
     target: str | None = None,
     weight: str | None = None,
+    count: str | None = None,
     cluster: str | None = None,
     keep: Sequence[str] = (),
     both_bad: Any = "half",
+    progress: bool | None = None,
 ) -> Battles:
-    """Battles from a Parquet, CSV (or TSV, gzipped or not) or JSON-lines file.
+    """Battles from Parquet, CSV (or TSV, gzipped or not) and JSON-lines files, or from a table of counts in one.
+
+    Files may be larger than memory: rows that are equal in all columns that are read become one row and their number,
+    from about two million rows on. Memory grows with the distinct rows: columns such as ``cluster=`` (a voter's name, a
+    time) that differ in every row keep all of them.
 
     Args:
-        path: the format follows from its ending: .parquet, .pq, .csv, .tsv, .jsonl, .ndjson, and .gz of the text
-            formats.
+        path: a file, a folder, a glob such as "votes/*.parquet", or a list of those, read as one table. The format
+            follows from the ending: .parquet, .pq, .csv, .tsv, .jsonl, .ndjson, and .gz of the text formats.
         keep: further columns to read, for ``by=`` and ``cluster=`` of the estimators.
         model_a: as in `Battles.from_pandas`, like the other arguments.
+        progress: show a bar on standard error; by default only on a terminal, for reading over 0.7 s.
 
     Raises:
-        DataError: the file cannot be read as a table of battles.
+        DataError: a file cannot be read as a table of battles, or files do not have the same columns.
         FileNotFoundError: there is no such file.
     """
-    path = Path(path)
-    optional = [winner, target, weight, cluster, *keep]
     if isinstance(keep, str):
         raise TypeError(f"keep must be a list of column names, got the string {keep!r}")
-    named = [model_a, model_b, *(c for c in optional if c is not None)]
-    results = [] if winner or target else ["winner", "target", *ONE_HOT_COLUMNS]
+    files = files_of(path)
+    optional = [winner, target, weight, count, cluster, *keep]
+    named = tuple(dict.fromkeys([model_a, model_b, *(c for c in optional if c is not None)]))
+    needed = BattleColumns(named, () if winner or target else _RESULTS)
+    label = Path(path).name if isinstance(path, str | Path) else f"{len(files)} files"
+    rows, starts, first_columns = EqualRows(), [], None
+    with progress_bar(sum(map(_megabytes, files)), "reading MB", progress, compiles=False) as advance:
+        for file in files:
+            start = rows.n_rows
+            merged, n_rows = _rows_of(file, needed, (model_a, model_b, winner or "winner"), advance)
+            columns = merged.table.column_names
+            first_columns = first_columns or columns
+            for column in (*first_columns, *columns):
+                if column not in columns or column not in first_columns:
+                    lacks, has = (file, files[0]) if column in first_columns else (files[0], file)
+                    raise DataError(
+                        f"{lacks.name}: no column {column!r}, which {has.name} has: read them apart, or name the "
+                        "column of the result that all have"
+                    )
+            starts.append((str(file.name), start))
+            rows.add_merged(merged, n_rows, file.name)
+    merged = rows.result()
+    one = len(files) == 1 and len(merged.times) == rows.n_rows
+    origin = None if one else Rows(merged.times, merged.first, tuple(starts) if len(files) > 1 else ())
     try:
-        table = _read_table(path, named, results, text=(model_a, model_b, winner or "winner"))
-        return Battles.from_pandas(
-            table.to_pandas(),
+        return Battles.from_rows(
+            merged.table.to_pandas(),
+            origin,
             model_a=model_a,
             model_b=model_b,
             winner=winner,
             target=target,
             weight=weight,
+            count=count,
             cluster=cluster,
             both_bad=both_bad,
         )
     except DataError as error:
-        raise DataError(f"{path.name}: {error}") from error
+        raise DataError(f"{label}: {error}") from error
 
 
-def read_whole_table(path: Path, text: Sequence[str]) -> pa.Table:
-    """All columns of a file; ``text`` columns are read as strings.
+def _rows_of(file: Path, needed: BattleColumns, text: Sequence[str], advance: Advance) -> tuple[Merged, int]:
+    """The distinct rows of a file, and how many rows it has."""
 
-    Raises:
-        DataError: the file cannot be read as a table.
-        FileNotFoundError: there is no such file.
-    """
-    return _read_table(path, [], [], text)
+    def read(widened: dict[str, Any]) -> tuple[Merged, int]:
+        rows, told = EqualRows(), [0, 0]
 
+        def advance_bytes(n: int) -> None:
+            told[0] += n
+            advance(told[0] // _MEGABYTE - told[1])
+            told[1] = told[0] // _MEGABYTE
 
-def column_names(path: Path) -> list[str]:
-    """Names of the columns of a file, as `read_whole_table` reads it."""
-    if path.name.lower().endswith(_PARQUET) and path.exists():
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        try:
-            return list(pq.read_schema(path).names)
-        except (pa.ArrowException, OSError) as error:
-            raise DataError(f"{path.name}: cannot be read: {error}") from error
-    return list(read_whole_table(path, ()).column_names)
-
-
-def _read_table(path: Path, named: list[str], results: list[str], text: Sequence[str]) -> pa.Table:
-    """The ``named`` columns, all of which the file must have, and those of ``results`` that it has; all if none is.
-
-    ``text`` columns are read as strings.
-    """
-    import pyarrow as pa
-
-    if not path.exists():
-        raise FileNotFoundError(f"no such file: {path}")
-    name = path.name.lower()
-    try:
-        if name.endswith(_PARQUET):
-            return _read_parquet(path, named, results)
-        if path.stat().st_size == 0:
-            raise DataError("the file is empty")
-        if name.endswith(_CSV):
-            return _read_csv(path, named, results, text)
-        if name.endswith(_JSON_LINES):
-            return _read_json_lines(path, named, results)
-    except (pa.ArrowException, OSError) as error:
-        hint = "; save the file as UTF-8" if "UTF8" in str(error) else ""
-        raise DataError(f"cannot be read: {error}{hint}") from error
-    endings = ", ".join((*_PARQUET, *_CSV, *_JSON_LINES))
-    raise DataError(f"unknown file type; known endings are {endings}")
-
-
-def _read_parquet(path: Path, named: list[str], results: list[str]) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    schema = pq.read_schema(path)
-    columns = _columns(named, results, schema.names)
-    strings = [
-        c for c in columns if pa.types.is_string(schema.field(c).type) or pa.types.is_large_string(schema.field(c).type)
-    ]
-    # Dictionary pages arrive as codes: strings are then never built row by row.
-    return pq.read_table(path, columns=columns, read_dictionary=strings)
-
-
-def _read_csv(path: Path, named: list[str], results: list[str], text: Sequence[str]) -> pa.Table:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    tab = ".tsv" in path.name.lower()
-    parse = csv.ParseOptions(delimiter="\t" if tab else ",", newlines_in_values=True)
-    with _opened(path) as file, csv.open_csv(file, parse_options=parse) as reader:
-        names = reader.schema.names
-    convert = csv.ConvertOptions(
-        include_columns=_columns(named, results, names),
-        column_types={c: pa.dictionary(pa.int32(), pa.string()) for c in text if c in names},
-        # Only an empty field is missing: "NA" or "null" may be somebody's label.
-        null_values=[""],
-        strings_can_be_null=True,
-    )
-    with _opened(path) as file:
-        return csv.read_csv(file, parse_options=parse, convert_options=convert)
-
-
-def _read_json_lines(path: Path, named: list[str], results: list[str]) -> pa.Table:
-    import pyarrow as pa
-    from pyarrow import json
+        for piece in pieces(file, needed, text, widened, advance_bytes):
+            rows.add(piece, file.name)
+        merged = rows.result()
+        return merged._replace(table=merged.table.select(needed.choose(merged.table.column_names))), rows.n_rows
 
     try:
-        with _opened(path) as file:
-            table = json.read_json(file)
-    except pa.ArrowInvalid as error:
-        if "changed from" not in str(error):
-            raise
-        # Some column, of no concern to us perhaps, has values of several types: only Python reads those.
-        return _read_mixed_json_lines(path, named, results)
-    return table.select(_columns(named, results, table.column_names))
+        return with_types(file, read)
+    except DataError as error:
+        raise DataError(f"{file.name}: {error}") from error
 
 
-def _read_mixed_json_lines(path: Path, named: list[str], results: list[str]) -> pa.Table:
-    import json
-
-    import pyarrow as pa
-
-    rows = []
-    with _opened(path) as file:
-        for number, line in enumerate(file.read().split(b"\n"), start=1):
-            if not line.strip():
-                continue
-            try:
-                rows.append(json.loads(line))
-            except ValueError as error:
-                raise DataError(f"line {number:,} cannot be read as JSON: {error}") from error
-            if not isinstance(rows[-1], dict):
-                raise DataError(f"line {number:,} cannot be read: every line must hold one JSON object, {{...}}")
-    columns = _columns(named, results, list(dict.fromkeys(name for row in rows for name in row)))
-    table = {}
-    for name in columns:
-        values = [row.get(name) for row in rows]
-        try:
-            table[name] = pa.array(values)
-        except pa.ArrowException as error:
-            kinds = Counter(type(value).__name__ for value in values if value is not None)
-            found = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
-            raise DataError(f"column {name!r} mixes values of types {found}; make them one, text for names") from error
-    return pa.table(table)
+def _megabytes(file: Path) -> int:
+    return file.stat().st_size // _MEGABYTE
 
 
-def _opened(path: Path) -> pa.NativeFile:
-    import pyarrow as pa
+class BattleColumns(NamedTuple):
+    """The ``named`` columns, all of which a file must have, and those of ``results``, of which it must have some."""
 
-    return pa.input_stream(str(path), compression="gzip" if path.suffix.lower() == ".gz" else None)
+    named: tuple[str, ...]
+    results: tuple[str, ...]
 
+    def may(self, name: str) -> bool:
+        """Whether a column is needed if it is there."""
+        return name in self.named or name in self.results
 
-def _columns(named: list[str], results: list[str], names: list[str]) -> list[str]:
-    """The columns to read out of those that the file has: all of them if none is asked for."""
-    if not named and not results:
-        return names
-    have = ", ".join(map(repr, names))
-    for column in {*named, *results}:
-        if (times := names.count(column)) > 1:
-            raise DataError(f"the file has {times} columns named {column!r}; rename or drop all but one")
-    for column in named:
-        if column not in names:
-            raise DataError(f"no column {column!r} in the file; its columns are {have}")
-    found = [c for c in results if c in names]
-    if results and not found:
-        expected = f"'winner', 'target' or the one-hot columns {', '.join(ONE_HOT_COLUMNS)}"
-        raise DataError(
-            f"no result column: expected {expected}; the file has {have} (name another as winner or target)"
-        )
-    return list(dict.fromkeys([*named, *found]))
+    def choose(self, names: Sequence[str]) -> list[str]:
+        """Those out of all that a file has, or an error."""
+        have = ", ".join(map(repr, names))
+        for column in {*self.named, *self.results}:
+            if (times := names.count(column)) > 1:
+                raise DataError(f"the file has {times} columns named {column!r}; rename or drop all but one")
+        for column in self.named:
+            if column not in names:
+                raise DataError(f"no column {column!r} in the file; its columns are {have}")
+        of_counts = COUNT_COLUMNS if has_counts(names) else ()
+        found = [c for c in self.results if c in names and (c not in COUNT_COLUMNS or c in of_counts)]
+        if self.results and not found:
+            raise DataError(
+                f"no result column: expected {EXPECTED_RESULTS}; the file has {have} (name another as winner or target)"
+            )
+        return list(dict.fromkeys([*self.named, *found]))

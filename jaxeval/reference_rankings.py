@@ -19,7 +19,7 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.references import Grid, Pools, Votes
 from jaxeval.precision import double_precision
 from jaxeval.progress import Advance
-from jaxeval.resampling import Entries, rounded, stream_number, vote_draws
+from jaxeval.resampling import ClusterRows, Entries, cluster_rows, rounded, stream_number, vote_draws
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -75,7 +75,8 @@ def rankings(
     cells, m = battles.cells, battles.n_models
     column = settings.item or settings.cluster
     codes = None if column is None else battles.codes(column)[0]
-    drawn = vote_draws(cells, codes, None if codes is None else battles.compress(slice(None))[1])
+    clusters = None if codes is None else cluster_rows(codes, battles.compress(slice(None))[1], battles.count)
+    drawn = vote_draws(cells, clusters)
     drawn_votes = _votes(cells, drawn.entries)
     size, nothing = padded_size(m), len(drawn_votes.battles) - 1
     # Padding references, too, that nobody met: small boards share one compilation.
@@ -85,8 +86,8 @@ def rankings(
     single = _pools([np.array([k]) for k in padded], cells, size, nothing)
     sets = list(board.sets.values()) if settings.budgets else []
     grid = None
-    if settings.item is not None and settings.budgets and codes is not None and drawn.cluster is not None:
-        grid = _grid(battles, settings.item, codes, drawn.cluster, padded, sets, size)
+    if settings.item is not None and settings.budgets and clusters is not None and drawn.cluster is not None:
+        grid = _grid(battles, settings.item, clusters, drawn.cluster, padded, sets, size)
     several = _pools(sets, cells, size, nothing) if sets and grid is None else None
     tiers = np.zeros((settings.n_tiers, size), bool)
     tiers[:, :m] = board.tier == np.arange(1, settings.n_tiers + 1)[:, None]
@@ -186,7 +187,7 @@ def battle_counts(cells: Cells, n_models: int) -> Int:
 def _grid(
     battles: Battles,
     item: str,
-    codes: NDArray[np.intp],
+    items: ClusterRows,
     unit: Int,
     single: NDArray[np.intp],
     sets: Sequence[NDArray[np.intp]],
@@ -195,14 +196,16 @@ def _grid(
     """Verdicts by item, reference and model.
 
     Args:
-        codes: (N,) item of every battle, whose units are ``unit`` (X,).
+        items: the battles of every item, whose units are ``unit`` (X,).
         single: (L,) references alone, -1 for none.
     """
     used = np.unique(np.concatenate([single[single >= 0], *sets]))
     place = np.full(battles.n_models + 1, len(used))  # the last, of none
     place[used] = np.arange(len(used))
-    sides = (battles.model_a, battles.model_b, battles.target), (battles.model_b, battles.model_a, 1 - battles.target)
-    weight = np.ones(battles.n_battles) if battles.weight is None else battles.weight
+    cells = battles.cells
+    first, second = (side[cells.pair][items.cell] for side in (cells.first, cells.second))
+    target, weight = cells.target[items.cell], items.times * cells.weight[items.cell]
+    sides = (first, second, target), (second, first, 1 - target)
     n_items, share = len(unit), battles.n_battles / (len(unit) * max(len(used), 1) * battles.n_models)
     if (unit < 0).any() or share < _LEAST_FILLED:
         raise DataError(
@@ -211,11 +214,11 @@ def _grid(
             "and references met on nearly every item; leave item= out, or name fewer references"
         )
     n, points = np.zeros((2, n_items, len(used) + 1, size))
-    for model, reference, target in sides:
+    for model, reference, won in sides:
         of = place[reference] < len(used)
-        at = codes[of], place[reference[of]], model[of]
+        at = items.cluster[of], place[reference[of]], model[of]
         np.add.at(n, at, weight[of])
-        np.add.at(points, at, (weight * target)[of])
+        np.add.at(points, at, (weight * won)[of])
     several = np.full((max(map(len, sets), default=1), len(sets)), len(used), np.int32)
     ranked = np.ones((len(sets), size), bool)
     for s, members in enumerate(sets):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import pdtr
 
 from jaxeval.alias import Int, category_table, poisson_tables
-from jaxeval.battles import Cells
+from jaxeval.battles import Cells, count_by
 from jaxeval.bradley_terry import Board, battles_per_model, inverse_information
 from jaxeval.connectivity import is_secure
 from jaxeval.kernels import batch
@@ -49,6 +49,30 @@ class Entries(NamedTuple):
     cell: Int  # (K, Q) the entry's cell; no meaning where the weight is 0
 
 
+class ClusterRows(NamedTuple):
+    """Whose battles are drawn together: distinct (cluster, cell), sorted, whatever rows the battles were in."""
+
+    cluster: Int  # (R,) from 0 to K - 1
+    cell: Int  # (R,)
+    times: Int  # (R,) battles
+    size: Int  # (K,) battles of each cluster
+
+    @property
+    def repeats(self) -> bool:
+        """Whether some cluster holds several battles."""
+        return bool((self.size > 1).any())
+
+
+def cluster_rows(cluster: NDArray[np.intp], cell_of_row: NDArray[np.intp], count: Int | None) -> ClusterRows:
+    """The battles of rows by cluster and cell; rows stand for ``count`` battles each, None for one."""
+    names, number = np.unique(cluster, return_inverse=True)
+    n_cells = int(cell_of_row.max()) + 1
+    keys, row = np.unique(number * n_cells + cell_of_row, return_inverse=True)
+    times = count_by(row, count, len(keys))
+    cluster, cell = np.divmod(keys, n_cells)
+    return ClusterRows(cluster, cell, times, count_by(cluster, times, len(names)))
+
+
 class Plan(NamedTuple):
     """Everything that the batched refit needs, slices stacked."""
 
@@ -64,23 +88,18 @@ def make_plan(
     scheme: int,
     labels: Sequence[str],
     ridge: float,
-    clusters: Sequence[NDArray[np.intp] | None],
-    cell_of_row: Sequence[NDArray[np.intp] | None],
+    clusters: Sequence[ClusterRows | None],
 ) -> Plan:
     """The plan for fitted ``boards``, one a slice.
 
     Args:
         labels: names of the slices, which name their random numbers.
-        clusters: per slice, the cluster of each row, or None where battles are drawn.
-        cell_of_row: per slice, the cell of each row; needed with clusters.
+        clusters: per slice, what is drawn together, or None where battles are.
     """
-    clustered = any(c is not None and repeats(c) for c in clusters)
+    clustered = any(c is not None and c.repeats for c in clusters)
     packed = not clustered and scheme != batch.BAYESIAN and all(board.cells.hard for board in boards)
     if clustered:
-        entries = [
-            _cluster_entries(board.cells, cluster, cell)
-            for board, cluster, cell in zip(boards, clusters, cell_of_row, strict=True)
-        ]
+        entries = [_cluster_entries(board.cells, cluster) for board, cluster in zip(boards, clusters, strict=True)]
     else:
         entries = [_cell_entries(board.cells, 3 if packed else UNIT_ROWS) for board in boards]
 
@@ -113,12 +132,7 @@ def make_plan(
         )
         for s, (unit, layout, label, board) in enumerate(zip(units, layouts, labels, boards, strict=True))
     ]
-    secure = np.array(
-        [
-            is_secure_board(board, cluster, cell)
-            for board, cluster, cell in zip(boards, clusters, cell_of_row, strict=True)
-        ]
-    )
+    secure = np.array([is_secure_board(board, cluster) for board, cluster in zip(boards, clusters, strict=True)])
     return Plan(_stack(problems), tally, n_pairs, top_up_size, secure)
 
 
@@ -132,20 +146,16 @@ class VoteDraws(NamedTuple):
     cluster: Int | None  # flat numbers of the units of the clusters of two battles or more; -1 of the others
 
 
-def vote_draws(cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row: NDArray[np.intp] | None) -> VoteDraws:
+def vote_draws(cells: Cells, clusters: ClusterRows | None) -> VoteDraws:
     """How the votes of ``cells`` are drawn, or their clusters; arguments as of a slice of `make_plan`."""
-    clustered = cluster is not None and repeats(cluster)
-    own = (
-        _cluster_entries(cells, cluster, cell_of_row)
-        if clustered
-        else _cell_entries(cells, 3 if cells.hard else UNIT_ROWS)
-    )
+    clustered = clusters is not None and clusters.repeats
+    own = _cluster_entries(cells, clusters) if clustered else _cell_entries(cells, 3 if cells.hard else UNIT_ROWS)
     (entries,) = _padded([own], rounded(len(cells.first) + 1))
     tally = Tally(None, ROW_BITS)
     shortfall = shortfall_of(int(entries.units.sum()))
     number = None
-    if clustered and cluster is not None:
-        number = _cluster_numbers(np.unique(cluster, return_counts=True)[1], len(_places(cells)[2]))
+    if clustered and clusters is not None:
+        number = _cluster_numbers(clusters.size, len(_places(cells)[2]))
         number = np.where(number < 0, -1, number % UNIT_ROWS * entries.units.shape[1] + number // UNIT_ROWS)
     return VoteDraws(make_units(entries.units, tally, shortfall), tally, top_up_size_of(shortfall), entries, number)
 
@@ -166,11 +176,6 @@ def shortfall_of(total: int) -> int:
 def top_up_size_of(shortfall: int, least: int = _SMALLEST_TOP_UP) -> int:
     """Draws that a top-up has room for: twice the shortfall, rounded up."""
     return max(-(-2 * shortfall // 128) * 128, least)
-
-
-def repeats(cluster: NDArray[np.intp]) -> bool:
-    """Whether some cluster holds several battles."""
-    return len(np.unique(cluster)) < len(cluster)
 
 
 def _as(x: Any, dtype: type) -> Any:
@@ -233,35 +238,33 @@ def cell_members(cells: Cells) -> Members:
     return Members(units, column * UNIT_ROWS + row, cell, np.ones(len(cell), np.int64))
 
 
-def cluster_members(cells: Cells, cluster: NDArray[np.intp], cell_of_row: NDArray[np.intp]) -> Members:
+def cluster_members(cells: Cells, clusters: ClusterRows) -> Members:
     """Clusters: those of one battle are exchangeable within their cell, any other is a unit of its own.
 
     The former are placed as battles drawn one by one, the latter in further columns.
     """
-    _, label, size = np.unique(cluster, return_inverse=True, return_counts=True)
-    alone = size[label] == 1
+    size = clusters.size
+    alone = size[clusters.cluster] == 1
     row, column, pair = _places(cells)
-    singles = np.bincount(cell_of_row[alone], minlength=len(cells.count))
+    singles = np.bincount(clusters.cell[alone], minlength=len(cells.count))
     multi = np.flatnonzero(size > 1)
     units = np.zeros((UNIT_ROWS, len(pair) + -(-len(multi) // UNIT_ROWS)), np.int64)
     units[row, column] = singles
     number = _cluster_numbers(size, len(pair))
     units[number[multi] % UNIT_ROWS, number[multi] // UNIT_ROWS] = 1
-    # A member is a (unit, cell) with the number of the cluster's battles in that cell.
-    key, times = np.unique(number[label[~alone]] * len(cells.count) + cell_of_row[~alone], return_counts=True)
     single = np.flatnonzero(singles)
-    unit = np.concatenate([column[single] * UNIT_ROWS + row[single], key // len(cells.count)])
-    cell = np.concatenate([single, key % len(cells.count)])
-    times = np.concatenate([np.ones(len(single), np.int64), times])
+    unit = np.concatenate([column[single] * UNIT_ROWS + row[single], number[clusters.cluster[~alone]]])
+    cell = np.concatenate([single, clusters.cell[~alone]])
+    times = np.concatenate([np.ones(len(single), np.int64), clusters.times[~alone]])
     order = np.argsort(cell, kind="stable")
     return Members(units, unit[order], cell[order], times[order])
 
 
-def _cluster_entries(cells: Cells, cluster: NDArray[np.intp] | None, cell_of_row: NDArray[np.intp] | None) -> Entries:
+def _cluster_entries(cells: Cells, clusters: ClusterRows | None) -> Entries:
     """Every member of a unit is an entry."""
-    if cluster is None or cell_of_row is None:
+    if clusters is None:
         raise ValueError("all slices must have clusters, or none")
-    units, unit, cell, times = cluster_members(cells, cluster, cell_of_row)
+    units, unit, cell, times = cluster_members(cells, clusters)
     pair_of_entry = cells.pair[cell]
     per_pair = np.bincount(pair_of_entry)
     rows = int(min(per_pair.max(), max(UNIT_ROWS, np.ceil(per_pair.mean()))))
@@ -328,6 +331,8 @@ def make_units(count: Int, tally: Tally, shortfall: int) -> Units:
     which, distinct = pd.factorize(count.reshape(-1), sort=True)  # by hashing: ten times as fast as np.unique
     which = which.reshape(count.shape)
     total = int(count.sum())
+    if total >= 2**31:
+        raise ValueError(f"a resample draws fewer than {2**31:,} battles or clusters, got {total:,}")
     tables = poisson_tables(distinct.astype(np.float64) * (1 - shortfall / total))
     words = np.zeros(1 << max(len(tables.words) - 1, _SMALLEST_TABLE - 1).bit_length(), np.uint32)
     words[: len(tables.words)] = tables.words
@@ -382,16 +387,16 @@ def _layout(board: Board, entries: Entries, size: int, n_pairs: int, packed: boo
     )
 
 
-def is_secure_board(board: Board, cluster: NDArray[np.intp] | None, cell_of_row: NDArray[np.intp] | None) -> bool:
+def is_secure_board(board: Board, clusters: ClusterRows | None) -> bool:
     """See `connectivity.is_secure`; a unit is a battle, or a cluster that holds such a battle."""
     if not board.active.all() or (board.connectivity.standing != 0).any():
         return False
     cells, m = board.cells, len(board.theta)
     count = cells.count.astype(float)
-    if cluster is not None and cell_of_row is not None:
+    if clusters is not None:
         # A cluster counts once, however many of its battles qualify: each has its share of the cluster.
-        _, label, size = np.unique(cluster, return_inverse=True, return_counts=True)
-        count = np.bincount(cell_of_row, 1.0 / size[label], minlength=len(cells.count))
+        share = clusters.times / clusters.size[clusters.cluster]
+        count = np.bincount(clusters.cell, share, minlength=len(cells.count))
     units = np.zeros((m, m))
     n_pairs = len(cells.first)
     units[cells.first, cells.second] = np.bincount(cells.pair, count * (cells.target > 0), n_pairs)

@@ -74,11 +74,8 @@ def compare_tie_models(
         raise ValueError(f"n_folds must lie between 2 and the {battles.n_battles:,} battles, got {n_folds!r}")
     covariates = design(battles, checked_features(features, feature_ridge), normalize)
     checked_ties(battles, "davidson")
-    cells, cell_of_row = compress(battles, slice(None), covariates.matrix)
-    fold = np.random.default_rng(seed).permutation(battles.n_battles) % n_folds
-    # By cell, as the rows are: what is held out does not depend on the order of battles within a cell.
-    held = np.zeros((n_folds, len(cells.count)), np.int64)
-    np.add.at(held, (fold, np.sort(cell_of_row)), 1)
+    cells, _ = compress(battles, slice(None), covariates.matrix)
+    held = _folds(cells.count, n_folds, np.random.default_rng(seed))
     rows, each = {}, {}
     for ties in get_args(Ties):
         (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, ridge, feature_ridge, ties, False)
@@ -109,6 +106,17 @@ def compare_tie_models(
             "n_skipped": int((held * ~known).sum()),
         }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("ties")
+
+
+def _folds(count: NDArray[np.int64], n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """(F, C) battles of each cell in F random folds of equal sizes, up to one, which together are ``count`` (C,)."""
+    total, left = int(count.sum()), count.copy()
+    held = np.empty((n_folds, len(count)), np.int64)
+    for f in range(n_folds):
+        size = len(range(f, total, n_folds))
+        held[f] = rng.multivariate_hypergeometric(left, size, method="marginals")
+        left -= held[f]
+    return held
 
 
 def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: NDArray[np.int64], ties: Ties) -> dict[str, Float]:

@@ -16,7 +16,7 @@ from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battl
 from jaxeval.bradley_terry import fit_boards
 from jaxeval.kernels import batch
 from jaxeval.progress import progress_bar
-from jaxeval.resampling import SCHEMES, make_plan
+from jaxeval.resampling import SCHEMES, cluster_rows, make_plan
 
 ELO_PER_LOGIT = 400 / np.log(10)
 B = 1000
@@ -105,9 +105,9 @@ def arena(data):
 def planned(battles, scheme="multinomial", *, ridge=0.0, cluster=None, reweight=False):
     """The arguments of `batch.draw` for a whole board."""
     boards = fit_boards([(battles.models, battles.cells)], ridge, reweight)
-    cells = None if cluster is None else battles.compress(slice(None))[1]
-    clusters = None if cluster is None else battles.codes(cluster)[0]
-    plan = make_plan(boards, SCHEMES[scheme], [""], ridge, [clusters], [cells])
+    cell = battles.compress(slice(None))[1]
+    clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell, battles.count)
+    plan = make_plan(boards, SCHEMES[scheme], [""], ridge, [clusters])
     method = batch.Method(SCHEMES[scheme], plan.tally, plan.n_pairs, plan.top_up_size, False, np.float64, 1)
     with jax.enable_x64(True):
         return jax.tree.map(jax.numpy.asarray, plan.problems), method

@@ -13,7 +13,7 @@ from jaxeval.contextual_rows import compress
 from jaxeval.features import design, position_advantage
 from jaxeval.kernels import batch
 from jaxeval.precision import double_precision
-from jaxeval.resampling import SCHEMES
+from jaxeval.resampling import SCHEMES, cluster_rows
 
 M, N = 6, 4000
 FEATURES = ["length", "markup"]
@@ -61,8 +61,8 @@ def weights_of(battles, features, ties, scheme, number, cluster=None, seed=0):
     covariates = design(battles, features, normalize=True)
     cells, cell_of_row = compress(battles, slice(None), covariates.matrix)
     (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, 0.0, 0.0, ties, False)
-    codes = None if cluster is None else battles.codes(cluster)[0]
-    plan = make_contextual_plan(fitted, SCHEMES[scheme], "", codes, cell_of_row, ties)
+    clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell_of_row, battles.count)
+    plan = make_contextual_plan(fitted, SCHEMES[scheme], "", clusters, ties)
     with double_precision():
         count = np.asarray(batch.draw_contextual(plan.problem, plan.method, np.uint64(seed), np.int64(number)))
     rows = plan.problem.rows

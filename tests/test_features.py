@@ -75,7 +75,7 @@ def test_a_relative_difference():
         (["length", "length"], DataError, "two features are called 'length'"),
         ([3], TypeError, "a feature is a column, a pair of columns or a Feature, got 3"),
         ([Feature("none", lambda b: np.zeros(b.n_battles))], DataError, "feature 'none' is 0 in all battles"),
-        ([Feature("short", lambda b: np.ones(2))], DataError, "'short' must give a number for each of the 4 battles"),
+        ([Feature("short", lambda b: np.ones(2))], DataError, "'short' must give a number for each of the 4 rows"),
         ([Feature("far", lambda b: np.full(4, np.inf))], DataError, "'far' has 4 infinite values"),
         ([position_advantage("judge")], DataError, "column 'judge' must be true or false, got 'red'"),
     ],

@@ -167,7 +167,7 @@ class TestColumns:
         path = write(VOTES.rename(columns={"winner": "outcome"}), tmp_path / f"votes.{ending}")
         found = message(path)
         assert f"votes.{ending}" in found
-        assert "no result column: expected 'winner', 'target' or the one-hot columns" in found
+        assert "no result column: expected 'winner', 'target', the one-hot columns" in found
         assert "'outcome'" in found
 
     @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])

@@ -258,12 +258,12 @@ class TestResamples:
 def planned(battles, cluster=None):
     """The arguments of `batch.draw`."""
     from jaxeval.bradley_terry import fit_boards
-    from jaxeval.resampling import make_plan
+    from jaxeval.resampling import cluster_rows, make_plan
 
     boards = fit_boards([(battles.models, battles.cells)], 0.0, False)
-    codes = None if cluster is None else battles.codes(cluster)[0]
-    cell = None if cluster is None else battles.compress(slice(None))[1]
-    plan = make_plan(boards, batch.MULTINOMIAL, [""], 0.0, [codes], [cell])
+    cell = battles.compress(slice(None))[1]
+    clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell, battles.count)
+    plan = make_plan(boards, batch.MULTINOMIAL, [""], 0.0, [clusters])
     method = batch.Method(batch.MULTINOMIAL, plan.tally, plan.n_pairs, plan.top_up_size, False, np.float64, 1)
     with jax.enable_x64(True):
         return jax.tree.map(jax.numpy.asarray, plan.problems), method

@@ -9,7 +9,7 @@ from test_contextual_bootstrap import FEATURES, styled
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry
 from jaxeval.features import position_advantage
-from jaxeval.tie_comparison import compare_tie_models
+from jaxeval.tie_comparison import _folds, compare_tie_models
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,11 @@ def test_held_out_by_hand(votes):
     """Refits without each part, one by one."""
     some = Battles.from_pandas(votes[:600])
     found = compare_tie_models(some, n_folds=3, seed=4)
-    fold = np.random.default_rng(4).permutation(600) % 3
-    # Parts are of battles sorted by pair and result.
+    held = _folds(some.cells.count, 3, np.random.default_rng(4))
+    assert held.sum(1).tolist() == [200, 200, 200]
+    np.testing.assert_array_equal(held.sum(0), some.cells.count)
+    fold = np.concatenate([np.repeat(np.arange(3), of_cell) for of_cell in held.T])
+    # Cells are sorted by pair and result.
     first, second = np.minimum(some.model_a, some.model_b), np.maximum(some.model_a, some.model_b)
     target = np.where(some.model_a > some.model_b, 1 - some.target, some.target)
     order = np.lexsort([target, second, first])

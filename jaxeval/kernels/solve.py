@@ -105,11 +105,17 @@ def information(theta: Array, n: Array, ridge: Array, active: Array) -> tuple[Ar
     return jnp.diag(jnp.where(active, own, 1.0)) - v + shift, mean
 
 
-def newton(table: PairTable, active: Array, ridge: Array, tolerance: Array, max_steps: int) -> Solution:
-    """Newton's method from each model's own score. ``table`` holds no battles of inactive models: theta stays 0."""
-    battles = row_sums(table.n).astype(table.score.dtype)
-    odds = (table.score + 1) / (battles - table.score + 1)
-    start = _centred(jnp.log(odds), active)
+def newton(
+    table: PairTable, active: Array, ridge: Array, tolerance: Array, max_steps: int, start: Array | None = None
+) -> Solution:
+    """Newton's method from ``start``, or from each model's own score.
+
+    ``table`` holds no battles of inactive models: theta stays 0.
+    """
+    if start is None:
+        battles = row_sums(table.n).astype(table.score.dtype)
+        start = jnp.log((table.score + 1) / (battles - table.score + 1))
+    start = _centred(start, active)
 
     def step(theta: Array) -> tuple[Array, Array]:
         grad = likelihood.gradient(theta, table.n, table.score, ridge)

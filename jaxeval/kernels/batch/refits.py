@@ -58,13 +58,21 @@ class Method(NamedTuple):
 
 
 @partial(jax.jit, static_argnames="max_steps")
-def fit(n: Array, score: Array, active: Array, ridge: Array, tolerance: Array, max_steps: int) -> solve.Solution:
-    """Newton fits of (S, M, M) tables."""
+def fit(
+    n: Array,
+    score: Array,
+    active: Array,
+    ridge: Array,
+    tolerance: Array,
+    max_steps: int,
+    start: Array | None = None,
+) -> solve.Solution:
+    """Newton fits of (S, M, M) tables, from ``start`` (S, M) if given."""
 
-    def one(n: Array, score: Array, active: Array) -> solve.Solution:
-        return solve.newton(pair_tables.PairTable(n, score), active, ridge, tolerance, max_steps)
+    def one(n: Array, score: Array, active: Array, start: Array | None) -> solve.Solution:
+        return solve.newton(pair_tables.PairTable(n, score), active, ridge, tolerance, max_steps, start)
 
-    return jax.vmap(one)(n, score, active)
+    return jax.vmap(one)(n, score, active, start)
 
 
 @jax.jit
