@@ -20,9 +20,9 @@ FEATURES = ["length", "markup"]
 ELO = 400 / np.log(10)
 
 
-def styled(n=N, n_models=M, seed=1, tied=0.3):
+def styled(n=N, n_models=M, seed=1, tied=0.3, pairs=None):
     rng = np.random.default_rng(seed)
-    votes = simulate_votes(n, n_models, seed=seed, popularity_exponent=0.3)[["model_a", "model_b"]].astype(str)
+    votes = simulate_votes(n, n_models, seed=pairs or seed, popularity_exponent=0.3)[["model_a", "model_b"]].astype(str)
     theta = dict(zip(sorted(set(votes["model_a"])), np.linspace(0.6, -0.6, n_models), strict=True))
     length, markup = rng.normal(size=n), rng.integers(-2, 3, size=n)
     z = votes["model_a"].map(theta) - votes["model_b"].map(theta) + 0.4 * length - 0.2 * markup
@@ -382,10 +382,10 @@ def test_soft_targets_weights_and_pair_weights(votes):
 
 def test_coverage_of_coefficients():
     """Intervals of covariates hold their true values in 90 % of simulated boards: percentiles and the sandwich's."""
-    truth, boards = {"length": 0.4, "markup": -0.2}, 60
+    truth, boards = {"length": 0.4, "markup": -0.2}, 60  # of the same pairs, which compile once
     held = {"bootstrap": [], "sandwich": []}
     for seed in range(boards):
-        drawn = bootstrap(styled(800, seed=100 + seed, tied=0.0), 96, features=FEATURES, normalize=False)
+        drawn = bootstrap(styled(800, seed=100 + seed, tied=0.0, pairs=100), 96, features=FEATURES, normalize=False)
         for name, of in (("bootstrap", drawn), ("sandwich", drawn.fit)):
             table = of.coefficients(level=0.9)
             held[name] += [table.loc[f, "lower"] <= x <= table.loc[f, "upper"] for f, x in truth.items()]
