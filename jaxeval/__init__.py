@@ -74,6 +74,7 @@ __all__ = [
     "fit_bradley_terry",
     "fit_temperature",
     "fit_temperatures",
+    "gather_battles",
     "icc3",
     "judge_accuracy",
     "kendall_tau",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ from jaxeval._version import __version__
 from jaxeval.cli_anchored import anchored
 from jaxeval.cli_judge import judge
 from jaxeval.cli_meta import meta
+from jaxeval.cli_processes import Processes, connected, gather_files
 from jaxeval.cli_soft_elo import soft_elo_commands
 from jaxeval.terminal import OutputFile, named_model, stdout_console
 
@@ -48,6 +51,20 @@ class _Gauge(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} is not mean, votes, or MODEL=RATING", param, ctx)
 
 
+class _Bytes(click.ParamType):  # type: ignore[type-arg]
+    """A number of bytes, KB, MB or GB."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, int):
+            return value
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMG]?)B?", value.strip(), re.IGNORECASE)
+        if found is None:
+            self.fail(f"{value!r} is not a size such as 500MB or 2GB", param, ctx)
+        return int(float(found[1]) * {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}[found[2].upper()])
+
+
 def _board_options(command: Any) -> Any:
     """Options of a leaderboard that every command printing one has."""
     options = [
@@ -68,6 +85,10 @@ def _board_options(command: Any) -> Any:
         ),
         click.option("--base", default=1000.0, show_default=True, help="Mean rating of the gauges mean and votes."),
         click.option("--reweight", is_flag=True, help="Inverse-pair-frequency weights, 1 / max(battles of pair, 50)."),
+        click.option("--checkpoint", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
+                     help="Keep finished resamples there; the same command, interrupted, goes on from them."),
+        click.option("--memory", "memory_limit", type=_Bytes(), metavar="SIZE",
+                     help="Most memory for the refits, as 500MB or 2GB."),
         click.option("--top", type=click.IntRange(1), metavar="K", help="Print the first K models only."),
         click.option("--out", type=OutputFile(_TABLE_ENDINGS), help="Write the table: .csv, .parquet or .json."),
         click.option("--plot", type=OutputFile(_FIGURE_ENDINGS), help="Draw the ratings: .png, .svg or .pdf."),
@@ -123,6 +144,8 @@ main.add_command(meta)
 @click.option("--effect", type=OutputFile(_FIGURE_ENDINGS), help="Draw how far control moves each model.")
 @click.option("--state", type=OutputFile((".parquet",)), metavar="FILE",
               help="Add FILES to the battles that earlier runs saved there, rate all, and save them.")  # fmt: skip
+@click.option("--distributed", type=Processes(), metavar="auto|I/N@HOST:PORT",
+              help="This is one of several processes, which share the files and the resamples.")  # fmt: skip
 @_board_options
 def leaderboard(
     files: tuple[Path, ...],
@@ -143,6 +166,7 @@ def leaderboard(
     effect: Path | None,
     state: Path | None,
     raw_features: bool,
+    distributed: dict[str, Any] | None,
     **board: Any,
 ) -> None:
     """Rate the models in FILES or folders (.parquet, .csv, .tsv, .jsonl) of votes: columns model_a, model_b, winner.
@@ -159,8 +183,8 @@ def leaderboard(
     if raw_features and not features:
         raise click.UsageError("--raw-features is about the columns of --features, and there are none")
     before, new = _saved(state, files)
-    battles = read_battles(
-        files if len(files) > 1 else files[0],
+    read = partial(
+        read_battles,
         model_a=model_a,
         model_b=model_b,
         winner=winner,
@@ -170,17 +194,22 @@ def leaderboard(
         keep=list(dict.fromkeys([*by, *([cluster] if cluster else []), *columns])),
         both_bad=both_bad,
     )
+    board |= {"features": covariates, "normalize": not raw_features}
+    board |= {"by": list(by) or None, "cluster": cluster, "scheme": scheme}
+    if distributed is not None:
+        if state is not None or effect is not None:
+            raise click.UsageError("--distributed has no --state and no --effect")
+        with connected(distributed) as first:
+            _rate(gather_files(files, read), first=first, **board)
+        return
+    battles = read(files if len(files) > 1 else files[0])
     if state is not None:
         click.echo(f"adding {battles.n_battles:,} battles of {', '.join(new.values())} to {state}", err=True)
         battles = battles if before is None else battles.concat([before, battles])
         battles = replace(battles, files={**battles.files, **new})
-    if isinstance(board["gauge"], tuple):
-        name, rating = board["gauge"]
-        board["gauge"] = named_model(battles.models, name), rating
-    board |= {"features": covariates, "normalize": not raw_features}
-    _rate(battles, by=list(by) or None, cluster=cluster, scheme=scheme, **board)
+    _rate(battles, **board)
     if effect is not None:
-        _draw_effect(battles, effect, cluster, {**board, "scheme": scheme})
+        _draw_effect(battles, effect, board)
     if state is not None:
         battles.save(state)
         click.echo(f"saved {battles.n_battles:,} battles of {len(battles.files):,} files to {state}", err=True)
@@ -221,27 +250,22 @@ def _split(texts: Sequence[str], takes: str, least: int, most: int) -> list[list
     return found
 
 
-def _draw_effect(battles: Any, path: Path, cluster: str | None, board: dict[str, Any]) -> None:
+def _draw_effect(battles: Any, path: Path, board: dict[str, Any]) -> None:
     from jaxeval.style_effect import style_effect
     from jaxeval.style_plots import plot_style_effect
 
-    names = (
-        "features",
-        "normalize",
-        "feature_ridge",
-        "ties",
-        "seed",
-        "scheme",
-        "level",
-        "ridge",
-        "gauge",
-        "base",
-        "reweight",
-    )
+    names = ["features", "normalize", "feature_ridge", "ties", "seed", "scheme", "cluster", "level", "ridge", "base",
+             "reweight"]  # fmt: skip
     options = {name: board[name] for name in names}
-    table = style_effect(battles, n_resamples=board["resamples"], cluster=cluster, **options)
+    gauge = _gauge(battles, board["gauge"])
+    table = style_effect(battles, n_resamples=board["resamples"], gauge=gauge, **options)
     plot_style_effect(table).savefig(path, dpi=160)
     click.echo(f"drew {path}", err=True)
+
+
+def _gauge(battles: Any, gauge: Any) -> Any:
+    """The gauge of the option, an anchor by the name that the battles have for it."""
+    return (named_model(battles.models, gauge[0]), gauge[1]) if isinstance(gauge, tuple) else gauge
 
 
 @main.command()
@@ -279,12 +303,16 @@ def _rate(
     top: int | None,
     out: Path | None,
     plot: Path | None,
+    gauge: Any,
+    first: bool = True,
     **options: Any,
 ) -> None:
     from jaxeval.leaderboard import leaderboard
     from jaxeval.report import print_leaderboard
 
-    table = leaderboard(battles, n_resamples=resamples, **options)
+    table = leaderboard(battles, n_resamples=resamples, gauge=_gauge(battles, gauge), **options)
+    if not first:
+        return
     # Files first: what is wrong with the terminal must not cost them.
     if out is not None:
         _write(table, out)

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from math import ceil
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -43,6 +44,8 @@ def leaderboard(
     feature_ridge: float = 0.0,
     ties: Ties = "half",
     rank_at_most: int | Sequence[int] = (),
+    memory_limit: int | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> pd.DataFrame:
     """Ratings with bootstrap intervals, best first.
@@ -50,7 +53,8 @@ def leaderboard(
     Args:
         battles: `Battles`, a table with the standard columns, or the result of `bootstrap` (whose settings then hold).
         n_resamples: as in `bootstrap`, like ``seed``, ``by``, ``cluster``, ``scheme``, ``ridge``, ``gauge``,
-            ``base``, ``reweight``, ``features``, ``normalize``, ``feature_ridge``, ``ties`` and ``progress``.
+            ``base``, ``reweight``, ``features``, ``normalize``, ``feature_ridge``, ``ties``, ``memory_limit``,
+            ``checkpoint`` and ``progress``.
         level: of the intervals, and simultaneously of all differences for the tiers.
         interval: "percentile" or "basic".
         rank_at_most: k, or several: adds columns ``p_rank_<k>``, the share of resamples with rank k or better.
@@ -89,6 +93,8 @@ def leaderboard(
             normalize=normalize,
             feature_ridge=feature_ridge,
             ties=ties,
+            memory_limit=memory_limit,
+            checkpoint=checkpoint,
             progress=progress,
         )
         boards = {None: result} if by is None else result

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -55,6 +55,16 @@ def concat_battles(batches: Sequence[Battles]) -> Battles:
 
 def save_battles(battles: Battles, path: str | Path) -> None:
     """See `Battles.save`."""
+    with whole_file(path) as file:
+        write_battles(battles, file)
+
+
+def write_battles(battles: Battles, file: IO[bytes]) -> None:
+    """Write what `Battles.save` writes.
+
+    Raises:
+        DataError: a column, or a model's name, is of a type that cannot be saved.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -75,31 +85,40 @@ def save_battles(battles: Battles, path: str | Path) -> None:
         text = json.dumps(content, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise DataError(f"models must be named by text or numbers to be saved: {error}") from error
-    with whole_file(path) as file:
-        pq.write_table(table.replace_schema_metadata({_KEY: text}), file, compression="zstd")
+    pq.write_table(table.replace_schema_metadata({_KEY: text}), file, compression="zstd")
 
 
 def load_battles(path: str | Path) -> Battles:
     """See `Battles.load`."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"no such file: {path}")
+    with path.open("rb") as file:
+        return parse_battles(file, path.name)
+
+
+def parse_battles(file: IO[bytes], name: str) -> Battles:
+    """The battles that `write_battles` wrote; errors call the file ``name``.
+
+    Raises:
+        DataError: it did not, or the file is damaged.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
-        table = pq.ParquetFile(path, page_checksum_verification=True).read()
+        table = pq.ParquetFile(file, page_checksum_verification=True).read()
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path.name} is no file of saved battles, or a damaged one: {error}") from error
+        raise DataError(f"{name} is no file of saved battles, or a damaged one: {error}") from error
     try:
         content = json.loads((table.schema.metadata or {}).get(_KEY, b"null"))
     except ValueError:
         content = None
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise DataError(f"{path.name} is a table, but none that jaxeval saved: read it by read_battles")
+        raise DataError(f"{name} is a table, but none that jaxeval saved: read it by read_battles")
     if content.get("version") != _VERSION:
         raise DataError(
-            f"{path.name} has version {content.get('version')!r} of the format of saved battles, this jaxeval reads "
+            f"{name} has version {content.get('version')!r} of the format of saved battles, this jaxeval reads "
             f"version {_VERSION}: use the jaxeval that wrote it"
         )
     try:
@@ -107,10 +126,10 @@ def load_battles(path: str | Path) -> Battles:
         report = DataReport(**saved)
         battles = _battles(table, content["roles"], content["cluster"], report, dict(content["files"]))
     except (KeyError, TypeError, AttributeError, DataError) as error:
-        raise DataError(f"{path.name} is a broken file of saved battles: {error}") from error
+        raise DataError(f"{name} is a broken file of saved battles: {error}") from error
     if battles.n_battles != report.n_battles:
         raise DataError(
-            f"{path.name} is a broken file of saved battles: it holds {battles.n_battles:,}, not {report.n_battles:,}"
+            f"{name} is a broken file of saved battles: it holds {battles.n_battles:,}, not {report.n_battles:,}"
         )
     return battles
 
