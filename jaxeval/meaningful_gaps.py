@@ -24,6 +24,7 @@ from jaxeval.model_scores import (
     resampled,
     resampled_delta_sums,
 )
+from jaxeval.quantiles import centred
 from jaxeval.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCORED
 from jaxeval.resampling import rounded
 
@@ -65,7 +66,7 @@ def agreement_by_gap(
         n_missing, status``; with resamples ``lower, upper`` of the probability, ``average_below_lower,
         average_below_upper`` and ``failed_share``, of the resamples without a regression, which count as 0 and 1. A
         gap beyond the largest between two models has no probability. Intervals hold if agreement is logistic in the
-        gap.
+        gap. Where items are drawn they are `centred` in logits, as they are for taus.
 
     Raises:
         DataError: as in `kendall_tau_delta`; ValueError too.
@@ -96,10 +97,10 @@ def agreement_by_gap(
             np.broadcast_to(_status(aligned, fits)[:, None], shape),
         ),
     }
-    for key, values in interval_columns(below[1:], settings, 0.0, 1.0).items():
+    for key, values in interval_columns(below, settings, 0.0, 1.0).items():
         if key != "failed_share":
             columns[f"average_below_{key}"] = values
-    columns |= interval_columns(probability[1:], settings, 0.0, 1.0)
+    columns |= interval_columns(probability, settings, 0.0, 1.0, centre=False)
     table = evaluator_table(aligned, [("delta", gaps)], columns, settings)
     table.attrs["settings"]["ridge"] = ridge
     return table
@@ -155,7 +156,7 @@ def smallest_gap(
         "n_models": aligned.n_models,
         "n_missing": aligned.n_missing,
         "status": status,
-        **interval_columns(gap[1:], settings, 0.0, np.inf),
+        **interval_columns(gap, settings, 0.0, np.inf, centre=False),
     }
     if settings.n_resamples:
         columns["reached_share"] = np.isfinite(gap[1:]).mean(0)
@@ -201,6 +202,9 @@ def _fits(scores: ModelScores, ridge: float, settings: Resampling) -> GapRegress
     found = resampled(gap_regression, scores, arguments, settings, 6 * len(pair[0]))
     told = (found.pairs > 0) & (found.status == CONVERGED) & ~scores.constant_gold
     intercept, slope = (np.where(told, x, np.nan) for x in (found.intercept, found.slope))
+    if settings.n_resamples and settings.resample != "models":
+        # In logits, and not in gaps, which may be infinite.
+        intercept, slope = (np.concatenate([x[:1], centred(x)]) for x in (intercept, slope))
     return found._replace(intercept=intercept, slope=slope)
 
 

@@ -18,7 +18,7 @@ from jaxeval.item_scores import ItemScores, step_of_means
 from jaxeval.kernels import batch, rank_agreement
 from jaxeval.precision import double_precision
 from jaxeval.progress import progress_bar
-from jaxeval.quantiles import bounds_with_failures, checked_level
+from jaxeval.quantiles import bounds_with_failures, centred, checked_level
 from jaxeval.resampling import make_singles, rounded, singles_top_up_size, stream_number
 
 Float = NDArray[np.float64]
@@ -357,21 +357,31 @@ def _run(
     return jax.tree.map(lambda *x: np.concatenate(x), *found)
 
 
-def interval_columns(draws: Float, settings: Resampling, least: float, most: float) -> dict[str, Any]:
-    """Columns ``lower, upper, failed_share`` of (B, ...) draws; none without resamples.
+def interval_columns(
+    values: Float, settings: Resampling, least: float, most: float, centre: bool = True
+) -> dict[str, Any]:
+    """Columns ``lower, upper, failed_share`` of (1 + B, ...) ``values``, the data's first; none without resamples.
 
-    A resample without a number counts as ``least`` in the lower end and as ``most`` in the upper one.
+    A resample without a number counts as ``least`` in the lower end and as ``most`` in the upper one. Those in which
+    scores are recomputed are `centred`, unless ``centre`` is false: they are already.
     """
     if settings.n_resamples == 0:
         return {}
-    _, lower, upper, failed = bounds_with_failures(draws, settings.level, least, most)
+    draws = values[1:]
+    if centre and settings.resample != "models":
+        draws = np.clip(centred(values), least, most)
+    _, lower, upper, _ = bounds_with_failures(draws, settings.level, least, most)
+    failed = np.isnan(values[1:]).mean(0)
     return {"lower": lower.reshape(-1), "upper": upper.reshape(-1), "failed_share": failed.reshape(-1)}
 
 
 def evaluator_table(
     scores: ModelScores, inner: Sequence[tuple[str, Any]], columns: dict[str, Any], settings: Resampling
 ) -> pd.DataFrame:
-    """A row per evaluator and inner value, as (E, ...) ``columns`` have them; what is told of the settings."""
+    """A row per evaluator and inner value, as (E, ...) ``columns`` have them; what is told of the settings.
+
+    The first of the columns is what the intervals are of.
+    """
     n_inner = len(inner[0][1]) if inner else 1
     table = pd.DataFrame(
         {
@@ -388,7 +398,7 @@ def evaluator_table(
             "seed": settings.seed,
             "n_models": len(scores.gold),
         },
-        "warnings": _warnings(scores, table, settings),
+        "warnings": [*_warnings(scores, table, settings), *_outside(table, next(iter(columns)))],
     }
     return table
 
@@ -409,3 +419,14 @@ def _warnings(scores: ModelScores, table: pd.DataFrame, settings: Resampling) ->
                 "them: there the ends of the intervals take the least and the greatest value that there is"
             )
     return found
+
+
+def _outside(table: pd.DataFrame, name: str) -> list[str]:
+    """What the resamples do not surround."""
+    ends = ("lower", "upper") if "lower" in table else (f"{name}_lower", f"{name}_upper")
+    if ends[0] not in table:
+        return []
+    slack = _ROUNDING * (1 + table[name].abs())
+    below, above = table[name] < table[ends[0]] - slack, table[name] > table[ends[1]] + slack
+    n = int((below | above).sum())
+    return [f"{n:,} of {len(table):,} numbers lie outside their own intervals: resamples are biased there"] if n else []

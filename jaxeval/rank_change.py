@@ -80,7 +80,7 @@ def stratified_rank_change(
         "n_models": found.models[0].astype(int),
         "n_missing": np.broadcast_to(aligned.n_missing[:, None], (e, n_tiers)),
         "status": status,
-        **interval_columns(np.where(status == OK, found.change[1:], np.nan), settings, 0.0, m - 1.0),
+        **interval_columns(np.where(status == OK, found.change, np.nan), settings, 0.0, m - 1.0),
     }
     if settings.n_resamples:  # no model of those that the evaluator scored can move by more
         columns["upper"] = np.minimum(columns["upper"], np.repeat(np.maximum(aligned.n_models - 1.0, 0), n_tiers))

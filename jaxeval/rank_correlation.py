@@ -60,7 +60,10 @@ def kendall_tau_delta(
         n_resamples: resamples behind the intervals; 0 for none.
         resample: what is drawn with replacement: "models", from those that gold and some evaluator scored, the same
             draws for every evaluator, no model being paired with its own copy; or, of `ItemScores`, "items", which
-            recomputes every score, or "both".
+            recomputes every score, or "both". Intervals over models are for the tau of the models' population; those
+            over items for the mean tau of evaluations with as many other items, not with endlessly many, whose tau is
+            higher: scores have the items' noise, and resamples are `centred` because theirs have it twice. "both" is
+            conservative: models that are drawn bring noise of items along.
         level: level of the percentile intervals.
         seed: the same seed gives the same draws, whatever ``n_resamples``, which are those of other measures too.
         progress: whether to show a progress bar; by default on a terminal.
@@ -90,7 +93,7 @@ def kendall_tau_delta(
         "n_models": np.broadcast_to(aligned.n_models[:, None], shape),
         "n_missing": np.broadcast_to(aligned.n_missing[:, None], shape),
         "status": _status(aligned, sums),
-        **interval_columns(tau[1:], settings, -1.0, 1.0),
+        **interval_columns(tau, settings, -1.0, 1.0),
     }
     return evaluator_table(aligned, [("delta", gaps)], columns, settings)
 
@@ -157,7 +160,7 @@ def rank_agreement(
         "top_overlap": (ranks.top_overlap, 0.0, 1.0),
         "rank_deviation": (ranks.rank_deviation, 0.0, m - 1.0),
     }
-    ends = [interval_columns(x[1:], settings, least, most) for x, least, most in draws.values()]
+    ends = [interval_columns(x, settings, least, most) for x, least, most in draws.values()]
     if settings.n_resamples:
         ends[-1]["upper"] = np.minimum(ends[-1]["upper"], np.maximum(aligned.n_models - 1.0, 0))
     status = np.repeat(_status(aligned, sums), len(MEASURES), axis=1)

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from jaxeval.bradley_terry import named
 from jaxeval.model_scores import FEW_PAIRS
+from jaxeval.quantiles import centred
 from jaxeval.reference_rankings import ReferenceBoard, ReferenceStudySettings
-from jaxeval.reference_tables import centred, centred_interval
+from jaxeval.reference_tables import centred_interval
 
 Float = NDArray[np.float64]
 

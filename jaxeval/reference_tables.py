@@ -11,24 +11,13 @@ from numpy.typing import NDArray
 
 from jaxeval.battles import Battles
 from jaxeval.kernels import batch
-from jaxeval.quantiles import interval_bounds
+from jaxeval.quantiles import centred, interval_bounds
 from jaxeval.reference_rankings import ReferenceBoard, ReferenceStudySettings, battle_counts
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
 _RANGES = {"tau": (-1.0, 1.0), "misordered": (0.0, 1.0), "rank_change": (0.0, np.inf)}
-
-
-def centred(values: Float) -> Float:
-    """(B, ...) resamples ``values[1:]``, moved to have the full data's ``values[0]`` as their mean.
-
-    A resample has the noise of the votes twice over, which lowers every agreement, most where votes are few: as they
-    are, most resamples may lie below the estimate.
-    """
-    known = (~np.isnan(values[1:])).sum(0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(values[1:] + (values[0] - np.nansum(values[1:], 0) / known))
 
 
 def centred_interval(values: Float, level: float, within: tuple[float, float]) -> tuple[Float, Float]:

@@ -87,7 +87,7 @@ def separability(
         ).astype(object),
     }
     for name, x in (("separated", separated), ("agreement", agreement)):
-        for key, values in interval_columns(x[1:], settings, 0.0, 1.0).items():
+        for key, values in interval_columns(x, settings, 0.0, 1.0).items():
             columns[key if key == "failed_share" else f"{name}_{key}"] = values
     return evaluator_table(aligned, [], columns, settings)
 

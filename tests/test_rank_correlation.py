@@ -8,7 +8,7 @@ from scipy import stats
 
 from jaxeval import DataError, kendall_tau, kendall_tau_delta, rank_agreement
 from jaxeval.kernels.rank_agreement import delta_sums, tau_b
-from jaxeval.model_scores import Resampling, align_scores, resampled, resampled_delta_sums
+from jaxeval.model_scores import Resampling, align_scores, evaluator_table, resampled, resampled_delta_sums
 from jaxeval.rank_correlation import delta_table
 
 M, B = 12, 120
@@ -362,3 +362,10 @@ def test_rounding_brings_no_pair_under_the_gap():
     found = kendall_tau_delta(tenths / 10, np.arange(60.0), [0.3, 1.1], n_resamples=0)
     gap = np.abs(tenths[:, None] - tenths)[np.triu_indices(60, 1)]
     assert found["n_pairs"].tolist() == [(gap < 3).sum(), (gap < 11).sum()]
+
+
+def test_an_estimate_outside_its_interval_is_told():
+    aligned = align_scores(GAPS, GOLD)
+    columns = {"tau": np.array([0.5, 0.1]), "lower": np.array([0.0, 0.2]), "upper": np.array([1.0, 0.9])}
+    found = evaluator_table(aligned, [], columns, settings())
+    assert "1 of 2 numbers lie outside their own intervals: resamples are biased there" in found.attrs["warnings"]

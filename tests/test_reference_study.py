@@ -15,8 +15,9 @@ from scipy.stats import kendalltau
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, reference_study, simulate_votes
 from jaxeval.kernels import batch, rank_agreement
+from jaxeval.quantiles import centred
 from jaxeval.reference_plots import plot_reference_budgets, plot_reference_tiers, plot_references
-from jaxeval.reference_tables import centred, mean_by_tier
+from jaxeval.reference_tables import mean_by_tier
 from jaxeval.resampling import stream_number
 
 DELTAS, BUDGETS, B = (4.0, 12.0), (10, 40), 30
