@@ -89,7 +89,8 @@ def study_evaluators(
         console,
         wide(tables["rank_change"], "evaluator", "tier",
               lambda row: estimate(row, "rank_change", ".1f", f" ({row['n_models']:,.0f})")),
-        "Mean |rank - gold rank| by tier of gold (models)",
+        "Mean |rank - gold rank| by tier of gold (models of the tier that the evaluator scored); tiers are of all "
+        "models that gold and any evaluator scored",
         number_cell,
     )  # fmt: skip
     gaps = tables["smallest_gap"]

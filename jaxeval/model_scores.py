@@ -13,6 +13,7 @@ from jax.sharding import Mesh
 from numpy.typing import ArrayLike, NDArray
 from pandas.api.types import is_numeric_dtype
 
+from jaxeval.checks import checked_integer, checked_resamples
 from jaxeval.columns import DataError, as_frame
 from jaxeval.item_scores import ItemScores, step_of_means
 from jaxeval.kernels import batch, rank_agreement
@@ -186,14 +187,12 @@ class Resampling:
     progress: bool | None
 
     def check(self, scores: ModelScores) -> None:
-        """A ValueError for settings out of range, a DataError where there are no items to draw."""
+        """A ValueError or TypeError for settings out of range, a DataError where there are no items to draw."""
         checked_level(self.level)
         if self.resample not in ("models", "items", "both"):
             raise ValueError(f"resample must be 'models', 'items' or 'both', got {self.resample!r}")
-        if isinstance(self.n_resamples, bool) or self.n_resamples < 0 or self.n_resamples == 1:
-            raise ValueError(f"n_resamples must be 0 or at least 2, got {self.n_resamples!r}")
-        if self.seed < 0:
-            raise ValueError(f"seed must not be negative, got {self.seed!r}")
+        checked_resamples(self.n_resamples)
+        checked_integer("seed", self.seed)
         if self.resample != "models" and scores.items is None:
             raise DataError(
                 f"resample={self.resample!r} needs scores by item: pass ItemScores.from_pandas(table) as scores"

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from jaxeval.checks import checked_integer
 from jaxeval.columns import DataError
 from jaxeval.kernels.rank_agreement import tier_changes
 from jaxeval.model_scores import (
@@ -55,11 +56,10 @@ def stratified_rank_change(
         that there could be.
 
     Raises:
-        DataError: as in `kendall_tau_delta`, or there are fewer models than tiers; ValueError too.
+        DataError: as in `kendall_tau_delta`, or there are fewer models than tiers; ValueError and TypeError too.
     """
     settings = Resampling(n_resamples, resample, level, seed, progress)
-    if n_tiers < 1:
-        raise ValueError(f"n_tiers must be at least 1, got {n_tiers!r}")
+    n_tiers = checked_integer("n_tiers", n_tiers, 1)
     aligned = align_scores(scores, gold)
     settings.check(aligned)
     e, m = aligned.scores.shape

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from jaxeval.checks import checked_integer
 from jaxeval.kernels.rank_agreement import PairSums, rank_measures, tau_b
 from jaxeval.model_scores import (
     FEW_PAIRS,
@@ -77,6 +78,7 @@ def kendall_tau_delta(
     Raises:
         DataError: as `align_scores` describes, or there are no items to draw.
         ValueError: a setting is out of range.
+        TypeError: ``n_resamples`` or ``seed`` is no integer.
     """
     settings = Resampling(n_resamples, resample, level, seed, progress)
     gaps = np.atleast_1d(np.asarray(deltas, float))
@@ -143,11 +145,10 @@ def rank_agreement(
         counts as 0 and as the number of models less 1.
 
     Raises:
-        DataError: as in `kendall_tau_delta`; ValueError too, or ``top`` is less than 1.
+        DataError: as in `kendall_tau_delta`; ValueError too, or ``top`` is less than 1; TypeError: it is no integer.
     """
     settings = Resampling(n_resamples, resample, level, seed, progress)
-    if top < 1:
-        raise ValueError(f"top must be at least 1, got {top!r}")
+    top = checked_integer("top", top, 1)
     aligned = align_scores(scores, gold)
     settings.check(aligned)
     sums = resampled_delta_sums(aligned, np.array([np.inf]), settings)

@@ -84,7 +84,8 @@ def rankings(
         board.references, (0, padded_size(len(board.references)) - len(board.references)), constant_values=-1
     )
     single = _pools([np.array([k]) for k in padded], cells, size, nothing)
-    sets = list(board.sets.values()) if settings.budgets else []
+    # What is drawn does not depend on the order of the members.
+    sets = [np.sort(own) for own in board.sets.values()] if settings.budgets else []
     grid = None
     if settings.item is not None and settings.budgets and codes is not None and drawn.cluster is not None:
         grid = _grid(battles, settings.item, codes, drawn.cluster, padded, sets, size)

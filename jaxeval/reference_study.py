@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from jaxeval.battles import Battles, as_battles
 from jaxeval.bootstrap import bootstrap
 from jaxeval.bradley_terry import device_name, fit_bradley_terry
+from jaxeval.checks import checked_integer, checked_resamples
 from jaxeval.kernels import batch
 from jaxeval.model_scores import FEW_PAIRS
 from jaxeval.precision import versions
@@ -130,7 +131,8 @@ def reference_study(
         progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
 
     Raises:
-        ValueError: a number out of range, or a reference that is not on the board.
+        ValueError: a number out of range, a reference that is not on the board, or a set twice.
+        TypeError: a number that must be an integer is none.
         DataError: ``battles`` is a table that cannot be read, ``cluster`` or ``item`` no column of it, or the
             items have too few of the verdicts.
     """
@@ -176,15 +178,13 @@ def _settings(
     """The settings, checked; deltas and budgets ascend."""
     if item is not None and cluster is not None:
         raise ValueError(f"items are resampled whole: give item={item!r} or cluster={cluster!r}, not both")
-    positive = {"n_tiers": n_tiers, "n_repeats": n_repeats, "chunk_size": chunk_size}
-    for name, value in {**positive, "n_resamples": n_resamples, "seed": seed, "few_pairs": few_pairs}.items():
-        least = 1 if name in positive else 0
-        if isinstance(value, bool) or not isinstance(value, int | np.integer | None):
-            raise TypeError(f"{name} must be an integer, got {value!r}")
-        if value is not None and value < least:
-            raise ValueError(f"{name} must be at least {least}, got {value}")
-    if seed >= 2**63:
-        raise ValueError(f"seed must be an integer from 0 to 2**63 - 1, got {seed}")
+    for name, value in {"n_tiers": n_tiers, "n_repeats": n_repeats}.items():
+        checked_integer(name, value, 1)
+    for name, value in {"seed": seed, "few_pairs": few_pairs}.items():
+        checked_integer(name, value)
+    checked_resamples(n_resamples)
+    if chunk_size is not None:
+        checked_integer("chunk_size", chunk_size, 1)
     margins = np.unique(np.asarray(deltas, float))
     if not (margins > 0).all():
         raise ValueError(f"deltas must be > 0 percentage points, got {deltas!r}")

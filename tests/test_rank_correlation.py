@@ -227,6 +227,8 @@ def test_few_pairs_are_hidden_in_tables(table):
         ({"deltas": [0.0]}, "deltas must be numbers above 0"),
         ({"deltas": []}, "deltas must be"),
         ({"n_resamples": 1}, "n_resamples must be 0 or at least 2"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"seed": 2**64}, r"seed must be an integer from 0 to 2\*\*63 - 1"),
         ({"level": 95}, "level must be between 0 and 1"),
         ({"resample": "prompts"}, "resample must be"),
         ({"resample": "items"}, "needs scores by item"),
@@ -243,6 +245,14 @@ def test_refused(options, message):
     with pytest.raises(ValueError, match=message):
         taus(**options)
     assert issubclass(DataError, ValueError)
+
+
+def test_what_is_no_integer():
+    for options in ({"top": 2.5}, {"seed": 1.0}, {"n_resamples": 20.5}):
+        with pytest.raises(TypeError, match=f"{next(iter(options))} must be an integer"):
+            rank_agreement(GAPS, GOLD, **options)
+    with pytest.raises(ValueError, match="top must be at least 1"):
+        rank_agreement(GAPS, GOLD, top=0)
 
 
 # --- published numbers ---------------------------------------------------------------------------

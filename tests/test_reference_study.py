@@ -436,7 +436,7 @@ class TestItems:
     def test_against_items_drawn_one_by_one(self, grid):
         board = reference_study(grid, **self.OPTIONS)
         theta = fit_bradley_terry(grid).logits.to_numpy()
-        for name, members in (("m2", [2]), ("m7", [7]), ("pair", [7, 2])):
+        for name, members in (("m2", [2]), ("m7", [7]), ("pair", [2, 7])):
             for budget in (5, 20):
                 taus = [naive_agreement(self.scores(grid, members, budget, q), theta)[0] for q in range(2)]
                 own = (board.by_budget["references"] == name) & (board.by_budget["budget"] == budget)
@@ -467,6 +467,10 @@ class TestInvariance:
         swapped = votes.rename(columns={"model_a": "model_b", "model_b": "model_a"})
         swapped["winner"] = swapped["winner"].map({"model_a": "model_b", "model_b": "model_a"}).fillna(votes["winner"])
         self.same(reference_study(swapped.sample(frac=1, random_state=0), **OPTIONS), study)
+
+    def test_order_of_the_members_of_a_set(self, battles, plain):
+        board = reference_study(battles, **{**OPTIONS, "sets": {"three": SETS["three"][::-1]}, "n_resamples": 0})
+        self.same(board, plain)
 
     def test_names(self, votes, plain):
         """Other names in another order: the same agreement of every reference with all votes."""
@@ -569,6 +573,8 @@ class TestWeakData:
             ({"references": []}, "one or more models"),
             ({"sets": [["model-01"]]}, "two references or more"),
             ({"sets": [["model-01", "model-01"]]}, "named twice"),
+            ({"sets": [["model-01", "model-02"]] * 2}, "sets are named twice: model-01 . model-02$"),
+            ({"sets": {"a": ["model-01", "model-02"], "b": ["model-02", "model-01"]}}, "named twice: b is a again"),
             ({"deltas": (0.0,)}, "deltas must be > 0"),
             ({"budgets": (0,)}, "budgets must be whole numbers"),
             ({"budgets": (2.5,)}, "budgets must be whole numbers"),
@@ -576,11 +582,18 @@ class TestWeakData:
             ({"level": 1.0}, "level must be between"),
             ({"n_tiers": 0}, "n_tiers must be at least 1"),
             ({"n_resamples": -1}, "n_resamples must be at least 0"),
-            ({"seed": -1, "n_resamples": 0}, "seed must be"),
+            ({"n_resamples": 1}, "n_resamples must be 0 or at least 2, got 1"),
+            ({"seed": -1, "n_resamples": 0}, "seed must be at least 0"),
+            ({"seed": 2**64}, r"seed must be an integer from 0 to 2\*\*63 - 1"),
         ],
     )
     def test_what_is_refused(self, battles, options, message):
         with pytest.raises(ValueError, match=message):
+            reference_study(battles, **options)
+
+    @pytest.mark.parametrize("options", [{"n_tiers": 2.5}, {"n_repeats": True}, {"few_pairs": 3.0}, {"seed": "1"}])
+    def test_what_is_no_integer(self, battles, options):
+        with pytest.raises(TypeError, match=f"{next(iter(options))} must be an integer"):
             reference_study(battles, **options)
 
     def test_a_missing_cluster_column(self, battles):
