@@ -116,8 +116,8 @@ def _ends(
         e, m = np.argwhere(outside)[0]
         raise DataError(
             f"{outside.sum():,} scores lie outside their own intervals, the first that of model {aligned.models[m]!r} "
-            f"by {aligned.evaluators[e]!r}, {aligned.scores[e, m]:g} with [{low[e, m]:g}, {high[e, m]:g}]: do lower and "
-            "upper belong to these scores, in the same order?"
+            f"by {aligned.evaluators[e]!r}, {aligned.scores[e, m]:g} with [{low[e, m]:g}, {high[e, m]:g}]: do lower "
+            "and upper belong to these scores, in the same order?"
         )
     return low, high
 
