@@ -32,6 +32,7 @@ from jaxeval.model_scores import (
     resampled,
     resampled_delta_sums,
 )
+from jaxeval.pair_noise import without_pair_noise
 from jaxeval.quantiles import centred
 from jaxeval.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCORED
 from jaxeval.resampling import rounded
@@ -100,7 +101,8 @@ class AgreementFits:
             "n_missing": np.broadcast_to(aligned.n_missing[:, None], shape),
             "status": np.where(beyond & (status == OK), BEYOND, status),
         }
-        for name, values in (("average_below", below), ("observed", observed)):
+        spread = without_pair_noise(below, aligned, gaps, settings)
+        for name, values in (("average_below", spread), ("observed", observed)):
             for key, ends in interval_columns(values, settings, 0.0, 1.0).items():
                 if key != "failed_share":
                     columns[f"{name}_{key}"] = ends

@@ -29,6 +29,7 @@ from jaxeval.model_scores import (
     resampled,
     resampled_delta_sums,
 )
+from jaxeval.pair_noise import without_pair_noise
 
 Float = NDArray[np.float64]
 
@@ -65,7 +66,8 @@ def kendall_tau_delta(
             over items for the mean tau of evaluations with as many other items, not with endlessly many, whose tau is
             higher: scores have the items' noise, and resamples are `centred` because theirs have it twice. "both" is
             conservative: models that are drawn bring noise of items along.
-        level: level of the percentile intervals.
+        level: level of the intervals: percentiles, those over models brought nearer to tau by the noise of pairs that
+            their resamples have threefold (`pair_noise`).
         seed: the same seed gives the same draws, whatever ``n_resamples``, which are those of other measures too.
         progress: whether to show a progress bar; by default on a terminal.
 
@@ -95,7 +97,7 @@ def kendall_tau_delta(
         "n_models": np.broadcast_to(aligned.n_models[:, None], shape),
         "n_missing": np.broadcast_to(aligned.n_missing[:, None], shape),
         "status": _status(aligned, sums),
-        **interval_columns(tau, settings, -1.0, 1.0),
+        **interval_columns(without_pair_noise(tau, aligned, gaps, settings), settings, -1.0, 1.0),
     }
     return evaluator_table(aligned, [("delta", gaps)], columns, settings)
 
@@ -161,7 +163,17 @@ def rank_agreement(
         "top_overlap": (ranks.top_overlap, 0.0, 1.0),
         "rank_deviation": (ranks.rank_deviation, 0.0, m - 1.0),
     }
-    ends = [interval_columns(x, settings, least, most) for x, least, most in draws.values()]
+    of_pairs = ("kendall_tau", "pair_accuracy")
+    every = np.array([np.inf])
+    ends = [
+        interval_columns(
+            without_pair_noise(x[..., None], aligned, every, settings)[..., 0] if name in of_pairs else x,
+            settings,
+            least,
+            most,
+        )
+        for name, (x, least, most) in draws.items()
+    ]
     if settings.n_resamples:
         ends[-1]["upper"] = np.minimum(ends[-1]["upper"], np.maximum(aligned.n_models - 1.0, 0))
     status = np.repeat(_status(aligned, sums), len(MEASURES), axis=1)
