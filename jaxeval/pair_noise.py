@@ -16,6 +16,8 @@ from jaxeval.model_scores import ModelScores, Resampling, exact_gaps
 
 Float = NDArray[np.float64]
 
+_NOTHING = 1e-15  # where all pairs agree, or none, rounding leaves less
+
 
 def without_pair_noise(values: Float, scores: ModelScores, deltas: Float, settings: Resampling) -> Float:
     """(1 + B, E, D) tau, or what is linear in it, its resamples over models nearer to the data's by `spread_scale`.
@@ -29,25 +31,26 @@ def without_pair_noise(values: Float, scores: ModelScores, deltas: Float, settin
 
 def spread_scale(scores: ModelScores, deltas: Float) -> Float:
     """(E, D) standard error of tau under every gap over that of its resamples, from 1 / sqrt(3) to 1; 1 without tau."""
-    m = len(scores.gold)
-    first, second = np.triu_indices(m, 1)
-    gold_order = np.sign(scores.gold[first] - scores.gold[second])
+    gold_order = np.sign(scores.gold[:, None] - scores.gold)
     found = np.ones((len(scores.scores), len(deltas)))
     for e, own in enumerate(scores.scores):
-        gap = own[first] - own[second]
-        known = np.flatnonzero(~np.isnan(gap))
-        gap, gold, i, j = gap[known], gold_order[known], first[known], second[known]
+        known = ~np.isnan(own)
+        gap = own[known, None] - own[known]  # (M, M): every pair is there twice
+        gold = gold_order[np.ix_(known, known)]
         order = np.sign(gap)
+        kinds = np.stack([order * gold, np.abs(order), np.abs(gold)])  # agreeing, told by the evaluator, told by gold
+        gap = np.abs(gap)
         for d, delta in enumerate(exact_gaps(deltas)):
-            near = np.abs(gap) < delta
-            told, gold_told = (np.count_nonzero(x[near]) for x in (order, gold))
+            of_model = np.einsum("kij,ij->ki", kinds, (gap < delta).astype(float))  # sums over the model's pairs
+            concordance, told, gold_told = of_model.sum(1) / 2
             if told == 0 or gold_told == 0:
                 continue
-            agree = order[near] * gold[near] / np.sqrt(told * gold_told)
-            ordered = (order[near] != 0) / told + (gold[near] != 0) / gold_told
-            influence = agree - agree.sum() * ordered / 2  # of the pair on tau-b; sums to 0
-            by_model = np.bincount(i[near], influence, m) + np.bincount(j[near], influence, m)
-            of_models, of_pairs = by_model @ by_model, influence @ influence
-            if of_pairs > 0:
+            root, both = np.sqrt(told * gold_told), np.sum(np.abs(kinds[0]), where=gap < delta) / 2
+            tau = concordance / root
+            # A pair's influence on tau-b is agree / root - tau / 2 (ordered / told + gold ordered / gold_told).
+            by_model = of_model[0] / root - tau / 2 * (of_model[1] / told + of_model[2] / gold_told)
+            of_models, shares = by_model @ by_model, 1 / told + 1 / gold_told
+            of_pairs = both / root**2 + tau**2 / 4 * (shares + 2 * both / root**2) - tau**2 * shares
+            if of_pairs > _NOTHING:
                 found[e, d] = np.sqrt(max(of_models - of_pairs, of_pairs) / (of_models + of_pairs))
     return found
