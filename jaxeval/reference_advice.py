@@ -55,7 +55,7 @@ def single_advice(tau: Float, table: pd.DataFrame, n_rated: int, settings: Refer
     """The single reference that agrees best under a budget: with all votes, the one with most of them would win.
 
     Compared are references that nearly all models have the budget's votes against, under the largest budget that half
-    of the references can be compared under.
+    of the references can be compared under, or as many as can under any.
 
     Args:
         tau: (B + 1, L, budgets).
@@ -82,8 +82,7 @@ def single_advice(tau: Float, table: pd.DataFrame, n_rated: int, settings: Refer
             "be said apart from who has more votes or which models; name smaller budgets"
         )
         return
-    many = np.flatnonzero(n_fair >= max(2, n_single / 2))
-    b = many[-1] if len(many) else int(n_fair.argmax())
+    b = np.flatnonzero(n_fair >= min(n_fair.max(), max(2, n_single / 2)))[-1]
     own = np.flatnonzero(fair[:, b])
     row = rows.iloc[own[tau[0, own, b].argmax()] * n_budgets + b]
     yield (

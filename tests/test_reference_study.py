@@ -17,7 +17,7 @@ from scipy.stats import kendalltau
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, reference_study, simulate_votes
 from jaxeval.kernels import batch, rank_agreement
 from jaxeval.quantiles import centred
-from jaxeval.reference_advice import tier_advice
+from jaxeval.reference_advice import single_advice, tier_advice
 from jaxeval.reference_plots import plot_reference_budgets, plot_reference_tiers, plot_references
 from jaxeval.reference_tables import mean_by_tier
 from jaxeval.resampling import stream_number
@@ -616,8 +616,8 @@ class TestWords:
         assert f"{row['tau']:.2f}, the same references alone {row['tau_alone']:.2f} on average on the same mod" in words
         everything = reference_study(battles, **{**OPTIONS, "n_resamples": 0, "few_pairs": 0}).advice
         assert sum("are ranked best by references of tier" in sentence for sentence in everything) == 4
-        none = reference_study(battles, **{**OPTIONS, "n_resamples": 0, "budgets": ()}).advice
-        assert any("with more votes agree better for that alone" in sentence for sentence in none)
+        (none,) = single_advice(np.empty((1, 14, 0)), study.by_budget, 14, replace(study.settings, budgets=()))
+        assert "with more votes agree better for that alone" in none
 
     def test_tiers_are_advised_by_relative_changes(self, study):
         """References of tier 1 are fewer places off, but rank few models."""
@@ -631,25 +631,22 @@ class TestWords:
         (sentence,) = tier_advice(np.array([[[0.2], [0.05]]]), rows, settings)
         assert "by references of tier 2: 2.0 places off, 5.0% of the most possible" in sentence
 
-    def test_the_best_reference_is_that_of_equal_votes(self):
-        """Verdicts against m06 are noisy, but a hundred times as many as those against m05: all votes prefer it."""
-        rng = np.random.default_rng(0)
-        strength = np.linspace(2, -2, 12)
-
-        def against(k, n, noise):
-            i = np.repeat(np.delete(np.arange(12), k), n)
-            p = (1 - noise) / (1 + np.exp(strength[k] - strength[i])) + noise / 2
-            return pd.DataFrame({"model_a": i, "model_b": k, "target": (rng.random(len(i)) < p).astype(float)})
-
-        frame = pd.concat([against(5, 30, 0.0), against(6, 3000, 0.7)])
-        frame[["model_a", "model_b"]] = frame[["model_a", "model_b"]].map("m{:02d}".format)
-        options = {"references": ["m05", "m06"], "sets": (), "budgets": (30,), "n_repeats": 5, "n_resamples": 0}
-        board = reference_study(frame, **options)
-        assert board.by_reference.set_index("reference")["tau"].idxmax() == "m06"
-        under = board.by_budget[np.isinf(board.by_budget["delta"])].set_index("references")["tau"]
-        assert under["m05"] > under["m06"]
-        best = "of the 2 single references (of 2) with 30 votes of nearly every model, m05 agrees best"
-        assert any(sentence.startswith(best) for sentence in board.advice)
+    def test_the_best_reference_is_that_of_equal_votes(self, study):
+        """Under the budget that most have; not the one that half of the models have fewer votes against."""
+        rows = pd.DataFrame(
+            {
+                "references": np.repeat(["short", "fair", "best"], 2), "n_references": 1, "delta": np.inf,
+                "budget": [10, 40] * 3, "n_models": 13, "n_short": [0, 6, 0, 1, 0, 1], "n_pairs": 78.0,
+                "tau": [0.9, 0.9, 0.5, 0.6, 0.4, 0.7], "tau_lower": np.nan, "tau_upper": np.nan,
+            }
+        )  # fmt: skip
+        tau = rows["tau"].to_numpy().reshape(1, 3, 2)
+        (sentence,) = single_advice(tau, rows, 14, study.settings)
+        assert sentence.startswith("of the 2 single references (of 3) with 40 votes of nearly every model, best agrees")
+        (sentence,) = single_advice(tau, rows.assign(n_short=9), 14, study.settings)
+        assert sentence.startswith("no two references have 10 votes of nearly every model")
+        (sentence,) = single_advice(tau, rows.assign(n_pairs=9.0), 14, study.settings)
+        assert sentence.startswith("no reference has 15 pairs")
 
 
 class TestFigures:
