@@ -13,6 +13,8 @@ from jaxeval.terminal import print_table, stdout_console
 if TYPE_CHECKING:
     import pandas as pd
 
+    from jaxeval.meaningful_gaps import AgreementFits
+
 DELTAS = (1.0, 2.0, 5.0, 10.0, 20.0)
 TOP, AGREEMENT = 5, 0.75
 _CURVES, _CURVE_POINTS = 8, 16
@@ -38,7 +40,7 @@ def study_evaluators(
     """Reads the scores, measures every evaluator beside gold, writes and prints what is found."""
     import numpy as np
 
-    from jaxeval.meaningful_gaps import agreement_by_gap, smallest_gap
+    from jaxeval.meaningful_gaps import agreement_fits
     from jaxeval.meta_advice import evaluator_advice
     from jaxeval.model_scores import FEW_PAIRS
     from jaxeval.rank_change import stratified_rank_change
@@ -49,14 +51,15 @@ def study_evaluators(
     few = 0 if few_pairs else FEW_PAIRS
     wanted = agreement or AGREEMENT
     margins = sorted({*(deltas or DELTAS), np.inf})
+    fits = agreement_fits(frame, gold, **drawn)
     tables = {
         "tau": kendall_tau_delta(frame, gold, margins, **drawn),
         "agreement": rank_agreement(frame, gold, top=top or TOP, **drawn),
         "rank_change": stratified_rank_change(frame, gold, tiers, **drawn),
-        "smallest_gap": smallest_gap(frame, gold, wanted, **drawn),
+        "smallest_gap": fits.smallest_gap(wanted),
     }
     if improvements:
-        tables["improvement"] = agreement_by_gap(frame, gold, sorted(set(improvements)), **drawn)
+        tables["improvement"] = fits.by_gap(sorted(set(improvements)))
     advice = evaluator_advice(
         tables["tau"], tables["rank_change"], tables["smallest_gap"], tables.get("improvement"), few
     )
@@ -68,7 +71,7 @@ def study_evaluators(
             "tau": plots.plot_tau_delta(tables["tau"], few),
             "rank_change": plots.plot_rank_change(tables["rank_change"]),
         }
-        curves = _curves(frame, str(gold), drawn)
+        curves = _curves(fits)
         if curves is not None:
             tables["curves"] = curves
             figures["curves"] = plots.plot_agreement(curves, wanted)
@@ -89,11 +92,12 @@ def study_evaluators(
         console,
         wide(tables["rank_change"], "evaluator", "tier",
               lambda row: estimate(row, "rank_change", ".1f", f" ({row['n_models']:,.0f})")),
-        "Mean |rank - gold rank| by tier of gold (models)",
+        "Mean |rank - gold rank| by tier of gold (models of the tier that the evaluator scored); tiers are of all "
+        "models that gold and any evaluator scored",
         number_cell,
     )  # fmt: skip
     gaps = tables["smallest_gap"]
-    named = ["evaluator", "delta", "lower", "upper", "largest_gap", "n_pairs", "reached_share", "status"]
+    named = ["evaluator", "delta", "lower", "upper", "largest_gap", "n_pairs", "reached_share", "lack_of_fit", "status"]
     title = f"Smallest gap of scores at which gold agrees with probability {wanted:g}"
     print_table(console, gaps[[name for name in named if name in gaps]], title, number_cell)
     if improvements:
@@ -106,7 +110,8 @@ def study_evaluators(
                 _improvement_cell,
                 lambda delta: f"{delta:g} point{'s' * (delta != 1)}",
             ),
-            "Probability that gold agrees, and average below",
+            "Probability that gold agrees by the regression, share of pairs of such gaps that do, and average below "
+            "(pairs)",
             number_cell,
         )
     console.print(f"{len(frame):,} models, {frame.shape[1] - 1:,} evaluators; gold is {gold}", style="dim",
@@ -172,19 +177,18 @@ def _first_text(column: pd.Series) -> str:
     return f" (the first such value is {text.iloc[0]!r}; leave missing scores empty)" if len(text) else ""
 
 
-def _curves(frame: pd.DataFrame, gold: str, drawn: dict[str, Any]) -> pd.DataFrame | None:
+def _curves(fits: AgreementFits) -> pd.DataFrame | None:
     """Agreement by gap for the first evaluators, up to the largest gap of each."""
     import numpy as np
+    import pandas as pd
 
-    from jaxeval.meaningful_gaps import agreement_by_gap
-
-    scored = frame[frame[gold].notna()].drop(columns=gold)
-    largest = scored.max() - scored.min()
+    known = pd.DataFrame(fits.scores.scores.T, columns=fits.scores.evaluators)
+    largest = known.max() - known.min()
     largest = largest[largest > 0].iloc[:_CURVES]
     if len(largest) == 0:
         return None
     grids = np.linspace(0, largest, _CURVE_POINTS + 1)[1:]
-    curves = agreement_by_gap(frame[[gold, *largest.index]], gold, np.unique(grids), **drawn)
+    curves = fits.only(largest.index).by_gap(np.unique(grids))
     own = np.zeros(len(curves), bool)
     for evaluator, grid in zip(largest.index, grids.T, strict=True):
         own |= (curves["evaluator"] == evaluator).to_numpy() & curves["delta"].isin(grid).to_numpy()
@@ -192,8 +196,12 @@ def _curves(frame: pd.DataFrame, gold: str, drawn: dict[str, Any]) -> pd.DataFra
 
 
 def _improvement_cell(row: Any) -> str:
-    below = estimate(row[["average_below"]], "average_below")
-    return f"{estimate(row, 'probability')}\nbelow it {below} ({row['n_pairs']:,.0f})"
+    below, observed = (estimate(row[[name]], name) for name in ("average_below", "observed"))
+    doubt = " (no line)" if row.get("lack_of_fit", False) else ""
+    return (
+        f"{estimate(row, 'probability')}{doubt}\nobserved {observed} ({row['n_observed']:,.0f})\n"
+        f"below it {below} ({row['n_pairs']:,.0f})"
+    )
 
 
 def _collected(tables: dict[str, pd.DataFrame]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,6 +50,7 @@ def study_references(
         keep=[name for name in (cluster, item) if name],
         both_bad=both_bad or "half",
     )
+    few = 0 if few_pairs else FEW_PAIRS
     study = reference_study(
         battles,
         references=[named_model(battles.models, name) for name in references] or None,
@@ -63,9 +64,9 @@ def study_references(
         level=level,
         cluster=cluster,
         item=item,
+        few_pairs=few,
     )
-    few = 0 if few_pairs else FEW_PAIRS
-    names = ("by_reference", "by_delta", "by_test_tier", "by_tier", "by_tier_and_test_tier", "by_budget")
+    names = ("by_reference", "by_delta", "by_test_tier", "by_tier", "by_tier_and_test_tier", "by_budget", "by_set")
     if out is not None:
         from jaxeval import reference_plots as plots
 
@@ -88,12 +89,21 @@ def study_references(
     )
     print_table(
         console,
-        wide(study.by_tier_and_test_tier, "tier", "test_tier", lambda row: estimate(row, "rank_change", ".1f")),
-        "Mean rank change, in places, by tier of the reference (rows) and of the models ranked (columns)",
+        wide(study.by_tier_and_test_tier, "tier", "test_tier", _change_cell),
+        "Mean rank change, % of the greatest possible, by tier of the reference (rows) and of the models ranked "
+        "(columns); in places (references with enough pairs)",
         number_cell,
     )  # fmt: skip
     print_table(console, _budget_rows(study.by_budget, few), "Share of pairs in the wrong order, by votes of a model "
                 "(pairs)", number_cell)  # fmt: skip
+    if len(study.by_set):
+        print_table(
+            console,
+            wide(study.by_set, "references", "budget", _set_cell(few)),
+            "Several references: gain in tau over the same ones alone, on the same models, by votes of a model; tau "
+            "alone (pairs)",
+            number_cell,
+        )
     console.print(str(battles.report), style="dim", highlight=False, markup=False)
     say_settings(console, item or cluster or "votes", resamples, level, seed)
     say_all(console, study.warnings, study.advice)
@@ -110,13 +120,29 @@ def _reference_rows(table: pd.DataFrame, few: int) -> pd.DataFrame:
     return shown.rename(columns=lambda name: name.removeprefix("n_"))
 
 
+def _change_cell(row: pd.Series) -> str:
+    if row["relative_change"] != row["relative_change"]:
+        return "-"
+    percent = row[["relative_change", "relative_change_lower", "relative_change_upper"]] * 100
+    return f"{estimate(percent, 'relative_change', '.1f')}\n{row['rank_change']:.1f} ({row['n_references']:.0f})"
+
+
+def _set_cell(few: int) -> Callable[[pd.Series], str]:
+    def cell(row: pd.Series) -> str:
+        if not row["n_pairs"] >= few:
+            return "-"
+        return f"{estimate(row, 'gain', '+.3f')}\n{row['tau_alone']:.3f} ({row['n_pairs']:,.0f})"
+
+    return cell
+
+
 def _budget_rows(table: pd.DataFrame, few: int) -> pd.DataFrame:
     """Single references by tier, and sets: the share of all pairs in the wrong order under every budget."""
     import numpy as np
     import pandas as pd
 
     rows = table[np.isinf(table["delta"])]
-    single = rows[rows["n_references"] == 1].dropna(subset="tier")
+    single = rows[(rows["n_references"] == 1) & (rows["n_pairs"] >= few)].dropna(subset="tier")
     means = single.groupby(["tier", "budget"], as_index=False)[["misordered", "n_pairs"]].mean()
     means = means.assign(references=[f"one of tier {tier}, mean" for tier in means["tier"]])
     cells = pd.concat([rows[rows["n_references"] > 1], means], ignore_index=True)

@@ -111,9 +111,12 @@ def _improvements(rows: pd.DataFrame) -> Iterator[str]:
         told = row["n_pairs"] >= FEW_PAIRS and not np.isnan(row["average_below"])
         below = f"; {row['average_below']:.2f} on average below it" if told else ""
         points = f"{row['delta']:g} point{'s' * (row['delta'] != 1)}"
+        doubt = (
+            f"; the regression does not fit, {row['observed']:.2f} observed" if row.get("lack_of_fit", False) else ""
+        )
         yield (
-            f"an improvement of {points} is one for gold with probability {row['probability']:.2f}{_ends(row)}{below} "
-            f"({row['n_pairs']:,} pairs)"
+            f"an improvement of {points} is one for gold with probability {row['probability']:.2f}{_ends(row)}{doubt}"
+            f"{below} ({row['n_pairs']:,} pairs)"
         )
 
 

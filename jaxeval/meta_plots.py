@@ -58,6 +58,8 @@ def plot_rank_change(changes: pd.DataFrame) -> Figure:
 def plot_agreement(curve: pd.DataFrame, probability: float | None = None) -> Figure:
     """Probability that gold agrees against the gap of scores, a line and band an evaluator; dotted, the average below.
 
+    Steps are the observed shares of agreeing pairs; where they leave the line, it is none.
+
     Args:
         curve: as `agreement_by_gap` returns it; a dozen gaps or more make a smooth line.
         probability: one to mark.
@@ -82,6 +84,7 @@ def plot_agreement(curve: pd.DataFrame, probability: float | None = None) -> Fig
             linestyle=":",
             label="average below it, (1 + tau)/2",
         )
+        axis.step(own["delta"], own["observed"], where="mid", color="black", linewidth=0.9, label="observed, by bins")
         axis.axhline(0.5, color=GREY, linewidth=0.8)
         if probability is not None:
             axis.axhline(probability, color="black", linewidth=0.8, linestyle="--")

@@ -13,12 +13,13 @@ from jax.sharding import Mesh
 from numpy.typing import ArrayLike, NDArray
 from pandas.api.types import is_numeric_dtype
 
+from jaxeval.checks import checked_integer, checked_resamples
 from jaxeval.columns import DataError, as_frame
 from jaxeval.item_scores import ItemScores, step_of_means
 from jaxeval.kernels import batch, rank_agreement
 from jaxeval.precision import double_precision
 from jaxeval.progress import progress_bar
-from jaxeval.quantiles import bounds_with_failures, checked_level
+from jaxeval.quantiles import bounds_with_failures, centred, checked_level
 from jaxeval.resampling import make_singles, rounded, singles_top_up_size, stream_number
 
 Float = NDArray[np.float64]
@@ -186,14 +187,12 @@ class Resampling:
     progress: bool | None
 
     def check(self, scores: ModelScores) -> None:
-        """A ValueError for settings out of range, a DataError where there are no items to draw."""
+        """A ValueError or TypeError for settings out of range, a DataError where there are no items to draw."""
         checked_level(self.level)
         if self.resample not in ("models", "items", "both"):
             raise ValueError(f"resample must be 'models', 'items' or 'both', got {self.resample!r}")
-        if isinstance(self.n_resamples, bool) or self.n_resamples < 0 or self.n_resamples == 1:
-            raise ValueError(f"n_resamples must be 0 or at least 2, got {self.n_resamples!r}")
-        if self.seed < 0:
-            raise ValueError(f"seed must not be negative, got {self.seed!r}")
+        checked_resamples(self.n_resamples)
+        checked_integer("seed", self.seed)
         if self.resample != "models" and scores.items is None:
             raise DataError(
                 f"resample={self.resample!r} needs scores by item: pass ItemScores.from_pandas(table) as scores"
@@ -227,8 +226,7 @@ def resampled_delta_sums(
 ) -> rank_agreement.PairSums:
     """(1 + B, E, D) sums over the pairs under each of ``deltas`` (D,): of the data, then of the resamples."""
     e, m = scores.scores.shape
-    # Of decimal numbers that differ by exactly delta, rounding must not bring some under it.
-    deltas = np.where(np.isinf(deltas), deltas, deltas * (1 - _ROUNDING))
+    deltas = exact_gaps(deltas)
     if settings.resample != "models":
         return resampled(rank_agreement.delta_sums, scores, (deltas,), settings, 4 * m * m, chunk_size)
     counts = _counts(scores, settings)
@@ -245,6 +243,11 @@ def resampled_delta_sums(
         lanes = chunk_size or _lanes(len(pairs.first), settings.n_resamples)
         parts.append(_run(call, counts, lanes, settings.progress))
     return jax.tree.map(lambda *x: np.concatenate(x, axis=1), *parts)
+
+
+def exact_gaps(deltas: Float) -> Float:
+    """``deltas`` so that, of decimal numbers that differ by exactly one of them, rounding brings none under it."""
+    return np.where(np.isinf(deltas), deltas, deltas * (1 - _ROUNDING))
 
 
 def pair_type(n_models: int) -> type:
@@ -357,21 +360,31 @@ def _run(
     return jax.tree.map(lambda *x: np.concatenate(x), *found)
 
 
-def interval_columns(draws: Float, settings: Resampling, least: float, most: float) -> dict[str, Any]:
-    """Columns ``lower, upper, failed_share`` of (B, ...) draws; none without resamples.
+def interval_columns(
+    values: Float, settings: Resampling, least: float, most: float, centre: bool = True
+) -> dict[str, Any]:
+    """Columns ``lower, upper, failed_share`` of (1 + B, ...) ``values``, the data's first; none without resamples.
 
-    A resample without a number counts as ``least`` in the lower end and as ``most`` in the upper one.
+    A resample without a number counts as ``least`` in the lower end and as ``most`` in the upper one. Those in which
+    scores are recomputed are `centred`, unless ``centre`` is false: they are already.
     """
     if settings.n_resamples == 0:
         return {}
-    _, lower, upper, failed = bounds_with_failures(draws, settings.level, least, most)
+    draws = values[1:]
+    if centre and settings.resample != "models":
+        draws = np.clip(centred(values), least, most)
+    _, lower, upper, _ = bounds_with_failures(draws, settings.level, least, most)
+    failed = np.isnan(values[1:]).mean(0)
     return {"lower": lower.reshape(-1), "upper": upper.reshape(-1), "failed_share": failed.reshape(-1)}
 
 
 def evaluator_table(
     scores: ModelScores, inner: Sequence[tuple[str, Any]], columns: dict[str, Any], settings: Resampling
 ) -> pd.DataFrame:
-    """A row per evaluator and inner value, as (E, ...) ``columns`` have them; what is told of the settings."""
+    """A row per evaluator and inner value, as (E, ...) ``columns`` have them; what is told of the settings.
+
+    The first of the columns is what the intervals are of.
+    """
     n_inner = len(inner[0][1]) if inner else 1
     table = pd.DataFrame(
         {
@@ -388,7 +401,7 @@ def evaluator_table(
             "seed": settings.seed,
             "n_models": len(scores.gold),
         },
-        "warnings": _warnings(scores, table, settings),
+        "warnings": [*_warnings(scores, table, settings), *_outside(table, next(iter(columns)))],
     }
     return table
 
@@ -409,3 +422,14 @@ def _warnings(scores: ModelScores, table: pd.DataFrame, settings: Resampling) ->
                 "them: there the ends of the intervals take the least and the greatest value that there is"
             )
     return found
+
+
+def _outside(table: pd.DataFrame, name: str) -> list[str]:
+    """What the resamples do not surround."""
+    ends = ("lower", "upper") if "lower" in table else (f"{name}_lower", f"{name}_upper")
+    if ends[0] not in table:
+        return []
+    slack = _ROUNDING * (1 + table[name].abs())
+    below, above = table[name] < table[ends[0]] - slack, table[name] > table[ends[1]] + slack
+    n = int((below | above).sum())
+    return [f"{n:,} of {len(table):,} numbers lie outside their own intervals: resamples are biased there"] if n else []

@@ -30,6 +30,18 @@ def interval_bounds(draws: NDArray[np.float64], level: float) -> tuple[NDArray[n
     return _at(ordered, tail * (n - 1)), _at(ordered, (1 - tail) * (n - 1))
 
 
+def centred(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(B, ...) resamples ``values[1:]``, moved to have the estimate ``values[0]`` as their mean.
+
+    For agreement with noisy scores: the scores have their noise (of items, of votes) already, and those of a resample
+    have it twice over, which lowers every agreement. As they are, most resamples may lie below the estimate. Moved,
+    they surround what another sample of the same size gives on average. Without an estimate all are NaN.
+    """
+    known = (~np.isnan(values[1:])).sum(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(values[1:] + (values[0] - np.nansum(values[1:], 0) / known))
+
+
 def bounds_with_failures(
     draws: NDArray[np.float64], level: float, least: float, most: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:

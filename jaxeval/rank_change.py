@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from jaxeval.checks import checked_integer
 from jaxeval.columns import DataError
 from jaxeval.kernels.rank_agreement import tier_changes
 from jaxeval.model_scores import (
@@ -55,11 +56,10 @@ def stratified_rank_change(
         that there could be.
 
     Raises:
-        DataError: as in `kendall_tau_delta`, or there are fewer models than tiers; ValueError too.
+        DataError: as in `kendall_tau_delta`, or there are fewer models than tiers; ValueError and TypeError too.
     """
     settings = Resampling(n_resamples, resample, level, seed, progress)
-    if n_tiers < 1:
-        raise ValueError(f"n_tiers must be at least 1, got {n_tiers!r}")
+    n_tiers = checked_integer("n_tiers", n_tiers, 1)
     aligned = align_scores(scores, gold)
     settings.check(aligned)
     e, m = aligned.scores.shape
@@ -80,7 +80,7 @@ def stratified_rank_change(
         "n_models": found.models[0].astype(int),
         "n_missing": np.broadcast_to(aligned.n_missing[:, None], (e, n_tiers)),
         "status": status,
-        **interval_columns(np.where(status == OK, found.change[1:], np.nan), settings, 0.0, m - 1.0),
+        **interval_columns(np.where(status == OK, found.change, np.nan), settings, 0.0, m - 1.0),
     }
     if settings.n_resamples:  # no model of those that the evaluator scored can move by more
         columns["upper"] = np.minimum(columns["upper"], np.repeat(np.maximum(aligned.n_models - 1.0, 0), n_tiers))

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from jaxeval.checks import checked_integer
 from jaxeval.kernels.rank_agreement import PairSums, rank_measures, tau_b
 from jaxeval.model_scores import (
     FEW_PAIRS,
@@ -28,6 +29,7 @@ from jaxeval.model_scores import (
     resampled,
     resampled_delta_sums,
 )
+from jaxeval.pair_noise import without_pair_noise
 
 Float = NDArray[np.float64]
 
@@ -60,8 +62,12 @@ def kendall_tau_delta(
         n_resamples: resamples behind the intervals; 0 for none.
         resample: what is drawn with replacement: "models", from those that gold and some evaluator scored, the same
             draws for every evaluator, no model being paired with its own copy; or, of `ItemScores`, "items", which
-            recomputes every score, or "both".
-        level: level of the percentile intervals.
+            recomputes every score, or "both". Intervals over models are for the tau of the models' population; those
+            over items for the mean tau of evaluations with as many other items, not with endlessly many, whose tau is
+            higher: scores have the items' noise, and resamples are `centred` because theirs have it twice. "both" is
+            conservative: models that are drawn bring noise of items along.
+        level: level of the intervals: percentiles, those over models brought nearer to tau by the noise of pairs that
+            their resamples have threefold (`pair_noise`).
         seed: the same seed gives the same draws, whatever ``n_resamples``, which are those of other measures too.
         progress: whether to show a progress bar; by default on a terminal.
 
@@ -74,6 +80,7 @@ def kendall_tau_delta(
     Raises:
         DataError: as `align_scores` describes, or there are no items to draw.
         ValueError: a setting is out of range.
+        TypeError: ``n_resamples`` or ``seed`` is no integer.
     """
     settings = Resampling(n_resamples, resample, level, seed, progress)
     gaps = np.atleast_1d(np.asarray(deltas, float))
@@ -90,7 +97,7 @@ def kendall_tau_delta(
         "n_models": np.broadcast_to(aligned.n_models[:, None], shape),
         "n_missing": np.broadcast_to(aligned.n_missing[:, None], shape),
         "status": _status(aligned, sums),
-        **interval_columns(tau[1:], settings, -1.0, 1.0),
+        **interval_columns(without_pair_noise(tau, aligned, gaps, settings), settings, -1.0, 1.0),
     }
     return evaluator_table(aligned, [("delta", gaps)], columns, settings)
 
@@ -140,11 +147,10 @@ def rank_agreement(
         counts as 0 and as the number of models less 1.
 
     Raises:
-        DataError: as in `kendall_tau_delta`; ValueError too, or ``top`` is less than 1.
+        DataError: as in `kendall_tau_delta`; ValueError too, or ``top`` is less than 1; TypeError: it is no integer.
     """
     settings = Resampling(n_resamples, resample, level, seed, progress)
-    if top < 1:
-        raise ValueError(f"top must be at least 1, got {top!r}")
+    top = checked_integer("top", top, 1)
     aligned = align_scores(scores, gold)
     settings.check(aligned)
     sums = resampled_delta_sums(aligned, np.array([np.inf]), settings)
@@ -157,7 +163,17 @@ def rank_agreement(
         "top_overlap": (ranks.top_overlap, 0.0, 1.0),
         "rank_deviation": (ranks.rank_deviation, 0.0, m - 1.0),
     }
-    ends = [interval_columns(x[1:], settings, least, most) for x, least, most in draws.values()]
+    of_pairs = ("kendall_tau", "pair_accuracy")
+    every = np.array([np.inf])
+    ends = [
+        interval_columns(
+            without_pair_noise(x[..., None], aligned, every, settings)[..., 0] if name in of_pairs else x,
+            settings,
+            least,
+            most,
+        )
+        for name, (x, least, most) in draws.items()
+    ]
     if settings.n_resamples:
         ends[-1]["upper"] = np.minimum(ends[-1]["upper"], np.maximum(aligned.n_models - 1.0, 0))
     status = np.repeat(_status(aligned, sums), len(MEASURES), axis=1)

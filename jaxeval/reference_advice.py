@@ -10,9 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.bradley_terry import named
-from jaxeval.model_scores import FEW_PAIRS
+from jaxeval.quantiles import centred
 from jaxeval.reference_rankings import ReferenceBoard, ReferenceStudySettings
-from jaxeval.reference_tables import centred, centred_interval
 
 Float = NDArray[np.float64]
 
@@ -23,89 +22,107 @@ SETTLED = 0.95
 _MOST_SHORT = 0.1  # share of models without the votes of a budget, for this budget to be compared
 
 
-def tier_advice(change: Float, table: pd.DataFrame, n_tiers: int) -> Iterator[str]:
-    """Which tier of references serves which tier of models; ``change`` is (B + 1, T of references, T of models)."""
+def tier_advice(change: Float, table: pd.DataFrame, settings: ReferenceStudySettings) -> Iterator[str]:
+    """Which tier of references serves which tier of models.
+
+    Args:
+        change: (B + 1, T of references, T of models) relative rank changes: references rank different numbers of
+            models, so that places do not compare.
+    """
     usable = ~np.isnan(change[0]).all(1)
     if usable.sum() < 2:
         return
-    for t in range(n_tiers):
-        rows = table[table["test_tier"] == t + 1].set_index("tier")
+    for t in range(settings.n_tiers):
+        rows = table[table["test_tier"] == t + 1].set_index("tier")[usable]
         if np.isnan(change[0, usable, t]).any():
             yield f"models of tier {t + 1}: not every tier has references that rank them; nothing to advise"
             continue
-        pairs = rows["n_pairs"].min()
-        if pairs < FEW_PAIRS:
+        if rows["n_tau_references"].min() == 0:
             yield (
-                f"models of tier {t + 1}: only {pairs:.0f} pairs of them behind some numbers (under {FEW_PAIRS}), too "
+                f"models of tier {t + 1}: some tiers' references rank under {settings.few_pairs} pairs of them, too "
                 "few to choose a reference by"
             )
             continue
-        own, worst = rows.loc[rows["rank_change"].idxmin()], rows["rank_change"].idxmax()
+        own, worst = rows.loc[rows["relative_change"].idxmin()], rows.loc[rows["relative_change"].idxmax()]
         yield (
             f"models of tier {t + 1} are ranked best by references of tier {own.name}: {own['rank_change']:.1f} places "
-            f"off{_interval(own, 'rank_change')}, with references of tier {worst} {rows['rank_change'].max():.1f}"
-            f"{_sure(-change[:, :, t])}"
+            f"off, {own['relative_change']:.1%} of the most possible{_interval(own, 'relative_change', '.1%')}; by "
+            f"references of tier {worst.name} {worst['relative_change']:.1%}{_sure(-change[:, :, t])}"
         )
 
 
-def single_advice(tau: Float, table: pd.DataFrame, by_delta: pd.DataFrame) -> Iterator[str]:
-    """The single reference that agrees best, and what close pairs are worth; ``tau`` is (B + 1, L)."""
-    enough = (table["n_pairs"] >= FEW_PAIRS).to_numpy() & ~np.isnan(tau[0])
+def single_advice(tau: Float, table: pd.DataFrame, n_rated: int, settings: ReferenceStudySettings) -> Iterator[str]:
+    """The single reference that agrees best under a budget: with all votes, the one with most of them would win.
+
+    Compared are references that nearly all models have the budget's votes against, under the largest budget that half
+    of the references can be compared under, or as many as can under any.
+
+    Args:
+        tau: (B + 1, L, budgets).
+        table: of single references and sets, as `budget_table` has it.
+        n_rated: models with a rating.
+    """
+    n_single, n_budgets = tau.shape[1:]
+    if n_budgets == 0:
+        yield "no budgets were studied: single references with more votes agree better for that alone"
+        return
+    rows = table[np.isinf(table["delta"])].head(n_single * n_budgets)
+    pairs, whole = (
+        x.to_numpy().reshape(n_single, n_budgets) for x in (rows["n_pairs"], rows["n_models"] - rows["n_short"])
+    )
+    enough = (pairs >= settings.few_pairs) & ~np.isnan(tau[0])
     if not enough.any():
-        yield f"no reference has {FEW_PAIRS} pairs of models to rank: nothing can be said of references here"
+        yield f"no reference has {settings.few_pairs} pairs of models to rank: nothing can be said of references here"
         return
-    row = table[enough].loc[table["tau"][enough].idxmax()]
-    if enough.sum() > 1:
+    fair = enough & (whole >= (1 - _MOST_SHORT) * (n_rated - 1))
+    n_fair = fair.sum(0)
+    if n_fair.max() < 2:
         yield (
-            f"of single references, {row['reference']} agrees best with the ranking of all votes: tau {row['tau']:.2f}"
-            f"{_interval(row, 'tau')} over {row['n_pairs']:,} pairs{_sure(tau[:, enough])}"
+            f"no two references have {settings.budgets[0]:,} votes of nearly every model: which one agrees best cannot "
+            "be said apart from who has more votes or which models; name smaller budgets"
         )
-    for delta, rows in by_delta[np.isfinite(by_delta["delta"])].groupby("delta"):
-        if rows["n_pairs"].median() >= FEW_PAIRS:
-            yield (
-                f"win rates within {delta:g} points of each other: tau {rows['tau'].mean():.2f} on average over the "
-                f"references, {rows['misordered'].mean():.0%} of these pairs in the wrong order"
-            )
-            break
-
-
-def budget_advice(
-    tau: Float, table: pd.DataFrame, board: ReferenceBoard, settings: ReferenceStudySettings
-) -> Iterator[str]:
-    """Several references against the same ones alone, under one budget; ``tau`` is (B + 1, S, budgets, D)."""
-    if not settings.budgets:
         return
-    number = {reference: k for k, reference in enumerate(board.references)}
-    all_pairs = table[np.isinf(table["delta"])]
-    short = (all_pairs["n_short"] / all_pairs["n_models"]).to_numpy().reshape(-1, len(settings.budgets))
-    pairs = all_pairs["n_pairs"].to_numpy().reshape(short.shape)
-    for s, (label, members) in enumerate(board.sets.items()):
-        if not all(member in number for member in members):
-            continue
-        of_members = [number[member] for member in members]
-        # The largest budget that nearly all models have votes for, also from each reference alone.
-        enough = np.flatnonzero((short[[*of_members, len(number) + s]] <= _MOST_SHORT).all(0))
-        if len(enough) == 0:
-            continue
-        b = enough[-1]
-        own, alone = tau[:, len(number) + s, b, -1], tau[:, of_members, b, -1].mean(1)
-        if np.isnan(own[0]) or np.isnan(alone[0]) or pairs[len(number) + s, b] < FEW_PAIRS:
-            continue
-        gain = own - alone
-        lower, upper = centred_interval(gain, settings.level, (-2.0, 2.0))
-        sure = "" if np.isnan(lower) else f" (difference {gain[0]:+.2f} [{lower:+.2f}, {upper:+.2f}])"
+    b = np.flatnonzero(n_fair >= min(n_fair.max(), max(2, n_single / 2)))[-1]
+    own = np.flatnonzero(fair[:, b])
+    row = rows.iloc[own[tau[0, own, b].argmax()] * n_budgets + b]
+    yield (
+        f"of the {len(own)} single references (of {n_single}) with {settings.budgets[b]:,} votes of nearly every "
+        f"model, {row['references']} agrees best with the ranking of all votes under that budget: tau {row['tau']:.2f}"
+        f"{_interval(row, 'tau')} over {row['n_pairs']:,.0f} pairs{_sure(tau[:, own, b])}"
+    )
+
+
+def close_advice(by_delta: pd.DataFrame, settings: ReferenceStudySettings) -> Iterator[str]:
+    """What close pairs are worth, under the smallest delta that half of the references have enough pairs under."""
+    for delta, rows in by_delta[np.isfinite(by_delta["delta"])].groupby("delta"):
+        told = rows[(rows["n_pairs"] >= settings.few_pairs) & rows["tau"].notna()]
+        if 2 * len(told) >= len(rows):
+            yield (
+                f"win rates within {delta:g} points of each other: tau {told['tau'].mean():.2f} on average over the "
+                f"{len(told)} references with enough such pairs, {told['misordered'].mean():.0%} of these in the wrong "
+                "order"
+            )
+            return
+
+
+def set_advice(table: pd.DataFrame, board: ReferenceBoard, settings: ReferenceStudySettings) -> Iterator[str]:
+    """Several references against the same ones alone: the largest budget that nearly all models have votes for."""
+    fair = (table["n_short"] <= _MOST_SHORT * table["n_models"]) & (table["n_pairs"] >= settings.few_pairs)
+    for label, rows in table[fair & table["gain"].notna()].groupby("references", sort=False):
+        row = rows.iloc[-1]
         yield (
-            f"{label} ({named(board.models[members])}) under {settings.budgets[b]:,} votes a model: tau {own[0]:.2f}, "
-            f"the same references alone {alone[0]:.2f} on average{sure}"
+            f"{label} ({named(board.models[board.sets[label]])}) under {row['budget']:,} votes a model: tau "
+            f"{row['tau']:.2f}, the same references alone {row['tau_alone']:.2f} on average on the same models "
+            f"(difference {row['gain']:+.2f}{_interval(row, 'gain', '+.2f')}; {row['n_pairs']:,.0f} pairs)"
         )
 
 
 def weak_points(table: pd.DataFrame, settings: ReferenceStudySettings) -> Iterator[str]:
     """Too few pairs, votes or resamples, and models left out; ``table`` has a row per reference."""
-    few = table.loc[table["n_pairs"] < FEW_PAIRS, "reference"]
+    few = table.loc[table["n_pairs"] < settings.few_pairs, "reference"]
     if len(few):
-        yield f"under {FEW_PAIRS} pairs of models behind the agreement of {named(list(few))}: it says little"
-    unsure = table.loc[(table["battles_per_model"] < FEW_VOTES) & (table["n_pairs"] >= FEW_PAIRS), "reference"]
+        yield f"under {settings.few_pairs} pairs of models behind the agreement of {named(list(few))}: it says little"
+    unsure = table.loc[(table["battles_per_model"] < FEW_VOTES) & (table["n_pairs"] >= settings.few_pairs), "reference"]
     if len(unsure):
         yield (
             f"{named(list(unsure))}: under {FEW_VOTES} votes against half of the models or more, win rates are mostly "
@@ -139,6 +156,6 @@ def _sure(score: Float) -> str:
     return f", but in only {share:.0%} of the resamples: the votes do not settle it"
 
 
-def _interval(row: Any, name: str) -> str:
+def _interval(row: Any, name: str, form: str = ".2f") -> str:
     lower, upper = row[f"{name}_lower"], row[f"{name}_upper"]
-    return "" if np.isnan(lower) else f" [{lower:.2f}, {upper:.2f}]"
+    return "" if np.isnan(lower) else f" [{lower:{form}}, {upper:{form}}]"

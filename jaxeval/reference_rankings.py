@@ -46,6 +46,7 @@ class ReferenceStudySettings:
     ridge: float  # of the fits to several references
     device: str
     n_devices: int
+    few_pairs: int  # numbers that fewer pairs stand behind enter no means and no advice
     versions: str
 
     @property
@@ -70,7 +71,7 @@ def rankings(
     settings: ReferenceStudySettings,
     chunk_size: int | None,
     advance: Advance,
-) -> tuple[batch.SingleReferences, batch.Budgets]:
+) -> tuple[batch.SingleReferences, batch.Budgets, batch.SameModels]:
     """Everything batched, leading axis B + 1, the full data first."""
     cells, m = battles.cells, battles.n_models
     column = settings.item or settings.cluster
@@ -84,7 +85,8 @@ def rankings(
         board.references, (0, padded_size(len(board.references)) - len(board.references)), constant_values=-1
     )
     single = _pools([np.array([k]) for k in padded], cells, size, nothing)
-    sets = list(board.sets.values()) if settings.budgets else []
+    # What is drawn does not depend on the order of the members.
+    sets = [np.sort(own) for own in board.sets.values()] if settings.budgets else []
     grid = None
     if settings.item is not None and settings.budgets and clusters is not None and drawn.cluster is not None:
         grid = _grid(battles, settings.item, clusters, drawn.cluster, padded, sets, size)
@@ -92,7 +94,8 @@ def rankings(
     tiers = np.zeros((settings.n_tiers, size), bool)
     tiers[:, :m] = board.tier == np.arange(1, settings.n_tiers + 1)[:, None]
     stream, votes_stream = (np.uint64(stream_number(label)) for label in ("", "votes under a budget"))
-    parts: Any = drawn.units, stream, votes_stream, drawn_votes, single, several, tiers, grid
+    members = _members(board, sets)
+    parts: Any = drawn.units, stream, votes_stream, drawn_votes, single, several, members, tiers, grid
     problem = batch.ReferenceProblem(*parts)
     form = batch.StudyForm(drawn.tally, drawn.top_up_size, len(padded) + len(sets), _MAX_STEPS)
     # There are no more: larger budgets would only take time.
@@ -119,10 +122,21 @@ def rankings(
             results = jax.device_get(batch.reference_study(problem, form, mesh, asked, slots - 1, gold[slots], own))
             found.append(jax.tree.map(lambda x: x.swapaxes(0, 1).reshape(per_call, *x.shape[3:]), results))
             advance(len(numbers))
-    alone, together = jax.tree.map(lambda *parts: np.concatenate(parts)[:n_lanes], *found)
+    alone, together, same = jax.tree.map(lambda *parts: np.concatenate(parts)[:n_lanes], *found)
     used = len(board.references)
     kept = [*range(used), *range(len(padded), together.tau.shape[-1])]
-    return jax.tree.map(lambda x: x[..., :used], alone), jax.tree.map(lambda x: x[..., kept], together)
+    return jax.tree.map(lambda x: x[..., :used], alone), jax.tree.map(lambda x: x[..., kept], together), same
+
+
+def _members(board: ReferenceBoard, sets: Sequence[NDArray[np.intp]]) -> NDArray[np.int32]:
+    """(K, S) where the references of every set are among the single ones; -1 for none, and where one is not."""
+    number = np.full(len(board.models), -1)
+    number[board.references] = np.arange(len(board.references))
+    members = np.full((max(map(len, sets), default=1), len(sets)), -1, np.int32)
+    for s, own in enumerate(sets):
+        if (number[own] >= 0).all():
+            members[: len(own), s] = number[own]
+    return members
 
 
 def _votes(cells: Cells, entries: Entries) -> Votes:

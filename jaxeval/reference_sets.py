@@ -33,7 +33,14 @@ def model_numbers(names: Sequence[Hashable], models: pd.Index) -> NDArray[np.int
 def named_sets(sets: Sets, models: pd.Index) -> dict[str, NDArray[np.intp]]:
     """Numbers of the models of every set, by its name or those of its models."""
     items = sets.items() if isinstance(sets, Mapping) else ((" + ".join(map(str, names)), names) for names in sets)
-    found = {str(label): model_numbers(names, models) for label, names in items}
+    found: dict[str, NDArray[np.intp]] = {}
+    label_of: dict[frozenset[int], str] = {}
+    for key, names in items:
+        label, numbers = str(key), model_numbers(names, models)
+        first = label_of.setdefault(frozenset(numbers.tolist()), label)
+        if label in found or first != label:
+            raise ValueError(f"sets are named twice: {label}{f' is {first} again' if first != label else ''}")
+        found[label] = numbers
     alone = [label for label, numbers in found.items() if len(numbers) < 2]
     if alone:
         raise ValueError(f"sets need two references or more (name single ones with references=): {named(alone)}")

@@ -18,14 +18,25 @@ from numpy.typing import NDArray
 from jaxeval.battles import Battles, as_battles
 from jaxeval.bootstrap import bootstrap
 from jaxeval.bradley_terry import device_name, fit_bradley_terry
+from jaxeval.checks import checked_integer, checked_resamples
 from jaxeval.kernels import batch
+from jaxeval.model_scores import FEW_PAIRS
 from jaxeval.precision import versions
 from jaxeval.progress import progress_bar
 from jaxeval.quantiles import checked_level
-from jaxeval.reference_advice import budget_advice, single_advice, tier_advice, weak_points
+from jaxeval.reference_advice import close_advice, set_advice, single_advice, tier_advice, weak_points
 from jaxeval.reference_rankings import ReferenceBoard, ReferenceStudySettings, rankings
 from jaxeval.reference_sets import Sets, default_sets, model_numbers, named_sets, tiers_of
-from jaxeval.reference_tables import budget_table, grid, mean_by_tier, overall_change, with_bounds
+from jaxeval.reference_tables import (
+    budget_table,
+    count_by_tier,
+    grid,
+    mean_by_tier,
+    overall_change,
+    relative_changes,
+    same_models_table,
+    with_bounds,
+)
 
 Float = NDArray[np.float64]
 
@@ -40,14 +51,21 @@ class ReferenceStudy:
     models that the reference ranks. Intervals, of what another study of this size would give on average, come from
     resamples of the votes, in each of which the full ranking is refitted too (see `centred`); there are none without
     resamples. The reference's own votes are part of the full ranking. Tier 1 is the top one.
+
+    References rank different models and numbers of them. ``relative_change`` is ``rank_change`` over the greatest there
+    is, the number of models ranked less one. Means over a tier are of the references with enough pairs
+    (``few_pairs``; ``n_references`` counts them, and ``n_tau_references`` those with enough pairs inside the tier of
+    the models). ``gain`` is the tau of a set less the mean ``tau_alone`` of its references, every one of them with the
+    same budget and on the models that all rank.
     """
 
     by_reference: pd.DataFrame  # a row per reference, best first
     by_delta: pd.DataFrame  # a row per reference and delta
     by_test_tier: pd.DataFrame  # a row per reference and tier of the models ranked (Figure 1)
-    by_tier: pd.DataFrame  # a row per tier of the references and delta: means over them (Table 4)
+    by_tier: pd.DataFrame  # a row per tier of the references and delta: means over those with enough pairs (Table 4)
     by_tier_and_test_tier: pd.DataFrame  # a row per tier of the references and tier of the models (Figure 2)
     by_budget: pd.DataFrame  # a row per set of references, budget and delta: means over repeats (Table 6)
+    by_set: pd.DataFrame  # a row per set of several and budget: beside its references alone, on the same models
     advice: list[str]
     warnings: list[str]
     settings: ReferenceStudySettings
@@ -71,6 +89,7 @@ def reference_study(
     cluster: str | None = None,
     item: str | None = None,
     ridge: float = 0.01,
+    few_pairs: int = FEW_PAIRS,
     chunk_size: int | None = None,
     progress: bool | None = None,
 ) -> ReferenceStudy:
@@ -107,18 +126,21 @@ def reference_study(
             and are resampled whole.
         ridge: > 0, coefficient of the squared norm in the fits to several references, which keeps models finite that
             won all their votes.
+        few_pairs: references with fewer pairs of models enter no mean over a tier and no advice; 0 takes all.
         chunk_size: resamples computed together; by default sized to the cache, or to 1 GB of an accelerator.
         progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
 
     Raises:
-        ValueError: a number out of range, or a reference that is not on the board.
+        ValueError: a number out of range, a reference that is not on the board, or a set twice.
+        TypeError: a number that must be an integer is none.
         DataError: ``battles`` is a table that cannot be read, ``cluster`` or ``item`` no column of it, or the
             items have too few of the verdicts.
     """
     battles = as_battles(battles)
     settings = _settings(
-        deltas, budgets, n_tiers, n_repeats, n_resamples, seed, checked_level(level), cluster, item, ridge, chunk_size
-    )
+        deltas, budgets, n_tiers, n_repeats, n_resamples, seed, checked_level(level), cluster, item, ridge, few_pairs,
+        chunk_size,
+    )  # fmt: skip
     chosen = model_numbers(references, battles.models) if references is not None else np.arange(battles.n_models)
     named = named_sets(sets, battles.models) if sets is not None else None
     with progress_bar(n_resamples + 1, "ranking against references", progress) as advance:
@@ -135,8 +157,8 @@ def reference_study(
         if named is None and settings.budgets:
             several = default_sets(battles.models, chosen, tier, fit.n_battles.to_numpy())
         board = ReferenceBoard(battles.models, chosen, several, tier, np.concatenate([theta[None], draws]))
-        single, under_budget = rankings(battles, board, settings, chunk_size, advance)
-    return _result(battles, board, single, under_budget, settings, warnings)
+        single, under_budget, same = rankings(battles, board, settings, chunk_size, advance)
+    return _result(battles, board, single, under_budget, same, settings, warnings)
 
 
 def _settings(
@@ -150,20 +172,19 @@ def _settings(
     cluster: str | None,
     item: str | None,
     ridge: float,
+    few_pairs: int,
     chunk_size: int | None,
 ) -> ReferenceStudySettings:
     """The settings, checked; deltas and budgets ascend."""
     if item is not None and cluster is not None:
         raise ValueError(f"items are resampled whole: give item={item!r} or cluster={cluster!r}, not both")
-    positive = {"n_tiers": n_tiers, "n_repeats": n_repeats, "chunk_size": chunk_size}
-    for name, value in {**positive, "n_resamples": n_resamples, "seed": seed}.items():
-        least = 1 if name in positive else 0
-        if isinstance(value, bool) or not isinstance(value, int | np.integer | None):
-            raise TypeError(f"{name} must be an integer, got {value!r}")
-        if value is not None and value < least:
-            raise ValueError(f"{name} must be at least {least}, got {value}")
-    if seed >= 2**63:
-        raise ValueError(f"seed must be an integer from 0 to 2**63 - 1, got {seed}")
+    for name, value in {"n_tiers": n_tiers, "n_repeats": n_repeats}.items():
+        checked_integer(name, value, 1)
+    for name, value in {"seed": seed, "few_pairs": few_pairs}.items():
+        checked_integer(name, value)
+    checked_resamples(n_resamples)
+    if chunk_size is not None:
+        checked_integer("chunk_size", chunk_size, 1)
     margins = np.unique(np.asarray(deltas, float))
     if not (margins > 0).all():
         raise ValueError(f"deltas must be > 0 percentage points, got {deltas!r}")
@@ -183,6 +204,7 @@ def _settings(
         cluster=cluster,
         item=item,
         ridge=float(ridge),
+        few_pairs=int(few_pairs),
         device=device_name(),
         n_devices=len(jax.local_devices()),
         versions=versions(),
@@ -194,6 +216,7 @@ def _result(
     board: ReferenceBoard,
     single: batch.SingleReferences,
     under_budget: batch.Budgets,
+    same: batch.SameModels,
     settings: ReferenceStudySettings,
     warnings: Sequence[str],
 ) -> ReferenceStudy:
@@ -238,29 +261,42 @@ def _result(
         **with_bounds("tau", tier_tau, level),
     )
 
-    def averaged(values: Any) -> Float:
-        return mean_by_tier(np.asarray(values), tier, n_tiers)
+    def averaged(values: Any, enough: NDArray[np.bool_]) -> Float:
+        """(..., T of references, D or T of models) means of (..., D or T, L)."""
+        return np.swapaxes(mean_by_tier(np.asarray(values), tier, n_tiers, enough), -1, -2)
 
-    of_tier = {"tier": all_tiers, "n_references": np.bincount(tier, minlength=n_tiers + 1)[1:]}
-    by_tier = grid(of_tier, {"delta": margins}).assign(
-        n_pairs=averaged(single.pairs[0]).T.reshape(-1),
-        **with_bounds("tau", np.swapaxes(averaged(single.tau), 1, 2), level),
-        **with_bounds("misordered", np.swapaxes(averaged(single.misordered), 1, 2), level),
+    def counted(enough: NDArray[np.bool_]) -> NDArray[np.int64]:
+        return count_by_tier(enough, tier, n_tiers).T.reshape(-1)
+
+    few = settings.few_pairs
+    under = np.asarray(single.pairs[0]) >= few  # (D, L)
+    inside = np.asarray(single.tier_pairs[0]) >= few  # (T, L)
+    ranking = np.broadcast_to(under[-1], inside.shape)
+    by_tier = grid({"tier": all_tiers}, {"delta": margins}).assign(
+        n_references=counted(under),
+        n_pairs=averaged(single.pairs[0], under).reshape(-1),
+        **with_bounds("tau", averaged(single.tau, under), level),
+        **with_bounds("misordered", averaged(single.misordered, under), level),
     )
-    tier_change = np.swapaxes(averaged(single.rank_change), 1, 2)  # (B + 1, T, T)
-    by_both = grid(of_tier, {"test_tier": all_tiers}).assign(
-        **with_bounds("rank_change", tier_change, level),
-        n_pairs=averaged(single.tier_pairs[0]).T.reshape(-1),
-        **with_bounds("tau", np.swapaxes(averaged(single.tier_tau), 1, 2), level),
+    relative = averaged(relative_changes(single), ranking)  # (B + 1, T, T)
+    by_both = grid({"tier": all_tiers}, {"test_tier": all_tiers}).assign(
+        n_references=counted(ranking),
+        **with_bounds("rank_change", averaged(single.rank_change, ranking), level),
+        **with_bounds("relative_change", relative, level),
+        n_tau_references=counted(inside),
+        n_pairs=averaged(single.tier_pairs[0], inside).reshape(-1),
+        **with_bounds("tau", averaged(single.tier_tau, inside), level),
     )
     by_budget, budget_tau = budget_table(battles, board, labels["tier"], under_budget, settings)
+    by_set = same_models_table(battles, board, same, settings)
     advice = [
-        *tier_advice(tier_change, by_both, n_tiers),
-        *single_advice(np.asarray(single.tau)[:, -1], by_reference, by_delta),
-        *budget_advice(budget_tau, by_budget, board, settings),
+        *tier_advice(relative, by_both, settings),
+        *single_advice(budget_tau[:, : len(names), :, -1], by_budget, rated.sum(), settings),
+        *close_advice(by_delta, settings),
+        *set_advice(by_set, board, settings),
     ]
     return ReferenceStudy(
-        by_reference, by_delta, by_test_tier, by_tier, by_both, by_budget, advice,
+        by_reference, by_delta, by_test_tier, by_tier, by_both, by_budget, by_set, advice,
         [*warnings, *weak_points(by_reference, settings)], settings,
         pd.Series(board.tier, board.models, name="tier", dtype="Int64").where(board.tier > 0),
         tau[1:], budget_tau[1:],

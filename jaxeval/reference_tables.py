@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,24 +11,20 @@ from numpy.typing import NDArray
 
 from jaxeval.battles import Battles
 from jaxeval.kernels import batch
-from jaxeval.quantiles import interval_bounds
+from jaxeval.quantiles import centred, interval_bounds
 from jaxeval.reference_rankings import ReferenceBoard, ReferenceStudySettings, battle_counts
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
-_RANGES = {"tau": (-1.0, 1.0), "misordered": (0.0, 1.0), "rank_change": (0.0, np.inf)}
-
-
-def centred(values: Float) -> Float:
-    """(B, ...) resamples ``values[1:]``, moved to have the full data's ``values[0]`` as their mean.
-
-    A resample has the noise of the votes twice over, which lowers every agreement, most where votes are few: as they
-    are, most resamples may lie below the estimate.
-    """
-    known = (~np.isnan(values[1:])).sum(0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(values[1:] + (values[0] - np.nansum(values[1:], 0) / known))
+_RANGES = {
+    "tau": (-1.0, 1.0),
+    "misordered": (0.0, 1.0),
+    "rank_change": (0.0, np.inf),
+    "relative_change": (0.0, 1.0),
+    "tau_alone": (-1.0, 1.0),
+    "gain": (-2.0, 2.0),
+}
 
 
 def centred_interval(values: Float, level: float, within: tuple[float, float]) -> tuple[Float, Float]:
@@ -39,13 +35,22 @@ def centred_interval(values: Float, level: float, within: tuple[float, float]) -
     return np.clip(lower, *within), np.clip(upper, *within)
 
 
-def mean_by_tier(values: Float, tier: Int, n_tiers: int) -> Float:
-    """(..., T) means of ``values`` (..., L) over the references of every tier; those without a value are left out."""
+def mean_by_tier(values: Float, tier: Int, n_tiers: int, enough: NDArray[np.bool_] | None = None) -> Float:
+    """(..., T) means of ``values`` (..., L) over the references of every tier; those without a value are left out.
+
+    Args:
+        enough: (..., L), of the last axes, references whose values rest on enough to be averaged; by default all.
+    """
     own = tier[:, None] == np.arange(1, n_tiers + 1)
-    known = ~np.isnan(values)
+    known = ~np.isnan(values) if enough is None else ~np.isnan(values) & enough
     n = known.astype(float) @ own
     with np.errstate(invalid="ignore"):
-        return np.where(n > 0, np.nan_to_num(values) @ own / n, np.nan)
+        return np.where(n > 0, np.where(known, values, 0.0) @ own / n, np.nan)
+
+
+def count_by_tier(enough: NDArray[np.bool_], tier: Int, n_tiers: int) -> Int:
+    """(..., T) how many references `mean_by_tier` averages."""
+    return np.asarray(enough.astype(np.int64) @ (tier[:, None] == np.arange(1, n_tiers + 1)))
 
 
 def budget_table(
@@ -71,12 +76,8 @@ def budget_table(
         "n_references": list(map(len, members)),
         "tier": [*tier, *[pd.NA] * len(sets)],
     }
-    count, model = battle_counts(battles.cells, len(board.models)), np.arange(len(board.models))
-    votes = np.stack([np.where(np.isin(model, own), 0, count[:, own].sum(1)) for own in members])
-    if settings.item is not None:  # a budget counts items, which all models share
-        votes = np.where(votes > 0, len(battles.codes(settings.item)[1]), 0)
-    ranked = (votes > 0) & ~np.isnan(board.theta[0])
-    short = ranked[:, None] & (votes[:, None] < np.array(settings.budgets, int)[:, None])  # (S, budgets, M)
+    votes = _votes_of_sets(battles, board, members, np.sum, settings)
+    ranked, short = _ranked_and_short(votes, board, settings)
     inner = {
         "budget": np.repeat(np.array(settings.budgets, int), len(margins)),
         "delta": np.tile(margins, len(settings.budgets)),
@@ -93,6 +94,53 @@ def budget_table(
     return table, np.asarray(tau)
 
 
+def same_models_table(
+    battles: Battles, board: ReferenceBoard, sums: batch.SameModels, settings: ReferenceStudySettings
+) -> pd.DataFrame:
+    """Sets of references beside their members alone, under the same budget and on the same models."""
+    # From (B + 1, budgets, S).
+    sums = batch.SameModels(*(np.asarray(x).swapaxes(1, 2) for x in sums))  # type: ignore[arg-type]
+    times = np.where(np.asarray(sums.defined) > 0, sums.defined, np.nan)
+    together, alone, pairs = sums.together / times, sums.alone / times, np.asarray(sums.pairs / times)
+    sets = board.sets if settings.budgets else {}
+    votes = _votes_of_sets(battles, board, list(sets.values()), np.min, settings)
+    ranked, short = _ranked_and_short(votes, board, settings)
+    budgets = np.array(settings.budgets, int)
+    rows = {"references": list(sets), "n_references": list(map(len, sets.values()))}
+    return grid(rows, {"budget": budgets}).assign(
+        n_models=np.repeat(ranked.sum(1), len(budgets)),
+        n_short=short.sum(2).reshape(-1),
+        n_pairs=pairs[0].reshape(-1),
+        **with_bounds("tau", together, settings.level),
+        **with_bounds("tau_alone", alone, settings.level),
+        **with_bounds("gain", together - alone, settings.level),
+        n_repeats=np.asarray(sums.defined)[0].reshape(-1).astype(int),
+    )
+
+
+def _votes_of_sets(
+    battles: Battles,
+    board: ReferenceBoard,
+    members: Sequence[NDArray[np.intp]],
+    reduce: Callable[..., Int],
+    settings: ReferenceStudySettings,
+) -> Int:
+    """(S, M) votes of every model that a budget counts: ``reduce`` of those against the members; none of theirs."""
+    count, model = battle_counts(battles.cells, len(board.models)), np.arange(len(board.models))
+    votes = [np.where(np.isin(model, own), 0, reduce(count[:, own], axis=1)) for own in members]
+    found = np.array(votes, np.int64).reshape(len(members), len(model))
+    # A budget of items counts these, which all models share.
+    return found if settings.item is None else np.where(found > 0, len(battles.codes(settings.item)[1]), 0)
+
+
+def _ranked_and_short(
+    votes: Int, board: ReferenceBoard, settings: ReferenceStudySettings
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """(S, M) models ranked, and (S, budgets, M) those of them with fewer ``votes`` (S, M) than a budget."""
+    ranked = (votes > 0) & ~np.isnan(board.theta[0])
+    return ranked, ranked[:, None] & (votes[:, None] < np.array(settings.budgets, int)[:, None])
+
+
 def with_bounds(name: str, values: Any, level: float) -> dict[str, Float]:
     """Columns of the full data's value and interval; ``values`` (B + 1, ...) are flattened."""
     values = np.asarray(values)
@@ -101,6 +149,15 @@ def with_bounds(name: str, values: Any, level: float) -> dict[str, Float]:
         key: x.reshape(-1)
         for key, x in zip((name, f"{name}_lower", f"{name}_upper"), (values[0], lower, upper), strict=True)
     }
+
+
+def relative_changes(single: batch.SingleReferences) -> Float:
+    """(B + 1, T, L) rank changes by tier as shares of the greatest there is, one place less than models ranked.
+
+    References rank different numbers of models, and one that ranks few cannot be many places off.
+    """
+    places = np.asarray(single.tier_models).sum(1, keepdims=True) - 1
+    return np.asarray(single.rank_change) / np.where(places > 0, places, np.nan)
 
 
 def overall_change(single: batch.SingleReferences) -> Float:

@@ -30,6 +30,8 @@ from jaxeval.rank_correlation import FEW_SCORED
 
 Float = NDArray[np.float64]
 
+# A score may be at the end of its interval, but for rounding.
+_ROUNDING = 1e-9
 NONE_APART = "no pair is separated"
 ALL_TIED = "gold ties all separated pairs"
 
@@ -62,7 +64,8 @@ def separability(
         ``failed_share``, of the resamples without separated pairs, of which the agreement counts as 0 and as 1.
 
     Raises:
-        DataError: as in `kendall_tau_delta`, or intervals lack, end before they begin, or do not fit the scores.
+        DataError: as in `kendall_tau_delta`, or intervals lack, end before they begin, have names twice or text,
+            or do not hold their scores.
     """
     settings = Resampling(n_resamples, "models", level, seed, progress)
     checked_level(score_level)
@@ -87,7 +90,7 @@ def separability(
         ).astype(object),
     }
     for name, x in (("separated", separated), ("agreement", agreement)):
-        for key, values in interval_columns(x[1:], settings, 0.0, 1.0).items():
+        for key, values in interval_columns(x, settings, 0.0, 1.0).items():
             columns[key if key == "failed_share" else f"{name}_{key}"] = values
     return evaluator_table(aligned, [], columns, settings)
 
@@ -107,6 +110,15 @@ def _ends(
     low, high = (_like(scores, aligned, x, name) for x, name in ((lower, "lower"), (upper, "upper")))
     if (low > high).any():
         raise DataError(f"{(low > high).sum():,} intervals end before they begin: are lower and upper swapped?")
+    slack = _ROUNDING * np.abs(aligned.scores)
+    outside = (aligned.scores < low - slack) | (aligned.scores > high + slack)
+    if outside.any():
+        e, m = np.argwhere(outside)[0]
+        raise DataError(
+            f"{outside.sum():,} scores lie outside their own intervals, the first that of model {aligned.models[m]!r} "
+            f"by {aligned.evaluators[e]!r}, {aligned.scores[e, m]:g} with [{low[e, m]:g}, {high[e, m]:g}]: do lower "
+            "and upper belong to these scores, in the same order?"
+        )
     return low, high
 
 
@@ -116,7 +128,7 @@ def _like(scores: Scores, aligned: ModelScores, values: Any, name: str) -> Float
         values = values.to_frame(aligned.evaluators[0])
     if not isinstance(values, pd.DataFrame):
         index = score_table(scores)[0].index
-        array = np.asarray(values, float)
+        array = np.asarray(values)
         if array.shape not in ((len(index), len(aligned.evaluators)), (len(index),) * (len(aligned.evaluators) == 1)):
             raise DataError(
                 f"{name} has shape {array.shape}, but scores have {len(index):,} models by "
@@ -126,7 +138,16 @@ def _like(scores: Scores, aligned: ModelScores, values: Any, name: str) -> Float
     lacking = [column for column in aligned.evaluators if column not in values]
     if lacking:
         raise DataError(f"{name} has no column {lacking[0]!r}, which scores have")
-    return values[list(aligned.evaluators)].reindex(aligned.models).to_numpy(np.float64, na_value=np.nan).T
+    if values.index.has_duplicates:
+        twice = values.index[values.index.duplicated()][0]
+        raise DataError(f"model {twice!r} has more than one row in {name}: keep one")
+    own = values.loc[:, values.columns.isin(aligned.evaluators)]
+    if own.columns.has_duplicates:
+        raise DataError(f"{name} has more than one column {own.columns[own.columns.duplicated()][0]!r}: keep one")
+    try:
+        return own[list(aligned.evaluators)].reindex(aligned.models).to_numpy(np.float64, na_value=np.nan).T
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} is not numeric ({error})") from error
 
 
 def _with_intervals(aligned: ModelScores, ends: tuple[Float, Float]) -> ModelScores:

@@ -77,6 +77,7 @@ def test_scores_beside_gold(board, scores, tmp_path):
     assert n < 15
     assert f"- ({n})" in said  # few pairs are counted, not shown
     assert "12 models, 2 evaluators; gold is people" in said
+    assert "tiers are of all models that gold and any evaluator scored" in said
     assert "column 'maker' is left out: it is not numeric (the first such value is 'somebody'" in said
     assert "column 'nothing' is left out: no model has a score in it and a gold one" in said
     assert "judge y: 10 models have both scores, 2 lack one of them and are left out" in said

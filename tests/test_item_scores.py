@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 from twins import tau_delta
 
-from jaxeval import DataError, ItemScores, kendall_tau_delta, rank_agreement
+from jaxeval import DataError, ItemScores, agreement_by_gap, kendall_tau_delta, rank_agreement, smallest_gap
 from jaxeval.model_scores import Resampling, align_scores, resampled
 
 N, M, B = 30, 8, 400
@@ -96,10 +96,12 @@ def test_resamples_depend_on_the_seed_and_their_number_alone(drawn):
 
 def test_taus_of_recomputed_scores(drawn):
     found = kendall_tau_delta(read(), GOLD, [0.5, np.inf], resample="items", n_resamples=B)
-    values = drawn[0][1:]
-    expected = [tau_delta(x, ABILITY, np.arange(M), 0.5) for x in values[:, 1]]
-    low, high = (np.quantile(np.where(np.isnan(expected), f, expected), q) for f, q in ((-1, 0.025), (1, 0.975)))
+    tau, *expected = [tau_delta(x, ABILITY, np.arange(M), 0.5) for x in drawn[0][:, 1]]
+    moved = np.clip(expected + tau - np.nanmean(expected), -1, 1)
+    low, high = (np.quantile(np.where(np.isnan(expected), f, moved), q) for f, q in ((-1, 0.025), (1, 0.975)))
     row = found[(found["evaluator"] == "b") & (found["delta"] == 0.5)].iloc[0]
+    assert row["tau"] == pytest.approx(tau)
+    assert row["failed_share"] == np.isnan(expected).mean()
     assert (row["lower"], row["upper"]) == pytest.approx((low, high))
     by_models = kendall_tau_delta(read(), GOLD, [0.5, np.inf], n_resamples=B)
     np.testing.assert_allclose(by_models["tau"], found["tau"])
@@ -112,7 +114,49 @@ def test_measures_over_both():
     rows = [np.repeat(np.arange(M), c.astype(int)) for c in counts[1:]]
     spearman = [stats.spearmanr(x[1, own], ABILITY[own]).statistic for x, own in zip(scores[1:], rows, strict=True)]
     row = found.set_index(["evaluator", "measure"]).loc[("b", "spearman")]
-    np.testing.assert_allclose([row["lower"], row["upper"]], np.quantile(spearman, [0.025, 0.975]))
+    moved = np.clip(spearman + row["value"] - np.mean(spearman), -1, 1)
+    np.testing.assert_allclose([row["lower"], row["upper"]], np.quantile(moved, [0.025, 0.975]))
+
+
+def noisy(rng, ability, sd=3.0, n=25):
+    """Scores of 25 items, the noise of whose means is 0.6 times the spread of the models."""
+    scores = ability + rng.normal(0, 1, (n, 1)) + rng.normal(0, sd, (n, len(ability)))
+    return ItemScores(scores[:, None], pd.RangeIndex(n), pd.Index(["judge"]), pd.RangeIndex(len(ability)))
+
+
+@pytest.mark.parametrize("resample", ["items", "both"])
+def test_intervals_over_items_cover(resample):
+    """Of the mean tau with 25 items; as they are, the resamples' 95 % intervals hold it 74 times in 100."""
+    rng, n = np.random.default_rng(7), 100
+
+    def study(**options):
+        nonlocal ability, gold
+        if resample == "both":  # other models too
+            ability, gold = models()
+        return kendall_tau_delta(noisy(rng, ability), pd.Series(gold), [np.inf], **options).iloc[0]
+
+    def models():
+        ability = rng.normal(0, 1, 20)
+        return ability, ability + rng.normal(0, 0.4, 20)
+
+    ability, gold = models()
+    truth = np.mean([study(n_resamples=0)["tau"] for _ in range(400)])
+    rows = pd.DataFrame([study(n_resamples=120, resample=resample, seed=k) for k in range(n)])
+    inside = ((rows["lower"] <= truth) & (truth <= rows["upper"])).mean()
+    assert inside >= 0.95 - 5 * np.sqrt(0.05 * 0.95 / n)
+    assert ((rows["lower"] <= rows["tau"]) & (rows["tau"] <= rows["upper"])).all()
+
+
+def test_gaps_over_items_surround_the_estimate():
+    """Regressions are centred in logits, so that gaps that some resamples do not reach are too."""
+    rng = np.random.default_rng(8)
+    ability = rng.normal(0, 1, 20)
+    items = noisy(rng, ability)
+    for what in ("items", "both"):
+        curve = agreement_by_gap(items, pd.Series(ability), [0.5, 1.0], resample=what, n_resamples=100)
+        assert ((curve["lower"] < curve["probability"]) & (curve["probability"] < curve["upper"])).all()
+        gap = smallest_gap(items, pd.Series(ability), 0.75, resample=what, n_resamples=100).iloc[0]
+        assert gap["lower"] < gap["delta"] < gap["upper"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import twins
 from scipy.special import expit, logit
 from test_rank_correlation import GAPS, GOLD, B, M, counts_of, settings, taus
 
-from jaxeval import agreement_by_gap, smallest_gap
+from jaxeval import agreement_by_gap, meaningful_gaps, smallest_gap
+from jaxeval.meaningful_gaps import agreement_fits
 from jaxeval.model_scores import align_scores, resampled
 
 DELTAS = [1.5, 3.0, 6.0, 9.0]
@@ -31,8 +32,9 @@ def fits():
 def test_probabilities_and_intervals_are_those_of_the_resamples_one_by_one(fits):
     found = agreement_by_gap(GAPS, GOLD, DELTAS, n_resamples=B)
     assert found.columns.tolist() == [
-        "evaluator", "delta", "probability", "average_below", "n_pairs", "n_models", "n_missing", "status",
-        "average_below_lower", "average_below_upper", "lower", "upper", "failed_share",
+        "evaluator", "delta", "probability", "average_below", "n_pairs", "observed", "n_observed", "n_models",
+        "n_missing", "status", "average_below_lower", "average_below_upper", "observed_lower", "observed_upper",
+        "lower", "upper", "failed_share", "lack_of_fit",
     ]  # fmt: skip
     y = found[found["evaluator"] == "y"]
     probability = expit(fits[:, :1] + fits[:, 1:] * DELTAS)
@@ -116,3 +118,49 @@ def test_gaps_that_nobody_saw():
     found = agreement_by_gap(x, np.roll(x, 3), [5.0, 19.0, 19.5], n_resamples=0)
     assert found["probability"].notna().tolist() == [True, True, False]
     assert found["status"].tolist() == ["ok", "ok", "beyond the largest gap"]
+
+
+def test_observed_shares_are_those_of_pairs_of_similar_gaps():
+    found = agreement_by_gap(GAPS["x"], GOLD, DELTAS, n_resamples=0)
+    first, second = np.triu_indices(M, 1)
+    gap = GAPS["x"].to_numpy()[first] - GAPS["x"].to_numpy()[second]
+    agree = np.sign(gap) == np.sign(GOLD.to_numpy()[first] - GOLD.to_numpy()[second])
+    ordered, gap = gap != 0, np.abs(gap)
+    n_bins = ordered.sum() // 15
+    assert n_bins == 4
+    edges = [0, *np.quantile(gap[ordered], np.arange(1, n_bins) / n_bins), np.inf]
+    for row in found.itertuples():
+        k = np.searchsorted(edges, row.delta, side="right") - 1
+        own = ordered & (gap >= edges[k]) & (gap < edges[k + 1])
+        assert (row.n_observed, row.observed) == (own.sum(), pytest.approx(agree[own].mean()))
+    assert "lack_of_fit" not in found  # which takes resamples
+
+
+def test_lack_of_fit():
+    """Blocks in any order, in order inside: agreement falls at once to a half. Normal noise is nearly a line."""
+    rng = np.random.default_rng(3)
+    x = np.arange(100.0)
+    blocks = 10 * rng.permutation(10)[(x // 10).astype(int)] + x % 10
+    line = agreement_by_gap(x, x + rng.normal(0, 20, 100), [10.0, 40.0], n_resamples=200)
+    assert not line["lack_of_fit"].any()
+    assert ((line["observed_lower"] <= line["observed"]) & (line["observed"] <= line["observed_upper"])).all()
+    fits = agreement_fits(x, blocks, n_resamples=200)
+    for table in (fits.by_gap([10.0, 40.0]), fits.smallest_gap(0.8)):
+        assert table["lack_of_fit"].all()
+        (warning,) = (words for words in table.attrs["warnings"] if "not logistic" in words)
+        assert "see the observed shares" in warning
+
+
+def test_fits_are_asked_as_often_as_liked():
+    fits = agreement_fits(GAPS, GOLD, n_resamples=B)
+    pd.testing.assert_frame_equal(fits.by_gap(DELTAS), agreement_by_gap(GAPS, GOLD, DELTAS, n_resamples=B))
+    pd.testing.assert_frame_equal(fits.smallest_gap(0.8), smallest_gap(GAPS, GOLD, 0.8, n_resamples=B))
+    one = fits.by_gap(DELTAS).query("evaluator == 'y'").reset_index(drop=True)
+    pd.testing.assert_frame_equal(fits.only(["y"]).by_gap(DELTAS), one)
+
+
+def test_a_start_from_the_data_changes_nothing(monkeypatch):
+    slow = agreement_fits(GAPS, GOLD, n_resamples=B).regressions
+    monkeypatch.setattr(meaningful_gaps, "_WORTH_A_START", 0)
+    for a, b in zip(agreement_fits(GAPS, GOLD, n_resamples=B).regressions, slow, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)

@@ -65,6 +65,8 @@ def test_degenerate():
 def test_refused():
     with pytest.raises(ValueError, match="n_tiers must be at least 1"):
         changes(n_tiers=0)
+    with pytest.raises(TypeError, match="n_tiers must be an integer"):
+        changes(n_tiers=2.5)
     with pytest.raises(DataError, match="12 models cannot be split into 13 tiers"):
         changes(n_tiers=13)
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from jaxeval import DataError, kendall_tau, kendall_tau_delta, rank_agreement
 from jaxeval.kernels.rank_agreement import delta_sums, tau_b
-from jaxeval.model_scores import Resampling, align_scores, resampled, resampled_delta_sums
+from jaxeval.model_scores import Resampling, align_scores, evaluator_table, resampled, resampled_delta_sums
 from jaxeval.rank_correlation import delta_table
 
 M, B = 12, 120
@@ -65,8 +65,9 @@ def test_every_tau_and_its_interval_are_those_of_the_resamples_one_by_one(table,
         assert row.tau == pytest.approx(twins.tau_delta(x, GOLD.to_numpy(), np.arange(M), row.delta), abs=1e-14)
         assert row.n_pairs == everything[1]
         failed = np.isnan(one)
-        low, high = (np.quantile(np.where(failed, fill, one), q) for fill, q in ((-1, 0.025), (1, 0.975)))
-        assert (row.lower, row.upper) == pytest.approx((low, high), abs=1e-14)
+        near = row.tau + twins.spread_scale(x, GOLD.to_numpy(), row.delta) * (np.array(one) - row.tau)
+        low, high = (np.quantile(np.where(failed, fill, near), q) for fill, q in ((-1, 0.025), (1, 0.975)))
+        assert (row.lower, row.upper) == pytest.approx((low, high), abs=1e-9)  # influences are differences in the twin
         assert row.failed_share == failed.mean()
     assert table["n_models"].tolist() == [12] * 4 + [10] * 4
     assert table["n_missing"].tolist() == [0] * 4 + [2] * 4
@@ -212,6 +213,23 @@ def test_intervals_over_models_cover():
     assert inside / n == pytest.approx(0.95, abs=5 * np.sqrt(0.05 * 0.95 / n))
 
 
+def test_intervals_of_close_models_cover():
+    """And are no wider than they must be: resamples of models spread 1.6 times as far as tau of close ones does."""
+    rng = np.random.default_rng(1)
+
+    def tau(**options):
+        x = rng.normal(0, 1, 40)
+        return kendall_tau_delta(x, x + rng.normal(0, 0.6, 40), [0.3], **options).iloc[0]
+
+    n, known = 100, [tau(n_resamples=0)["tau"] for _ in range(500)]
+    truth = np.mean(known)
+    rows = pd.DataFrame([tau(n_resamples=B, seed=k) for k in range(n)])
+    inside = ((rows["lower"] <= truth) & (truth <= rows["upper"])).mean()
+    assert inside == pytest.approx(0.95, abs=5 * np.sqrt(0.05 * 0.95 / n))
+    width = (rows["upper"] - rows["lower"]).mean() / (2 * 1.96 * np.std(known))
+    assert width == pytest.approx(1, abs=5 / np.sqrt(2 * n))
+
+
 def test_few_pairs_are_hidden_in_tables(table):
     shown = delta_table(table, few_pairs=15)
     assert shown.index.tolist() == ["x", "y"]
@@ -227,6 +245,8 @@ def test_few_pairs_are_hidden_in_tables(table):
         ({"deltas": [0.0]}, "deltas must be numbers above 0"),
         ({"deltas": []}, "deltas must be"),
         ({"n_resamples": 1}, "n_resamples must be 0 or at least 2"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"seed": 2**64}, r"seed must be an integer from 0 to 2\*\*63 - 1"),
         ({"level": 95}, "level must be between 0 and 1"),
         ({"resample": "prompts"}, "resample must be"),
         ({"resample": "items"}, "needs scores by item"),
@@ -243,6 +263,14 @@ def test_refused(options, message):
     with pytest.raises(ValueError, match=message):
         taus(**options)
     assert issubclass(DataError, ValueError)
+
+
+def test_what_is_no_integer():
+    for options in ({"top": 2.5}, {"seed": 1.0}, {"n_resamples": 20.5}):
+        with pytest.raises(TypeError, match=f"{next(iter(options))} must be an integer"):
+            rank_agreement(GAPS, GOLD, **options)
+    with pytest.raises(ValueError, match="top must be at least 1"):
+        rank_agreement(GAPS, GOLD, top=0)
 
 
 # --- published numbers ---------------------------------------------------------------------------
@@ -362,3 +390,10 @@ def test_rounding_brings_no_pair_under_the_gap():
     found = kendall_tau_delta(tenths / 10, np.arange(60.0), [0.3, 1.1], n_resamples=0)
     gap = np.abs(tenths[:, None] - tenths)[np.triu_indices(60, 1)]
     assert found["n_pairs"].tolist() == [(gap < 3).sum(), (gap < 11).sum()]
+
+
+def test_an_estimate_outside_its_interval_is_told():
+    aligned = align_scores(GAPS, GOLD)
+    columns = {"tau": np.array([0.5, 0.1]), "lower": np.array([0.0, 0.2]), "upper": np.array([1.0, 0.9])}
+    found = evaluator_table(aligned, [], columns, settings())
+    assert "1 of 2 numbers lie outside their own intervals: resamples are biased there" in found.attrs["warnings"]

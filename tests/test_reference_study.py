@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import combinations
 
 import jax
@@ -15,12 +16,15 @@ from scipy.stats import kendalltau
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, reference_study, simulate_votes
 from jaxeval.kernels import batch, rank_agreement
+from jaxeval.quantiles import centred
+from jaxeval.reference_advice import single_advice, tier_advice
 from jaxeval.reference_plots import plot_reference_budgets, plot_reference_tiers, plot_references
-from jaxeval.reference_tables import centred, mean_by_tier
+from jaxeval.reference_tables import mean_by_tier
 from jaxeval.resampling import stream_number
 
 DELTAS, BUDGETS, B = (4.0, 12.0), (10, 40), 30
 SETS = {"three": ["model-02", "model-07", "model-13"]}
+TABLES = ("by_reference", "by_delta", "by_test_tier", "by_tier", "by_tier_and_test_tier", "by_budget", "by_set")
 OPTIONS = {"deltas": DELTAS, "budgets": BUDGETS, "sets": SETS, "n_repeats": 3, "n_resamples": B}
 
 
@@ -170,10 +174,22 @@ class TestFullData:
             assert own["rank_change"] == pytest.approx(change.mean(), rel=1e-12)
 
     def test_means_over_the_references_of_a_tier(self, study):
-        own = study.by_delta.groupby(["tier", "delta"])["tau"].mean().reset_index()
-        np.testing.assert_allclose(study.by_tier["tau"], own["tau"], rtol=1e-12)
+        """Those with 15 pairs: of the closest models some have fewer."""
+        enough = study.by_delta["n_pairs"] >= 15
+        assert 0 < enough[study.by_delta["delta"] == DELTAS[0]].sum() < 14
+        own = study.by_delta.assign(tau=study.by_delta["tau"].where(enough)).groupby(["tier", "delta"])["tau"]
+        np.testing.assert_allclose(study.by_tier["tau"], own.mean(), rtol=1e-12)
+        np.testing.assert_array_equal(study.by_tier["n_references"], own.count())
         own = study.by_test_tier.groupby(["tier", "test_tier"])["rank_change"].mean()
         np.testing.assert_allclose(study.by_tier_and_test_tier["rank_change"], own, rtol=1e-12)
+        assert study.by_tier_and_test_tier["tau"].isna().all()  # no tier has 15 pairs inside
+
+    def test_rank_changes_of_references_that_rank_few(self, study):
+        ranked = study.by_test_tier.groupby("reference")["n_models"].transform("sum")
+        share = (study.by_test_tier["rank_change"] / (ranked - 1)).groupby(
+            [study.by_test_tier["tier"], study.by_test_tier["test_tier"]]
+        )
+        np.testing.assert_allclose(study.by_tier_and_test_tier["relative_change"], share.mean(), rtol=1e-12)
 
     def test_table_8_averages_to_table_4(self):
         """The published taus of 20 references by tier, and their means."""
@@ -189,7 +205,7 @@ class TestFullData:
 
     def test_without_resamples(self, study, plain):
         """The same numbers without intervals."""
-        for name in ("by_reference", "by_delta", "by_test_tier", "by_tier", "by_tier_and_test_tier", "by_budget"):
+        for name in TABLES:
             ours, theirs = getattr(plain, name), getattr(study, name)
             ends = [c for c in ours if c.endswith(("_lower", "_upper"))]
             assert ours[ends].isna().all(axis=None)
@@ -345,6 +361,33 @@ class TestBudgets:
                     assert row["misordered"] == pytest.approx(wrong.mean(), rel=1e-8)
                     assert row["n_pairs"] == pytest.approx(pairs.mean(), rel=1e-12)
 
+    def test_a_set_beside_its_references_on_the_same_models(self, battles, plain):
+        members = [battles.models.get_loc(name) for name in SETS["three"]]
+        theta = fit_bradley_terry(battles).logits.to_numpy()
+        for budget in BUDGETS:
+            found = []
+            for q in range(3):
+                sets = [members, *([k] for k in members)]
+                scores = np.array([naive_scores(battles, own, naive_votes(battles, own, budget, q)) for own in sets])
+                scores[:, np.isnan(scores).any(0)] = np.nan  # members of the set, which single references do rank
+                together, *alone = (naive_agreement(score, theta) for score in scores)
+                found.append((together[0], np.mean([tau for tau, _, _ in alone]), together[2]))
+            row = plain.by_set[plain.by_set["budget"] == budget].iloc[0]
+            np.testing.assert_allclose(row[["tau", "tau_alone", "n_pairs"]].astype(float), np.mean(found, 0), rtol=1e-8)
+            assert row["gain"] == pytest.approx(row["tau"] - row["tau_alone"])
+            every = plain.by_budget[
+                plain.by_budget["references"].isin(SETS["three"]) & (plain.by_budget["budget"] == budget)
+            ]
+            assert abs(every[np.isinf(every["delta"])]["tau"].mean() - row["tau_alone"]) > 1e-3  # on other models
+            n = tables(battles)[0][:, members].min(1)
+            n[members] = 0
+            assert (row["n_models"], row["n_short"]) == ((n > 0).sum(), ((n > 0) & (n < budget)).sum())
+
+    def test_a_set_whose_references_are_not_studied_alone(self, battles):
+        board = reference_study(battles, references=["model-01"], **{**OPTIONS, "n_resamples": 0})
+        assert board.by_set["gain"].isna().all()
+        assert (board.by_set["n_repeats"] == 0).all()
+
     def test_a_budget_beyond_all_votes_is_all_votes(self, battles, study, plain):
         every = reference_study(battles, **{**OPTIONS, "budgets": (10, 100_000), "n_resamples": 0})
         rows = every.by_budget[every.by_budget["budget"] == 100_000]
@@ -393,7 +436,7 @@ class TestItems:
     def test_against_items_drawn_one_by_one(self, grid):
         board = reference_study(grid, **self.OPTIONS)
         theta = fit_bradley_terry(grid).logits.to_numpy()
-        for name, members in (("m2", [2]), ("m7", [7]), ("pair", [7, 2])):
+        for name, members in (("m2", [2]), ("m7", [7]), ("pair", [2, 7])):
             for budget in (5, 20):
                 taus = [naive_agreement(self.scores(grid, members, budget, q), theta)[0] for q in range(2)]
                 own = (board.by_budget["references"] == name) & (board.by_budget["budget"] == budget)
@@ -416,14 +459,18 @@ class TestItems:
 
 
 class TestInvariance:
-    def same(self, ours, theirs, names=("by_reference", "by_delta", "by_test_tier", "by_tier", "by_budget")):
-        for name in names:
+    def same(self, ours, theirs):
+        for name in TABLES:
             pd.testing.assert_frame_equal(getattr(ours, name), getattr(theirs, name), rtol=1e-9, atol=1e-9)
 
     def test_sides_and_row_order(self, votes, study):
         swapped = votes.rename(columns={"model_a": "model_b", "model_b": "model_a"})
         swapped["winner"] = swapped["winner"].map({"model_a": "model_b", "model_b": "model_a"}).fillna(votes["winner"])
         self.same(reference_study(swapped.sample(frac=1, random_state=0), **OPTIONS), study)
+
+    def test_order_of_the_members_of_a_set(self, battles, plain):
+        board = reference_study(battles, **{**OPTIONS, "sets": {"three": SETS["three"][::-1]}, "n_resamples": 0})
+        self.same(board, plain)
 
     def test_names(self, votes, plain):
         """Other names in another order: the same agreement of every reference with all votes."""
@@ -526,6 +573,8 @@ class TestWeakData:
             ({"references": []}, "one or more models"),
             ({"sets": [["model-01"]]}, "two references or more"),
             ({"sets": [["model-01", "model-01"]]}, "named twice"),
+            ({"sets": [["model-01", "model-02"]] * 2}, "sets are named twice: model-01 . model-02$"),
+            ({"sets": {"a": ["model-01", "model-02"], "b": ["model-02", "model-01"]}}, "named twice: b is a again"),
             ({"deltas": (0.0,)}, "deltas must be > 0"),
             ({"budgets": (0,)}, "budgets must be whole numbers"),
             ({"budgets": (2.5,)}, "budgets must be whole numbers"),
@@ -533,11 +582,18 @@ class TestWeakData:
             ({"level": 1.0}, "level must be between"),
             ({"n_tiers": 0}, "n_tiers must be at least 1"),
             ({"n_resamples": -1}, "n_resamples must be at least 0"),
-            ({"seed": -1, "n_resamples": 0}, "seed must be"),
+            ({"n_resamples": 1}, "n_resamples must be 0 or at least 2, got 1"),
+            ({"seed": -1, "n_resamples": 0}, "seed must be at least 0"),
+            ({"seed": 2**64}, r"seed must be an integer from 0 to 2\*\*63 - 1"),
         ],
     )
     def test_what_is_refused(self, battles, options, message):
         with pytest.raises(ValueError, match=message):
+            reference_study(battles, **options)
+
+    @pytest.mark.parametrize("options", [{"n_tiers": 2.5}, {"n_repeats": True}, {"few_pairs": 3.0}, {"seed": "1"}])
+    def test_what_is_no_integer(self, battles, options):
+        with pytest.raises(TypeError, match=f"{next(iter(options))} must be an integer"):
             reference_study(battles, **options)
 
     def test_a_missing_cluster_column(self, battles):
@@ -549,11 +605,48 @@ class TestWords:
     def test_few_resamples(self, study):
         assert any("30 resamples are too few for 95% intervals" in sentence for sentence in study.warnings)
 
-    def test_advice(self, study):
+    def test_advice(self, battles, study):
         """14 models make tiers of 3 or 4, of 6 pairs at most."""
         assert sum("too few to choose a reference by" in sentence for sentence in study.advice) == 4
-        assert any("agrees best with the ranking of all votes" in sentence for sentence in study.advice)
-        assert any("three (model-02, model-07, model-13) under" in sentence for sentence in study.advice)
+        assert any("agrees best with the ranking of all votes under that budget" in words for words in study.advice)
+        row = study.by_set.iloc[0]
+        words = next(
+            words for words in study.advice if words.startswith("three (model-02, model-07, model-13) under 10")
+        )
+        assert f"{row['tau']:.2f}, the same references alone {row['tau_alone']:.2f} on average on the same mod" in words
+        everything = reference_study(battles, **{**OPTIONS, "n_resamples": 0, "few_pairs": 0}).advice
+        assert sum("are ranked best by references of tier" in sentence for sentence in everything) == 4
+        (none,) = single_advice(np.empty((1, 14, 0)), study.by_budget, 14, replace(study.settings, budgets=()))
+        assert "with more votes agree better for that alone" in none
+
+    def test_tiers_are_advised_by_relative_changes(self, study):
+        """References of tier 1 are fewer places off, but rank few models."""
+        rows = pd.DataFrame(
+            {
+                "tier": [1, 2], "test_tier": 1, "rank_change": [1.0, 2.0], "relative_change": [0.2, 0.05],
+                "relative_change_lower": np.nan, "relative_change_upper": np.nan, "n_tau_references": 3,
+            }
+        )  # fmt: skip
+        settings = replace(study.settings, n_tiers=1)
+        (sentence,) = tier_advice(np.array([[[0.2], [0.05]]]), rows, settings)
+        assert "by references of tier 2: 2.0 places off, 5.0% of the most possible" in sentence
+
+    def test_the_best_reference_is_that_of_equal_votes(self, study):
+        """Under the budget that most have; not the one that half of the models have fewer votes against."""
+        rows = pd.DataFrame(
+            {
+                "references": np.repeat(["short", "fair", "best"], 2), "n_references": 1, "delta": np.inf,
+                "budget": [10, 40] * 3, "n_models": 13, "n_short": [0, 6, 0, 1, 0, 1], "n_pairs": 78.0,
+                "tau": [0.9, 0.9, 0.5, 0.6, 0.4, 0.7], "tau_lower": np.nan, "tau_upper": np.nan,
+            }
+        )  # fmt: skip
+        tau = rows["tau"].to_numpy().reshape(1, 3, 2)
+        (sentence,) = single_advice(tau, rows, 14, study.settings)
+        assert sentence.startswith("of the 2 single references (of 3) with 40 votes of nearly every model, best agrees")
+        (sentence,) = single_advice(tau, rows.assign(n_short=9), 14, study.settings)
+        assert sentence.startswith("no two references have 10 votes of nearly every model")
+        (sentence,) = single_advice(tau, rows.assign(n_pairs=9.0), 14, study.settings)
+        assert sentence.startswith("no reference has 15 pairs")
 
 
 class TestFigures:
@@ -567,7 +660,9 @@ class TestFigures:
     def test_tiers(self, study):
         texts = [t.get_text() for t in plot_reference_tiers(study).axes[0].texts]
         assert len(texts) == 16
-        assert texts[0].startswith(f"{study.by_tier_and_test_tier['rank_change'][0]:.1f}\n[")
+        first = study.by_tier_and_test_tier.iloc[0]
+        assert texts[0].startswith(f"{100 * first['relative_change']:.1f} %\n[")
+        assert texts[0].endswith(f"\n{first['rank_change']:.1f} places")
 
     def test_budgets(self, study):
         axis = plot_reference_budgets(study, 12.0).axes[0]

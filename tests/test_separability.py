@@ -69,6 +69,13 @@ def test_no_pair_is_separated():
         ({"lower": ENDS["upper"], "upper": ENDS["lower"]}, "22 intervals end before they begin"),
         ({"standard_error": -HALF}, "24 negative"),
         ({"standard_error": HALF[["x"]]}, "standard_error has no column 'y'"),
+        (
+            {"standard_error": HALF.astype(object).replace(HALF.iloc[0, 0], "wide")},
+            "standard_error is not numeric.*wide",
+        ),
+        ({**ENDS, "lower": pd.concat([ENDS["lower"]] * 2)}, "model 'm00' has more than one row in lower"),
+        ({**ENDS, "upper": pd.concat([ENDS["upper"]] * 2, axis=1)}, "upper has more than one column 'x'"),
+        ({**ENDS, "lower": ENDS["upper"]}, "22 scores lie outside their own intervals, the first that of model"),
         ({"standard_error": np.ones(5)}, r"standard_error has shape \(5,\), but scores have 12 models by 2"),
     ],
 )

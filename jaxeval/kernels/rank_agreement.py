@@ -83,6 +83,9 @@ class GapRegression(NamedTuple):
     pairs: Array  # (E,) weight of the pairs that the evaluator orders
     agreeing: Array  # (E,) of them, in the order of gold; ties in gold are half
     status: Array  # (E,) int8, of `solve`
+    bin_pairs: Array  # (E, G) weight of the pairs by bins of the gap
+    bin_agreeing: Array  # (E, G) of them, in the order of gold
+    bin_expected: Array  # (E, G) of them, by the regression
 
 
 class Stratified(NamedTuple):
@@ -263,6 +266,8 @@ def gap_regression(
     first: Array,
     second: Array,
     scale: Array,
+    start: Array,
+    edges: Array,
     ridge: Array,
     tolerance: Array,
 ) -> GapRegression:
@@ -270,11 +275,15 @@ def gap_regression(
 
     Pairs ``first``, ``second`` (P,) that the evaluator ties say nothing; those tied in gold count half. The penalty is
     ``ridge`` / 2 times the squares of the intercept and of the slope per ``scale`` (E,).
+
+    Args:
+        start: (E, 2) where to start from: intercept and slope per scale.
+        edges: (E, G + 1) of the bins, from 0, in which the regression is compared with the pairs.
     """
     gold_order = jnp.sign(gold[first] - gold[second])
     of_pair = counts[first] * counts[second]
 
-    def of_evaluator(x: Array, scale: Array) -> GapRegression:
+    def of_evaluator(x: Array, scale: Array, start: Array, edges: Array) -> GapRegression:
         gap = x[first] - x[second]
         weight = jnp.where(jnp.isnan(gap) | (gap == 0), 0.0, of_pair)
         agree = (1 + jnp.sign(gap) * gold_order) / 2
@@ -295,11 +304,15 @@ def gap_regression(
             size = jnp.max(jnp.abs(change))
             return change * jnp.minimum(1.0, _LONGEST_STEP / jnp.maximum(size, 1e-300)), grad
 
-        found = solve.iterate(step, jnp.zeros(2), tolerance, _MOST_STEPS)
+        found = solve.iterate(step, start, tolerance, _MOST_STEPS)
         agreeing = jnp.sum(weight * agree)
-        return GapRegression(found.theta[0], found.theta[1] / scale, jnp.sum(weight), agreeing, found.status)
+        p = jax.nn.sigmoid(found.theta[0] + found.theta[1] * z)
+        wide = jnp.abs(gap)
+        inside = ((wide >= edges[:-1, None]) & (wide < edges[1:, None])).astype(z.dtype)
+        bins = (product(inside, weight * share) for share in (jnp.ones_like(z), agree, p))
+        return GapRegression(found.theta[0], found.theta[1] / scale, jnp.sum(weight), agreeing, found.status, *bins)
 
-    return lax.map(lambda one: of_evaluator(*one), (scores, scale))
+    return lax.map(lambda one: of_evaluator(*one), (scores, scale, start, edges))
 
 
 def _signs(gap: Array, gold_gap: Array) -> tuple[Array, Array, Array]:

@@ -49,6 +49,7 @@ from jaxeval.kernels.batch.judge_errors import (
 from jaxeval.kernels.batch.references import (
     Budgets,
     ReferenceProblem,
+    SameModels,
     SingleReferences,
     StudyForm,
     StudySettings,
@@ -90,6 +91,7 @@ __all__ = [
     "Problem",
     "ReferenceProblem",
     "Refits",
+    "SameModels",
     "SingleReferences",
     "StudyForm",
     "StudySettings",

@@ -27,6 +27,7 @@ class ReferenceProblem(NamedTuple):
     votes: references.Votes
     single: references.Pools  # every reference alone
     several: references.Pools | None  # sets of references
+    members: Array  # (K, S) int32 where the references of every set are among the single ones; -1 for none
     tiers: Array  # (T, M) bool: models by tier
     grid: references.Grid | None  # where items, not models, draw their references
 
@@ -60,6 +61,18 @@ class Budgets(NamedTuple):
     tau_square: Array  # (D, B, S)
     misordered: Array  # (D, B, S)
     pairs: Array  # (D, B, S)
+
+
+class SameModels(NamedTuple):
+    """Sets of references and their members alone, on the models that all of these rank: sums over the repeats.
+
+    Sets with members that are not studied alone have none.
+    """
+
+    defined: Array  # (B, S) repeats with all taus
+    together: Array  # (B, S) tau of the set
+    alone: Array  # (B, S) mean tau of its members
+    pairs: Array  # (B, S)
 
 
 class StudySettings(NamedTuple):
@@ -106,9 +119,27 @@ def _drawn_scores(
     return jnp.concatenate([alone, _fitted(*several, in_set, settings, max_steps)], 2)
 
 
+def _same_models(scores: Array, gold: Array, members: Array) -> SameModels:
+    """One repeat, given the (B, M, L + S) ``scores`` of single references and of sets with ``members`` (K, S)."""
+    n_budgets, m, _ = scores.shape
+    several = scores[:, :, -members.shape[1] :]
+    alone = scores[:, :, members]  # (B, M, K, S)
+    there = members >= 0
+    shared = ~jnp.isnan(several) & jnp.all(~jnp.isnan(alone) | ~there, 2) & jnp.any(there, 0)
+    lanes = jnp.where(shared[:, :, None], jnp.concatenate([several[:, :, None], alone], 2), jnp.nan)
+    sums = rank_agreement.agreement(lanes.swapaxes(0, 1).reshape(m, -1), gold, jnp.array([jnp.inf]))
+    shape = n_budgets, 1 + members.shape[0], members.shape[1]
+    tau, pairs = rank_agreement.tau_b(sums).reshape(shape), sums.pairs.reshape(shape)[:, 0]
+    together = tau[:, 0]
+    of_members = jnp.sum(jnp.where(there, tau[:, 1:], 0.0), 1) / jnp.maximum(jnp.sum(there, 0), 1)
+    known = ~jnp.isnan(together + of_members)
+    values = jnp.ones_like(together), together, of_members, pairs
+    return SameModels(*(jnp.where(known, x, 0.0) for x in values))
+
+
 def _study(
     problem: ReferenceProblem, form: StudyForm, settings: StudySettings, number: Array, gold: Array
-) -> tuple[SingleReferences, Budgets]:
+) -> tuple[SingleReferences, Budgets, SameModels]:
     """One resample, or the full data: references with all votes, and repeated studies under budgets."""
     draws = resample.multinomial(problem.units, form.tally, form.top_up_size, settings.seed, problem.stream, number)
     count = jnp.where(number < 0, problem.votes.battles, references.resampled(problem.votes, draws))
@@ -127,21 +158,26 @@ def _study(
         tiers.inside.pairs,
     )
     shape = len(settings.deltas), len(settings.budgets), form.n_sets
+    shape_of_sets = shape[1], problem.members.shape[1]
 
-    def repeat(q: Array, sums: Budgets) -> Budgets:
+    def repeat(q: Array, sums: tuple[Budgets, SameModels]) -> tuple[Budgets, SameModels]:
         key = squares.stream_key(settings.seed, problem.votes_stream, number, q)
         scores = _drawn_scores(problem, count, items, settings, key, form.max_steps)
         lanes = scores.transpose(1, 0, 2).reshape(len(gold), -1)  # (M, B S)
         found = rank_agreement.agreement(lanes, gold, settings.deltas)
         tau = rank_agreement.tau_b(found)
         values = (jnp.ones_like(tau), tau, tau**2, rank_agreement.misordered(found), found.pairs)
-        add = (jnp.where(jnp.isnan(tau), 0.0, x).reshape(shape) for x in values)
-        return Budgets(*(total + x for total, x in zip(sums, add, strict=True)))
+        add = Budgets(*(jnp.where(jnp.isnan(tau), 0.0, x).reshape(shape) for x in values))
+        same = _same_models(scores, gold, problem.members) if shape_of_sets[1] else sums[1]
+        return jax.tree.map(jnp.add, sums, (add, same))
 
-    nothing = Budgets(*(jnp.zeros(shape) for _ in Budgets._fields))
+    nothing = (
+        Budgets(*(jnp.zeros(shape) for _ in Budgets._fields)),
+        SameModels(*(jnp.zeros(shape_of_sets) for _ in SameModels._fields)),
+    )
     if not len(settings.budgets):
-        return single, nothing
-    return single, lax.fori_loop(0, settings.n_repeats, repeat, nothing)
+        return single, *nothing
+    return single, *lax.fori_loop(0, settings.n_repeats, repeat, nothing)
 
 
 @partial(jax.jit, static_argnames=("form", "mesh"))
@@ -153,7 +189,7 @@ def reference_study(
     numbers: Array,
     gold: Array,
     n_chunks: Array,
-) -> tuple[SingleReferences, Budgets]:
+) -> tuple[SingleReferences, Budgets, SameModels]:
     """All references, sets, budgets and repeats in the resamples ``numbers`` (devices, T, R), -1 being the full data.
 
     ``gold`` (devices, T, R, M) are the log-strengths of the same resamples. Each device runs the first ``n_chunks``
@@ -162,8 +198,8 @@ def reference_study(
 
     def on_device(
         problem: ReferenceProblem, settings: StudySettings, numbers: Array, gold: Array, n_chunks: Array
-    ) -> tuple[SingleReferences, Budgets]:
-        def chunk(t: Array) -> tuple[SingleReferences, Budgets]:
+    ) -> tuple[SingleReferences, Budgets, SameModels]:
+        def chunk(t: Array) -> tuple[SingleReferences, Budgets, SameModels]:
             return jax.vmap(partial(_study, problem, form, settings))(numbers[0, t], gold[0, t])
 
         return run_chunks(chunk, numbers.shape[1], n_chunks[0])

@@ -1,0 +1,33 @@
+"""Settings that are checked in the same words wherever they are asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+#: Seeds and numbers of resamples are less.
+MOST = 2**63
+
+
+def checked_integer(name: str, value: Any, least: int = 0) -> int:
+    """``value`` as Python's integer.
+
+    Raises:
+        TypeError: it is none, as 2.5, 2.0 and True are not.
+        ValueError: it is less than ``least``, or 2**63 or more.
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+    if value >= MOST:
+        raise ValueError(f"{name} must be an integer from {least} to 2**63 - 1, got {value}")
+    return int(value)
+
+
+def checked_resamples(value: Any) -> int:
+    """``value`` as a number of resamples: 0, or 2 and more, since one has no spread."""
+    if checked_integer("n_resamples", value) == 1:
+        raise ValueError("n_resamples must be 0 or at least 2, got 1")
+    return int(value)
