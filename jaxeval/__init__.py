@@ -15,6 +15,7 @@ from jaxeval.confusion import class_shares
 from jaxeval.contextual import ContextualFit
 from jaxeval.contextual_bootstrap import ContextualBootstrap
 from jaxeval.features import position_advantage, same_group
+from jaxeval.gathered_battles import gather_battles
 from jaxeval.icc import Icc3, icc3
 from jaxeval.item_scores import ItemScores
 from jaxeval.judge_accuracy import JudgeAccuracy, judge_accuracy
@@ -26,6 +27,7 @@ from jaxeval.leaderboard import leaderboard
 from jaxeval.meaningful_gaps import agreement_by_gap, smallest_gap
 from jaxeval.model_comparison import ModelComparison, compare_models
 from jaxeval.prediction_powered import ppi_plus_plus
+from jaxeval.processes import ProcessError
 from jaxeval.rank_change import stratified_rank_change
 from jaxeval.rank_correlation import kendall_tau, kendall_tau_delta, rank_agreement
 from jaxeval.readers import read_battles
@@ -57,6 +59,7 @@ __all__ = [
     "JudgedAnswers",
     "JudgedBattles",
     "ModelComparison",
+    "ProcessError",
     "ReferenceStudy",
     "SoftElo",
     "SoftEloCalibration",
