@@ -23,7 +23,7 @@ def test_duckdb(tmp_path, monkeypatch):
     exec(code, names)
     board = names["board"]
     assert names["battles"].n_battles == 3000
-    expected = jaxeval.leaderboard(votes, by="language")
+    expected = jaxeval.leaderboard(votes, by="language")  # of as many resamples
     assert board["category"].tolist() == expected["category"].tolist()
     for name in ("rating", "rating_lower", "rating_upper", "vote_count"):
         np.testing.assert_array_equal(board[name], expected[name])
