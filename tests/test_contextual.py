@@ -244,7 +244,7 @@ class TestRefused:
         with pytest.raises(DataError, match=r"no ties among [\d,]+ battles of rated models: no tie model fits"):
             fit_bradley_terry(decided, ties="davidson")
         soft = votes.assign(target=np.linspace(0, 1, len(votes))).drop(columns="winner")
-        with pytest.raises(DataError, match=r"targets are neither 0, 1/2 nor 1 \(first in battle 1\)"):
+        with pytest.raises(DataError, match=r"targets are neither 0, 1/2 nor 1 \(first in row 1; rows count from 0\)"):
             fit_bradley_terry(soft, ties="rao_kupper")
         assert fit_bradley_terry(soft, features=["length"]).converged
 
