@@ -66,7 +66,9 @@ def _board_options(command: Any) -> Any:
         ),
         click.option("--base", default=1000.0, show_default=True, help="Mean rating of the gauges mean and votes."),
         click.option("--reweight", is_flag=True, help="Inverse-pair-frequency weights, 1 / max(battles of pair, 50)."),
-        click.option("--top", type=click.IntRange(1), metavar="K", help="Print the first K models only."),
+        click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", "dense", "sparse"]),
+                     help="Tables of all pairs of models, or the graph of those that met: for 1,000 models or more."),
+        click.option("--top", type=click.IntRange(1), metavar="K", help="Print the first K models; by default 200."),
         click.option("--out", type=OutputFile(_TABLE_ENDINGS), help="Write the table: .csv, .parquet or .json."),
         click.option("--plot", type=OutputFile(_FIGURE_ENDINGS), help="Draw the ratings: .png, .svg or .pdf."),
     ]  # fmt: skip

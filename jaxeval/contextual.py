@@ -248,7 +248,7 @@ def fit_contextual_boards(
     """Fit every slice (its models and cells), named by ``labels``."""
     if not feature_ridge >= 0:
         raise ValueError(f"feature_ridge must be >= 0, got {feature_ridge!r}")
-    boards = fit_boards(slices, ridge, reweight)
+    boards = fit_boards(slices, ridge, reweight, "dense")
     fitted = []
     for (_, cells), board, label in zip(slices, boards, labels, strict=True):
         try:
@@ -317,7 +317,7 @@ def log_likelihoods(fitted: ContextualBoard, cells: ContextualCells, ties: Ties)
     first, second = cells.first[cells.pair], cells.second[cells.pair]
     factor = cells.count * cells.weight
     if fitted.board.pair_weight is not None:
-        factor = factor * fitted.board.pair_weight[first, second]
+        factor = factor * fitted.board.pair_weight[cells.pair]
     active = fitted.board.active
     return np.where(active[first] & active[second], factor * each, 0.0)
 
@@ -350,11 +350,11 @@ def _reject_collinear(board: Board, cells: ContextualCells, covariates: Design, 
     first, second = cells.first[cells.pair], cells.second[cells.pair]
     weight = np.where(board.active[first] & board.active[second], cells.count * cells.weight, 0.0)
     if board.pair_weight is not None:
-        weight = weight * board.pair_weight[first, second]
+        weight = weight * board.pair_weight[cells.pair]
     weighted = weight[:, None] * cells.feature
     own = weighted.T @ cells.feature
     cross = np.stack([np.bincount(first, x, m) - np.bincount(second, x, m) for x in weighted.T], 1)
-    n = np.where(board.active[:, None] & board.active, board.n, 0.0)
+    n = board.rated_tables()[0]
     left = own - cross.T @ np.linalg.pinv(np.diag(n.sum(1)) - n, rcond=1e-12, hermitian=True) @ cross
     scale = np.sqrt(np.maximum(np.diag(own), np.finfo(float).tiny))
     values, vectors = np.linalg.eigh(left / np.outer(scale, scale))

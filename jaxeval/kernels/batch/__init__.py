@@ -60,6 +60,7 @@ from jaxeval.kernels.batch.refits import (
     NEWTON,
     NEWTON_CG,
     POISSON,
+    SPARSE,
     Method,
     Problem,
     Refits,
@@ -68,6 +69,7 @@ from jaxeval.kernels.batch.refits import (
     inverse_information,
     refit,
 )
+from jaxeval.kernels.batch.sparse import Graph, SparseProblem, fit_sparse, refit_sparse
 
 __all__ = [
     "BAYESIAN",
@@ -76,11 +78,13 @@ __all__ = [
     "NEWTON",
     "NEWTON_CG",
     "POISSON",
+    "SPARSE",
     "Budgets",
     "ContextualFit",
     "ContextualMethod",
     "ContextualProblem",
     "ContextualRefits",
+    "Graph",
     "ItemTotals",
     "Items",
     "JudgedTables",
@@ -89,6 +93,7 @@ __all__ = [
     "ReferenceProblem",
     "Refits",
     "SingleReferences",
+    "SparseProblem",
     "StudyForm",
     "StudySettings",
     "accuracies",
@@ -101,6 +106,7 @@ __all__ = [
     "failure",
     "fit",
     "fit_contextual",
+    "fit_sparse",
     "fold_temperatures",
     "hold_out",
     "hold_out_soft",
@@ -114,6 +120,7 @@ __all__ = [
     "reference_study",
     "refit",
     "refit_contextual",
+    "refit_sparse",
     "rogan_gladen_interval",
     "shared_accuracy",
     "small_sample_excess",

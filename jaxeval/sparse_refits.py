@@ -1,0 +1,152 @@
+"""Refits of a wide board: the plan of its bootstrap on a graph of pairs, and the loop over chunks of resamples."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+from numpy.typing import NDArray
+
+from jaxeval.bradley_terry import Board, battles_per_model
+from jaxeval.kernels import batch
+from jaxeval.kernels.adjacency import SLOTS
+from jaxeval.kernels.pair_tables import Layout
+from jaxeval.kernels.resample import Tally
+from jaxeval.precision import double_precision
+from jaxeval.progress import Advance
+from jaxeval.refits import TOLERANCE_LOGIT, Lanes
+from jaxeval.resampling import (
+    ROW_BITS,
+    drawn_entries,
+    main_battles,
+    make_units,
+    packed_word,
+    shortfall_of,
+    stream_number,
+    top_up_size_of,
+)
+from jaxeval.sparse_boards import WideGraph, recentred
+
+_MAX_STEPS = 200
+_CHUNKS_PER_CALL = 32
+# Lanes side by side fill a line of memory or more; beyond, arrays only grow. And the bytes that they may take.
+_MOST_LANES = {"cpu": 16}
+_ACCELERATOR_LANES = 128
+_BYTES = {"cpu": 2**28}
+_ACCELERATOR_BYTES = 2**32
+
+
+class SparsePlan(NamedTuple):
+    """Everything that the batched refit of a wide board needs; NumPy arrays until the call."""
+
+    problem: batch.SparseProblem
+    method: batch.Method
+    wide: WideGraph
+
+
+def make_sparse_plan(
+    board: Board,
+    scheme: int,
+    label: str,
+    cluster: NDArray[np.intp] | None,
+    cell_of_row: NDArray[np.intp] | None,
+    dtype: str,
+) -> SparsePlan:
+    """The plan of a board called ``label``, whose draws are those of `resampling.make_plan`."""
+    if board.graph is None:
+        raise ValueError("the board was fitted by the dense method")
+    wide, n_pairs = board.graph, len(board.cells.first) + 1
+    ((entries,), packed, one_column) = drawn_entries([board.cells], scheme, [cluster], [cell_of_row], n_pairs)
+    heaviest = battles_per_model(board.cells, len(board.theta)).max()
+    tally = Tally(packed_word([entries], heaviest) if packed else None, ROW_BITS)
+    shortfall = shortfall_of(int(entries.units.sum()))
+    weight: Any = None if board.pair_weight is None else np.append(board.pair_weight, 0.0)
+    arrays: Any = (
+        np.zeros((0, 0), np.int32),  # no tables
+        weight,
+        None if packed else entries.weight,
+        None if packed else entries.target,
+        None if entries.unit is None else entries.unit.astype(np.int32),
+        None if one_column else entries.pair.astype(np.int32),
+    )
+    problem = batch.SparseProblem(
+        units=make_units(entries.units, tally, shortfall if scheme == batch.MULTINOMIAL else 0),
+        layout=Layout(*arrays),
+        stream=np.uint64(stream_number(label)),  # type: ignore[arg-type]
+        graph=wide.graph,
+        start=wide.numbered(board.theta),  # type: ignore[arg-type]
+        main_battles=wide.numbered(main_battles(board)),  # type: ignore[arg-type]
+    )
+    method = batch.Method(
+        scheme, tally, n_pairs, top_up_size_of(shortfall), batch.SPARSE, np.dtype(dtype).type, _MAX_STEPS
+    )
+    return SparsePlan(problem, method, wide)
+
+
+def refit_sparse(
+    board: Board,
+    plan: SparsePlan,
+    n_resamples: int,
+    seed: int,
+    ridge: float,
+    chunk_size: int | None,
+    advance: Advance,
+) -> Lanes:
+    """B refits of one board."""
+    m = len(board.theta)
+    lanes = Lanes(
+        theta=np.zeros((n_resamples, m)),
+        status=np.zeros(n_resamples, np.int8),
+        n_steps=np.zeros(n_resamples, np.int32),
+        grad_norm=np.zeros(n_resamples),
+        standing=np.zeros((n_resamples, m), np.int8),
+        solver=np.full(n_resamples, batch.SPARSE, np.int8),
+    )
+    mesh = Mesh(np.array(jax.local_devices()), ("lanes",))
+    n_devices = mesh.size
+    size = chunk_size or _chunk_size(plan, -(-n_resamples // n_devices))
+    chunks = np.split(np.arange(n_resamples), np.arange(size, n_resamples, size))
+    kind = plan.method.dtype
+    with double_precision():
+        problem = jax.tree.map(jax.numpy.asarray, plan.problem)
+        per_call = n_devices * _CHUNKS_PER_CALL
+        for first in range(0, len(chunks), per_call):
+            called = chunks[first : first + per_call]
+            # Chunk c goes to device c % D; a short chunk repeats its last resample.
+            n_slots = -(-len(called) // n_devices)
+            numbers = np.zeros((n_devices, n_slots, size), np.int64)
+            for c, part in enumerate(called):
+                numbers[c % n_devices, c // n_devices] = np.pad(part, (0, size - len(part)), mode="edge")
+            n_chunks = np.array([len(range(d, len(called), n_devices)) for d in range(n_devices)], np.int32)
+            refits = jax.device_get(
+                batch.refit_sparse(
+                    problem,
+                    plan.method,
+                    mesh,
+                    np.uint64(seed),
+                    kind(ridge),
+                    kind(TOLERANCE_LOGIT[np.dtype(kind).name]),
+                    numbers,
+                    n_chunks,
+                )
+            )
+            on_board = refits._replace(
+                theta=np.asarray(refits.theta)[..., plan.wide.number],
+                standing=np.asarray(refits.standing)[..., plan.wide.number],
+            )
+            for c, part in enumerate(called):
+                lanes.set(part, on_board, c % n_devices, c // n_devices)
+            advance(sum(map(len, called)))
+    return lanes._replace(theta=recentred(lanes.theta, board.connectivity, ridge))
+
+
+def _chunk_size(plan: SparsePlan, n_resamples: int) -> int:
+    """Lanes of a chunk: those whose weights by slot, which every step passes over, take some 256 MB (CPU) or 4 GB."""
+    backend = jax.default_backend()
+    per_lane = 3 * plan.problem.graph.adjacency.owner.size * SLOTS * np.dtype(plan.method.dtype).itemsize
+    lanes = _BYTES.get(backend, _ACCELERATOR_BYTES) // per_lane
+    most = min(_MOST_LANES.get(backend, _ACCELERATOR_LANES), -(-n_resamples // 4) * 4)
+    lanes = int(np.clip(lanes, 1, most))
+    return lanes if lanes < 4 else lanes // 4 * 4
