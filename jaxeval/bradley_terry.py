@@ -180,6 +180,7 @@ class BradleyTerryFit:
 
     @cached_property
     def _sandwich(self) -> NDArray[np.float64]:
+        inverse = self._inverse  # first, as it refuses boards that are too wide
         board, cells = self._board, self._board.cells
         first, second = cells.first[cells.pair], cells.second[cells.pair]
         weight = cells.weight
@@ -192,7 +193,7 @@ class BradleyTerryFit:
         np.add.at(meat, (first, second), squares)
         meat += meat.T
         meat = np.diag(meat.sum(1)) - meat
-        return np.asarray(self._inverse @ meat @ self._inverse)
+        return np.asarray(inverse @ meat @ inverse)
 
     def _errors(self, covariance: NDArray[np.float64]) -> pd.Series:
         errors = np.sqrt(np.maximum(np.diag(self._scale.covariance(covariance)), 0))

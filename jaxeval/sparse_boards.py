@@ -18,7 +18,8 @@ Float = NDArray[np.float64]
 
 Method = Literal["auto", "dense", "sparse"]
 
-#: From so many models on, the graph of pairs is faster than the (M, M) table (benchmarks/wide.py).
+#: From so many models on "auto" is sparse. At 40 matches a model the graph of pairs is the faster one from about 125 on
+#: (benchmarks/wide.py), but boards where all models met are not sparse, and every wide slice is compiled anew.
 SPARSE_MODELS = 1000
 
 

@@ -3,16 +3,28 @@
 import os
 import subprocess
 import sys
+from io import StringIO
 
 import jax
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from jaxeval import Battles, bootstrap, fit_bradley_terry, leaderboard, read_battles
+from jaxeval import Battles, bootstrap, fit_bradley_terry, leaderboard
+from jaxeval.bradley_terry import fit_boards
+from jaxeval.kernels import batch
+from jaxeval.kernels.batch.refits import draw_pairs
+from jaxeval.kernels.pair_tables import unpacked
+from jaxeval.plots import plot_leaderboard
+from jaxeval.precision import double_precision
+from jaxeval.refits import Lanes
+from jaxeval.report import print_leaderboard
+from jaxeval.resampling import SCHEMES, make_plan
 from jaxeval.sparse_boards import SPARSE_MODELS, resolved
+from jaxeval.sparse_refits import make_sparse_plan
 
 # Both methods stop within 1e-8 logits of the maximum of a resample.
 SAME_ELO = 4e-6
@@ -113,57 +125,74 @@ class TestFit:
         assert_same_fit(sparse, dense)
 
 
+@pytest.fixture(scope="module")
+def resampled(battles):
+    return bootstrap(battles, 16, seed=3, method="sparse", progress=False)
+
+
 class TestBootstrap:
-    @pytest.fixture(scope="class")
-    def plain(self, battles):
-        return bootstrap(battles, 40, seed=3, method="sparse", progress=False)
+    def test_the_board_is_one_that_resamples_break(self, resampled):
+        assert resampled.settings.method == "sparse"
+        assert resampled.converged.all()
+        assert np.isinf(resampled.draws).any()
+        assert np.isnan(resampled.draws).any()
 
-    def test_equals_the_dense_one(self, battles, plain):
-        dense = bootstrap(battles, 40, seed=3, method="dense", progress=False)
-        assert plain.settings.method == "sparse"
-        assert_same_draws(plain, dense)
-        assert np.isinf(plain.draws).any()
-        assert np.isnan(plain.draws).any()
+    def test_chunks_and_the_number_of_resamples_do_not_matter(self, battles, resampled):
+        other = bootstrap(battles, 9, seed=3, method="sparse", progress=False, chunk_size=7)
+        np.testing.assert_allclose(other.draws, resampled.draws[:9], atol=1e-9)
 
-    def test_any_chunks_give_the_same_draws(self, battles, plain):
-        for size in (7, 40):
-            other = bootstrap(battles, 40, seed=3, method="sparse", progress=False, chunk_size=size)
-            np.testing.assert_allclose(other.draws, plain.draws, atol=1e-9)
-        np.testing.assert_allclose(
-            bootstrap(battles, 7, seed=3, method="sparse", progress=False, chunk_size=7).draws,
-            plain.draws[:7],
-            atol=1e-9,
-        )
+    def test_single_precision(self, battles, resampled):
+        single = bootstrap(battles, 16, seed=3, method="sparse", progress=False, dtype="float32")
+        assert_same_draws(single, resampled, atol=0.05)
 
-    def test_single_precision(self, battles, plain):
-        single = bootstrap(battles, 40, seed=3, method="sparse", progress=False, dtype="float32")
-        assert_same_draws(single, plain, atol=0.05)
-
-    def test_soft_targets_weights_and_a_ridge(self):
+    def test_soft_targets_weights_and_a_ridge_equal_the_dense_method(self):
         battles = Battles.from_pandas(matches(soft=True), weight="weight")
         given = {"scheme": "bayesian", "ridge": 0.2, "reweight": True, "progress": False}
-        both = [bootstrap(battles, 12, method=method, **given) for method in ("sparse", "dense")]
-        assert_same_draws(*both)
+        assert_same_draws(*(bootstrap(battles, 12, method=method, **given) for method in ("sparse", "dense")))
 
-    def test_clusters(self, battles):
-        both = [bootstrap(battles, 12, cluster="voter", method=m, progress=False) for m in ("sparse", "dense")]
-        assert_same_draws(*both)
-        assert both[0].settings.scheme == "cluster"
+    @pytest.mark.parametrize("scheme", ["multinomial", "poisson", "bayesian", "cluster"])
+    @pytest.mark.parametrize("label", ["", "spring"])
+    def test_draws_are_those_of_the_dense_method(self, battles, scheme, label):
+        cells, cell = battles.compress(slice(None))
+        cluster, code = None, SCHEMES["multinomial" if scheme == "cluster" else scheme]
+        if scheme == "cluster":
+            cluster = battles.codes("voter")[0]
+        dense, sparse = (fit_boards([(battles.models, cells)], 0.0, False, m)[0] for m in ("dense", "sparse"))
+        plan = make_plan([dense], code, [label], 0.0, [cluster], [cell])
+        own = make_sparse_plan(sparse, code, label, cluster, cell, "float64")
+        method = own.method._replace(n_pairs=plan.n_pairs, top_up_size=plan.top_up_size)
+        with double_precision():
+            n, wins = batch.draw(plan.problems, method, np.uint64(5), 0, 11)
+            drawn = jax.jit(draw_pairs, static_argnums=1)(own.problem, own.method, np.uint64(5), 11)
+            mine = np.stack(unpacked(drawn, own.method.tally, np.float64))[:, :-1]
+        theirs = np.stack([np.asarray(table)[cells.first, cells.second] for table in (n, wins)])
+        np.testing.assert_allclose(mine, theirs, rtol=1e-13, atol=1e-13)
 
-    def test_slices_choose_for_themselves(self, battles, monkeypatch):
-        """The draws of a slice do not depend on how it is rated, nor on the others."""
+    def test_slices_choose_for_themselves(self, monkeypatch):
         monkeypatch.setattr("jaxeval.sparse_boards.SPARSE_MODELS", 60)
         table = matches()
-        narrow = table["model_a"].isin([f"p{i}" for i in range(30)]) & table["model_b"].isin(
-            [f"p{i}" for i in range(30)]
-        )
-        table = table[(table["season"] == "spring") | narrow]
-        given = {"by": "season", "scheme": "poisson", "progress": False}
-        auto = bootstrap(Battles.from_pandas(table), 12, **given)
-        assert {name: board.settings.method for name, board in auto.items()} == {"spring": "sparse", "autumn": "dense"}
-        dense = bootstrap(Battles.from_pandas(table), 12, method="dense", **given)
-        for name in auto:
-            assert_same_draws(auto[name], dense[name])
+        few = [f"p{i}" for i in range(30)]
+        table = table[(table["season"] == "spring") | (table["model_a"].isin(few) & table["model_b"].isin(few))]
+        fitted = []
+
+        def refit_wide(board, *_):
+            fitted.append(board)
+            m = len(board.theta)
+            return Lanes(*(np.zeros((2, m) if kind in ("theta", "standing") else 2, int) for kind in Lanes._fields))
+
+        def refit_rest(plan, *_):
+            fitted.append(plan)
+            raise ZeroDivisionError
+
+        module = sys.modules["jaxeval.bootstrap"]
+        monkeypatch.setattr(module, "refit_sparse", refit_wide)
+        monkeypatch.setattr(module, "refit_all", refit_rest)
+        with pytest.raises(ZeroDivisionError):
+            bootstrap(Battles.from_pandas(table), 2, by="season", progress=False)
+        wide, narrow = fitted
+        assert wide.method == "sparse"
+        assert len(wide.theta) >= 60
+        assert len(narrow.problems.stream) == 1
 
 
 def test_football_results_equal_the_dense_method(data):
@@ -174,29 +203,28 @@ def test_football_results_equal_the_dense_method(data):
     battles = Battles.from_pandas(
         table.assign(target=target), model_a="home_team", model_b="away_team", target="target"
     )
-    dense, sparse = (bootstrap(battles, 8, method=m, progress=False) for m in ("dense", "sparse"))
+    dense, sparse = (bootstrap(battles, 4, method=m, progress=False) for m in ("dense", "sparse"))
     assert_same_fit(sparse.fit, dense.fit)
     assert_same_draws(sparse, dense)
+    assert sparse.degenerate.to_numpy().any()
 
 
-@pytest.mark.parametrize("x64", [False, True])
-def test_four_devices_give_the_draws_of_one_whatever_the_flag(battles, tmp_path, x64):
+def test_four_devices_give_the_draws_of_one_whatever_the_flag(resampled, tmp_path):
     matches().to_parquet(tmp_path / "matches.parquet")
     code = (
         "import sys, numpy as np, jax, jaxeval\n"
-        f"jax.config.update('jax_enable_x64', {x64})\n"
+        "jax.config.update('jax_enable_x64', True)\n"
         "battles = jaxeval.read_battles(sys.argv[1])\n"
         "found = jaxeval.bootstrap(battles, 10, seed=3, method='sparse', progress=False, chunk_size=2)\n"
-        "assert found.settings.n_devices == 4 and jax.config.jax_enable_x64 == " + str(x64) + "\n"
+        "assert found.settings.n_devices == 4\n"
         "np.save(sys.argv[2], found.draws)\n"
     )
     out = tmp_path / "draws.npy"
     environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
-    subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "matches.parquet"), str(out)], check=True, env=environment
-    )
-    here = bootstrap(read_battles(tmp_path / "matches.parquet"), 10, seed=3, method="sparse", progress=False)
-    np.testing.assert_allclose(np.load(out), here.draws, atol=1e-9)
+    given = [sys.executable, "-c", code, str(tmp_path / "matches.parquet"), str(out)]
+    subprocess.run(given, check=True, env=environment)
+    assert not jax.config.jax_enable_x64
+    np.testing.assert_allclose(np.load(out), resampled.draws[:10], atol=1e-9)
 
 
 class TestChoice:
@@ -215,17 +243,18 @@ class TestChoice:
                 call(battles, ties="davidson", method="sparse")
 
 
+@pytest.fixture(scope="module")
+def wide():
+    rng = np.random.default_rng(0)
+    n, m = 60_000, 30_000
+    a, b = rng.integers(0, m, (2, n))
+    keep = a != b
+    table = pd.DataFrame({"model_a": a[keep], "model_b": b[keep], "target": rng.integers(0, 3, keep.sum()) / 2})
+    return bootstrap(Battles.from_pandas(table), 3, progress=False)
+
+
 class TestWide:
     """30,000 competitors: nothing allocates a table of all pairs."""
-
-    @pytest.fixture(scope="class")
-    def wide(self):
-        rng = np.random.default_rng(0)
-        n, m = 60_000, 30_000
-        a, b = rng.integers(0, m, (2, n))
-        keep = a != b
-        table = pd.DataFrame({"model_a": a[keep], "model_b": b[keep], "target": rng.integers(0, 3, keep.sum()) / 2})
-        return bootstrap(Battles.from_pandas(table), 3, progress=False)
 
     def test_the_board(self, wide):
         assert wide.settings.method == "sparse"
@@ -234,6 +263,16 @@ class TestWide:
         assert len(table) == len(wide.models) > 29_000
         assert any("undefeated" in s for s in table["standing"])
         assert any("groups that never met" in w for w in table.attrs["warnings"])
+
+    def test_the_first_rows_are_printed_and_drawn(self, wide):
+        console = Console(file=StringIO(), width=120)
+        table = leaderboard(wide)
+        print_leaderboard(table, console)
+        text = console.file.getvalue()
+        assert f"... and {len(table) - 200:,} more models (--top K prints K of them, --out writes all)" in text
+        assert "sparse method" in text
+        (axis,) = plot_leaderboard(table).axes
+        assert len(axis.get_yticks()) == 40
 
     def test_tables_of_all_pairs_are_refused_in_words(self, wide):
         for ask in (
@@ -248,13 +287,9 @@ class TestWide:
 
     def test_tiers_are_left_out_with_a_warning(self, wide, monkeypatch):
         for module in ("leaderboard", "bootstrap_result"):
-            monkeypatch.setattr(f"jaxeval.{module}.MOST_COMPARISONS", 1000)
+            monkeypatch.setattr(sys.modules[f"jaxeval.{module}"], "MOST_COMPARISONS", 1000)
         table = leaderboard(wide)
         assert table["tier"].isna().all()
         assert any(w.startswith("no tiers: ") for w in table.attrs["warnings"])
         with pytest.raises(ValueError, match="tiers compare all pairs"):
             wide.tiers()
-
-
-def test_jax_is_left_as_it_was():
-    assert not jax.config.jax_enable_x64

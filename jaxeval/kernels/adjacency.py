@@ -52,17 +52,23 @@ def take(values: Array, index: Array) -> Array:
 def opponent_sums(adjacency: Adjacency, slot: Callable[[int], Array]) -> Array:
     """(M, ...) sum of ``slot(k)`` (R, ...), k = 0 .. 7, over all slots of every model; empty slots must hold 0."""
     # One addition after the other: XLA's CPU reduction over an axis takes four times as long.
-    rows = sum((slot(k) for k in range(1, SLOTS)), start=slot(0))
+    return _merged(adjacency, sum((slot(k) for k in range(1, SLOTS)), start=slot(0)), jnp.add)
+
+
+def any_opponent(adjacency: Adjacency, slot: Callable[[Array | int], Array]) -> Array:
+    """(M, ...) bool: whether ``slot(k)`` (R, ...) bool holds in any slot of a model; empty slots must not."""
+    # As a loop, which compiles faster.
+    rows = lax.fori_loop(1, SLOTS, lambda k, found: found | slot(k), slot(0))
+    return _merged(adjacency, rows, jnp.logical_or)
+
+
+def _merged(adjacency: Adjacency, rows: Array, combine: Callable[[Array, Array], Array]) -> Array:
+    """(M, ...) of (R, ...) ``rows``, those of every model combined."""
     for merge, single in zip(adjacency.merges, adjacency.single, strict=True):
-        rows = jnp.concatenate([_merged(rows, merge), rows[single:]])
+        rows = jnp.concatenate([_combined(rows, jnp.asarray(merge), combine), rows[single:]])
     return rows
 
 
-def _merged(rows: Array, merge: Array) -> Array:
-    """(R_k, ...) sums of eight ``rows`` each; as a loop, which compiles faster than eight gathers."""
-    return lax.fori_loop(1, SLOTS, lambda k, total: total + take(rows, merge[k]), take(rows, merge[0]))
-
-
-def any_opponent(adjacency: Adjacency, slot: Callable[[int], Array]) -> Array:
-    """(M, ...) bool: whether ``slot(k)`` (R, ...) bool holds in any slot of a model; empty slots must not."""
-    return opponent_sums(adjacency, lambda k: slot(k).astype(jnp.int32)) > 0
+def _combined(rows: Array, merge: Array, combine: Callable[[Array, Array], Array]) -> Array:
+    """(R_k, ...) eight ``rows`` each combined."""
+    return lax.fori_loop(1, SLOTS, lambda k, so_far: combine(so_far, take(rows, merge[k])), take(rows, merge[0]))

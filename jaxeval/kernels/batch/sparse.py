@@ -37,33 +37,25 @@ class SparseProblem(NamedTuple):
 
 def standing(graph: Graph, pairs: SparsePairs, weight: Array) -> Array:
     """(M, L) standing of every model, see `connectivity.standing_of`."""
-    adjacency = graph.adjacency
-    took = pairs.wins > 0  # by the pair's first model
-    lost = pairs.n - pairs.wins > 0
-    code = took.astype(jnp.uint8) + 2 * lost.astype(jnp.uint8)
+    adjacency = jax.tree.map(jnp.asarray, graph.adjacency)
+    own, is_first = pairs.wins > 0, adjacency.is_first[..., None]
+    other = pairs.n - pairs.wins > 0
+    # (8, R, L) whether the row's model took points off the opponent, and lost some to it.
+    took = jnp.where(is_first, take(own, adjacency.pair), take(other, adjacency.pair))
+    lost = jnp.where(is_first, take(other, adjacency.pair), take(own, adjacency.pair))
 
-    def against(k: int) -> tuple[Array, Array]:
-        """(R, L) whether the owner took points off the opponent in slot ``k``, and lost some to it."""
-        own, is_first = take(code, adjacency.pair[k]), adjacency.is_first[k][:, None]
-        first, second = (own & 1) > 0, (own & 2) > 0
-        return jnp.where(is_first, first, second), jnp.where(is_first, second, first)
-
-    slots = [against(k) for k in range(adjacency.opponent.shape[0])]
-
-    def grow(direction: int) -> connectivity.Grow:
-        def step(reached: Array) -> Array:
-            return reached | any_opponent(
-                adjacency, lambda k: slots[k][direction] & take(reached, adjacency.opponent[k])
-            )
-
-        return step
+    def towards(edge: Array) -> connectivity.Grow:
+        """A step to the models with an ``edge`` to an opponent that is reached."""
+        return lambda reached: (
+            reached | any_opponent(adjacency, lambda k: edge[k] & take(reached, adjacency.opponent[k]))
+        )
 
     results = connectivity.Results(
-        wins=grow(1),  # a step along wins reaches those who lost points
-        losses=grow(0),
-        took=any_opponent(adjacency, lambda k: slots[k][0]),
-        lost=any_opponent(adjacency, lambda k: slots[k][1]),
-        place=graph.place[:, None],
+        wins=towards(lost),
+        losses=towards(took),
+        took=any_opponent(adjacency, lambda k: took[k]),
+        lost=any_opponent(adjacency, lambda k: lost[k]),
+        place=jnp.asarray(graph.place)[:, None],
     )
     return connectivity.standing_of(results, weight)
 
