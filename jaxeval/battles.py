@@ -96,10 +96,16 @@ class Cells:
         local = replace(self, first=number[self.first], second=number[self.second])
         return models[present], local
 
+    def pair_sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(P,) weight of each pair's battles, and what `first` took of it (weight times target)."""
+        weight = self.count * self.weight
+        total = np.bincount(self.pair, weight, minlength=len(self.first))
+        won = np.bincount(self.pair, weight * self.target, minlength=len(self.first))
+        return np.asarray(total, np.float64), np.asarray(won, np.float64)
+
     def tables(self, n_models: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(M, M) battle weights n_ij, symmetric, and wins y_ij (weight times target of i against j)."""
-        total = np.bincount(self.pair, self.count * self.weight, minlength=len(self.first))
-        won = np.bincount(self.pair, self.count * self.weight * self.target, minlength=len(self.first))
+        total, won = self.pair_sums()
         n, wins = np.zeros((2, n_models, n_models))
         n[self.first, self.second] = n[self.second, self.first] = total
         wins[self.first, self.second], wins[self.second, self.first] = won, total - won

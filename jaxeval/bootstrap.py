@@ -30,6 +30,8 @@ from jaxeval.processes import check_alike
 from jaxeval.progress import progress_bar
 from jaxeval.refits import TOLERANCE_LOGIT, Lanes, refit_all
 from jaxeval.resampling import SCHEMES, ClusterRows, cluster_rows, make_plan
+from jaxeval.sparse_boards import Method, check_dense, resolved
+from jaxeval.sparse_refits import make_sparse_plan, refit_sparse
 
 if TYPE_CHECKING:
     from jaxeval.battles import Compress
@@ -51,6 +53,7 @@ class _Options(TypedDict, total=False):
     normalize: bool
     feature_ridge: float
     ties: Ties
+    method: Method
     chunk_size: int | None
     memory_limit: int | None
     checkpoint: str | Path | None
@@ -94,6 +97,7 @@ def bootstrap(
     normalize: bool = True,
     feature_ridge: float = 0.0,
     ties: Ties = "half",
+    method: Method = "auto",
     chunk_size: int | None = None,
     memory_limit: int | None = None,
     checkpoint: str | Path | None = None,
@@ -119,6 +123,7 @@ def bootstrap(
         dtype: precision of the refits; "float32" stays within 0.05 Elo of "float64" on boards that are not sparse.
         features: as in `fit_bradley_terry`, like ``normalize``, ``feature_ridge`` and ``ties``; with them, or a tie
             model, results are `ContextualBootstrap`.
+        method: as in `fit_bradley_terry`, for each slice by its own number of models; the draws are the same.
         chunk_size: resamples computed together; by default sized to the cache (CPU) or to 1 GB (GPU, TPU).
         memory_limit: bytes that the refits, their tables and results may take; chunks shrink to fit.
         checkpoint: folder that finished resamples are kept in. After an interruption the same call goes on from them,
@@ -146,6 +151,8 @@ def bootstrap(
     contextual = len(features) > 0 or ties != "half"
     if contextual and dtype != "float64":
         raise ValueError(f"refits with features or a tie model are in double precision, got dtype={dtype!r}")
+    if contextual:
+        check_dense(method)
     checked_ties(battles, ties)
     covariates = design(battles, features, normalize)
     compressed = partial(compress, battles, feature=covariates.matrix) if contextual else battles.compress
@@ -161,6 +168,7 @@ def bootstrap(
         settings = BootstrapSettings(
             scheme, cluster, int(n_resamples), int(seed), float(ridge), fit.settings.gauge, float(base),
             reweight, dtype, device_name(), jax.local_device_count() * battles.n_processes, versions(),
+            fit.settings.method,
         )  # fmt: skip
         n_clusters = None if clusters[s] is None else len(clusters[s].size)
         return bootstrap_result(fit, board, lanes, ridge, n_clusters, settings)
@@ -168,7 +176,7 @@ def bootstrap(
     identity = {
         "scheme": scheme, "cluster": cluster, "by": by, "seed": int(seed), "ridge": float(ridge), "reweight": reweight,
         "dtype": dtype, "features": list(covariates.names), "normalize": normalize,
-        "feature_ridge": float(feature_ridge), "ties": ties,
+        "feature_ridge": float(feature_ridge), "ties": ties, "method": method,
     }  # fmt: skip
     digest = ""
     if checkpoint is not None or battles.n_processes > 1:
@@ -191,8 +199,17 @@ def bootstrap(
                 plain = result_of(s, fit, fitted.board, lanes.of_models())
                 results[s] = contextual_bootstrap_result(plain, fit, lanes)
         else:
-            for block in _blocks([len(models) for models, _ in slices]):
-                plain_boards = fit_boards([slices[s] for s in block], ridge, reweight)
+            methods = np.array([resolved(method, len(models)) for models, _ in slices])
+            for s in map(int, np.flatnonzero(methods == "sparse")):
+                (wide,) = fit_boards([slices[s]], ridge, reweight, "sparse")
+                with _naming(said(s)):
+                    wide_fit = fit_result(battles.report, wide, ridge, gauge, base, reweight)
+                sparse_plan = make_sparse_plan(wide, code, labels[s], clusters[s], dtype)
+                refitted = refit_sparse(wide, sparse_plan, n_resamples, seed, ridge, spread, f"slice-{s}")
+                results[s] = result_of(s, wide_fit, wide, refitted)
+            dense = np.flatnonzero(methods == "dense")
+            for block in (dense[b] for b in _blocks([len(slices[s][0]) for s in dense])):
+                plain_boards = fit_boards([slices[s] for s in block], ridge, reweight, "dense")
                 fits = []
                 for s, board in zip(block, plain_boards, strict=True):
                     with _naming(said(s)):

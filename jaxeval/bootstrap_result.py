@@ -18,6 +18,7 @@ from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.quantiles import interval_bounds
 from jaxeval.refits import TOLERANCE_LOGIT, Lanes
+from jaxeval.square_limits import MOST_COMPARISONS, MOST_SQUARE, check_square
 
 #: Clusters under which a bootstrap over clusters comes with a warning (DOI 10.1162/rest.90.3.414).
 FEW_CLUSTERS = 30
@@ -39,6 +40,7 @@ class BootstrapSettings:
     device: str
     n_devices: int
     versions: str
+    method: str  # "dense" or "sparse", as in `FitSettings`
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,10 +127,12 @@ class Bootstrap:
 
     def beat_share(self) -> pd.DataFrame:
         """(M, M) share of resamples in which the row's model is rated above the column's, half for equal draws."""
+        self._check_square("the table of shares")
         return self._square(comparison.beat_share(self._rated_draws))
 
     def difference_interval(self, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
         """(M, M) lower and upper percentile bounds of the rating of row minus column, Elo, whatever the gauge."""
+        self._check_square("the table of difference intervals")
         lower, upper = comparison.difference_bounds(self._rated_draws, level)
         return self._square(lower), self._square(upper)
 
@@ -142,10 +146,23 @@ class Bootstrap:
         """Tiers that the data can separate at the simultaneous ``level`` (max-t over all pairs), 1 = top.
 
         Missing for models that have no finite rating, on the full data or in some resample.
+
+        Raises:
+            ValueError: too many differences to look at, see `n_comparisons`.
         """
+        if self.n_comparisons > MOST_COMPARISONS:
+            raise ValueError(
+                f"tiers compare all pairs of models in all resamples, here {self.n_comparisons:,} differences, beyond "
+                f"the {MOST_COMPARISONS:,} that are done in seconds; take fewer resamples or models"
+            )
         estimate = ELO_PER_LOGIT * np.where(np.isfinite(self.fit.ratings), self.fit.theta, np.nan)
         tier = comparison.tiers(self._rated_draws, estimate, level, self._precision)
         return pd.Series(tier, self.models, dtype="Int64").where(tier > 0)
+
+    @cached_property
+    def n_comparisons(self) -> int:
+        """Differences that `tiers` looks at: those of all pairs of models in all resamples."""
+        return comparison.n_comparisons(self._rated_draws)
 
     @cached_property
     def _rated_draws(self) -> NDArray[np.float64]:
@@ -154,6 +171,9 @@ class Bootstrap:
         rated = np.isfinite(board.ratings.to_numpy())
         scale = make_scale("mean", 0.0, self.models, board.n_battles.to_numpy(), rated)
         return scale.aligned_ratings(np.where(rated, self.draws_logit, np.nan), board.theta)
+
+    def _check_square(self, what: str) -> None:
+        check_square(len(self.models), MOST_SQUARE, what, "the columns of `draws` of the models that you compare")
 
     def _square(self, values: NDArray[np.float64]) -> pd.DataFrame:
         return pd.DataFrame(values, self.models, self.models)
@@ -224,5 +244,5 @@ def bootstrap_result(
         degenerate=degenerate,
         settings=settings,
         n_clusters=n_clusters,
-        n_refitted_sparse=int((lanes.solver != batch.CHORD).sum()),
+        n_refitted_sparse=int(np.isin(lanes.solver, (batch.NEWTON_CG, batch.NEWTON)).sum()),
     )

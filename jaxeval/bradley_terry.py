@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,8 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
 from jaxeval.kernels.solve import CONVERGED, NON_FINITE, STEP_LIMIT
 from jaxeval.precision import double_precision, versions
+from jaxeval.sparse_boards import Method, WideGraph, check_dense, fit_sparse, resolved
+from jaxeval.square_limits import MOST_INVERTED, MOST_SQUARE, check_square
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,22 +60,38 @@ class FitSettings:
     dtype: str
     device: str
     versions: str
+    method: str  # "dense", on (M, M) tables, or "sparse", on the graph of pairs
 
 
 class Board(NamedTuple):
-    """One fitted slice: tables, what they identify, log-strengths in the mean-zero gauge (padded rows left out)."""
+    """One fitted slice: sums by pair, what they identify, log-strengths in the mean-zero gauge (without padding)."""
 
     models: pd.Index
     cells: Cells
-    n: NDArray[np.float64]  # (M, M)
-    wins: NDArray[np.float64]  # (M, M)
-    pair_weight: NDArray[np.float64] | None  # (M, M)
+    n: NDArray[np.float64]  # (P,) weight of the battles of each pair
+    wins: NDArray[np.float64]  # (P,) what its first model took of it
+    pair_weight: NDArray[np.float64] | None  # (P,) the factor that both hold
     connectivity: Connectivity
     active: NDArray[np.bool_]  # (M,) models with a finite rating
     theta: NDArray[np.float64]  # (M,) 0 for inactive models
     status: int
     n_steps: int
     grad_norm: float
+    graph: WideGraph | None = None  # of the sparse method
+
+    @property
+    def method(self) -> Literal["dense", "sparse"]:
+        """How it was fitted."""
+        return "dense" if self.graph is None else "sparse"
+
+    def rated_tables(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(M, M) battle weights and wins among the models with a finite rating.
+
+        Raises:
+            ValueError: too many models for tables.
+        """
+        check_square(len(self.theta), MOST_INVERTED, "the covariance of a fit", "a bootstrap's standard_errors")
+        return _tables(self.cells, self.n, self.wins, self.active)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,10 +169,11 @@ class BradleyTerryFit:
     @property
     def log_likelihood(self) -> float:
         """Log-likelihood at the estimate, without the ridge term, over the main group's battles."""
-        board = self._board
-        both = board.active[:, None] & board.active
-        difference = board.theta[:, None] - board.theta
-        return float(-np.sum(np.where(both, board.wins * np.logaddexp(0, -difference), 0.0)))
+        board, cells = self._board, self._board.cells
+        both = board.active[cells.first] & board.active[cells.second]
+        difference = board.theta[cells.first] - board.theta[cells.second]
+        each = board.wins * np.logaddexp(0, -difference) + (board.n - board.wins) * np.logaddexp(0, difference)
+        return float(-np.sum(np.where(both, each, 0.0)))
 
     @property
     def warnings(self) -> list[str]:
@@ -169,19 +188,20 @@ class BradleyTerryFit:
 
     @cached_property
     def _sandwich(self) -> NDArray[np.float64]:
+        inverse = self._inverse  # first, as it refuses boards that are too wide
         board, cells = self._board, self._board.cells
         first, second = cells.first[cells.pair], cells.second[cells.pair]
         weight = cells.weight
         if board.pair_weight is not None:
-            weight = weight * board.pair_weight[first, second]
+            weight = weight * board.pair_weight[cells.pair]
         probability = 1 / (1 + np.exp(board.theta[second] - board.theta[first]))
         squares = cells.count * (weight * (cells.target - probability)) ** 2
         squares = np.where(board.active[first] & board.active[second], squares, 0.0)
-        meat = np.zeros_like(board.n)
+        meat = np.zeros((len(board.theta),) * 2)
         np.add.at(meat, (first, second), squares)
         meat += meat.T
         meat = np.diag(meat.sum(1)) - meat
-        return np.asarray(self._inverse @ meat @ self._inverse)
+        return np.asarray(inverse @ meat @ inverse)
 
     def _errors(self, covariance: NDArray[np.float64]) -> pd.Series:
         errors = np.sqrt(np.maximum(np.diag(self._scale.covariance(covariance)), 0))
@@ -206,6 +226,7 @@ def fit_bradley_terry(
     feature_ridge: float = 0.0,
     ties: Ties = "half",
     start: BradleyTerryFit | pd.Series | None = None,
+    method: Method = "auto",
 ) -> BradleyTerryFit:
     """Bradley-Terry ratings by maximum likelihood.
 
@@ -227,6 +248,8 @@ def fit_bradley_terry(
         ties: "half" a win; or a model of ties, "davidson" or "rao_kupper".
         start: a previous fit, or its ratings (Elo) by model, to start from: the same ratings in fewer steps. Models
             that it does not rate start at its mean. Not for fits with features or a tie model.
+        method: "dense", on (M, M) tables; "sparse", on the graph of pairs, which takes memory for the pairs only; or
+            "auto", which chooses by the number of models. Features and tie models are dense.
 
     Returns:
         The fit; a `ContextualFit` with features or a tie model.
@@ -239,13 +262,14 @@ def fit_bradley_terry(
     battles = as_battles(battles)
     features = checked_features(features, feature_ridge)
     if features or ties != "half":
+        check_dense(method)
         if start is not None:
             raise ValueError("start= is for fits without features and tie models")
         from jaxeval.contextual import fit_contextual  # builds on this module
 
         return fit_contextual(battles, ridge, gauge, base, reweight, features, normalize, feature_ridge, ties)
     starts = None if start is None else [_start(start, battles.models)]
-    (board,) = fit_boards([(battles.models, battles.cells)], ridge, reweight, starts)
+    (board,) = fit_boards([(battles.models, battles.cells)], ridge, reweight, method, starts)
     return fit_result(battles.report, board, ridge, gauge, base, reweight)
 
 
@@ -263,49 +287,89 @@ def fit_boards(
     slices: Sequence[tuple[pd.Index, Cells]],
     ridge: float,
     reweight: bool,
+    method: Method = "auto",
     starts: Sequence[NDArray[np.float64]] | None = None,
 ) -> list[Board]:
-    """Fit every slice (its models and cells) in one batched call, from ``starts`` (log-strengths) if given."""
+    """Fit every slice (its models and cells): the dense ones in one batched call, wide ones one by one.
+
+    They start from ``starts`` (log-strengths) if given.
+    """
     if not (isinstance(ridge, int | float | np.number) and np.isfinite(ridge) and ridge >= 0):
         raise ValueError(f"ridge must be finite and >= 0, got {ridge!r}")
-    tables, factors, connections, actives = [], [], [], []
-    for models, cells in slices:
-        factor = pair_frequency_weights(cells, len(models)) if reweight else None
-        n, wins = cells.tables(len(models))
-        if factor is not None:
-            n, wins = n * factor, wins * factor
-        found = analyse(n, wins)
-        tables.append((n, wins))
-        factors.append(factor)
-        connections.append(found)
-        actives.append((found.standing == IDENTIFIED) | (ridge > 0))
-    size = padded_size(max(len(models) for models, _ in slices))
+    sums = []
+    for _, cells in slices:
+        factor = pair_frequency_weights(cells) if reweight else None
+        n, wins = cells.pair_sums()
+        sums.append((n, wins, None) if factor is None else (n * factor, wins * factor, factor))
+    is_sparse = [resolved(method, len(models)) == "sparse" for models, _ in slices]
+    dense = [s for s, sparse in enumerate(is_sparse) if not sparse]
+    own = None if starts is None else [starts[s] for s in dense]
+    boards = dict(zip(dense, _fit_dense([(*slices[s], *sums[s]) for s in dense], ridge, own), strict=True))
+    for s, ((models, cells), sparse) in enumerate(zip(slices, is_sparse, strict=True)):
+        if sparse:
+            boards[s] = _fit_sparse((models, cells, *sums[s]), ridge, None if starts is None else starts[s])
+    return [boards[s] for s in range(len(slices))]
+
+
+#: Models and cells of a slice, and (P,) weight of its pairs' battles, wins of their first models, and the factor in it.
+_Given = tuple[pd.Index, Cells, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]
+
+
+def _fit_dense(slices: Sequence[_Given], ridge: float, starts: Sequence[NDArray[np.float64]] | None) -> list[Board]:
+    """Fit on (M, M) tables."""
+    if not slices:
+        return []
+    connections, actives = [], []
+    size = padded_size(max(len(models) for models, *_ in slices))
     n_all, score_all = np.zeros((len(slices), size, size)), np.zeros((len(slices), size))
     active_all = np.zeros((len(slices), size), bool)
-    for s, ((n, wins), active) in enumerate(zip(tables, actives, strict=True)):
-        m, both = len(active), active[:, None] & active
+    for s, (models, cells, pair_n, pair_wins, _) in enumerate(slices):
+        m = len(models)
+        n, wins = _tables(cells, pair_n, pair_wins, np.ones(m, bool))
+        found = analyse(n, wins)
+        active = (found.standing == IDENTIFIED) | (ridge > 0)
+        both = active[:, None] & active
         n_all[s, :m, :m] = np.where(both, n, 0)
         score_all[s, :m] = np.where(both, wins, 0).sum(1)
         active_all[s, :m] = active
+        connections.append(found)
+        actives.append(active)
     start = None if starts is None else np.stack([np.pad(x, (0, size - len(x))) for x in starts])
     with double_precision(), one_blas_thread():
         solution = batch.fit(n_all, score_all, active_all, float(ridge), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS, start)
         theta, status, n_steps, grad_norm = map(np.asarray, solution)
     return [
         Board(
-            models,
-            cells,
-            *tables[s],
-            factors[s],
+            *given,
             connections[s],
             actives[s],
-            theta[s, : len(models)],
+            theta[s, : len(given[0])],
             int(status[s]),
             int(n_steps[s]),
             float(grad_norm[s]),
         )
-        for s, (models, cells) in enumerate(slices)
+        for s, given in enumerate(slices)
     ]
+
+
+def _fit_sparse(given: _Given, ridge: float, start: NDArray[np.float64] | None) -> Board:
+    """Fit on the graph of pairs."""
+    models, cells, n, wins, _ = given
+    fit = fit_sparse(cells, n, wins, len(models), float(ridge), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS, start)
+    active = (fit.connectivity.standing == IDENTIFIED) | (ridge > 0)
+    return Board(*given, fit.connectivity, active, *fit[1:])
+
+
+def _tables(
+    cells: Cells, pair_n: NDArray[np.float64], pair_wins: NDArray[np.float64], among: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(M, M) battle weights and wins from those of the pairs of models ``among`` (M,)."""
+    kept = among[cells.first] & among[cells.second]
+    first, second, total, won = cells.first[kept], cells.second[kept], pair_n[kept], pair_wins[kept]
+    n, wins = np.zeros((2, len(among), len(among)))
+    n[first, second] = n[second, first] = total
+    wins[first, second], wins[second, first] = won, total - won
+    return n, wins
 
 
 def inverse_information(boards: Sequence[Board], ridge: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -314,8 +378,8 @@ def inverse_information(boards: Sequence[Board], ridge: float) -> tuple[NDArray[
     n, theta = np.zeros((len(boards), size, size)), np.zeros((len(boards), size))
     active = np.zeros((len(boards), size), bool)
     for s, board in enumerate(boards):
-        m, both = len(board.theta), board.active[:, None] & board.active
-        n[s, :m, :m] = np.where(both, board.n, 0)
+        m = len(board.theta)
+        n[s, :m, :m] = board.rated_tables()[0]
         theta[s, :m], active[s, :m] = board.theta, board.active
     with double_precision(), one_blas_thread():
         inverse, diagonal = batch.inverse_information(theta, n, float(ridge), active)
@@ -330,12 +394,10 @@ def padded_size(n_models: int) -> int:
     return max(-(-n_models // 4) * 4, 16)
 
 
-def pair_frequency_weights(cells: Cells, n_models: int) -> NDArray[np.float64]:
-    """(M, M) inverse-pair-frequency weights 1 / max(battles of the pair, 50)."""
+def pair_frequency_weights(cells: Cells) -> NDArray[np.float64]:
+    """(P,) inverse-pair-frequency weights 1 / max(battles of the pair, 50)."""
     count = np.bincount(cells.pair, cells.count, minlength=len(cells.first))
-    weights = np.zeros((n_models, n_models))
-    weights[cells.first, cells.second] = 1 / np.maximum(count, PAIR_FREQUENCY_FLOOR)
-    return weights + weights.T
+    return np.asarray(1 / np.maximum(count, PAIR_FREQUENCY_FLOOR))
 
 
 def rated_theta(board: Board) -> NDArray[np.float64]:
@@ -352,6 +414,7 @@ def battles_per_model(cells: Cells, n_models: int) -> NDArray[np.float64]:
 
 def win_probability(ratings: pd.Series) -> pd.DataFrame:
     """(M, M) probability that the row's model beats the column's; NaN between equally infinite ratings."""
+    check_square(len(ratings), MOST_SQUARE, "the table of win probabilities", "1 / (1 + exp(-difference of logits))")
     theta = ratings.to_numpy() / ELO_PER_LOGIT
     with np.errstate(invalid="ignore", over="ignore"):
         probability = 1 / (1 + np.exp(theta - theta[:, None]))
@@ -367,7 +430,7 @@ def board_warnings(component: pd.Series, standing: pd.Series, ridge: float, stat
         sizes = component.value_counts().sort_index()
         outside = component.index[component > 1]
         messages.append(
-            f"the models fall into {n_components} groups that never met ({', '.join(map(str, sizes))} models); "
+            f"the models fall into {n_components} groups that never met ({named(sizes)} models); "
             + (
                 f"ratings compare only inside a group. Outside the first: {named(outside)}"
                 if ridge > 0
@@ -422,7 +485,9 @@ def fit_result(
         converged=board.status == CONVERGED,
         n_steps=board.n_steps,
         grad_norm=board.grad_norm,
-        settings=FitSettings(float(ridge), scale.gauge, float(base), reweight, "float64", device_name(), versions()),
+        settings=FitSettings(
+            float(ridge), scale.gauge, float(base), reweight, "float64", device_name(), versions(), board.method
+        ),
         report=report,
         _board=board,
         _scale=scale,

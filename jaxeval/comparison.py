@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,35 +48,65 @@ def difference_bounds(draws: Float, level: float) -> tuple[Float, Float]:
     return lower, upper
 
 
-def simultaneous_halfwidth(draws: Float, estimate: Float, level: float, noise: float = 0.0) -> Float:
-    """(M, M) half-widths that cover all pairwise differences at once with probability ``level``.
+class SimultaneousDifferences(NamedTuple):
+    """Intervals that cover all pairwise differences at once (max-t); row by row, as M^2 of them may not fit in memory.
 
-    max-t: the ``level`` quantile, over draws, of the largest |difference - its estimate| in units of its own standard
-    error, times that standard error. Of differences with a standard error of at most ``noise``, the precision of the
-    draws, nothing is known: theirs are infinite. ``draws`` (B, M) must be finite.
+    The half-width of a difference is ``critical`` times its standard error. Of differences with a standard error of at
+    most ``noise``, the precision of the draws, nothing is known: theirs are infinite.
     """
-    deviation = draws - estimate
-    covariance = np.atleast_2d(np.cov(draws, rowvar=False))
-    variance = np.diag(covariance)
-    error = np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 0))
-    known = error > noise
-    scale = np.divide(1.0, error, out=np.zeros_like(error), where=known)
+
+    centred: Float  # (M, B) draws less their mean
+    variance: Float  # (M,) of the draws
+    critical: float
+    noise: float
+
+    def errors(self, i: int) -> Float:
+        """(M,) standard errors of the differences of model ``i`` to every model."""
+        covariance = self.centred @ self.centred[i] / (self.centred.shape[1] - 1)
+        return np.sqrt(np.maximum(self.variance[i] + self.variance - 2 * covariance, 0))
+
+    def halfwidth(self, i: int) -> Float:
+        """(M,) half-widths of the differences of model ``i`` to every model; 0 to itself."""
+        errors = self.errors(i)
+        width = np.where(errors > self.noise, self.critical * errors, np.inf)
+        width[i] = 0.0
+        return width
+
+
+def simultaneous_differences(
+    draws: Float, estimate: Float, level: float, noise: float = 0.0
+) -> SimultaneousDifferences:
+    """Intervals for all differences of (B, M) finite ``draws`` with the (M,) ``estimate`` at the joint ``level``.
+
+    The critical value is the ``level`` quantile, over draws, of the largest |difference - its estimate| in units of its
+    own standard error.
+    """
+    centred = np.ascontiguousarray((draws - draws.mean(0)).T)
+    deviation = np.ascontiguousarray((draws - estimate).T)
+    found = SimultaneousDifferences(centred, np.sum(centred**2, 1) / (len(draws) - 1), np.nan, noise)
     largest = np.zeros(len(draws))
-    for i in range(draws.shape[1] - 1):
-        t = np.abs(deviation[:, i, None] - deviation[:, i + 1 :]) * scale[i, i + 1 :]
-        np.maximum(largest, t.max(1), out=largest)
+    for i in range(len(centred) - 1):
+        errors = found.errors(i)[i + 1 :]
+        scale = np.divide(1.0, errors, out=np.zeros_like(errors), where=errors > noise)
+        t = np.abs(deviation[i + 1 :] - deviation[i])
+        t *= scale[:, None]
+        np.maximum(largest, t.max(0), out=largest)
     # The smallest draw that reaches the level, so that never less than the level is covered.
     critical = np.sort(largest)[ceil(Fraction(str(level)) * len(largest)) - 1]
-    halfwidth = np.where(known, critical * error, np.inf)
-    np.fill_diagonal(halfwidth, 0.0)
-    return halfwidth
+    return found._replace(critical=float(critical))
+
+
+def n_comparisons(draws: Float) -> int:
+    """Differences that `tiers` looks at: those of all pairs in all of (B, M) ``draws``."""
+    n_models = int(np.isfinite(draws).all(0).sum())
+    return len(draws) * n_models * (n_models - 1) // 2
 
 
 def tiers(draws: Float, estimate: Float, level: float, noise: float = 0.0) -> NDArray[np.int64]:
     """(M,) tiers, 1 = top; 0 for models without a finite estimate, or with draws that are not finite.
 
     From the top down, a new tier starts at the first model whose simultaneous difference interval from its tier's
-    leader excludes 0. ``noise``: see `simultaneous_halfwidth`.
+    leader excludes 0. ``noise``: see `SimultaneousDifferences`.
     """
     tier = np.zeros(len(estimate), np.int64)
     level = checked_level(level)
@@ -86,11 +117,11 @@ def tiers(draws: Float, estimate: Float, level: float, noise: float = 0.0) -> ND
     if len(family) == 1 or len(draws) < 2:
         tier[family] = 1
         return tier
-    halfwidth = simultaneous_halfwidth(draws[:, family], estimate[family], level, noise)
-    current, leader = 1, 0
+    intervals = simultaneous_differences(draws[:, family], estimate[family], level, noise)
+    current, leader, halfwidth = 1, 0, intervals.halfwidth(0)
     for k in range(len(family)):
-        if estimate[family[leader]] - estimate[family[k]] > halfwidth[leader, k]:
-            current, leader = current + 1, k
+        if estimate[family[leader]] - estimate[family[k]] > halfwidth[k]:
+            current, leader, halfwidth = current + 1, k, intervals.halfwidth(k)
         tier[family[k]] = current
     return tier
 
@@ -114,9 +145,8 @@ def rank_spread(lower: Float, upper: Float) -> tuple[Float, Float]:
     NaN for models without an interval, which do not count for the others either.
     """
     missing = np.isnan(lower) | np.isnan(upper)
-    lower, upper = np.where(missing, np.nan, lower), np.where(missing, np.nan, upper)
-    best = 1.0 + (lower[None, :] > upper[:, None]).sum(1)
-    above = upper[None, :] > lower[:, None]
-    np.fill_diagonal(above, False)
-    worst = 1.0 + above.sum(1)
+    lowers, uppers = np.sort(lower[~missing]), np.sort(upper[~missing])
+    best = 1.0 + len(lowers) - np.searchsorted(lowers, upper, side="right")
+    # Its own upper bound is no lower than the lower one: among those above it, unless the two are one.
+    worst = 1.0 + len(uppers) - np.searchsorted(uppers, lower, side="right") - (upper > lower)
     return np.where(missing, np.nan, best), np.where(missing, np.nan, worst)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
 
@@ -26,31 +26,76 @@ class Connectivity(NamedTuple):
 def analyse(n: NDArray[np.float64], wins: NDArray[np.float64]) -> Connectivity:
     """Connectivity of (M, M) tables: battle weights ``n`` and ``wins`` of i against j.
 
-    ``kernels.connectivity.standing`` defines the main group and the standings.
+    ``kernels.connectivity.standing_of`` defines the main group and the standings.
     """
-    battles = n.sum(1)
-    start = int(np.argmax(battles))
+    start = int(np.argmax(n.sum(1)))
     if _reachable(wins > 0, start).all() and _reachable(wins.T > 0, start).all():
         # A healthy board, told without a search for components.
         return Connectivity(np.ones(len(n), np.int64), 1, np.full(len(n), IDENTIFIED, np.int8))
-    standing = _standing(battles, wins)
-    n_components, label = connected_components(csr_array(n > 0), directed=False)
+    first, second = np.nonzero(np.triu(n))
+    return analyse_pairs(first, second, n[first, second], wins[first, second], wins[second, first], len(n))
+
+
+def analyse_pairs(
+    first: NDArray[np.integer[Any]],
+    second: NDArray[np.integer[Any]],
+    n: NDArray[np.float64],
+    wins: NDArray[np.float64],
+    losses: NDArray[np.float64],
+    n_models: int,
+) -> Connectivity:
+    """Connectivity of M models from P pairs: their battles' weight ``n``, what the first took of it and what it lost.
+
+    All (P,); a pair stands here once.
+    """
+    battles = per_model(first, second, n, n_models)
+    winner = np.concatenate([first[wins > 0], second[losses > 0]])
+    loser = np.concatenate([second[wins > 0], first[losses > 0]])
+    return with_components(first, second, battles, _standing(battles, winner, loser))
+
+
+def per_model(
+    first: NDArray[np.integer[Any]], second: NDArray[np.integer[Any]], values: NDArray[np.float64], n_models: int
+) -> NDArray[np.float64]:
+    """(M,) sums of the ``values`` (P,) of every model's pairs."""
+    return np.asarray(np.bincount(first, values, n_models) + np.bincount(second, values, n_models), np.float64)
+
+
+def with_components(
+    first: NDArray[np.integer[Any]],
+    second: NDArray[np.integer[Any]],
+    battles: NDArray[np.float64],
+    standing: NDArray[np.int8],
+) -> Connectivity:
+    """The components that P pairs make of M models with ``battles`` (M,) and a known ``standing`` (M,)."""
+    n_components, label = connected_components(_graph(first, second, len(battles)), directed=False)
     holds_main_group = np.bincount(label, standing == IDENTIFIED) > 0
     order = np.lexsort([-np.bincount(label, battles), ~holds_main_group])
     component = np.argsort(order)[label] + 1
     return Connectivity(component, n_components, standing)
 
 
-def _standing(battles: NDArray[np.float64], wins: NDArray[np.float64]) -> NDArray[np.int8]:
-    _, label = connected_components(csr_array(wins > 0), directed=True, connection="strong")
+def _graph(start: NDArray[np.integer[Any]], end: NDArray[np.integer[Any]], n_models: int) -> Any:
+    return coo_array((np.ones(len(start), np.int8), (start, end)), shape=(n_models, n_models)).tocsr()
+
+
+def _standing(
+    battles: NDArray[np.float64], winner: NDArray[np.integer[Any]], loser: NDArray[np.integer[Any]]
+) -> NDArray[np.int8]:
+    m = len(battles)
+    edges = _graph(winner, loser, m)
+    _, label = connected_components(edges, directed=True, connection="strong")
     weight, size = np.bincount(label, battles), np.bincount(label)
     weight[size == 1] = 0  # one model is no group: nothing compares it with itself
+    below, above = np.zeros((2, m), bool)
     if weight.any():
         member = int(np.argmax(weight[label]))  # of equal groups, the one that has the first model
-        below, above = _reachable(wins > 0, member), _reachable(wins.T > 0, member)
+        below[breadth_first_order(edges, member, return_predecessors=False)] = True
+        above[breadth_first_order(edges.T.tocsr(), member, return_predecessors=False)] = True
     else:
-        below, above = (battles > 0) & (wins.sum(1) == 0), (battles > 0) & (wins.sum(0) == 0)
-    standing = np.full(len(battles), INCOMPARABLE, np.int8)
+        below[loser] = above[winner] = True
+        below, above = below & ~above, above & ~below
+    standing = np.full(m, INCOMPARABLE, np.int8)
     standing[below & ~above] = BELOW
     standing[above & ~below] = ABOVE
     standing[above & below] = IDENTIFIED

@@ -280,7 +280,7 @@ def fit_contextual_boards(
     """
     if not feature_ridge >= 0:
         raise ValueError(f"feature_ridge must be >= 0, got {feature_ridge!r}")
-    boards = fit_boards(slices, ridge, reweight)
+    boards = fit_boards(slices, ridge, reweight, "dense")
     fitted = []
     for (_, cells), board in zip(slices, boards, strict=True):
         found = _fit(board, cells, covariates, ridge, feature_ridge, ties)
@@ -378,7 +378,7 @@ def _rated_weight(board: Board, cells: ContextualCells) -> Float:
     first, second = cells.first[cells.pair], cells.second[cells.pair]
     weight = cells.count * cells.weight
     if board.pair_weight is not None:
-        weight = weight * board.pair_weight[first, second]
+        weight = weight * board.pair_weight[cells.pair]
     return np.where(board.active[first] & board.active[second], weight, 0.0)
 
 
@@ -394,7 +394,7 @@ def _undecided(board: Board, cells: ContextualCells) -> NDArray[np.bool_]:
     weighted = _rated_weight(board, cells)[:, None] * cells.feature
     own = weighted.T @ cells.feature
     cross = np.stack([np.bincount(first, x, m) - np.bincount(second, x, m) for x in weighted.T], 1, dtype=float)
-    n = np.where(board.active[:, None] & board.active, board.n, 0.0)
+    n = board.rated_tables()[0]
     left = own - cross.T @ np.linalg.pinv(np.diag(n.sum(1)) - n, rcond=1e-12, hermitian=True) @ cross
     scale = np.sqrt(np.maximum(np.diag(own), np.finfo(float).tiny))
     left = left / np.outer(scale, scale)

@@ -109,7 +109,7 @@ def make_rows(cells: ContextualCells, members: Members, pair_weight: Float | Non
     unit, cell, times, pair = (x[order] for x in (members.unit, members.cell, members.times, pair))
     factor = times * cells.weight[cell]
     if pair_weight is not None:
-        factor = factor * pair_weight[cells.first[pair], cells.second[pair]]
+        factor = factor * pair_weight[pair]
     per_pair = np.bincount(pair, minlength=len(cells.first))
     groups = -(-per_pair // shape.rows)
     start = np.cumsum(groups) - groups

@@ -20,6 +20,8 @@ from jaxeval.contextual import ContextualFit, Ties
 from jaxeval.contextual_bootstrap import ContextualBootstrap
 from jaxeval.features import FeatureLike
 from jaxeval.gauge import Gauge
+from jaxeval.sparse_boards import Method
+from jaxeval.square_limits import MOST_COMPARISONS
 
 #: Under so many votes a rating is marked preliminary, as at the Arena.
 PRELIMINARY_VOTES = 300
@@ -43,6 +45,7 @@ def leaderboard(
     normalize: bool = True,
     feature_ridge: float = 0.0,
     ties: Ties = "half",
+    method: Method = "auto",
     rank_at_most: int | Sequence[int] = (),
     memory_limit: int | None = None,
     checkpoint: str | Path | None = None,
@@ -53,8 +56,8 @@ def leaderboard(
     Args:
         battles: `Battles`, a table with the standard columns, or the result of `bootstrap` (whose settings then hold).
         n_resamples: as in `bootstrap`, like ``seed``, ``by``, ``cluster``, ``scheme``, ``ridge``, ``gauge``,
-            ``base``, ``reweight``, ``features``, ``normalize``, ``feature_ridge``, ``ties``, ``memory_limit``,
-            ``checkpoint`` and ``progress``.
+            ``base``, ``reweight``, ``features``, ``normalize``, ``feature_ridge``, ``ties``, ``method``,
+            ``memory_limit``, ``checkpoint`` and ``progress``.
         level: of the intervals, and simultaneously of all differences for the tiers.
         interval: "percentile" or "basic".
         rank_at_most: k, or several: adds columns ``p_rank_<k>``, the share of resamples with rank k or better.
@@ -65,7 +68,8 @@ def leaderboard(
         - ``model_name``; ``rating`` (the full-data fit), ``rating_lower``, ``rating_upper`` (Elo), ``variance`` (of
           the draws, Elo^2), ``vote_count``, ``rank`` (by rating), and ``category`` with ``by``;
         - ``rank_best``, ``rank_worst``: ranks that the intervals leave open;
-        - ``tier``: models that the data cannot tell from their tier's leader share its tier;
+        - ``tier``: models that the data cannot tell from their tier's leader share its tier; missing, with a warning,
+          on boards so wide that comparing all pairs would take minutes;
         - ``component`` (1 = the largest group of models that met), ``standing`` ("undefeated", "winless", "not
           comparable", or empty), ``preliminary`` (under 300 votes), ``degenerate_share`` (share of resamples in
           which the model has no comparable rating).
@@ -93,6 +97,7 @@ def leaderboard(
             normalize=normalize,
             feature_ridge=feature_ridge,
             ties=ties,
+            method=method,
             memory_limit=memory_limit,
             checkpoint=checkpoint,
             progress=progress,
@@ -110,7 +115,8 @@ def leaderboard(
         if name is not None:
             table.insert(7, "category", name)
         tables.append(table)
-        warnings += [w if name is None else f"{name}: {w}" for w in board.warnings]
+        own = [*board.warnings, *_no_tiers(board)]
+        warnings += [w if name is None else f"{name}: {w}" for w in own]
     first = next(iter(boards.values()))
     enough = ceil(2 / (1 - Fraction(str(level))))  # one draw in each tail
     if len(first.draws) < enough:
@@ -140,6 +146,22 @@ def category_name(group: Hashable) -> Any:
     return " / ".join(map(str, group)) if isinstance(group, tuple) else group
 
 
+def _no_tiers(board: Bootstrap) -> list[str]:
+    """A sentence where tiers are left out."""
+    if board.n_comparisons <= MOST_COMPARISONS:
+        return []
+    return [
+        f"no tiers: {board.n_comparisons:,} differences, of all pairs of models in all resamples, are more than the "
+        f"{MOST_COMPARISONS:,} that are compared"
+    ]
+
+
+def _tiers(board: Bootstrap, level: float) -> Any:
+    if board.n_comparisons > MOST_COMPARISONS:
+        return pd.array([pd.NA] * len(board.models), "Int64")
+    return board.tiers(level).array
+
+
 def _table(board: Bootstrap, level: float, interval: Literal["percentile", "basic"], ks: Sequence[int]) -> pd.DataFrame:
     fit = board.fit
     bounds = board.interval(level, interval)
@@ -159,7 +181,7 @@ def _table(board: Bootstrap, level: float, interval: Literal["percentile", "basi
             "rank": rank.astype("Int64"),
             "rank_best": pd.array(best, "Int64"),
             "rank_worst": pd.array(worst, "Int64"),
-            "tier": board.tiers(level).array,
+            "tier": _tiers(board, level),
             **{f"p_rank_{k}": board.rank_share(k).to_numpy() for k in ks},
             "component": fit.component.to_numpy(),
             "standing": fit.standing.to_numpy(),

@@ -13,10 +13,15 @@ from rich.text import Text
 
 _BAR_WIDTH = 24
 _MOST_WARNINGS = 25
+#: Boards of more models are cut to so many rows, unless told how many.
+_MOST_ROWS = 200
 
 
 def print_leaderboard(table: pd.DataFrame, console: Console, top: int | None = None) -> None:
-    """Print a `leaderboard` table: one block per category, then what was read and what the data cannot say."""
+    """Print a `leaderboard` table: one block per category, then what was read and what the data cannot say.
+
+    Of a block the first ``top`` models; by default all, of a wide board the first 200.
+    """
     if "category" in table:
         for category, block in table.groupby("category", sort=False):
             _print_block(block, console, str(category), top)
@@ -36,7 +41,7 @@ def print_leaderboard(table: pd.DataFrame, console: Console, top: int | None = N
 
 
 def _print_block(block: pd.DataFrame, console: Console, title: str | None, top: int | None) -> None:
-    shown = block if top is None else block.head(top)
+    shown = block.head(top or _MOST_ROWS)
     grid = Table(
         title=None if title is None else Text(title),
         title_justify="left",
@@ -70,7 +75,8 @@ def _print_block(block: pd.DataFrame, console: Console, title: str | None, top: 
         )
     console.print(grid)
     if len(shown) < len(block):
-        console.print(f"... and {len(block) - len(shown)} more models", style="dim")
+        more = "" if top else " (--top K prints K of them, --out writes all)"
+        console.print(f"... and {len(block) - len(shown):,} more models{more}", style="dim")
     console.print()
 
 
@@ -150,5 +156,6 @@ def _settings_line(settings: dict[str, Any]) -> str:
         f"{settings['n_resamples']:,} {settings['scheme']} resamples{cluster}, seed {settings['seed']}; "
         f"{100 * settings['level']:g}% {settings['interval']} intervals; ridge {settings['ridge']:g}{weights}; "
         f"gauge: {settings['gauge']}\n"
-        f"{settings['dtype']} on {settings['n_devices']} x {settings['device']}; {settings['versions']}"
+        f"{settings['dtype']}, {settings['method']} method, on {settings['n_devices']} x {settings['device']}; "
+        f"{settings['versions']}"
     )

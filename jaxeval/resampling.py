@@ -14,7 +14,7 @@ from scipy.special import pdtr
 from jaxeval.alias import Int, category_table, poisson_tables
 from jaxeval.battles import Cells, count_by
 from jaxeval.bradley_terry import Board, battles_per_model, inverse_information
-from jaxeval.connectivity import is_secure
+from jaxeval.connectivity import is_secure, per_model
 from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import IDENTIFIED
 from jaxeval.kernels.pair_tables import Layout
@@ -96,19 +96,11 @@ def make_plan(
         labels: names of the slices, which name their random numbers.
         clusters: per slice, what is drawn together, or None where battles are.
     """
-    clustered = any(c is not None and c.repeats for c in clusters)
-    packed = not clustered and scheme != batch.BAYESIAN and all(board.cells.hard for board in boards)
-    if clustered:
-        entries = [_cluster_entries(board.cells, cluster) for board, cluster in zip(boards, clusters, strict=True)]
-    else:
-        entries = [_cell_entries(board.cells, 3 if packed else UNIT_ROWS) for board in boards]
-
-    one_column = all(len(e.pair) == len(board.cells.first) for e, board in zip(entries, boards, strict=True))
     # One pair more than there are: models that never met share an empty one.
     n_pairs = rounded(max(len(board.cells.first) for board in boards) + 1)
-    entries = _padded(entries, n_pairs)
+    entries, packed, one_column = drawn_entries([b.cells for b in boards], scheme, clusters, n_pairs)
     heaviest = max(battles_per_model(board.cells, len(board.theta)).max() for board in boards)
-    tally = Tally(_word(entries, heaviest) if packed else None, ROW_BITS)
+    tally = Tally(packed_word(entries, heaviest) if packed else None, ROW_BITS)
     totals = [int(e.units.sum()) for e in entries]
     shortfalls = [shortfall_of(n) for n in totals]
     top_up_size = top_up_size_of(max(shortfalls))
@@ -134,6 +126,26 @@ def make_plan(
     ]
     secure = np.array([is_secure_board(board, cluster) for board, cluster in zip(boards, clusters, strict=True)])
     return Plan(_stack(problems), tally, n_pairs, top_up_size, secure)
+
+
+def drawn_entries(
+    cells: Sequence[Cells],
+    scheme: int,
+    clusters: Sequence[ClusterRows | None],
+    n_pairs: int,
+) -> tuple[list[Entries], bool, bool]:
+    """What the draws of every slice add to, of one shape; whether packed words hold it; whether pairs have one column.
+
+    Arguments as of `make_plan`; ``n_pairs`` is P with padding.
+    """
+    clustered = any(c is not None and c.repeats for c in clusters)
+    packed = not clustered and scheme != batch.BAYESIAN and all(own.hard for own in cells)
+    if clustered:
+        entries = [_cluster_entries(*given) for given in zip(cells, clusters, strict=True)]
+    else:
+        entries = [_cell_entries(own, 3 if packed else UNIT_ROWS) for own in cells]
+    one_column = all(len(e.pair) == len(own.first) for e, own in zip(entries, cells, strict=True))
+    return _padded(entries, n_pairs), packed, one_column
 
 
 class VoteDraws(NamedTuple):
@@ -311,7 +323,7 @@ def _padded(entries: Sequence[Entries], n_pairs: int) -> list[Entries]:
     ]
 
 
-def _word(entries: Sequence[Entries], heaviest: float) -> type:
+def packed_word(entries: Sequence[Entries], heaviest: float) -> type:
     """Narrowest packed word that is exact in every resample.
 
     Half of it must hold twice the battles of any pair; and a model's score, a sum of halves in single precision for 32
@@ -376,10 +388,13 @@ def _layout(board: Board, entries: Entries, size: int, n_pairs: int, packed: boo
     position = np.full((size, size), n_pairs - 1, np.int32)
     pairs = np.arange(len(cells.first), dtype=np.int32)
     position[cells.first, cells.second] = position[cells.second, cells.first] = pairs
-    factor = board.pair_weight
+    factor = None
+    if board.pair_weight is not None:
+        factor = np.zeros((size, size))
+        factor[cells.first, cells.second] = factor[cells.second, cells.first] = board.pair_weight
     return Layout(
         position=_as(position, np.int32),
-        pair_weight=None if factor is None else _as(pad(factor, (size, size)), np.float64),
+        pair_weight=None if factor is None else _as(factor, np.float64),
         weight=None if packed else _as(entries.weight, np.float64),
         target=None if packed else _as(entries.target, np.float64),
         unit=None if entries.unit is None else _as(entries.unit, np.int32),
@@ -410,7 +425,8 @@ def main_battles(board: Board) -> NDArray[np.float64]:
     Where a resample falls into several groups, it is this number, not its own, that chooses the main one: the same in
     every resample that has it. Groups of about equal size would else take turns.
     """
-    return np.where(board.connectivity.standing == IDENTIFIED, board.n.sum(1), 0.0)
+    battles = per_model(board.cells.first, board.cells.second, board.n, len(board.theta))
+    return np.where(board.connectivity.standing == IDENTIFIED, battles, 0.0)
 
 
 def pad(x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:

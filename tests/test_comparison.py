@@ -105,6 +105,11 @@ def test_a_model_without_an_interval_takes_no_rank_from_others(bound):
     assert np.isnan([best[1], worst[1]]).all()
 
 
+def simultaneous_halfwidth(*given, **settings):
+    found = comparison.simultaneous_differences(*given, **settings)
+    return np.stack([found.halfwidth(i) for i in range(len(found.centred))])
+
+
 def correlated_draws(rng, estimate, n_draws):
     mixing = rng.normal(size=(len(estimate), len(estimate)))
     return estimate + rng.normal(size=(n_draws, len(estimate))) @ mixing
@@ -116,7 +121,7 @@ def test_simultaneous_halfwidth_agrees_with_a_double_loop(level, n_draws):
     rng = np.random.default_rng(0)
     estimate = rng.normal(0, 1, 5)
     draws = correlated_draws(rng, estimate, n_draws)
-    halfwidth = comparison.simultaneous_halfwidth(draws, estimate, level)
+    halfwidth = simultaneous_halfwidth(draws, estimate, level)
     np.testing.assert_allclose(halfwidth, twins.simultaneous_halfwidth(draws, estimate, level), rtol=1e-9, atol=1e-12)
 
 
@@ -126,7 +131,7 @@ def test_a_difference_that_no_draw_moves_separates_nobody():
     draws = np.array([1005.0, 1000.0, 900.0]) + rng.normal(size=(200, 1)) * [1, 1, 0]
     draws[:, 0] += 1e-6 * rng.normal(size=200)
     estimate = np.array([1005.0, 1000.0, 900.0])
-    halfwidth = comparison.simultaneous_halfwidth(draws, estimate, 0.95, noise=1e-5)
+    halfwidth = simultaneous_halfwidth(draws, estimate, 0.95, noise=1e-5)
     assert halfwidth[0, 1] == halfwidth[1, 0] == np.inf
     assert 0 < halfwidth[0, 2] < 5
     assert np.all(np.diag(halfwidth) == 0)
@@ -141,7 +146,7 @@ def test_simultaneous_intervals_cover_all_differences_at_once():
     for _ in range(replications):
         estimate = truth + scale * rng.normal(size=5)
         draws = estimate + scale * rng.normal(size=(n_draws, 5))
-        halfwidth = comparison.simultaneous_halfwidth(draws, estimate, 0.9)
+        halfwidth = simultaneous_halfwidth(draws, estimate, 0.9)
         miss = (estimate - truth)[:, None] - (estimate - truth)
         inside = np.abs(miss) <= halfwidth
         covered += inside.all()
@@ -166,7 +171,7 @@ def test_tiers_are_told_apart_from_their_leader_not_from_the_next_model():
     """Steps of 0.6 half-widths: every model overlaps the next, every second one is told apart from the leader."""
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(400, 5))
-    halfwidth = comparison.simultaneous_halfwidth(noise, np.zeros(5), 0.95)
+    halfwidth = simultaneous_halfwidth(noise, np.zeros(5), 0.95)
     step = halfwidth[~np.eye(5, dtype=bool)].mean()
     estimate = -0.6 * step * np.array([2.0, 0.0, 4.0, 1.0, 3.0])
     assert comparison.tiers(noise + estimate, estimate, 0.95).tolist() == [2, 1, 3, 1, 2]

@@ -1,5 +1,6 @@
 """Which models a resample can compare: the main group of its own graph of wins, and where the others stand to it."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -12,57 +13,87 @@ from jaxeval.kernels.pair_tables import row_sums
 IDENTIFIED, ABOVE, BELOW, INCOMPARABLE = 0, 1, 2, 3
 
 
-def reachable(edge: Array, start: Array) -> Array:
-    """(M,) models reached from model ``start`` along (M, M) ``edge`` (nonzero from row to column)."""
-    edge = (edge > 0).astype(jnp.float32)
-    first = jnp.zeros(edge.shape[0], jnp.float32).at[start].set(1.0)
+#: One step of a search: from the models reached, (M, ...) bool, to those and their successors.
+Grow = Callable[[Array], Array]
 
-    def grow(state: tuple[Array, Array]) -> tuple[Array, Array]:
+
+def reachable(grow: Grow, start: Array) -> Array:
+    """(M, ...) bool models reached from the models ``start``, likewise."""
+
+    def advance(state: tuple[Array, Array]) -> tuple[Array, Array]:
         reached, _ = state
-        grown = jnp.minimum(reached + jnp.matmul(reached, edge, precision="highest"), 1.0)
+        grown = grow(reached)
         return grown, jnp.any(grown != reached)
 
-    reached, _ = lax.while_loop(lambda state: state[1], grow, (first, jnp.bool_(True)))
-    return reached > 0
+    reached, _ = lax.while_loop(lambda state: state[1], advance, (start, jnp.bool_(True)))
+    return reached
+
+
+def along(edge: Array) -> Grow:
+    """A step along an (M, M) table of edges, nonzero from row to column."""
+    edge = (edge > 0).astype(jnp.float32)
+    return lambda reached: reached | (jnp.matmul(reached.astype(jnp.float32), edge, precision="highest") > 0)
+
+
+class Results(NamedTuple):
+    """Who took points off whom, as the search for groups needs it; leading axis M, then lanes if any."""
+
+    wins: Grow  # from models to those that lost points to them
+    losses: Grow  # from models to those that took points off them
+    took: Array  # (M, ...) bool: models that took points
+    lost: Array  # (M, ...) bool: models that lost some
+    place: Array  # (M, ...) int32: of the model among all; the first one decides between equal groups
 
 
 class _Search(NamedTuple):
-    left: Array  # (M,) models whose group has not been looked at
-    heaviest: Array  # () weight of the best group so far
-    below: Array  # (M,) models that it reaches by wins, itself included
-    above: Array  # (M,) models that reach it
+    left: Array  # (M, ...) models whose group has not been looked at
+    heaviest: Array  # (...) weight of the best group so far
+    below: Array  # (M, ...) models that it reaches by wins, itself included
+    above: Array  # (M, ...) models that reach it
 
 
 def standing(n: Array, wins: Array, weight: Array) -> Array:
-    """(M,) int8 standing of every model next to the main group of (M, M) battle weights ``n`` and ``wins``.
+    """`standing_of` the models of (M, M) battle weights ``n`` and ``wins`` of the row against the column."""
+    took, lost = row_sums(wins) > 0, row_sums(wins.T) > 0
+    return standing_of(Results(along(wins), along(wins.T), took, lost, jnp.arange(n.shape[0])), weight)
+
+
+def standing_of(results: Results, weight: Array) -> Array:
+    """(M, ...) int8 standing of every model next to the main group of ``results``, lane by lane.
 
     Groups are the strongly connected components, of two models or more, of the graph "took points off"; the main one
-    has most ``weight`` (M,), and of equals the first model; a group of weight 0 is none. IDENTIFIED: a member. ABOVE:
-    took points off it, perhaps through others, and never lost any back; BELOW the reverse; INCOMPARABLE: no chain of
-    points either way, or no battles. Without any group, ABOVE never lost a point at all, and BELOW never took one.
+    has most ``weight`` (M, ...), and of equals the model in first place; a group of weight 0 is none. IDENTIFIED: a
+    member. ABOVE: took points off it, perhaps through others, and never lost any back; BELOW the reverse;
+    INCOMPARABLE: no chain of points either way, or no battles. Without any group, ABOVE never lost a point at all, and
+    BELOW never took one.
     """
-    battles = row_sums(n)
+    number = jnp.arange(weight.shape[0]).reshape(-1, *(1,) * (weight.ndim - 1))
+
+    def first(group: Array) -> Array:
+        return jnp.min(jnp.where(group, results.place, number.size), 0)
 
     def more(search: _Search) -> Array:
         # No group among the models left can weigh more than all of them.
-        return jnp.any(search.left) & (jnp.sum(jnp.where(search.left, weight, 0)) >= search.heaviest)
+        enough = jnp.sum(jnp.where(search.left, weight, 0), 0) >= search.heaviest
+        return jnp.any(jnp.any(search.left, 0) & enough)
 
     def look(search: _Search) -> _Search:
-        start = jnp.argmax(jnp.where(search.left, weight, -1))
-        below, above = reachable(wins, start), reachable(wins.T, start)
+        # A lane that is done meets no better group any more.
+        start = number == jnp.argmax(jnp.where(search.left, weight, -1), 0)
+        below, above = reachable(results.wins, start), reachable(results.losses, start)
         group, best = below & above, search.below & search.above
-        own = jnp.sum(jnp.where(group, weight, 0))
-        earlier = (own == search.heaviest) & (jnp.argmax(group) < jnp.argmax(best))
-        better = (jnp.sum(group) > 1) & ((own > search.heaviest) | earlier)
+        own = jnp.sum(jnp.where(group, weight, 0), 0)
+        earlier = (own == search.heaviest) & (first(group) < first(best))
+        better = (jnp.sum(group, 0) > 1) & ((own > search.heaviest) | earlier)
         found = _Search(search.left & ~group, own, below, above)
         keep = search._replace(left=found.left)
         return _Search(*(jnp.where(better, new, old) for new, old in zip(found, keep, strict=True)))
 
-    nothing = jnp.zeros(battles.shape, bool)
-    end = lax.while_loop(more, look, _Search(weight > 0, jnp.zeros((), weight.dtype), nothing, nothing))
-    is_group = jnp.any(end.below)
-    above = jnp.where(is_group, end.above, (battles > 0) & (row_sums(wins.T) == 0))
-    below = jnp.where(is_group, end.below, (battles > 0) & (row_sums(wins) == 0))
+    nothing = jnp.zeros(weight.shape, bool)
+    end = lax.while_loop(more, look, _Search(weight > 0, jnp.zeros(weight.shape[1:], weight.dtype), nothing, nothing))
+    is_group = jnp.any(end.below, 0)
+    above = jnp.where(is_group, end.above, results.took & ~results.lost)
+    below = jnp.where(is_group, end.below, results.lost & ~results.took)
     return jnp.where(
         below & above,
         IDENTIFIED,

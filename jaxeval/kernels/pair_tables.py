@@ -22,7 +22,7 @@ class Layout(NamedTuple):
     """Which entries a unit adds to: a (K, Q) grid whose columns belong to pairs, targets being their first model's."""
 
     position: Array  # (M, M) int32: the pair of (i, j) and (j, i); the last, an empty one, if they never met
-    pair_weight: Array | None = None  # (M, M) factor on every battle of a pair
+    pair_weight: Array | None = None  # (M, M) factor on every battle of a pair; (P,) where no tables are wanted
     weight: Array | None = None  # (K, Q): weight of one battle of the entry; None where draws are packed
     target: Array | None = None  # (K, Q): its target
     unit: Array | None = None  # (K, Q) int32: the entry's unit, where units are not entries
@@ -53,24 +53,25 @@ def row_sums(table: Array) -> Array:
     return jnp.matmul(table, jnp.ones(table.shape[1], table.dtype), precision="highest")
 
 
-def pair_table(layout: Layout, dense: tuple[Array, ...], tally: Tally, dtype: type, keep_wins: bool) -> PairTable:
-    """The table from gathered statistics, scores in ``dtype``.
+def unpacked(statistics: tuple[Array, ...], tally: Tally, dtype: type) -> tuple[Array, Array]:
+    """Weights of battles, and what the first model took of them, from per-pair ``statistics`` of any shape.
 
     Counts in 32-bit words, and sums of halves of them under 2**23, are exact in single precision, which halves what
     the solver reads; larger ones come in 64-bit words.
     """
+    if tally.word is None:
+        n, first = statistics
+        return n.astype(dtype), first.astype(dtype)
+    (word,) = statistics
+    exact = jnp.float32 if tally.word is np.uint32 else dtype
+    return (word >> tally.half).astype(exact), 0.5 * (word & tally.word((1 << tally.half) - 1)).astype(exact)
+
+
+def pair_table(layout: Layout, dense: tuple[Array, ...], tally: Tally, dtype: type, keep_wins: bool) -> PairTable:
+    """The table from gathered statistics, scores in ``dtype``."""
     i = jnp.arange(dense[0].shape[0])
-    upper = i[:, None] < i
-    if tally.word is not None:
-        (word,) = dense
-        count = word >> tally.half
-        twice = word & tally.word((1 << tally.half) - 1)
-        exact = jnp.float32 if tally.word is np.uint32 else dtype
-        n = count.astype(exact)
-        wins = 0.5 * jnp.where(upper, twice, 2 * count - twice).astype(exact)
-    else:
-        n, first = (x.astype(dtype) for x in dense)
-        wins = jnp.where(upper, first, n - first)
+    n, first = unpacked(dense, tally, dtype)
+    wins = jnp.where(i[:, None] < i, first, n - first)
     if layout.pair_weight is not None:
         n, wins = n * layout.pair_weight.astype(dtype), wins * layout.pair_weight.astype(dtype)
     return PairTable(n, row_sums(wins).astype(dtype), wins if keep_wins else None)

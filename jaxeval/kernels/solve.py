@@ -31,12 +31,22 @@ class _State(NamedTuple):
     n_steps: Array
 
 
+def predict(size: Array, last_size: Array, last_rate: Array, n_steps: Array) -> tuple[Array, Array]:
+    """The rate of convergence, and the error predicted to remain after a change of ``size``.
+
+    After a change of size d_k at rate r = d_k / d_(k-1) a linearly convergent iteration is d_k r / (1 - r) from its
+    limit; r is the larger of the last two rates, as one lucky step may hide a slow direction.
+    """
+    rate = jnp.minimum(size / last_size, 0.99)
+    worst = jnp.maximum(rate, last_rate)
+    # The first change has no rate to go by.
+    return rate, jnp.where(n_steps > 0, size * worst / (1 - worst), size)
+
+
 def iterate(step: Callable[[Array], tuple[Array, Array]], start: Array, tolerance: Array, max_steps: int) -> Solution:
     """Apply ``step`` (theta to (change, gradient)) until the error predicted to remain is under ``tolerance``.
 
-    After a change of size d_k at rate r = d_k / d_(k-1) a linearly convergent iteration is d_k r / (1 - r) from its
-    limit; r is the larger of the last two rates, as one lucky step may hide a slow direction. ``tolerance`` is in
-    logits, for the largest component.
+    ``tolerance`` is in logits, for the largest component; see `predict`.
     """
 
     def more(state: _State) -> Array:
@@ -45,10 +55,7 @@ def iterate(step: Callable[[Array], tuple[Array, Array]], start: Array, toleranc
     def advance(state: _State) -> _State:
         change, grad = step(state.theta)
         size = jnp.max(jnp.abs(change))
-        rate = jnp.minimum(size / state.size, 0.99)
-        worst = jnp.maximum(rate, state.rate)
-        # The first change has no rate to go by.
-        remaining = jnp.where(state.n_steps > 0, size * worst / (1 - worst), size)
+        rate, remaining = predict(size, state.size, state.rate, state.n_steps)
         return _State(state.theta + change, size, rate, remaining, jnp.max(jnp.abs(grad)), state.n_steps + 1)
 
     infinite = jnp.full((), jnp.inf, start.dtype)
@@ -75,17 +82,17 @@ def chord(table: PairTable, start: Array, inverse: Array, ridge: Array, toleranc
     return iterate(step, start, tolerance, max_steps)
 
 
-def _capped(change: Array) -> Array:
-    """``change`` shrunk so that no component exceeds 2 logits: far from the optimum full steps overshoot."""
-    return change * jnp.minimum(1.0, 2.0 / jnp.maximum(jnp.max(jnp.abs(change)), 1e-300))
+def capped(change: Array) -> Array:
+    """``change`` (M, ...) shrunk so that no model's exceeds 2 logits: far from the optimum full steps overshoot."""
+    return change * jnp.minimum(1.0, 2.0 / jnp.maximum(jnp.max(jnp.abs(change), 0), 1e-300))
 
 
-def _centred(change: Array, among: Array) -> Array:
-    """``change`` without the common shift of the models ``among`` (M,) bool, and none for others.
+def centred(change: Array, among: Array) -> Array:
+    """``change`` (M, ...) without the common shift of the models ``among`` (M, ...) bool, and none for others.
 
     The optimum has mean zero, by the gauge or by the ridge; rounding must not add up in that direction.
     """
-    mean = jnp.sum(jnp.where(among, change, 0.0)) / jnp.maximum(jnp.sum(among), 1)
+    mean = jnp.sum(jnp.where(among, change, 0.0), 0) / jnp.maximum(jnp.sum(among, 0), 1)
     return jnp.where(among, change - mean, 0.0)
 
 
@@ -115,12 +122,12 @@ def newton(
     if start is None:
         battles = row_sums(table.n).astype(table.score.dtype)
         start = jnp.log((table.score + 1) / (battles - table.score + 1))
-    start = _centred(start, active)
+    start = centred(start, active)
 
     def step(theta: Array) -> tuple[Array, Array]:
         grad = likelihood.gradient(theta, table.n, table.score, ridge)
         factor = jsl.cho_factor(information(theta, table.n, ridge, active)[0])
-        return _capped(_centred(jsl.cho_solve(factor, grad), active)), grad
+        return capped(centred(jsl.cho_solve(factor, grad), active)), grad
 
     return iterate(step, start, tolerance, max_steps)
 
@@ -185,6 +192,6 @@ def newton_cg(
         z = precondition(grad)
         rz_start = jnp.vdot(grad, z)
         x, *_ = lax.fori_loop(0, inner_steps, inner, (jnp.zeros_like(grad), grad, z, rz_start))
-        return _capped(x), grad
+        return capped(x), grad
 
     return iterate(step, start, tolerance, max_steps)

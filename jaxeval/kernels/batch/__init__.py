@@ -62,6 +62,7 @@ from jaxeval.kernels.batch.refits import (
     NEWTON,
     NEWTON_CG,
     POISSON,
+    SPARSE,
     Method,
     Problem,
     Refits,
@@ -70,6 +71,7 @@ from jaxeval.kernels.batch.refits import (
     inverse_information,
     refit,
 )
+from jaxeval.kernels.batch.sparse import Graph, SparseProblem, fit_sparse, refit_sparse
 
 __all__ = [
     "BAYESIAN",
@@ -79,11 +81,13 @@ __all__ = [
     "NEWTON_CG",
     "POISSON",
     "SCALED_CHORD",
+    "SPARSE",
     "Budgets",
     "ContextualFit",
     "ContextualMethod",
     "ContextualProblem",
     "ContextualRefits",
+    "Graph",
     "ItemTotals",
     "Items",
     "JudgedTables",
@@ -93,6 +97,7 @@ __all__ = [
     "Refits",
     "SameModels",
     "SingleReferences",
+    "SparseProblem",
     "StudyForm",
     "StudySettings",
     "accuracies",
@@ -105,6 +110,7 @@ __all__ = [
     "failure",
     "fit",
     "fit_contextual",
+    "fit_sparse",
     "fold_temperatures",
     "hold_out",
     "hold_out_soft",
@@ -118,6 +124,7 @@ __all__ = [
     "reference_study",
     "refit",
     "refit_contextual",
+    "refit_sparse",
     "rogan_gladen_interval",
     "shared_accuracy",
     "small_sample_excess",

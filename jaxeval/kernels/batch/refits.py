@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from jaxeval.kernels import (
 from jaxeval.kernels.batch.chunks import run_chunks
 
 MULTINOMIAL, POISSON, BAYESIAN = 0, 1, 2
-CHORD, NEWTON_CG, NEWTON = 0, 1, 2
+CHORD, NEWTON_CG, NEWTON, SPARSE = 0, 1, 2, 3
 
 
 class Problem(NamedTuple):
@@ -87,7 +87,18 @@ def inverse_information(theta: Array, n: Array, ridge: Array, active: Array) -> 
     return jax.vmap(one)(theta, n, active)
 
 
-def _draw(problem: Problem, method: Method, seed: Array, number: Array) -> tuple[Array, ...]:
+class _Drawn(Protocol):
+    """What is resampled: the beginning of a problem."""
+
+    @property
+    def units(self) -> resample.Units: ...
+    @property
+    def layout(self) -> pair_tables.Layout: ...
+    @property
+    def stream(self) -> Array: ...
+
+
+def draw_pairs(problem: _Drawn, method: Method, seed: Array, number: Array) -> tuple[Array, ...]:
     """Per-pair statistics of one resample."""
     units, tally, stream = problem.units, method.tally, problem.stream
     if method.scheme == MULTINOMIAL:
@@ -131,8 +142,9 @@ def _refit_chunk(
     problem: Problem, method: Method, seed: Array, ridge: Array, tolerance: Array, numbers: Array
 ) -> Refits:
     """Draw, tabulate and refit the resamples ``numbers`` (R,) of one slice."""
-    statistics = jax.vmap(lambda r: _draw(problem, method, seed, r))(numbers)
-    dense = _stored(jax.vmap(partial(pair_tables.spread, problem.layout)), statistics, problem.layout.position.shape)
+    statistics = jax.vmap(lambda r: draw_pairs(problem, method, seed, r))(numbers)
+    shape = (problem.start.shape[0],) * 2
+    dense = _stored(jax.vmap(partial(pair_tables.spread, problem.layout)), statistics, shape)
     table = jax.vmap(
         lambda *x: pair_tables.pair_table(
             problem.layout, x, method.tally, method.dtype, keep_wins=method.solver != CHORD
@@ -205,6 +217,6 @@ def refit(
 def draw(problems: Problem, method: Method, seed: Array, slice_: Array, number: Array) -> tuple[Array, Array | None]:
     """(M, M) battle weights and wins of one resample, as `refit` draws it: to reproduce or audit it."""
     problem = jax.tree.map(lambda x: x[slice_], problems)
-    dense = pair_tables.spread(problem.layout, _draw(problem, method, seed, number))
+    dense = pair_tables.spread(problem.layout, draw_pairs(problem, method, seed, number))
     table = pair_tables.pair_table(problem.layout, dense, method.tally, np.float64, keep_wins=True)
     return table.n, table.wins

@@ -1,0 +1,74 @@
+"""Sums over the opponents of every model, on a graph of pairs instead of an (M, M) table.
+
+A model's opponents lie in rows of eight slots: one row for up to eight, further ones for more. A sum over them adds the
+eight slots of every row, then the rows of a model in groups of eight, and again until one is left: gathers and dense
+additions only, which vectorise, and which (unlike a scatter) add in the same order on every device. Lanes (resamples)
+are the last axis of all values, so that one gathered index serves all of them from one line of memory.
+
+Models are numbered by their number of opponents, most first: those with several rows left are then the first ones.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+SLOTS = 8
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["opponent", "pair", "is_first", "owner", "merges"],
+    meta_fields=["single"],
+)
+@dataclass(frozen=True)
+class Adjacency:
+    """Slots of M models (the last one padding, without opponents) in R rows; P pairs, the last one padding."""
+
+    opponent: Array  # (8, R) int32: model in the slot; M - 1 in empty ones
+    pair: Array  # (8, R) int32: pair of owner and opponent; P - 1 in empty ones
+    is_first: Array  # (8, R) bool: whether the owner is its pair's first model
+    owner: Array  # (R,) int32: model of the row; rows of a model are neighbours, those of the last one are empty
+    merges: tuple[Array, ...]  # (8, R_k) int32 each: rows of the level before to add up; its last row is 0
+    single: tuple[int, ...]  # per merge, the first row of the models that had a single one left, which stay
+
+    @property
+    def n_models(self) -> int:
+        """M."""
+        single = self.owner.shape[0]
+        for rows, first in zip(self.merges, self.single, strict=True):
+            single += rows.shape[1] - first
+        return single
+
+
+def take(values: Array, index: Array) -> Array:
+    """``values[index]`` along the first axis, unchecked."""
+    return values.at[index].get(mode="promise_in_bounds")
+
+
+def opponent_sums(adjacency: Adjacency, slot: Callable[[int], Array]) -> Array:
+    """(M, ...) sum of ``slot(k)`` (R, ...), k = 0 .. 7, over all slots of every model; empty slots must hold 0."""
+    # One addition after the other: XLA's CPU reduction over an axis takes four times as long.
+    return _merged(adjacency, sum((slot(k) for k in range(1, SLOTS)), start=slot(0)), jnp.add)
+
+
+def any_opponent(adjacency: Adjacency, slot: Callable[[Array | int], Array]) -> Array:
+    """(M, ...) bool: whether ``slot(k)`` (R, ...) bool holds in any slot of a model; empty slots must not."""
+    # As a loop, which compiles faster.
+    rows = lax.fori_loop(1, SLOTS, lambda k, found: found | slot(k), slot(0))
+    return _merged(adjacency, rows, jnp.logical_or)
+
+
+def _merged(adjacency: Adjacency, rows: Array, combine: Callable[[Array, Array], Array]) -> Array:
+    """(M, ...) of (R, ...) ``rows``, those of every model combined."""
+    for merge, single in zip(adjacency.merges, adjacency.single, strict=True):
+        rows = jnp.concatenate([_combined(rows, jnp.asarray(merge), combine), rows[single:]])
+    return rows
+
+
+def _combined(rows: Array, merge: Array, combine: Callable[[Array, Array], Array]) -> Array:
+    """(R_k, ...) eight ``rows`` each combined."""
+    return lax.fori_loop(1, SLOTS, lambda k, so_far: combine(so_far, take(rows, merge[k])), take(rows, merge[0]))

@@ -1,0 +1,143 @@
+"""Bradley-Terry fits and refits on graphs of pairs: the lanes of a chunk side by side in the last axis."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.sharding import Mesh, PartitionSpec
+
+from jaxeval.kernels import connectivity, pair_tables, resample, sparse_solve
+from jaxeval.kernels.adjacency import Adjacency, any_opponent, opponent_sums, take
+from jaxeval.kernels.batch.chunks import run_chunks
+from jaxeval.kernels.batch.refits import Method, Refits, draw_pairs
+from jaxeval.kernels.sparse_solve import SparsePairs
+
+
+class Graph(NamedTuple):
+    """Who met whom: P pairs between M models, the last of each being padding."""
+
+    adjacency: Adjacency
+    first: Array  # (P,) int32: the first model of each pair, as numbered in ``adjacency``
+    second: Array  # (P,) int32
+    place: Array  # (M,) int32: of the models on the board
+
+
+class SparseProblem(NamedTuple):
+    """One board: what is resampled, and the full-data fit that every refit starts from. Models as in ``graph``."""
+
+    units: resample.Units
+    layout: pair_tables.Layout
+    stream: Array  # () uint64: names the slice's random numbers
+    graph: Graph
+    start: Array  # (M,) full-data log-strengths
+    main_battles: Array  # (M,) full-data battles of the models of its main group, 0 for the others
+
+
+def standing(graph: Graph, pairs: SparsePairs, weight: Array) -> Array:
+    """(M, L) standing of every model, see `connectivity.standing_of`."""
+    adjacency = jax.tree.map(jnp.asarray, graph.adjacency)
+    own, is_first = pairs.wins > 0, adjacency.is_first[..., None]
+    other = pairs.n - pairs.wins > 0
+    # (8, R, L) whether the row's model took points off the opponent, and lost some to it.
+    took = jnp.where(is_first, take(own, adjacency.pair), take(other, adjacency.pair))
+    lost = jnp.where(is_first, take(other, adjacency.pair), take(own, adjacency.pair))
+
+    def towards(edge: Array) -> connectivity.Grow:
+        """A step to the models with an ``edge`` to an opponent that is reached."""
+        return lambda reached: (
+            reached | any_opponent(adjacency, lambda k: edge[k] & take(reached, adjacency.opponent[k]))
+        )
+
+    results = connectivity.Results(
+        wins=towards(lost),
+        losses=towards(took),
+        took=any_opponent(adjacency, lambda k: took[k]),
+        lost=any_opponent(adjacency, lambda k: lost[k]),
+        place=jnp.asarray(graph.place)[:, None],
+    )
+    return connectivity.standing_of(results, weight)
+
+
+def _rated(standing: Array, ridge: Array) -> Array:
+    """(M, L) models with a finite rating: with a ridge all, though those that the data leave open are told apart."""
+    is_model = jnp.arange(standing.shape[0]) < standing.shape[0] - 1
+    return is_model[:, None] & ((standing == connectivity.IDENTIFIED) | (ridge > 0))
+
+
+def _among(graph: Graph, pairs: SparsePairs, active: Array) -> SparsePairs:
+    """``pairs`` without the battles of models that are not ``active`` (M, L)."""
+    both = take(active, graph.first) & take(active, graph.second)
+    return SparsePairs(jnp.where(both, pairs.n, 0), jnp.where(both, pairs.wins, 0))
+
+
+@partial(jax.jit, static_argnames="max_steps")
+def fit_sparse(
+    graph: Graph, n: Array, wins: Array, ridge: Array, tolerance: Array, max_steps: int, start: Array | None = None
+) -> Refits:
+    """One fit to the battles' weights ``n`` (P,) of the pairs and what their first models took of them, ``wins``.
+
+    From ``start`` (M,), or from each model's own score.
+    """
+    pairs = SparsePairs(n[:, None], wins[:, None])
+    adjacency = graph.adjacency
+    # The main group is that of most battles.
+    battles = opponent_sums(adjacency, lambda k: take(pairs.n, adjacency.pair[k]))
+    found = standing(graph, pairs, battles)
+    active = _rated(found, ridge)
+    pairs = _among(graph, pairs, active)
+    begin = sparse_solve.log_odds(adjacency, pairs, active) if start is None else start[:, None]
+    end = sparse_solve.newton_cg(adjacency, pairs, active, begin, ridge, tolerance, max_steps)
+    return Refits(end.theta[:, 0], end.status[0], end.n_steps[0], end.grad_norm[0], found[:, 0])
+
+
+def _refit_chunk(
+    problem: SparseProblem, method: Method, seed: Array, ridge: Array, tolerance: Array, numbers: Array
+) -> Refits:
+    """Draw and refit the resamples ``numbers`` (L,)."""
+    graph = problem.graph
+    statistics = jax.vmap(lambda r: draw_pairs(problem, method, seed, r))(numbers)
+    n, wins = (x.astype(method.dtype) for x in pair_tables.unpacked(statistics, method.tally, method.dtype))
+    pairs = SparsePairs(n.T, wins.T)
+    if problem.layout.pair_weight is not None:
+        pairs = SparsePairs(*(x * problem.layout.pair_weight.astype(method.dtype)[:, None] for x in pairs))
+    weight = jnp.broadcast_to(problem.main_battles[:, None], (len(problem.main_battles), len(numbers)))
+    found = standing(graph, pairs, weight)
+    active = _rated(found, ridge)
+    start = jnp.broadcast_to(problem.start.astype(method.dtype)[:, None], weight.shape)
+    end = sparse_solve.newton_cg(
+        graph.adjacency, _among(graph, pairs, active), active, start, ridge, tolerance, method.max_steps
+    )
+    return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, found.T)
+
+
+@partial(jax.jit, static_argnames=("method", "mesh"))
+def refit_sparse(
+    problem: SparseProblem,
+    method: Method,
+    mesh: Mesh,
+    seed: Array,
+    ridge: Array,
+    tolerance: Array,
+    numbers: Array,
+    n_chunks: Array,
+) -> Refits:
+    """Refit the resamples ``numbers`` (devices, T, L) of one board, chunk by chunk, as `refit` does."""
+
+    def on_device(
+        problem: SparseProblem, seed: Array, ridge: Array, tolerance: Array, numbers: Array, n_chunks: Array
+    ) -> Refits:
+        def chunk(t: Array) -> Refits:
+            return _refit_chunk(problem, method, seed, ridge, tolerance, numbers[0, t])
+
+        return run_chunks(chunk, numbers.shape[1], n_chunks[0])
+
+    across, whole = PartitionSpec("lanes"), PartitionSpec()
+    return jax.shard_map(
+        on_device,
+        mesh=mesh,
+        in_specs=(whole, whole, whole, whole, across, across),
+        out_specs=across,
+        check_vma=False,
+    )(problem, seed, ridge, tolerance, numbers, n_chunks)

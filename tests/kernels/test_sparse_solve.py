@@ -1,0 +1,194 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import twins
+
+from jaxeval.adjacency import make_adjacency
+from jaxeval.kernels import sparse_solve
+from jaxeval.kernels.adjacency import any_opponent, opponent_sums, take
+from jaxeval.kernels.batch.sparse import standing
+from jaxeval.kernels.sparse_solve import SparsePairs
+from jaxeval.sparse_boards import WideGraph, make_graph
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+M, LANES = 14, 6
+
+
+class Pairs:
+    """As much of `Cells` as a graph needs."""
+
+    def __init__(self, first, second):
+        self.first, self.second = first, second
+
+
+def graph_of(first, second, n_models):
+    wide = make_graph(Pairs(first, second), n_models)
+    return wide._replace(graph=jax.tree.map(jnp.asarray, wide.graph))
+
+
+def random_board(rng, lanes=LANES, density=0.4):
+    """(lanes, M, M) tables of wins on one graph, whose lanes lack some of its pairs."""
+    met = np.triu(rng.random((M, M)) < density, 1)
+    first, second = np.nonzero(met)
+    shape = (lanes, len(first))
+    won, lost = rng.integers(0, 6, (2, *shape)) / 2 * (rng.random((2, *shape)) < 0.8)
+    wins = np.zeros((lanes, M, M))
+    wins[:, first, second], wins[:, second, first] = won, lost
+    wide = graph_of(first, second, M)
+    empty = np.zeros((1, lanes))
+    pairs = SparsePairs(*(jnp.asarray(np.concatenate([x.T, empty])) for x in (won + lost, won)))
+    return wins, wide, pairs
+
+
+def numbered(wide: WideGraph, values):
+    """(M + 1, L) values as the graph numbers models, from (L, M)."""
+    return jnp.asarray(wide.numbered(np.asarray(values)).T)
+
+
+def on_board(wide: WideGraph, values):
+    """(L, M) from (M + 1, L)."""
+    return np.asarray(values)[wide.number].T
+
+
+@pytest.mark.parametrize("degree", [8, 9, 530])
+def test_sums_over_opponents_of_any_number(degree):
+    """A star, a path beside it, and a model that met nobody; the hub's rows are added up in none to three turns."""
+    n_models = degree + 5
+    first = np.concatenate([np.zeros(degree, int), degree + np.array([1, 2])])
+    second = np.concatenate([np.arange(1, degree + 1), degree + np.array([2, 3])])
+    adjacency, number = make_adjacency(first, second, n_models, len(first) + 1)
+    assert adjacency.n_models == n_models + 1
+    assert len(adjacency.merges) == sum(degree > most for most in (8, 64, 512))
+    adjacency = jax.tree.map(jnp.asarray, adjacency)
+    value = np.random.default_rng(0).normal(size=(2, n_models + 1))
+    value[:, -1] = 0
+    placed = value.copy()
+    placed[:, number] = value[:, :-1]
+    x = jnp.asarray(placed.T)
+    expected = np.zeros((2, n_models))
+    for i, j in zip(first, second, strict=True):
+        expected[:, i] += value[:, j]
+        expected[:, j] += value[:, i]
+    found = np.asarray(opponent_sums(adjacency, lambda k: take(x, adjacency.opponent[k])))[number].T
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    reached = jnp.arange(n_models + 1) == number[0]
+    touched = np.asarray(any_opponent(adjacency, lambda k: take(reached, adjacency.opponent[k])))[number]
+    np.testing.assert_array_equal(touched, (np.arange(n_models) >= 1) & (np.arange(n_models) <= degree))
+
+
+def test_every_pair_has_two_slots():
+    rng = np.random.default_rng(0)
+    first, second = np.nonzero(np.triu(rng.random((40, 40)) < 0.3, 1))
+    adjacency, number = make_adjacency(first, second, 40, len(first) + 1)
+    found = set()
+    for k, row in np.argwhere(adjacency.pair < len(first)):
+        ends = adjacency.owner[row], adjacency.opponent[k, row]
+        found.add((adjacency.pair[k, row], *(ends if adjacency.is_first[k, row] else ends[::-1])))
+    assert found == {(p, number[i], number[j]) for p, (i, j) in enumerate(zip(first, second, strict=True))}
+    empty = adjacency.pair == len(first)
+    assert (~empty).sum() == 2 * len(first)
+    assert (adjacency.opponent[empty] == 40).all()
+
+
+def test_scores_gradient_and_weights():
+    rng = np.random.default_rng(0)
+    wins, wide, pairs = random_board(rng)
+    theta, adjacency = rng.normal(0, 2, (LANES, M)), wide.graph.adjacency
+    score = sparse_solve.scores(adjacency, pairs)
+    np.testing.assert_allclose(on_board(wide, score), wins.sum(2), rtol=1e-14)
+    n = take(pairs.n, adjacency.pair)
+    grad, weights = sparse_solve.gradient(adjacency, n, score, numbered(wide, theta), 0.3)
+    expected = [twins.gradient(t, w, 0.3) for t, w in zip(theta, wins, strict=True)]
+    np.testing.assert_allclose(on_board(wide, grad), expected, atol=1e-12)
+    diagonal = opponent_sums(adjacency, lambda k: weights[k])
+    expected = [np.diag(twins.information(t, w)) for t, w in zip(theta, wins, strict=True)]
+    np.testing.assert_allclose(on_board(wide, diagonal), expected, atol=1e-12)
+
+
+def test_a_step_solves_the_newton_equation():
+    rng = np.random.default_rng(0)
+    wins, wide, pairs = random_board(rng)
+    theta, adjacency = rng.normal(0, 1, (LANES, M)), wide.graph.adjacency
+    n = take(pairs.n, adjacency.pair)
+    grad, weights = sparse_solve.gradient(
+        adjacency, n, sparse_solve.scores(adjacency, pairs), numbered(wide, theta), 0.3
+    )
+    running = jnp.arange(LANES) != 2
+    step = on_board(wide, sparse_solve.newton_step(adjacency, weights, grad, 0.3, running))
+    assert not step[2].any()
+    for lane in np.flatnonzero(running):
+        matrix = twins.information(theta[lane], wins[lane], 0.3)
+        left = twins.gradient(theta[lane], wins[lane], 0.3) - matrix @ step[lane]
+        scale = np.sqrt(np.diag(matrix))
+        before = np.linalg.norm(twins.gradient(theta[lane], wins[lane], 0.3) / scale)
+        assert np.linalg.norm(left / scale) <= 0.01 * before * (1 + 1e-9)
+
+
+@pytest.fixture(scope="module")
+def solved(x64):
+    """Boards, their standings and maxima at two ridges, all lanes in one call."""
+    rng = np.random.default_rng(3)
+    wins, wide, pairs = random_board(rng, lanes=40, density=0.25)
+    weight = rng.integers(0, 3, (40, M)).astype(float)
+    found = jax.jit(standing)(wide.graph, pairs, numbered(wide, weight))
+    return wins, wide, pairs, weight, np.asarray(found)
+
+
+def test_standing_agrees_with_brute_force(solved):
+    wins, wide, _, weight, found = solved
+    for table, own_weight, own in zip(wins, weight, on_board(wide, found), strict=True):
+        np.testing.assert_array_equal(own, twins.standing(table + table.T, table, own_weight))
+    assert np.bincount(found.ravel()).min() > 20
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.05])
+def test_the_maximum_is_the_naive_one_lane_by_lane(solved, ridge):
+    wins, wide, pairs, _, found = solved
+    graph = wide.graph
+    is_model = np.arange(M + 1) < M
+    active = jnp.asarray(is_model[:, None] & ((found == 0) | (ridge > 0)))
+    both = active[graph.first] & active[graph.second]
+    pairs = SparsePairs(jnp.where(both, pairs.n, 0), jnp.where(both, pairs.wins, 0))
+    solve = jax.jit(sparse_solve.newton_cg, static_argnames="max_steps")
+    start = sparse_solve.log_odds(graph.adjacency, pairs, active)
+    end = solve(graph.adjacency, pairs, active, start, ridge, 1e-10, max_steps=100)
+    assert not np.asarray(end.status).any()
+    theta = on_board(wide, end.theta)
+    rated = on_board(wide, active)
+    for lane, table in enumerate(wins):
+        inside = np.flatnonzero(rated[lane])
+        expected = twins.newton(table[np.ix_(inside, inside)], ridge)
+        np.testing.assert_allclose(theta[lane, inside], expected, atol=1e-8)
+        assert not theta[lane, ~rated[lane]].any()
+    # To the bit, a lane does not depend on the others.
+    own = jnp.arange(len(wins)) == 7
+    alone = solve(
+        graph.adjacency, SparsePairs(*(x * own for x in pairs)), active & own, start * own, ridge, 1e-10, max_steps=100
+    )
+    np.testing.assert_array_equal(alone.theta[:, 7], end.theta[:, 7])
+    assert alone.n_steps[7] == end.n_steps[7]
+
+
+def test_a_long_chain_of_groups():
+    """Twelve groups, each joined to the next by one pair: the flattest directions are far flatter than the rest."""
+    rng = np.random.default_rng(0)
+    n_groups, size = 12, 4
+    first, second = np.nonzero(np.triu(np.kron(np.eye(n_groups), np.ones((size, size))), 1))
+    joints = np.arange(1, n_groups) * size
+    first, second = np.concatenate([first, joints - 1]), np.concatenate([second, joints])
+    n = rng.integers(2, 200, len(first)).astype(float)
+    won = n * rng.uniform(0.2, 0.8, len(first))
+    won[-1] = 1e-6  # and an all but undefeated half
+    wide = graph_of(first, second, n_groups * size)
+    pairs = SparsePairs(*(jnp.asarray(np.append(x, 0.0)[:, None]) for x in (n, won)))
+    active = jnp.arange(n_groups * size + 1)[:, None] < n_groups * size
+    start = sparse_solve.log_odds(wide.graph.adjacency, pairs, active)
+    end = jax.jit(sparse_solve.newton_cg, static_argnames="max_steps")(
+        wide.graph.adjacency, pairs, active, start, 0.0, 1e-9, max_steps=200
+    )
+    wins = np.zeros((n_groups * size,) * 2)
+    wins[first, second], wins[second, first] = won, n - won
+    assert end.status[0] == 0
+    np.testing.assert_allclose(on_board(wide, end.theta)[0], twins.newton(wins), atol=1e-7)
