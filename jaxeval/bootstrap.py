@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, overload
 
 import jax
 import numpy as np
@@ -158,21 +158,7 @@ def bootstrap(
     compressed = partial(compress, battles, feature=covariates.matrix) if contextual else battles.compress
     groups, slices, clusters = _slices(battles, by, cluster, compressed)
     labels = [""] if groups is None else [_label(g) for g in groups]
-    code = SCHEMES["multinomial" if scheme == "cluster" else scheme]
-    results: list[Any] = [None] * len(slices)
-
-    def said(s: int) -> str:
-        return "" if groups is None else f"{by} = {groups[s]!r}"
-
-    def result_of(s: int, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:
-        settings = BootstrapSettings(
-            scheme, cluster, int(n_resamples), int(seed), float(ridge), fit.settings.gauge, float(base),
-            reweight, dtype, device_name(), jax.local_device_count() * battles.n_processes, versions(),
-            fit.settings.method,
-        )  # fmt: skip
-        n_clusters = None if clusters[s] is None else len(clusters[s].size)
-        return bootstrap_result(fit, board, lanes, ridge, n_clusters, settings)
-
+    names = [""] if groups is None else [f"{by} = {g!r}" for g in groups]
     identity = {
         "scheme": scheme, "cluster": cluster, "by": by, "seed": int(seed), "ridge": float(ridge), "reweight": reweight,
         "dtype": dtype, "features": list(covariates.names), "normalize": normalize,
@@ -184,14 +170,27 @@ def bootstrap(
     if battles.n_processes > 1:
         check_alike("battles or settings", f"{digest} {n_resamples}".encode())
     kept = None if checkpoint is None else Checkpoint(checkpoint, digest, identity)
+
+    def result_of(s: int, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:
+        settings = BootstrapSettings(
+            scheme, cluster, int(n_resamples), int(seed), float(ridge), fit.settings.gauge, float(base),
+            reweight, dtype, device_name(), jax.local_device_count() * battles.n_processes, versions(),
+            fit.settings.method,
+        )  # fmt: skip
+        n_clusters = None if clusters[s] is None else len(clusters[s].size)
+        return bootstrap_result(fit, board, lanes, ridge, n_clusters, settings)
+
+    results: dict[int, Bootstrap] = {}
+    code = SCHEMES["multinomial" if scheme == "cluster" else scheme]
     with progress_bar(len(slices) * n_resamples, "refitting resamples", progress) as advance:
         spread = Spread(advance, chunk_size, memory_limit, kept, battles.n_processes)
+        draws = _Draws(labels, clusters, code, n_resamples, seed, spread)
         if contextual:
             context = ContextualSettings(covariates.names, normalize, float(feature_ridge), ties)
             strict = groups is None
             boards = fit_contextual_boards(slices, covariates, ridge, feature_ridge, ties, reweight, strict)
             for s, fitted in enumerate(boards):
-                with _naming(said(s)):
+                with _naming(names[s]):
                     fit = contextual_result(battles, fitted, ridge, gauge, base, reweight, context)
                 lanes = refit_contextual(
                     fitted, code, labels[s], clusters[s], ties, n_resamples, seed, spread, f"slice-{s}"
@@ -199,28 +198,41 @@ def bootstrap(
                 plain = result_of(s, fit, fitted.board, lanes.of_models())
                 results[s] = contextual_bootstrap_result(plain, fit, lanes)
         else:
-            methods = np.array([resolved(method, len(models)) for models, _ in slices])
-            for s in map(int, np.flatnonzero(methods == "sparse")):
-                (wide,) = fit_boards([slices[s]], ridge, reweight, "sparse")
-                with _naming(said(s)):
-                    wide_fit = fit_result(battles.report, wide, ridge, gauge, base, reweight)
-                sparse_plan = make_sparse_plan(wide, code, labels[s], clusters[s], dtype)
-                refitted = refit_sparse(wide, sparse_plan, n_resamples, seed, ridge, spread, f"slice-{s}")
-                results[s] = result_of(s, wide_fit, wide, refitted)
-            dense = np.flatnonzero(methods == "dense")
-            for block in (dense[b] for b in _blocks([len(slices[s][0]) for s in dense])):
-                plain_boards = fit_boards([slices[s] for s in block], ridge, reweight, "dense")
+            for block in _blocks([len(models) for models, _ in slices], method):
+                plain_boards = fit_boards([slices[s] for s in block], ridge, reweight, method)
                 fits = []
                 for s, board in zip(block, plain_boards, strict=True):
-                    with _naming(said(s)):
+                    with _naming(names[s]):
                         fits.append(fit_result(battles.report, board, ridge, gauge, base, reweight))
-                of_block, clusters_of_block = ([x[s] for s in block] for x in (labels, clusters))
-                plan = make_plan(plain_boards, code, of_block, ridge, clusters_of_block)
-                section = f"slices-{block[0]}"
-                refits = refit_all(plan, code, n_resamples, seed, ridge, dtype, spread, section)
-                for k, s in enumerate(block):
-                    results[s] = result_of(s, fits[k], plain_boards[k], refits.of_slice(k))
-    return results[0] if groups is None else dict(zip(groups, results, strict=True))
+                refits = draws.refit(block, plain_boards, ridge, dtype)
+                for s, own_fit, board, own_lanes in zip(block, fits, plain_boards, refits, strict=True):
+                    results[s] = result_of(s, own_fit, board, own_lanes)
+    if groups is None:
+        return results[0]
+    return {group: results[s] for s, group in enumerate(groups)}
+
+
+class _Draws(NamedTuple):
+    """What is drawn from every slice, and how."""
+
+    labels: Sequence[str]
+    clusters: Sequence[ClusterRows | None]
+    scheme: int
+    n_resamples: int
+    seed: int
+    spread: Spread
+
+    def refit(self, block: NDArray[np.intp], boards: Sequence[Board], ridge: float, dtype: str) -> list[Lanes]:
+        """The refits of the slices of a ``block``: a wide one alone, or dense ones together."""
+        labels, clusters = ([x[s] for s in block] for x in (self.labels, self.clusters))
+        if boards[0].graph is not None:
+            ((board,), (label,), (cluster,)) = boards, labels, clusters
+            wide = make_sparse_plan(board, self.scheme, label, cluster, dtype)
+            return [refit_sparse(board, wide, self.n_resamples, self.seed, ridge, self.spread, f"slice-{block[0]}")]
+        plan = make_plan(boards, self.scheme, labels, ridge, clusters)
+        section = f"slices-{block[0]}"
+        refits = refit_all(plan, self.scheme, self.n_resamples, self.seed, ridge, dtype, self.spread, section)
+        return [refits.of_slice(k) for k in range(len(block))]
 
 
 @contextmanager
@@ -250,21 +262,25 @@ def _label(group: Hashable) -> str:
     return "\x1f".join(map(str, group)) if isinstance(group, tuple) else str(group)
 
 
-def _blocks(n_models: Sequence[int]) -> list[NDArray[np.intp]]:
-    """Slices that share a batched call: all of them, as a rule.
+def _blocks(n_models: Sequence[int], method: Method) -> list[NDArray[np.intp]]:
+    """Slices that share a batched call: all of them, as a rule, but for wide ones, each of which goes alone.
 
-    Arrays hold a few (M, M) tables for every slice of a block, M being that of the widest. So many wide slices that
+    Arrays hold a few (M, M) tables for every dense slice of a block, M being that of the widest. So many of them that
     this would exceed a gigabyte or two go in several blocks, wide ones together.
     """
     blocks: list[list[int]] = []
+    is_sparse = np.array([resolved(method, m) == "sparse" for m in n_models])
+    alone = [[int(s)] for s in np.flatnonzero(is_sparse)]
     widest = 0
     for s in np.argsort(-np.asarray(n_models), kind="stable"):
+        if is_sparse[s]:
+            continue
         if blocks and (len(blocks[-1]) + 1) * widest**2 <= _TABLE_ENTRIES:
             blocks[-1].append(int(s))
         else:
             blocks.append([int(s)])
             widest = n_models[s]
-    return [np.sort(np.array(block)) for block in blocks]
+    return [np.sort(np.array(block)) for block in (*alone, *blocks)]
 
 
 def _check_options(
