@@ -244,5 +244,5 @@ def bootstrap_result(
         degenerate=degenerate,
         settings=settings,
         n_clusters=n_clusters,
-        n_refitted_sparse=int(np.isin(lanes.solver, (batch.NEWTON_CG, batch.NEWTON)).sum()),
+        n_refitted_sparse=int((~np.isin(lanes.solver, (batch.CHORD, batch.SPARSE))).sum()),
     )

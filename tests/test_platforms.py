@@ -18,7 +18,7 @@ from jaxeval.resampling import SCHEMES, make_plan
 def test_refits_lower(platform, scheme, solver):
     battles = simulate_battles(500, 8, seed=0)
     boards = fit_boards([(battles.models, battles.cells)], 0.0, False)
-    plan = make_plan(boards, SCHEMES[scheme], [""], 0.0, [None], [None])
+    plan = make_plan(boards, SCHEMES[scheme], [""], 0.0, [None])
     refits = Refitting(plan, SCHEMES[scheme], 0, 0.0, "float64", Spread(lambda n: None), 0)
     n_devices = refits.mesh.size
     chunks = (

@@ -22,7 +22,7 @@ from jaxeval.plots import plot_leaderboard
 from jaxeval.precision import double_precision
 from jaxeval.refits import Lanes
 from jaxeval.report import print_leaderboard
-from jaxeval.resampling import SCHEMES, make_plan
+from jaxeval.resampling import SCHEMES, cluster_rows, make_plan
 from jaxeval.sparse_boards import SPARSE_MODELS, resolved
 from jaxeval.sparse_refits import make_sparse_plan
 
@@ -156,10 +156,10 @@ class TestBootstrap:
         cells, cell = battles.compress(slice(None))
         cluster, code = None, SCHEMES["multinomial" if scheme == "cluster" else scheme]
         if scheme == "cluster":
-            cluster = battles.codes("voter")[0]
+            cluster = cluster_rows(battles.codes("voter")[0], cell, battles.count)
         dense, sparse = (fit_boards([(battles.models, cells)], 0.0, False, m)[0] for m in ("dense", "sparse"))
-        plan = make_plan([dense], code, [label], 0.0, [cluster], [cell])
-        own = make_sparse_plan(sparse, code, label, cluster, cell, "float64")
+        plan = make_plan([dense], code, [label], 0.0, [cluster])
+        own = make_sparse_plan(sparse, code, label, cluster, "float64")
         method = own.method._replace(n_pairs=plan.n_pairs, top_up_size=plan.top_up_size)
         with double_precision():
             n, wins = batch.draw(plan.problems, method, np.uint64(5), 0, 11)

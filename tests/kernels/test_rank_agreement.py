@@ -101,17 +101,27 @@ def test_separated_pairs():
 def test_regression_of_agreement_on_the_gap():
     first, second = np.triu_indices(M, 1)
     scale = np.array([2.0, 1.0, 3.0])
-    found = resampled(rank_agreement.gap_regression, first, second, scale, 0.1, 1e-10)
+    start, edges = np.zeros((E, 2)), np.tile([0.0, 2.0, 5.0, np.inf], (E, 1))
+    found = resampled(rank_agreement.gap_regression, first, second, scale, start, edges, 0.1, 1e-10)
     assert (found.status == 0).all()
     for r, e, rows in cases():
         expected = twins.gap_regression(SCORES[e], GOLD, rows, scale[e], 0.1)
         assert (found.intercept[r, e], found.slope[r, e]) == pytest.approx(expected, abs=1e-5)
+        gap = SCORES[e, rows[:, None]] - SCORES[e, rows]
+        order = np.sign(gap) * np.sign(GOLD[rows[:, None]] - GOLD[rows])
+        p = 1 / (1 + np.exp(-found.intercept[r, e] - found.slope[r, e] * np.abs(gap)))
+        for b, (low, high) in enumerate(((0, 2), (2, 5), (5, np.inf))):
+            inside = (gap > 0) & (gap >= low) & (gap < high)  # every pair once; ties of the scores say nothing
+            sums = inside.sum(), ((1 + order[inside]) / 2).sum(), p[inside].sum()
+            assert [x[r, e, b] for x in found[-3:]] == pytest.approx(sums, rel=1e-4)
 
 
 def test_the_regression_is_finite_where_all_pairs_agree():
     first, second = np.triu_indices(M, 1)
     x = np.arange(M) * 1.0
-    found = jax.jit(rank_agreement.gap_regression)(x[None], x, np.ones(M), first, second, np.ones(1), 0.01, 1e-9)
+    found = jax.jit(rank_agreement.gap_regression)(
+        x[None], x, np.ones(M), first, second, np.ones(1), np.zeros((1, 2)), np.array([[0, M]]), 0.01, 1e-9
+    )
     assert found.status == 0
     assert np.isfinite(found.intercept)
     assert found.agreeing == found.pairs == M * (M - 1) / 2

@@ -5,7 +5,6 @@ compiled call, and the chunks of a call are spread over the devices.
 """
 
 from jaxeval.kernels.batch.contextual import (
-    SCALED_CHORD,
     ContextualFit,
     ContextualMethod,
     ContextualProblem,
@@ -62,6 +61,7 @@ from jaxeval.kernels.batch.refits import (
     NEWTON,
     NEWTON_CG,
     POISSON,
+    SCALED_CHORD,
     SPARSE,
     Method,
     Problem,

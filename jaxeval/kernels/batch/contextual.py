@@ -16,10 +16,9 @@ from jaxeval.kernels import (
     resample,
 )
 from jaxeval.kernels.batch.chunks import run_chunks
-from jaxeval.kernels.batch.refits import CHORD, MULTINOMIAL, NEWTON, POISSON
+from jaxeval.kernels.batch.refits import CHORD, MULTINOMIAL, NEWTON, POISSON, SCALED_CHORD
 
 #: A solver besides those of `Method`: for boards that a resample may separate, as the last two of those.
-SCALED_CHORD = 3
 
 
 class ContextualProblem(NamedTuple):

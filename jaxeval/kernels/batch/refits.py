@@ -20,7 +20,8 @@ from jaxeval.kernels import (
 from jaxeval.kernels.batch.chunks import run_chunks
 
 MULTINOMIAL, POISSON, BAYESIAN = 0, 1, 2
-CHORD, NEWTON_CG, NEWTON, SPARSE = 0, 1, 2, 3
+#: Solvers.
+CHORD, NEWTON_CG, NEWTON, SCALED_CHORD, SPARSE = range(5)
 
 
 class Problem(NamedTuple):
