@@ -85,6 +85,7 @@ def test_the_figure_shows_the_sweep(battles, tmp_path):
     assert all(path.stat().st_size > 1000 for path in save_figures({"budget": figure}, tmp_path))
 
 
+@pytest.mark.slow
 def test_a_slice_is_the_slice_alone_against_all_humans(battles):
     full = slice_ratings(battles, "language", 0.05, full=True)
     rows = np.flatnonzero((battles.columns["language"] == "de").to_numpy())

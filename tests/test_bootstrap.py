@@ -176,6 +176,7 @@ class TestDraws:
         theta = naive_refit(*tables(soft_battles, 60))
         np.testing.assert_allclose(draws, 1000 + ELO_PER_LOGIT * theta, rtol=0, atol=1e-5)
 
+    @pytest.mark.slow
     def test_clusters(self, prompts):
         draws = bootstrap(prompts, 40, cluster="prompt").draws
         theta = naive_refit(*tables(prompts, 40, cluster="prompt"))
@@ -407,6 +408,7 @@ class TestReproducible:
         both = bootstrap(pd.concat([first, second]), 20, by="board", **options)["own"]
         np.testing.assert_allclose(both.draws, alone.draws, rtol=0, atol=1e-5)
 
+    @pytest.mark.slow
     def test_devices_and_the_flag(self, votes, dense, sparse, tmp_path):
         """One device without the flag, four devices with it, and this process, which may be either."""
         script = """
@@ -522,6 +524,7 @@ class TestClusters:
         np.testing.assert_array_equal(bootstrap(battles, 100, cluster="row").draws, dense.draws[:100])
         np.testing.assert_array_equal(bootstrap(battles, 100, scheme="cluster", cluster="row").draws, dense.draws[:100])
 
+    @pytest.mark.slow
     def test_copies_widen_by_the_root_of_their_number(self, votes):
         frame = pd.concat([votes.iloc[:3000]] * 4)
         battles = Battles.from_pandas(frame, cluster="row")
@@ -558,6 +561,7 @@ class TestClusters:
 class TestSoftAndHard:
     """The general path and the one for hard outcomes, where both apply."""
 
+    @pytest.mark.slow
     def test_weights_of_two(self, votes, dense):
         """Weighted battles take the general path; a common weight changes nothing but the arithmetic."""
         doubled = Battles.from_pandas(votes.assign(w=2.0), weight="w")
@@ -589,6 +593,7 @@ class TestSlices:
             assert (board.standard_errors / own.standard_errors - 1).abs().max() < agree(400, 400)
             assert board.fit.n_battles.equals(own.fit.n_battles)
 
+    @pytest.mark.slow
     def test_two_columns(self, votes, battles):
         boards = bootstrap(battles, 100, by=["third", "half"])
         assert list(boards) == [("x", 0), ("x", 1), ("y", 0), ("y", 1), ("z", 0), ("z", 1)]

@@ -124,6 +124,7 @@ class TestResuming:
         with pytest.raises(DataError, match="damaged"):
             bootstrap(battles, 10, checkpoint=tmp_path)
 
+    @pytest.mark.slow
     def test_sigint_leaves_whole_files(self, tmp_path):
         script = """
 import sys

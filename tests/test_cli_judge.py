@@ -83,6 +83,7 @@ def test_a_calibration_of_the_judge_alone_is_shared(files, columns):
     assert "only a shared calibration can correct them" in result.stdout
 
 
+@pytest.mark.slow
 def test_slices_and_strata(files, columns):
     result = run("--calibration", files / "cal.csv", "--test", files / "test.parquet", *columns, *FAST, "--by", "topic",
                  "--stratify", "topic")  # fmt: skip

@@ -57,6 +57,7 @@ def studied(votes):
     return meta("--votes", votes, *options, "--out", out), out
 
 
+@pytest.mark.slow
 def test_scores_beside_gold(board, scores, tmp_path):
     options = ["--gold", "people", "--deltas", "1.5,3,6", "--resamples", B, "--improvement", 3, "--agreement", 0.8]
     said = words(meta(scores, *options, "--out", tmp_path / "out"))

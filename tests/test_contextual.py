@@ -228,6 +228,7 @@ class TestProbabilities:
 
 
 class TestRefused:
+    @pytest.mark.slow
     def test_what_the_models_decide(self, votes):
         own = votes["model_a"].str[-1].astype(float) - votes["model_b"].str[-1].astype(float)
         with pytest.raises(DataError, match="the models and other features decide 'own'"):
@@ -237,6 +238,7 @@ class TestRefused:
         ridge = fit_bradley_terry(votes.assign(own=own), features=["own"], feature_ridge=1.0)
         assert ridge.converged
 
+    @pytest.mark.slow
     def test_tie_models_need_ties_and_votes(self, votes):
         with pytest.raises(ValueError, match="ties must be one of 'half', 'davidson', 'rao_kupper', got 'drop'"):
             fit_bradley_terry(votes, ties="drop")

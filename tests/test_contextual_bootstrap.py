@@ -193,6 +193,7 @@ def few():
     return styled(30, seed=4)
 
 
+@pytest.mark.slow
 def test_sparse_boards(few):
     """Models that a resample cannot place are told, and the others' draws are refits without them."""
     battles = Battles.from_pandas(few)
@@ -226,6 +227,7 @@ def test_lanes_without_ties(votes):
     assert any("of the resamples have no ties" in w for w in found.warnings)
 
 
+@pytest.mark.slow
 def test_a_covariate_of_few_battles(votes):
     """Resamples in which it decides all its battles have an infinite draw, and their ratings count."""
     decided = np.flatnonzero(votes["winner"] != "tie")[:5]
@@ -311,6 +313,7 @@ class TestFastPaths:
         np.testing.assert_allclose(found.coefficient_draws, twin.coefficient_draws, rtol=0, atol=1e-6)
         return found, used
 
+    @pytest.mark.slow
     def test_a_model_of_two_votes(self, votes, monkeypatch):
         """It lacks a rating in half of the resamples; no lane needs conjugate gradients for that."""
         rare = votes.head(2).assign(model_a="rare", winner=["model_a", "model_b"])
@@ -321,6 +324,7 @@ class TestFastPaths:
         assert 0.3 < found.degenerate_share["rare"] < 0.9
         assert (found.degenerate_share.drop("rare") == 0).all()
 
+    @pytest.mark.slow
     def test_covariates_that_hardly_differ(self, votes, monkeypatch):
         """Single precision cannot tell them apart; the lanes that it leaves take few steps more."""
         rng = np.random.default_rng(9)
@@ -352,6 +356,7 @@ class TestSlices:
         with pytest.raises(DataError, match=message):
             bootstrap(own[own["half"] == 1].assign(length=own["markup"]), CHUNK, features=["markup", "length"])
 
+    @pytest.mark.slow
     def test_no_ties_or_nothing_else(self, votes):
         tied = votes["winner"] == "tie"
         part = np.where(votes["half"] == 0, 0, 1 + tied)
@@ -380,6 +385,7 @@ def test_soft_targets_weights_and_pair_weights(votes):
     assert ratio.to_numpy() == pytest.approx(1, abs=4 / np.sqrt(400))
 
 
+@pytest.mark.slow
 def test_coverage_of_coefficients():
     """Intervals of covariates hold their true values in 90 % of simulated boards: percentiles and the sandwich's."""
     truth, boards = {"length": 0.4, "markup": -0.2}, 60  # of the same pairs, which compile once

@@ -195,6 +195,7 @@ class TestEveryEstimator:
         assert_same_bootstrap(one, other)
         assert one.settings == other.settings
 
+    @pytest.mark.slow
     def test_slices_of_clusters(self, pairs):
         one, other = (jaxeval.bootstrap(b, 8, by=["language", "turns"], cluster="voter") for b in pairs["weighted"])
         assert list(one) == list(other)
@@ -212,6 +213,7 @@ class TestEveryEstimator:
         pd.testing.assert_frame_equal(one, other, check_exact=True)
 
 
+@pytest.mark.slow
 def test_tie_models(votes):
     frame = votes[["model_a", "model_b", "winner", "length"]]
     pair = both(frame)
@@ -220,6 +222,7 @@ def test_tie_models(votes):
     pd.testing.assert_frame_equal(one, other, check_exact=True)
 
 
+@pytest.mark.slow
 def test_references(votes):
     rows = votes[["model_a", "model_b", "winner", "voter"]].assign(item=np.arange(len(votes)) % 12)
     for options in ({"cluster": "voter"}, {"item": "item"}):

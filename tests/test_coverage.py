@@ -70,6 +70,7 @@ def test_differences(boards):
     assert error < 0.006
 
 
+@pytest.mark.slow
 def test_few_votes():
     """A report rather than a promise: with 20, 60 and 200 votes a model, percentile intervals are somewhat short.
 

@@ -139,6 +139,7 @@ def test_variances_of_strata_and_of_their_shares_add_up(judge):
         assert found[name] == pytest.approx(share**2 @ within + between)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stratify", [None, "topic"])
 def test_the_bootstrap_has_the_same_variances(stratify):
     """Of estimates and of differences, answers missing at random; the poor judge has too long a tail."""

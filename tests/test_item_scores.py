@@ -124,6 +124,7 @@ def noisy(rng, ability, sd=3.0, n=25):
     return ItemScores(scores[:, None], pd.RangeIndex(n), pd.Index(["judge"]), pd.RangeIndex(len(ability)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resample", ["items", "both"])
 def test_intervals_over_items_cover(resample):
     """Of the mean tau with 25 items; as they are, the resamples' 95 % intervals hold it 74 times in 100."""

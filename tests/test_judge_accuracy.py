@@ -484,6 +484,7 @@ def few(labels, judgments, n_test=60, seed=0):
     return (JudgedAnswers.from_pandas(frame, judgment="good", item="item") for frame in (calibration, test))
 
 
+@pytest.mark.slow
 def test_a_judge_who_never_erred_on_few_labels_is_not_taken_for_perfect():
     found = judge_accuracy(*few([1.0] * 28 + [0.0] * 12, [1.0] * 28 + [0.0] * 12, 5000), **SETTINGS).table
     row = found.set_index("estimator").loc["ppi_plus_plus"]
@@ -511,6 +512,7 @@ def test_j_that_the_adjustment_takes_to_0_is_a_status():
     assert row[["estimate", "lower", "upper", "boot_lower"]].isna().all()
 
 
+@pytest.mark.slow
 def test_rates_of_averaged_runs_have_no_rounding_beyond_their_range():
     rng = np.random.default_rng(0)
     for seed in range(12):

@@ -105,6 +105,7 @@ assert sent == [bytes(5), bytes([1]) * 6]
 """
 
 
+@pytest.mark.slow
 def test_two_processes_share_files_and_resamples(folder):
     codes, _, errors = _ended(_start(TOGETHER, folder))
     assert codes == [0, 0], errors
@@ -118,7 +119,7 @@ def test_two_processes_share_files_and_resamples(folder):
             assert there["n_devices"] == 2
             assert there["n_battles"] == battles.n_battles
             for name, draws in here.items():
-                np.testing.assert_allclose(there[name], draws, rtol=0, atol=1e-6)
+                np.testing.assert_allclose(there[name], draws, rtol=0, atol=4e-6)  # each within 1e-8 logits
 
 
 STOPPED = """
@@ -141,6 +142,7 @@ def test_an_error_in_one_process_ends_all(folder):
     assert time.monotonic() - started < 100
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_ends_all(folder):
     kill = f"import os; os.kill(os.getpid(), {int(signal.SIGKILL)})"
     codes, _, errors = _ended(_start(STOPPED.format(what=kill), folder))
@@ -148,6 +150,7 @@ def test_a_process_that_is_killed_ends_all(folder):
     assert "ProcessError: a process of this run was lost" in errors[0]
 
 
+@pytest.mark.slow
 def test_the_command_line(folder, tmp_path):
     address, files = _address(), sorted(map(str, folder.glob("*.parquet")))
     out = tmp_path / "board.csv"

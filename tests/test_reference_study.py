@@ -236,6 +236,7 @@ class TestResamples:
         np.testing.assert_allclose(study.by_reference["tau_lower"], lower, atol=1e-12)
         np.testing.assert_allclose(study.by_reference["tau_upper"], upper, atol=1e-12)
 
+    @pytest.mark.slow
     def test_soft_targets_weights_and_clusters(self, votes):
         rng = np.random.default_rng(0)
         frame = Battles.from_pandas(votes).to_pandas()[["model_a", "model_b", "target"]].iloc[:1500]
@@ -433,6 +434,7 @@ class TestItems:
                 drawn.setdefault((i, reference), []).append((1.0, y))
         return naive_scores(Battles.from_pandas(grid), members, drawn)
 
+    @pytest.mark.slow
     def test_against_items_drawn_one_by_one(self, grid):
         board = reference_study(grid, **self.OPTIONS)
         theta = fit_bradley_terry(grid).logits.to_numpy()
@@ -495,6 +497,7 @@ class TestInvariance:
         np.testing.assert_allclose(other.by_reference["tau"], study.by_reference["tau"], rtol=1e-9)
         assert (other.by_budget["tau"] != study.by_budget["tau"]).any()
 
+    @pytest.mark.slow
     def test_devices_and_chunks(self, battles, study, tmp_path):
         """Four devices in another process, or one, in chunks of 7; and the smallest board."""
         n_devices = 1 if len(jax.devices()) > 1 else 4

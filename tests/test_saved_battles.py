@@ -220,6 +220,7 @@ class TestCommand:
     def run(self, *arguments):
         return CliRunner().invoke(main, ["leaderboard", *map(str, arguments), "--resamples", "20"])
 
+    @pytest.mark.slow
     def test_day_after_day(self, tmp_path):
         state, out = tmp_path / "state.parquet", tmp_path / "out.csv"
         for day in range(3):

@@ -145,6 +145,7 @@ class TestBootstrap:
         single = bootstrap(battles, 16, seed=3, method="sparse", progress=False, dtype="float32")
         assert_same_draws(single, resampled, atol=0.05)
 
+    @pytest.mark.slow
     def test_soft_targets_weights_and_a_ridge_equal_the_dense_method(self):
         battles = Battles.from_pandas(matches(soft=True), weight="weight")
         given = {"scheme": "bayesian", "ridge": 0.2, "reweight": True, "progress": False}
@@ -195,6 +196,7 @@ class TestBootstrap:
         assert len(narrow.problems.stream) == 1
 
 
+@pytest.mark.slow
 def test_football_results_equal_the_dense_method(data):
     """337 national teams, 49,520 matches, some of regions that met nobody else."""
     table = pd.read_parquet(data / "football_international_results.parquet")
@@ -209,6 +211,7 @@ def test_football_results_equal_the_dense_method(data):
     assert sparse.degenerate.to_numpy().any()
 
 
+@pytest.mark.slow
 def test_four_devices_give_the_draws_of_one_whatever_the_flag(resampled, tmp_path):
     matches().to_parquet(tmp_path / "matches.parquet")
     code = (

@@ -21,6 +21,7 @@ def answers():
     return read(jaxeval.simulate_judged_answers(n_items=300, seed=5))
 
 
+@pytest.mark.slow
 def test_a_study_is_the_mean_over_its_splits(answers):
     found = split_study(answers, 0.4, 3, seed=2)
     calibration, _ = _weights(300, 0.4, 3, False, 2)

@@ -122,6 +122,7 @@ def test_home_advantage(football):
     assert table.loc["position", "odds_ratio_lower"] > 1.5  # at home the odds are better by half, at least
 
 
+@pytest.mark.slow
 def test_sparse_boards_with_a_tie_model(football):
     """World Cup and Euro qualifiers: some resamples see only wins of a team, which is told; all refits converge."""
     qualifiers = football["tournament"].isin(["FIFA World Cup qualification", "UEFA Euro qualification"])

@@ -170,6 +170,7 @@ def board():
     return rows, jnp.asarray(rng.poisson(1, (*shape, 12)), jnp.uint8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_chord_steps_end_where_newtons_do(model, board):
     """In single precision, too, where ties are half a win."""

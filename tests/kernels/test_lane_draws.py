@@ -21,6 +21,7 @@ def units(shortfall):
 
 
 # So small a shortfall is often exceeded: then the draw is repeated in some lanes and not in others.
+@pytest.mark.slow
 @pytest.mark.parametrize("shortfall", [12, 60])
 def test_multinomial(shortfall):
     of, size = units(shortfall), 128
@@ -30,6 +31,7 @@ def test_multinomial(shortfall):
     assert (found.sum(0, dtype=int) == of.total).all()
 
 
+@pytest.mark.slow
 def test_poisson_and_bayesian():
     of = units(0)
     found = lane_draws.poisson(of, SEED, STREAM, NUMBERS, np.int32)
