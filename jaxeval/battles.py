@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     #: Cells of some rows, and the cell of each row.
     Compress = Callable[[slice | NDArray[np.intp]], tuple["Cells", NDArray[np.intp]]]
 
+#: Sums of counts are taken as doubles.
+_MOST_BATTLES = 2**53
+
 BothBad = Literal["half", "drop"]
 
 
@@ -211,6 +214,11 @@ class Battles:
             raise DataError("the table has no rows: nothing to rate")
         for column in (*named, *standard):
             require_column(frame, column)
+        if winner is None and target is None and count is None and "target" in standard and "count" in frame.columns:
+            raise DataError(
+                "the table has a column 'count' beside 'target': name it (count='count') if its rows stand for so many "
+                "battles each, or name the result (target='target') if they do not"
+            )
         models, first, second = encode_models(frame, model_a, model_b, rows)
         found = outcomes.read_outcomes(frame, winner, target, count, rows)
         weights = None if weight is None else _weights(frame[weight], rows)
@@ -223,7 +231,9 @@ class Battles:
             n_empty_rows = count_rows(counts.reshape(len(frame), -1).max(1) == 0, rows)
         if rows is not None:
             times = rows.times if kept is None else rows.times[kept]
-            counts = times if counts is None else times * counts
+            counts = times if counts is None else _product(times, counts)
+        if counts is not None and counts.sum(dtype=float) >= _MOST_BATTLES:
+            raise DataError(f"{counts.sum(dtype=float):.3g} battles are more than can be counted: at most 2**53")
 
         left_out = np.zeros((3, len(first)), bool)
         left_out[0] = first == second
@@ -431,6 +441,11 @@ def as_battles(battles: Any, cluster: str | None = None) -> Battles:
     if isinstance(battles, Battles):
         return battles
     return Battles.from_pandas(battles, cluster=cluster)
+
+
+def _product(times: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """``times * counts``, or what is too many wherever that would overflow."""
+    return np.where(times.astype(float) * counts < _MOST_BATTLES, times * counts, _MOST_BATTLES)
 
 
 def count_by(number: NDArray[np.intp], times: NDArray[np.int64] | None, n: int) -> NDArray[np.int64]:

@@ -26,7 +26,7 @@ from jaxeval.features import FeatureLike, checked_features, design
 from jaxeval.gauge import Gauge
 from jaxeval.lanes import Spread
 from jaxeval.precision import versions
-from jaxeval.processes import check_alike
+from jaxeval.processes import check_alike, first_alone, together
 from jaxeval.progress import progress_bar
 from jaxeval.refits import TOLERANCE_LOGIT, Lanes, refit_all
 from jaxeval.resampling import SCHEMES, ClusterRows, cluster_rows, make_plan
@@ -168,8 +168,7 @@ def bootstrap(
     if checkpoint is not None or battles.n_processes > 1:
         digest = _digest(labels, slices, clusters, covariates.matrix, identity)
     if battles.n_processes > 1:
-        check_alike("battles or settings", f"{digest} {n_resamples}".encode())
-    kept = None if checkpoint is None else Checkpoint(checkpoint, digest, identity)
+        check_alike("battles or settings", f"{digest} {n_resamples} {memory_limit} {chunk_size}".encode())
 
     def result_of(s: int, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:
         settings = BootstrapSettings(
@@ -182,7 +181,11 @@ def bootstrap(
 
     results: dict[int, Bootstrap] = {}
     code = SCHEMES["multinomial" if scheme == "cluster" else scheme]
-    with progress_bar(len(slices) * n_resamples, "refitting resamples", progress) as advance:
+    bar = progress_bar(len(slices) * n_resamples, "refitting resamples", progress)
+    with together(battles.n_processes), bar as advance:
+        kept = None
+        if checkpoint is not None:
+            kept = first_alone(partial(Checkpoint, checkpoint, digest, identity), battles.n_processes)
         spread = Spread(advance, chunk_size, memory_limit, kept, battles.n_processes)
         draws = _Draws(labels, clusters, code, n_resamples, seed, spread)
         if contextual:

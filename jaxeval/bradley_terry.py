@@ -270,6 +270,8 @@ def fit_bradley_terry(
         return fit_contextual(battles, ridge, gauge, base, reweight, features, normalize, feature_ridge, ties)
     starts = None if start is None else [_start(start, battles.models)]
     (board,) = fit_boards([(battles.models, battles.cells)], ridge, reweight, method, starts)
+    if starts is not None and board.status != CONVERGED:  # ratings on another scale, say
+        (board,) = fit_boards([(battles.models, battles.cells)], ridge, reweight, method)
     return fit_result(battles.report, board, ridge, gauge, base, reweight)
 
 

@@ -35,7 +35,7 @@ class Checkpoint:
         about = self.folder / "run.json"
         if about.exists():
             self._check(about, digest, settings)
-        elif self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
+        elif self.folder.exists() and not (self.folder.is_dir() and all(map(_is_hidden, self.folder.iterdir()))):
             raise DataError(f"{self.folder} exists and holds no finished resamples: name a new or empty folder")
         else:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -93,3 +93,8 @@ class Checkpoint:
         values = {name: x[lanes] for name, x in zip(results._fields, results, strict=True)}
         with whole_file(self.folder / f"{section}.{slices[lanes[0]]}-{numbers[lanes[0]]}.npz") as file:
             np.savez(file, slice=slices[lanes], number=numbers[lanes], **values)
+
+
+def _is_hidden(path: Path) -> bool:
+    """Such as what a process that was killed had not finished writing."""
+    return path.name.startswith(".")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 #: Seeds and numbers of resamples are less.
 MOST = 2**63
@@ -31,3 +32,26 @@ def checked_resamples(value: Any) -> int:
     if checked_integer("n_resamples", value) == 1:
         raise ValueError("n_resamples must be 0 or at least 2, got 1")
     return int(value)
+
+
+def checked_number(name: str, value: Any) -> float:
+    """``value`` as Python's number.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    return float(value)
+
+
+def checked_numbers(name: str, values: Any) -> NDArray[np.float64]:
+    """``values``, one number or several, as an array of at least one axis.
+
+    Raises:
+        TypeError: they are none.
+    """
+    try:
+        return np.atleast_1d(np.asarray(values, np.float64))
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be numbers, got {values!r}") from None

@@ -23,6 +23,7 @@ from jaxeval.bradley_terry import (
     fit_result,
     padded_size,
 )
+from jaxeval.checks import checked_number
 from jaxeval.columns import DataError, first_place
 from jaxeval.contextual_rows import ContextualCells, compress, counts_by_row, make_rows
 from jaxeval.features import Design, FeatureLike, design
@@ -225,10 +226,15 @@ def outcome_probabilities(
 ) -> dict[str, Float]:  # fmt: skip
     """``win, tie, loss, expected`` by the fit, or by draws (B,) of strengths, ``coefficients`` (B, D) and ``tie``."""
     covariates, n_features = fit._contextual.covariates, len(fit.context.features)
+    if not isinstance(features, Mapping):
+        raise TypeError(f"features must be values by name, as {{'length': 2.0}}, got {features!r}")
     unknown = [name for name in features if name not in covariates.names]
     if unknown:
         raise ValueError(f"no covariate {unknown[0]!r}; the fit has {', '.join(map(repr, covariates.names)) or 'none'}")
-    x = np.array([features.get(name, 0.0) for name in covariates.names]) / covariates.unit
+    values = np.array([checked_number(f"feature {name!r}", features.get(name, 0.0)) for name in covariates.names])
+    if not np.isfinite(values).all():
+        raise ValueError(f"features must be finite, got {features!r}")
+    x = values / covariates.unit
     own = fit._contextual.told()
     with np.errstate(invalid="ignore"):
         # A covariate that is even does not matter, whatever its coefficient.

@@ -103,7 +103,10 @@ def _together(tables: list[pa.Table]) -> pa.Table:
     import pyarrow as pa
 
     # Numbers of several types become one; no other types differ.
-    return pa.concat_tables(tables, promote_options="permissive").unify_dictionaries().combine_chunks()
+    try:
+        return pa.concat_tables(tables, promote_options="permissive").unify_dictionaries().combine_chunks()
+    except pa.ArrowException as error:
+        raise DataError(f"columns of numbers have types that do not go together: {error}") from error
 
 
 def _merge_rows(tables: list[pa.Table]) -> pa.Table:
@@ -128,7 +131,10 @@ def _keys_of(table: pa.Table) -> tuple[NDArray[np.int64], int]:
     for column in table.columns:
         # One piece, as all are combined; missing values get the number after the last.
         values = column.combine_chunks()
-        codes = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+        try:
+            codes = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+        except pa.ArrowNotImplementedError as error:
+            raise DataError(f"values of type {values.type} cannot be compared: make them text") from error
         n_values = len(codes.dictionary) + 1
         if size * n_values >= 2**62:
             key, distinct = pd.factorize(key)
@@ -164,7 +170,11 @@ def _with_codes(table: pa.Table) -> pa.Table:
         if is_text(kind):
             table = table.set_column(k, name, table[name].cast(pa.string()).dictionary_encode())
         elif pa.types.is_dictionary(kind):
-            table = table.set_column(k, name, table[name].cast(text if is_text(kind.value_type) else kind.value_type))
+            held = text if is_text(kind.value_type) else kind.value_type
+            try:
+                table = table.set_column(k, name, table[name].cast(held))
+            except pa.ArrowException as error:
+                raise DataError(f"column {name!r} holds categories of type {held}: make them text") from error
     return table
 
 

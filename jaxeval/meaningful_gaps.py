@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
+from jaxeval.checks import checked_number, checked_numbers
 from jaxeval.kernels.rank_agreement import GapRegression, gap_regression, tau_b
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.model_scores import (
@@ -32,7 +33,6 @@ from jaxeval.model_scores import (
     resampled,
     resampled_delta_sums,
 )
-from jaxeval.pair_noise import without_pair_noise
 from jaxeval.quantiles import centred
 from jaxeval.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCORED
 from jaxeval.resampling import rounded
@@ -101,8 +101,7 @@ class AgreementFits:
             "n_missing": np.broadcast_to(aligned.n_missing[:, None], shape),
             "status": np.where(beyond & (status == OK), BEYOND, status),
         }
-        spread = without_pair_noise(below, aligned, gaps, settings)
-        for name, values in (("average_below", spread), ("observed", observed)):
+        for name, values in (("average_below", below), ("observed", observed)):
             for key, ends in interval_columns(values, settings, 0.0, 1.0).items():
                 if key != "failed_share":
                     columns[f"{name}_{key}"] = ends
@@ -150,6 +149,7 @@ class AgreementFits:
         """(E,) whether agreement is not logistic in the gap, at the level of the intervals; False without resamples.
 
         The largest misfit of a bin in its own standard errors, against how far the resamples' ones are from the data's.
+        One of less than a pair is none, nor is that of evaluators whose regression the ridge alone makes finite.
         """
         misfit, draws = self.misfit[0], self.misfit[1:]
         if len(draws) == 0:
@@ -159,8 +159,10 @@ class AgreementFits:
             error = np.nanstd(draws, 0)
             error = np.where(error > 0, error, np.nan)
             far = np.nanmax(np.abs(draws - np.nanmean(draws, 0)) / error, -1)
-            found = np.nanmax(np.abs(misfit) / error, -1)
-            return np.asarray(found > np.nanquantile(far, self.settings.level, axis=0))
+            a_pair = np.abs(misfit) * np.asarray(self.regressions.bin_pairs[0]) >= 1
+            found = np.nanmax(np.where(a_pair, np.abs(misfit), 0.0) / error, -1)
+            unfit = found > np.nanquantile(far, self.settings.level, axis=0)
+        return np.asarray(unfit & (_status(self.scores, self.regressions) == OK))
 
     def _observed(self) -> Float:
         """(1 + B, E, G) share of agreeing pairs in every bin."""
@@ -194,7 +196,7 @@ def agreement_fits(
     progress: bool | None = None,
 ) -> AgreementFits:
     """The regressions behind `agreement_by_gap` and `smallest_gap`: to ask both, or one often, and fit once."""
-    if not (np.isfinite(ridge) and ridge > 0):
+    if not (np.isfinite(checked_number("ridge", ridge)) and ridge > 0):
         raise ValueError(f"ridge must be positive, got {ridge!r}")
     settings = Resampling(n_resamples, resample, level, seed, progress)
     aligned = align_scores(scores, gold)
@@ -285,14 +287,14 @@ def smallest_gap(
 
 
 def _checked_gaps(deltas: Sequence[float] | ArrayLike) -> Float:
-    gaps = np.atleast_1d(np.asarray(deltas, float))
+    gaps = checked_numbers("deltas", deltas)
     if gaps.ndim != 1 or gaps.size == 0 or not ((gaps > 0) & np.isfinite(gaps)).all():
         raise ValueError(f"deltas must be finite numbers above 0, in the evaluator's points, got {deltas!r}")
     return gaps
 
 
 def _check_probability(probability: float) -> None:
-    if not 0.5 < probability < 1:
+    if not 0.5 < checked_number("probability", probability) < 1:
         raise ValueError(f"probability must lie between 0.5 and 1, got {probability!r}")
 
 

@@ -226,7 +226,8 @@ def resampled_delta_sums(
 ) -> rank_agreement.PairSums:
     """(1 + B, E, D) sums over the pairs under each of ``deltas`` (D,): of the data, then of the resamples."""
     e, m = scores.scores.shape
-    deltas = exact_gaps(deltas)
+    # Of decimal numbers that differ by exactly delta, rounding must not bring some under it.
+    deltas = np.where(np.isinf(deltas), deltas, deltas * (1 - _ROUNDING))
     if settings.resample != "models":
         return resampled(rank_agreement.delta_sums, scores, (deltas,), settings, 4 * m * m, chunk_size)
     counts = _counts(scores, settings)
@@ -243,11 +244,6 @@ def resampled_delta_sums(
         lanes = chunk_size or _lanes(len(pairs.first), settings.n_resamples)
         parts.append(_run(call, counts, lanes, settings.progress))
     return jax.tree.map(lambda *x: np.concatenate(x, axis=1), *parts)
-
-
-def exact_gaps(deltas: Float) -> Float:
-    """``deltas`` so that, of decimal numbers that differ by exactly one of them, rounding brings none under it."""
-    return np.where(np.isinf(deltas), deltas, deltas * (1 - _ROUNDING))
 
 
 def pair_type(n_models: int) -> type:

@@ -5,14 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.precision import double_precision
+
+T = TypeVar("T")
+E = TypeVar("E", bound=BaseException)
+#: Marks errors that all processes know of.
+_TOLD = "_told_to_all_processes"
 
 
 class ProcessError(RuntimeError):
@@ -47,17 +54,58 @@ def gather(make: Callable[[], bytes]) -> list[bytes]:
         words.view(np.uint8)[: len(own)] = np.frombuffer(own, np.uint8)
         everyone = [words.view(np.uint8)[:size].tobytes() for words, size in zip(_exchange(words), sizes, strict=True)]
     except (RuntimeError, ValueError) as error:  # JAX gives either, by the transport
-        raise failure or ProcessError(
+        lost = ProcessError(
             "a process of this run was lost while results were exchanged (stopped, out of memory, or its host is "
             f"gone): see the end of its log, and start the run again. This is process {jax.process_index()} of "
             f"{process_count()}; its connection said: {str(error).splitlines()[0]}"
-        ) from error
+        )
+        raise _told(failure or lost) from error
     if failure is not None:
-        raise failure
+        raise _told(failure)
     failed = [f"process {p}: {text.decode()}" for p, text in enumerate(everyone) if heads[p, 0]]
     if failed:
-        raise ProcessError(f"{len(failed)} of {process_count()} processes failed:\n" + "\n".join(failed))
+        raise _told(ProcessError(f"{len(failed)} of {process_count()} processes failed:\n" + "\n".join(failed)))
     return everyone
+
+
+@contextmanager
+def together(n_processes: int) -> Iterator[None]:
+    """All processes come to the end of the block, or an error in one ends all, wherever in the block it was.
+
+    Raises:
+        ProcessError: another process failed, or is lost.
+    """
+    if n_processes == 1:
+        yield
+        return
+    try:
+        yield
+    except BaseException as error:
+        if not getattr(error, _TOLD, False):
+            gather(partial(_fail, error))
+        raise
+    gather(bytes)
+
+
+def first_alone(make: Callable[[], T], n_processes: int) -> T:
+    """``make()`` in the first process, and then in the others: for what it leaves in a folder that all see."""
+    if n_processes == 1:
+        return make()
+    made: list[T] = []
+
+    def turn(own: bool) -> bytes:
+        if own:
+            made.append(make())
+        return b""
+
+    is_first = jax.process_index() == 0
+    gather(lambda: turn(is_first))
+    gather(lambda: turn(not is_first))
+    return made[0]
+
+
+def _fail(error: BaseException) -> bytes:
+    raise error
 
 
 def check_alike(what: str, digest: bytes) -> None:
@@ -69,9 +117,11 @@ def check_alike(what: str, digest: bytes) -> None:
     digests = gather(lambda: digest)
     unlike = [p for p, other in enumerate(digests) if other != digests[0]]
     if unlike:
-        raise ProcessError(
-            f"processes {', '.join(map(str, unlike))} have other {what} than process 0: all must "
-            "call with equal arguments"
+        raise _told(
+            ProcessError(
+                f"processes {', '.join(map(str, unlike))} have other {what} than process 0: all must "
+                "call with equal arguments"
+            )
         )
 
 
@@ -79,6 +129,11 @@ def share_of(n: int) -> slice:
     """The part of ``n`` units of work that is this process's."""
     rank, size = jax.process_index(), process_count()
     return slice(n * rank // size, n * (rank + 1) // size)
+
+
+def _told(error: E) -> E:
+    setattr(error, _TOLD, True)
+    return error
 
 
 def _exchange(values: NDArray[Any]) -> NDArray[Any]:

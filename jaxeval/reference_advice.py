@@ -37,10 +37,10 @@ def tier_advice(change: Float, table: pd.DataFrame, settings: ReferenceStudySett
         if np.isnan(change[0, usable, t]).any():
             yield f"models of tier {t + 1}: not every tier has references that rank them; nothing to advise"
             continue
-        if rows["n_tau_references"].min() == 0:
+        if rows["n_references"].min() == 0:
             yield (
-                f"models of tier {t + 1}: some tiers' references rank under {settings.few_pairs} pairs of them, too "
-                "few to choose a reference by"
+                f"models of tier {t + 1}: some tiers have no reference that ranks {settings.few_pairs} pairs of "
+                "models, too few to choose a reference by: take fewer tiers, or lower few_pairs"
             )
             continue
         own, worst = rows.loc[rows["relative_change"].idxmin()], rows.loc[rows["relative_change"].idxmax()]
@@ -63,6 +63,8 @@ def single_advice(tau: Float, table: pd.DataFrame, n_rated: int, settings: Refer
         n_rated: models with a rating.
     """
     n_single, n_budgets = tau.shape[1:]
+    if n_single < 2:
+        return
     if n_budgets == 0:
         yield "no budgets were studied: single references with more votes agree better for that alone"
         return
@@ -99,8 +101,8 @@ def close_advice(by_delta: pd.DataFrame, settings: ReferenceStudySettings) -> It
         if 2 * len(told) >= len(rows):
             yield (
                 f"win rates within {delta:g} points of each other: tau {told['tau'].mean():.2f} on average over the "
-                f"{len(told)} references with enough such pairs, {told['misordered'].mean():.0%} of these in the wrong "
-                "order"
+                f"references with enough such pairs ({len(told)}), {told['misordered'].mean():.0%} of these in the "
+                "wrong order"
             )
             return
 

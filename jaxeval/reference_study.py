@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from jaxeval.battles import Battles, as_battles
 from jaxeval.bootstrap import bootstrap
 from jaxeval.bradley_terry import device_name, fit_bradley_terry
-from jaxeval.checks import checked_integer, checked_resamples
+from jaxeval.checks import checked_integer, checked_numbers, checked_resamples
 from jaxeval.kernels import batch
 from jaxeval.model_scores import FEW_PAIRS
 from jaxeval.precision import versions
@@ -185,7 +185,7 @@ def _settings(
     checked_resamples(n_resamples)
     if chunk_size is not None:
         checked_integer("chunk_size", chunk_size, 1)
-    margins = np.unique(np.asarray(deltas, float))
+    margins = np.unique(checked_numbers("deltas", deltas))
     if not (margins > 0).all():
         raise ValueError(f"deltas must be > 0 percentage points, got {deltas!r}")
     votes = np.unique(np.asarray(budgets))

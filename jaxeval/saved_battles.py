@@ -19,13 +19,12 @@ from jaxeval.atomic_write import whole_file
 from jaxeval.battles import Battles, DataReport
 from jaxeval.columns import DataError
 from jaxeval.equal_rows import EqualRows, Merged
-from jaxeval.table_files import files_of
+from jaxeval.table_files import STATE_KEY, files_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _FORMAT, _VERSION = "jaxeval battles", 1
-_KEY = b"jaxeval"
 _SUMS = ("n_rows", "n_battles", "n_ties", "n_both_bad", "n_self_battles", "n_zero_weight", "n_empty_rows")
 
 
@@ -85,7 +84,7 @@ def write_battles(battles: Battles, file: IO[bytes]) -> None:
         text = json.dumps(content, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise DataError(f"models must be named by text or numbers to be saved: {error}") from error
-    pq.write_table(table.replace_schema_metadata({_KEY: text}), file, compression="zstd")
+    pq.write_table(table.replace_schema_metadata({STATE_KEY: text}), file, compression="zstd")
 
 
 def load_battles(path: str | Path) -> Battles:
@@ -111,7 +110,7 @@ def parse_battles(file: IO[bytes], name: str) -> Battles:
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{name} is no file of saved battles, or a damaged one: {error}") from error
     try:
-        content = json.loads((table.schema.metadata or {}).get(_KEY, b"null"))
+        content = json.loads((table.schema.metadata or {}).get(STATE_KEY, b"null"))
     except ValueError:
         content = None
     if not isinstance(content, dict) or content.get("format") != _FORMAT:

@@ -42,6 +42,8 @@ class AllColumns:
 
 T = TypeVar("T")
 
+#: Metadata of a Parquet file that `Battles.save` wrote.
+STATE_KEY = b"jaxeval"
 _PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
@@ -196,6 +198,10 @@ def _parquet(path: Path, needed: Needed, advance: Advance) -> Iterator[pa.Table]
     import pyarrow.parquet as pq
 
     schema = pq.read_schema(path)
+    if STATE_KEY in (schema.metadata or {}):
+        raise DataError(
+            "it holds battles that jaxeval saved, not votes: load them by Battles.load, or name them as --state"
+        )
     columns = needed.choose(schema.names)
     # Dictionary pages arrive as codes: strings are then never built row by row.
     strings = [c for c in columns if is_text(schema.field(c).type)]

@@ -249,6 +249,12 @@ def test_a_hundred_million_battles_in_a_few_rows():
     np.testing.assert_allclose(result.draws.std(0), result.fit.standard_errors, rtol=0.35)
 
 
+def test_more_battles_than_can_be_counted():
+    table = pd.DataFrame({"model_a": "a", "model_b": ["b", "c", "d"], "wins_a": 1, "ties": 2**53 - 1, "wins_b": 1})
+    with pytest.raises(DataError, match="more than can be counted"):
+        Battles.from_pandas(table)
+
+
 def test_more_battles_than_a_resample_can_draw():
     table = pd.DataFrame({"model_a": ["a"], "model_b": ["b"], "wins_a": [2**31], "ties": [0], "wins_b": [5]})
     assert jaxeval.fit_bradley_terry(table).converged

@@ -151,6 +151,28 @@ def test_lack_of_fit():
         assert "see the observed shares" in warning
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_perfect_evaluator_fits(sign):
+    """And a reversed one: what the ridge leaves is no misfit."""
+    gold = np.sort(np.random.default_rng(0).normal(0, 5, 20))
+    table = agreement_by_gap(sign * 2 * gold, gold, [1.0, 3.0], n_resamples=100)
+    assert not table["lack_of_fit"].any()
+    assert not any("not logistic" in words for words in table.attrs["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: smallest_gap(GAPS, GOLD, "x"), "probability must be a number, got 'x'"),
+        (lambda: agreement_by_gap(GAPS, GOLD, [1.0], ridge="a"), "ridge must be a number, got 'a'"),
+        (lambda: agreement_by_gap(GAPS, GOLD, "abc"), "deltas must be numbers, got 'abc'"),
+    ],
+)
+def test_what_is_no_number(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
 def test_fits_are_asked_as_often_as_liked():
     fits = agreement_fits(GAPS, GOLD, n_resamples=B)
     pd.testing.assert_frame_equal(fits.by_gap(DELTAS), agreement_by_gap(GAPS, GOLD, DELTAS, n_resamples=B))

@@ -97,6 +97,17 @@ except FileNotFoundError:
     assert rank == 1
 except jaxeval.ProcessError as error:
     assert rank == 0 and "process 1: FileNotFoundError: no such file" in str(error)
+from jaxeval.processes import together
+try:
+    with together(2):
+        if rank:
+            raise OSError("disk full")
+except OSError:
+    assert rank == 1
+except jaxeval.ProcessError as error:
+    assert rank == 0 and "process 1: OSError: disk full" in str(error)
+kept = [jaxeval.bootstrap(battles, n, chunk_size=8, checkpoint=folder + "/run").draws for n in (30, 50)]
+assert np.array_equal(kept[1], plain.draws) and np.array_equal(kept[0], plain.draws[:30])
 alone = jaxeval.gather_battles(battles if rank else None)
 assert alone.n_battles == battles.n_battles
 from jaxeval.processes import gather

@@ -65,9 +65,8 @@ def test_every_tau_and_its_interval_are_those_of_the_resamples_one_by_one(table,
         assert row.tau == pytest.approx(twins.tau_delta(x, GOLD.to_numpy(), np.arange(M), row.delta), abs=1e-14)
         assert row.n_pairs == everything[1]
         failed = np.isnan(one)
-        near = row.tau + twins.spread_scale(x, GOLD.to_numpy(), row.delta) * (np.array(one) - row.tau)
-        low, high = (np.quantile(np.where(failed, fill, near), q) for fill, q in ((-1, 0.025), (1, 0.975)))
-        assert (row.lower, row.upper) == pytest.approx((low, high), abs=1e-9)  # influences are differences in the twin
+        low, high = (np.quantile(np.where(failed, fill, one), q) for fill, q in ((-1, 0.025), (1, 0.975)))
+        assert (row.lower, row.upper) == pytest.approx((low, high), abs=1e-14)
         assert row.failed_share == failed.mean()
     assert table["n_models"].tolist() == [12] * 4 + [10] * 4
     assert table["n_missing"].tolist() == [0] * 4 + [2] * 4
@@ -201,33 +200,17 @@ def test_measures_beside_their_definitions():
     )
 
 
-def test_intervals_over_models_cover():
-    """Of tau-b, 40 models drawn at a time from a population whose tau is known."""
+@pytest.mark.parametrize("n_models", [10, 40])
+def test_intervals_over_models_cover(n_models):
+    """Of tau-b, models drawn from a population whose tau is known; never less often than they promise."""
     rng = np.random.default_rng(2)
-    inside, n = 0, 100
+    inside, n = 0, 150
     truth = 2 / np.pi * np.arcsin(0.7)
     for k in range(n):
-        x = rng.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], 40)
-        row = kendall_tau(x[:, 0], x[:, 1], n_resamples=B, seed=k).iloc[0]
+        x = rng.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], n_models)
+        row = kendall_tau(x[:, 0], x[:, 1], n_resamples=200, seed=k).iloc[0]
         inside += row["lower"] <= truth <= row["upper"]
-    assert inside / n == pytest.approx(0.95, abs=5 * np.sqrt(0.05 * 0.95 / n))
-
-
-def test_intervals_of_close_models_cover():
-    """And are no wider than they must be: resamples of models spread 1.6 times as far as tau of close ones does."""
-    rng = np.random.default_rng(1)
-
-    def tau(**options):
-        x = rng.normal(0, 1, 40)
-        return kendall_tau_delta(x, x + rng.normal(0, 0.6, 40), [0.3], **options).iloc[0]
-
-    n, known = 100, [tau(n_resamples=0)["tau"] for _ in range(500)]
-    truth = np.mean(known)
-    rows = pd.DataFrame([tau(n_resamples=B, seed=k) for k in range(n)])
-    inside = ((rows["lower"] <= truth) & (truth <= rows["upper"])).mean()
-    assert inside == pytest.approx(0.95, abs=5 * np.sqrt(0.05 * 0.95 / n))
-    width = (rows["upper"] - rows["lower"]).mean() / (2 * 1.96 * np.std(known))
-    assert width == pytest.approx(1, abs=5 / np.sqrt(2 * n))
+    assert inside / n > 0.95 - 2.5 * np.sqrt(0.05 * 0.95 / n)
 
 
 def test_few_pairs_are_hidden_in_tables(table):

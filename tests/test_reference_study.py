@@ -609,8 +609,8 @@ class TestWords:
         assert any("30 resamples are too few for 95% intervals" in sentence for sentence in study.warnings)
 
     def test_advice(self, battles, study):
-        """14 models make tiers of 3 or 4, of 6 pairs at most."""
-        assert sum("too few to choose a reference by" in sentence for sentence in study.advice) == 4
+        """14 models make tiers of 3 or 4; references are chosen by their ranking of all others."""
+        assert sum("are ranked best by references of tier" in sentence for sentence in study.advice) == 4
         assert any("agrees best with the ranking of all votes under that budget" in words for words in study.advice)
         row = study.by_set.iloc[0]
         words = next(
@@ -627,7 +627,7 @@ class TestWords:
         rows = pd.DataFrame(
             {
                 "tier": [1, 2], "test_tier": 1, "rank_change": [1.0, 2.0], "relative_change": [0.2, 0.05],
-                "relative_change_lower": np.nan, "relative_change_upper": np.nan, "n_tau_references": 3,
+                "relative_change_lower": np.nan, "relative_change_upper": np.nan, "n_references": 3,
             }
         )  # fmt: skip
         settings = replace(study.settings, n_tiers=1)

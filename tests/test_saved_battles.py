@@ -332,6 +332,40 @@ class TestRatings:
             jaxeval.read_ratings(tmp_path / "x.json")
 
 
+def test_a_state_is_not_read_as_votes(saved):
+    """Its rows are distinct battles with their numbers, which the columns of votes do not show."""
+    with pytest.raises(DataError, match="battles that jaxeval saved, not votes: load them by Battles"):
+        jaxeval.read_battles(saved)
+    result = CliRunner().invoke(main, ["leaderboard", str(saved), "--state", str(saved)])
+    assert result.exit_code == 1
+    assert "battles that jaxeval saved, not votes" in result.output
+    frame = Battles.load(saved).to_pandas()
+    with pytest.raises(DataError, match="a column 'count' beside 'target'"):
+        Battles.from_pandas(frame)
+    for name in ("first", "second", "pair", "target", "weight", "count"):
+        own = getattr(Battles.from_pandas(frame, count="count").cells, name)
+        np.testing.assert_array_equal(own, getattr(Battles.load(saved).cells, name))
+
+
+def test_starts_on_another_scale(saved):
+    """From which Newton's method does not come back: the fit is that without a start."""
+    battles = Battles.load(saved)
+    cold = jaxeval.fit_bradley_terry(battles)
+    for factor in (100, 1e6):
+        warm = jaxeval.fit_bradley_terry(battles, start=1000 + (cold.ratings - 1000) * factor)
+        assert warm.converged
+        np.testing.assert_allclose(warm.ratings, cold.ratings, atol=1e-6)
+
+
+def test_columns_that_cannot_be_compared():
+    frame = VOTES.assign(month=pd.period_range("2026-01", periods=len(VOTES), freq="h"))
+    with pytest.raises(DataError, match="make them text"):
+        Battles.concat([Battles.from_pandas(frame)])
+    frame = VOTES.assign(part=pd.cut(np.arange(len(VOTES)), 3))
+    with pytest.raises(DataError, match="make them text"):
+        Battles.concat([Battles.from_pandas(frame)])
+
+
 def test_nothing_is_unpickled(saved):
     table = pq.read_table(saved)
     assert set(table.schema.metadata) == {b"jaxeval"}

@@ -321,22 +321,3 @@ def gap_regression(scores, gold, rows, scale, ridge):
 
     found = minimize(loss, np.zeros(2), method="BFGS", options={"gtol": 1e-9})
     return found.x[0], found.x[1] / scale
-
-
-def spread_scale(x, gold, delta):
-    """sqrt((a + b) / (a + 3 b)) of `jaxeval.pair_noise`, influences by taking pairs out, as far as that is linear."""
-    pairs = [(i, j) for i, j in pairs_of([k for k in range(len(x)) if not np.isnan(x[k])]) if abs(x[i] - x[j]) < delta]
-    c = np.array([np.sign(x[i] - x[j]) * np.sign(gold[i] - gold[j]) for i, j in pairs])
-    told = np.array([[x[i] != x[j], gold[i] != gold[j]] for i, j in pairs]).reshape(-1, 2)
-
-    def tau(weight):
-        return weight @ c / np.sqrt(np.prod(weight @ told))
-
-    if not told.any(0).all():
-        return 1.0
-    one = np.ones(len(pairs))
-    step = 1e-5
-    r = np.array([(tau(one + step * e) - tau(one - step * e)) / (2 * step) for e in np.eye(len(pairs))])
-    total = sum(sum(r[k] for k, pair in enumerate(pairs) if m in pair) ** 2 for m in range(len(x)))
-    own = sum(r**2)
-    return np.sqrt(max(total - own, own) / (total + own)) if own > 1e-20 else 1.0
