@@ -240,6 +240,7 @@ class TestDraws:
             assert board.n_steps.min() >= 1
             assert np.isfinite(board.grad_norm).all()
 
+    @pytest.mark.slow
     def test_resamples_that_fail_are_missing_and_counted(self, monkeypatch):
         """Those that conjugate gradients leave to a Newton's method without steps enough."""
         monkeypatch.setitem(refits._MAX_STEPS, batch.NEWTON, 2)
@@ -387,6 +388,7 @@ class TestReproducible:
         alone = bootstrap(small, 40, by="board")["small"].draws
         np.testing.assert_allclose(bootstrap(both, 40, by="board")["small"].draws, alone, rtol=0, atol=1e-5)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("own", "beside", "scheme"),
         [
@@ -583,6 +585,7 @@ class TestSoftAndHard:
 
 
 class TestSlices:
+    @pytest.mark.slow
     def test_one_column(self, votes, battles):
         boards = bootstrap(battles, 400, by="half")
         assert list(boards) == [0, 1]

@@ -71,6 +71,7 @@ class TestResuming:
         with np.load(new) as part:
             assert sorted(part["number"]) == list(range(25, 60))
 
+    @pytest.mark.slow
     def test_slices(self, tmp_path):
         frame = simulate_battles(600, 6, seed=1).to_pandas()
         frame["half"] = np.arange(600) % 2
@@ -80,6 +81,7 @@ class TestResuming:
         for half in (0, 1):
             _same(kept[half], plain[half])
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("other", [{"seed": 1}, {"ridge": 0.5}, {"scheme": "poisson"}])
     def test_another_run_is_refused(self, battles, tmp_path, other):
         bootstrap(battles, 10, checkpoint=tmp_path)

@@ -51,6 +51,7 @@ def test_leaderboard_prints_and_writes_the_same_table(votes, tmp_path, ending):
     assert "both-bad battles counted as ties" in result.stdout
 
 
+@pytest.mark.slow
 def test_slices_clusters_gauge_and_top(votes):
     result = run(
         "leaderboard",

@@ -36,6 +36,7 @@ def columns():
     return ("--judgment", "judge-1", "--judgment", "judge-2", "--model", "model", "--item", "item")
 
 
+@pytest.mark.slow
 def test_tables_claims_and_cautions(files, columns, tmp_path):
     out = tmp_path / "out"
     result = run("--calibration", files / "cal.csv", "--test", files / "test.parquet", *columns, *FAST, "--compare",

@@ -89,6 +89,7 @@ def test_scores_beside_gold(board, scores, tmp_path):
     assert " ".join(advice[0].split()) in said
 
 
+@pytest.mark.slow
 def test_all_pairs_shown_and_no_intervals(board, scores):
     options = ["--gold", "people", "--model", "name", "--evaluator", "judge x", "--resamples", 0, "--deltas", 1.5]
     said = words(meta(scores, *options, "--few-pairs", "--tiers", 4))

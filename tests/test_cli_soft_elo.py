@@ -35,6 +35,7 @@ def files(tmp_path_factory):
 COLUMNS = ("--score-difference", "gap", "--labels", "a_wins_1")
 
 
+@pytest.mark.slow
 def test_file_prints_the_headline_tables_and_writes_the_rest(files, tmp_path):
     out = tmp_path / "out"
     result = run("soft-elo", files / "known.csv", *COLUMNS, "--resamples", 200, "--level", 0.8, "--out", out, "--by",

@@ -64,6 +64,7 @@ def optimum(battles, features, ties, ridge, feature_ridge, pair_weight=1.0):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ridges", [(0.0, 0.0), (2.0, 3.0)])
 @pytest.mark.parametrize("ties", ["half", "davidson", "rao_kupper"])
 def test_the_maximum_of_the_likelihood(votes, ties, ridges):
@@ -81,6 +82,7 @@ def test_the_maximum_of_the_likelihood(votes, ties, ridges):
         assert fit.tie_parameter == pytest.approx(tie, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_without_features_it_is_the_plain_fit(votes):
     """A covariate held at 0 by its ridge, and ties as half a win."""
     plain = fit_bradley_terry(votes, 0.1, reweight=True)

@@ -214,6 +214,7 @@ def test_sparse_boards(few):
     assert checked > 2
 
 
+@pytest.mark.slow
 def test_lanes_without_ties(votes):
     """One tie in 2,000 votes: a third of the resamples have none, and are as with ties as half a win."""
     ties = votes.index[votes["winner"] == "tie"]

@@ -148,6 +148,7 @@ def test_intervals_over_items_cover(resample):
     assert ((rows["lower"] <= rows["tau"]) & (rows["tau"] <= rows["upper"])).all()
 
 
+@pytest.mark.slow
 def test_gaps_over_items_surround_the_estimate():
     """Regressions are centred in logits, so that gaps that some resamples do not reach are too."""
     rng = np.random.default_rng(8)
@@ -187,6 +188,7 @@ np.savez(sys.argv[1], scores=scores, counts=counts, lower=taus["lower"], n=len(j
 """
 
 
+@pytest.mark.slow
 def test_four_devices_and_the_flag(drawn, tmp_path):
     flags = "--xla_force_host_platform_device_count=4"
     environment = {"JAX_ENABLE_X64": "1", "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}

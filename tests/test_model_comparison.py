@@ -263,6 +263,7 @@ def test_pairs():
         checked_pairs(read(TEST[TEST["model"] == "a"]), None)
 
 
+@pytest.mark.slow
 def test_a_judge_that_reverses_the_order(data):
     """EVOUNA, NQ: lexical match prefers fid to chatgpt, humans the other way; every correction sees it."""
     frame = pd.read_parquet(data / "evouna_human_vs_lexical.parquet")

@@ -109,6 +109,7 @@ np.savez(sys.argv[1], theta=resampled_strengths(MODELS, 200, 3, 0.05), n=len(jax
 """
 
 
+@pytest.mark.slow
 def test_four_devices_and_the_flag(drawn, tmp_path):
     flags = "--xla_force_host_platform_device_count=4"
     environment = {"JAX_ENABLE_X64": "1", "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(HERE)}

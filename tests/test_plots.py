@@ -27,6 +27,7 @@ def test_top_limits_the_models_shown(table):
     assert len(figure.axes[0].get_yticks()) == 3
 
 
+@pytest.mark.slow
 def test_one_panel_a_category():
     boards = jaxeval.leaderboard(jaxeval.simulate_battles(2000, 4), n_resamples=20, by="language")
     titles = [axis.get_title(loc="left") for axis in plot_leaderboard(boards).axes]

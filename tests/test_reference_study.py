@@ -674,6 +674,7 @@ class TestFigures:
 
 
 class TestRealVotes:
+    @pytest.mark.slow
     def test_arena(self, data):
         battles = read_battles(data / "arena140k_votes.parquet")
         board = reference_study(battles, budgets=(), n_resamples=0)
@@ -691,6 +692,7 @@ class TestRealVotes:
         assert len(served) == 4
         assert all("nothing says how sure" in sentence for sentence in served)
 
+    @pytest.mark.slow
     def test_judges_rank_as_people_do(self, data):
         """The 20 models of 2023: a reference ranks them as all votes do, nearly, by people and by a judge."""
         frame = pd.read_parquet(data / "arena27k_human_3judges.parquet")

@@ -37,6 +37,7 @@ def saved(tmp_path):
 
 
 class TestConcat:
+    @pytest.mark.slow
     def test_days_are_the_whole(self):
         newcomer = VOTES[2000:].replace({"model_a": {"model-3": "a-new-one"}})
         whole = pd.concat([VOTES[:2000], newcomer])

@@ -222,6 +222,7 @@ def test_a_judge_without_signal_cannot_be_calibrated():
         )
 
 
+@pytest.mark.slow
 def test_forward_intervals_cover_new_models():
     """One new model a pool, the pool's other models calibrating: the expected coverage within binomial error."""
     pools, n, level, hits = 24, 8, 0.6, 0

@@ -197,6 +197,7 @@ def test_every_battle_twice_with_twice_the_ridge(judged, rated):
     np.testing.assert_allclose(wide(found), wide(rated), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_standard_errors_are_those_of_the_score_equation(large):
     """The bootstrap's variance is sum (y - p)^2 / information^2 to first order, anchors and targets fixed."""
     result = soft_elo(large, n_resamples=2000)
@@ -330,6 +331,7 @@ def test_wrong_arguments(judged):
         soft_elo({})
 
 
+@pytest.mark.slow
 def test_three_real_judges_of_verdicts(data):
     votes = pd.read_parquet(data / "arena27k_human_3judges.parquet")
     judges = {

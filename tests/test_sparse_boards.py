@@ -75,6 +75,7 @@ def assert_same_draws(one, other, atol=SAME_ELO):
 
 
 class TestFit:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "options",
         [{}, {"ridge": 0.3}, {"ridge": 1e-6}, {"reweight": True, "gauge": "votes"}, {"gauge": ("p0", 1234.0)}],
@@ -137,6 +138,7 @@ class TestBootstrap:
         assert np.isinf(resampled.draws).any()
         assert np.isnan(resampled.draws).any()
 
+    @pytest.mark.slow
     def test_chunks_and_the_number_of_resamples_do_not_matter(self, battles, resampled):
         other = bootstrap(battles, 9, seed=3, method="sparse", progress=False, chunk_size=7)
         np.testing.assert_allclose(other.draws, resampled.draws[:9], atol=1e-9)

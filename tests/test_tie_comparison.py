@@ -38,6 +38,7 @@ def test_likelihoods_and_held_out_scores(votes):
     assert found["held_out_error"].between(0.05, 0.25).all()
 
 
+@pytest.mark.slow
 def test_held_out_by_hand(votes):
     """Refits without each part, one by one."""
     some = Battles.from_pandas(votes[:600])

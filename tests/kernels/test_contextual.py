@@ -134,6 +134,7 @@ def test_tables_and_counts(rows, count):
     assert not found[2].any()  # not in use
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_the_pseudo_inverse(model, rows, count):
     active = jnp.asarray([True, True, True, False])

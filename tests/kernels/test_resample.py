@@ -82,6 +82,7 @@ def assert_fits(values, distribution):
     assert stats.chisquare(observed, expected).pvalue > FIVE_SE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", [by_multinomial, by_repeated_multinomial])
 def test_multinomial_draws_are_the_bootstrap_of_n_battles(scheme):
     counts = draw(scheme).reshape(B, -1)
@@ -116,6 +117,7 @@ def test_small_boards_have_every_outcome_as_often_as_it_should(size, tight):
         assert stats.chisquare(observed, B * probability).pvalue > FIVE_SE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tally", [PACKED, PACKED_WIDE])
 @pytest.mark.parametrize("shortfall", [USUAL, TIGHT])
 def test_packed_tallies_hold_the_same_draws(tally, shortfall):
@@ -147,6 +149,7 @@ def test_bayesian_weights_are_dirichlet_and_sum_to_n():
         assert stats.kstest(weights[:, unit] / N, stats.beta(size[unit], N - size[unit]).cdf).pvalue > FIVE_SE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_resample_is_a_function_of_seed_stream_and_number_alone(scheme):
     drawn, some = draw(scheme), range(0, B, 4)

@@ -205,6 +205,7 @@ def assert_at(theta, optimum, atol):
     np.testing.assert_allclose(theta - theta.mean(-1, keepdims=True), optimum, rtol=0, atol=atol)
 
 
+@pytest.mark.slow
 def test_twin_and_lbfgs_agree(lanes):
     assert_at(lbfgs(lanes.again, lanes.ridge), lanes.optimum, 1e-7)
 

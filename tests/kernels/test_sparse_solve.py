@@ -52,6 +52,7 @@ def on_board(wide: WideGraph, values):
     return np.asarray(values)[wide.number].T
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("degree", [8, 9, 530])
 def test_sums_over_opponents_of_any_number(degree):
     """A star, a path beside it, and a model that met nobody; the hub's rows are added up in none to three turns."""
@@ -143,6 +144,7 @@ def test_standing_agrees_with_brute_force(solved):
     assert np.bincount(found.ravel()).min() > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ridge", [0.0, 0.05])
 def test_the_maximum_is_the_naive_one_lane_by_lane(solved, ridge):
     wins, wide, pairs, _, found = solved
@@ -171,6 +173,7 @@ def test_the_maximum_is_the_naive_one_lane_by_lane(solved, ridge):
     assert alone.n_steps[7] == end.n_steps[7]
 
 
+@pytest.mark.slow
 def test_a_long_chain_of_groups():
     """Twelve groups, each joined to the next by one pair: the flattest directions are far flatter than the rest."""
     rng = np.random.default_rng(0)
