@@ -71,7 +71,8 @@ def draw(sweeps: dict[str, list[dict[str, Any]]], path: Path) -> None:
             (column[1], "peak_memory_mb", "s-"),
         ):
             axis.plot(x, [p[key] for p in points], style, color="#20558a")
-            axis.set_xscale("log")
+            if name != "devices":
+                axis.set_xscale("log")
             axis.grid(alpha=0.3)
         column[0].set_yscale("log")
         column[1].set_ylim(bottom=0)
