@@ -27,7 +27,7 @@ from harness import as_battles, environment, save
 from peers import Board, simulate_board
 
 import jaxeval
-from jaxeval.bradley_terry import padded_size
+from jaxeval.boards import padded_size
 from jaxeval.kernels import squares
 from jaxeval.precision import double_precision
 

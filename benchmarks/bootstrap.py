@@ -22,7 +22,7 @@ from harness import as_battles, environment, peak_memory_mb, save
 from peers import ELO_PER_LOGIT, Board, Peer, missing_peers, peers, resample, simulate_board
 
 import jaxeval
-from jaxeval.bradley_terry import fit_boards
+from jaxeval.boards import fit_boards
 from jaxeval.kernels import batch
 from jaxeval.precision import double_precision
 from jaxeval.resampling import make_plan

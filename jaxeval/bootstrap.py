@@ -15,9 +15,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.battles import Battles, Cells, as_battles
+from jaxeval.battles import Battles, as_battles
+from jaxeval.boards import Board, fit_boards
 from jaxeval.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
-from jaxeval.bradley_terry import Board, BradleyTerryFit, device_name, fit_boards, fit_result
+from jaxeval.bradley_terry import BradleyTerryFit, device_name, fit_result
+from jaxeval.cells import Cells
 from jaxeval.checkpoints import Checkpoint
 from jaxeval.contextual import ContextualSettings, Ties, checked_ties, contextual_result, fit_contextual_boards
 from jaxeval.contextual_bootstrap import contextual_bootstrap_result, refit_contextual

@@ -11,7 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval import comparison
-from jaxeval.bradley_terry import Board, BradleyTerryFit, named
+from jaxeval.boards import Board
+from jaxeval.bradley_terry import BradleyTerryFit, named
 from jaxeval.gauge import ELO_PER_LOGIT, make_scale
 from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE

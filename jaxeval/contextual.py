@@ -15,14 +15,8 @@ from scipy.special import ndtri
 
 from jaxeval.battles import Battles
 from jaxeval.blas import one_blas_thread
-from jaxeval.bradley_terry import (
-    TOLERANCE_LOGIT,
-    Board,
-    BradleyTerryFit,
-    fit_boards,
-    fit_result,
-    padded_size,
-)
+from jaxeval.boards import TOLERANCE_LOGIT, Board, fit_boards, padded_size
+from jaxeval.bradley_terry import BradleyTerryFit, fit_result
 from jaxeval.checks import checked_number
 from jaxeval.columns import DataError, first_place
 from jaxeval.contextual_rows import ContextualCells, compress, counts_by_row, make_rows

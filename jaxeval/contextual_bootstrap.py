@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.boards import padded_size
 from jaxeval.bootstrap_result import Bootstrap
-from jaxeval.bradley_terry import padded_size
 from jaxeval.contextual import (
     TIE_MODELS,
     ContextualBoard,

@@ -9,7 +9,8 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxeval.battles import Battles, Cells, count_by
+from jaxeval.battles import Battles
+from jaxeval.cells import Cells, count_by
 from jaxeval.kernels import battle_rows
 from jaxeval.resampling import UNIT_ROWS, Members, rounded
 

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.battles import Battles, count_by
+from jaxeval.battles import Battles
+from jaxeval.cells import count_by
 from jaxeval.columns import DataError, count_rows, first_place, numbers, reject_missing
 
 Float = NDArray[np.float64]

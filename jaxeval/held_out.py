@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from jaxeval.blas import one_blas_thread
-from jaxeval.bradley_terry import padded_size
+from jaxeval.boards import padded_size
 from jaxeval.judged_battles import JudgedBattles
 from jaxeval.kernels import batch
 from jaxeval.kernels.held_out import HeldOut

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxeval.bradley_terry import padded_size
+from jaxeval.boards import padded_size
 from jaxeval.kernels import batch, own_battles
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.lanes import device_mesh

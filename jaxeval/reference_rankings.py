@@ -12,8 +12,9 @@ import pandas as pd
 from jax.sharding import Mesh
 from numpy.typing import NDArray
 
-from jaxeval.battles import Battles, Cells
-from jaxeval.bradley_terry import padded_size
+from jaxeval.battles import Battles
+from jaxeval.boards import padded_size
+from jaxeval.cells import Cells
 from jaxeval.columns import DataError
 from jaxeval.kernels import batch
 from jaxeval.kernels.references import Grid, Pools, Votes

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import pdtr
 
 from jaxeval.alias import Int, category_table, poisson_tables
-from jaxeval.battles import Cells, count_by
-from jaxeval.bradley_terry import Board, battles_per_model, inverse_information
+from jaxeval.boards import Board, battles_per_model, inverse_information
+from jaxeval.cells import Cells, count_by
 from jaxeval.connectivity import is_secure, per_model
 from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import IDENTIFIED

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.adjacency import make_adjacency
-from jaxeval.battles import Cells
+from jaxeval.cells import Cells
 from jaxeval.connectivity import Connectivity, per_model, with_components
 from jaxeval.kernels import batch
 from jaxeval.precision import double_precision

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxeval.bradley_terry import Board, battles_per_model
+from jaxeval.boards import Board, battles_per_model
 from jaxeval.kernels import batch
 from jaxeval.kernels.adjacency import SLOTS
 from jaxeval.kernels.pair_tables import Layout

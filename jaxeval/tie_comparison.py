@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from jaxeval.battles import Battles, as_battles
 from jaxeval.blas import one_blas_thread
-from jaxeval.bradley_terry import TOLERANCE_LOGIT
+from jaxeval.boards import TOLERANCE_LOGIT
 from jaxeval.connectivity import analyse
 from jaxeval.contextual import (
     MAX_STEPS,

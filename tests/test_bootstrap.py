@@ -13,7 +13,7 @@ import pytest
 import twins
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, refits, simulate_votes
-from jaxeval.bradley_terry import fit_boards
+from jaxeval.boards import fit_boards
 from jaxeval.kernels import batch
 from jaxeval.progress import progress_bar
 from jaxeval.resampling import SCHEMES, cluster_rows, make_plan

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jaxeval import simulate_battles
-from jaxeval.bradley_terry import fit_boards
+from jaxeval.boards import fit_boards
 from jaxeval.kernels import batch
 from jaxeval.lanes import Spread
 from jaxeval.precision import double_precision

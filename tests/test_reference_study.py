@@ -274,7 +274,7 @@ class TestResamples:
 
 def planned(battles, cluster=None):
     """The arguments of `batch.draw`."""
-    from jaxeval.bradley_terry import fit_boards
+    from jaxeval.boards import fit_boards
     from jaxeval.resampling import cluster_rows, make_plan
 
     boards = fit_boards([(battles.models, battles.cells)], 0.0, False)

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from jaxeval import Battles, bootstrap, fit_bradley_terry, leaderboard
-from jaxeval.bradley_terry import fit_boards
+from jaxeval.boards import fit_boards
 from jaxeval.kernels import batch
 from jaxeval.kernels.batch.refits import draw_pairs
 from jaxeval.kernels.pair_tables import unpacked
