@@ -266,14 +266,26 @@ def fit_fastchat_tight(counts: np.ndarray) -> np.ndarray:
     return _fit_fastchat(counts, gtol=1e-10, ftol=0.0, max_iter=1000)
 
 
-def _fit_fastchat(counts: np.ndarray, gtol: float, ftol: float, max_iter: int) -> np.ndarray:
-    """Minimise the mean loss of the unique outcomes by L-BFGS-B, in units of 400 Elo."""
+def _fit_fastchat(counts: np.ndarray, **settings: float) -> np.ndarray:
+    return _centred(minimise_as_fastchat(*_observed_cells(counts), len(counts), **settings))
+
+
+def minimise_as_fastchat(
+    first: np.ndarray,
+    second: np.ndarray,
+    target: np.ndarray,
+    weight: np.ndarray,
+    n_models: int,
+    *,
+    gtol: float,
+    ftol: float,
+    max_iter: int,
+) -> np.ndarray:
+    """Minimise the mean loss of the unique outcomes by L-BFGS-B, in units of 400 Elo; (n_models,) log-strengths."""
     from scipy.optimize import minimize
     from scipy.special import expit
 
-    n_models = len(counts)
-    first, second, target, weight = _observed_cells(counts)
-    weight /= weight.sum()
+    weight = weight / weight.sum()
     logits_per_unit = np.log(10.0)
 
     def loss_and_gradient(rating: np.ndarray) -> tuple[float, np.ndarray]:
@@ -290,7 +302,7 @@ def _fit_fastchat(counts: np.ndarray, gtol: float, ftol: float, max_iter: int) -
         method="L-BFGS-B",
         options={"gtol": gtol, "ftol": ftol, "maxiter": max_iter},
     )
-    return _centred(logits_per_unit * found.x)
+    return logits_per_unit * found.x
 
 
 def fit_arena_rank(counts: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ import jax
 import numpy as np
 import pandas as pd
 from harness import environment, peak_memory_mb, save, seconds
-from peers import ELO_PER_LOGIT
+from peers import ELO_PER_LOGIT, minimise_as_fastchat
 
 import jaxeval
 
@@ -106,6 +106,12 @@ def fit_evalica(pairs: Pairs) -> np.ndarray:
     return np.log(result.scores.sort_index().to_numpy())
 
 
+def fit_fastchat(pairs: Pairs) -> np.ndarray:
+    pair, outcome = np.nonzero(pairs.counts)
+    cells = pairs.first[pair], pairs.second[pair], outcome / 2, pairs.counts[pair, outcome].astype(float)
+    return minimise_as_fastchat(*cells, pairs.n_models, gtol=1e-10, ftol=0.0, max_iter=10_000)
+
+
 def fit_choix(pairs: Pairs) -> np.ndarray:
     import choix
 
@@ -150,6 +156,7 @@ def fit_arena_rank(pairs: Pairs) -> np.ndarray:
 
 PEERS: dict[str, tuple[Callable[[Pairs], np.ndarray], int]] = {
     "leaderbot (penalised)": (fit_leaderbot, 5),
+    "FastChat's method": (fit_fastchat, 3),
     "scikit-learn": (fit_scikit_learn, 3),
     "arena-rank": (fit_arena_rank, 3),
     "evalica": (fit_evalica, 1),

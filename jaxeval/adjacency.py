@@ -26,7 +26,9 @@ def make_adjacency(first: Index, second: Index, n_models: int, n_pairs: int) -> 
     # A counting sort of both directions of all pairs by their owner.
     code = np.arange(2 * len(first))  # of a pair's first model p, of its second P + p
     owner, opponent = np.concatenate([number[first], number[second]]), np.concatenate([number[second], number[first]])
-    graph = coo_array((code, (owner, opponent)), shape=(n_models + 1, n_models + 1)).tocsr()
+    unsorted = coo_array((code, (owner, opponent)), shape=(n_models + 1, n_models + 1))
+    unsorted.has_canonical_format = True  # no pair is listed twice: nothing to sort and merge within a row
+    graph = unsorted.tocsr()
 
     n_rows = np.maximum(-(-degree // SLOTS), 1)
     start = np.cumsum(n_rows) - n_rows
