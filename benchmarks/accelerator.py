@@ -27,9 +27,9 @@ from harness import as_battles, environment, save
 from peers import Board, simulate_board
 
 import jaxeval
-from jaxeval.boards import padded_size
+from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import squares
-from jaxeval.precision import double_precision
+from jaxeval.ratings.boards import padded_size
 
 CASES = ("S", "M", "L", "arena", "style", "soft-elo")
 CATEGORIES = 29

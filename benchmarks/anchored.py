@@ -19,7 +19,7 @@ from harness import environment, peak_memory_mb, save, seconds
 from scipy import stats
 
 from jaxeval import AnchoredVerdicts, JudgeScreen, screen_judges
-from jaxeval.anchored_scores import bootstrap_scores
+from jaxeval.anchored.scores import bootstrap_scores
 
 MODELS, JUDGES, ANCHORS, RUNS, TASKS, PROMPTS = 100, 20, 5, 5, 10, 8  # prompts of a task
 RESAMPLES = 1000

@@ -22,10 +22,10 @@ from harness import as_battles, environment, peak_memory_mb, save
 from peers import ELO_PER_LOGIT, Board, Peer, missing_peers, peers, resample, simulate_board
 
 import jaxeval
-from jaxeval.boards import fit_boards
+from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
-from jaxeval.precision import double_precision
-from jaxeval.resampling import make_plan
+from jaxeval.ratings.boards import fit_boards
+from jaxeval.ratings.bootstrap_plan import make_plan
 
 N_RESAMPLES = 1000
 BUDGET_SECONDS = 4.0

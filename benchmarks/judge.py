@@ -20,7 +20,7 @@ from harness import environment, peak_memory_mb, save, seconds
 from scipy.stats import norm
 
 import jaxeval
-from jaxeval.judge_simulation import coverage_study
+from jaxeval.accuracy.simulation import coverage_study
 
 N_MODELS, N_JUDGES, N_TEST, N_CALIBRATION = 12, 3, 2000, 400
 N_RESAMPLES = 10_000

@@ -20,8 +20,8 @@ from harness import environment, peak_memory_mb, save, seconds
 from scipy import stats
 
 from jaxeval import kendall_tau_delta
+from jaxeval.evaluators.model_scores import Resampling, align_scores, resampled, resampled_delta_sums
 from jaxeval.kernels.rank_agreement import delta_sums, tau_b
-from jaxeval.model_scores import Resampling, align_scores, resampled, resampled_delta_sums
 
 MODELS, EVALUATORS, RESAMPLES = 300, 20, 10_000
 DELTAS = np.array([1, 2, 3, 5, 8, 12, 20, 30, 50, np.inf])

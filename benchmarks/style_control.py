@@ -21,12 +21,12 @@ from harness import environment, peak_memory_mb, save, seconds
 from scipy import sparse
 
 from jaxeval import Battles, bootstrap, fit_bradley_terry, simulate_votes
-from jaxeval.contextual import fit_contextual_boards
-from jaxeval.contextual_bootstrap import make_contextual_plan
-from jaxeval.contextual_rows import compress
-from jaxeval.features import design
+from jaxeval.data.features import design
+from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
-from jaxeval.precision import double_precision
+from jaxeval.ratings.contextual import fit_contextual_boards
+from jaxeval.ratings.contextual_bootstrap import make_contextual_plan
+from jaxeval.ratings.contextual_rows import compress
 
 VOTES, MODELS, RESAMPLES = 135_634, 53, 1000
 FEATURES = ["length", "headers", "lists", "bold"]

@@ -1,46 +1,45 @@
 """jaxeval: leaderboards and accuracies of language models from judgments, with honest uncertainty."""
 
 from jaxeval._version import __version__
-from jaxeval.anchored import AnchoredElo, anchored_elo
-from jaxeval.anchored_scores import anchored_scores
-from jaxeval.anchored_verdicts import AnchoredVerdicts, read_anchored_verdicts
-from jaxeval.battles import Battles, DataReport
-from jaxeval.bootstrap import bootstrap
-from jaxeval.bootstrap_result import Bootstrap
-from jaxeval.bradley_terry import BradleyTerryFit, fit_bradley_terry
-from jaxeval.calibration_planning import allocate_calibration
-from jaxeval.columns import DataError
-from jaxeval.conformal import conformal_quantile
-from jaxeval.confusion import class_shares
-from jaxeval.contextual import ContextualFit
-from jaxeval.contextual_bootstrap import ContextualBootstrap
-from jaxeval.features import position_advantage, same_group
-from jaxeval.gathered_battles import gather_battles
-from jaxeval.icc import Icc3, icc3
-from jaxeval.item_scores import ItemScores
-from jaxeval.judge_accuracy import JudgeAccuracy, judge_accuracy
-from jaxeval.judge_screening import JudgeScreen, screen_judges
-from jaxeval.judge_simulation import simulate_judged_answers
-from jaxeval.judged_answers import JudgedAnswers, read_judged_answers
-from jaxeval.judged_battles import JudgedBattles, read_judged_battles
-from jaxeval.leaderboard import leaderboard
-from jaxeval.meaningful_gaps import agreement_by_gap, smallest_gap
-from jaxeval.model_comparison import ModelComparison, compare_models
-from jaxeval.prediction_powered import ppi_plus_plus
-from jaxeval.processes import ProcessError
-from jaxeval.rank_change import stratified_rank_change
-from jaxeval.rank_correlation import kendall_tau, kendall_tau_delta, rank_agreement
-from jaxeval.readers import read_battles
-from jaxeval.reference_study import ReferenceStudy, reference_study
-from jaxeval.rogan_gladen import rogan_gladen, youden_j
-from jaxeval.saved_ratings import read_ratings
-from jaxeval.separability import separability
-from jaxeval.simulate import simulate_battles, simulate_judged_battles, simulate_strengths, simulate_votes
-from jaxeval.soft_elo_calibration import SoftEloCalibration
-from jaxeval.softelo import SoftElo, soft_elo
-from jaxeval.style_effect import style_effect
-from jaxeval.temperature import Temperature, fit_temperature, fit_temperatures
-from jaxeval.tie_comparison import compare_tie_models
+from jaxeval.accuracy.calibration_planning import allocate_calibration
+from jaxeval.accuracy.confusion import class_shares
+from jaxeval.accuracy.judge_accuracy import JudgeAccuracy, judge_accuracy
+from jaxeval.accuracy.model_comparison import ModelComparison, compare_models
+from jaxeval.accuracy.prediction_powered import ppi_plus_plus
+from jaxeval.accuracy.rogan_gladen import rogan_gladen, youden_j
+from jaxeval.accuracy.simulation import simulate_judged_answers
+from jaxeval.anchored.elo import AnchoredElo, anchored_elo
+from jaxeval.anchored.icc import Icc3, icc3
+from jaxeval.anchored.scores import anchored_scores
+from jaxeval.anchored.screening import JudgeScreen, screen_judges
+from jaxeval.data.anchored_verdicts import AnchoredVerdicts, read_anchored_verdicts
+from jaxeval.data.battles import Battles, DataReport
+from jaxeval.data.features import position_advantage, same_group
+from jaxeval.data.gathered_battles import gather_battles
+from jaxeval.data.item_scores import ItemScores
+from jaxeval.data.judged_answers import JudgedAnswers, read_judged_answers
+from jaxeval.data.judged_battles import JudgedBattles, read_judged_battles
+from jaxeval.data.readers import read_battles
+from jaxeval.data.simulate import simulate_battles, simulate_judged_battles, simulate_strengths, simulate_votes
+from jaxeval.errors import DataError, MemoryLimitError, ProcessError
+from jaxeval.evaluators.meaningful_gaps import agreement_by_gap, smallest_gap
+from jaxeval.evaluators.rank_change import stratified_rank_change
+from jaxeval.evaluators.rank_correlation import kendall_tau, kendall_tau_delta, rank_agreement
+from jaxeval.evaluators.separability import separability
+from jaxeval.ratings.bootstrap import bootstrap
+from jaxeval.ratings.bootstrap_result import Bootstrap
+from jaxeval.ratings.bradley_terry import BradleyTerryFit, fit_bradley_terry
+from jaxeval.ratings.contextual import ContextualFit
+from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
+from jaxeval.ratings.leaderboard import leaderboard
+from jaxeval.ratings.saved_ratings import read_ratings
+from jaxeval.ratings.style_effect import style_effect
+from jaxeval.ratings.tie_comparison import compare_tie_models
+from jaxeval.references.study import ReferenceStudy, reference_study
+from jaxeval.softelo.calibration import SoftEloCalibration
+from jaxeval.softelo.conformal import conformal_quantile
+from jaxeval.softelo.soft_elo import SoftElo, soft_elo
+from jaxeval.softelo.temperature import Temperature, fit_temperature, fit_temperatures
 
 __all__ = [
     "AnchoredElo",
@@ -58,6 +57,7 @@ __all__ = [
     "JudgeScreen",
     "JudgedAnswers",
     "JudgedBattles",
+    "MemoryLimitError",
     "ModelComparison",
     "ProcessError",
     "ReferenceStudy",

@@ -5,8 +5,8 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from jaxeval.judge_accuracy import judge_accuracy
-from jaxeval.judged_answers import JudgedAnswers
+from jaxeval.accuracy.judge_accuracy import judge_accuracy
+from jaxeval.data.judged_answers import JudgedAnswers
 
 MODELS = ["a", "b", "c"]
 JUDGES = ["good", "poor", "score"]

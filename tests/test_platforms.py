@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from jaxeval import simulate_battles
-from jaxeval.boards import fit_boards
+from jaxeval.execution.lanes import Spread
+from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
-from jaxeval.lanes import Spread
-from jaxeval.precision import double_precision
-from jaxeval.refits import CHUNKS_PER_CALL, Refitting
-from jaxeval.resampling import SCHEMES, make_plan
+from jaxeval.ratings.boards import fit_boards
+from jaxeval.ratings.bootstrap_plan import SCHEMES, make_plan
+from jaxeval.ratings.refits import CHUNKS_PER_CALL, Refitting
 
 
 @pytest.mark.parametrize("platform", ["cuda", "rocm", "tpu"])

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import jaxeval
-from jaxeval import Battles, DataError, equal_rows, read_battles, table_files
-from jaxeval.equal_rows import EqualRows
+from jaxeval import Battles, DataError, read_battles
+from jaxeval.data import equal_rows, table_files
+from jaxeval.data.equal_rows import EqualRows
 
 VOTES = jaxeval.simulate_votes(6000, 6, seed=4, popularity_exponent=0.1).astype({"winner": str, "language": str})
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import twins
 
-from jaxeval.connectivity import analyse
 from jaxeval.kernels import connectivity
+from jaxeval.ratings.connectivity import analyse
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -7,7 +7,7 @@ import pytest
 
 from jaxeval.kernels import lane_draws, resample
 from jaxeval.kernels.resample import Tally
-from jaxeval.resampling import make_units
+from jaxeval.resampling.units import make_units
 
 pytestmark = pytest.mark.usefixtures("x64")
 

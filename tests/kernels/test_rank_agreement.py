@@ -4,8 +4,8 @@ import pytest
 import twins
 from scipy import stats
 
+from jaxeval.evaluators.model_scores import delta_pairs, pair_type
 from jaxeval.kernels import rank_agreement
-from jaxeval.model_scores import delta_pairs, pair_type
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -9,7 +9,7 @@ from twins import FIVE_SE
 
 from jaxeval.kernels import resample
 from jaxeval.kernels.resample import Tally
-from jaxeval.resampling import make_units
+from jaxeval.resampling.units import make_units
 
 pytestmark = pytest.mark.usefixtures("x64")
 

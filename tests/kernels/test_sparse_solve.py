@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import twins
 
-from jaxeval.adjacency import make_adjacency
 from jaxeval.kernels import sparse_solve
 from jaxeval.kernels.adjacency import any_opponent, opponent_sums, take
 from jaxeval.kernels.batch.sparse import standing
 from jaxeval.kernels.sparse_solve import SparsePairs
-from jaxeval.sparse_boards import WideGraph, make_graph
+from jaxeval.ratings.adjacency import make_adjacency
+from jaxeval.ratings.sparse_boards import WideGraph, make_graph
 
 pytestmark = pytest.mark.usefixtures("x64")
 

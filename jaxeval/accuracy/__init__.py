@@ -1,0 +1,1 @@
+"""Accuracies judged by LLMs, corrected by labelled items."""

@@ -1,0 +1,213 @@
+"""How many calibration labels, of which class, and whether a judge pays (arXiv:2511.21140, sections 4 to 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxeval.accuracy.rogan_gladen import rogan_gladen
+from jaxeval.execution.elementwise import broadcast, require, scalar_or_array
+
+Float = NDArray[np.float64]
+
+_PILOT = 10
+_MOST_LABELS = 10**9
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Calibration labels of each class; scalars, or arrays of the broadcast shape of the arguments."""
+
+    m0: Any  # items labelled wrong
+    m1: Any  # items labelled right
+    more0: Any  # of them, to label beyond the pilot
+    more1: Any
+
+    @property
+    def advice(self) -> Any:
+        """The allocation in words."""
+        words = np.frompyfunc(
+            lambda more0, more1: (
+                f"label {int(more1):,} more items that turn out right and {int(more0):,} more that turn out wrong"
+            ),
+            2, 1,
+        )  # fmt: skip
+        return words(self.more0, self.more1)
+
+
+def allocate_calibration(
+    m: ArrayLike,
+    p: ArrayLike,
+    q0: ArrayLike,
+    q1: ArrayLike,
+    pilot0: ArrayLike = _PILOT,
+    pilot1: ArrayLike | None = None,
+) -> Allocation:
+    """Splits ``m`` calibration labels so that the interval of `rogan_gladen` is about shortest (Algorithm 1).
+
+    m0 / m1 = (1 / p - 1) sqrt(kappa), kappa = (1 - q0) / (1 - q1) from the pilot's rates with one success and one
+    failure added to each; no class gets fewer labels than the pilot already has.
+
+    Args:
+        m: labels in all, the pilot's included.
+        p: share of test items that the judge called right.
+        q0: specificity among the pilot's items labelled wrong.
+        q1: sensitivity among those labelled right.
+        pilot0: pilot items labelled wrong.
+        pilot1: pilot items labelled right; as many as ``pilot0`` unless given.
+
+    Raises:
+        ValueError: the pilot has more labels than ``m``, or an argument is out of range.
+    """
+    given = broadcast(m=m, p=p, q0=q0, q1=q1, pilot0=pilot0, pilot1=pilot0 if pilot1 is None else pilot1)
+    for name in ("p", "q0", "q1"):
+        require(given, name, (given[name] >= 0) & (given[name] <= 1), "lie in [0, 1]")
+    for name in ("m", "pilot0", "pilot1"):
+        require(
+            given,
+            name,
+            np.isfinite(given[name]) & (given[name] >= 0) & (given[name] == np.floor(given[name])),
+            "be a whole number",
+        )
+    m, p, q0, q1, pilot0, pilot1 = given.values()
+    require(given, "m", m >= pilot0 + pilot1, "be no less than the pilot's labels")
+    m1 = np.clip(_labelled_right(m, p, q0, q1, pilot0, pilot1), pilot1, m - pilot0)
+    m0 = m - m1
+    return Allocation(*(scalar_or_array(x.astype(np.int64)) for x in (m0, m1, m0 - pilot0, m1 - pilot1)))
+
+
+def _labelled_right(m: Float, p: Float, q0: Float, q1: Float, known0: Float, known1: Float) -> Float:
+    """Algorithm 1's share of ``m`` labels, with rates from ``known0`` and ``known1`` labels and one of each more."""
+    wrong0, wrong1 = 1 - (known0 * q0 + 1) / (known0 + 2), 1 - (known1 * q1 + 1) / (known1 + 2)
+    ratio = np.where(p > 0, 1 / np.where(p > 0, p, 1.0) - 1, np.inf) * np.sqrt(wrong0 / wrong1)
+    return np.round(m / (1 + ratio))
+
+
+def minimum_calibration_size(q: ArrayLike) -> Any:
+    """Labels, half of each class, from which Rogan-Gladen has less bias than the judge's own share at any accuracy.
+
+    2 q / (2 q - 1)^2 for a judge with q0 = q1 = ``q`` (Proposition 5.1); infinite at 1/2.
+
+    Raises:
+        ValueError: ``q`` is not between 1/2 and 1.
+    """
+    given = broadcast(q=q)
+    q = given["q"]
+    require(given, "q", (q >= 0.5) & (q <= 1), "lie in [0.5, 1]")
+    return scalar_or_array(np.where(q > 0.5, 2 * q / np.where(q > 0.5, 2 * q - 1, 1.0) ** 2, np.inf))
+
+
+def interval_length(
+    p: ArrayLike,
+    q0: ArrayLike,
+    q1: ArrayLike,
+    n: ArrayLike,
+    m0: ArrayLike,
+    m1: ArrayLike,
+    level: float = 0.95,
+    *,
+    truncated: bool = True,
+) -> Any:
+    """Length of the interval of `rogan_gladen`, NaN where it is undefined; ``n`` may be infinite (Figure 3)."""
+    found = rogan_gladen(p, q0, q1, n, m0, m1, level)
+    if truncated:
+        return found.upper - found.lower
+    return found.upper_untruncated - found.lower_untruncated
+
+
+def labels_for_length(
+    length: ArrayLike,
+    p: ArrayLike,
+    q0: ArrayLike,
+    q1: ArrayLike,
+    n: ArrayLike = np.inf,
+    level: float = 0.95,
+    *,
+    adaptive: bool = True,
+    truncated: bool = True,
+) -> Any:
+    """Fewest calibration labels (both classes) with which the interval of `rogan_gladen` is no longer than ``length``.
+
+    Args:
+        p: judged share, as q0 and q1 what is expected of the test and the judge.
+        n: test items.
+        adaptive: split as `allocate_calibration` does, with ten of each class at least where there are so many; else
+            half and half.
+        truncated: measure the interval truncated to [0, 1].
+
+    Returns:
+        Whole numbers as floats; infinite where the test items alone make the interval longer, or the judge knows
+        nothing.
+    """
+    given = broadcast(length=length, p=p, q0=q0, q1=q1, n=n)
+    require(given, "length", given["length"] > 0, "be positive")
+    length, p, q0, q1, n = given.values()
+
+    def long(m: Float) -> NDArray[np.bool_]:
+        if adaptive:
+            least = np.minimum(_PILOT, np.floor(m / 2))
+            m1 = np.clip(_labelled_right(m, p, q0, q1, m / 2, m / 2), least, m - least)
+            m0 = m - m1
+        else:
+            m0 = m1 = np.maximum(m / 2, 0.5)
+        found = interval_length(p, q0, q1, n, m0, m1, level, truncated=truncated)
+        return ~(np.asarray(found) <= length)
+
+    low, high = np.zeros(length.shape), np.full(length.shape, 2.0)
+    while (more := long(high) & (high < _MOST_LABELS)).any():
+        low, high = np.where(more, high, low), np.where(more, 2 * high, high)
+    never = long(high)
+    while ((high - low) > 1).any():
+        middle = np.floor((low + high) / 2)
+        above = long(middle)
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return scalar_or_array(np.where(never, np.inf, high))
+
+
+def variance_ratio(theta: ArrayLike, q0: ArrayLike, q1: ArrayLike) -> Any:
+    """Variance of Rogan-Gladen over that of human labels alone, with as many labels and unlimited test items.
+
+    ((1 - theta) q0 (1 - q0) + theta q1 (1 - q1)) / (J^2 theta (1 - theta)): calibration items come as they are, a share
+    ``theta`` of them right (Eq. 14). Below 1 the judge pays (Figure 4); infinite at J <= 0, and at theta 0 or 1 unless
+    the judge is perfect.
+    """
+    given = _rates(theta, q0, q1)
+    theta, q0, q1 = given.values()
+    j = q0 + q1 - 1
+    errors = (1 - theta) * q0 * (1 - q0) + theta * q1 * (1 - q1)
+    alone = theta * (1 - theta)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.where(errors == 0, np.where(j > 0, 0.0, np.inf), errors / (j**2 * alone))
+    return scalar_or_array(np.where(j > 0, ratio, np.inf))
+
+
+def judge_pays(theta: ArrayLike, q: ArrayLike, m: ArrayLike = np.inf, delta: float = 0.05) -> Any:
+    """Whether ``m`` labels as a calibration beat ``m`` labels alone, q0 = q1 = ``q`` (Proposition 6.1).
+
+    Sufficient with probability 1 - ``delta`` over the labels; necessary and sufficient for infinite ``m``. False also
+    where the proposition says nothing: epsilon = sqrt(log(2 / delta) / (2 m)) must be less than theta and 1 - theta.
+    """
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must be between 0 and 1, got {delta!r}")
+    given = broadcast(theta=theta, q=q, m=m)
+    for name in ("theta", "q"):
+        require(given, name, (given[name] >= 0) & (given[name] <= 1), "lie in [0, 1]")
+    theta, q, m = given.values()
+    require(given, "m", m > 0, "be positive")
+    epsilon = np.sqrt(np.log(2 / delta) / (2 * m))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        odds = q * (1 - q) / (2 * q - 1) ** 2
+        more = 1 + (1 - theta) * epsilon / (1 - theta - epsilon) + theta * epsilon / (theta - epsilon)
+        more = np.where(epsilon == 0, 1.0, more)
+        pays = (q > 0.5) & (theta * (1 - theta) >= odds * more)
+    return scalar_or_array(pays & ((epsilon == 0) | (epsilon < np.minimum(theta, 1 - theta))))
+
+
+def _rates(theta: ArrayLike, q0: ArrayLike, q1: ArrayLike) -> dict[str, Float]:
+    given = broadcast(theta=theta, q0=q0, q1=q1)
+    for name, x in given.items():
+        require(given, name, (x >= 0) & (x <= 1), "lie in [0, 1]")
+    return given

@@ -1,0 +1,205 @@
+"""Shares of K classes (win, tie, loss) from a judge's shares, by the inverse of its confusion matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import norm
+
+from jaxeval.accuracy.rogan_gladen import CLIPPED, NO_SKILL, OK
+from jaxeval.errors import DataError
+from jaxeval.statistics.quantiles import bounds_with_failures, checked_level
+
+Float = NDArray[np.float64]
+
+SINGULAR, NO_CLASS = "singular confusion matrix", "a class has no label"
+_LARGEST_CONDITION = 1e12
+
+
+@dataclass(frozen=True, eq=False)
+class ClassShares:
+    """Corrected shares of the K classes.
+
+    ``table`` has a row per class: ``judged`` (the judge's own share), ``estimate``, ``lower``, ``upper`` (truncated to
+    [0, 1]), ``standard_error``, ``labels``. ``status`` is "ok"; "clipped" where some share left [0, 1] (they are then
+    the nearest point of the simplex, unclipped ones beside in ``unclipped``); "singular confusion matrix", "J <= 0"
+    (two classes) or "a class has no label", with NaN. ``condition`` is the condition number of the confusion matrix, by
+    which errors may grow.
+    """
+
+    table: pd.DataFrame
+    confusion: pd.DataFrame  # P(judged row | labelled column)
+    covariance: pd.DataFrame  # of the unclipped shares
+    status: str
+    condition: float
+    failed_share: float  # of resamples without an inverse
+    level: float
+
+
+def class_shares(
+    calibration_labels: ArrayLike,
+    calibration_judgments: ArrayLike,
+    test_judgments: ArrayLike,
+    classes: Sequence[Any] | None = None,
+    level: float = 0.95,
+    *,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> ClassShares:
+    """Shares of the classes among the test items: the inverse confusion matrix times the judged shares.
+
+    The multi-class form of `rogan_gladen` (arXiv:2511.21140, estimator (v) of Table 2 and section 9), valid while
+    P(judgment | label) is that of the calibration, whatever the shares of the labels there. Errors are those of the
+    delta method: judged shares and every column of the confusion matrix are multinomial, with one observation more in
+    each cell, so that errors never seen on a few labels are not taken for impossible.
+
+    Args:
+        calibration_labels: (n,) labels.
+        calibration_judgments: (n,) the judge's verdicts of them.
+        test_judgments: (N,) its verdicts of the test items.
+        classes: their order; by default sorted. Verdicts may not be of other classes.
+        level: level of the intervals.
+        n_resamples: resamples of calibration and test items, for ``boot_lower`` and ``boot_upper``; those whose
+            confusion matrix cannot be inverted enter as 0 and as 1.
+        seed: of the resamples.
+
+    Raises:
+        DataError: values are missing, of several types, or of no class.
+    """
+    checked_level(level)
+    given = {
+        name: _values(values, name)
+        for name, values in (
+            ("calibration_labels", calibration_labels),
+            ("calibration_judgments", calibration_judgments),
+            ("test_judgments", test_judgments),
+        )
+    }
+    y, f = given["calibration_labels"], given["calibration_judgments"]
+    if len(y) != len(f):
+        raise DataError(f"as many calibration labels as judgments are needed, got {len(y):,} and {len(f):,}")
+    index = _classes(given, classes)
+    codes = {name: index.get_indexer(values) for name, values in given.items()}
+    for name, code in codes.items():
+        if (code < 0).any():
+            other = given[name][code < 0].value_counts().head(5)
+            shown = ", ".join(f"{value!r} ({count:,})" for value, count in other.items())
+            raise DataError(f"{name}: {shown} are none of the classes {', '.join(map(repr, index))}")
+    k = len(index)
+    counts = np.zeros((k, k))
+    np.add.at(counts, (codes["calibration_judgments"], codes["calibration_labels"]), 1.0)
+    judged = np.bincount(codes["test_judgments"], minlength=k).astype(float)
+    return _result(counts, judged, index, level, n_resamples, seed)
+
+
+def corrected_shares(counts: ArrayLike, judged: ArrayLike) -> tuple[Float, Float, NDArray[np.str_]]:
+    """Unclipped shares (..., K), their covariances (..., K, K) and statuses (...), for batches of judges or models.
+
+    Args:
+        counts: (..., K, K) calibration items by judged class (row) and labelled class (column).
+        judged: (..., K) test items by judged class.
+    """
+    table, test = np.asarray(counts, float), np.asarray(judged, float)
+    k = table.shape[-1]
+    labels, n = table.sum(-2), test.sum(-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        confusion = table / labels[..., None, :]
+        p = test / n[..., None]
+    no_class = (labels == 0).any(-1) | (n == 0)
+    safe = np.where(no_class[..., None, None], np.eye(k), np.nan_to_num(confusion))
+    singular = ~(np.linalg.cond(safe) < _LARGEST_CONDITION)
+    # With two classes J = det; a judge that knows nothing, or the opposite, corrects nothing.
+    no_skill = (np.linalg.det(safe) <= 1e-12) if k == 2 else np.zeros(singular.shape, bool)
+    bad = no_class | singular | no_skill
+    inverse = np.linalg.inv(np.where(bad[..., None, None], np.eye(k), safe))
+    shares = np.einsum("...ij,...j->...i", inverse, np.nan_to_num(p))
+    # Variances with one observation more in each cell.
+    more, more_labels = (table + 1) / (labels + k)[..., None, :], labels + k
+    more_p, more_n = (test + 1) / (n + k)[..., None], n + k
+    spread = (_diagonal(more_p) - more_p[..., :, None] * more_p[..., None, :]) / more_n[..., None, None]
+    for c in range(k):
+        column = more[..., :, c]
+        of_column = _diagonal(column) - column[..., :, None] * column[..., None, :]
+        spread = spread + (shares[..., c] ** 2 / more_labels[..., c])[..., None, None] * of_column
+    covariance = inverse @ spread @ np.swapaxes(inverse, -1, -2)
+    outside = ((shares < -1e-12) | (shares > 1 + 1e-12)).any(-1)
+    status = np.select([no_class, no_skill, singular, outside], [NO_CLASS, NO_SKILL, SINGULAR, CLIPPED], OK)
+    return np.where(bad[..., None], np.nan, shares), np.where(bad[..., None, None], np.nan, covariance), status
+
+
+def _diagonal(p: Float) -> Float:
+    return p[..., :, None] * np.eye(p.shape[-1])
+
+
+def _values(values: ArrayLike, name: str) -> pd.Series:
+    series = values.reset_index(drop=True) if isinstance(values, pd.Series) else pd.Series(list(values))  # type: ignore[arg-type]
+    if len(series) == 0:
+        raise DataError(f"{name} is empty")
+    if series.isna().any():
+        raise DataError(
+            f"{name}: {series.isna().sum():,} of {len(series):,} values are missing (first at "
+            f"{int(series.isna().argmax())}); leave those items out, or make missing a class"
+        )
+    return series
+
+
+def _classes(given: dict[str, pd.Series], classes: Sequence[Any] | None) -> pd.Index:
+    if classes is not None:
+        index = pd.Index(list(classes), name="class")
+        if index.has_duplicates:
+            raise ValueError(f"classes repeat: {', '.join(map(repr, index[index.duplicated()]))}")
+        return index
+    try:
+        return pd.Index(sorted(set().union(*given.values())), name="class")
+    except TypeError as error:
+        kinds = {name: sorted({type(v).__name__ for v in values}) for name, values in given.items()}
+        raise DataError(f"labels and judgments are of different types, {kinds}: make them one") from error
+
+
+def _result(counts: Float, judged: Float, index: pd.Index, level: float, n_resamples: int, seed: int) -> ClassShares:
+    z = norm.ppf((1 + level) / 2)
+    shares, covariance, found = corrected_shares(counts, judged)
+    status, labels = str(found), counts.sum(0)
+    error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    rng, n, m = np.random.default_rng(seed), int(judged.sum()), int(counts.sum())
+    drawn = rng.multinomial(m, counts.reshape(-1) / m, n_resamples).reshape(-1, *counts.shape)
+    draws, _, _ = corrected_shares(drawn, rng.multinomial(n, judged / n, n_resamples))
+    _, boot_lower, boot_upper, failed = bounds_with_failures(np.clip(draws, 0, 1), level, 0.0, 1.0)
+    there = status in (OK, CLIPPED)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        confusion = counts / labels
+    table = pd.DataFrame(
+        {
+            "judged": judged / n,
+            "estimate": _nearest_shares(shares) if status == CLIPPED else shares,
+            "lower": np.clip(shares - z * error, 0, 1),
+            "upper": np.clip(shares + z * error, 0, 1),
+            "boot_lower": np.where(there, boot_lower, np.nan),
+            "boot_upper": np.where(there, boot_upper, np.nan),
+            "unclipped": shares,
+            "standard_error": error,
+            "labels": labels.astype(int),
+        },
+        index=index,
+    )
+    return ClassShares(
+        table,
+        pd.DataFrame(confusion, index.rename("judged"), index.rename("labelled")),
+        pd.DataFrame(covariance, index, index),
+        status,
+        float(np.linalg.cond(confusion)) if (labels > 0).all() else np.inf,
+        float(failed.max()),
+        level,
+    )
+
+
+def _nearest_shares(values: Float) -> Float:
+    """The nearest point of the simplex (Held, Wolfe and Crowder 1974, DOI 10.1007/BF01580223)."""
+    ordered = np.sort(values)[::-1]
+    surplus = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
+    return np.maximum(values - surplus[np.flatnonzero(ordered > surplus)[-1]], 0.0)

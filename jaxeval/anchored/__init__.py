@@ -1,0 +1,1 @@
+"""Ratings from verdicts against a fixed reference, and how reliable their judges are."""

@@ -1,0 +1,226 @@
+"""Direct 1-10 scoring, the baseline: its tails, its agreement between judges, and its map to a win probability."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit
+from scipy.stats import kendalltau, kurtosis
+
+from jaxeval.data.columns import numbers, reject_missing, require_column
+from jaxeval.errors import DataError
+from jaxeval.statistics.cohen_kappa import cohen_kappa, label_table
+
+Float = NDArray[np.float64]
+
+_STEPS = 100
+#: Columns that tell answers of a model apart.
+_ANSWER = ("task", "anchor", "item")
+
+
+def direct_score_statistics(frame: pd.DataFrame, score: str = "score", *, top: float = 10.0) -> pd.DataFrame:
+    """Mean, standard deviation, excess kurtosis and share at the ceiling of a judge's scores of a model (Table 8)."""
+    _require(frame, ("model", "judge"), (score,))
+    values = frame.assign(_score=numbers(frame[score], score))
+    grouped = values.groupby(["judge", "model"], sort=True, observed=True)["_score"]
+    return grouped.agg(
+        n="size", mean="mean", sd="std", kurtosis=lambda x: float(kurtosis(x)) if np.ptp(x) > 0 else np.nan,
+        ceiling=lambda x: float((x >= top).mean()),
+    ).reset_index()  # fmt: skip
+
+
+def direct_score_agreement(frame: pd.DataFrame, score: str = "score") -> pd.DataFrame:
+    """Mean over pairs of judges of Pearson's r, Kendall's tau-b and Cohen's kappa of their scores, by model (Table 1).
+
+    r and tau compare the judges' means over runs of the same answer; kappa their whole scores, rounded. Answers are
+    told apart by item and, where there are such columns, by task and anchor.
+    """
+    _require(frame, ("model", "judge", "item"), (score,))
+    answer = [c for c in _ANSWER if c in frame]
+    frame = frame.assign(_score=numbers(frame[score], score))
+    rows = []
+    for model, block in frame.groupby("model", sort=True, observed=True):
+        wide = block.pivot_table(index=answer, columns="judge", values="_score", aggfunc="mean", observed=True)
+        r, tau, kappa = [], [], []
+        for a, b in combinations(wide.columns, 2):
+            x, y = wide[[a, b]].dropna().to_numpy().T
+            if len(x) < 2:
+                continue
+            varies = np.ptp(x) > 0 and np.ptp(y) > 0
+            r.append(np.corrcoef(x, y)[0, 1] if varies else np.nan)
+            tau.append(kendalltau(x, y).statistic if varies else np.nan)
+            kappa.append(_kappa(np.rint(x), np.rint(y)))
+        means = [float(np.nanmean(v)) if np.isfinite(v).any() else np.nan for v in (r, tau, kappa)]
+        rows.append((model, *means, len(r)))
+    return pd.DataFrame(rows, columns=["model", "pearson", "kendall", "kappa", "n_pairs"])
+
+
+def _kappa(x: Float, y: Float) -> float:
+    return float(cohen_kappa(label_table(x, y, np.unique(np.concatenate([x, y]))))[2])
+
+
+def _require(frame: pd.DataFrame, roles: tuple[str, ...], values: tuple[str, ...]) -> None:
+    """Columns that must be there, and no missing model, judge or answer: rows without would be left out in silence."""
+    for column in (*roles, *values):
+        require_column(frame, column)
+    for column in dict.fromkeys((*roles, *_ANSWER)):
+        if column in frame:
+            reject_missing(frame[column].isna().to_numpy(), column)
+
+
+def direct_win_probability(
+    frame: pd.DataFrame, score: str = "score", reference_score: str = "reference_score", verdict: str = "verdict"
+) -> pd.DataFrame:
+    """Win probabilities from direct scores, on the scale of the reference-anchored ones.
+
+    Every judge's verdicts against a reference are regressed on the difference of its scores by a cumulative logit,
+    P(loss) = s(c1 - b d), P(loss or tie) = s(c2 - b d); a model's probability is the mean of P(win) + P(tie) / 2 over
+    its answers.
+
+    Returns:
+        A row per model, judge and, with a column "anchor", reference: ``probability``, ``standard_error`` over items,
+        ``slope`` b, ``status`` ("ok", or "separated" or "quasi-separated", as `cumulative_logit` has it).
+
+    Raises:
+        DataError: a column is missing or a verdict unknown.
+    """
+    _require(frame, ("model", "judge", "item"), (score, reference_score, verdict))
+    unknown = ~frame[verdict].isin(["win", "tie", "loss"])
+    if unknown.any():
+        raise DataError(f"column {verdict!r} has {unknown.sum():,} values that are not 'win', 'tie' or 'loss'")
+    difference = numbers(frame[score], score) - numbers(frame[reference_score], reference_score)
+    level = frame[verdict].map({"loss": 0, "tie": 1, "win": 2}).to_numpy()
+    frame = frame.reset_index(drop=True)
+    answer = [c for c in ("task", "item") if c in frame]
+    by = ["judge", *(c for c in ("anchor",) if c in frame)]
+    rows: list[tuple[Any, ...]] = []
+    for key, where in frame.groupby(by, sort=True, observed=True).indices.items():
+        parameters, status = cumulative_logit(difference[where], level[where])
+        cuts, slope = parameters[:2], parameters[2]
+        loss, tie_or_loss = (expit(c - slope * difference[where]) for c in cuts)
+        expected = frame.loc[where, ["model", *answer]].assign(p=1 - (loss + tie_or_loss) / 2)
+        for model, block in expected.groupby("model", sort=True, observed=True):
+            items = block.groupby(answer, observed=True)["p"].mean()
+            error = items.std(ddof=1) / np.sqrt(len(items)) if len(items) > 1 else np.nan
+            rows.append((model, *(key if isinstance(key, tuple) else (key,)), items.mean(), error, slope, status))
+    columns = ["model", *by, "probability", "standard_error", "slope", "status"]
+    return pd.DataFrame(rows, columns=columns).sort_values(["model", *by], ignore_index=True)
+
+
+def cumulative_logit(x: Float, level: NDArray[np.int64]) -> tuple[Float, str]:
+    """Cuts c1 <= c2 and slope b of P(level <= k) = s(c_k - b x), k = 0, 1, by Newton's method, and a status.
+
+    The status is "separated" where x predicts every level: levels follow each other along x; "quasi-separated" where
+    the last x of one may be the first of the next; "one level" where there is no other. The likelihood then has no
+    finite maximum, and a ridge of 1e-6 on b stops it at a finite value. Else it is "ok".
+    """
+    values, which = np.unique(x, return_inverse=True)
+    count = np.zeros((len(values), 3))
+    np.add.at(count, (which, level), 1.0)
+    total = count.sum()
+    shares = np.clip(np.cumsum(count.sum(0))[:2] / total, 1 / (total + 2), 1 - 1 / (total + 2))
+    theta = np.array([*np.log(shares / (1 - shares)), 0.0])
+    # Without ties the cuts are one: Newton's method would stop where they meet.
+    ties = count[:, 1].any()
+    free = np.eye(3) if ties else np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    theta[1] = max(theta[1], theta[0] + 1e-3) if ties else theta[0]
+
+    def loss(theta: Float) -> float:
+        p = _levels(values, theta)
+        with np.errstate(divide="ignore"):
+            return -float(np.where(count > 0, count * np.log(np.maximum(p, 1e-300)), 0.0).sum()) + 1e-6 * theta[2] ** 2
+
+    best = loss(theta)
+    for _ in range(_STEPS):
+        gradient, hessian = _derivatives(values, count, theta, free)
+        step = free @ np.linalg.solve(hessian + 1e-9 * np.eye(len(hessian)), gradient)
+        scale = 1.0
+        while scale > 1e-8:
+            trial = theta - scale * step
+            if trial[0] <= trial[1] and loss(trial) <= best:
+                break
+            scale /= 2
+        if scale <= 1e-8:
+            break
+        theta, best = trial, loss(trial)
+        if np.abs(scale * step).max() < 1e-9:
+            break
+    return theta, _separation(values, count)
+
+
+def _separation(x: Float, count: Float) -> str:
+    """Whether sorted values x (D,) with the counts (D, 3) of levels there tell the levels apart."""
+    present = [x[own > 0] for own in count.T if own.any()]
+    if len(present) < 2:
+        return "one level"
+    for up in (present, [-own[::-1] for own in present]):  # larger x go with higher levels, or with lower
+        gaps = [high[0] - low[-1] for low, high in pairwise(up)]
+        if min(gaps) > 0:
+            return "separated"
+        if min(gaps) == 0 and up[-1][-1] > up[0][0]:
+            return "quasi-separated"
+    return "ok"
+
+
+def _levels(x: Float, theta: Float) -> Float:
+    """(D, 3) probabilities of the levels."""
+    below = expit(theta[:2] - theta[2] * x[:, None])
+    return np.stack([below[:, 0], below[:, 1] - below[:, 0], 1 - below[:, 1]], axis=1)
+
+
+def _derivatives(x: Float, count: Float, theta: Float, free: Float) -> tuple[Float, Float]:
+    """Gradient and expected information of the negative log-likelihood, by what moves theta by ``free`` (3, P)."""
+    below = expit(theta[:2] - theta[2] * x[:, None])
+    density = below * (1 - below)
+    p = np.maximum(_levels(x, theta), 1e-12)
+    # d p_k / d (c1, c2, b)
+    zero = np.zeros(len(x))
+    of_theta = np.stack(
+        [
+            np.stack([density[:, 0], zero, -density[:, 0] * x], 1),
+            np.stack([-density[:, 0], density[:, 1], (density[:, 0] - density[:, 1]) * x], 1),
+            np.stack([zero, -density[:, 1], density[:, 1] * x], 1),
+        ],
+        axis=1,
+    )  # (D, 3 levels, 3 parameters)
+    slopes = of_theta @ free
+    gradient = -np.einsum("dk,dkp->p", count / p, slopes)
+    gradient[-1] += 2e-6 * theta[2]
+    information = np.einsum("d,dk,dkp,dkq->pq", count.sum(1), 1 / p, slopes, slopes)
+    information[-1, -1] += 2e-6
+    return gradient, information
+
+
+def dispersion(direct: pd.DataFrame, anchored: pd.DataFrame) -> pd.DataFrame:
+    """Standard error and coefficient of variation over judges, direct scoring beside anchored scores (Table 2).
+
+    Args:
+        direct: as `direct_win_probability` returns it.
+        anchored: `anchored_scores` by model and judge, of the same models and references.
+
+    Raises:
+        DataError: the tables have other models, judges or references.
+    """
+    by = ["model", "judge"]
+    if "anchor" in direct:
+        by.append("anchor")
+    elif "anchor" in anchored and len(anchored["anchor"].unique()) > 1:
+        raise DataError(
+            "the anchored scores have several references, the direct ones do not say which: add an 'anchor'"
+        )
+    cells = [set(table[by].itertuples(index=False, name=None)) for table in (direct, anchored)]
+    if cells[0] != cells[1]:
+        other = sorted(map(str, cells[0] ^ cells[1]))
+        raise DataError(f"{len(other):,} rows by {', '.join(by)} are in one of the tables only, such as {other[0]}")
+    rows = []
+    for name, table, error in (("direct", direct, "standard_error"), ("anchored", anchored, "probability_se")):
+        by_model = table.groupby([c for c in by if c != "judge"], observed=True)["probability"]
+        cv = (by_model.std(ddof=1) / by_model.mean()).mean()
+        rows.append((name, table[error].mean(), cv))
+    frame = pd.DataFrame(rows, columns=["method", "standard_error", "cv"]).set_index("method")
+    frame.loc["reduction"] = 1 - frame.loc["anchored"] / frame.loc["direct"]
+    return frame

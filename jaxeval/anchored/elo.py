@@ -1,0 +1,264 @@
+"""Reference-anchored Elo: a model's rating from wins, ties and losses against one fixed reference, in closed form.
+
+Outcomes are averaged to a win probability (a tie is half a win), smoothed by a symmetric Beta prior, and mapped to the
+Elo scale, whose zero is the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainccinv, betaincinv, betaln, ndtri
+
+from jaxeval.execution.elementwise import broadcast, require, scalar_or_array
+from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.statistics.quantiles import checked_level
+
+Float = NDArray[np.float64]
+
+
+class Link(NamedTuple):
+    """A smooth increasing map from probabilities to the reporting scale, and its derivative."""
+
+    map: Callable[[Float], Float]
+    derivative: Callable[[Float], Float]
+
+
+def _logit(p: Float) -> Float:
+    return np.log(p) - np.log1p(-p)
+
+
+def _cloglog(p: Float) -> Float:
+    return np.log(-np.log1p(-p))
+
+
+#: Links by name. Only "logit" gives Elo gaps in the usual sense; the others keep the order.
+LINKS = {
+    "logit": Link(_logit, lambda p: 1 / (p * (1 - p))),
+    "probit": Link(ndtri, lambda p: np.sqrt(2 * np.pi) * np.exp(ndtri(p) ** 2 / 2)),
+    "cloglog": Link(_cloglog, lambda p: -1 / ((1 - p) * np.log1p(-p))),
+}
+
+
+#: Beta quantiles are computed as such up to parameters of this size; beyond, SciPy loses digits and they are a normal
+#: law's with its skewness, to 1e-8 of a standard deviation.
+_LARGE = 1e9
+_TINY = 1e-300  # quantiles below have left the range of numbers
+
+
+@dataclass(frozen=True)
+class AnchoredElo:
+    """Ratings against the reference; scalars, or arrays of the broadcast shape of the counts.
+
+    Probabilities lie in (0, 1); ratings are Elo above the reference (by the complementary log-log link an even
+    probability is not 0). ``own_lower`` and ``own_upper`` are the interval of the probability by the prompts' own
+    variance, which ties, averages over runs and outcomes between make less than that of coins: there the Beta interval
+    covers more often than its level.
+    """
+
+    probability: Any
+    probability_lower: Any
+    probability_upper: Any
+    probability_se: Any
+    rating: Any
+    rating_lower: Any
+    rating_upper: Any
+    rating_se: Any
+    own_lower: Any
+    own_upper: Any
+    n: Any  # outcomes
+    prior: float
+    level: float
+    link: str
+
+
+def anchored_elo(
+    wins: ArrayLike,
+    ties: ArrayLike,
+    losses: ArrayLike,
+    prior: float = 0.5,
+    level: float = 0.95,
+    pool_size: ArrayLike | None = None,
+    kappa: ArrayLike = 1.0,
+    link: str | Link = "logit",
+    squares: ArrayLike | None = None,
+) -> AnchoredElo:
+    """Win probability and Elo gap from counts against a reference, with Beta intervals (Algorithm 1, Eq. 2 to 4).
+
+    a = W + T/2 + prior and b = L + T/2 + prior; the probability is a / (a + b), its interval the quantiles of
+    Beta(a, b), and the rating (400 / ln 10) link(probability), the ends through the same link; the standard error of
+    the rating is that of the delta method. The own interval is that of the Beta distribution whose variance has
+    (squares + prior) / (n + 2 prior) - probability^2 in place of probability (1 - probability).
+
+    Args:
+        wins: (...) prompts won against the reference; counts may be fractional, as averages over runs are.
+        ties: (...) prompts tied.
+        losses: (...) prompts lost.
+        prior: of each outcome: 0.5 is Jeffreys', 1 is Laplace's.
+        level: level of the intervals.
+        pool_size: (...) prompts M that the n were drawn from without replacement: variances shrink by
+            (M - n) / (M - 1), and at n = M there is no uncertainty left.
+        kappa: (...) reliability factor, the root of the mean Cohen's kappa between judges: standard errors shrink by
+            it. It is empirical, and less agreement gives a shorter interval: 1 unless asked for.
+        link: "logit", "probit", "cloglog", or a `Link`.
+        squares: (...) sum over prompts of the squared outcome, a prompt's runs averaged first, for the own interval.
+            By default W + T/4, that of whole wins, ties and losses.
+
+    Raises:
+        ValueError: counts are negative or not finite, there is no prompt, n > M, squares are not those of such
+            outcomes, or an argument is out of range.
+    """
+    level, prior, chosen = checked_level(level), checked_prior(prior), checked_link(link)
+    options = {} if squares is None else {"squares": squares}
+    given = broadcast(
+        wins=wins,
+        ties=ties,
+        losses=losses,
+        pool_size=np.inf if pool_size is None else pool_size,
+        kappa=kappa,
+        **options,
+    )
+    for name in ("wins", "ties", "losses"):
+        require(given, name, np.isfinite(given[name]) & (given[name] >= 0), "be finite and not negative")
+    w, t, lost, pool, kappa = (given[name] for name in ("wins", "ties", "losses", "pool_size", "kappa"))
+    n = w + t + lost
+    if (n == 0).any():
+        first = int((n == 0).argmax())
+        raise ValueError(
+            f"{(n == 0).sum():,} of {n.size:,} cells have no outcome at all (the first is number {first}, from 0): "
+            "leave them out"
+        )
+    # Averages over runs may add up to a little more than they should.
+    require(given, "pool_size", n <= pool * (1 + 1e-9), "be no less than the number of outcomes")
+    require(given, "kappa", (kappa > 0) & (kappa <= 1), "lie in (0, 1]")
+    # What the outcomes' squares lack of those of wins and losses of the same mean.
+    lack = t / 4
+    if squares is not None:
+        won, rounding = w + t / 2, 1e-9 * n
+        square = given["squares"]
+        possible = (square >= won * (won / n) - rounding) & (square <= w + t / 4 + rounding)
+        require(given, "squares", possible, "lie between (W + T/2)^2 / n and W + T/4")
+        lack = np.maximum(won - square, 0.0)
+
+    a, b = w + t / 2 + prior, lost + t / 2 + prior
+    size = a + b
+    p, q = a / size, b / size  # both, as one of them may be 1 but for what a number can hold
+    with np.errstate(invalid="ignore", divide="ignore"):
+        left = np.where(np.isinf(pool), 1.0, np.where(pool > 1, np.maximum(pool - n, 0) / (pool - 1), 0.0))
+        error = np.sqrt(p * q / (size + 1) * left) * kappa
+        own_share = np.maximum(1 - lack / size / (p * q), 0.0)
+        sizes = [np.where(left > 0, (size + 1) / (left * share * kappa**2) - 1, np.inf) for share in (1.0, own_share)]
+    ends = _interval(p, q, sizes[0], level)
+    own = own_share < 1  # elsewhere it is the same interval
+    own_ends = [end[0].copy() for end in ends]
+    for mine, end in zip(own_ends, _interval(p[own], q[own], sizes[1][own], level), strict=True):
+        mine[own] = end[0]
+    point = p, q, np.log(p), np.log(q)
+    return AnchoredElo(
+        probability=scalar_or_array(p),
+        probability_lower=scalar_or_array(ends[0][0]),
+        probability_upper=scalar_or_array(ends[1][0]),
+        probability_se=scalar_or_array(error),
+        rating=_rating(link, chosen, point),
+        rating_lower=_rating(link, chosen, ends[0]),
+        rating_upper=_rating(link, chosen, ends[1]),
+        rating_se=scalar_or_array(ELO_PER_LOGIT * _derivative(link, chosen, p, q) * error),
+        own_lower=scalar_or_array(own_ends[0]),
+        own_upper=scalar_or_array(own_ends[1]),
+        n=scalar_or_array(n),
+        prior=prior,
+        level=level,
+        link=link if isinstance(link, str) else "custom",
+    )
+
+
+def checked_prior(prior: Any) -> float:
+    """``prior`` itself, or a ValueError if it is no positive number."""
+    number = prior.item() if isinstance(prior, np.ndarray) and prior.ndim == 0 else prior
+    if isinstance(number, bool | np.bool_) or not isinstance(number, Real) or not 0 < float(number) < np.inf:
+        raise ValueError(f"prior must be positive, one number for all cells, got {prior!r}")
+    return float(number)
+
+
+def checked_link(link: Any) -> Link:
+    """The `Link` of that name, or ``link`` itself; a ValueError if it is neither."""
+    if isinstance(link, Link):
+        return link
+    if not (isinstance(link, str) and link in LINKS):
+        raise ValueError(f"link must be one of {', '.join(map(repr, LINKS))} or a Link, got {link!r}")
+    return LINKS[link]
+
+
+#: A probability, one less it, and the logarithms of both.
+Point = tuple[Float, Float, Float, Float]
+
+
+def _rating(name: str | Link, link: Link, point: Point) -> Any:
+    p, _, log_p, log_q = point
+    return scalar_or_array(np.asarray(ELO_PER_LOGIT * (log_p - log_q if name == "logit" else link.map(_inside(p)))))
+
+
+def _derivative(name: str | Link, link: Link, p: Float, q: Float) -> Float:
+    return np.asarray(1 / (p * q) if name == "logit" else link.derivative(_inside(p)))
+
+
+def _inside(p: Float) -> Float:
+    """Probabilities that are 0 or 1 by rounding alone, as the nearest numbers between."""
+    return np.clip(p, np.finfo(float).tiny, 1 - np.finfo(float).epsneg)
+
+
+def _interval(p: Float, q: Float, size: Float, level: float) -> tuple[Point, Point]:
+    """Equal-tailed quantiles of Beta(p size, q size), p + q = 1; the mean itself where the size is infinite."""
+    (p_, q_, size_), where = _distinct(*(x.reshape(-1) for x in (p, q, size)))
+    swap = p_ > q_  # the side of the smaller mean has the finer numbers
+    mean, rest = np.where(swap, q_, p_), np.where(swap, p_, q_)
+    ends: list[Any] = []
+    for lower in (True, False):
+        x, y, log_x, log_y = _quantile(mean, rest, size_, (1 - level) / 2, swap ^ lower)
+        found = [np.where(swap, v, u) for u, v in ((x, y), (y, x), (log_x, log_y), (log_y, log_x))]
+        ends.append(tuple(v[where].reshape(p.shape) for v in found))
+    return ends[0], ends[1]
+
+
+def _quantile(p: Float, q: Float, size: Float, tail: float, below: NDArray[np.bool_]) -> Point:
+    """Points (D,) that Beta(p size, q size) is ``below`` with probability ``tail``, or else above."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        a, b, small = p * size, q * size, p * size <= _LARGE
+        skewness = 2 * (q - p) / np.sqrt(size * p * q)
+        z = np.where(below, 1, -1) * ndtri(tail)
+        x = np.where(small, 0.0, p + np.sqrt(p * q / (size + 1)) * (z + (z**2 - 1) * skewness / 6))
+    x[small] = _inverse(a[small], b[small], tail, below[small])
+    y = np.where(np.isinf(size), q, 1 - x)
+    near = small & (x > 0.9)
+    y[near] = _inverse(b[near], a[near], tail, ~below[near])
+    x[near] = 1 - y[near]
+    # Where x is next to nothing, I_x(a, b) = x^a / (a B(a, b)).
+    gone = small & (x <= _TINY)
+    log_x = np.log(np.where(gone, 1.0, x))
+    log_x[gone] = (np.where(below, np.log(tail), np.log1p(-tail))[gone] + (np.log(a) + betaln(a, b))[gone]) / a[gone]
+    return x, y, log_x, np.log(y)
+
+
+def _inverse(a: Float, b: Float, tail: float, below: NDArray[np.bool_]) -> Float:
+    x = np.empty_like(a)
+    x[below] = betaincinv(a[below], b[below], tail)
+    x[~below] = betainccinv(a[~below], b[~below], tail)
+    return x
+
+
+def _distinct(p: Float, q: Float, size: Float) -> tuple[list[Float], NDArray[np.intp] | slice]:
+    """The distinct rows, and where each row went: counts repeat, and of a thousand cells few are different."""
+    number = np.zeros(len(p), np.int64)
+    for x in (size, np.where(p > q, -q, p)):  # of p and 1 - p the one that has not been rounded away
+        codes, values = pd.factorize(x)
+        if 2 * len(values) > len(p):  # not worth it
+            return [p, q, size], slice(None)
+        number, _ = pd.factorize(number * len(values) + codes)
+    first = np.unique(number, return_index=True)[1]
+    return [x[first] for x in (p, q, size)], number

@@ -1,0 +1,147 @@
+"""Intraclass correlation of a judge's repeated runs, ICC(3,1) and ICC(3,k) (DOI 10.1037/0033-2909.86.2.420)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import f as f_distribution
+
+from jaxeval.execution.elementwise import scalar_or_array
+from jaxeval.statistics.quantiles import checked_level
+
+Float = NDArray[np.float64]
+
+OK, NO_ITEMS, NO_VARIATION, NO_ERROR = "ok", "fewer than two complete items", "items do not vary", "runs never differ"
+
+
+@dataclass(frozen=True)
+class Icc3:
+    """Consistency of k runs over n items; scalars, or arrays of the leading shape of the table.
+
+    ``single`` is the reliability of one run, ICC(3,1), and ``average`` that of the mean of all k, ICC(3,k). ``status``
+    is "ok"; "runs never differ" (both are 1, and so are their intervals, which then say little); "items do not vary" or
+    "fewer than two complete items" (NaN).
+    """
+
+    single: Any
+    single_lower: Any
+    single_upper: Any
+    average: Any
+    average_lower: Any
+    average_upper: Any
+    ms_items: Any  # mean square between items
+    ms_error: Any  # mean square of the residual of items and runs
+    n: Any  # complete items
+    n_incomplete: Any  # items left out as some run is missing
+    k: int
+    status: Any
+    level: float
+
+
+def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal["error", "complete"] = "error") -> Icc3:
+    """ICC(3,1) and ICC(3,k) of items x runs, with the intervals of the F distribution.
+
+    ICC(3,1) = (MS_items - MS_error) / (MS_items + (k - 1) MS_error) and ICC(3,k) = (MS_items - MS_error) / MS_items,
+    from the two-way table without interaction: differences between runs' means do not count as error.
+
+    Args:
+        table: (..., n, k) scores of n items in k runs, or a DataFrame with a row per item; leading axes are judges.
+        level: level of the intervals.
+        missing: what to do about items that lack a run: "error", or "complete", leave them out and count them.
+
+    Raises:
+        ValueError: there are fewer than two runs, scores are infinite, or some are missing.
+    """
+    checked_level(level)
+    if missing not in ("error", "complete"):
+        raise ValueError(f"missing must be 'error' or 'complete', got {missing!r}")
+    scores = _scores(table)
+    complete = np.asarray(~np.isnan(scores).any(axis=-1))
+    if missing == "error" and not complete.all():
+        raise ValueError(
+            f"{np.isnan(scores).sum():,} scores of {(~complete).sum():,} items are missing: leave those items out with "
+            "missing='complete', which counts them"
+        )
+    n, k = complete.sum(-1), scores.shape[-1]
+    used, rounding = centred_runs(scores, complete)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        of_items = used.mean(-1)
+        ms_items = k * (of_items**2).sum(-1) / (n - 1)
+        residual = np.where(complete[..., None], used - of_items[..., None], 0.0)
+        ms_error = (residual**2).sum((-1, -2)) / ((n - 1) * (k - 1))
+        # Rounding leaves a trace where items do not vary, or runs never differ.
+        ms_items = np.where(ms_items <= k * rounding**2, 0.0, ms_items)
+        ms_error = np.where(ms_error <= np.maximum(rounding**2, 1e-24 * ms_items), 0.0, ms_error)
+        status = np.select([n < 2, ms_items == 0, ms_error == 0], [NO_ITEMS, NO_VARIATION, NO_ERROR], OK)
+        ratio = ms_items / ms_error
+        tail = (1 - level) / 2
+        df_items, df_error = np.maximum(n - 1, 1), np.maximum((n - 1) * (k - 1), 1)
+        low = ratio / f_distribution.isf(tail, df_items, df_error)
+        high = ratio * f_distribution.isf(tail, df_error, df_items)
+        single: Any = [_single(x, k) for x in (ratio, low, high)]
+        average: Any = [1 - 1 / x for x in (ratio, low, high)]
+    there = (n >= 2) & (ms_items > 0)
+    single, average, means = (
+        [scalar_or_array(np.where(there, x, np.nan)) for x in part] for part in (single, average, (ms_items, ms_error))
+    )
+    return Icc3(
+        single=single[0],
+        single_lower=single[1],
+        single_upper=single[2],
+        average=average[0],
+        average_lower=average[1],
+        average_upper=average[2],
+        ms_items=means[0],
+        ms_error=means[1],
+        n=scalar_or_array(np.asarray(n)),
+        n_incomplete=scalar_or_array(np.asarray((~complete).sum(-1))),
+        k=k,
+        status=scalar_or_array(status),
+        level=level,
+    )
+
+
+def centred_runs(scores: Float, complete: NDArray[np.bool_]) -> tuple[Float, Float]:
+    """Scores (..., n, k) less their run's mean, 0 where incomplete, and the (...) size of what rounding leaves of them.
+
+    Reliability does not depend on the runs' means, and sums of squares of centred scores do not cancel.
+    """
+    there = np.asarray(complete)[..., None]
+    largest = np.where(there, np.abs(scores), 0.0).max((-1, -2), initial=0.0)
+    used = np.where(there, scores, 0.0)
+    if scores.shape[-2]:  # less one of the items first: what is constant is then 0 whatever its sum
+        used = np.where(there, used - np.take_along_axis(used, there.argmax(-2)[..., None], axis=-2), 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = used.sum(-2, keepdims=True) / there.sum(-2, keepdims=True)
+    return np.where(there, used - means, 0.0), 16 * np.finfo(float).eps * largest
+
+
+def _single(ratio: Float, k: int) -> Float:
+    return np.where(np.isinf(ratio), 1.0, (ratio - 1) / (ratio + k - 1))
+
+
+def _scores(table: ArrayLike | pd.DataFrame) -> Float:
+    try:
+        values = (
+            table.to_numpy(np.float64, na_value=np.nan) if isinstance(table, pd.DataFrame) else np.asarray(table, float)
+        )
+        values = np.ascontiguousarray(values)  # sums in one order
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"scores must be numeric: {error}") from error
+    if values.ndim < 2 or values.shape[-1] < 2:
+        raise ValueError(f"a table of items and at least two runs is needed, got shape {values.shape}")
+    if np.isinf(values).any():
+        raise ValueError(f"{np.isinf(values).sum():,} scores are infinite")
+    return values
+
+
+def single_run_reliability(average: ArrayLike, k: ArrayLike) -> Any:
+    """Reliability of one run where that of the mean of ``k`` runs is ``average``: rho / (k - (k - 1) rho)."""
+    rho, runs = np.broadcast_arrays(np.asarray(average, float), np.asarray(k, float))
+    if (runs < 1).any() or (rho > 1).any():
+        raise ValueError("reliabilities must be at most 1, and there must be a run at least")
+    return scalar_or_array(rho / (runs - (runs - 1) * rho))

@@ -1,0 +1,265 @@
+"""Tables of reference-anchored ratings, from verdicts or from counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.anchored.elo import AnchoredElo, Link, anchored_elo, checked_link
+from jaxeval.data.anchored_verdicts import ROLES, AnchoredVerdicts
+from jaxeval.data.columns import as_frame, numbers, plain, reject_missing, require_column
+from jaxeval.errors import DataError
+from jaxeval.execution.progress import progress_bar
+from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.resampling.items import resampled_sums
+from jaxeval.statistics.quantiles import bounds_with_failures
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+
+COUNTS = ("wins", "ties", "losses")
+_TIES = {"tie", "draw", "draws", "n_ties", "n_draws"}
+_DRAWS = 2**23  # sums of resamples held at a time
+_SHOWN = (
+    "probability", "probability_lower", "probability_upper", "probability_se", "rating", "rating_lower", "rating_upper",
+    "rating_se", "own_lower", "own_upper",
+)  # fmt: skip
+
+
+def count_verdicts(verdicts: AnchoredVerdicts, by: str | Sequence[str] = ("model", "judge", "anchor")) -> pd.DataFrame:
+    """Wins, ties and losses of every group, the runs of a prompt averaged first.
+
+    A group's prompt counts once, whatever its runs; of several judges or references in a group, too. Outcomes between a
+    win and a tie, or a tie and a loss, count as that much of each.
+
+    Returns:
+        A row per group: the columns ``by``, ``wins, ties, losses`` (they may be fractional), ``squares``, the sum of
+        the prompts' squared mean outcomes, and ``n_items``.
+    """
+    group, table = verdicts.groups(by)
+    cell, _ = pd.factorize(group * len(verdicts.levels["item"]) + verdicts.number["item"])
+    weight = 1 / np.bincount(cell)[cell]
+    win, loss = np.maximum(2 * verdicts.outcome - 1, 0), np.maximum(1 - 2 * verdicts.outcome, 0)
+    for name, share in zip(COUNTS, (win, 1 - win - loss, loss), strict=True):
+        table[name] = np.bincount(group, weight * share, len(table))
+    of_cell = np.empty(cell.max() + 1, np.int64)
+    of_cell[cell] = group
+    mean = np.bincount(cell, weight * verdicts.outcome)
+    table["squares"] = np.bincount(of_cell, mean**2, len(table))
+    return table.assign(n_items=np.bincount(of_cell, minlength=len(table)))
+
+
+def anchored_scores(
+    data: Any,
+    by: str | Sequence[str] = ("model", "judge", "anchor"),
+    *,
+    prior: float = 0.5,
+    level: float = 0.95,
+    pool_size: float | str | None = None,
+    kappa: float = 1.0,
+    link: str | Link = "logit",
+) -> pd.DataFrame:
+    """Reference-anchored ratings of every group of verdicts, or of every row of a table of counts.
+
+    Args:
+        data: `AnchoredVerdicts`; or a DataFrame, or any table with the Arrow interface, with the columns ``wins``,
+            ``ties`` (0 if absent) and ``losses``, and maybe ``squares`` (as in `anchored_elo`). Its columns "model",
+            "judge", "anchor", "task", "item" and "run", as far as there are any, tell its rows apart.
+        by: roles that make the groups of verdicts: "model", "judge", "anchor", "task", "run".
+        pool_size: prompts that the group's were drawn from, or the column of counts that has it.
+        prior: as in `anchored_elo`, like ``level``, ``kappa`` and ``link``.
+
+    Returns:
+        The table with the fields of `AnchoredElo`, and ``informative``: whether the probability lies in [0.2, 0.8].
+        ``attrs["warnings"]`` says where scores that stand side by side are of different prompts.
+
+    Raises:
+        DataError: counts are missing, not numeric, all 0, or repeat; ValueError as in `anchored_elo`.
+    """
+    by = [by] if isinstance(by, str) else list(by)
+    if isinstance(data, AnchoredVerdicts):
+        table = count_verdicts(data, by)
+        warnings = _unlike_items(data, table, by)
+    else:
+        table = _checked_counts(as_frame(data).reset_index(drop=True))
+        warnings = _unlike_counts(table)
+    if isinstance(pool_size, str):
+        require_column(table, pool_size)
+    wins, ties, losses = (numbers(table[c], c) if c in table else np.zeros(len(table)) for c in COUNTS)
+    if (empty := wins + ties + losses == 0).any():
+        raise DataError(
+            f"{empty.sum():,} rows have no outcome, neither win nor tie nor loss (first in row {int(empty.argmax())}; "
+            "rows count from 0): leave them out"
+        )
+    squares = numbers(table["squares"], "squares") if "squares" in table else None
+    pool: Any = numbers(table[pool_size], pool_size) if isinstance(pool_size, str) else pool_size
+    found: AnchoredElo = anchored_elo(wins, ties, losses, prior, level, pool, kappa, link, squares)
+    scores = table.assign(**{name: np.asarray(getattr(found, name)) for name in _SHOWN})
+    scores["informative"] = scores["probability"].between(0.2, 0.8)
+    scores.attrs["settings"] = {
+        "prior": found.prior, "level": found.level, "link": found.link, "kappa": kappa,
+        # pandas compares attrs of tables that it joins, which arrays do not stand.
+        "pool_size": pool_size if np.isscalar(pool_size) else None if pool_size is None else "by row",
+    }  # fmt: skip
+    scores.attrs["warnings"] = warnings
+    return scores
+
+
+def _checked_counts(table: pd.DataFrame) -> pd.DataFrame:
+    """The table itself, or an error: no counts, ties by another name, a role missing or rows that repeat."""
+    require_column(table, "wins")
+    require_column(table, "losses")
+    if len(table) == 0:
+        raise DataError("the table has no rows")
+    named = [c for c in table if str(c).lower() in _TIES]
+    if named and "ties" not in table:
+        raise DataError(f"no column 'ties', but {named[0]!r}: rename it, or drop it if there were no ties")
+    roles = [role for role in ROLES if role in table]
+    for role in roles:
+        reject_missing(table[role].isna().to_numpy(), role)
+    again = table.duplicated(roles).to_numpy() if roles else np.zeros(len(table), bool)
+    if again.any():
+        row = int(again.argmax())
+        of = ", ".join(f"{role} {plain(table[role][row])!r}" for role in roles)
+        raise DataError(
+            f"{again.sum():,} rows of counts repeat another of the same {', '.join(roles)} (first in row {row}: {of}; "
+            "rows count from 0): add up counts that belong together, or tell them apart by a column 'task' or 'run'"
+        )
+    return table
+
+
+def _unlike_items(verdicts: AnchoredVerdicts, table: pd.DataFrame, by: Sequence[str]) -> list[str]:
+    """Sentences about groups, rows of ``table``, that lack items or tasks of others under their reference."""
+    if "item" in by:  # nobody compares those
+        return []
+    n = table["n_items"].to_numpy()
+    if verdicts.named_items:
+        side = [role for role in ("anchor", "task") if role in by]
+        of_side, sides = verdicts.groups(side) if side else (np.zeros(len(verdicts.outcome), np.int64), None)
+        n_levels = len(verdicts.levels["item"])
+        union = np.bincount(pd.unique(of_side * n_levels + verdicts.number["item"]) // n_levels)
+        found = _unlike(table, by, n, union[_place(table, sides)], "items")
+    else:
+        found = _unlike(table, by, n, _most(table, n), "prompts")
+    return found + _unlike_tasks(table, by)
+
+
+def _unlike_counts(table: pd.DataFrame) -> list[str]:
+    """Sentences about rows of counts of fewer prompts or tasks than others under their reference (and task)."""
+    roles = [role for role in ROLES if role in table]
+    if not roles or "item" in roles:
+        return []
+    n = np.sum([numbers(table[c], c) for c in COUNTS if c in table], axis=0)
+    return _unlike(table, roles, n, _most(table, n), "prompts") + _unlike_tasks(table, roles)
+
+
+def _unlike_tasks(table: pd.DataFrame, roles: Sequence[str]) -> list[str]:
+    others = [role for role in roles if role != "task"]
+    if "task" not in roles or not others:
+        return []
+    n = table.groupby(others, observed=True, sort=False)["task"].nunique().rename("n").reset_index()
+    of_anchor = table.groupby("anchor", observed=True)["task"].nunique() if "anchor" in others else None
+    most = np.full(len(n), table["task"].nunique()) if of_anchor is None else of_anchor[n["anchor"]].to_numpy()
+    return _unlike(n, others, n["n"].to_numpy(), most, "tasks")
+
+
+def _most(table: pd.DataFrame, n: NDArray[Any]) -> NDArray[Any]:
+    """The largest of ``n`` under each row's reference (and task)."""
+    side = [table[role] for role in ("anchor", "task") if role in table]
+    return pd.Series(n).groupby(side, observed=True).transform("max").to_numpy() if side else np.full(len(n), n.max())
+
+
+def _place(table: pd.DataFrame, sides: pd.DataFrame | None) -> NDArray[np.intp]:
+    """Row of ``sides`` that each row of ``table`` belongs to."""
+    if sides is None:
+        return np.zeros(len(table), np.intp)
+    return pd.MultiIndex.from_frame(sides).get_indexer(pd.MultiIndex.from_frame(table[list(sides)]))
+
+
+def _unlike(table: pd.DataFrame, roles: Sequence[str], n: NDArray[Any], most: NDArray[Any], what: str) -> list[str]:
+    less = n < most * (1 - 1e-9)
+    if not less.any():
+        return []
+    worst = int((n / most).argmin())
+    name = ", ".join(f"{role} {table[role][worst]}" for role in roles if table[role][worst] != f"(one {role})")
+    return [
+        f"{less.sum():,} of {len(n):,} scores lack {what} that others against the same reference have (the most: "
+        f"{name}, with {n[worst]:g} of {most[worst]:g}): side by side they do not compare like with like"
+    ]
+
+
+def bootstrap_scores(
+    verdicts: AnchoredVerdicts,
+    by: str | Sequence[str] = ("model", "judge", "anchor"),
+    *,
+    n_resamples: int = 1000,
+    prior: float = 0.5,
+    level: float = 0.95,
+    link: str | Link = "logit",
+    seed: int = 0,
+    progress: bool | None = None,
+) -> pd.DataFrame:
+    """`anchored_scores` with percentile intervals of resampled prompts, all groups at once.
+
+    The Beta interval holds for wins and losses of independent prompts; resampled prompts show what ties and averaged
+    runs leave of it. With "task" in ``by`` each task's prompts are resampled among themselves. A prompt keeps its
+    runs, and the other judges or references of its group, which are averaged first.
+
+    Args:
+        seed: the same seed gives the same draws.
+        progress: whether to show a progress bar; by default on a terminal.
+
+    Returns:
+        The table with ``boot_lower, boot_upper`` of the probability and ``rating_boot_lower, rating_boot_upper``; they
+        are NaN where a group has a single prompt.
+
+    Raises:
+        ValueError: as in `anchored_elo`, or there are fewer than two resamples.
+    """
+    if n_resamples < 2:
+        raise ValueError(f"n_resamples must be at least 2, got {n_resamples!r}")
+    by = [by] if isinstance(by, str) else list(by)
+    table = anchored_scores(verdicts, by, prior=prior, level=level, link=link)
+    group, _ = verdicts.groups(by)
+    lower, upper = np.empty(len(table)), np.empty(len(table))
+    strata = verdicts.number["task"] if "task" in by else np.zeros(len(group), np.int64)
+    with progress_bar(len(table) * n_resamples, "resampled scores", progress) as advance:
+        for rows in _by_value(strata):
+            groups, which = np.unique(group[rows], return_inverse=True)
+            _, item = np.unique(verdicts.number["item"][rows], return_inverse=True)
+            n_items = int(item.max()) + 1
+            size = max(1, _DRAWS // max(n_resamples, n_items))
+            for start in range(0, len(groups), size):
+                part = groups[start : start + size]
+                own = (which >= start) & (which < start + size)
+                cell = item[own] * len(part) + which[own] - start
+                times = np.bincount(cell, minlength=n_items * len(part)).reshape(n_items, -1)
+                total = np.bincount(cell, verdicts.outcome[rows][own], n_items * len(part)).reshape(n_items, -1)
+                outcome = total / np.maximum(times, 1)
+                n: Any = n_items
+                if (times > 0).all():  # as usual: half of the columns would be ones
+                    won = resampled_sums(outcome, n_resamples, seed, "anchored")
+                else:
+                    drawn = resampled_sums(np.concatenate([outcome, times > 0], 1), n_resamples, seed, "anchored")
+                    won, n = np.split(drawn, 2, axis=1)
+                p = np.where(n > 0, (won + prior) / (n + 2 * prior), np.nan)
+                _, lower[part], upper[part], _ = bounds_with_failures(p, level, 0.0, 1.0)
+                advance(len(part) * n_resamples)
+    chosen = checked_link(link)
+    single = (table["n_items"] < 2).to_numpy()  # the one prompt drawn again would feign certainty
+    lower[single] = upper[single] = np.nan
+    table["boot_lower"], table["boot_upper"] = lower, upper
+    with np.errstate(divide="ignore"):
+        for end in ("lower", "upper"):
+            table[f"rating_boot_{end}"] = ELO_PER_LOGIT * chosen.map(table[f"boot_{end}"].to_numpy())
+    return table
+
+
+def _by_value(number: Int) -> list[Int]:
+    """Row numbers of each value, in the order of the values."""
+    order = np.argsort(number, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(number[order])) + 1)

@@ -1,0 +1,310 @@
+"""Which judges repeat themselves: reliability of their repeated runs, and who passes a threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t as student
+
+from jaxeval.anchored.elo import anchored_elo
+from jaxeval.anchored.icc import NO_VARIATION, centred_runs, icc3
+from jaxeval.anchored.judge_panel import JudgePanel, judge_panel
+from jaxeval.anchored.scores import COUNTS, count_verdicts
+from jaxeval.data.anchored_verdicts import AnchoredVerdicts
+from jaxeval.errors import DataError
+from jaxeval.execution.progress import progress_bar
+from jaxeval.resampling.items import resampled_sums
+from jaxeval.statistics.quantiles import bounds_with_failures
+
+Float = NDArray[np.float64]
+
+STRONG = 0.9
+_ONE_RUN = "one run"
+_SLACK = 0.02  # a shortfall of the correlation that does not matter
+_MOST = 1 - 1e-9  # correlations that Fisher's z is taken of
+_ROUNDING = 1e-12
+_ENDS = ("", "_lower", "_upper", "_boot_lower", "_boot_upper")
+
+
+@dataclass(frozen=True, eq=False)
+class JudgeScreen:
+    """Judges by the reliability of their runs.
+
+    ``table`` has a row per judge: ``single`` and ``average``, ICC(3,1) and ICC(3,k) with k the judge's own number of
+    runs ``n_runs``, with F intervals and percentile intervals of resampled items (``boot_``); ``n`` answers judged in
+    every run, ``n_incomplete`` left out; ``strong``.
+    ``correlation`` is what judges' run means of the same answers correlate by; ``bound`` what it would be at least,
+    sqrt(rho_j rho_j'), if all judges shared the same item effects, which no run of one judge can show. ``warnings``
+    tell of pairs that correlate less, by more than 0.02 and by more than chance: the difference of Fisher's z of bound
+    and correlation is over the (1 - level) / pairs point of Student's t, in its standard errors over resampled items.
+    """
+
+    table: pd.DataFrame
+    correlation: pd.DataFrame
+    bound: pd.DataFrame
+    warnings: list[str]
+    threshold: float
+
+    @property
+    def strong(self) -> list[Any]:
+        """Judges that pass."""
+        return list(self.table.index[self.table["strong"]])
+
+
+def screen_judges(
+    verdicts: AnchoredVerdicts,
+    threshold: float = STRONG,
+    *,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> JudgeScreen:
+    """Reliability of every judge's repeated runs over all answers; judges with ICC(3,k) of ``threshold`` are strong.
+
+    Items are resampled whole, with all judges, models and references, in one batched call.
+
+    Raises:
+        DataError: there is one run only.
+        ValueError: ``n_resamples`` is less than 1.
+    """
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
+    panel = judge_panel(verdicts)
+    if panel.n_runs.max() < 2:
+        raise DataError("reliability needs repeated runs: name the column that numbers them with run=")
+    judges = verdicts.levels["judge"].rename("judge")
+    frame = pd.DataFrame(np.nan, judges, [f"{name}{end}" for name in ("single", "average") for end in _ENDS])
+    frame["n"], frame["status"] = 0, _ONE_RUN
+    for k in np.unique(panel.n_runs[panel.n_runs > 1]):  # as a rule all judges have as many runs
+        own = np.flatnonzero(panel.n_runs == k)
+        found = icc3(panel.outcome[own, :, :k], level, missing="complete")
+        for name in ("single", "average"):
+            for end in ("", "_lower", "_upper"):
+                frame.loc[judges[own], f"{name}{end}"] = getattr(found, f"{name}{end}")
+        frame.loc[judges[own], "n"], frame.loc[judges[own], "status"] = found.n, found.status
+    varies = (frame["status"] != NO_VARIATION).to_numpy()
+    means = np.where(varies[:, None], panel.run_means(), np.nan)
+    correlation = _correlation(means)
+    bound = _bound(frame["average"].to_numpy())
+    np.fill_diagonal(bound, 1.0)
+    pairs = _falling_short(correlation, bound)
+    with progress_bar(n_resamples, "resamples", progress) as advance:
+        drawn, correlations = _resampled(panel, means, pairs, n_resamples, seed, advance)
+    drawn[:, :, ~varies] = np.nan
+    for name, draws, least in zip(("single", "average"), drawn, (-1.0, -np.inf), strict=True):
+        _, lower, upper, _ = bounds_with_failures(draws, level, least, 1.0)
+        frame[f"{name}_boot_lower"], frame[f"{name}_boot_upper"] = lower, upper
+    runs = (~np.isnan(panel.outcome)).sum(-1)
+    frame.insert(frame.columns.get_loc("n"), "n_runs", panel.n_runs)
+    frame["n_incomplete"] = ((runs > 0) & (runs < panel.n_runs[:, None])).sum(1)
+    frame["strong"] = frame["average"] >= threshold
+    bounds = _bound(drawn[1])[:, pairs[:, 0], pairs[:, 1]]
+    beyond = _beyond_chance(correlation, bound, pairs, correlations, bounds, len(np.unique(panel.item)), level)
+    return JudgeScreen(
+        frame,
+        pd.DataFrame(correlation, judges, judges),
+        pd.DataFrame(bound, judges, judges),
+        list(_warnings(frame, correlation, bound, pairs[beyond], threshold)),
+        threshold,
+    )
+
+
+def _bound(average: Float) -> Float:
+    """sqrt(rho_j rho_j') of (..., J) reliabilities, of which negative ones are none."""
+    root = np.sqrt(np.maximum(average, 0))
+    return root[..., :, None] * root[..., None, :]
+
+
+def _falling_short(correlation: Float, bound: Float) -> NDArray[np.intp]:
+    """(P, 2) pairs of judges that correlate by less than their bound, by more than matters."""
+    with np.errstate(invalid="ignore"):
+        return np.argwhere(np.tril(correlation < bound - _SLACK, -1))
+
+
+def _beyond_chance(
+    correlation: Float,
+    bound: Float,
+    pairs: NDArray[np.intp],
+    correlations: Float,
+    bounds: Float,
+    n_items: int,
+    level: float,
+) -> NDArray[np.bool_]:
+    """Which of the ``pairs`` (P, 2) fall short by more than resamples (B, P) of both numbers vary, all at once."""
+    n_tested = int(np.tril(np.isfinite(correlation) & np.isfinite(bound), -1).sum())
+    seen, promised = (_fisher(x[pairs[:, 0], pairs[:, 1]]) for x in (correlation, bound))
+    draws = _fisher(bounds) - _fisher(correlations)
+    there = np.isfinite(draws)
+    n = there.sum(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(there, draws, 0.0).sum(0) / n
+        error = np.sqrt(np.where(there, (draws - mean) ** 2, 0.0).sum(0) / (n - 1))
+        limit = student.isf((1 - level) / max(n_tested, 1), np.minimum(n, n_items) - 1)
+        return (n > 1) & (promised - seen > limit * error)
+
+
+def _fisher(r: Float) -> Float:
+    with np.errstate(invalid="ignore"):
+        return np.arctanh(np.clip(r, -_MOST, _MOST))
+
+
+def _warnings(
+    table: pd.DataFrame, correlation: Float, bound: Float, low: NDArray[np.intp], threshold: float
+) -> Iterator[str]:
+    n_judges = len(table)
+    partial = table[(table["n_incomplete"] > 0) & (table["n_runs"] > 1)]
+    if len(partial):
+        yield (
+            f"{partial['n_incomplete'].sum():,} answers that {len(partial)} judges judged in some of their runs, not "
+            "in all, are left out of their reliability"
+        )
+    once = table.index[table["n_runs"] == 1]
+    if len(once):
+        yield f"{_names(once)} judged in one run only: their reliability is unknown, and they are not strong"
+    none = table.index[(table["n_runs"] > 1) & (table["n"] == 0)]
+    if len(none):
+        yield f"no answer has all runs of {_names(none)}: their reliability is unknown; are runs numbered alike?"
+    flat = table.index[table["status"] == NO_VARIATION]
+    if len(flat):
+        yield f"{_names(flat)} judged all answers alike: their reliability is unknown, and they are not strong"
+    fewest, most = table["n_runs"].min(), table["n_runs"].max()
+    if fewest < most:
+        yield (
+            f"judges have {fewest} to {most} runs: ICC(3,k) is that of the mean over each judge's own, and grows with "
+            "them; ICC(3,1) compares judges"
+        )
+    unclear = table.index[(table["average_lower"] < threshold) & table["strong"]]
+    if len(unclear):
+        yield f"the intervals of {_names(unclear)} reach below {threshold:g}: more answers would tell"
+    if len(low):
+        i, j = max(low, key=lambda pair: bound[*pair] - correlation[*pair])
+        yield (
+            f"{len(low):,} of {n_judges * (n_judges - 1) // 2:,} pairs of judges correlate less than their "
+            f"reliabilities promise, by more than chance (the worst pair, {table.index[j]} and {table.index[i]}: "
+            f"{correlation[i, j]:.2f}, promised {bound[i, j]:.2f}): judges repeat themselves, but differ from each "
+            "other, so that one is not as good as several"
+        )
+
+
+def _names(judges: pd.Index) -> str:
+    return ", ".join(map(str, judges[:5])) + (f" and {len(judges) - 5} more" if len(judges) > 5 else "")
+
+
+def _resampled(
+    panel: JudgePanel, means: Float, pairs: NDArray[np.intp], n_resamples: int, seed: int, advance: Any
+) -> tuple[Float, Float]:
+    """(2, B, J) ICC(3,1) and ICC(3,k) and (B, P) correlations of ``pairs``' run means, all of the same resamples."""
+    number, _ = pd.factorize(panel.item, sort=True)
+    order = np.argsort(number, kind="stable")
+    starts = np.flatnonzero(np.diff(number[order], prepend=-1))
+
+    def per_item(columns: Float) -> Float:
+        """(items, C) sums of columns (R, C) of answers."""
+        return np.add.reduceat(columns[order], starts)
+
+    n_judges, numbers = len(panel.n_runs), np.unique(panel.n_runs[panel.n_runs > 1])
+    of_icc = [np.flatnonzero(panel.n_runs == k) for k in numbers]
+    blocks = [per_item(_icc_columns(panel.outcome[j, :, : panel.n_runs[j]])) for own in of_icc for j in own]
+    blocks += [per_item(_correlation_columns(means[i], means[j])) for i, j in pairs]
+    drawn = resampled_sums(np.concatenate(blocks, axis=1), n_resamples, seed, "icc", advance=advance)
+    icc, start = np.full((2, n_resamples, n_judges), np.nan), 0
+    for k, own in zip(numbers, of_icc, strict=True):
+        end = start + len(own) * (4 + k)
+        icc[..., own] = _icc_of_sums(drawn[:, start:end].reshape(n_resamples, len(own), 4 + k), int(k))
+        start = end
+    n, x, y, xx, yy, xy = np.moveaxis(drawn[:, start:].reshape(n_resamples, len(pairs), 6), -1, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        of_x, of_y = xx - x**2 / n, yy - y**2 / n
+        varies = (of_x > _ROUNDING * xx) & (of_y > _ROUNDING * yy)
+        return icc, np.where(varies, (xy - x * y / n) / np.sqrt(of_x * of_y), np.nan)
+
+
+def _icc_columns(table: Float) -> Float:
+    """(R, 4 + K) columns of answers whose sums give the reliability of K runs (R, K)."""
+    complete = np.asarray(~np.isnan(table).any(-1))
+    used, _ = centred_runs(table, complete)
+    mean = used.mean(-1)
+    return np.concatenate([np.stack([complete, mean, mean**2, (used**2).sum(-1)], -1), used], -1)
+
+
+def _icc_of_sums(drawn: Float, k: int) -> Float:
+    """(2, B, J) ICC(3,1) and ICC(3,k) of sums (B, J, 4 + K)."""
+    n, total, squares, all_squares = np.moveaxis(drawn[..., :4], -1, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        between = k * (squares - total**2 / n)
+        of_runs = (drawn[..., 4:] ** 2).sum(-1) / n - k * total**2 / n
+        error = all_squares - k * total**2 / n - between - of_runs
+        # What is left by rounding, where items do not vary or runs never differ.
+        between = np.where(between <= _ROUNDING * k * squares, np.nan, between)
+        error = np.where(error <= _ROUNDING * all_squares, 0.0, error)
+        ratio = (between / (n - 1)) / (error / ((n - 1) * (k - 1)))
+        single = np.where(np.isinf(ratio), 1.0, (ratio - 1) / (ratio + k - 1))
+        return np.stack([single, 1 - 1 / ratio])
+
+
+def _correlation_columns(x: Float, y: Float) -> Float:
+    """(R, 6) columns of answers whose sums give the correlation of x and y (R,), where both are there."""
+    both = ~(np.isnan(x) | np.isnan(y))
+    a, b = (np.where(both, z - np.nanmean(z), 0.0) for z in (x, y))
+    return np.stack([both, a, b, a**2, b**2, a * b], -1)
+
+
+def _correlation(means: Float) -> Float:
+    """(J, J) correlations of (J, R) run means over the answers that both judges have."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return pd.DataFrame(means.T).corr().to_numpy()
+
+
+def width_by_threshold(verdicts: AnchoredVerdicts, screen: JudgeScreen, thresholds: ArrayLike | None = None,
+                       level: float = 0.95) -> pd.DataFrame:  # fmt: skip
+    """Median width of the probability's intervals where judges pass a threshold, by threshold (Figure 3).
+
+    Runs are averaged first. ``median_width`` is of the Beta interval, into which reliability enters by the
+    probabilities alone; ``median_own_width`` of the one by the prompts' own variance, of which a wavering judge has
+    less, as its averages over runs lie closer together. Judges that were not screened are left out, and
+    ``attrs["warnings"]`` says so.
+
+    Raises:
+        DataError: no judge of these verdicts was screened.
+    """
+    scores = count_verdicts(verdicts, ["model", "judge", "anchor"])
+    wins, ties, losses = (scores[c].to_numpy() for c in COUNTS)
+    found = anchored_elo(wins, ties, losses, level=level, squares=scores["squares"].to_numpy())
+    ends = (found.probability_lower, found.probability_upper), (found.own_lower, found.own_upper)
+    widths = [np.asarray(upper) - np.asarray(lower) for lower, upper in ends]
+    _, warnings = present_judges(screen.table.index, scores["judge"], screen)
+    icc = screen.table["average"].reindex(scores["judge"]).to_numpy()
+    grid = np.linspace(0, 1, 21) if thresholds is None else np.asarray(thresholds, float)
+    rows = []
+    for t in grid:
+        passing = icc >= t
+        medians = [np.median(width[passing]) if passing.any() else np.nan for width in widths]
+        rows.append((t, scores["judge"][passing].nunique(), *medians))
+    table = pd.DataFrame(rows, columns=["threshold", "n_judges", "median_width", "median_own_width"])
+    table.attrs["warnings"] = warnings
+    return table
+
+
+def present_judges(chosen: Iterable[Any], judging: Iterable[Any], screen: JudgeScreen) -> tuple[list[Any], list[str]]:
+    """Judges of those ``chosen`` that are among the ``judging`` of some verdicts, and sentences about the others.
+
+    Raises:
+        DataError: there is none.
+    """
+    screened, here = pd.Index(list(chosen)), pd.Index(list(dict.fromkeys(judging)))
+    there = [judge for judge in screened if judge in here]
+    if not there:
+        raise DataError(
+            f"none of the judges {_names(screened)} of the screen has judged here, but {_names(here)}: screen the "
+            "judges of these verdicts"
+        )
+    absent = screened[[judge not in here for judge in screened]]
+    unknown = here[[judge not in screen.table.index for judge in here]]
+    of_both = ("left out, as they have not judged here: ", absent), ("left out, as they were not screened: ", unknown)
+    return there, [f"{why}{_names(names)}" for why, names in of_both if len(names)]

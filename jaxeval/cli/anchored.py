@@ -1,0 +1,219 @@
+"""The command line of reference-anchored Elo: ``jaxeval anchored FILE``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxeval.cli.terminal import print_table, say, stdout_console
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("file", type=_FILE)
+@click.option(
+    "--verdict", metavar="COL", help="Column of win, tie and loss of the model, or of outcomes in [0, 1]. [verdict]"
+)
+@click.option("--model", metavar="COL", help="Column of models. [model]")
+@click.option("--judge", metavar="COL", help="Column of judges. [judge, if there]")
+@click.option("--anchor", metavar="COL", help="Column of references. [anchor, if there]")
+@click.option("--task", metavar="COL", help="Column of tasks. [task, if there]")
+@click.option("--item", metavar="COL", help="Column of prompts. [item, if there]")
+@click.option("--run", metavar="COL", help="Column of repeated runs. [run, if there]")
+@click.option("--missing", default="error", show_default=True, type=click.Choice(["error", "drop"]))
+@click.option("--by-task", is_flag=True, help="Rate every task on its own.")
+@click.option(
+    "--prior",
+    default=0.5,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    help="Of each outcome: 0.5 is Jeffreys', 1 Laplace's.",
+)
+@click.option("--link", default="logit", show_default=True, type=click.Choice(["logit", "probit", "cloglog"]))
+@click.option("--pool-size", type=click.FloatRange(1), metavar="M", help="Prompts that these were drawn from.")
+@click.option(
+    "--threshold",
+    default=0.9,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    metavar="R",
+    help="ICC(3,k) of a strong judge.",
+)
+@click.option(
+    "--level", default=0.95, show_default=True, metavar="L", type=click.FloatRange(0, 1, min_open=True, max_open=True)
+)
+@click.option("--resamples", default=1000, show_default=True, type=click.IntRange(2), metavar="N")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
+              help="Write CSVs and figures.")  # fmt: skip
+def anchored(
+    file: Path,
+    by_task: bool,
+    prior: float,
+    link: str,
+    pool_size: float | None,
+    threshold: float,
+    level: float,
+    resamples: int,
+    seed: int,
+    out: Path | None,
+    **columns: Any,
+) -> None:
+    """Rate models by wins, ties and losses against a fixed reference.
+
+    FILE has a verdict per row, or counts in columns wins, ties and losses. Judges with repeated runs are screened by
+    their reliability, and references by how informative they are.
+    """
+    from jaxeval.anchored.diagnostics import diagnose_anchors
+    from jaxeval.anchored.pooling import pooled_scores
+    from jaxeval.anchored.scores import anchored_scores
+    from jaxeval.anchored.screening import screen_judges
+    from jaxeval.data.anchored_verdicts import read_anchored_verdicts
+    from jaxeval.data.table_files import column_names
+    from jaxeval.errors import DataError
+
+    options: dict[str, Any] = {"prior": prior, "level": level, "pool_size": pool_size, "link": link}
+    tables: dict[str, pd.DataFrame] = {}
+    notes: list[str] = []
+    warnings: list[str] = []
+    screen = None
+    if _holds_counts(file, column_names(file), columns["verdict"]):
+        counts = _read_counts(file, by_task=by_task, **columns)
+        try:
+            scores = anchored_scores(counts, **options)
+        except DataError as error:
+            raise DataError(f"{file.name}: {error}") from error
+        notes.append(f"{len(counts):,} rows of counts")
+    else:
+        verdicts = read_anchored_verdicts(file, **{**columns, "verdict": columns["verdict"] or "verdict"})
+        by = ["model", "judge", "anchor", *(["task"] if by_task else [])]
+        scores = anchored_scores(verdicts, by, **options)
+        notes.append(str(verdicts))
+        if verdicts.levels["model"][0] == "(one model)":
+            warnings.append("no column of models: all verdicts are rated as one model's (name the column, --model)")
+        if len(verdicts.levels["run"]) > 1:
+            screen = screen_judges(verdicts, threshold, level=level, n_resamples=resamples, seed=seed)
+            tables["judges"] = screen.table.reset_index()
+            warnings += screen.warnings
+            if screen.strong and len(verdicts.levels["judge"]) > 1:
+                tables["pooled"] = pooled_scores(verdicts, screen=screen, **options)
+            elif not screen.strong:
+                warnings.append(f"no judge reaches an ICC(3,k) of {threshold:g}")
+        else:
+            warnings.append("one run only: the reliability of judges cannot be told (name the column of runs, --run)")
+    tables = {"scores": scores, **tables}
+    warnings += scores.attrs["warnings"]
+    if "pooled" in tables:
+        warnings += tables["pooled"].attrs["warnings"]
+    if "anchor" in scores and "model" in scores:
+        found = diagnose_anchors(scores)
+        tables["anchor_coverage"] = found.coverage.reset_index()
+        if len(found.swap):
+            tables["anchor_swap"] = found.swap
+        if len(found.additivity):
+            tables["anchor_additivity"] = found.additivity
+        warnings += found.advice
+    # Files first: what is wrong with the terminal must not cost them.
+    if out is not None:
+        warnings += _write(tables, scores, screen, out)
+    console = stdout_console()
+    print_table(console, _shown(scores), "Ratings above the reference (Elo)", _cell)
+    titles = {
+        "judges": f"Reliability of the judges' runs (strong: ICC(3,k) of {threshold:g})",
+        "pooled": "Mean over the strong judges and all tasks (Elo)" if by_task else "Mean over the strong judges (Elo)",
+        "anchor_coverage": "References: share of probabilities in the informative range, at floor and ceiling",
+        "anchor_swap": "References against each other (Elo)",
+    }
+    for name, title in titles.items():
+        if name in tables:
+            print_table(console, tables[name], title, _cell)
+    for note in notes:
+        console.print(note, style="dim", highlight=False, markup=False)
+    console.print(f"prior {prior:g}; {100 * level:g}% Beta intervals; link {link}", style="dim", highlight=False)
+    for sentence in dict.fromkeys(warnings):
+        say(console, f"warning: {sentence}", "yellow")
+
+
+def _holds_counts(file: Path, names: Sequence[str], verdict: str | None) -> bool:
+    """Whether the file has counts; a column of verdicts beside them must be asked for."""
+    from jaxeval.errors import DataError
+
+    counts = {"wins", "losses"} <= set(names)
+    if counts and verdict is None and "verdict" in names:
+        raise DataError(
+            f"{file.name} has counts (columns 'wins' and 'losses') and a column 'verdict': rate the verdicts with "
+            "--verdict verdict, or drop that column to rate the counts"
+        )
+    return counts and verdict is None
+
+
+def _read_counts(file: Path, by_task: bool, missing: str, **columns: str | None) -> pd.DataFrame:
+    """A table of counts, its columns of roles under their own names."""
+    from jaxeval.data.columns import require_column
+    from jaxeval.data.table_files import read_whole_table
+    from jaxeval.errors import DataError
+
+    named = {role: columns[role] for role in ("model", "judge", "anchor", "task") if columns[role]}
+    rows_only = [f"--{name}" for name in ("item", "run") if columns[name]]
+    rows_only += [name for name, given in (("--by-task", by_task), ("--missing drop", missing == "drop")) if given]
+    if rows_only:
+        raise DataError(f"{file.name} holds counts (columns wins and losses), so {rows_only[0]} has no meaning")
+    text = [str(named.get(role, role)) for role in ("model", "judge", "anchor", "task")]
+    counts = read_whole_table(file, text=text).to_pandas()
+    for name in named.values():
+        require_column(counts, str(name))
+    shadowed = [role for role, name in named.items() if role in counts and role != name]
+    return counts.drop(columns=shadowed).rename(columns={str(name): role for role, name in named.items()})
+
+
+def _shown(scores: pd.DataFrame) -> pd.DataFrame:
+    """Columns for the terminal: not those of roles that the file has no column for, and how many prompts there are."""
+    hidden = {"probability_se", "rating_se", "informative", "squares"}
+    shown = [c for c in scores if c not in hidden and not (scores[c].astype(str) == f"(one {c})").all()]
+    table = scores[shown].rename(columns={"n_items": "n"})
+    if "n" not in table:
+        total = scores["wins"] + scores["losses"] + scores.get("ties", 0)
+        table.insert(table.columns.get_loc("probability"), "n", total)
+    return table
+
+
+def _write(tables: dict[str, pd.DataFrame], scores: pd.DataFrame, screen: Any, out: Path) -> list[str]:
+    """Tables and figures in a folder; sentences about figures that cannot be drawn."""
+    from jaxeval.errors import DataError
+    from jaxeval.plots import anchored as plots
+    from jaxeval.plots.style import save_figures
+
+    out.mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        table.to_csv(out / f"{name}.csv", index=False)
+    figures, warnings = {}, []
+    if "model" in scores:
+        figures["scores"] = plots.plot_anchored(scores, None if screen is None else screen.strong)
+    if "anchor_swap" in tables:
+        try:
+            figures["anchor_swap"] = plots.plot_anchor_swap(scores)
+        except DataError as error:
+            warnings.append(f"no figure of the references against each other: {error}")
+    if screen is not None:
+        figures["judges"] = plots.plot_screen(screen)
+    save_figures(figures, out)
+    click.echo(f"wrote {len(tables)} tables and {len(figures)} figures to {out}", err=True)
+    return warnings
+
+
+def _cell(name: Any, value: Any) -> str:
+    if isinstance(value, float):
+        if value != value:
+            return "-"
+        elo = any(part in str(name) for part in ("rating", "shift", "offset", "spread"))
+        if str(name) == "n":
+            return f"{value:,.6g}"
+        return f"{value:,.1f}" if elo or str(name) in ("wins", "ties", "losses") else f"{value:.3f}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,212 @@
+"""``jaxeval meta FILE --gold COL``: evaluators beside gold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jaxeval.cli.tables import estimate, number_cell, pairs_cell, say_all, say_settings, wide, write_results
+from jaxeval.cli.terminal import print_table, stdout_console
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from jaxeval.evaluators.meaningful_gaps import AgreementFits
+
+DELTAS = (1.0, 2.0, 5.0, 10.0, 20.0)
+TOP, AGREEMENT = 5, 0.75
+_CURVES, _CURVE_POINTS = 8, 16
+
+
+def study_evaluators(
+    file: Path,
+    *,
+    gold: str | None,
+    model: str | None,
+    evaluators: Sequence[str],
+    top: int | None,
+    improvements: Sequence[float],
+    agreement: float | None,
+    deltas: Sequence[float] | None,
+    tiers: int,
+    few_pairs: bool,
+    level: float,
+    resamples: int,
+    seed: int,
+    out: Path | None,
+) -> None:
+    """Reads the scores, measures every evaluator beside gold, writes and prints what is found."""
+    import numpy as np
+
+    from jaxeval.evaluators.advice import evaluator_advice
+    from jaxeval.evaluators.meaningful_gaps import agreement_fits
+    from jaxeval.evaluators.model_scores import FEW_PAIRS
+    from jaxeval.evaluators.rank_change import stratified_rank_change
+    from jaxeval.evaluators.rank_correlation import kendall_tau_delta, rank_agreement
+
+    frame, warnings = _read_scores(file, gold, model, evaluators)
+    drawn: dict[str, Any] = {"n_resamples": resamples, "level": level, "seed": seed}
+    few = 0 if few_pairs else FEW_PAIRS
+    wanted = agreement or AGREEMENT
+    margins = sorted({*(deltas or DELTAS), np.inf})
+    fits = agreement_fits(frame, gold, **drawn)
+    tables = {
+        "tau": kendall_tau_delta(frame, gold, margins, **drawn),
+        "agreement": rank_agreement(frame, gold, top=top or TOP, **drawn),
+        "rank_change": stratified_rank_change(frame, gold, tiers, **drawn),
+        "smallest_gap": fits.smallest_gap(wanted),
+    }
+    if improvements:
+        tables["improvement"] = fits.by_gap(sorted(set(improvements)))
+    advice = evaluator_advice(
+        tables["tau"], tables["rank_change"], tables["smallest_gap"], tables.get("improvement"), few
+    )
+    # Files first: what is wrong with the terminal must not cost them.
+    if out is not None:
+        from jaxeval.plots import evaluators as plots
+
+        figures = {
+            "tau": plots.plot_tau_delta(tables["tau"], few),
+            "rank_change": plots.plot_rank_change(tables["rank_change"]),
+        }
+        curves = _curves(fits)
+        if curves is not None:
+            tables["curves"] = curves
+            figures["curves"] = plots.plot_agreement(curves, wanted)
+        write_results(tables, figures, advice, out)
+    console = stdout_console()
+    print_table(
+        console,
+        wide(tables["tau"], "evaluator", "delta", pairs_cell("tau", few)),
+        "Kendall's tau-b of models whose scores differ by less than delta points (pairs of models)",
+        number_cell,
+    )
+    shown = tables["agreement"].assign(measure=tables["agreement"]["measure"].str.replace("_", " "))
+    measures = wide(shown, "evaluator", "measure", lambda row: estimate(row, "value"))
+    counts = shown.drop_duplicates("evaluator")[["n_models", "n_pairs", "n_missing"]].reset_index(drop=True)
+    title = f"All models; the top has {top or TOP}; rank deviation in places"
+    print_table(console, measures.join(counts.rename(columns=lambda name: name.removeprefix("n_"))), title, number_cell)
+    print_table(
+        console,
+        wide(tables["rank_change"], "evaluator", "tier",
+              lambda row: estimate(row, "rank_change", ".1f", f" ({row['n_models']:,.0f})")),
+        "Mean |rank - gold rank| by tier of gold (models of the tier that the evaluator scored); tiers are of all "
+        "models that gold and any evaluator scored",
+        number_cell,
+    )  # fmt: skip
+    gaps = tables["smallest_gap"]
+    named = ["evaluator", "delta", "lower", "upper", "largest_gap", "n_pairs", "reached_share", "lack_of_fit", "status"]
+    title = f"Smallest gap of scores at which gold agrees with probability {wanted:g}"
+    print_table(console, gaps[[name for name in named if name in gaps]], title, number_cell)
+    if improvements:
+        print_table(
+            console,
+            wide(
+                tables["improvement"],
+                "evaluator",
+                "delta",
+                _improvement_cell,
+                lambda delta: f"{delta:g} point{'s' * (delta != 1)}",
+            ),
+            "Probability that gold agrees by the regression, share of pairs of such gaps that do, and average below "
+            "(pairs)",
+            number_cell,
+        )
+    console.print(f"{len(frame):,} models, {frame.shape[1] - 1:,} evaluators; gold is {gold}", style="dim",
+                  highlight=False, markup=False)  # fmt: skip
+    say_settings(console, "models", resamples, level, seed)
+    say_all(console, [*warnings, *_collected(tables)], advice)
+
+
+def _read_scores(
+    file: Path, gold: str | None, model: str | None, evaluators: Sequence[str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """The gold column and those of evaluators, by model; and what was left out."""
+    import pandas as pd
+    from pandas.api.types import is_numeric_dtype
+
+    from jaxeval.data.columns import require_column
+    from jaxeval.data.table_files import column_names, read_whole_table
+    from jaxeval.errors import DataError
+
+    names = column_names(file)
+    if gold is None:
+        raise DataError(f"which column has the gold scores? Name it with --gold; there are {', '.join(names)}")
+    named = model or ("model" if "model" in names else "")
+    frame = read_whole_table(file, text=[named] if named else []).to_pandas()
+    if not isinstance(frame.index, pd.RangeIndex):
+        frame = frame.reset_index()  # Parquet files of pandas keep the index apart
+    for column in (gold, *evaluators, *([named] if named else [])):
+        require_column(frame, column)
+    numeric = {name for name in frame if is_numeric_dtype(frame[name]) or frame[name].isna().all()}
+    if not named:
+        text = [name for name in frame if name not in numeric and name != gold]
+        if not text:
+            raise DataError(f"{file.name} has no column of text: which one names the models? Name it with --model")
+        named = text[0]
+    lacking = frame[named].isna()
+    warnings = []
+    if lacking.any():
+        warnings.append(f"{lacking.sum():,} rows without a model in column {named!r} are left out")
+        frame = frame[~lacking]
+    for column in (gold, *evaluators):
+        if column not in numeric:
+            raise DataError(f"column {column!r} is not numeric{_first_text(frame[column])}")
+    chosen = list(dict.fromkeys(evaluators)) or [c for c in frame if c in numeric and c not in (gold, named)]
+    if not chosen:
+        raise DataError(f"{file.name} has no column of numbers besides {gold!r}: there is no evaluator")
+    if gold in chosen:
+        raise DataError(f"column {gold!r} is the gold one and cannot be an evaluator too")
+    empty = [c for c in chosen if not (frame[c].notna() & frame[gold].notna()).any()]
+    left = [c for c in frame if c not in numeric and c != named] if not evaluators else []
+    for column in left:
+        warnings.append(f"column {str(column)!r} is left out: it is not numeric{_first_text(frame[column])}")
+    if len(empty) < len(chosen):
+        warnings += [f"column {str(column)!r} is left out: no model has a score in it and a gold one"
+                     for column in empty]  # fmt: skip
+        chosen = [c for c in chosen if c not in empty]
+    return frame.set_index(frame[named].astype(str))[[gold, *chosen]], warnings
+
+
+def _first_text(column: pd.Series) -> str:
+    import pandas as pd
+
+    values = column.dropna()
+    text = values[pd.to_numeric(values.astype(str), errors="coerce").isna()]
+    return f" (the first such value is {text.iloc[0]!r}; leave missing scores empty)" if len(text) else ""
+
+
+def _curves(fits: AgreementFits) -> pd.DataFrame | None:
+    """Agreement by gap for the first evaluators, up to the largest gap of each."""
+    import numpy as np
+    import pandas as pd
+
+    known = pd.DataFrame(fits.scores.scores.T, columns=fits.scores.evaluators)
+    largest = known.max() - known.min()
+    largest = largest[largest > 0].iloc[:_CURVES]
+    if len(largest) == 0:
+        return None
+    grids = np.linspace(0, largest, _CURVE_POINTS + 1)[1:]
+    curves = fits.only(largest.index).by_gap(np.unique(grids))
+    own = np.zeros(len(curves), bool)
+    for evaluator, grid in zip(largest.index, grids.T, strict=True):
+        own |= (curves["evaluator"] == evaluator).to_numpy() & curves["delta"].isin(grid).to_numpy()
+    return curves[own].reset_index(drop=True)
+
+
+def _improvement_cell(row: Any) -> str:
+    below, observed = (estimate(row[[name]], name) for name in ("average_below", "observed"))
+    doubt = " (no line)" if row.get("lack_of_fit", False) else ""
+    return (
+        f"{estimate(row, 'probability')}{doubt}\nobserved {observed} ({row['n_observed']:,.0f})\n"
+        f"below it {below} ({row['n_pairs']:,.0f})"
+    )
+
+
+def _collected(tables: dict[str, pd.DataFrame]) -> list[str]:
+    """Warnings of all tables; those of one alone name it."""
+    by_table = {name: table.attrs.get("warnings", []) for name, table in tables.items()}
+    times = Counter(sentence for own in by_table.values() for sentence in own)
+    return [w if times[w] > 1 else f"{name}: {w}" for name, own in by_table.items() for w in own]

@@ -1,0 +1,166 @@
+"""The command line of judge accuracy: ``jaxeval judge --calibration CAL --test TEST``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxeval.cli.terminal import print_table, say, stdout_console
+
+if TYPE_CHECKING:
+    from jaxeval.accuracy.report import JudgeReport
+    from jaxeval.data.judged_answers import JudgedAnswers
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_MOST_CAUTIONS = 25
+
+
+@click.command()
+@click.option("--calibration", required=True, type=_FILE, help="Judged answers with human labels.")
+@click.option("--test", required=True, type=_FILE, help="Judged answers to rate; labels, if any, are shown as truth.")
+@click.option(
+    "--judgment",
+    "judgments",
+    multiple=True,
+    metavar="COL",
+    help="Column of verdicts (0, 1) or scores; may be repeated, a judge each. [judgment or verdict]",
+)
+@click.option("--label", metavar="COL", help="Column of human labels. [human or label]")
+@click.option("--model", metavar="COL", help="Column of models; a calibration without it is shared by all.")
+@click.option("--judge", metavar="COL", help="Column of judges, where one column holds all judgments.")
+@click.option("--item", metavar="COL", help="Column of items, by which models are paired.")
+@click.option("--run", metavar="COL", help="Column of repeated runs of a judge, which are averaged.")
+@click.option("--answer", metavar="COL", help="Column that identifies answers: models with the same share a judgment.")
+@click.option("--positive", metavar="VALUE", help="The label and verdict that mean right, where they are not 0 and 1.")
+@click.option("--threshold", type=float, metavar="T", help="Make verdicts of scores: right from T on.")
+@click.option(
+    "--missing",
+    default="error",
+    show_default=True,
+    type=click.Choice(["error", "drop", "complete", "incorrect"]),
+    help="Missing judgments: leave them out, their items, or count them as 0.",
+)
+@click.option("--compare", "pairs", nargs=2, multiple=True, metavar="A B", help="Compare two models; may be repeated.")
+@click.option("--shared", metavar="MODEL", help="Whose labels the shared calibration uses. [B of a pair; else all]")
+@click.option("--by", metavar="COL", help="Also each slice of this column.")
+@click.option("--stratify", metavar="COL", help="Correct within the values of this column.")
+@click.option(
+    "--level", default=0.95, show_default=True, metavar="L", type=click.FloatRange(0, 1, min_open=True, max_open=True)
+)
+@click.option("--resamples", default=10_000, show_default=True, type=click.IntRange(2), metavar="N")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
+              help="Write CSVs, report.md and figures.")  # fmt: skip
+def judge(
+    calibration: Path,
+    test: Path,
+    pairs: tuple[tuple[str, str], ...],
+    shared: str | None,
+    by: str | None,
+    stratify: str | None,
+    level: float,
+    resamples: int,
+    seed: int,
+    out: Path | None,
+    **columns: Any,
+) -> None:
+    """Accuracies of models by LLM judges, corrected by human labels, with what the data cannot say.
+
+    Every estimate comes with an interval: the judge's raw share, labels alone, PPI++, Rogan-Gladen with each model's
+    own and with a shared calibration. Columns have the same names in both files.
+    """
+    from jaxeval.accuracy.judge_accuracy import judge_accuracy
+    from jaxeval.accuracy.judged_sums import POOLED
+    from jaxeval.accuracy.model_comparison import checked_pairs, compare
+    from jaxeval.accuracy.report import judge_report
+
+    labelled, judged = (_read(path, columns, [c for c in (by, stratify) if c], path == calibration)
+                        for path in (calibration, test))  # fmt: skip
+    chosen = checked_pairs(judged, [_pair(judged, *pair) for pair in pairs]) if pairs else []
+    accuracy = judge_accuracy(
+        labelled, judged, by=by, stratify=stratify, shared=_model(labelled, shared) if shared else POOLED, level=level,
+        n_resamples=resamples, seed=seed,
+    )  # fmt: skip
+    comparison = compare(accuracy, chosen, labels_of_b=shared is None) if chosen else None
+    report = judge_report(accuracy, comparison)
+    # Files first: what is wrong with the terminal must not cost them.
+    if out is not None:
+        _write(report, out)
+    _show(report, labelled, judged)
+
+
+def _read(path: Path, columns: dict[str, Any], keep: list[str], calibration: bool) -> JudgedAnswers:
+    from jaxeval.data.judged_answers import read_judged_answers
+    from jaxeval.data.table_files import column_names
+
+    named = {**columns, "keep": keep, "judgment": list(columns["judgments"]) or None}
+    del named["judgments"]
+    if calibration:
+        # A calibration of the judge alone has no models, and one of single items nothing to pair.
+        have = column_names(path)
+        named |= {key: None for key in ("model", "item", "answer") if named[key] not in have}
+    elif named["label"] is not None and named["label"] not in column_names(path):
+        named["label"] = None
+    return read_judged_answers(path, **named)
+
+
+def _model(answers: JudgedAnswers, name: str) -> Any:
+    """The model as the file has it: models may be named by numbers, which the command line cannot tell from text."""
+    alike = [model for model in answers.models if str(model) == name]
+    return alike[0] if len(alike) == 1 else name
+
+
+def _pair(answers: JudgedAnswers, a: str, b: str) -> tuple[Any, Any]:
+    return _model(answers, a), _model(answers, b)
+
+
+def _write(report: JudgeReport, out: Path) -> None:
+    from jaxeval.plots import accuracy as plots
+    from jaxeval.plots.style import save_figures
+
+    out.mkdir(parents=True, exist_ok=True)
+    tables = {"accuracy": report.accuracy.table, "rates": report.accuracy.rates}
+    figures = {"accuracy": plots.plot_accuracy(report.accuracy), "rates": plots.plot_rates(report.accuracy)}
+    if report.comparison is not None:
+        tables |= {"differences": report.comparison.table, "stability": report.comparison.stability}
+        figures["differences"] = plots.plot_differences(report.comparison)
+    for name, table in tables.items():
+        table.to_csv(out / f"{name}.csv", index=False)
+    (out / "report.md").write_text(report.to_markdown(), encoding="utf-8")
+    save_figures(figures, out)
+    click.echo(f"wrote {len(tables)} tables, {len(figures)} figures and report.md to {out}", err=True)
+
+
+def _show(report: JudgeReport, labelled: JudgedAnswers, judged: JudgedAnswers) -> None:
+    console, settings = stdout_console(), report.accuracy.settings
+    for title, sentences, table in report.sections():
+        if table is not None:
+            print_table(console, table, title, _cell)
+        elif title == "What can be claimed":
+            for sentence in sentences:
+                say(console, sentence, "bold")
+            console.print()
+    for name, answers in (("calibration", labelled), ("test", judged)):
+        console.print(f"{name}: {answers.report}", style="dim", highlight=False, markup=False)
+    for title, sentences, _ in report.sections():
+        if title == "Calibration":
+            for sentence in sentences:
+                say(console, sentence, "dim")
+        elif title == "Cautions":
+            for sentence in sentences[:_MOST_CAUTIONS]:
+                say(console, f"caution: {sentence}", "yellow")
+            if len(sentences) > _MOST_CAUTIONS:
+                say(console, f"caution: and {len(sentences) - _MOST_CAUTIONS:,} more (--out writes all)", "yellow")
+    console.print(
+        f"{settings.n_resamples:,} resamples, seed {settings.seed}; level {settings.level:g}; "
+        f"{settings.device}; {settings.versions}",
+        style="dim", highlight=False,
+    )  # fmt: skip
+
+
+def _cell(name: Any, value: Any) -> str:
+    if isinstance(value, float):
+        return "-" if value != value else f"{value:+.3f}" if name in ("difference", "delta_j") else f"{value:.3f}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

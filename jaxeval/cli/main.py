@@ -1,0 +1,350 @@
+"""The command line: ``jaxeval leaderboard, soft-elo, judge, anchored, meta, simulate`` and ``demo``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxeval._version import __version__
+from jaxeval.cli.anchored import anchored
+from jaxeval.cli.judge import judge
+from jaxeval.cli.meta import meta
+from jaxeval.cli.processes import Processes, connected, gather_files
+from jaxeval.cli.soft_elo import soft_elo_commands
+from jaxeval.cli.terminal import OutputFile, named_model, stdout_console
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TABLE_ENDINGS = (".csv", ".parquet", ".json")
+_FIGURE_ENDINGS = (".png", ".svg", ".pdf")
+
+
+class _Commands(click.Group):
+    """Commands whose bad input is one message on standard error and exit code 1, never a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (ValueError, OSError) as error:
+            raise click.ClickException(str(error)) from error
+
+
+class _Gauge(click.ParamType):  # type: ignore[type-arg]
+    """mean, votes, or MODEL=RATING."""
+
+    name = "gauge"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value in ("mean", "votes") or isinstance(value, tuple):
+            return value
+        model, equals, rating = value.rpartition("=")
+        try:
+            return model, float(rating if equals else "")
+        except ValueError:
+            self.fail(f"{value!r} is not mean, votes, or MODEL=RATING", param, ctx)
+
+
+class _Bytes(click.ParamType):  # type: ignore[type-arg]
+    """A number of bytes, KB, MB or GB."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, int):
+            return value
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMG]?)B?", value.strip(), re.IGNORECASE)
+        if found is None:
+            self.fail(f"{value!r} is not a size such as 500MB or 2GB", param, ctx)
+        return int(float(found[1]) * {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}[found[2].upper()])
+
+
+def _board_options(command: Any) -> Any:
+    """Options of a leaderboard that every command printing one has."""
+    options = [
+        click.option("--resamples", default=1000, show_default=True, type=click.IntRange(1), metavar="N"),
+        click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
+        click.option(
+            "--level",
+            default=0.95,
+            show_default=True,
+            type=click.FloatRange(0, 1, min_open=True, max_open=True),
+            metavar="L",
+            help="Confidence level of the intervals and, simultaneously, of the tiers.",
+        ),
+        click.option("--ridge", default=0.0, show_default=True, type=click.FloatRange(0), metavar="R"),
+        click.option(
+            "--gauge", default="mean", show_default=True, type=_Gauge(), metavar="mean|votes|MODEL=RATING",
+            help="What fixes the level of the ratings.",
+        ),
+        click.option("--base", default=1000.0, show_default=True, help="Mean rating of the gauges mean and votes."),
+        click.option("--reweight", is_flag=True, help="Inverse-pair-frequency weights, 1 / max(battles of pair, 50)."),
+        click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", "dense", "sparse"]),
+                     help="Tables of all pairs of models, or the graph of those that met: for 1,000 models or more."),
+        click.option("--checkpoint", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
+                     help="Keep finished resamples there; the same command, interrupted, goes on from them."),
+        click.option("--memory", "memory_limit", type=_Bytes(), metavar="SIZE",
+                     help="Most memory for the refits, as 500MB or 2GB."),
+        click.option("--top", type=click.IntRange(1), metavar="K", help="Print the first K models; by default 200."),
+        click.option("--out", type=OutputFile(_TABLE_ENDINGS), help="Write the table: .csv, .parquet or .json."),
+        click.option("--plot", type=OutputFile(_FIGURE_ENDINGS), help="Draw the ratings: .png, .svg or .pdf."),
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="jaxeval")
+def main() -> None:
+    """Leaderboards of language models from votes and judges' scores, with honest uncertainty."""
+
+
+main.add_command(soft_elo_commands)
+main.add_command(judge)
+main.add_command(anchored)
+main.add_command(meta)
+
+
+@main.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--by", multiple=True, metavar="COL", help="Rate every group of COL on its own; may be repeated.")
+@click.option("--cluster", metavar="COL", help="Resample whole clusters: prompts, voters, sessions.")
+@click.option("--scheme", default="multinomial", show_default=True,
+              type=click.Choice(["multinomial", "poisson", "bayesian"]))  # fmt: skip
+@click.option("--model-a", default="model_a", show_default=True, metavar="COL")
+@click.option("--model-b", default="model_b", show_default=True, metavar="COL")
+@click.option("--winner", metavar="COL", help="Column of labels; winner, or one-hot columns, if there.")
+@click.option("--target", metavar="COL", help="Column of soft targets in [0, 1] instead of labels.")
+@click.option("--weight", metavar="COL", help="Column of weights.")
+@click.option("--count", metavar="COL", help="Column of the number of equal battles that a row stands for.")
+@click.option("--both-bad", default="half", show_default=True, type=click.Choice(["half", "drop"]),
+              help="Both-bad votes: count as ties, or leave out.")  # fmt: skip
+@click.option(
+    "--features",
+    metavar="A,B",
+    help="Columns to control for: differences, side A less side B; or two columns as A:B.",
+)
+@click.option("--position", is_flag=True, help="Control for the advantage of side A.")
+@click.option("--neutral", metavar="COL", help="With --position: column that is true where no side has it.")
+@click.option(
+    "--same-group",
+    multiple=True,
+    metavar="COL:A:B",
+    help="Control for whose group, in column A or B, is the battle's own, in COL; may be repeated.",
+)
+@click.option("--feature-ridge", default=0.0, show_default=True, type=click.FloatRange(0), metavar="R")
+@click.option("--raw-features", is_flag=True, help="Do not divide features by their root mean square.")
+@click.option("--ties", default="half", show_default=True, type=click.Choice(["half", "davidson", "rao_kupper"]),
+              help="Ties: half a win, or a model of their own.")  # fmt: skip
+@click.option("--effect", type=OutputFile(_FIGURE_ENDINGS), help="Draw how far control moves each model.")
+@click.option("--state", type=OutputFile((".parquet",)), metavar="FILE",
+              help="Add FILES to the battles that earlier runs saved there, rate all, and save them.")  # fmt: skip
+@click.option("--distributed", type=Processes(), metavar="auto|I/N@HOST:PORT",
+              help="This is one of several processes, which share the files and the resamples.")  # fmt: skip
+@_board_options
+def leaderboard(
+    files: tuple[Path, ...],
+    by: tuple[str, ...],
+    cluster: str | None,
+    scheme: Any,
+    model_a: str,
+    model_b: str,
+    winner: str | None,
+    target: str | None,
+    weight: str | None,
+    count: str | None,
+    both_bad: str,
+    features: str | None,
+    position: bool,
+    neutral: str | None,
+    same_group: tuple[str, ...],
+    effect: Path | None,
+    state: Path | None,
+    raw_features: bool,
+    distributed: dict[str, Any] | None,
+    **board: Any,
+) -> None:
+    """Rate the models in FILES or folders (.parquet, .csv, .tsv, .jsonl) of votes: columns model_a, model_b, winner.
+
+    Or in tables of counts: columns model_a, model_b, wins_a, ties, wins_b. Files may be larger than memory.
+    """
+    from jaxeval.data.readers import read_battles
+
+    if cluster and scheme != "multinomial":
+        raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
+    covariates, columns = _features(features, position, neutral, same_group)
+    if effect is not None and (not covariates or by):
+        raise click.UsageError("--effect draws what control does to one board: it needs --features, and has no --by")
+    if raw_features and not features:
+        raise click.UsageError("--raw-features is about the columns of --features, and there are none")
+    before, new = _saved(state, files)
+    read = partial(
+        read_battles,
+        model_a=model_a,
+        model_b=model_b,
+        winner=winner,
+        target=target,
+        weight=weight,
+        count=count,
+        keep=list(dict.fromkeys([*by, *([cluster] if cluster else []), *columns])),
+        both_bad=both_bad,
+    )
+    board |= {"features": covariates, "normalize": not raw_features}
+    board |= {"by": list(by) or None, "cluster": cluster, "scheme": scheme}
+    if distributed is not None:
+        if state is not None or effect is not None:
+            raise click.UsageError("--distributed has no --state and no --effect")
+        with connected(distributed) as first:
+            _rate(gather_files(files, read), first=first, **board)
+        return
+    battles = read(files if len(files) > 1 else files[0])
+    if state is not None:
+        click.echo(f"adding {battles.n_battles:,} battles of {', '.join(new.values())} to {state}", err=True)
+        battles = battles if before is None else battles.concat([before, battles])
+        battles = replace(battles, files={**battles.files, **new})
+    _rate(battles, **board)
+    if effect is not None:
+        _draw_effect(battles, effect, board)
+    if state is not None:
+        battles.save(state)
+        click.echo(f"saved {battles.n_battles:,} battles of {len(battles.files):,} files to {state}", err=True)
+
+
+def _saved(state: Path | None, files: tuple[Path, ...]) -> tuple[Any, dict[str, str]]:
+    """The battles of earlier runs, if there are any, and the digests of files that are to be added."""
+    if state is None:
+        return None, {}
+    from jaxeval.data.battles import Battles
+    from jaxeval.data.saved_battles import digests
+
+    before = Battles.load(state) if state.exists() else None
+    return before, digests(files, before.files if before is not None else {})
+
+
+def _features(
+    names: str | None, position: bool, neutral: str | None, same_groups: tuple[str, ...]
+) -> tuple[list[Any], list[str]]:
+    """The covariates, and the columns that they need."""
+    from jaxeval.data.features import position_advantage, same_group
+
+    if neutral and not position:
+        raise click.UsageError("--neutral says where --position does not hold: it needs --position")
+    pairs = _split(names.split(","), "--features takes columns A,B or pairs of columns A:B", 1, 2) if names else []
+    groups = _split(same_groups, "--same-group takes three columns COL:A:B", 3, 3)
+    given: list[Any] = [parts[0] if len(parts) == 1 else tuple(parts) for parts in pairs]
+    given += [position_advantage(neutral)] if position else []
+    given += [same_group(*parts) for parts in groups]
+    return given, [name for parts in [*pairs, *groups, [neutral] if neutral else []] for name in parts]
+
+
+def _split(texts: Sequence[str], takes: str, least: int, most: int) -> list[list[str]]:
+    """Columns of each of ``texts``, joined by colons."""
+    found = [[part.strip() for part in text.split(":")] for text in texts]
+    if any(not least <= len(parts) <= most or not all(parts) for parts in found):
+        raise click.UsageError(f"{takes}, got {','.join(texts)!r}")
+    return found
+
+
+def _draw_effect(battles: Any, path: Path, board: dict[str, Any]) -> None:
+    from jaxeval.plots.style_control import plot_style_effect
+    from jaxeval.ratings.style_effect import style_effect
+
+    names = ["features", "normalize", "feature_ridge", "ties", "seed", "scheme", "cluster", "level", "ridge", "base",
+             "reweight"]  # fmt: skip
+    options = {name: board[name] for name in names}
+    gauge = _gauge(battles, board["gauge"])
+    table = style_effect(battles, n_resamples=board["resamples"], gauge=gauge, **options)
+    plot_style_effect(table).savefig(path, dpi=160)
+    click.echo(f"drew {path}", err=True)
+
+
+def _gauge(battles: Any, gauge: Any) -> Any:
+    """The gauge of the option, an anchor by the name that the battles have for it."""
+    return (named_model(battles.models, gauge[0]), gauge[1]) if isinstance(gauge, tuple) else gauge
+
+
+@main.command()
+@click.option("--battles", default=25_000, show_default=True, type=click.IntRange(1), metavar="N")
+@click.option("--models", default=55, show_default=True, type=click.IntRange(2), metavar="M")
+@click.option("--ties", default=0.25, show_default=True, type=click.FloatRange(0, 0.5), help="Tie rate of equals.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
+@click.option("--out", required=True, type=OutputFile((".parquet", ".csv")), help="Where to write the votes.")
+def simulate(battles: int, models: int, ties: float, seed: int, out: Path) -> None:
+    """Write simulated arena votes, in the format that `leaderboard` reads."""
+    from jaxeval.data.simulate import simulate_votes
+
+    votes = simulate_votes(battles, models, tie_rate=ties, seed=seed)
+    _write(votes, out)
+    click.echo(f"wrote {len(votes):,} votes between {models} models to {out}")
+
+
+@main.command()
+@click.option("--battles", default=25_000, show_default=True, type=click.IntRange(1), metavar="N")
+@click.option("--models", default=55, show_default=True, type=click.IntRange(2), metavar="M")
+@_board_options
+def demo(battles: int, models: int, plot: Path | None, seed: int, **board: Any) -> None:
+    """Simulate votes, rate them, print the leaderboard and draw it to leaderboard.png."""
+    from jaxeval.data.simulate import simulate_battles
+
+    click.echo(f"simulating {battles:,} votes between {models} models", err=True)
+    simulated = simulate_battles(battles, models, seed=seed)
+    _rate(simulated, seed=seed, plot=plot or Path("leaderboard.png"), **board)
+
+
+def _rate(
+    battles: Any,
+    *,
+    resamples: int,
+    top: int | None,
+    out: Path | None,
+    plot: Path | None,
+    gauge: Any,
+    first: bool = True,
+    **options: Any,
+) -> None:
+    from jaxeval.cli.report import print_leaderboard
+    from jaxeval.ratings.leaderboard import leaderboard
+
+    table = leaderboard(battles, n_resamples=resamples, gauge=_gauge(battles, gauge), **options)
+    if not first:
+        return
+    # Files first: what is wrong with the terminal must not cost them.
+    if out is not None:
+        _write(table, out)
+        click.echo(f"wrote {out}", err=True)
+    if plot is not None:
+        from jaxeval.plots.leaderboard import save_leaderboard
+
+        save_leaderboard(table, plot)
+        click.echo(f"drew {plot}", err=True)
+    print_leaderboard(table, stdout_console(), top)
+
+
+def _write(table: pd.DataFrame, path: Path) -> None:
+    import numpy as np
+
+    ending = path.suffix.lower()
+    if ending == ".csv":
+        table.to_csv(path, index=False)
+    elif ending == ".parquet":
+        table.to_parquet(path, index=False)
+    else:
+        # JSON has no infinity, and null is "no interval".
+        infinite = {c: np.isinf(table[c]) for c in table.select_dtypes("floating")}
+        spelled = {
+            c: table[c].astype(object).mask(where, np.where(table[c] > 0, "Infinity", "-Infinity"))
+            for c, where in infinite.items()
+            if where.any()
+        }
+        table.assign(**spelled).to_json(path, orient="records", indent=1)
+
+
+if __name__ == "__main__":
+    main()

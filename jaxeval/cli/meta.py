@@ -1,0 +1,103 @@
+"""The command line of meta-evaluation: ``jaxeval meta FILE --gold COL`` and ``jaxeval meta --votes FILE``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jaxeval.cli.evaluators import AGREEMENT, TOP, study_evaluators
+from jaxeval.cli.references import REPEATS, study_references
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_SCORES_ONLY = ("gold", "model", "evaluators", "top", "improvements", "agreement")
+_VOTES_ONLY = (
+    "model_a",
+    "model_b",
+    "winner",
+    "both_bad",
+    "references",
+    "sets",
+    "budgets",
+    "repeats",
+    "cluster",
+    "item",
+)
+
+
+class _Numbers(click.ParamType):  # type: ignore[type-arg]
+    """Numbers above 0, with commas between them."""
+
+    def __init__(self, kind: type, name: str) -> None:
+        self.kind, self.name = kind, name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        try:
+            numbers = tuple(self.kind(part) for part in value.split(","))
+        except ValueError:
+            numbers = ()
+        if not numbers or not all(number > 0 for number in numbers):
+            whole = "whole numbers" if self.kind is int else "numbers"
+            self.fail(f"{value!r} is not a list of {whole} above 0, such as 2,5,10", param, ctx)
+        return numbers
+
+
+@click.command()
+@click.argument("file", required=False, type=_FILE)
+@click.option("--gold", metavar="COL", help="Column of FILE that holds the gold scores.")
+@click.option("--model", metavar="COL", help="Column of models. [model; else the first of text]")
+@click.option("--evaluator", "evaluators", multiple=True, metavar="COL",
+              help="Column of an evaluator's scores; may be repeated. [all others of numbers]")  # fmt: skip
+@click.option("--top", type=click.IntRange(1), metavar="K", help=f"How many models the top has. [{TOP}]")
+@click.option("--improvement", "improvements", multiple=True, type=click.FloatRange(0, min_open=True), metavar="DELTA",
+              help="Points whose meaning is asked for; may be repeated.")  # fmt: skip
+@click.option("--agreement", type=click.FloatRange(0.5, 1, min_open=True, max_open=True), metavar="P",
+              help=f"Probability of agreement, for the smallest gap that has it. [{AGREEMENT}]")  # fmt: skip
+@click.option("--votes", type=_FILE, help="Votes between models: studies references instead of scores.")
+@click.option("--model-a", metavar="COL", help="Columns of the votes. [model_a]")
+@click.option("--model-b", metavar="COL", help="[model_b]")
+@click.option("--winner", metavar="COL", help="[winner, or one-hot columns]")
+@click.option("--both-bad", type=click.Choice(["half", "drop"]), help="Both-bad votes: ties, or left out. [half]")
+@click.option(
+    "--reference", "--references", "references", multiple=True, metavar="MODEL", help="May be repeated. [all models]"
+)
+@click.option("--set", "sets", multiple=True, metavar="A,B,...",
+              help="References to use together; may be repeated. [by tiers]")  # fmt: skip
+@click.option("--budgets", type=_Numbers(int, "N,N,..."), help="Votes of a model. [25,50,100,200]")
+@click.option("--repeats", type=click.IntRange(1), metavar="N", help=f"Studies of every budget. [{REPEATS}]")
+@click.option("--cluster", metavar="COL", help="Resample whole clusters of votes: prompts, voters.")
+@click.option("--item", metavar="COL",
+              help="Prompts on which models met all references: budgets are numbers of them.")  # fmt: skip
+@click.option("--deltas", type=_Numbers(float, "D,D,..."),
+              help="Gaps under which models are close, in points. [1,2,5,10,20; of votes 2,5,10,20]")  # fmt: skip
+@click.option("--tiers", default=4, show_default=True, type=click.IntRange(1), metavar="T")
+@click.option("--few-pairs", is_flag=True, help="Also show what fewer than 15 pairs of models stand behind.")
+@click.option(
+    "--level", default=0.95, show_default=True, metavar="L", type=click.FloatRange(0, 1, min_open=True, max_open=True)
+)
+@click.option("--resamples", default=1000, show_default=True, type=click.IntRange(0), metavar="N",
+              help="Of models, or of votes; 0 for no intervals.")  # fmt: skip
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
+              help="Write CSVs, the advice and figures.")  # fmt: skip
+def meta(file: Path | None, votes: Path | None, **options: Any) -> None:
+    """Whether evaluators rank models as people do, close ones too.
+
+    FILE has a row per model, a column of gold scores and a column per evaluator. With --votes, models are ranked by
+    their votes against single references and sets of them, and compared with the ranking of all votes.
+    """
+    if (file is None) == (votes is None):
+        raise click.UsageError("give a FILE of scores with --gold, or --votes FILE")
+    foreign = [name for name in (_VOTES_ONLY if votes is None else _SCORES_ONLY) if options[name] not in (None, ())]
+    if foreign:
+        name = foreign[0].replace("_", "-")
+        name = name.removesuffix("s") if name in ("references", "evaluators", "improvements", "sets") else name
+        kind = "only with --votes" if votes is None else "only for a FILE of scores, not with --votes"
+        raise click.UsageError(f"--{name} is {kind}")
+    if votes is not None:
+        study_references(votes, **{name: options[name] for name in options if name not in _SCORES_ONLY})
+    elif file is not None:
+        study_evaluators(file, **{name: options[name] for name in options if name not in _VOTES_ONLY})

@@ -1,0 +1,272 @@
+"""The command line of Soft-Elo: ``jaxeval soft-elo FILE``, ``soft-elo calibrate``, ``soft-elo predict``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxeval.cli.terminal import OutputFile, print_table, say, stdout_console
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
+
+
+class _FileOrCommand(click.Group):
+    """A group whose first argument may be a file: ``soft-elo FILE`` is ``soft-elo report FILE``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = ["report", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group("soft-elo", cls=_FileOrCommand, subcommand_metavar="FILE [OPTIONS] | COMMAND [ARGS]...",
+             no_args_is_help=True)  # fmt: skip
+def soft_elo_commands() -> None:
+    """Ratings on the human scale from LLM judges' scores.
+
+    `soft-elo FILE` (short for `soft-elo report FILE`) holds every model out in turn and prints how close the judge
+    comes to the humans. `calibrate` and `predict` rate new models that have no human votes.
+    """
+
+
+def _columns(command: Any) -> Any:
+    """Options that say which columns hold what."""
+    options = [
+        click.option("--model-a", default="model_a", show_default=True, metavar="COL"),
+        click.option("--model-b", default="model_b", show_default=True, metavar="COL"),
+        click.option("--scores-a", metavar="COL", help="Scores of A: numbers, or dicts by criterion. [scores_a]"),
+        click.option("--scores-b", metavar="COL", help="Scores of B. [scores_b]"),
+        click.option("--scores-a-swapped", metavar="COL", help="Scores of A when shown second."),
+        click.option("--scores-b-swapped", metavar="COL", help="Scores of B when shown first."),
+        click.option("--score-difference", metavar="COL", help="Score of A minus that of B, instead of scores."),
+        click.option("--human", metavar="COL", help="Human labels. [human or human_pref]"),
+        click.option("--verdict", metavar="COL", help="The judge's own verdicts. [verdict or judge_pref]"),
+        click.option("--labels", "label_coding", type=click.Choice(["a_wins_1", "a_wins_0", "labels"]),
+                     help="What labels mean; numbers are never guessed."),
+        click.option("--judge-name", default="judge", show_default=True, metavar="NAME"),
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _fit_options(command: Any) -> Any:
+    options = [
+        click.option("--ridge", default=0.01, show_default=True, type=click.FloatRange(0), metavar="R"),
+        click.option("--resamples", default=1000, show_default=True, type=click.IntRange(2), metavar="N"),
+        click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
+        click.option("--base", default=1500.0, show_default=True, help="Mean rating of the anchors."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+_FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+
+
+@soft_elo_commands.command()
+@_FILE
+@_columns
+@_fit_options
+@click.option("--level", default=0.9, show_default=True, type=_LEVEL, metavar="L", help="Of the conformal intervals.")
+@click.option("--splits", default=5, show_default=True, type=click.IntRange(1), metavar="K",
+              help="Random calibration and test splits of the models.")  # fmt: skip
+@click.option(
+    "--method", "methods", multiple=True, metavar="NAME", help="hard, soft, ...; may be repeated. [hard, soft]"
+)
+@click.option("--by", metavar="COL", help="Also rate slices of this column.")
+@click.option("--length-a", metavar="COL", help="Length of A's answers, for the effects of verbosity.")
+@click.option("--length-b", metavar="COL", help="Length of B's answers.")
+@click.option("--budget", is_flag=True, help="Also sweep the annotation budget (seconds to minutes).")
+@click.option("--smoothing", is_flag=True, help="Also sweep the constant of label smoothing.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write CSVs and figures.")
+def report(
+    file: Path,
+    level: float,
+    splits: int,
+    methods: tuple[str, ...],
+    by: str | None,
+    length_a: str | None,
+    length_b: str | None,
+    budget: bool,
+    smoothing: bool,
+    out: Path | None,
+    ridge: float,
+    resamples: int,
+    seed: int,
+    base: float,
+    **columns: Any,
+) -> None:
+    """Hold every model in FILE out in turn: judge against human ratings, conformal intervals, diagnostics."""
+    from jaxeval.data.judged_battles import read_judged_battles
+    from jaxeval.softelo.conformal import conformal_study, leave_one_out_intervals, width_decomposition
+    from jaxeval.softelo.judge_diagnostics import diagnose
+    from jaxeval.softelo.soft_elo import soft_elo
+
+    battles = read_judged_battles(file, **columns)
+    for column in filter(None, (by, length_a, length_b)):
+        battles.column(column)  # which must be there, before anything is computed
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+    held_out = soft_elo(battles, ridge, resamples, seed, methods or ("hard", "soft"), base=base)
+    found = diagnose(battles, held_out, length_a=length_a, length_b=length_b, ridge=ridge)
+    tables = {
+        "models": held_out.models,
+        "summary": held_out.summary.reset_index(),
+        "diagnostics": found.headline.reset_index(),
+        **found.tables,
+    }
+    warnings = [*held_out.warnings, *found.warnings]
+    used = f"ridge {ridge:g}; {resamples:,} resamples, seed {seed}"
+    try:
+        study = conformal_study(held_out, level, splits, seed=seed)
+        tables["conformal"], tables["conformal_splits"] = study.summary.reset_index(), study.splits
+        tables["intervals"] = leave_one_out_intervals(held_out, level)
+        tables["widths"] = width_decomposition(held_out, level).reset_index()
+        warnings += study.warnings
+        calibrating, tested = study.settings.n_calibration, study.settings.n_test
+        used += f"; level {level:g}: {calibrating} models calibrate, {tested} are tested"
+    except ValueError as error:  # too few models: their ratings are shown all the same
+        warnings.append(f"no conformal intervals: {error}")
+    if by:
+        from jaxeval.softelo.annotation_budget import slice_ratings
+
+        tables["slices"] = slice_ratings(battles, by, ridge)
+        warnings += tables["slices"].attrs["warnings"]
+    if budget:
+        from jaxeval.softelo.annotation_budget import budget_sweep
+
+        tables["budget"] = budget_sweep(battles, ridge=ridge, seed=seed)
+        warnings += tables["budget"].attrs["warnings"]
+
+    if smoothing:
+        from jaxeval.softelo.label_smoothing import label_smoothing_sweep
+
+        tables["smoothing"] = label_smoothing_sweep(battles, ridge=ridge)
+
+    # Files first: what is wrong with the terminal must not cost them.
+    if out is not None:
+        _write_all(tables, out)
+    console = stdout_console()
+    shown = ["method", "n_models", "n_left_out", "mae", "mae_lower", "mae_upper", "spearman", "kendall", "beta"]
+    print_table(console, held_out.summary.reset_index()[shown], "Held-out ratings against human ratings (Elo)", _cell)
+    if "conformal" in tables:
+        print_table(console, tables["conformal"], f"Split conformal intervals, {splits} random splits (Elo)", _cell)
+    print_table(console, found.headline.reset_index(), "The judge's scores", _cell)
+    if smoothing:
+        print_table(console, tables["smoothing"], "Label smoothing by its constant (Elo)", _cell)
+    if by:
+        print_table(console, tables["slices"], f"Slices by {by}, against the global human rating (Elo)", _cell)
+    console.print(str(battles.report), style="dim", highlight=False, markup=False)
+    console.print(used, style="dim", highlight=False)
+    for sentence in found.left_out:
+        say(console, f"left out: {sentence}", "dim")
+    for sentence in dict.fromkeys(warnings):
+        say(console, f"warning: {sentence}", "yellow")
+
+
+def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
+    from jaxeval.plots import soft_elo as plots
+    from jaxeval.plots.style import save_figures
+
+    for name, table in tables.items():
+        table.to_csv(out / f"{name}.csv", index=table.index.name is not None)
+    figures = {"held_out": plots.plot_held_out(tables["models"])}
+    if "intervals" in tables:
+        figures["intervals"] = plots.plot_intervals(tables["intervals"])
+    if "reliability" in tables and "agreement_by_score_gap" in tables:
+        figures["calibration"] = plots.plot_calibration(tables["agreement_by_score_gap"], tables["reliability"])
+    if "residual_ramp" in tables:
+        figures["ramp"] = plots.plot_ramp(tables["residual_ramp"])
+    if "budget" in tables:
+        figures["budget"] = plots.plot_budget(tables["budget"])
+    if "smoothing" in tables:
+        figures["smoothing"] = plots.plot_smoothing(tables["smoothing"])
+    save_figures(figures, out)
+    click.echo(f"wrote {len(tables)} tables and {len(figures)} figures to {out}", err=True)
+
+
+@soft_elo_commands.command()
+@_FILE
+@_columns
+@_fit_options
+@click.option(
+    "--method", "methods", multiple=True, metavar="NAME", help="hard, soft, ...; may be repeated. [hard, soft]"
+)
+@click.option("--out", required=True, type=OutputFile((".json",)), help="Where to save it, as JSON.")
+def calibrate(
+    file: Path,
+    methods: tuple[str, ...],
+    out: Path,
+    ridge: float,
+    resamples: int,
+    seed: int,
+    base: float,
+    **columns: Any,
+) -> None:
+    """Calibrate a judge on the models in FILE, which has human votes, and save the calibration."""
+    from jaxeval.data.judged_battles import read_judged_battles
+    from jaxeval.softelo.calibration import SoftEloCalibration
+
+    battles = read_judged_battles(file, **columns)
+    calibration = SoftEloCalibration.fit(battles, ridge, resamples, seed, methods or ("hard", "soft"), base)
+    calibration.save(out)
+    click.echo(f"wrote {out}", err=True)
+    console = stdout_console()
+    console.print(str(battles.report), style="dim", highlight=False, markup=False)
+    for name, method in calibration.methods.items():
+        beta = "" if method.beta is None else f", beta {method.beta:.4f}"
+        console.print(
+            f"{name}: {len(method.anchors)} anchors, {len(method.models)} models calibrate (levels up to "
+            f"{calibration.largest_level(name)}){beta}",
+            highlight=False,
+        )
+    for sentence in calibration.warnings:
+        say(console, f"warning: {sentence}", "yellow")
+
+
+@soft_elo_commands.command()
+@click.argument("calibration", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@_FILE
+@_columns
+@click.option("--level", default=0.9, show_default=True, type=_LEVEL, metavar="L")
+@click.option("--method", default="soft", show_default=True, metavar="NAME")
+@click.option("--out", type=OutputFile((".csv",)), help="Write the table as CSV.")
+def predict(calibration: Path, file: Path, level: float, method: str, out: Path | None, **columns: Any) -> None:
+    """Rate the new models in FILE, which needs no human votes, with a saved CALIBRATION."""
+    from jaxeval.data.judged_battles import read_judged_battles
+    from jaxeval.softelo.calibration import SoftEloCalibration
+
+    loaded = SoftEloCalibration.load(calibration)
+    table = loaded.predict(read_judged_battles(file, **columns), level, method)
+    if out is not None:
+        table.to_csv(out, index=False)
+        click.echo(f"wrote {out}", err=True)
+    settings, console = table.attrs["settings"], stdout_console()
+    print_table(console, table, f"Ratings on the human scale with {level:g} intervals (Elo)", _cell)
+    console.print(
+        f"{settings['n_calibration']} models calibrate: expected coverage {settings['expected_coverage']:.4f}, nominal "
+        f"{level:g}; ridge {settings['ridge']:g}; method {method}",
+        style="dim",
+        highlight=False,
+    )
+    for sentence in table.attrs["warnings"]:
+        say(console, f"warning: {sentence}", "yellow")
+
+
+def _cell(name: Any, value: Any) -> str:
+    if isinstance(value, float):
+        if value != value:
+            return "-"
+        text = str(name)
+        elo = any(
+            part in text for part in ("mae", "width", "elo", "narrow", "wide", "rating", "lower", "upper", "error")
+        )
+        return f"{value:.1f}" if elo and abs(value) >= 3 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

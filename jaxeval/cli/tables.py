@@ -1,0 +1,93 @@
+"""What the commands of meta-evaluation print and write: wide tables of estimates with their pairs, and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxeval.cli.terminal import say
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MOST_SENTENCES = 30
+_LABELS: dict[str, Callable[[Any], str]] = {
+    "delta": lambda delta: "all pairs" if delta == float("inf") else f"< {delta:g}",
+    "tier": "tier {:g}".format,  # rows of numbers hold whole ones as floats
+    "test_tier": "tier {:g}".format,
+    "budget": "{:,.0f} votes".format,
+}
+
+
+def wide(
+    table: pd.DataFrame, rows: str, columns: str, cell: Callable[[Any], str], label: Callable[[Any], str] | None = None
+) -> pd.DataFrame:
+    """A row per value of ``rows`` and a column per value of ``columns``, the cells as text."""
+    import pandas as pd
+
+    name = label or _LABELS.get(columns, str)
+    found: dict[Any, dict[str, Any]] = {}
+    for _, row in table.iterrows():
+        first = _LABELS.get(rows, str)(row[rows])
+        found.setdefault(first, {rows: first})[name(row[columns])] = cell(row)
+    return pd.DataFrame(list(found.values()))
+
+
+def pairs_cell(name: str, few: int) -> Callable[[Any], str]:
+    """Cells of the estimate ``name`` and its pairs; of fewer pairs than ``few`` the pairs alone."""
+
+    def cell(row: Any) -> str:
+        n = 0 if row["n_pairs"] != row["n_pairs"] else row["n_pairs"]
+        return estimate(row, name, count=f" ({n:,.0f})") if n >= few else f"- ({n:,.0f})"
+
+    return cell
+
+
+def estimate(row: Any, name: str, form: str = ".3f", count: str = "", between: str = "\n") -> str:
+    """A cell of a number and, on the next line, its interval; a dash where there is none."""
+    if row[name] != row[name]:
+        return f"-{count}"
+    own = f"{name}_" if f"{name}_lower" in row else ""
+    lower, upper = row.get(f"{own}lower", float("nan")), row.get(f"{own}upper", float("nan"))
+    short = ".1f" if form == ".1f" else ".2f"
+    ends = "" if lower != lower else f"{between}[{lower:{short}}, {upper:{short}}]"
+    return f"{row[name]:{form}}{count}{ends}"
+
+
+def number_cell(name: Any, value: Any) -> str:
+    """A cell of a plain table."""
+    if isinstance(value, float):
+        form = ".2f" if str(name) == "reached_share" else ".4g"
+        return "-" if value != value else "never" if value == float("inf") else f"{value:{form}}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def say_settings(console: Any, drawn: str, resamples: int, level: float, seed: int) -> None:
+    """A line on the resamples."""
+    text = f"{100 * level:g}% intervals, {resamples:,} resamples of {drawn}, seed {seed}"
+    console.print(text if resamples else "no resamples, so no intervals", style="dim", highlight=False, markup=False)
+
+
+def say_all(console: Any, warnings: Sequence[str], advice: Sequence[str]) -> None:
+    """Warnings, each once, and the first sentences of advice."""
+    for sentence in dict.fromkeys(warnings):
+        say(console, f"warning: {sentence}", "yellow")
+    for sentence in advice[:_MOST_SENTENCES]:
+        say(console, f"* {sentence}", "cyan")
+    if len(advice) > _MOST_SENTENCES:
+        say(console, f"* and {len(advice) - _MOST_SENTENCES:,} more: --out writes all to advice.txt", "cyan")
+
+
+def write_results(tables: dict[str, pd.DataFrame], figures: dict[str, Any], advice: Sequence[str], out: Path) -> None:
+    """CSVs, figures and the advice, into the folder ``out``."""
+    from jaxeval.plots.style import save_figures
+
+    out.mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        table.to_csv(out / f"{name}.csv", index=False)
+    (out / "advice.txt").write_text("".join(f"{sentence}\n" for sentence in advice), encoding="utf-8")
+    save_figures(figures, out)
+    click.echo(f"wrote {len(tables)} tables, {len(figures)} figures and advice.txt to {out}", err=True)

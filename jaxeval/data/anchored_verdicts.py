@@ -1,0 +1,245 @@
+"""Verdicts against a reference: win, tie or loss of a model's answer, by judge, reference, prompt and run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from numbers import Real
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.data import table_files
+from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, plain, require_column
+from jaxeval.errors import DataError
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+Missing = Literal["error", "drop"]
+
+#: Columns by the role that they have, as they are called unless named.
+ROLES = ("model", "judge", "anchor", "task", "item", "run")
+_OF_LABEL = {"win": 1.0, "tie": 0.5, "loss": 0.0}
+
+
+@dataclass(frozen=True, eq=False)
+class AnchoredVerdicts:
+    """N verdicts: ``outcome`` is 1 for a win of the model over the reference, 1/2 for a tie, 0 for a loss.
+
+    ``number`` holds, by role (model, judge, anchor, task, item, run), the (N,) number of each verdict's value among
+    ``levels``; a role without a column has one level. Items are told apart by task, too.
+    """
+
+    outcome: Float
+    number: dict[str, Int] = field(repr=False)
+    levels: dict[str, pd.Index] = field(repr=False)
+    n_rows: int
+    n_missing: int  # verdicts missing: left out
+    named_items: bool = True  # False where each row is an item for want of a column
+
+    @classmethod
+    def from_pandas(
+        cls,
+        df: Any,
+        *,
+        verdict: str = "verdict",
+        model: str | None = None,
+        judge: str | None = None,
+        anchor: str | None = None,
+        task: str | None = None,
+        item: str | None = None,
+        run: str | None = None,
+        missing: Missing = "error",
+    ) -> AnchoredVerdicts:
+        """Verdicts from a DataFrame, or any table with the Arrow interface, a row each.
+
+        Args:
+            df: the table.
+            verdict: column of "win", "tie" and "loss" of the model against the reference; or of numbers in [0, 1], the
+                outcome for the model: 1, 0.5, 0 or a win probability (decimals and categories of numbers, too).
+            model: column of models; by default "model" if there, like the others by their own names.
+            judge: column of judges.
+            anchor: column of the references.
+            task: column of tasks; the same item name in two tasks is two items.
+            item: column of prompts; without it, and without runs, each row is a prompt.
+            run: column that numbers repeated runs; a judge judges an answer once a run.
+            missing: what to do about missing verdicts: "error", or "drop", leave them out and count them.
+
+        Raises:
+            DataError: a column is missing, verdicts cannot be read or repeat, none is left, or there are runs without
+                items.
+        """
+        if missing not in get_args(Missing):
+            raise ValueError(f"missing must be 'error' or 'drop', got {missing!r}")
+        frame = as_frame(df).reset_index(drop=True)
+        if len(frame) == 0:
+            raise DataError("the table has no rows")
+        named = {"model": model, "judge": judge, "anchor": anchor, "task": task, "item": item, "run": run}
+        columns = {role: name or (role if role in frame.columns else None) for role, name in named.items()}
+        for name in (verdict, *(c for c in columns.values() if c)):
+            require_column(frame, name)
+        if columns["run"] and not columns["item"]:
+            raise DataError(
+                f"column {columns['run']!r} numbers repeated runs, but no column says of which prompt: name it with "
+                "item= (on the command line --item); without it each row would be a prompt of its own"
+            )
+        outcome = _outcomes(frame[verdict], verdict)
+        absent = np.isnan(outcome)
+        if missing == "error" and absent.any():
+            raise DataError(
+                f"column {verdict!r} has {absent.sum():,} missing values (first in row {int(absent.argmax())}; rows "
+                "count from 0): leave them out with missing='drop', which counts them (on the command line --missing "
+                "drop)"
+            )
+        if absent.all():
+            raise DataError(f"no verdict is left of {len(frame):,} rows")
+        number, levels = {}, {}
+        for role, column in columns.items():
+            if column is not None:
+                number[role], levels[role] = factorize_sorted(frame[column], column)
+            elif role == "item":
+                number[role], levels[role] = np.arange(len(frame)), pd.RangeIndex(len(frame))
+            else:
+                number[role], levels[role] = np.zeros(len(frame), np.int64), pd.Index([f"(one {role})"])
+        named_items = columns["item"] is not None
+        verdicts = cls(outcome, number, levels, len(frame), int(absent.sum()), named_items)._items_by_task()
+        verdicts = verdicts.take(~absent) if absent.any() else verdicts
+        verdicts._reject_repeats(frame[~absent], [c for c in columns.values() if c], columns["run"])
+        return verdicts
+
+    def __str__(self) -> str:
+        shape = ", ".join(
+            f"{len(self.levels[role]):,} {role}{'s' if len(self.levels[role]) != 1 else ''}"
+            for role in ROLES
+            if len(self.levels[role]) > 1 or role in ("model", "judge", "item")
+        )
+        lines = [f"{self.n_rows:,} rows: {len(self.outcome):,} verdicts; {shape}"]
+        if self.n_missing:
+            lines.append(f"{self.n_missing:,} missing verdicts left out")
+        return "\n".join(lines)
+
+    def take(self, rows: Bool | NDArray[np.intp]) -> AnchoredVerdicts:
+        """The verdicts that a mask, or row numbers, select; levels stay."""
+        number = {role: x[rows] for role, x in self.number.items()}
+        return replace(self, outcome=self.outcome[rows], number=number)
+
+    def groups(self, roles: str | Sequence[str]) -> tuple[Int, pd.DataFrame]:
+        """(N,) number of each verdict's combination of ``roles``, and a table of the combinations that occur.
+
+        Raises:
+            ValueError: a role is unknown, or there is none.
+        """
+        roles = [roles] if isinstance(roles, str) else list(dict.fromkeys(roles))
+        if not roles:
+            raise ValueError(f"name a role at least: {', '.join(map(repr, ROLES))}")
+        unknown = [role for role in roles if role not in ROLES]
+        if unknown:
+            raise ValueError(f"roles are {', '.join(map(repr, ROLES))}, got {unknown[0]!r}")
+        key = np.zeros(len(self.outcome), np.int64)
+        for role in roles:
+            key = key * len(self.levels[role]) + self.number[role]
+        number, found = pd.factorize(key, sort=True)
+        table = {}
+        for role in reversed(roles):
+            found, which = np.divmod(found, len(self.levels[role]))
+            table[role] = self.levels[role][which]
+        return number, pd.DataFrame({role: table[role] for role in roles})
+
+    def _items_by_task(self) -> AnchoredVerdicts:
+        if len(self.levels["task"]) == 1:
+            return self
+        number, table = self.groups(["task", "item"])
+        levels = pd.Index(table["task"].astype(str) + " / " + table["item"].astype(str))
+        return replace(self, number={**self.number, "item": number}, levels={**self.levels, "item": levels})
+
+    def _reject_repeats(self, frame: pd.DataFrame, columns: list[str], run: str | None) -> None:
+        number, _ = self.groups(ROLES)
+        again = pd.Series(number).duplicated().to_numpy()
+        if again.any():
+            row = frame.index[again.argmax()]
+            of = ", ".join(f"{c} {plain(frame[c][row])!r}" for c in columns)
+            hint = "a judge judges an answer once a run" if run else "name the column that numbers runs with run="
+            if len(self.levels["model"]) == 1 and self.levels["model"][0] == "(one model)":
+                named = "name the column of models with model= (on the command line --model)"
+                hint = named if run else f"{named}, {hint}"
+            raise DataError(
+                f"{again.sum():,} verdicts repeat another of the same {', '.join(columns)} (first in row {row}: {of}; "
+                f"rows count from 0): {hint}, or drop the duplicates"
+            )
+
+
+def read_anchored_verdicts(path: str | Path, **columns: Any) -> AnchoredVerdicts:
+    """Verdicts from a Parquet, CSV (or TSV, gzipped or not) or JSON-lines file.
+
+    Args:
+        path: the format follows from its ending, as in `read_battles`.
+        **columns: as in `AnchoredVerdicts.from_pandas`.
+
+    Raises:
+        DataError: the file cannot be read as a table of verdicts.
+        FileNotFoundError: there is no such file.
+    """
+    path = Path(path)
+    text = [columns.get(role) or role for role in ROLES if role != "run"]
+    try:
+        return AnchoredVerdicts.from_pandas(table_files.read_whole_table(path, text=text).to_pandas(), **columns)
+    except DataError as error:
+        raise DataError(f"{path.name}: {error}") from error
+
+
+def _outcomes(column: pd.Series, name: str) -> Float:
+    """(N,) outcomes in [0, 1], NaN where missing."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
+    if column.dtype == object and _all_numbers(column):
+        column = column.astype(float)
+    if pd.api.types.is_numeric_dtype(column):
+        values = numbers_or_nan(column, name)
+        outside = (values < 0) | (values > 1)
+        if outside.any():
+            raise DataError(
+                f"column {name!r}: {outside.sum():,} values lie outside of [0, 1], from {values[outside].min():g} to "
+                f"{values[outside].max():g} (first in row {int(outside.argmax())}; rows count from 0); numbers are the "
+                "outcome for the model: 1 a win, 0.5 a tie, 0 a loss"
+            )
+        return values
+    try:
+        codes, labels = pd.factorize(column)
+    except TypeError as error:
+        raise DataError(
+            f"column {name!r} holds values that are neither labels nor numbers ({error}): known are 'win', 'tie' and "
+            "'loss' of the model, or numbers in [0, 1]"
+        ) from error
+    unknown = [k for k, label in enumerate(labels) if label not in _OF_LABEL]
+    if unknown:
+        counts = np.bincount(codes[codes >= 0], minlength=len(labels))
+        found = ", ".join(f"{str(labels[k])!r} ({counts[k]:,})" for k in unknown[:10])
+        hint = ""
+        if all(_is_number(labels[k]) for k in unknown):
+            mixed, text = len(unknown) < len(labels), "these are numbers as text: make them numbers with .astype(float)"
+            hint = f"; {'numbers may not be mixed with labels' if mixed else text}"
+        raise DataError(
+            f"column {name!r} has unknown verdicts: {found}; known are 'win', 'tie' and 'loss' of the model, or "
+            f"numbers in [0, 1]{hint}"
+        )
+    return np.array([*(_OF_LABEL[label] for label in labels), np.nan])[codes]
+
+
+def _all_numbers(column: pd.Series) -> bool:
+    there = column[column.notna()]
+    kinds = {type(v) for v in there}
+    return bool(kinds) and all(issubclass(k, (Real, Decimal)) and not issubclass(k, (bool, np.bool_)) for k in kinds)
+
+
+def _is_number(label: Any) -> bool:
+    try:
+        float(label)
+    except (TypeError, ValueError):
+        return False
+    return True

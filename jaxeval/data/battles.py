@@ -1,0 +1,420 @@
+"""Battles: who met whom, and with what result, encoded once; and their compression to cells."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.data import outcomes
+from jaxeval.data.cells import Cells, count_by
+from jaxeval.data.columns import (
+    Rows,
+    as_frame,
+    count_rows,
+    encode_models,
+    factorize_sorted,
+    numbers,
+    reject_values,
+    require_column,
+)
+from jaxeval.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    #: Cells of some rows, and the cell of each row.
+    Compress = Callable[[slice | NDArray[np.intp]], tuple["Cells", NDArray[np.intp]]]
+
+#: Sums of counts are taken as doubles.
+_MOST_BATTLES = 2**53
+
+BothBad = Literal["half", "drop"]
+
+
+@dataclass(frozen=True)
+class DataReport:
+    """What was read, what takes part in fits, and what was left out and why (battles unless said otherwise)."""
+
+    n_rows: int  # rows of the input, each of which may stand for several battles
+    n_battles: int  # that take part in fits
+    n_models: int
+    n_ties: int  # targets of exactly 1/2 among n_battles, both-bad ones included
+    n_both_bad: int  # both-bad rows found
+    both_bad: BothBad  # and what was done with them
+    n_self_battles: int  # a model against itself: no information about differences
+    n_zero_weight: int  # weight 0: no information at all
+    models_left_out: tuple[Hashable, ...] = ()  # models seen in left-out rows only
+    n_empty_rows: int = 0  # rows of the input that count no battle
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.n_rows:,} rows: {self.n_battles:,} battles between {self.n_models:,} models, "
+            f"{self.n_ties:,} of them ties"
+        ]
+        if self.n_both_bad:
+            done = "counted as ties" if self.both_bad == "half" else "left out on request"
+            lines.append(f"{self.n_both_bad:,} both-bad battles {done}")
+        if self.n_self_battles:
+            lines.append(f"{self.n_self_battles:,} battles of a model against itself left out")
+        if self.n_zero_weight:
+            lines.append(f"{self.n_zero_weight:,} battles of weight 0 left out")
+        if self.n_empty_rows:
+            lines.append(f"{self.n_empty_rows:,} rows that count no battle left out")
+        if self.models_left_out:
+            names = ", ".join(map(str, self.models_left_out))
+            lines.append(f"{len(self.models_left_out)} models without a usable battle left out: {names}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Battles:
+    """Battles between M models, in R rows; a row may stand for several equal ones, which no result depends on.
+
+    ``models`` are sorted by name. ``target`` (R,) in [0, 1] is the probability that side A wins (1, 1/2 and 0 for
+    votes), ``weight`` (R,) multiplies a battle's log-likelihood, ``count`` (R,) is the number of battles of a row
+    (None: one each). ``columns`` holds further columns of the input for ``by=`` and ``cluster=``; its row ``kept[r]``
+    belongs to row r (None: row r).
+    """
+
+    models: pd.Index
+    model_a: NDArray[np.int32]
+    model_b: NDArray[np.int32]
+    target: NDArray[np.float64]
+    weight: NDArray[np.float64] | None
+    report: DataReport
+    columns: pd.DataFrame = field(repr=False)
+    kept: NDArray[np.intp] | None = field(default=None, repr=False)
+    cluster: str | None = None
+    count: NDArray[np.int64] | None = None
+    rows: Rows | None = field(default=None, repr=False)  # of the input, where equal ones were merged: errors name them
+    files: dict[str, str] = field(default_factory=dict, repr=False)  # SHA-256 and names of files added to a saved state
+    n_processes: int = 1  # that hold these same battles and share the work on them: `gather_battles`
+
+    @classmethod
+    def from_pandas(
+        cls,
+        df: Any,
+        *,
+        model_a: str = "model_a",
+        model_b: str = "model_b",
+        winner: str | None = None,
+        target: str | None = None,
+        weight: str | None = None,
+        count: str | None = None,
+        cluster: str | None = None,
+        both_bad: BothBad = "half",
+    ) -> Battles:
+        """Battles from a DataFrame, or any table with the Arrow interface (polars, pyarrow, DuckDB).
+
+        Args:
+            df: one row a battle. The result is taken from ``winner`` (one of model_a, model_b, tie, and three
+                spellings of both-bad), from the one-hot columns ``winner_model_a, winner_model_b, winner_tie``, or
+                from ``target``, the probability in [0, 1] that side A wins. Or a table of counts, with the columns
+                ``wins_a, ties, wins_b``: one row a pair, or a pair and group.
+            model_a: column of the model on side A.
+            model_b: column of the model on side B.
+            winner: column of labels; by default "winner" where there is one.
+            target: column of soft targets; by default "target" where there is one.
+            weight: column of weights >= 0; none by default. A weight of 2 counts double in the fit, but stays one
+                battle.
+            count: column of the number of equal battles that a row stands for; by default each is one.
+            cluster: column that the cluster bootstrap resamples by default (prompts, voters, sessions).
+            both_bad: "half" counts both-bad battles as ties, "drop" leaves them out (counted in the report).
+
+        Raises:
+            DataError: a column is missing or ambiguous, a label unknown, a value missing or out of range, or no
+                battle is left. The message names the column, the values and their counts.
+        """
+        return cls.from_rows(
+            as_frame(df),
+            None,
+            model_a=model_a,
+            model_b=model_b,
+            winner=winner,
+            target=target,
+            weight=weight,
+            count=count,
+            cluster=cluster,
+            both_bad=both_bad,
+        )
+
+    @classmethod
+    def from_rows(
+        cls,
+        frame: pd.DataFrame,
+        rows: Rows | None,
+        *,
+        model_a: str,
+        model_b: str,
+        winner: str | None,
+        target: str | None,
+        weight: str | None,
+        count: str | None,
+        cluster: str | None,
+        both_bad: BothBad,
+    ) -> Battles:
+        """`from_pandas` of a table whose row r stands for ``rows.times[r]`` equal rows of the input."""
+        if both_bad not in ("half", "drop"):
+            raise ValueError(f"both_bad must be 'half' or 'drop', got {both_bad!r}")
+        named = [c for c in (model_a, model_b, winner, target, weight, count, cluster) if c is not None]
+        results = ["winner", "target", *outcomes.ONE_HOT_COLUMNS]
+        if winner is None and target is None and outcomes.has_counts(frame.columns):
+            results += outcomes.COUNT_COLUMNS
+        standard = [c for c in results if c in frame.columns]
+        if len(frame) == 0:
+            raise DataError("the table has no rows: nothing to rate")
+        for column in (*named, *standard):
+            require_column(frame, column)
+        if winner is None and target is None and count is None and "target" in standard and "count" in frame.columns:
+            raise DataError(
+                "the table has a column 'count' beside 'target': name it (count='count') if its rows stand for so many "
+                "battles each, or name the result (target='target') if they do not"
+            )
+        models, first, second = encode_models(frame, model_a, model_b, rows)
+        found = outcomes.read_outcomes(frame, winner, target, count, rows)
+        weights = None if weight is None else _weights(frame[weight], rows)
+        n_rows = count_rows(np.ones(len(frame), bool), rows)
+        counts, targets, kept = found.count, found.target, found.row
+        if kept is not None:
+            first, second, weights = first[kept], second[kept], None if weights is None else weights[kept]
+        n_empty_rows = 0
+        if counts is not None:
+            n_empty_rows = count_rows(counts.reshape(len(frame), -1).max(1) == 0, rows)
+        if rows is not None:
+            times = rows.times if kept is None else rows.times[kept]
+            counts = times if counts is None else _product(times, counts)
+        if counts is not None and counts.sum(dtype=float) >= _MOST_BATTLES:
+            raise DataError(f"{counts.sum(dtype=float):.3g} battles are more than can be counted: at most 2**53")
+
+        left_out = np.zeros((3, len(first)), bool)
+        left_out[0] = first == second
+        if both_bad == "drop":
+            left_out[1] = found.both_bad
+        if weights is not None:
+            left_out[2] = weights == 0
+        n_left_out = [_n_battles(which, counts) for which in left_out]
+        n_both_bad = _n_battles(found.both_bad, counts)
+        keep = ~left_out.any(0)
+        if counts is not None:
+            keep &= counts > 0
+        if not keep.all():
+            kept = np.flatnonzero(keep) if kept is None else kept[keep]
+            first, second, targets = first[keep], second[keep], targets[keep]
+            weights, counts = None if weights is None else weights[keep], None if counts is None else counts[keep]
+        if len(first) == 0:
+            empty = f", and {n_empty_rows:,} rows count none" if n_empty_rows else ""
+            raise DataError(
+                f"no battle is left of {n_rows:,} rows: {n_left_out[0]:,} of a model against itself, "
+                f"{n_left_out[1]:,} both-bad left out, {n_left_out[2]:,} of weight 0{empty}"
+            )
+        met = np.zeros(len(models), bool)
+        met[first] = met[second] = True
+        recode = (np.cumsum(met) - 1).astype(np.int32)
+        report = DataReport(
+            n_rows=n_rows,
+            n_battles=_n_battles(np.ones(len(first), bool), counts),
+            n_models=int(met.sum()),
+            n_ties=_n_battles(targets == 0.5, counts),
+            n_both_bad=n_both_bad,
+            both_bad=both_bad,
+            n_self_battles=n_left_out[0],
+            n_zero_weight=n_left_out[2],
+            models_left_out=tuple(models[~met]),
+            n_empty_rows=n_empty_rows,
+        )
+        if weights is not None and np.all(weights == 1):
+            weights = None
+        if counts is not None and np.all(counts == 1):
+            counts = None
+        used = {*named, *standard} - {cluster}
+        columns = frame[[c for c in frame.columns if c not in used]].copy(deep=False)
+        own = rows if rows is None or kept is None else rows.of(kept)
+        return cls(
+            models[met], recode[first], recode[second], targets, weights, report, columns, kept, cluster, counts, own
+        )
+
+    @classmethod
+    def concat(cls, batches: Sequence[Battles]) -> Battles:
+        """Several batches of battles as one: models united, equal rows merged, reports added up.
+
+        Whatever is estimated from it is what the votes read together give, bit for bit.
+
+        Raises:
+            DataError: they have different columns or clusters, or other types or treatments of both-bad battles.
+        """
+        from jaxeval.data.saved_battles import concat_battles  # builds on this module
+
+        return concat_battles(batches)
+
+    def save(self, path: str | Path) -> None:
+        """Write the battles, equal ones merged, as a Parquet file, which `load` gives back; whole or not at all.
+
+        Raises:
+            OSError: the file cannot be written, and is as it was.
+            DataError: a column, or a model's name, is of a type that cannot be saved.
+        """
+        from jaxeval.data.saved_battles import save_battles
+
+        save_battles(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Battles:
+        """Battles that `save` wrote.
+
+        Raises:
+            DataError: the file is not one, is damaged, or is of a version that this jaxeval does not know.
+            FileNotFoundError: there is no such file.
+        """
+        from jaxeval.data.saved_battles import load_battles
+
+        return load_battles(path)
+
+    @property
+    def n_battles(self) -> int:
+        """Battles that take part in fits."""
+        return len(self.target) if self.count is None else int(self.count.sum())
+
+    @property
+    def n_rows(self) -> int:
+        """R, the rows that hold them."""
+        return len(self.target)
+
+    @property
+    def n_models(self) -> int:
+        """Models with at least one such battle."""
+        return len(self.models)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The battles that take part in fits: model_a, model_b, target, weight, count, and the further columns.
+
+        There is one row a battle and no ``count`` where no equal ones are merged.
+        """
+        data: dict[str, Any] = {
+            "model_a": self.models[self.model_a],
+            "model_b": self.models[self.model_b],
+            "target": self.target,
+        }
+        if self.weight is not None:
+            data["weight"] = self.weight
+        if self.count is not None:
+            data["count"] = self.count
+        rest = self.columns if self.kept is None else self.columns.iloc[self.kept]
+        return pd.concat([pd.DataFrame(data), rest.reset_index(drop=True)], axis=1)
+
+    def codes(self, names: str | Sequence[str]) -> tuple[NDArray[np.intp], pd.Index]:
+        """Group number of each row (R,) and the sorted groups of one or several further columns.
+
+        Raises:
+            DataError: a column is not there, or has missing values.
+        """
+        names = [names] if isinstance(names, str) else list(names)
+        parts = [factorize_sorted(self.column(name), name, self.rows) for name in names]
+        if len(parts) == 1:
+            return parts[0]
+        joint = np.zeros(self.n_rows, np.intp)
+        for codes, values in parts:
+            joint = joint * len(values) + codes
+        groups, codes = np.unique(joint, return_inverse=True)
+        levels = np.unravel_index(groups, [len(values) for _, values in parts])
+        index = pd.MultiIndex.from_arrays(
+            [values[level] for (_, values), level in zip(parts, levels, strict=True)], names=names
+        )
+        return codes, index
+
+    def column(self, name: str) -> pd.Series:
+        """A further column of the input, for the rows (R,) whose battles take part in fits.
+
+        Raises:
+            DataError: it is not there, or there twice.
+        """
+        if name not in self.columns:
+            have = ", ".join(map(repr, self.columns.columns)) or "none"
+            raise DataError(
+                f"no column {name!r} to group battles by or to adjust for; besides those of models, results and "
+                f"weights, by which battles cannot be grouped, there are: {have} (read_battles keeps the columns named "
+                "in keep=)"
+            )
+        require_column(self.columns, name)
+        column = self.columns[name]
+        return column if self.kept is None else column.iloc[self.kept]
+
+    @cached_property
+    def cells(self) -> Cells:
+        """All battles compressed."""
+        return self.compress(slice(None))[0]
+
+    def cells_by_group(
+        self, codes: NDArray[np.intp], n_groups: int, compress: Compress | None = None
+    ) -> Iterator[tuple[NDArray[np.intp], Cells, NDArray[np.intp]]]:
+        """Rows, cells, and each row's cell, for the battles of every group in turn; by `compress` unless given."""
+        compress = compress or self.compress
+        order = np.argsort(codes, kind="stable")
+        ends = np.cumsum(np.bincount(codes, minlength=n_groups))
+        for start, end in zip(np.concatenate([[0], ends[:-1]]), ends, strict=True):
+            rows = order[start:end]
+            yield rows, *compress(rows)
+
+    def compress(self, rows: slice | NDArray[np.intp]) -> tuple[Cells, NDArray[np.intp]]:
+        """Cells of some rows, and the cell of each row."""
+        a, b, target = self.model_a[rows], self.model_b[rows], self.target[rows]
+        swap = a > b
+        target = np.where(swap, 1 - target, target)
+        pair = np.where(swap, b, a).astype(np.int64) * self.n_models + np.where(swap, a, b)
+        times = None if self.count is None else self.count[rows]
+        twice = (2 * target).astype(np.int64)
+        if self.weight is None and np.array_equal(2 * target, twice):
+            # Hard outcomes: the label is its own code.
+            values, label = np.array([[0.0, 0.5, 1.0], [1.0, 1.0, 1.0]]), twice
+        else:
+            weight = np.ones_like(target) if self.weight is None else self.weight[rows]
+            values, label = np.unique(np.stack([target, weight]), axis=1, return_inverse=True)
+        n_labels = values.shape[1]
+        key = pair * n_labels + label
+        n_keys = self.n_models**2 * n_labels
+        if n_keys <= 4 * len(key) + 1_000_000:
+            all_counts = count_by(key, times, n_keys)
+            keys = np.flatnonzero(all_counts)
+            count = all_counts[keys]
+            lookup = np.empty(n_keys, np.intp)
+            lookup[keys] = np.arange(len(keys))
+            cell_of_row = lookup[key]
+        else:
+            keys, cell_of_row = np.unique(key, return_inverse=True)
+            count = count_by(cell_of_row, times, len(keys))
+        pairs, cell_pair = np.unique(keys // n_labels, return_inverse=True)
+        first, second = (x.astype(np.int32) for x in divmod(pairs, self.n_models))
+        target, weight = values[:, keys % n_labels]
+        return Cells(first, second, cell_pair, target, weight, count), cell_of_row
+
+
+def as_battles(battles: Any, cluster: str | None = None) -> Battles:
+    """``battles`` itself, or read from a table with the standard column names."""
+    if isinstance(battles, Battles):
+        return battles
+    return Battles.from_pandas(battles, cluster=cluster)
+
+
+def _product(times: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """``times * counts``, or what is too many wherever that would overflow."""
+    return np.where(times.astype(float) * counts < _MOST_BATTLES, times * counts, _MOST_BATTLES)
+
+
+def _n_battles(which: NDArray[np.bool_], count: NDArray[np.int64] | None) -> int:
+    return int(which.sum() if count is None else count[which].sum())
+
+
+def _weights(column: pd.Series, rows: Rows | None) -> NDArray[np.float64]:
+    name = str(column.name)
+    values = numbers(column, name, rows)
+    reject_values(values, (values < 0) | np.isinf(values), name, "weights must be finite and >= 0", rows)
+    extreme = (values > 0) & ((values < 1e-100) | (values > 1e100))
+    rule = "weights must lie between 1e-100 and 1e100, or be 0 (only ratios matter)"
+    reject_values(values, extreme, name, rule, rows)
+    return values

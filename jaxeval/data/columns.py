@@ -1,0 +1,179 @@
+"""Columns of an input table as arrays, or an error that says what was found, where, and what to do."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.errors import DataError
+
+
+class Rows(NamedTuple):
+    """The rows of the input that each row (N,) of a table stands for, where equal ones were merged; errors count them.
+
+    Rows of the table are in the order of their first places in the input.
+    """
+
+    times: NDArray[np.int64]  # (N,) rows of the input
+    first: NDArray[np.int64] | None  # (N,) number of the first of them, from 0; None where that is not known
+    files: tuple[tuple[str, int], ...] = ()  # names of several files, and the number of the first row of each
+
+    def of(self, index: NDArray[np.intp]) -> Rows:
+        """Those of some rows of the table."""
+        return self._replace(times=self.times[index], first=None if self.first is None else self.first[index])
+
+    def place(self, row: int) -> str:
+        """Where a row of the table is first found, in words."""
+        if self.first is None:
+            return ""
+        number = int(self.first[row])
+        file = next(((name, start) for name, start in reversed(self.files) if start <= number), None)
+        return f"row {number}" if file is None else f"row {number - file[1]} of {file[0]}"
+
+
+def count_rows(which: NDArray[np.bool_], rows: Rows | None) -> int:
+    """How many rows of the input ``which`` (N,) are."""
+    return int(which.sum() if rows is None else rows.times[which].sum())
+
+
+def first_place(which: NDArray[np.bool_], rows: Rows | None) -> str:
+    """Where the first of ``which`` (N,) is in the input: " (first in row 3; rows count from 0)"."""
+    row = int(which.argmax())
+    place = f"row {row}" if rows is None else rows.place(row)
+    return f" (first in {place}; rows count from 0)" if place else ""
+
+
+def as_frame(table: Any) -> pd.DataFrame:
+    """``table`` itself, or made of a table with the Arrow interface."""
+    if isinstance(table, pd.DataFrame):
+        return table
+    if hasattr(table, "__arrow_c_stream__"):
+        import pyarrow as pa
+
+        return pa.table(table).to_pandas()
+    raise TypeError(f"expected a pandas DataFrame or a table with the Arrow interface, got {type(table).__name__}")
+
+
+def plain(value: Any) -> Any:
+    """A NumPy scalar as Python's own, which prints without its type; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def require_column(frame: pd.DataFrame, column: str) -> None:
+    """An error unless ``frame`` has exactly one column of that name."""
+    times = int((frame.columns == column).sum())
+    if times > 1:
+        raise DataError(f"the table has {times} columns named {column!r}; rename or drop all but one")
+    if times == 0:
+        have = ", ".join(map(repr, frame.columns))
+        raise DataError(f"no column {column!r} in the table; its columns are {have}")
+
+
+def reject_missing(missing: NDArray[np.bool_], column: str, rows: Rows | None = None) -> None:
+    """An error that counts the rows (N,) ``missing`` of a column, if there are any."""
+    if missing.any():
+        raise DataError(
+            f"column {column!r} has {count_rows(missing, rows):,} missing values{first_place(missing, rows)}: fill "
+            "them or drop those rows first"
+        )
+
+
+def factorize_sorted(column: pd.Series, name: str, rows: Rows | None = None) -> tuple[NDArray[np.intp], pd.Index]:
+    """(N,) codes of a column without missing values, and its sorted values."""
+    try:
+        codes, values = pd.factorize(column)
+    except TypeError as error:
+        raise DataError(f"column {name!r} holds values that cannot be compared: {error}") from error
+    reject_missing(codes < 0, name, rows)
+    values = pd.Index(values)
+    if isinstance(values, pd.CategoricalIndex):
+        values = pd.Index(values.astype(values.categories.dtype))
+    try:
+        order = values.argsort()
+    except TypeError as error:
+        times = None if rows is None else rows.times
+        counts = pd.Series(np.bincount(codes, times, minlength=len(values)).astype(int))
+        kinds = counts.groupby([type(v).__name__ for v in values]).sum()
+        found = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
+        raise DataError(f"column {name!r} mixes values of types {found}; make them one, by .astype(str)") from error
+    rank = np.empty(len(values), np.intp)
+    rank[order] = np.arange(len(values))
+    return rank[codes], values[order]
+
+
+def encode_models(
+    frame: pd.DataFrame, model_a: str, model_b: str, rows: Rows | None = None
+) -> tuple[pd.Index, NDArray[np.int32], NDArray[np.int32]]:
+    """The sorted models of both columns, and the (N,) codes of each column."""
+    codes_a, values_a = factorize_sorted(frame[model_a], model_a, rows)
+    codes_b, values_b = factorize_sorted(frame[model_b], model_b, rows)
+    for column, codes, values in ((model_a, codes_a, values_a), (model_b, codes_b, values_b)):
+        blank = np.array([isinstance(name, str) and not name.strip() for name in values], bool)
+        if blank.any():
+            reject_missing(blank[codes], column, rows)
+    try:
+        models = values_a.union(values_b).sort_values()
+    except TypeError as error:
+        kinds = " and ".join(type(values[0]).__name__ for values in (values_a, values_b))
+        raise DataError(
+            f"columns {model_a!r} and {model_b!r} name models by values of different types, {kinds}; make them one, by "
+            ".astype(str)"
+        ) from error
+    models.name = "model"
+    first = models.get_indexer(values_a).astype(np.int32)[codes_a]
+    second = models.get_indexer(values_b).astype(np.int32)[codes_b]
+    return models, first, second
+
+
+def numbers(column: pd.Series, name: str, rows: Rows | None = None) -> NDArray[np.float64]:
+    """(N,) numbers, none of them missing."""
+    values = numbers_or_nan(column, name, rows)
+    reject_missing(np.isnan(values), name, rows)
+    return values
+
+
+def whole_numbers(column: pd.Series, name: str, rows: Rows | None = None) -> NDArray[np.int64]:
+    """(N,) whole numbers >= 0, none of them missing."""
+    values = numbers(column, name, rows)
+    bad = ~((values >= 0) & (values == np.floor(values)) & (values < 2**53))
+    reject_values(values, bad, name, "counts must come as whole numbers >= 0", rows)
+    return values.astype(np.int64)
+
+
+def numbers_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> NDArray[np.float64]:
+    """(N,) numbers, NaN where missing."""
+    try:
+        return column.to_numpy(np.float64, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"column {name!r} is not numeric ({column.dtype}){_first_text(column, rows)}: {error}"
+        ) from error
+
+
+def _first_text(column: pd.Series, rows: Rows | None) -> str:
+    """Where the first value of a column is that is no number, in words."""
+    for row, value in enumerate(column):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            if value is not None and value is not pd.NA:
+                place = f"row {row}" if rows is None else rows.place(row)
+                return f", first in {place}, rows counted from 0: {value!r}" if place else f": {value!r}"
+    return ""
+
+
+def reject_values(
+    values: NDArray[np.float64], bad: NDArray[np.bool_], name: str, rule: str, rows: Rows | None = None
+) -> None:
+    """An error that states the broken ``rule`` and shows the ``bad`` values, if there are any."""
+    if bad.any():
+        row = int(bad.argmax())
+        place = f"row {row}" if rows is None else rows.place(row)
+        first = f" (first in {place}: {values[row]:.16g}; rows count from 0)" if place else ""
+        raise DataError(
+            f"column {name!r}: {rule}; {count_rows(bad, rows):,} do not, from {values[bad].min():.16g} to "
+            f"{values[bad].max():.16g}{first}"
+        )

@@ -1,0 +1,194 @@
+"""A table in which equal rows are one, built from pieces: memory grows with the distinct rows, not with all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.data.table_files import is_text
+from jaxeval.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Rows that are kept as they are before equal ones are looked for.
+_PIECE_ROWS = 2**21
+#: Where merging leaves more than this share of a piece, the rest is not worth the time: hardly any two rows are equal.
+_HARDLY_ANY = 0.75
+#: A table of first rows by key may be so many times as long as the rows: 64 bytes a row, and faster than hashing.
+_PLACES_PER_ROW = 16
+# Names that no column of a file has.
+_TIMES, _FIRST = "\0times", "\0first"
+
+
+class Merged(NamedTuple):
+    """Distinct rows, by their first places among all rows."""
+
+    table: pa.Table
+    times: NDArray[np.int64]  # (R,) rows of each
+    first: NDArray[np.int64]  # (R,) number of the first of them
+
+
+class EqualRows:
+    """Merges equal rows of the tables that are added.
+
+    A column that another table lacks is missing there. Columns of strings become dictionaries.
+    """
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self._types: dict[str, tuple[pa.DataType, str]] = {}
+        self._waiting: list[pa.Table] = []  # rows as they came, and their times and first places
+        self._n_waiting = 0
+        self._merged: list[pa.Table] = []
+        self._n_merged, self._n_compact = 0, 0
+        self._worthwhile = True
+
+    def add(self, table: pa.Table, source: str) -> None:
+        """The rows of ``table``, which is from ``source``."""
+        ones, numbers = np.ones(len(table), np.int64), np.arange(len(table))
+        self.add_merged(Merged(table, ones, numbers), len(table), source)
+
+    def add_merged(self, merged: Merged, n_rows: int, source: str) -> None:
+        """What is already merged, from ``n_rows`` rows."""
+        import pyarrow as pa
+
+        table = _with_codes(merged.table)
+        self._check_types(table, source)
+        table = table.append_column(_TIMES, pa.array(merged.times))
+        self._waiting.append(table.append_column(_FIRST, pa.array(merged.first + self.n_rows)))
+        self.n_rows += n_rows
+        self._n_waiting += len(table)
+        if self._n_waiting >= _PIECE_ROWS and self._worthwhile:
+            self._merge()
+
+    def result(self, always: bool = False) -> Merged:
+        """Of at most two million rows none are merged, nor of more where it is not worthwhile, unless ``always``."""
+        tables = [*self._merged, *self._waiting]
+        rows = _merge_rows(tables) if always or (self._merged and self._worthwhile) else _together(tables)
+        times, first = (np.asarray(rows[name]) for name in (_TIMES, _FIRST))
+        return Merged(rows.drop_columns([_TIMES, _FIRST]), times, first)
+
+    def _merge(self) -> None:
+        rows = _merge_rows(self._waiting)
+        self._worthwhile = len(rows) <= _HARDLY_ANY * self._n_waiting
+        self._merged.append(rows)
+        self._n_merged += len(rows)
+        self._waiting, self._n_waiting = [], 0
+        # Merging again once the rows have doubled costs no more than merging the pieces did.
+        if self._n_merged >= max(2 * self._n_compact, _PIECE_ROWS):
+            self._merged = [_merge_rows(self._merged)]
+            self._n_merged = self._n_compact = len(self._merged[0])
+
+    def _check_types(self, table: pa.Table, source: str) -> None:
+        """A column has one type in all tables, or numbers of several."""
+        import pyarrow as pa
+
+        for name, kind in zip(table.column_names, table.schema.types, strict=True):
+            if pa.types.is_null(kind):
+                continue
+            own, before = self._types.setdefault(name, (kind, source))
+            both_numbers = _is_number(own) and _is_number(kind)
+            if own != kind and not both_numbers:
+                where = f"{before} and {_type_name(kind)} in {source}"
+                if source == before:
+                    where = f"the first rows of {source} and {_type_name(kind)} from row {self.n_rows:,} on"
+                raise DataError(
+                    f"column {name!r} holds {_type_name(own)} in {where}: make it one type, or read them apart"
+                )
+
+
+def _together(tables: list[pa.Table]) -> pa.Table:
+    import pyarrow as pa
+
+    # Numbers of several types become one; no other types differ.
+    try:
+        return pa.concat_tables(tables, promote_options="permissive").unify_dictionaries().combine_chunks()
+    except pa.ArrowException as error:
+        raise DataError(f"columns of numbers have types that do not go together: {error}") from error
+
+
+def _merge_rows(tables: list[pa.Table]) -> pa.Table:
+    """Equal rows of all tables as one each, in the order in which they are first found."""
+    import pyarrow as pa
+
+    rows = _together(tables)
+    keys = [name for name in rows.column_names if name not in (_TIMES, _FIRST)]
+    if any(pa.types.is_nested(rows.schema.field(name).type) for name in keys):
+        return rows  # lists and the like cannot be compared
+    times, first = (np.asarray(rows[name]) for name in (_TIMES, _FIRST))
+    place, total = _distinct(*_keys_of(rows.select(keys)), times)
+    merged = rows.select(keys).take(pa.array(place))
+    return merged.append_column(_TIMES, pa.array(total)).append_column(_FIRST, pa.array(first[place]))
+
+
+def _keys_of(table: pa.Table) -> tuple[NDArray[np.int64], int]:
+    """A number for each row (N,), equal for equal rows and for no others; and a bound that all are under."""
+    import pyarrow as pa
+
+    key, size = np.zeros(len(table), np.int64), 1
+    for column in table.columns:
+        # One piece, as all are combined; missing values get the number after the last.
+        values = column.combine_chunks()
+        try:
+            codes = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+        except pa.ArrowNotImplementedError as error:
+            raise DataError(f"values of type {values.type} cannot be compared: make them text") from error
+        n_values = len(codes.dictionary) + 1
+        if size * n_values >= 2**62:
+            key, distinct = pd.factorize(key)
+            size = len(distinct)
+        key = key * n_values + codes.indices.fill_null(n_values - 1).to_numpy()
+        size *= n_values
+    return key, size
+
+
+def _distinct(
+    key: NDArray[np.int64], size: int, times: NDArray[np.int64]
+) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """The rows that are the first of their ``key`` (N,), which is under ``size``, and the ``times`` of all of each."""
+    n_rows = len(key)
+    if size > _PLACES_PER_ROW * n_rows + 2**20:  # too many to have a place each
+        key, distinct = pd.factorize(key)
+        size = len(distinct)
+    rows = np.arange(n_rows, dtype=np.int32 if n_rows < 2**31 else np.int64)
+    first = np.empty(size, rows.dtype)
+    first[key[::-1]] = rows[::-1]  # the first of equal rows is written last
+    own = first[key]
+    place = np.flatnonzero(own == rows)
+    total = np.bincount(own, times, n_rows)  # as doubles, exact up to 2**53
+    return place, total[place].astype(np.int64)
+
+
+def _with_codes(table: pa.Table) -> pa.Table:
+    """Strings as dictionaries of one type; other dictionaries as what they hold."""
+    import pyarrow as pa
+
+    text = pa.dictionary(pa.int32(), pa.string())
+    for k, (name, kind) in enumerate(zip(table.column_names, table.schema.types, strict=True)):
+        if kind == text:
+            continue
+        if is_text(kind):
+            table = table.set_column(k, name, table[name].cast(pa.string()).dictionary_encode())
+        elif pa.types.is_dictionary(kind):
+            held = text if is_text(kind.value_type) else kind.value_type
+            try:
+                table = table.set_column(k, name, table[name].cast(held))
+            except pa.ArrowException as error:
+                raise DataError(f"column {name!r} holds categories of type {held}: make them text") from error
+    return table
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _type_name(kind: pa.DataType) -> str:
+    import pyarrow as pa
+
+    return "text" if pa.types.is_dictionary(kind) else f"values of type {kind}"

@@ -1,0 +1,42 @@
+"""Battles of several processes, each of which read its own files."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+
+from jaxeval.data.battles import Battles
+from jaxeval.data.saved_battles import parse_battles, write_battles
+from jaxeval.errors import DataError
+from jaxeval.execution.processes import gather, process_count
+
+
+def gather_battles(own: Battles | Callable[[], Battles | None] | None) -> Battles:
+    """The battles of all processes of a run together, in every process; all must call this at the same time.
+
+    Connect the processes by `jax.distributed.initialize` before. Bootstraps of the result share its resamples out among
+    the processes, with the draws of one process; they, too, must be called in all with the same arguments. In a run of
+    one process these are its own battles.
+
+    Args:
+        own: the battles of this process; None if it has no files; or a function that reads them, whose errors then
+            stop all processes instead of leaving the others waiting.
+
+    Raises:
+        DataError: no process has battles, or some have columns that others lack.
+        ProcessError: another process failed, or is lost.
+    """
+
+    def packed() -> bytes:
+        battles = own() if callable(own) else own
+        if battles is None:
+            return b""
+        file = io.BytesIO()
+        write_battles(battles, file)
+        return file.getvalue()
+
+    parts = [parse_battles(io.BytesIO(part), f"process {p}") for p, part in enumerate(gather(packed)) if part]
+    if not parts:
+        raise DataError("no process has any battles")
+    return replace(Battles.concat(parts), n_processes=process_count())

@@ -1,0 +1,85 @@
+"""Scores of models item by item, from which the scores of a resample of items are computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, require_column
+from jaxeval.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class ItemScores:
+    """Scores by item, evaluator and model, in the evaluator's points; a model's score is the mean over its items."""
+
+    scores: NDArray[np.float64]  # (I, E, M), NaN where missing
+    items: pd.Index
+    evaluators: pd.Index
+    models: pd.Index
+
+    @classmethod
+    def from_pandas(
+        cls, frame: Any, model: str = "model", item: str = "item", score: str = "score", evaluator: str | None = None
+    ) -> ItemScores:
+        """Scores from a table with a row per model and item (and evaluator, if that column is named).
+
+        Several scores of a model on an item, as repeated runs give, are averaged. Missing scores are left out.
+
+        Raises:
+            DataError: a column is missing, holds missing names, or is not numeric; or no score is left.
+        """
+        frame = as_frame(frame)
+        columns = [model, item, score, *([] if evaluator is None else [evaluator])]
+        for column in columns:
+            require_column(frame, column)
+        values = numbers_or_nan(frame[score], score)
+        if np.isinf(values).any():
+            raise DataError(f"column {score!r} has {np.isinf(values).sum():,} infinite scores: make them finite first")
+        if np.isnan(values).all():
+            raise DataError(f"column {score!r} has no score at all")
+        m, models = factorize_sorted(frame[model], model)
+        i, items = factorize_sorted(frame[item], item)
+        e, evaluators = (
+            (np.zeros(len(frame), np.intp), pd.Index([score]))
+            if evaluator is None
+            else factorize_sorted(frame[evaluator], evaluator)
+        )
+        there = ~np.isnan(values)
+        shape = len(items), len(evaluators), len(models)
+        cell = np.ravel_multi_index((i[there], e[there], m[there]), shape)
+        size = int(np.prod(shape))
+        times = np.bincount(cell, minlength=size)
+        total = np.bincount(cell, values[there], size)
+        mean = np.where(times > 0, total / np.maximum(times, 1), np.nan)
+        return cls(mean.reshape(shape), items, evaluators, models)
+
+    def means(self) -> pd.DataFrame:
+        """Mean scores, a row per model and a column per evaluator; NaN where there is none."""
+        there = ~np.isnan(self.scores)
+        n = there.sum(0)
+        step = step_of_means(self.scores)
+        mean = np.where(n > 0, np.where(there, self.scores, 0.0).sum(0) / np.maximum(n, 1), np.nan)
+        mean = np.round(mean / step) * step
+        return pd.DataFrame(mean.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
+
+    def standard_errors(self) -> pd.DataFrame:
+        """Standard errors of `means` over independent items, of the same shape; NaN with fewer than two items."""
+        there = ~np.isnan(self.scores)
+        n = there.sum(0)
+        away = np.where(there, self.scores - self.means().to_numpy().T, 0.0)
+        error = np.sqrt((away**2).sum(0) / np.where(n > 1, n * (n - 1.0), np.nan))
+        return pd.DataFrame(error.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
+
+
+def step_of_means(scores: NDArray[np.float64]) -> np.float64:
+    """The power of two that means of ``scores`` are rounded to, 1e-12 of the largest of them or so.
+
+    Means of the same scores in another order are so the same number, and not two that differ by rounding.
+    """
+    largest = np.nanmax(np.abs(scores), initial=0.0)
+    return np.float64(2.0 ** (np.ceil(np.log2(largest)) - 40)) if largest > 0 else np.float64(1.0)

@@ -1,0 +1,420 @@
+"""Judged answers: right or wrong by one or several judges, item by item, and human labels beside some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.data import table_files
+from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, require_column
+from jaxeval.errors import DataError
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+Missing = Literal["error", "drop", "complete", "incorrect"]
+
+#: Columns taken where none is named and the table has one of them.
+DEFAULT_LABEL = ("human", "label")
+DEFAULT_JUDGMENT = ("judgment", "verdict")
+ONLY_MODEL = "all answers"
+
+
+class Covariate(NamedTuple):
+    """A further column: the sorted values, and the (N, M) number of each answer's; -1 without an answer."""
+
+    levels: pd.Index
+    number: Int
+
+
+@dataclass(frozen=True)
+class AnswersReport:
+    """What was read and what was left out."""
+
+    n_rows: int
+    n_items: int
+    n_models: int
+    n_judges: int
+    n_judgments: int  # answers judged, once per judge
+    n_labels: int  # answers with a human label
+    n_runs: int  # most runs of a judge on one answer
+    n_missing: int  # judgments missing in the rows read
+    missing: Missing  # what was done about them
+    n_dropped_items: int  # left out whole: missing="complete"
+    n_absent: int  # of items x models, those without an answer
+    n_repeated: int  # answers that share another model's judgment
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.n_rows:,} rows: {self.n_items:,} items, {self.n_models:,} models, {self.n_judges:,} judges; "
+            f"{self.n_judgments:,} judgments, {self.n_labels:,} human labels"
+        ]
+        if self.n_runs > 1:
+            lines.append(f"up to {self.n_runs:,} runs of a judge on one answer, averaged")
+        if self.n_missing:
+            done = {"drop": "left out", "incorrect": "counted as incorrect"}.get(self.missing, "their items left out")
+            lines.append(f"{self.n_missing:,} judgments are missing: {done}")
+        if self.n_dropped_items:
+            lines.append(f"{self.n_dropped_items:,} items left out, which some model or judge lacks")
+        if self.n_absent:
+            lines.append(f"{self.n_absent:,} times a model has no answer to an item")
+        if self.n_repeated:
+            lines.append(f"{self.n_repeated:,} answers share the judgment of another model's same answer")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedAnswers:
+    """Answers of M models to N items as J judges saw them.
+
+    ``judgment`` (N, M, J) is 1 for right and 0 for wrong, or a score; the mean over the runs of a judge; NaN where
+    there is none. ``label`` (N, M) is the human label, 1 or 0, NaN where there is none. Items and models are sorted.
+    """
+
+    items: pd.Index
+    models: pd.Index
+    judges: pd.Index
+    judgment: Float
+    label: Float
+    binary: Bool  # (J,) every run of the judge gave 0 or 1
+    answer: Int  # (N, M) number of the answer; models that gave the same to an item share a judgment
+    covariates: Mapping[str, Covariate] = field(repr=False)
+    report: AnswersReport
+
+    @classmethod
+    def from_pandas(
+        cls,
+        df: Any,
+        *,
+        judgment: str | Sequence[str] | None = None,
+        label: str | None = None,
+        model: str | None = None,
+        judge: str | None = None,
+        item: str | None = None,
+        run: str | None = None,
+        answer: str | None = None,
+        keep: Sequence[str] = (),
+        positive: Any = None,
+        threshold: float | None = None,
+        missing: Missing = "error",
+    ) -> JudgedAnswers:
+        """Judged answers from a DataFrame, or any table with the Arrow interface.
+
+        Args:
+            df: a row per item, model, judge and run, or per item, model and run with a column per judge.
+            judgment: column of judgments, or a list of columns, one a judge: 0, 1, booleans, or scores; by default
+                "judgment" or "verdict".
+            label: column of human labels, 0 or 1; by default "human" or "label" if there. May have missing values.
+            model: column that names the model; without it all answers belong to one.
+            judge: column that names the judge, where ``judgment`` is one column.
+            item: column that names the item (question), by which models are paired; without it each row is an item.
+            run: column that numbers repeated runs of one judge on one answer. They are averaged, so that N counts
+                items.
+            answer: column that identifies an answer's text: models that gave the same answer to an item share one
+                judgment and one label, which must agree.
+            keep: further columns, for ``by=`` and ``stratify=``.
+            positive: the value of labels and judgments that means right (say "yes"), where they are not 0 and 1; they
+                may have one other value.
+            threshold: makes verdicts of scores: 1 from this score on.
+            missing: what to do about missing judgments: "error"; "drop" the judgment; "complete", drop the item for all
+                models and judges, also where a model has no answer to it; "incorrect", count it as 0.
+
+        Raises:
+            DataError: a column is missing, values cannot be read, an answer is judged twice, or nothing is left. The
+                message says how many, where the first is, and what to do.
+        """
+        if missing not in get_args(Missing):
+            raise ValueError(f"missing must be one of {', '.join(map(repr, get_args(Missing)))}, got {missing!r}")
+        if isinstance(keep, str):
+            raise TypeError(f"keep must be a list of column names, got the string {keep!r}")
+        frame = as_frame(df).reset_index(drop=True)
+        if len(frame) == 0:
+            raise DataError("the table has no rows")
+        judgments = _judgment_columns(frame, judgment)
+        if judge is not None and len(judgments) > 1:
+            raise ValueError(f"judge={judge!r} names the judges of one column of judgments, got {judgments}")
+        label = label or next((c for c in DEFAULT_LABEL if c in frame.columns), None)
+        for column in (*judgments, *filter(None, (label, model, judge, item, run, answer)), *keep):
+            require_column(frame, column)
+
+        if positive is not None:
+            _check_two_values(frame, [*judgments, *([label] if label else [])], positive)
+
+        item_number, items = _codes(frame, item, pd.RangeIndex(len(frame)))
+        model_number, models = _codes(frame, model, pd.Index([ONLY_MODEL]))
+        place = item_number * len(models) + model_number
+        shape = len(items), len(models)
+        if judge is None:
+            judges = pd.Index(judgments)
+            judge_number = np.repeat(np.arange(len(judgments)), len(frame))
+        else:
+            judge_number, judges = _codes(frame, judge, pd.Index([]))
+        rows = np.tile(np.arange(len(frame)), len(judgments))
+        value = np.concatenate([_judgments(frame[c], c, positive, threshold) for c in judgments])
+        spot = place[rows] * len(judges) + judge_number
+        _reject_repeats(frame, spot, rows, [c for c in (item, model, judge) if c], run)
+
+        absent = np.isnan(value)
+        if missing == "error" and absent.any():
+            raise DataError(
+                f"{absent.sum():,} of {len(value):,} judgments are missing (first in row {rows[absent.argmax()]} of "
+                f"{judges[judge_number[absent.argmax()]]!r}; rows count from 0): choose what to do about them with "
+                "missing='drop', 'complete' or 'incorrect' (on the command line --missing)"
+            )
+        if missing == "incorrect":
+            value = np.where(absent, 0.0, value)
+        there = ~np.isnan(value)
+        times = np.bincount(spot[there], minlength=np.prod(shape) * len(judges))
+        sums = np.bincount(spot[there], value[there], len(times))
+        with np.errstate(invalid="ignore"):
+            table = (sums / times).reshape(*shape, len(judges))
+        zero_one = there & (value != 0) & (value != 1)
+        binary = np.bincount(judge_number[zero_one], minlength=len(judges)) == 0
+
+        labels = np.full(len(frame), np.nan) if label is None else _labels(frame[label], label, positive)
+        answers = cls(
+            items.rename("item"), models.rename("model"), judges.rename("judge"), table,
+            _one_each(labels, place, shape, f"labels {label!r}"), binary,
+            np.arange(shape[0] * shape[1]).reshape(shape),
+            {name: _covariate(frame, name, place, shape) for name in keep},
+            _NO_REPORT,
+        )  # fmt: skip
+        if answer is not None:
+            answers = replace(answers, answer=_answers(answers, frame[answer], answer, place))
+        complete: Bool = np.logical_not(np.isnan(table).any(axis=(1, 2)))
+        whole = complete.all() or missing != "complete"
+        if np.isnan(table).all() or not (whole or complete.any()):
+            raise DataError(f"no judgment is left of {len(frame):,} rows; {absent.sum():,} are missing")
+        answers = answers if whole else answers.take(complete)
+        report = replace(
+            answers._counts(),
+            n_rows=len(frame),
+            n_runs=int(times.max()),
+            n_missing=int(absent.sum()),
+            missing=missing,
+            n_dropped_items=0 if whole else int((~complete).sum()),
+        )
+        return replace(answers, report=report)
+
+    @property
+    def judged(self) -> Bool:
+        """(N, M, J) whether there is a judgment."""
+        return ~np.isnan(self.judgment)
+
+    @property
+    def shares(self) -> Bool:
+        """(J,) whether all judgments of the judge lie in [0, 1], so that their mean is a share."""
+        outside = (self.judgment < 0) | (self.judgment > 1)
+        return np.asarray(~outside.any(axis=(0, 1)))
+
+    def take(self, items: Bool | NDArray[np.intp]) -> JudgedAnswers:
+        """The items that a mask (N,), or their numbers, select; models and judges stay."""
+        kept = {name: Covariate(c.levels, c.number[items]) for name, c in self.covariates.items()}
+        part = replace(
+            self,
+            items=self.items[items],
+            judgment=self.judgment[items],
+            label=self.label[items],
+            answer=self.answer[items],
+            covariates=kept,
+        )
+        return replace(part, report=part._counts())
+
+    def split(self, calibration_share: float, seed: int = 0) -> tuple[JudgedAnswers, JudgedAnswers]:
+        """Random calibration and test items.
+
+        For studying an estimator on labelled data: the labels of the test items are the truth to compare with.
+        """
+        if not 0 < calibration_share < 1:
+            raise ValueError(f"calibration_share must be between 0 and 1, got {calibration_share!r}")
+        order = np.random.default_rng(seed).permutation(len(self.items))
+        n = round(calibration_share * len(order))
+        if not 0 < n < len(order):
+            raise ValueError(f"a share of {calibration_share:g} of {len(order)} items leaves no calibration or no test")
+        calibration, test = (self.take(np.sort(part)) for part in (order[:n], order[n:]))
+        return calibration, test
+
+    def covariate(self, name: str) -> Covariate:
+        """A column that was kept beside the answers.
+
+        Raises:
+            DataError: there is none of that name.
+        """
+        if name not in self.covariates:
+            have = ", ".join(map(repr, self.covariates))
+            raise DataError(f"no column {name!r} was kept with the answers; there are {have or 'none'} (keep=[...])")
+        return self.covariates[name]
+
+    def _counts(self) -> AnswersReport:
+        n, m, j = self.judgment.shape
+        return replace(
+            _NO_REPORT,
+            n_rows=n * m,
+            n_items=n,
+            n_models=m,
+            n_judges=j,
+            n_judgments=int(self.judged.sum()),
+            n_labels=int((~np.isnan(self.label)).sum()),
+            n_absent=int((~self.judged.any(2) & np.isnan(self.label)).sum()),
+            n_repeated=int(repeated(self.answer, self.judged.any(axis=2) | ~np.isnan(self.label)).sum()),
+        )
+
+
+_NO_REPORT = AnswersReport(0, 0, 0, 0, 0, 0, 1, 0, "error", 0, 0, 0)
+
+
+def read_judged_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
+    """Judged answers from a Parquet, CSV (or TSV, gzipped or not) or JSON-lines file.
+
+    Args:
+        path: the format follows from its ending, as in `read_battles`.
+        **columns: as in `JudgedAnswers.from_pandas`.
+
+    Raises:
+        DataError: the file cannot be read as a table of judged answers.
+        FileNotFoundError: there is no such file.
+    """
+    path = Path(path)
+    text = [columns[c] for c in ("model", "judge", "item", "answer") if columns.get(c) is not None]
+    try:
+        return JudgedAnswers.from_pandas(table_files.read_whole_table(path, text=text).to_pandas(), **columns)
+    except DataError as error:
+        raise DataError(f"{path.name}: {error}") from error
+
+
+def _judgment_columns(frame: pd.DataFrame, judgment: str | Sequence[str] | None) -> list[str]:
+    if judgment is None:
+        found = [c for c in DEFAULT_JUDGMENT if c in frame.columns][:1]
+        if not found:
+            have = ", ".join(map(repr, frame.columns))
+            raise DataError(f"no column 'judgment': name the column, or columns, with judgment=; the table has {have}")
+        return found
+    names = [judgment] if isinstance(judgment, str) else list(judgment)
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"judgment must name one column, or several different ones, got {judgment!r}")
+    return names
+
+
+def _codes(frame: pd.DataFrame, column: str | None, default: pd.Index) -> tuple[NDArray[np.intp], pd.Index]:
+    """(rows,) codes and sorted values of a column; without one, of ``default``: of one value, or one per row."""
+    if column is None:
+        return np.arange(len(frame)) if len(default) == len(frame) else np.zeros(len(frame), np.intp), default
+    return factorize_sorted(frame[column], column)
+
+
+def _judgments(column: pd.Series, name: str, positive: Any, threshold: float | None) -> Float:
+    """(rows,) judgments, NaN where missing."""
+    values = numbers_or_nan(column, name) if positive is None else _two_valued(column, positive)
+    if np.isinf(values).any():
+        raise DataError(f"column {name!r} has {np.isinf(values).sum():,} infinite values")
+    return values if threshold is None else np.where(np.isnan(values), np.nan, values >= threshold)
+
+
+def _labels(column: pd.Series, name: str, positive: Any) -> Float:
+    """(rows,) labels 0 and 1, NaN where missing."""
+    if positive is not None:
+        return _two_valued(column, positive)
+    values = numbers_or_nan(column, name)
+    wrong = ~np.isnan(values) & (values != 0) & (values != 1)
+    if wrong.any():
+        found = pd.Series(values[wrong]).value_counts().head(5)
+        shown = ", ".join(f"{value:g} ({count:,})" for value, count in found.items())
+        raise DataError(
+            f"column {name!r}: labels must be 0 or 1, and {wrong.sum():,} are not: {shown} (first in row "
+            f"{int(wrong.argmax())}; rows count from 0)"
+        )
+    return values
+
+
+def _two_valued(column: pd.Series, positive: Any) -> Float:
+    codes, values = pd.factorize(column)
+    return np.append([float(_is(value, positive)) for value in values], np.nan)[codes]
+
+
+def _is(value: Any, positive: Any) -> bool:
+    """Whether ``value`` is ``positive``, which the command line knows as text."""
+    return bool(value == positive) or (isinstance(positive, str) and str(value) == positive)
+
+
+def _check_two_values(frame: pd.DataFrame, columns: Sequence[str], positive: Any) -> None:
+    """An error unless labels and judgments have ``positive`` and at most one other value between them."""
+    counts = pd.concat([frame[c].astype(object) for c in columns]).value_counts()
+    if len(counts) > 2 or not any(_is(value, positive) for value in counts.index):
+        found = ", ".join(f"{value!r} ({count:,})" for value, count in counts.head(8).items())
+        raise DataError(
+            f"columns {', '.join(map(repr, columns))}: with positive={positive!r} there may be that value and one "
+            f"other, found {found}; map them to 1 and 0 otherwise"
+        )
+
+
+def _reject_repeats(frame: pd.DataFrame, spot: Int, rows: Int, names: list[str], run: str | None) -> None:
+    """An error if a judge judged an answer twice in the same run."""
+    key = spot
+    if run is not None:
+        codes, _ = factorize_sorted(frame[run], run)
+        key = spot * (codes.max() + 1) + codes[rows]
+    again = pd.Series(key).duplicated().to_numpy()
+    if again.any():
+        first = rows[again.argmax()]
+        of = ", ".join(f"{c} {frame[c].iloc[first]!r}" for c in ([*names, run] if run else names))
+        why = "one run judges an answer once" if run else "name the column that numbers repeated runs with run="
+        raise DataError(
+            f"{again.sum():,} judgments repeat another of the same {', '.join([*names, *([run] if run else [])])} "
+            f"(first in row {first}: {of}; rows count from 0): {why}, or drop the duplicates"
+        )
+
+
+def _one_each(values: Float, place: Int, shape: tuple[int, int], what: str) -> Float:
+    """(N, M) the value of each answer, which all its rows that have one must agree on."""
+    there = ~np.isnan(values)
+    least, most = np.full(shape[0] * shape[1], np.inf), np.full(shape[0] * shape[1], -np.inf)
+    np.minimum.at(least, place[there], values[there])
+    np.maximum.at(most, place[there], values[there])
+    differ = least < most
+    if differ.any():
+        row = int(differ[place].argmax())
+        raise DataError(
+            f"{what}: {differ.sum():,} answers have several (first in row {row}; rows count from 0); an answer has one"
+        )
+    return np.where(np.isfinite(most), most, np.nan).reshape(shape)
+
+
+def _covariate(frame: pd.DataFrame, name: str, place: Int, shape: tuple[int, int]) -> Covariate:
+    codes, levels = factorize_sorted(frame[name], name)
+    number = _one_each(codes.astype(float), place, shape, f"values of column {name!r}")
+    return Covariate(levels, np.where(np.isnan(number), -1, number).astype(np.int64))
+
+
+def repeated(answer: Int, used: Bool) -> Bool:
+    """(N, M) which of the ``used`` answers are those of an earlier model that is used."""
+    number = np.where(used, answer, -1).reshape(-1)
+    return (pd.Series(number).duplicated().to_numpy() & (number >= 0)).reshape(answer.shape)
+
+
+def _answers(answers: JudgedAnswers, column: pd.Series, name: str, place: Int) -> Int:
+    """(N, M) number of the answer, one for models that gave the same; an error if they differ in judgment or label."""
+    n, m = answers.label.shape
+    codes, _ = factorize_sorted(column, name)
+    number = _one_each(codes.astype(float), place, (n, m), f"values of column {name!r}")
+    group = pd.Series(np.where(np.isnan(number), -1 - np.arange(n * m).reshape(n, m), number).reshape(-1))
+    group = pd.Series(pd.factorize(group)[0] * n + np.repeat(np.arange(n), m))
+    for values, what in (
+        *((answers.judgment[:, :, k], f"judge {judge!r}") for k, judge in enumerate(answers.judges)),
+        (answers.label, "the label"),
+    ):
+        by_group = pd.Series(values.reshape(-1)).groupby(group)
+        differ = (by_group.transform("max") > by_group.transform("min")).to_numpy()
+        if differ.any():
+            item = answers.items[int(differ.argmax()) // m]
+            raise DataError(
+                f"{differ.sum():,} answers that are the same by column {name!r} differ in {what} (first: item "
+                f"{item!r}): one answer has one judgment; repair them, or leave answer= out"
+            )
+    return group.to_numpy().reshape(n, m)

@@ -1,0 +1,193 @@
+"""Simulated arena votes with known strengths: for demonstrations, tests and benchmarks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.data.battles import Battles
+from jaxeval.data.judged_battles import JudgedBattles
+
+_LANGUAGES = {"English": 0.55, "Chinese": 0.15, "Russian": 0.12, "German": 0.1, "Japanese": 0.08}
+_BOTH_BAD_SHARE_OF_TIES = 0.4
+
+
+def simulate_strengths(n_models: int = 55, spread: float = 1.0, seed: int = 0) -> pd.Series:
+    """Normal log-strengths (logits) of standard deviation ``spread``, mean zero, best first, by model name."""
+    if n_models < 2:
+        raise ValueError(f"a board needs at least 2 models, got n_models={n_models}")
+    theta = np.random.default_rng(seed).normal(0, spread, n_models)
+    names = [f"model-{k:0{len(str(n_models))}d}" for k in range(1, n_models + 1)]
+    index = pd.Index(names, name="model")
+    return pd.Series(np.sort(theta - theta.mean())[::-1], index, name="logit")
+
+
+def simulate_votes(
+    n_battles: int = 25_000,
+    n_models: int = 55,
+    *,
+    strengths: pd.Series | None = None,
+    tie_rate: float = 0.25,
+    popularity_exponent: float = 0.6,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Votes in the Arena's format: model_a, model_b, winner, language, voter.
+
+    Opponents are drawn by popularity, which falls as rank^-exponent in an order unrelated to strength. A battle is a
+    tie with probability ``tie_rate`` * 4 p (1 - p), with p = s(theta_a - theta_b), two fifths of ties being both-bad;
+    wins are such that the expected score, a tie counting half, is exactly p: ratings fitted with ties as half a win
+    estimate ``strengths``.
+
+    Args:
+        strengths: log-strengths by model name (logits); `simulate_strengths` (n_models, seed=seed) by default.
+        tie_rate: of equals, from 0 to 0.5.
+
+    Raises:
+        ValueError: fewer than two models, no battle, or a tie rate out of range.
+    """
+    strengths = _given_or_drawn(strengths, n_models, n_battles, seed)
+    if not 0 <= tie_rate <= 0.5:
+        raise ValueError(f"tie_rate must lie in [0, 0.5], got {tie_rate}")
+    if not np.isfinite(strengths.to_numpy(float)).all():
+        raise ValueError(f"strengths must be finite, got {strengths[~np.isfinite(strengths)].to_dict()}")
+    rng = np.random.default_rng([seed, 1])
+    theta, n_models = strengths.to_numpy(float), len(strengths)
+    popularity = rng.permutation(np.arange(1.0, n_models + 1) ** -popularity_exponent)
+    popularity /= popularity.sum()
+    a = rng.choice(n_models, n_battles, p=popularity)
+    b = rng.choice(n_models, n_battles, p=popularity)
+    while (same := np.flatnonzero(a == b)).size:
+        a[same] = rng.choice(n_models, len(same), p=popularity)
+        b[same] = rng.choice(n_models, len(same), p=popularity)
+
+    p = 1 / (1 + np.exp(theta[b] - theta[a]))
+    tie = tie_rate * 4 * p * (1 - p)
+    u = rng.random(n_battles)
+    labels = np.array(["model_a", "tie", "both_bad", "model_b"])
+    edges = np.stack([p - tie / 2, p - tie / 2 + (1 - _BOTH_BAD_SHARE_OF_TIES) * tie, p + tie / 2])
+    winner = pd.Categorical.from_codes((u >= edges).sum(0), labels)
+    language = rng.choice(len(_LANGUAGES), n_battles, p=list(_LANGUAGES.values()))
+    n_voters = max(1, n_battles // 3)
+    names = strengths.index
+    return pd.DataFrame(
+        {
+            "model_a": pd.Categorical.from_codes(a, names),
+            "model_b": pd.Categorical.from_codes(b, names),
+            "winner": winner,
+            "language": pd.Categorical.from_codes(language, list(_LANGUAGES)),
+            "voter": rng.integers(n_voters, size=n_battles),
+        }
+    )
+
+
+def simulate_battles(
+    n_battles: int = 25_000,
+    n_models: int = 55,
+    *,
+    strengths: pd.Series | None = None,
+    tie_rate: float = 0.25,
+    popularity_exponent: float = 0.6,
+    seed: int = 0,
+) -> Battles:
+    """`simulate_votes`, read as `Battles`."""
+    votes = simulate_votes(
+        n_battles,
+        n_models,
+        strengths=strengths,
+        tie_rate=tie_rate,
+        popularity_exponent=popularity_exponent,
+        seed=seed,
+    )
+    return Battles.from_pandas(votes)
+
+
+def simulate_judged_battles(
+    n_battles: int = 25_000,
+    n_models: int = 55,
+    *,
+    strengths: pd.Series | None = None,
+    temperature: float = 0.5,
+    noise: float = 2.0,
+    tie_rate: float = 0.25,
+    position_bias: float = 0.0,
+    length_bias: float = 0.0,
+    unlabelled: float = 0.0,
+    judge_name: str = "judge",
+    seed: int = 0,
+) -> JudgedBattles:
+    """Battles scored by a judge whose temperature is known: humans who choose a side take A with s(temperature * d).
+
+    A battle's score difference d is drawn about (theta_a - theta_b) / temperature, standard deviation ``noise``, and
+    falls on the lattice of six integer criteria judged in both orders: steps of 1/12, within +-9. Humans choose by the
+    d without the judge's length bias, so that `fit_temperature` estimates ``temperature`` where that is 0. A human
+    tie is drawn with probability ``tie_rate`` * 4 p (1 - p), p = s(temperature * d), before a side is chosen.
+
+    Args:
+        strengths: log-strengths by model name (logits); `simulate_strengths` (n_models, seed=seed) by default.
+        temperature: > 0, logits per point of score difference.
+        noise: standard deviation of the score difference beyond the models' strengths, points.
+        tie_rate: share of human ties among equals, from 0 to 1.
+        position_bias: points that the judge adds to the side shown first; the mean of both orders is free of it.
+        length_bias: points per unit of ``log_length_a`` - ``log_length_b``, in both orders.
+        unlabelled: share of battles without a human label.
+        judge_name: as in `JudgedBattles`.
+
+    Returns:
+        Judged battles with both orders and the columns ``log_length_a``, ``log_length_b``, ``language``.
+
+    Raises:
+        ValueError: fewer than two models, no battle, or a rate or temperature out of range.
+    """
+    strengths = _given_or_drawn(strengths, n_models, n_battles, seed)
+    if not (temperature > 0 and noise >= 0 and 0 <= tie_rate <= 1 and 0 <= unlabelled <= 1):
+        raise ValueError(
+            f"temperature must be > 0, noise >= 0, and rates in [0, 1]; got temperature={temperature}, noise={noise}, "
+            f"tie_rate={tie_rate}, unlabelled={unlabelled}"
+        )
+    rng = np.random.default_rng([seed, 2])
+    theta, n_models = strengths.to_numpy(float), len(strengths)
+    a = rng.integers(n_models, size=n_battles)
+    b = (a + rng.integers(1, n_models, size=n_battles)) % n_models
+    # In steps of 1/12 point.
+    fair = np.rint(12 * rng.normal((theta[a] - theta[b]) / temperature, noise)).clip(-108, 108)
+    p = 1 / (1 + np.exp(-temperature * fair / 12))
+    human = (rng.random(n_battles) < p).astype(float)
+    human[rng.random(n_battles) < tie_rate * 4 * p * (1 - p)] = 0.5
+    human[rng.random(n_battles) < unlabelled] = np.nan
+    length = rng.normal(0, 1, (2, n_battles))
+    seen = np.rint(fair + 12 * length_bias * (length[0] - length[1])).clip(-108, 108)
+    # The orders are whole sixths of a point that sum to the mean's twelfths, as far from each other as the scale lets.
+    apart = np.rint(6 * position_bias + rng.normal(0, 2, n_battles))
+    first = (np.floor(seen / 2) + apart).clip(np.maximum(-54, seen - 54), np.minimum(54, seen + 54))
+    names = strengths.index
+    language = rng.choice(len(_LANGUAGES), n_battles, p=list(_LANGUAGES.values()))
+    frame = pd.DataFrame(
+        {
+            "model_a": pd.Categorical.from_codes(a, names),
+            "model_b": pd.Categorical.from_codes(b, names),
+            "human": human,
+            "first_a": first / 6,
+            "second_a": (seen - first) / 6,
+            "b": np.zeros(n_battles),
+            "log_length_a": length[0],
+            "log_length_b": length[1],
+            "language": pd.Categorical.from_codes(language, list(_LANGUAGES)),
+        }
+    )
+    return JudgedBattles.from_pandas(
+        frame,
+        scores_a="first_a",
+        scores_b="b",
+        scores_a_swapped="second_a",
+        scores_b_swapped="b",
+        label_coding="a_wins_1",
+        judge_name=judge_name,
+    )
+
+
+def _given_or_drawn(strengths: pd.Series | None, n_models: int, n_battles: int, seed: int) -> pd.Series:
+    if strengths is None:
+        strengths = simulate_strengths(n_models, seed=seed)
+    if n_battles < 1 or len(strengths) < 2:
+        raise ValueError(f"need a battle and two models, got {n_battles} and {len(strengths)}")
+    return strengths

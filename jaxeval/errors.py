@@ -1,0 +1,15 @@
+"""What jaxeval raises beside the errors of Python."""
+
+from __future__ import annotations
+
+
+class DataError(ValueError):
+    """Input that cannot be read as judgments; the message says what was found, where, and what to do."""
+
+
+class MemoryLimitError(ValueError):
+    """A stated limit of memory that the smallest piece of work does not fit in."""
+
+
+class ProcessError(RuntimeError):
+    """Another process of the run failed, or was lost."""

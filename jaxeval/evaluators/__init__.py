@@ -1,0 +1,1 @@
+"""Evaluators beside gold scores: rank agreement, and what an improvement means."""

@@ -1,0 +1,127 @@
+"""Evaluators beside gold in words: what close models' taus say, and how many points are an improvement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.evaluators.meaningful_gaps import AT_ONCE, NEVER
+from jaxeval.evaluators.model_scores import FEW_PAIRS
+
+_FALL = 0.1  # tau of close models that is so much lower is worth a "but"
+
+
+def evaluator_advice(
+    taus: pd.DataFrame,
+    changes: pd.DataFrame | None = None,
+    gaps: pd.DataFrame | None = None,
+    improvements: pd.DataFrame | None = None,
+    few_pairs: int = FEW_PAIRS,
+) -> list[str]:
+    """Sentences on every evaluator, by what the tables hold; fewer pairs than ``few_pairs`` are not spoken of.
+
+    Args:
+        taus: as `kendall_tau_delta` returns it.
+        changes: as `stratified_rank_change` returns it.
+        gaps: as `smallest_gap` returns it.
+        improvements: as `agreement_by_gap` returns it.
+    """
+    found = []
+    for name, own in _by_evaluator(taus):
+        found += [f"{name}{sentence}" for sentence in _close_models(own, few_pairs)]
+        parts = ((changes, _tiers), (gaps, _smallest_gap), (improvements, _improvements))
+        for table, sentences in parts:
+            if table is not None:
+                rows = table[table["evaluator"] == own["evaluator"].iloc[0]] if "evaluator" in table else table
+                found += [f"{name}{sentence}" for sentence in sentences(rows)]
+    return found
+
+
+def _by_evaluator(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    if "evaluator" not in table:
+        yield "", table.assign(evaluator="")
+        return
+    for evaluator in dict.fromkeys(table["evaluator"]):
+        yield f"{evaluator}: ", table[table["evaluator"] == evaluator]
+
+
+def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
+    """Tau of the closest models that enough pairs stand behind, beside that of all."""
+    all_pairs = rows[np.isinf(rows["delta"])]
+    near = rows[np.isfinite(rows["delta"])].sort_values("delta")
+    if len(all_pairs) == 0 or np.isnan(all_pairs["tau"].iloc[0]):
+        reason = all_pairs["status"].iloc[0] if len(all_pairs) else ""
+        if reason:
+            yield f"no tau, {reason}"
+        return
+    row = all_pairs.iloc[0]
+    text = f"tau {row['tau']:.2f}{_ends(row)} over all {row['n_pairs']:,} pairs"
+    if len(near) == 0:
+        yield text
+        return
+    if row["n_pairs"] < few_pairs:
+        yield f"{text}, too few to say more"
+        return
+    if near["n_pairs"].min() == row["n_pairs"]:
+        yield f"{text}; all of them lie under every delta, so choose smaller ones"
+        return
+    told = near[(near["n_pairs"] >= few_pairs) & near["tau"].notna() & (near["n_pairs"] < row["n_pairs"])]
+    if len(told) == 0:
+        yield f"{text}; no delta has {few_pairs} pairs under it and some beyond, so choose others"
+        return
+    close = told.iloc[0]
+    word = "but" if close["tau"] < row["tau"] - _FALL else "and"
+    doubt = "; of models so close it may be guessing" if close.get("lower", 1.0) <= 0 else ""
+    yield (
+        f"{text}, {word} {close['tau']:.2f}{_ends(close)} over the {close['n_pairs']:,} within {close['delta']:g} "
+        f"points{doubt}"
+    )
+
+
+def _tiers(rows: pd.DataFrame) -> Iterator[str]:
+    """The tiers that it ranks best and worst, where the intervals tell them apart."""
+    rows = rows[rows["rank_change"].notna()]
+    if "lower" not in rows or len(rows) < 2:
+        return
+    best, worst = rows.loc[rows["rank_change"].idxmin()], rows.loc[rows["rank_change"].idxmax()]
+    if best["upper"] < worst["lower"]:
+        yield (
+            f"ranks models of tier {best['tier']} best, {best['rank_change']:.1f} places off{_ends(best, '.1f')}, and "
+            f"of tier {worst['tier']} worst, {worst['rank_change']:.1f}{_ends(worst, '.1f')}"
+        )
+
+
+def _smallest_gap(rows: pd.DataFrame) -> Iterator[str]:
+    wanted = rows.attrs.get("settings", {}).get("probability")
+    often = "as often as asked" if wanted is None else f"with probability {wanted:g}"
+    for _, row in rows.iterrows():
+        if row["status"] == NEVER:
+            yield f"at no gap seen, up to {row['largest_gap']:.3g} points, does gold agree {often}"
+        elif row["status"] == AT_ONCE:
+            yield f"gold agrees {often} at any gap{_ends(row, '.3g')}"
+        elif np.isfinite(row["delta"]) and row["delta"] > 0:
+            yield f"gold agrees {often} from a gap of {row['delta']:.3g} points on{_ends(row, '.3g')}"
+
+
+def _improvements(rows: pd.DataFrame) -> Iterator[str]:
+    for _, row in rows[rows["probability"].notna()].iterrows():
+        told = row["n_pairs"] >= FEW_PAIRS and not np.isnan(row["average_below"])
+        below = f"; {row['average_below']:.2f} on average below it" if told else ""
+        points = f"{row['delta']:g} point{'s' * (row['delta'] != 1)}"
+        doubt = (
+            f"; the regression does not fit, {row['observed']:.2f} observed" if row.get("lack_of_fit", False) else ""
+        )
+        yield (
+            f"an improvement of {points} is one for gold with probability {row['probability']:.2f}{_ends(row)}{doubt}"
+            f"{below} ({row['n_pairs']:,} pairs)"
+        )
+
+
+def _ends(row: Any, form: str = ".2f") -> str:
+    if "lower" not in row or np.isnan(row["lower"]):
+        return ""
+    upper = "no upper end" if np.isinf(row["upper"]) else f"{row['upper']:{form}}"
+    return f" [{row['lower']:{form}}, {upper}]"

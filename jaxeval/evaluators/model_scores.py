@@ -1,0 +1,432 @@
+"""Scores of models by evaluators beside gold ones, and every measure's resamples in one batched call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import jax
+import numpy as np
+import pandas as pd
+from jax.sharding import Mesh
+from numpy.typing import ArrayLike, NDArray
+from pandas.api.types import is_numeric_dtype
+
+from jaxeval.checks import checked_integer, checked_resamples
+from jaxeval.data.columns import as_frame
+from jaxeval.data.item_scores import ItemScores, step_of_means
+from jaxeval.errors import DataError
+from jaxeval.execution.precision import double_precision
+from jaxeval.execution.progress import progress_bar
+from jaxeval.kernels import batch, rank_agreement
+from jaxeval.resampling.units import make_singles, rounded, singles_top_up_size, stream_number
+from jaxeval.statistics.quantiles import bounds_with_failures, centred, checked_level
+
+Float = NDArray[np.float64]
+Scores: TypeAlias = pd.DataFrame | pd.Series | ItemScores | ArrayLike
+Resample: TypeAlias = Literal["models", "items", "both"]
+
+#: Tables and figures hide numbers that fewer pairs stand behind, as the paper does.
+FEW_PAIRS = 15
+#: Models under which percentile intervals over models say little.
+FEW_MODELS = 10
+# Differences of decimal numbers are exact to about this share of them.
+_ROUNDING = 1e-9
+OK = "ok"
+
+_STEP = 64  # slots of models come in multiples of this, so that similar tables share compilations
+_EXACT = 2**24  # whole numbers under this have no rounding in single precision
+_WORDS = {"cpu": 2**23}  # pairs x lanes of a chunk
+_ACCELERATOR_WORDS = 2**28
+_COLUMNS = 2**24  # directions of pairs held at a time
+_MOST_LANES = {"cpu": 128}
+_CALL_CHUNKS = 16  # between two steps of the progress bar
+_DRAWN_LANES = 256
+
+
+@dataclass(frozen=True, eq=False)
+class ModelScores:
+    """Scores of the models that have a gold score and one by some evaluator, by gold score and then label.
+
+    ``labelled`` says whether the evaluators came as columns with names.
+    """
+
+    scores: Float  # (E, M) evaluators' points, NaN where missing
+    gold: Float  # (M,)
+    models: pd.Index
+    evaluators: pd.Index
+    labelled: bool
+    n_missing: NDArray[np.int64]  # (E,) models with one of the two scores only
+    items: Float | None  # (I, E, M), NaN where missing
+
+    @property
+    def n_models(self) -> NDArray[np.int64]:
+        """(E,) models that each evaluator has scored."""
+        return (~np.isnan(self.scores)).sum(1)
+
+    @property
+    def constant(self) -> NDArray[np.bool_]:
+        """(E,) evaluators whose scores are all the same."""
+        return np.array([len(np.unique(x[~np.isnan(x)])) == 1 for x in self.scores])
+
+    @property
+    def constant_gold(self) -> NDArray[np.bool_]:
+        """(E,) evaluators whose models all have the same gold score."""
+        return np.array([len(np.unique(self.gold[~np.isnan(x)])) == 1 for x in self.scores])
+
+
+def align_scores(scores: Scores, gold: pd.Series | ArrayLike | str) -> ModelScores:
+    """Evaluators' scores and gold ones of the same models.
+
+    Args:
+        scores: one row a model and one column an evaluator; one evaluator's scores; or `ItemScores`. A table of polars
+            or another library with the Arrow interface may name the models in its one column of text.
+        gold: (M,) gold scores; matched by index where both have one, else by position; or the name of their column.
+
+    Raises:
+        DataError: models repeat, lengths differ, a column is not numeric, scores are infinite, or no model has both.
+    """
+    items = scores if isinstance(scores, ItemScores) else None
+    table, labelled = score_table(scores)
+    if isinstance(gold, str):
+        if gold not in table.columns or isinstance(scores, ItemScores):
+            have = ", ".join(map(repr, table.columns))
+            raise DataError(f"no column {gold!r} of gold scores; the columns are {have}")
+        target, table = table[gold], table.drop(columns=gold)
+    elif isinstance(gold, pd.Series) and (
+        isinstance(scores, pd.DataFrame | pd.Series | ItemScores) or not isinstance(table.index, pd.RangeIndex)
+    ):
+        target = gold
+    else:
+        target = pd.Series(np.asarray(gold).reshape(-1))
+        if len(target) != len(table):
+            raise DataError(f"{len(table):,} models have scores, but there are {len(target):,} gold scores")
+        target.index = table.index
+    if table.shape[1] == 0:
+        raise DataError("there is no evaluator: scores need a column besides the gold one")
+    for name, index in (("scores", table.index), ("gold", target.index)):
+        if index.has_duplicates:
+            twice = index[index.duplicated()][0]
+            raise DataError(f"model {twice!r} has more than one row in {name}: keep one, or average them first")
+    values = np.stack([_numbers(table.iloc[:, k], table.columns[k]) for k in range(table.shape[1])])
+    true = pd.Series(_numbers(target, "gold"), target.index)
+    beside = true.reindex(table.index).to_numpy()
+    both = ~np.isnan(values) & ~np.isnan(beside)
+    n_gold = int(true.notna().sum())
+    n_missing = (~np.isnan(values)).sum(1) + n_gold - 2 * both.sum(1)
+    keep = np.flatnonzero(both.any(0))
+    if len(keep) == 0:
+        raise DataError(
+            f"no model has both a score and a gold score: {len(table):,} models in scores (the first is "
+            f"{table.index[0]!r}), {len(true):,} in gold (the first is {true.index[0]!r}); do their names agree?"
+            if len(table) and len(true)
+            else "there is no model"
+        )
+    # Resamples are to be the same in whatever order the rows come.
+    labels = pd.Series(table.index[keep])
+    by_label = np.empty(len(keep), np.intp)
+    by_label[labels.argsort() if _sortable(labels) else np.arange(len(keep))] = np.arange(len(keep))
+    keep = keep[np.lexsort([by_label, beside[keep]])]
+    return ModelScores(
+        values[:, keep],
+        beside[keep],
+        table.index[keep],
+        table.columns,
+        labelled,
+        n_missing,
+        None if items is None else items.scores[:, :, keep],
+    )
+
+
+def score_table(scores: Scores) -> tuple[pd.DataFrame, bool]:
+    """A row per model and a column per evaluator, and whether these have names."""
+    if isinstance(scores, ItemScores):
+        return scores.means(), True
+    if isinstance(scores, pd.DataFrame):
+        return scores, True
+    if isinstance(scores, pd.Series):
+        return scores.to_frame(), False
+    if hasattr(scores, "__arrow_c_stream__") and hasattr(scores, "columns"):
+        frame = as_frame(scores)
+        text = [name for name in frame if not is_numeric_dtype(frame[name])]
+        return (frame.set_index(text[0]) if len(text) == 1 else frame), True
+    values = np.asarray(scores)
+    if values.ndim not in (1, 2):
+        raise DataError(f"scores must be of one axis, or of two (models, evaluators), got shape {values.shape}")
+    return pd.DataFrame(values if values.ndim == 2 else values[:, None]), values.ndim == 2
+
+
+def _numbers(column: pd.Series, name: Any) -> Float:
+    try:
+        values = column.to_numpy(np.float64, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"column {name!r} is not numeric ({error}): put the models' names in the index, and drop other columns"
+        ) from error
+    if np.isinf(values).any():
+        raise DataError(f"column {name!r} has {np.isinf(values).sum():,} infinite scores: make them finite or missing")
+    return values
+
+
+def _sortable(labels: pd.Series) -> bool:
+    try:
+        labels.argsort()
+    except TypeError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """Settings that the measures share; as `kendall_tau_delta` describes them."""
+
+    n_resamples: int
+    resample: Resample
+    level: float
+    seed: int
+    progress: bool | None
+
+    def check(self, scores: ModelScores) -> None:
+        """A ValueError or TypeError for settings out of range, a DataError where there are no items to draw."""
+        checked_level(self.level)
+        if self.resample not in ("models", "items", "both"):
+            raise ValueError(f"resample must be 'models', 'items' or 'both', got {self.resample!r}")
+        checked_resamples(self.n_resamples)
+        checked_integer("seed", self.seed)
+        if self.resample != "models" and scores.items is None:
+            raise DataError(
+                f"resample={self.resample!r} needs scores by item: pass ItemScores.from_pandas(table) as scores"
+            )
+
+
+def resampled(
+    measure: Callable[..., Any],
+    scores: ModelScores,
+    arguments: tuple[Any, ...],
+    settings: Resampling,
+    size: int,
+    chunk_size: int | None = None,
+) -> Any:
+    """What ``measure``, of `kernels.rank_agreement`, returns, with a leading axis 1 + B: the data, then the resamples.
+
+    Args:
+        size: numbers that a lane holds at a time, for chunks to fit the memory.
+    """
+    by_item = settings.resample != "models" and scores.items is not None
+    data: Any = _item_totals(scores) if by_item else scores.scores
+
+    def call(mesh: Mesh, counts: tuple[NDArray[np.uint8], ...]) -> Any:
+        return batch.evaluator_resamples(measure, data, scores.gold, arguments, mesh, counts)
+
+    return _run(call, _counts(scores, settings), chunk_size or _lanes(size, settings.n_resamples), settings.progress)
+
+
+def resampled_delta_sums(
+    scores: ModelScores, deltas: Float, settings: Resampling, chunk_size: int | None = None
+) -> rank_agreement.PairSums:
+    """(1 + B, E, D) sums over the pairs under each of ``deltas`` (D,): of the data, then of the resamples."""
+    e, m = scores.scores.shape
+    # Of decimal numbers that differ by exactly delta, rounding must not bring some under it.
+    deltas = np.where(np.isinf(deltas), deltas, deltas * (1 - _ROUNDING))
+    if settings.resample != "models":
+        return resampled(rank_agreement.delta_sums, scores, (deltas,), settings, 4 * m * m, chunk_size)
+    counts = _counts(scores, settings)
+    part = max(1, _COLUMNS // max(len(deltas) * m * m // 2, 1))
+    parts = []
+    for start in range(0, e, part):
+        pairs = delta_pairs(scores.scores[start : start + part], scores.gold, deltas, counts[0].shape[1])
+        with double_precision():
+            pairs = jax.device_put(pairs)
+
+        def call(mesh: Mesh, counts: tuple[NDArray[np.uint8], ...], pairs: Any = pairs) -> Any:
+            return batch.delta_sums(pairs, mesh, counts[0])
+
+        lanes = chunk_size or _lanes(len(pairs.first), settings.n_resamples)
+        parts.append(_run(call, counts, lanes, settings.progress))
+    return jax.tree.map(lambda *x: np.concatenate(x, axis=1), *parts)
+
+
+def pair_type(n_models: int) -> type:
+    """Single precision where it is exact: all pairs of ``n_models`` drawn weigh at most half the square of that."""
+    return np.float32 if n_models**2 / 2 < _EXACT else np.float64
+
+
+def delta_pairs(scores: Float, gold: Float, deltas: Float, width: int) -> rank_agreement.DeltaPairs:
+    """What the pairs of ``scores`` (E, M) are to ``deltas`` (D,), for models in ``width`` slots."""
+    e, m = scores.shape
+    dtype = pair_type(m)
+    first, second = np.triu_indices(m, 1)
+    gap = scores[:, first] - scores[:, second]
+    near = np.abs(gap)[:, None] < deltas[:, None]  # NaN is not
+    gold_order = np.sign(gold[first] - gold[second])
+    agree = np.nan_to_num(np.sign(gap) * gold_order).astype(np.int8)
+    direction = (near * agree[:, None]).reshape(e * len(deltas), -1)
+    level = np.flatnonzero(gold_order == 0)
+    used = np.flatnonzero((near.any(1) & (agree != 0)).any(0))
+    parts: list[Any] = []
+    for rows, columns in ((used, direction), (level, near.reshape(direction.shape))):
+        fill = rounded(max(len(rows), 1)) - len(rows)  # similar tables share compilations
+        parts += [np.pad(x[rows], (0, fill)).astype(np.int32) for x in (first, second)]
+        parts.append(np.pad(columns[:, rows], [(0, 0), (0, fill)]).astype(dtype))
+    order = np.full((e, width), width - 1, np.int32)
+    end = np.ones((e, 1 + len(deltas), width), np.int32)
+    for k, own in enumerate(scores):
+        there = np.flatnonzero(~np.isnan(own))
+        place = there[np.argsort(own[there], kind="stable")]
+        order[k, : len(place)] = place
+        gaps = own[place] - own[place][:, None]  # rises along a row: counting says where it ends
+        for d, inside in enumerate([gaps <= 0, *(gaps < delta for delta in deltas)]):
+            end[k, d, : len(place)] = inside.sum(1)
+    parts += [order, end]
+    return rank_agreement.DeltaPairs(*parts)
+
+
+def _counts(scores: ModelScores, settings: Resampling) -> tuple[NDArray[np.uint8], ...]:
+    """(1 + B, Q) how often each model is in the data and the resamples; and, of scores by item, each item."""
+    own = [(len(scores.gold), "models", settings.resample != "items")]
+    if settings.resample != "models" and scores.items is not None:
+        own.append((len(scores.items), "items", True))
+    found = []
+    for n, stream, varies in own:
+        width = -(-(n + 1) // _STEP) * _STEP
+        counts = np.zeros((1 + settings.n_resamples, width), np.uint8)
+        counts[:, :n] = 1
+        if varies and settings.n_resamples:
+            counts[1:] = _draws(n, width, stream, settings)
+        found.append(counts)
+    return tuple(found)
+
+
+def _draws(n: int, width: int, stream: str, settings: Resampling) -> NDArray[np.uint8]:
+    """(B, Q) how often each of ``n`` is drawn, a function of the seed, the stream and the resample's number."""
+    mesh = _mesh()
+    per_device = -(-settings.n_resamples // (_DRAWN_LANES * mesh.size))
+    number = np.arange(per_device * mesh.size * _DRAWN_LANES).reshape(mesh.size, per_device, -1)
+    singles: Any = make_singles(n)
+    names: Any = np.uint64(settings.seed), np.uint64(stream_number(stream))
+    with double_precision():
+        found = batch.draw_singles(singles, mesh, *names, number, width, singles_top_up_size(width))
+        return np.asarray(found).reshape(-1, width)[: settings.n_resamples]
+
+
+def _item_totals(scores: ModelScores) -> Any:
+    """Scores by item in as many slots as `_counts` has."""
+    if scores.items is None:
+        raise ValueError("there are no scores by item")
+    n = len(scores.items)
+    values = scores.items.reshape(n, -1)
+    fill = [(0, -(-(n + 1) // _STEP) * _STEP - n), (0, 0)]
+    there = ~np.isnan(values)
+    totals: Any = np.pad(np.where(there, values, 0.0), fill), np.pad(there.astype(float), fill), step_of_means(values)
+    return batch.ItemTotals(*totals)
+
+
+def _mesh() -> Mesh:
+    return Mesh(np.array(jax.local_devices()), ("lanes",))
+
+
+def _lanes(size: int, n_resamples: int) -> int:
+    """Lanes of a chunk, a multiple of 8, whose numbers (``size`` a lane) fit the memory."""
+    backend = jax.default_backend()
+    words, most = _WORDS.get(backend, _ACCELERATOR_WORDS), _MOST_LANES.get(backend, 4096)
+    fit = int(np.clip(words // max(size, 1), 8, most)) // 8 * 8
+    return min(fit, -(-(1 + n_resamples) // 8) * 8)
+
+
+def _run(
+    call: Callable[[Mesh, tuple[NDArray[np.uint8], ...]], Any],
+    counts: tuple[NDArray[np.uint8], ...],
+    lanes: int,
+    progress: bool | None,
+) -> Any:
+    """``call`` of all lanes of ``counts`` (1 + B, Q), in calls of one shape: chunks are spread over the devices."""
+    mesh = _mesh()
+    n = len(counts[0])
+    per_device = min(_CALL_CHUNKS, -(-n // (lanes * mesh.size)))
+    in_call = per_device * mesh.size * lanes
+    found = []
+    with progress_bar(n, "resamples", progress) as advance:
+        for start in range(0, n, in_call):
+            rows = np.minimum(np.arange(start, start + in_call), n - 1).reshape(mesh.size, per_device, lanes)
+            with double_precision():
+                result = jax.device_get(call(mesh, tuple(x[rows] for x in counts)))
+            kept = min(in_call, n - start)
+            found.append(jax.tree.map(lambda x, kept=kept: x.reshape(in_call, *x.shape[3:])[:kept], result))
+            advance(kept)
+    return jax.tree.map(lambda *x: np.concatenate(x), *found)
+
+
+def interval_columns(
+    values: Float, settings: Resampling, least: float, most: float, centre: bool = True
+) -> dict[str, Any]:
+    """Columns ``lower, upper, failed_share`` of (1 + B, ...) ``values``, the data's first; none without resamples.
+
+    A resample without a number counts as ``least`` in the lower end and as ``most`` in the upper one. Those in which
+    scores are recomputed are `centred`, unless ``centre`` is false: they are already.
+    """
+    if settings.n_resamples == 0:
+        return {}
+    draws = values[1:]
+    if centre and settings.resample != "models":
+        draws = np.clip(centred(values), least, most)
+    _, lower, upper, _ = bounds_with_failures(draws, settings.level, least, most)
+    failed = np.isnan(values[1:]).mean(0)
+    return {"lower": lower.reshape(-1), "upper": upper.reshape(-1), "failed_share": failed.reshape(-1)}
+
+
+def evaluator_table(
+    scores: ModelScores, inner: Sequence[tuple[str, Any]], columns: dict[str, Any], settings: Resampling
+) -> pd.DataFrame:
+    """A row per evaluator and inner value, as (E, ...) ``columns`` have them; what is told of the settings.
+
+    The first of the columns is what the intervals are of.
+    """
+    n_inner = len(inner[0][1]) if inner else 1
+    table = pd.DataFrame(
+        {
+            **({"evaluator": np.repeat(scores.evaluators.to_numpy(), n_inner)} if scores.labelled else {}),
+            **{name: np.tile(np.asarray(values), len(scores.scores)) for name, values in inner},
+            **{name: np.asarray(values).reshape(-1) for name, values in columns.items()},
+        }
+    )
+    table.attrs = {
+        "settings": {
+            "n_resamples": settings.n_resamples,
+            "resample": settings.resample,
+            "level": settings.level,
+            "seed": settings.seed,
+            "n_models": len(scores.gold),
+        },
+        "warnings": [*_warnings(scores, table, settings), *_outside(table, next(iter(columns)))],
+    }
+    return table
+
+
+def _warnings(scores: ModelScores, table: pd.DataFrame, settings: Resampling) -> list[str]:
+    found = []
+    for name, n, missing in zip(scores.evaluators, scores.n_models, scores.n_missing, strict=True):
+        of = f"{name}: " if scores.labelled else ""
+        if missing:
+            found.append(f"{of}{n:,} models have both scores, {missing:,} lack one of them and are left out")
+        if settings.n_resamples and settings.resample != "items" and n < FEW_MODELS:
+            found.append(f"{of}intervals over {n:,} models say little; {FEW_MODELS} are the least to draw from")
+    if "failed_share" in table:
+        some = table["failed_share"][(table["failed_share"] > 0) & (table["failed_share"] < 1)]
+        if len(some):
+            found.append(
+                f"{len(some):,} of {len(table):,} numbers are missing in some resamples, up to {some.max():.1%} of "
+                "them: there the ends of the intervals take the least and the greatest value that there is"
+            )
+    return found
+
+
+def _outside(table: pd.DataFrame, name: str) -> list[str]:
+    """What the resamples do not surround."""
+    ends = ("lower", "upper") if "lower" in table else (f"{name}_lower", f"{name}_upper")
+    if ends[0] not in table:
+        return []
+    slack = _ROUNDING * (1 + table[name].abs())
+    below, above = table[name] < table[ends[0]] - slack, table[name] > table[ends[1]] + slack
+    n = int((below | above).sum())
+    return [f"{n:,} of {len(table):,} numbers lie outside their own intervals: resamples are biased there"] if n else []

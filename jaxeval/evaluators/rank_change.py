@@ -1,0 +1,89 @@
+"""How far an evaluator's ranks are from gold's, tier by tier of gold (Eq. 4 and Figures 1 and 2 of the method)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from jaxeval.checks import checked_integer
+from jaxeval.errors import DataError
+from jaxeval.evaluators.model_scores import (
+    OK,
+    Resample,
+    Resampling,
+    Scores,
+    align_scores,
+    evaluator_table,
+    interval_columns,
+    resampled,
+)
+from jaxeval.evaluators.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCORED
+from jaxeval.kernels.rank_agreement import tier_changes
+
+NO_MODEL = "no model of the tier is scored"
+
+
+def stratified_rank_change(
+    scores: Scores,
+    gold: pd.Series | ArrayLike | str,
+    n_tiers: int = 4,
+    *,
+    within_tier: bool = False,
+    n_resamples: int = 1000,
+    resample: Resample = "models",
+    level: float = 0.95,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> pd.DataFrame:
+    """Mean |rank by the evaluator - rank by gold| of the models of each tier of gold, in places (Eq. 4).
+
+    Tier 1 is the best. Tiers have equal numbers of the models that gold and some evaluator scored, the better ones a
+    model more where that does not come out even; models that gold ties stay together. Ranks are averaged over ties. A
+    resample of models has tiers and ranks of its own.
+
+    Args:
+        n_tiers: 1 gives the mean absolute deviation of all ranks.
+        within_tier: rank the models of a tier among themselves only, instead of among all that the evaluator scored.
+        scores: as in `kendall_tau_delta`, like all other arguments.
+
+    Returns:
+        A row per evaluator and tier: ``evaluator`` (if they have names), ``tier, rank_change, n_models`` (of the tier,
+        scored), ``n_missing`` (models with one of the two scores only) and ``status``; with resamples ``lower, upper``
+        and ``failed_share``, of the resamples without models in the tier, which count as 0 and as the greatest change
+        that there could be.
+
+    Raises:
+        DataError: as in `kendall_tau_delta`, or there are fewer models than tiers; ValueError and TypeError too.
+    """
+    settings = Resampling(n_resamples, resample, level, seed, progress)
+    n_tiers = checked_integer("n_tiers", n_tiers, 1)
+    aligned = align_scores(scores, gold)
+    settings.check(aligned)
+    e, m = aligned.scores.shape
+    if m < n_tiers:
+        raise DataError(f"{m:,} models cannot be split into {n_tiers:,} tiers: ask for fewer")
+    size = 6 * m * (1 if resample == "models" else m)
+    found = resampled(tier_changes, aligned, (np.arange(n_tiers), within_tier), settings, size)
+    n = aligned.n_models[:, None]
+    reasons = [
+        (n < 2, FEW_SCORED), (aligned.constant[:, None], CONSTANT),
+        (aligned.constant_gold[:, None], CONSTANT_GOLD),
+        (found.models[0] == 0, NO_MODEL),
+    ]  # fmt: skip
+    conditions = [np.broadcast_to(condition, (e, n_tiers)) for condition, _ in reasons]
+    status = np.select(conditions, [reason for _, reason in reasons], OK).astype(object)
+    columns: dict[str, Any] = {
+        "rank_change": np.where(status == OK, found.change[0], np.nan),
+        "n_models": found.models[0].astype(int),
+        "n_missing": np.broadcast_to(aligned.n_missing[:, None], (e, n_tiers)),
+        "status": status,
+        **interval_columns(np.where(status == OK, found.change, np.nan), settings, 0.0, m - 1.0),
+    }
+    if settings.n_resamples:  # no model of those that the evaluator scored can move by more
+        columns["upper"] = np.minimum(columns["upper"], np.repeat(np.maximum(aligned.n_models - 1.0, 0), n_tiers))
+    table = evaluator_table(aligned, [("tier", np.arange(1, n_tiers + 1))], columns, settings)
+    table.attrs["settings"] |= {"n_tiers": n_tiers, "within_tier": within_tier}
+    return table

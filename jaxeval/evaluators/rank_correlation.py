@@ -1,0 +1,217 @@
+"""Rank correlations of evaluators with gold, over all pairs of models and over close ones, with intervals.
+
+Kendall's tau-b is (P - Q) / sqrt((P + Q + T) (P + Q + U)), T and U the pairs that only the one and only the other ties
+(Eq. 3 of the method); tau_delta takes those pairs alone whose scores by the evaluator differ by less than delta
+(Deutsch, Dror and Roth 2022, DOI 10.18653/v1/2022.naacl-main.442).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from jaxeval.checks import checked_integer, checked_numbers
+from jaxeval.evaluators.model_scores import (
+    FEW_PAIRS,
+    OK,
+    ModelScores,
+    Resample,
+    Resampling,
+    Scores,
+    align_scores,
+    evaluator_table,
+    interval_columns,
+    resampled,
+    resampled_delta_sums,
+)
+from jaxeval.kernels.rank_agreement import PairSums, rank_measures, tau_b
+
+Float = NDArray[np.float64]
+
+#: Why there is no number.
+FEW_SCORED, CONSTANT, CONSTANT_GOLD = "fewer than two models", "scores are constant", "gold scores are constant"
+NO_PAIRS, ALL_TIED, ALL_TIED_GOLD = "no pair under delta", "all pairs under delta are tied", "gold ties all pairs"
+FEW_FOR_TOP = "fewer models than the top has"
+
+MEASURES = ("kendall_tau", "spearman", "pair_accuracy", "top_overlap", "rank_deviation")
+
+
+def kendall_tau_delta(
+    scores: Scores,
+    gold: pd.Series | ArrayLike | str,
+    deltas: Sequence[float] | ArrayLike,
+    *,
+    n_resamples: int = 1000,
+    resample: Resample = "models",
+    level: float = 0.95,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> pd.DataFrame:
+    """Kendall's tau-b with gold over the pairs of models whose scores differ by less than each delta.
+
+    Args:
+        scores: one row a model and one column an evaluator; one evaluator's scores (a Series, or an array); or
+            `ItemScores`. Missing scores take the model out of the evaluator's pairs.
+        gold: gold scores, matched by index if both have one; or the name of their column in ``scores``.
+        deltas: gaps in the evaluator's points, more than 0; infinity gives the standard tau-b.
+        n_resamples: resamples behind the intervals; 0 for none.
+        resample: what is drawn with replacement: "models", from those that gold and some evaluator scored, the same
+            draws for every evaluator, no model being paired with its own copy; or, of `ItemScores`, "items", which
+            recomputes every score, or "both". Intervals over models are for the tau of the models' population; those
+            over items for the mean tau of evaluations with as many other items, not with endlessly many, whose tau is
+            higher: scores have the items' noise, and resamples are `centred` because theirs have it twice. "both" is
+            conservative: models that are drawn bring noise of items along. So are intervals over models, as resampled
+            models bring the noise of single pairs along: with 10 to 40 models 95 % intervals of tau held the truth 96
+            to 97 times in 100, those of small gaps more often.
+        level: level of the percentile intervals.
+        seed: the same seed gives the same draws, whatever ``n_resamples``, which are those of other measures too.
+        progress: whether to show a progress bar; by default on a terminal.
+
+    Returns:
+        A row per evaluator and delta: ``evaluator`` (if they have names), ``delta, tau, n_pairs, n_models, n_missing``
+        (models with one of the two scores only) and ``status``, "ok" or why there is no tau; with resamples ``lower,
+        upper`` and ``failed_share``, of the resamples without a tau, which count as -1 and 1. ``attrs`` holds
+        ``warnings`` and ``settings``.
+
+    Raises:
+        DataError: as `align_scores` describes, or there are no items to draw.
+        ValueError: a setting is out of range.
+        TypeError: ``n_resamples`` or ``seed`` is no integer.
+    """
+    settings = Resampling(n_resamples, resample, level, seed, progress)
+    gaps = checked_numbers("deltas", deltas)
+    if gaps.ndim != 1 or gaps.size == 0 or not (gaps > 0).all():
+        raise ValueError(f"deltas must be numbers above 0, in the evaluator's points, got {deltas!r}")
+    aligned = align_scores(scores, gold)
+    settings.check(aligned)
+    sums = resampled_delta_sums(aligned, gaps, settings)
+    tau = tau_b(sums)
+    shape = tau.shape[1:]
+    columns = {
+        "tau": tau[0],
+        "n_pairs": sums.pairs[0].astype(int),
+        "n_models": np.broadcast_to(aligned.n_models[:, None], shape),
+        "n_missing": np.broadcast_to(aligned.n_missing[:, None], shape),
+        "status": _status(aligned, sums),
+        **interval_columns(tau, settings, -1.0, 1.0),
+    }
+    return evaluator_table(aligned, [("delta", gaps)], columns, settings)
+
+
+def kendall_tau(
+    scores: Scores,
+    gold: pd.Series | ArrayLike | str,
+    *,
+    n_resamples: int = 1000,
+    resample: Resample = "models",
+    level: float = 0.95,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> pd.DataFrame:
+    """Kendall's tau-b with gold over all pairs: `kendall_tau_delta` at infinity, a row per evaluator."""
+    found = kendall_tau_delta(
+        scores, gold, [np.inf], n_resamples=n_resamples, resample=resample, level=level, seed=seed, progress=progress
+    )
+    return found.drop(columns="delta")
+
+
+def rank_agreement(
+    scores: Scores,
+    gold: pd.Series | ArrayLike | str,
+    *,
+    top: int = 5,
+    n_resamples: int = 1000,
+    resample: Resample = "models",
+    level: float = 0.95,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> pd.DataFrame:
+    """Every measure of agreement over all models: five rows an evaluator.
+
+    ``kendall_tau`` is tau-b. ``spearman`` is the correlation of ranks. ``pair_accuracy`` is the share of the pairs that
+    gold orders which the evaluator orders alike, its ties as half. ``top_overlap`` is the share of gold's ``top``
+    models among the evaluator's; ties on the border share its places. ``rank_deviation`` is the mean absolute deviation
+    of ranks, |rank - gold rank| averaged over models, in places (0 is best). Ranks are averaged over ties.
+
+    Args:
+        top: how many models the top has.
+        scores: as in `kendall_tau_delta`, like all other arguments.
+
+    Returns:
+        A row per evaluator and measure: ``evaluator`` (if they have names), ``measure, value, n_models, n_pairs,
+        n_missing, status``, and with resamples ``lower, upper, failed_share``. Of deviations a resample without one
+        counts as 0 and as the number of models less 1.
+
+    Raises:
+        DataError: as in `kendall_tau_delta`; ValueError too, or ``top`` is less than 1; TypeError: it is no integer.
+    """
+    settings = Resampling(n_resamples, resample, level, seed, progress)
+    top = checked_integer("top", top, 1)
+    aligned = align_scores(scores, gold)
+    settings.check(aligned)
+    sums = resampled_delta_sums(aligned, np.array([np.inf]), settings)
+    e, m = aligned.scores.shape
+    ranks = resampled(rank_measures, aligned, (float(top),), settings, 4 * m * (1 if resample == "models" else m))
+    draws = {
+        "kendall_tau": (tau_b(sums)[..., 0], -1.0, 1.0),
+        "spearman": (ranks.spearman, -1.0, 1.0),
+        "pair_accuracy": (accuracy(sums)[..., 0], 0.0, 1.0),
+        "top_overlap": (ranks.top_overlap, 0.0, 1.0),
+        "rank_deviation": (ranks.rank_deviation, 0.0, m - 1.0),
+    }
+    ends = [interval_columns(x, settings, least, most) for x, least, most in draws.values()]
+    if settings.n_resamples:
+        ends[-1]["upper"] = np.minimum(ends[-1]["upper"], np.maximum(aligned.n_models - 1.0, 0))
+    status = np.repeat(_status(aligned, sums), len(MEASURES), axis=1)
+    short = (aligned.n_models < top) & (status[:, 3] == OK)
+    status[short, 3] = FEW_FOR_TOP
+    shape = e, len(MEASURES)
+    columns: dict[str, Any] = {
+        "value": np.stack([x[0] for x, _, _ in draws.values()], -1),
+        "n_models": np.broadcast_to(aligned.n_models[:, None], shape),
+        "n_pairs": np.broadcast_to(sums.pairs[0].astype(int), shape),
+        "n_missing": np.broadcast_to(aligned.n_missing[:, None], shape),
+        "status": status,
+        **{name: np.stack([one[name] for one in ends], -1) for name in ends[0]},
+    }
+    return evaluator_table(aligned, [("measure", list(MEASURES))], columns, settings)
+
+
+def accuracy(sums: PairSums) -> Float:
+    """Share of the pairs that gold orders, ties by the evaluator being half; NaN where one side ties all pairs."""
+    ordered = np.asarray(sums.pairs - sums.tied_gold)
+    told = (ordered > 0) & np.asarray(sums.pairs > sums.tied_scores)
+    return np.where(told, (1 + sums.concordance / np.where(told, ordered, 1)) / 2, np.nan)
+
+
+def _status(scores: ModelScores, sums: PairSums) -> NDArray[Any]:
+    """(E, D) "ok", or why the data have no tau."""
+    pairs, tied, tied_gold = (np.asarray(x[0]) for x in (sums.pairs, sums.tied_scores, sums.tied_gold))
+    m = scores.n_models[:, None]
+    reasons = [
+        (m < 2, FEW_SCORED),
+        (scores.constant[:, None], CONSTANT),
+        (scores.constant_gold[:, None], CONSTANT_GOLD),
+        (pairs == 0, NO_PAIRS),
+        (tied == pairs, ALL_TIED),
+        (tied_gold == pairs, ALL_TIED_GOLD),
+    ]
+    conditions = [np.broadcast_to(condition, pairs.shape) for condition, _ in reasons]
+    return np.select(conditions, [reason for _, reason in reasons], OK).astype(object)
+
+
+def delta_table(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> pd.DataFrame:
+    """Taus of `kendall_tau_delta`, a row per evaluator and a column per delta, as Table 1 of the method shows them.
+
+    Args:
+        few_pairs: taus of fewer pairs are hidden (NaN); 0 shows all.
+    """
+    shown = taus.assign(tau=taus["tau"].where(taus["n_pairs"] >= few_pairs))
+    if "evaluator" not in shown:
+        shown = shown.assign(evaluator="")
+    order = list(dict.fromkeys(shown["evaluator"]))
+    return shown.set_index(["evaluator", "delta"])["tau"].unstack().loc[order]  # noqa: PD010

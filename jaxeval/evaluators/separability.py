@@ -1,0 +1,160 @@
+"""Separability with confidence: pairs of models that an evaluator's own intervals tell apart, and gold on them.
+
+Separability is that of Arena-Hard (arXiv:2406.11939): the share of pairs whose intervals do not overlap.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from jaxeval.errors import DataError
+from jaxeval.evaluators.model_scores import (
+    OK,
+    ModelScores,
+    Resampling,
+    Scores,
+    align_scores,
+    evaluator_table,
+    interval_columns,
+    resampled,
+    score_table,
+)
+from jaxeval.evaluators.rank_correlation import FEW_SCORED
+from jaxeval.kernels.rank_agreement import separation as separation_sums
+from jaxeval.statistics.quantiles import checked_level
+
+Float = NDArray[np.float64]
+
+# A score may be at the end of its interval, but for rounding.
+_ROUNDING = 1e-9
+NONE_APART = "no pair is separated"
+ALL_TIED = "gold ties all separated pairs"
+
+
+def separability(
+    scores: Scores,
+    gold: pd.Series | ArrayLike | str,
+    *,
+    lower: pd.DataFrame | pd.Series | ArrayLike | None = None,
+    upper: pd.DataFrame | pd.Series | ArrayLike | None = None,
+    standard_error: pd.DataFrame | pd.Series | ArrayLike | None = None,
+    score_level: float = 0.95,
+    n_resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> pd.DataFrame:
+    """Share of the pairs of models that an evaluator's own intervals separate, and how often gold agrees with those.
+
+    Args:
+        lower, upper: ends of the evaluator's intervals, of the shape of ``scores``, matched as these are.
+        standard_error: instead of them, standard errors, for normal intervals.
+        score_level: level of those.
+        scores: as in `kendall_tau_delta`, like all other arguments.
+
+    Returns:
+        A row per evaluator: ``evaluator`` (if they have names); ``separated``, the share of pairs; ``agreement``, the
+        share of those that gold orders alike, pairs that gold ties left out; ``n_separated, n_pairs, n_models,
+        n_missing, status``; with resamples ``separated_lower, separated_upper, agreement_lower, agreement_upper`` and
+        ``failed_share``, of the resamples without separated pairs, of which the agreement counts as 0 and as 1.
+
+    Raises:
+        DataError: as in `kendall_tau_delta`, or intervals lack, end before they begin, have names twice or text,
+            or do not hold their scores.
+    """
+    settings = Resampling(n_resamples, "models", level, seed, progress)
+    checked_level(score_level)
+    aligned = align_scores(scores, gold)
+    settings.check(aligned)
+    ends = _ends(scores, aligned, lower, upper, standard_error, score_level)
+    aligned = _with_intervals(aligned, ends)
+    m = len(aligned.gold)
+    found = resampled(separation_sums, aligned, ends, settings, 4 * m)
+    pairs, apart, ordered, agreeing = (np.asarray(x) for x in found)
+    separated = np.where(pairs > 0, apart / np.where(pairs > 0, pairs, 1), np.nan)
+    agreement = np.where(ordered > 0, agreeing / np.where(ordered > 0, ordered, 1), np.nan)
+    columns: dict[str, Any] = {
+        "separated": separated[0],
+        "agreement": agreement[0],
+        "n_separated": apart[0].astype(int),
+        "n_pairs": pairs[0].astype(int),
+        "n_models": aligned.n_models,
+        "n_missing": aligned.n_missing,
+        "status": np.select(
+            [aligned.n_models < 2, apart[0] == 0, ordered[0] == 0], [FEW_SCORED, NONE_APART, ALL_TIED], OK
+        ).astype(object),
+    }
+    for name, x in (("separated", separated), ("agreement", agreement)):
+        for key, values in interval_columns(x, settings, 0.0, 1.0).items():
+            columns[key if key == "failed_share" else f"{name}_{key}"] = values
+    return evaluator_table(aligned, [], columns, settings)
+
+
+def _ends(
+    scores: Scores, aligned: ModelScores, lower: Any, upper: Any, standard_error: Any, level: float
+) -> tuple[Float, Float]:
+    """(E, M) ends of the intervals."""
+    if (lower is None) != (upper is None) or (lower is None) == (standard_error is None):
+        raise DataError("give lower and upper, or standard_error: one of the two")
+    if standard_error is not None:
+        error = _like(scores, aligned, standard_error, "standard_error")
+        if (error < 0).any():
+            raise DataError(f"standard_error has {(error < 0).sum():,} negative values")
+        half = ndtri((1 + level) / 2) * error
+        return aligned.scores - half, aligned.scores + half
+    low, high = (_like(scores, aligned, x, name) for x, name in ((lower, "lower"), (upper, "upper")))
+    if (low > high).any():
+        raise DataError(f"{(low > high).sum():,} intervals end before they begin: are lower and upper swapped?")
+    slack = _ROUNDING * np.abs(aligned.scores)
+    outside = (aligned.scores < low - slack) | (aligned.scores > high + slack)
+    if outside.any():
+        e, m = np.argwhere(outside)[0]
+        raise DataError(
+            f"{outside.sum():,} scores lie outside their own intervals, the first that of model {aligned.models[m]!r} "
+            f"by {aligned.evaluators[e]!r}, {aligned.scores[e, m]:g} with [{low[e, m]:g}, {high[e, m]:g}]: do lower "
+            "and upper belong to these scores, in the same order?"
+        )
+    return low, high
+
+
+def _like(scores: Scores, aligned: ModelScores, values: Any, name: str) -> Float:
+    """(E, M) ``values`` of the models and evaluators of ``aligned``; by position where they have no labels."""
+    if isinstance(values, pd.Series):
+        values = values.to_frame(aligned.evaluators[0])
+    if not isinstance(values, pd.DataFrame):
+        index = score_table(scores)[0].index
+        array = np.asarray(values)
+        if array.shape not in ((len(index), len(aligned.evaluators)), (len(index),) * (len(aligned.evaluators) == 1)):
+            raise DataError(
+                f"{name} has shape {array.shape}, but scores have {len(index):,} models by "
+                f"{len(aligned.evaluators):,} evaluators"
+            )
+        values = pd.DataFrame(array.reshape(len(index), -1), index, aligned.evaluators)
+    lacking = [column for column in aligned.evaluators if column not in values]
+    if lacking:
+        raise DataError(f"{name} has no column {lacking[0]!r}, which scores have")
+    if values.index.has_duplicates:
+        twice = values.index[values.index.duplicated()][0]
+        raise DataError(f"model {twice!r} has more than one row in {name}: keep one")
+    own = values.loc[:, values.columns.isin(aligned.evaluators)]
+    if own.columns.has_duplicates:
+        raise DataError(f"{name} has more than one column {own.columns[own.columns.duplicated()][0]!r}: keep one")
+    try:
+        return own[list(aligned.evaluators)].reindex(aligned.models).to_numpy(np.float64, na_value=np.nan).T
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} is not numeric ({error})") from error
+
+
+def _with_intervals(aligned: ModelScores, ends: tuple[Float, Float]) -> ModelScores:
+    """The same, scores without an interval being missing."""
+    lacking = np.isnan(ends[0]) | np.isnan(ends[1])
+    more = (lacking & ~np.isnan(aligned.scores)).sum(1)
+    values = np.where(lacking, np.nan, aligned.scores)
+    return ModelScores(
+        values, aligned.gold, aligned.models, aligned.evaluators, aligned.labelled, aligned.n_missing + more, None
+    )

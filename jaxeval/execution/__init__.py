@@ -1,0 +1,1 @@
+"""How work is run: precision, devices, processes, chunks, checkpoints, progress."""

@@ -1,0 +1,100 @@
+"""Finished resamples of a long run on disk, so that the same call, made again, goes on from them."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxeval.errors import DataError
+from jaxeval.execution.atomic_write import whole_file
+
+Int = NDArray[np.int64]
+
+_FORMAT, _VERSION = "jaxeval run", 1
+
+
+class Checkpoint:
+    """A folder of finished lanes: `run.json` says of which run, and each .npz file holds the lanes of one call.
+
+    Files appear whole or not at all: they are written under another name first.
+    """
+
+    def __init__(self, folder: str | Path, digest: str, settings: Mapping[str, Any]) -> None:
+        """Open the ``folder``, or make it, for the run with this ``digest`` of its data and settings.
+
+        Raises:
+            DataError: it holds another run, or something else.
+        """
+        self.folder = Path(folder)
+        about = self.folder / "run.json"
+        if about.exists():
+            self._check(about, digest, settings)
+        elif self.folder.exists() and not (self.folder.is_dir() and all(map(_is_hidden, self.folder.iterdir()))):
+            raise DataError(f"{self.folder} exists and holds no finished resamples: name a new or empty folder")
+        else:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            text = {"format": _FORMAT, "version": _VERSION, "digest": digest, "settings": dict(settings)}
+            with whole_file(about) as file:
+                file.write(json.dumps(text, indent=1).encode())
+
+    def _check(self, about: Path, digest: str, settings: Mapping[str, Any]) -> None:
+        try:
+            found = json.loads(about.read_text())
+            known = found["format"] == _FORMAT and isinstance(found["version"], int)
+        except (ValueError, KeyError, TypeError):
+            known = False
+        if not known:
+            raise DataError(f"{about} does not describe a run of jaxeval: name another folder")
+        if found["version"] > _VERSION:
+            raise DataError(f"{about} is of version {found['version']}, newer than this jaxeval reads ({_VERSION})")
+        if found["digest"] != digest:
+            other = found.get("settings", {})
+            differ = [f"{k} {other.get(k)!r}, not {v!r}" for k, v in settings.items() if other.get(k) != v]
+            raise DataError(
+                f"{self.folder} holds resamples of another run ({'; '.join(differ) or 'of other battles'}): "
+                "name another folder, or delete this one"
+            )
+
+    def load(self, section: str, slices: Int, numbers: Int, results: NamedTuple) -> NDArray[np.bool_]:
+        """Fill in the lanes of a ``section`` that are finished, and tell which they are.
+
+        Lanes are found by slice and number, so that a run may also go on with more resamples.
+
+        Raises:
+            DataError: a file is damaged.
+        """
+        done = np.zeros(len(slices), bool)
+        lane_of = {key: lane for lane, key in enumerate(zip(slices.tolist(), numbers.tolist(), strict=True))}
+        for path in sorted(self.folder.glob(f"{section}.*.npz")):
+            try:
+                with path.open("rb") as file, np.load(file, allow_pickle=False) as part:
+                    keys = zip(part["slice"].tolist(), part["number"].tolist(), strict=True)
+                    lanes = np.array([lane_of.get(key, -1) for key in keys], np.int64)
+                    wanted = lanes >= 0
+                    for into, name in zip(results, results._fields, strict=True):
+                        into[lanes[wanted]] = part[name][wanted]
+            except (OSError, ValueError, KeyError, IndexError, zipfile.BadZipFile) as error:
+                raise DataError(f"{path} is damaged ({error}): delete it, and its resamples are drawn again") from error
+            done[lanes[wanted]] = True
+        return done
+
+    def save(self, section: str, slices: Int, numbers: Int, results: NamedTuple, lanes: Int) -> None:
+        """Write finished ``lanes`` of a ``section``.
+
+        Raises:
+            OSError: the disk is full, say; nothing half-written is left.
+        """
+        values = {name: x[lanes] for name, x in zip(results._fields, results, strict=True)}
+        with whole_file(self.folder / f"{section}.{slices[lanes[0]]}-{numbers[lanes[0]]}.npz") as file:
+            np.savez(file, slice=slices[lanes], number=numbers[lanes], **values)
+
+
+def _is_hidden(path: Path) -> bool:
+    """Such as what a process that was killed had not finished writing."""
+    return path.name.startswith(".")

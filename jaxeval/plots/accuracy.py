@@ -1,0 +1,239 @@
+"""Figures of judged accuracies: estimates and differences, the judge's rates, and what calibration labels buy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from jaxeval.accuracy.calibration_planning import interval_length, variance_ratio
+from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
+from jaxeval.accuracy.model_comparison import ModelComparison
+from jaxeval.plots.style import GREY, plain
+
+_COLOURS = {
+    "naive": "#8a8f98",
+    "calibration_only": "#3c8f8a",
+    "difference": "#6f5aa8",
+    "ppi_plus_plus_half": "#c98ab0",
+    "ppi_plus_plus": "#c2447f",
+    "conditional": "#6b8e3d",
+    "eif": "#c98a1b",
+    "rogan_gladen_shared": "#7aa6cf",
+    "rogan_gladen": "#1f5a93",
+    "rogan_gladen_adaptive": "#6b8e3d",
+}
+_NAMES = {
+    "naive": "naive",
+    "calibration_only": "labels only",
+    "difference": "PPI",
+    "ppi_plus_plus_half": "PPI++ half",
+    "ppi_plus_plus": "PPI++",
+    "conditional": "conditional",
+    "eif": "EIF",
+    "rogan_gladen_shared": "RG shared",
+    "rogan_gladen": "RG own",
+    "rogan_gladen_adaptive": "RG, Algorithm 1",
+}
+#: The estimators that arXiv:2605.06939 compares.
+FIVE = ("naive", "rogan_gladen_shared", "rogan_gladen", "ppi_plus_plus_half", "ppi_plus_plus")
+_MOST = 30
+
+
+def plot_accuracy(accuracy: JudgeAccuracy, estimators: tuple[str, ...] = FIVE, label: str = "all") -> Figure:
+    """Bootstrap medians and intervals of every model, a panel a judge; a line at the truth where it is known.
+
+    In the manner of Figure 2 of arXiv:2605.06939.
+
+    Args:
+        label: the slice to draw.
+    """
+    table = _slice(accuracy.table, label)
+    models = list(dict.fromkeys(table["model"]))[:_MOST]
+    judges = list(dict.fromkeys(table["judge"]))
+    step = len(estimators) + 1
+    figure = Figure(figsize=(1.6 + 4.4 * len(judges), 1.2 + 0.16 * step * len(models)), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(1, len(judges), sharex=True, sharey=True))
+    for axis, judge in zip(axes, judges, strict=True):
+        for place, model in enumerate(models):
+            rows = table[(table["judge"] == judge) & (table["model"] == model)].set_index("estimator")
+            top = -place * step
+            truth = rows["truth"].iloc[0]
+            if np.isfinite(truth):
+                axis.plot([truth, truth], [top + 0.5, top - step + 1.5], color="black", linewidth=1, linestyle=":")
+            for k, name in enumerate(estimators):
+                _bar(axis, rows.loc[name], top - k, name, place == 0)
+        axis.set_title(str(judge), loc="left", fontsize=11, fontweight="bold", parse_math=False)
+        axis.set_xlabel(f"accuracy, {100 * accuracy.settings.level:g}% bootstrap interval")
+        plain(axis)
+    centres = [-place * step - (len(estimators) - 1) / 2 for place in range(len(models))]
+    axes[0].set_yticks(centres, [str(model) for model in models], fontsize=8.5, parse_math=False)
+    _left_out(figure, table["model"].nunique(), "models")
+    _legend(figure, axes[0], len(estimators))
+    return figure
+
+
+def plot_differences(comparison: ModelComparison, estimators: tuple[str, ...] = FIVE, label: str = "all") -> Figure:
+    """Bootstrap medians and intervals of the differences of every pair, a panel a judge."""
+    table = _slice(comparison.table, label)
+    pairs = list(dict.fromkeys(zip(table["model_a"], table["model_b"], strict=True)))[:_MOST]
+    judges = list(dict.fromkeys(table["judge"]))
+    step = len(estimators) + 1
+    figure = Figure(figsize=(2.2 + 4.2 * len(judges), 1.2 + 0.16 * step * len(pairs)), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(1, len(judges), sharex=True, sharey=True))
+    for axis, judge in zip(axes, judges, strict=True):
+        for place, (a, b) in enumerate(pairs):
+            chosen = (table["judge"] == judge) & (table["model_a"] == a) & (table["model_b"] == b)
+            rows = table[chosen].set_index("estimator")
+            top = -place * step
+            truth = rows["truth"].iloc[0]
+            if np.isfinite(truth):
+                axis.plot([truth, truth], [top + 0.5, top - step + 1.5], color="black", linewidth=1, linestyle=":")
+            for k, name in enumerate(estimators):
+                _bar(axis, rows.loc[name], top - k, name, place == 0)
+        axis.axvline(0, color=GREY, linewidth=1)
+        axis.set_title(str(judge), loc="left", fontsize=11, fontweight="bold", parse_math=False)
+        axis.set_xlabel(f"difference in accuracy, {100 * comparison.accuracy.settings.level:g}% bootstrap interval")
+        plain(axis)
+    centres = [-place * step - (len(estimators) - 1) / 2 for place in range(len(pairs))]
+    names = [f"{a} minus\n{b}" for a, b in pairs]
+    _left_out(figure, len(table.drop_duplicates(["model_a", "model_b"])), "pairs")
+    axes[0].set_yticks(centres, names, fontsize=8.5, parse_math=False)
+    _legend(figure, axes[0], len(estimators))
+    return figure
+
+
+def plot_rates(accuracy: JudgeAccuracy, label: str = "all") -> Figure:
+    """Specificity, sensitivity and J of every judge on every model, with their intervals."""
+    table = _slice(accuracy.rates, label).dropna(subset=["j"])
+    models = list(dict.fromkeys(table["model"]))[:_MOST]
+    judges = list(dict.fromkeys(table["judge"]))
+    figure = Figure(figsize=(10.0, 1.3 + 0.17 * (len(judges) + 1) * max(len(models), 1)), layout="constrained")
+    axes = figure.subplots(1, 3, sharey=True)
+    colours, handles = list(_COLOURS.values()), []
+    for axis, (name, title) in zip(
+        axes, (("q0", "specificity q0"), ("q1", "sensitivity q1"), ("j", "Youden's J")), strict=True
+    ):
+        for k, judge in enumerate(judges):
+            rows = table[table["judge"] == judge].set_index("model").reindex(models)
+            y = -np.arange(len(models)) * (len(judges) + 1) - k
+            colour = colours[(4 + 4 * k) % len(colours)]
+            axis.hlines(y, rows[f"{name}_lower"], rows[f"{name}_upper"], color=colour, linewidth=2, alpha=0.5)
+            points = axis.scatter(rows[name], y, s=16, color=colour, zorder=3)
+            if axis is axes[2]:
+                handles.append(points)
+        axis.set_title(title, loc="left", fontsize=11, fontweight="bold")
+        plain(axis)
+    axes[2].axvline(0, color=GREY, linewidth=1, linestyle="--")
+    centres = -np.arange(len(models)) * (len(judges) + 1) - (len(judges) - 1) / 2
+    axes[0].set_yticks(centres, [str(m) for m in models], fontsize=8.5, parse_math=False)
+    if handles:
+        _names(axes[2], handles, judges)
+    _left_out(figure, table["model"].nunique(), "models")
+    return figure
+
+
+def plot_interval_length(
+    p: tuple[float, ...] = (0.3, 0.5, 0.7, 0.9),
+    q0: float = 0.7,
+    q1: float = 0.9,
+    n: float = np.inf,
+    level: float = 0.95,
+    most: int = 1000,
+) -> Figure:
+    """Length of the Rogan-Gladen interval against calibration labels, half and half and by Algorithm 1.
+
+    In the manner of Figure 3 of arXiv:2511.21140.
+    """
+    from jaxeval.accuracy.calibration_planning import allocate_calibration
+
+    figure = Figure(figsize=(6.0, 4.0), layout="constrained")
+    axis = figure.subplots()
+    m = np.arange(20, most + 1, 10)
+    for share, colour in zip(p, ("#c0392b", "#c98a1b", "#6b8e3d", "#1f5a93", "#6f5aa8"), strict=False):
+        split = allocate_calibration(m, share, q0, q1, 0)
+        m0, m1 = (np.maximum(np.asarray(x), 1) for x in (split.m0, split.m1))
+        axis.plot(m, interval_length(share, q0, q1, n, m / 2, m / 2, level), color=colour, linestyle="--", linewidth=1)
+        axis.plot(m, interval_length(share, q0, q1, n, m0, m1, level), color=colour, label=f"p = {share:g}")
+    axis.set_xlabel("calibration labels")
+    axis.set_ylabel(f"length of the {100 * level:g}% interval")
+    axis.set_title(f"q0 = {q0:g}, q1 = {q1:g}; dashed: half of each class", loc="left", fontsize=10)
+    axis.set_ylim(bottom=0)
+    axis.legend(frameon=False, fontsize=8.5)
+    plain(axis)
+    return figure
+
+
+def plot_regimes(theta: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)) -> Figure:
+    """Where a judge with a calibration beats the same labels alone: shaded (Figure 4 of arXiv:2511.21140)."""
+    figure = Figure(figsize=(2.4 * len(theta) + 0.8, 2.9), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(1, len(theta), sharey=True))
+    q = np.linspace(0.5, 1, 201)
+    for axis, truth in zip(axes, theta, strict=True):
+        ratio = variance_ratio(truth, q[:, None], q)
+        image = axis.imshow(
+            np.log2(np.clip(ratio, 1 / 8, 8)), origin="lower", extent=(0.5, 1, 0.5, 1), cmap="PiYG_r", vmin=-3, vmax=3,
+            aspect="auto",
+        )  # fmt: skip
+        axis.contour(q, q, ratio, levels=[1.0], colors="black", linewidths=1)
+        axis.set_title(f"accuracy {truth:g}", loc="left", fontsize=10)
+        axis.set_xlabel("sensitivity q1")
+        axis.tick_params(labelsize=8)
+    axes[0].set_ylabel("specificity q0")
+    bar = figure.colorbar(image, ax=axes, ticks=[-3, -1, 0, 1, 3])
+    bar.ax.set_yticklabels(["1/8", "1/2", "1", "2", "8"])
+    bar.set_label("variance with judge / without", fontsize=8.5)
+    return figure
+
+
+def plot_study(study: pd.DataFrame, x: str, y: str, by: str, level: float | None = None) -> Figure:
+    """A column of a simulated study against another, a line per value of ``by``."""
+    figure = Figure(figsize=(5.4, 3.6), layout="constrained")
+    axis = figure.subplots()
+    for name, rows in study.groupby(by, sort=False):
+        axis.plot(
+            rows[x], rows[y], "o-", markersize=3.5, color=_COLOURS.get(str(name)), label=_NAMES.get(str(name), name)
+        )
+    if level is not None:
+        axis.axhline(level, color="black", linewidth=1, linestyle=":")
+    axis.set_xlabel(x.replace("_", " "))
+    axis.set_ylabel(y.replace("_", " "))
+    axis.legend(frameon=False, fontsize=8)
+    plain(axis)
+    return figure
+
+
+def _slice(table: pd.DataFrame, label: str) -> pd.DataFrame:
+    if "slice" not in table:
+        return table
+    if label not in set(table["slice"]):
+        raise ValueError(f"no slice {label!r}; there are {', '.join(map(repr, dict.fromkeys(table['slice'])))}")
+    return table[table["slice"] == label]
+
+
+def _bar(axis: Any, row: pd.Series, y: float, name: str, first: bool) -> None:
+    label = _NAMES[name] if first else None
+    if np.isnan(row["median"]):
+        axis.plot([], [], color=_COLOURS[name], label=label)
+        return
+    axis.hlines(y, row["boot_lower"], row["boot_upper"], color=_COLOURS[name], linewidth=2.2, alpha=0.55)
+    axis.plot(row["median"], y, "o", markersize=4, color=_COLOURS[name], label=label)
+
+
+def _legend(figure: Figure, axis: Any, columns: int) -> None:
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False, fontsize=8.5)
+
+
+def _names(axis: Any, handles: list[Any], names: list[Any]) -> None:
+    """A legend of names as they are: no mathematics, and none left out for a leading underscore."""
+    legend = axis.legend(handles, [f"\u200b{name}" for name in names], frameon=False, fontsize=8)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def _left_out(figure: Figure, n: int, what: str) -> None:
+    if n > _MOST:
+        figure.supxlabel(f"the first {_MOST} of {n:,} {what}", fontsize=8.5, color=GREY)

@@ -1,0 +1,185 @@
+"""Figures of reference-anchored scores: by judge, under several references, and what screening and pooling buy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from jaxeval.anchored.diagnostics import rating_board
+from jaxeval.anchored.screening import JudgeScreen
+from jaxeval.errors import DataError
+from jaxeval.plots.style import GREY, plain
+
+_COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
+_MOST_MODELS = 40
+_PANELS_A_ROW = 4
+
+
+def plot_anchored(scores: pd.DataFrame, strong: list[Any] | None = None) -> Figure:
+    """Ratings of models with their intervals, a point a judge, a panel a reference and task (Figure 2, left).
+
+    Of more than 40 models the 40 with the largest mean rating are drawn, and the figure says so.
+
+    Args:
+        scores: as `anchored_scores` returns it, by model, judge, anchor and task (or fewer of them).
+        strong: judges that pass the screen; the others are drawn pale.
+    """
+    table = scores.assign(**{c: "" for c in ("judge", "anchor", "task") if c not in scores})
+    ranked = list(table.groupby("model", observed=True)["rating"].mean().sort_values().index)
+    models = ranked[-_MOST_MODELS:]
+    panels = list(dict.fromkeys(zip(table["anchor"], table["task"], strict=True)))
+    several = [len(set(names)) > 1 for names in zip(*panels, strict=True)]
+    judges = list(dict.fromkeys(table["judge"]))
+    rows = -(-len(panels) // _PANELS_A_ROW)
+    columns = min(len(panels), _PANELS_A_ROW)
+    height = 1.2 + 0.09 * (min(len(judges), 8) + 2) * len(models)
+    figure = Figure(figsize=(1.8 + 4.2 * columns, height * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).reshape(-1)
+    offsets = np.linspace(-0.3, 0.3, len(judges)) if len(judges) > 1 else np.zeros(1)
+    for axis, (anchor, task) in zip(axes, panels, strict=False):
+        block = table[(table["anchor"] == anchor) & (table["task"] == task) & table["model"].isin(models)]
+        for k, judge in enumerate(judges):
+            own = block[block["judge"] == judge]
+            y = np.array([models.index(model) for model in own["model"]]) + offsets[k]
+            pale = strong is not None and judge not in strong
+            colour = _COLOURS[k % len(_COLOURS)]
+            axis.hlines(y, own["rating_lower"], own["rating_upper"], color=colour, alpha=0.15 if pale else 0.5)
+            label = f"{judge} (weak)" if pale else str(judge)
+            axis.scatter(own["rating"], y, s=14, color=colour, alpha=0.3 if pale else 1.0, zorder=3, label=label)
+        axis.axvline(0, color=GREY, linewidth=1, linestyle="--")
+        said = [text for text, more in zip((f"against {anchor}", task), several, strict=True) if more]
+        axis.set_title(", ".join(map(str, said)), loc="left", fontsize=10, parse_math=False)
+        plain(axis)
+    for axis in axes[len(panels) :]:
+        axis.set_visible(False)
+    for axis in axes[max(len(panels) - columns, 0) : len(panels)]:
+        axis.set_xlabel("rating above the reference (Elo)")
+    axes[0].set_yticks(np.arange(len(models)), [str(m) for m in models], fontsize=8.5, parse_math=False)
+    if len(models) < len(ranked):
+        figure.suptitle(f"the best {len(models)} of {len(ranked):,} models", x=0, ha="left", fontsize=9)
+    if len(judges) > 1:
+        legend = figure.legend(
+            *axes[0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=8
+        )
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+    return figure
+
+
+def plot_anchor_swap(scores: pd.DataFrame) -> Figure:
+    """Centred ratings under each reference, a line a model: parallel lines are stable (Figure 2, right).
+
+    A model's ratings are averaged over the judges and tasks that its references share, and every reference is centred
+    by the models that it shares with others. A reference that shares none is left out, and the figure says so.
+
+    Raises:
+        DataError: no two references have a model in common by the same judge and task.
+    """
+    other = scores[scores["model"].astype(str) != scores["anchor"].astype(str)]
+    board = rating_board(other)
+    lines = _comparable(board)
+    figure = Figure(figsize=(1.6 + 1.6 * len(lines.columns), 4.2), layout="constrained")
+    axis = figure.subplots()
+    for k, (model, row) in enumerate(lines.iterrows()):
+        place = np.flatnonzero(row.notna())
+        y = row.iloc[place]
+        axis.plot(place, y, "o-", markersize=3.5, linewidth=1, color=_COLOURS[k % len(_COLOURS)])
+        if len(lines) <= 12:
+            axis.annotate(f"  {model}", (place[-1], y.iloc[-1]), fontsize=7.5, va="center", parse_math=False)
+    axis.set_xticks(np.arange(len(lines.columns)), [str(c) for c in lines], fontsize=8.5, parse_math=False)
+    axis.set_ylabel("centred rating (Elo)")
+    if absent := [str(c) for c in board if c not in lines]:
+        said = f"without {', '.join(absent)}: no model in common by the same judges and tasks"
+        axis.set_title(said, loc="left", fontsize=8, parse_math=False)
+    plain(axis)
+    return figure
+
+
+def _comparable(board: pd.DataFrame) -> pd.DataFrame:
+    """Centred ratings of models under references, NaN where there is none; of the largest set that is connected."""
+    means = {model: _shared_mean(rows.to_numpy()) for model, rows in board.groupby(level="model", observed=True)}
+    table = pd.DataFrame.from_dict(means, orient="index", columns=board.columns).dropna(thresh=2)
+    if len(table) == 0:
+        raise DataError(
+            "no two references have a model in common by the same judge and task: there is nothing to compare"
+        )
+    there = np.asarray(table.notna())
+    _, part = connected_components(there.T.astype(int) @ there)
+    of_model = part[there.argmax(1)]
+    largest = np.bincount(of_model).argmax()
+    table = table.loc[of_model == largest, part == largest]
+    # By least squares of model and reference; where nothing is missing it is the mean of a column.
+    m, r = np.nonzero(table.notna().to_numpy())
+    design = np.concatenate([np.eye(len(table))[m], np.eye(len(table.columns))[r]], axis=1)
+    effects = np.linalg.lstsq(design, table.to_numpy()[m, r], rcond=None)[0][len(table) :]
+    centred = table - effects
+    centred -= np.nanmean(centred.to_numpy())
+    return centred.loc[centred.mean(axis=1).sort_values().index]
+
+
+def _shared_mean(ratings: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean (A,) of a model's ratings (cells, A) over the cells that its references share, as many as share any."""
+    there = np.asarray(~np.isnan(ratings))
+    used = np.asarray(there.any(0))
+    shared = there.T.astype(int) @ there
+    while used.sum() > 1 and not there[:, used].all(1).any():
+        with_others = np.where(used, shared[:, used].sum(1) - shared.diagonal(), len(there) * len(used))
+        used[with_others.argmin()] = False
+    cells = there[:, used].all(1)
+    mean = np.full(len(used), np.nan)
+    mean[used] = ratings[np.ix_(cells, used)].mean(0)
+    return mean
+
+
+def plot_screen(screen: JudgeScreen) -> Figure:
+    """ICC(3,k) of every judge with its interval, and the threshold."""
+    table = screen.table.sort_values("average")
+    figure = Figure(figsize=(5.2, 1.1 + 0.24 * len(table)), layout="constrained")
+    axis = figure.subplots()
+    y = np.arange(len(table))
+    colours = np.where(table["strong"], _COLOURS[0], GREY)
+    axis.hlines(y, table["average_lower"], table["average_upper"], color=colours, linewidth=2.5, alpha=0.5)
+    axis.scatter(table["average"], y, s=18, color=colours, zorder=3)
+    axis.axvline(screen.threshold, color="black", linewidth=1, linestyle=":")
+    axis.set_yticks(y, [str(j) for j in table.index], fontsize=8.5, parse_math=False)
+    runs = screen.table["n_runs"].unique()
+    axis.set_xlabel(f"ICC(3,{runs[0] if len(runs) == 1 else 'k'})")
+    plain(axis)
+    return figure
+
+
+def plot_pooling(curve: pd.DataFrame) -> Figure:
+    """Variance of the pooled rating against the number of judges, as `pooling_curve` returns it (Figure 5)."""
+    figure = Figure(figsize=(5.0, 3.4), layout="constrained")
+    axis = figure.subplots()
+    for name, colour, label in (
+        ("empirical", _COLOURS[0], "resampled items"),
+        ("predicted", _COLOURS[1], "by ICC(3,k)"),
+        ("predicted_observed", _COLOURS[2], "by observed correlation"),
+    ):
+        axis.plot(curve["n_judges"], curve[name], "o-", markersize=4, color=colour, label=label)
+    axis.set_xlabel("strong judges")
+    axis.set_ylabel("variance of the mean rating (Elo²)")
+    axis.set_ylim(bottom=0)
+    axis.legend(frameon=False, fontsize=8.5)
+    plain(axis)
+    return figure
+
+
+def plot_subsamples(study: pd.DataFrame) -> Figure:
+    """Empirical and predicted standard errors against the number of prompts, as `subsample_study` returns them."""
+    figure = Figure(figsize=(5.0, 3.4), layout="constrained")
+    axis = figure.subplots()
+    for k, name in enumerate(("empirical", "theoretical", "corrected", "adjusted")):
+        axis.plot(study["n"], study[name], "o-", markersize=4, color=_COLOURS[k], label=name)
+    axis.set_xlabel("prompts")
+    axis.set_ylabel("standard error of the probability")
+    axis.set_ylim(bottom=0)
+    axis.legend(frameon=False, fontsize=8.5)
+    plain(axis)
+    return figure

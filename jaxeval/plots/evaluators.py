@@ -1,0 +1,150 @@
+"""Figures of evaluators beside gold: tau by gap, rank changes by tier, and agreement against the gap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from jaxeval.evaluators.model_scores import FEW_PAIRS
+from jaxeval.plots.style import GREY, plain
+
+_COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
+_EMPTY = "#f2f4f7"
+_MOST_ROWS = 40
+
+Float = NDArray[np.float64]
+
+
+def plot_tau_delta(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> Figure:
+    """Tau by evaluator and delta as a heat table, each cell with its number of pairs and its interval, if it has one.
+
+    Args:
+        taus: as `kendall_tau_delta` returns it.
+        few_pairs: taus of fewer pairs are hidden, their numbers of pairs are not; 0 shows all.
+    """
+    taus = _with_evaluator(taus)
+    deltas = list(dict.fromkeys(taus["delta"]))
+    shown = (taus["n_pairs"] >= few_pairs) & taus["tau"].notna()
+    text = [_cell(row, "tau", f"{row.n_pairs:,} pairs", there, "+.2f") for row, there in _rows(taus, shown)]
+    labels = ["all pairs" if np.isinf(delta) else f"Δ < {delta:g}" for delta in deltas]
+    value = taus["tau"].where(shown).to_numpy()
+    return _heat(taus, labels, value, text, "RdBu", (-1.0, 1.0), "Kendall's tau-b with gold")
+
+
+def plot_rank_change(changes: pd.DataFrame) -> Figure:
+    """Mean change of ranks by evaluator and tier as a heat table, the best tier first (Figures 1 and 2 of the method).
+
+    Each cell has its number of models in parentheses and its interval, if it has one.
+
+    Args:
+        changes: as `stratified_rank_change` returns it.
+    """
+    changes = _with_evaluator(changes)
+    tiers = list(dict.fromkeys(changes["tier"]))
+    shown = changes["rank_change"].notna()
+    text = [_cell(row, "rank_change", f"({row.n_models})", there, ".1f") for row, there in _rows(changes, shown)]
+    ends = np.round(100 * np.arange(len(tiers), -1, -1) / len(tiers)).astype(int)
+    labels = [f"tier {t}\n{low}-{high} %" for t, high, low in zip(tiers, ends[:-1], ends[1:], strict=True)]
+    value = changes["rank_change"].to_numpy()
+    most = float(np.nanmax(value)) if shown.any() else 1.0
+    return _heat(changes, labels, value, text, "YlOrBr", (0.0, most or 1.0), "mean |rank - gold rank| (places)")
+
+
+def plot_agreement(curve: pd.DataFrame, probability: float | None = None) -> Figure:
+    """Probability that gold agrees against the gap of scores, a line and band an evaluator; dotted, the average below.
+
+    Steps are the observed shares of agreeing pairs; where they leave the line, it is none.
+
+    Args:
+        curve: as `agreement_by_gap` returns it; a dozen gaps or more make a smooth line.
+        probability: one to mark.
+    """
+    curve = _with_evaluator(curve)
+    evaluators = list(dict.fromkeys(curve["evaluator"]))
+    columns = min(len(evaluators), 4)
+    rows = -(-len(evaluators) // columns)
+    figure = Figure(figsize=(1.0 + 3.0 * columns, 0.8 + 2.5 * rows), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(rows, columns, sharey=True, squeeze=False)).reshape(-1)
+    for k, (axis, evaluator) in enumerate(zip(axes, evaluators, strict=False)):
+        own = curve[curve["evaluator"] == evaluator].sort_values("delta")
+        colour = _COLOURS[k % len(_COLOURS)]
+        if "lower" in own:
+            axis.fill_between(own["delta"], own["lower"], own["upper"], color=colour, alpha=0.18, linewidth=0)
+        axis.plot(own["delta"], own["probability"], color=colour, label="at this gap")
+        enough = own["n_pairs"] >= FEW_PAIRS
+        axis.plot(
+            own["delta"],
+            own["average_below"].where(enough),
+            color=colour,
+            linestyle=":",
+            label="average below it, (1 + tau)/2",
+        )
+        axis.step(own["delta"], own["observed"], where="mid", color="black", linewidth=0.9, label="observed, by bins")
+        axis.axhline(0.5, color=GREY, linewidth=0.8)
+        if probability is not None:
+            axis.axhline(probability, color="black", linewidth=0.8, linestyle="--")
+        axis.set_ylim(0, 1.02)
+        if evaluator:
+            axis.set_title(str(evaluator), loc="left", fontsize=9.5, parse_math=False)
+        axis.set_xlabel("gap of scores (points)", fontsize=9)
+        plain(axis)
+    for axis in axes[len(evaluators) :]:
+        axis.set_visible(False)
+    axes[0].set_ylabel("probability that gold agrees", fontsize=9)
+    axes[0].legend(frameon=False, fontsize=7.5, loc="lower right")
+    return figure
+
+
+def _with_evaluator(table: pd.DataFrame) -> pd.DataFrame:
+    return table if "evaluator" in table else table.assign(evaluator="")
+
+
+def _rows(table: pd.DataFrame, shown: pd.Series) -> list[tuple[Any, bool]]:
+    return list(zip(table.itertuples(), shown, strict=True))
+
+
+def _cell(row: Any, name: str, count: str, shown: bool, form: str) -> str:
+    if not shown:
+        return count
+    ends = f"\n{row.lower:{form}} to {row.upper:{form}}" if hasattr(row, "lower") else ""
+    return f"{getattr(row, name):{form}}{ends}\n{count}"
+
+
+def _heat(
+    table: pd.DataFrame,
+    labels: Sequence[str],
+    value: Float,
+    text: Sequence[str],
+    colours: str,
+    ends: tuple[float, float],
+    title: str,
+) -> Figure:
+    """A heat table: rows of ``table`` by evaluator, as many columns as ``labels``; NaN cells are pale."""
+    evaluators = list(dict.fromkeys(table["evaluator"]))[:_MOST_ROWS]
+    shape = len(evaluators), len(labels)
+    size = shape[0] * shape[1]
+    width = 1.2 + 0.07 * max(len(str(e)) for e in evaluators) + 1.05 * shape[1]
+    figure = Figure(figsize=(width, 1.1 + 0.55 * shape[0]), layout="constrained")
+    axis = figure.subplots()
+    axis.set_facecolor(_EMPTY)
+    board = np.ma.masked_invalid(value[:size].reshape(shape))
+    image = axis.imshow(board, cmap=colours, vmin=ends[0], vmax=ends[1], aspect="auto")
+    for k, words in enumerate(text[:size]):
+        row, column = divmod(k, shape[1])
+        there = not np.ma.getmaskarray(board)[row, column]
+        red, green, blue, _ = image.cmap(image.norm(board[row, column])) if there else (1.0, 1.0, 1.0, 1.0)
+        dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
+        colour = "white" if dark else "black" if there else GREY
+        axis.text(column, row, words, ha="center", va="center", fontsize=7, color=colour)
+    axis.set_xticks(np.arange(shape[1]), labels, fontsize=8.5)
+    axis.set_yticks(np.arange(shape[0]), [str(e) for e in evaluators], fontsize=8.5, parse_math=False)
+    axis.xaxis.tick_top()
+    axis.tick_params(length=0)
+    axis.spines[:].set_visible(False)
+    axis.set_title(title, loc="left", fontsize=10)
+    return figure

@@ -1,0 +1,123 @@
+"""Figures of a study of references: agreement by reference and by tier, and loss against the budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from jaxeval.plots.style import GREY, plain
+from jaxeval.references.study import ReferenceStudy
+
+_COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a")
+_MOST_REFERENCES = 60
+
+
+def plot_references(study: ReferenceStudy, delta: float = np.inf) -> Figure:
+    """tau-b of the pairs within ``delta`` points with its interval, a row per reference, the best model on top.
+
+    References without so many pairs that the number means something are pale. Those with more votes agree better.
+    """
+    rows = study.by_delta[study.by_delta["delta"] == delta]
+    if len(rows) == 0:
+        known = ", ".join(f"{d:g}" for d in study.by_delta["delta"].unique())
+        raise ValueError(f"delta {delta:g} was not studied; there are {known}")
+    rows = rows.dropna(subset=["tau"]).head(_MOST_REFERENCES)
+    figure = Figure(figsize=(6.0, 1.2 + 0.2 * len(rows)), layout="constrained")
+    axis = figure.subplots()
+    if len(rows) == 0:
+        axis.set_axis_off()
+        axis.set_title("no reference has two models to rank", loc="left", fontsize=10)
+        return figure
+    y = -np.arange(len(rows))
+    number = rows["tier"].fillna(0).to_numpy(int)
+    colours = [GREY if t == 0 else _COLOURS[(t - 1) % len(_COLOURS)] for t in number]
+    shade: Any = np.where(rows["n_pairs"] < study.settings.few_pairs, 0.25, 1.0)
+    axis.hlines(y, rows["tau_lower"], rows["tau_upper"], color=colours, alpha=0.5 * shade, linewidth=2.2)
+    axis.scatter(rows["tau"], y, s=16, color=colours, alpha=shade, zorder=3)
+    for t in np.unique(number[number > 0]):
+        axis.scatter(
+            [],
+            [],
+            s=16,
+            color=_COLOURS[(t - 1) % len(_COLOURS)],
+            label=f"reference of tier {t}" if t == 1 else f"tier {t}",
+        )
+    axis.margins(y=0.02)
+    axis.set_yticks(y, [str(name) for name in rows["reference"]], fontsize=7.5, parse_math=False)
+    pairs = "all pairs" if np.isinf(delta) else f"pairs within {delta:g} points of win rate"
+    axis.set_xlabel(f"Kendall's tau-b with the ranking of all votes\n{pairs}")
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels) or 1, frameon=False, fontsize=8)
+    plain(axis)
+    return figure
+
+
+def plot_reference_tiers(study: ReferenceStudy) -> Figure:
+    """Mean rank change by tier of the reference and of the models ranked, with intervals (Figures 1 and 2).
+
+    In percent of the greatest possible, since references rank different numbers of models, and in places below.
+    """
+    table = study.by_tier_and_test_tier
+    change = 100 * table.pivot_table(index="tier", columns="test_tier", values="relative_change", dropna=False)
+    figure = Figure(figsize=(1.9 + 1.15 * len(change.columns), 1.3 + 0.75 * len(change)), layout="constrained")
+    axis = figure.subplots()
+    image = axis.imshow(change, cmap="YlOrRd", aspect="auto")
+    middle = (np.nanmax(change.to_numpy()) + np.nanmin(change.to_numpy())) / 2 if change.notna().any(axis=None) else 0
+    for row in table.itertuples():
+        if np.isnan(row.relative_change):
+            continue
+        value, lower, upper = (
+            100 * x for x in (row.relative_change, row.relative_change_lower, row.relative_change_upper)
+        )
+        ends = "" if np.isnan(lower) else f"\n[{lower:.1f}, {upper:.1f}]"
+        place = row.test_tier - 1, row.tier - 1
+        colour = "white" if value > middle else "black"
+        text = f"{value:.1f} %{ends}\n{row.rank_change:.1f} places"
+        axis.annotate(text, place, ha="center", va="center", fontsize=7.5, color=colour)
+    axis.set_xticks(np.arange(len(change.columns)), [f"tier {t}" for t in change.columns], fontsize=8.5)
+    sizes = table.groupby("tier")["n_references"].first()
+    axis.set_yticks(np.arange(len(change)), [f"tier {t} ({sizes[t]})" for t in change.index], fontsize=8.5)
+    axis.set_xlabel("models ranked")
+    axis.set_ylabel("references (how many)")
+    figure.colorbar(image, ax=axis).set_label("mean rank change (% of the greatest)", fontsize=8.5)
+    return figure
+
+
+def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf) -> Figure:
+    """Share of pairs in the wrong order against the votes of a model: sets of references, and single ones by tier.
+
+    A line turns flat where models run out of votes (``n_short`` in the table). Single references enter the mean of
+    their tier where enough pairs stand behind them; they rank other models than sets do, unlike in ``by_set``.
+    """
+    rows = study.by_budget[study.by_budget["delta"] == delta]
+    if len(rows) == 0:
+        raise ValueError(f"no budget was studied with delta {delta:g}")
+    enough = rows[(rows["n_references"] == 1) & (rows["n_pairs"] >= study.settings.few_pairs)]
+    single = enough.groupby(["tier", "budget"])["misordered"].mean()
+    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    axis = figure.subplots()
+    for k, (tier, line) in enumerate(single.groupby(level="tier")):
+        label = f"one of tier {tier}, mean"
+        axis.plot(line.index.get_level_values("budget"), line, "--", color=GREY, alpha=1 - 0.18 * (k % 5), label=label)
+        axis.annotate(f" {tier}", (line.index[-1][1], line.iloc[-1]), fontsize=7.5, color=GREY, va="center")
+    several = rows[rows["n_references"] > 1]
+    for k, (name, line) in enumerate(several.groupby("references", sort=False)):
+        _band(axis, line, _COLOURS[k % len(_COLOURS)], str(name))
+    axis.set_xscale("log")
+    axis.set_xticks(sorted(rows["budget"].unique()), [f"{b:,}" for b in sorted(rows["budget"].unique())])
+    axis.minorticks_off()
+    axis.set_xlabel("votes of a model")
+    axis.set_ylabel("share of pairs in the wrong order")
+    legend = figure.legend(*axis.get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=8)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    plain(axis)
+    return figure
+
+
+def _band(axis: Any, line: pd.DataFrame, colour: str, label: str) -> None:
+    axis.plot(line["budget"], line["misordered"], "o-", markersize=3.5, color=colour, label=label)
+    axis.fill_between(line["budget"], line["misordered_lower"], line["misordered_upper"], color=colour, alpha=0.12)

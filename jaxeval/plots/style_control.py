@@ -1,0 +1,69 @@
+"""Figures of style control: how far models move, and what the covariates weigh."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from jaxeval.plots.style import GREY, plain
+
+_UP, _DOWN, _EVEN = "#2f7d4f", "#b5473c", "#1f5a93"
+
+
+def plot_style_effect(effect: pd.DataFrame, top: int = 40) -> Figure:
+    """Each model's rating without control (hollow) and with it (full), and the shift with its interval.
+
+    Args:
+        effect: as `style_effect` returns it.
+        top: models shown, the best with control; the figure says how many are not.
+    """
+    rated = effect[np.isfinite(effect["rating"]) & np.isfinite(effect["rating_plain"])]
+    shown = rated.head(top)
+    place = np.arange(len(shown))
+    figure = Figure(figsize=(8.6, 1.5 + 0.21 * max(len(shown), 1)), layout="constrained")
+    ratings, shifts = figure.subplots(1, 2, sharey=True, width_ratios=[3, 2])
+    sure = np.where(shown["shift_lower"] > 0, 1, np.where(shown["shift_upper"] < 0, -1, 0))
+    colours = np.select([sure > 0, sure < 0], [_UP, _DOWN], GREY)
+    ratings.hlines(place, shown["rating_plain"], shown["rating"], color=colours, linewidth=2, alpha=0.6)
+    ratings.scatter(shown["rating_plain"], place, s=18, facecolors="white", edgecolors=GREY, zorder=3, label="plain")
+    ratings.scatter(shown["rating"], place, s=20, color=_EVEN, zorder=3, label="controlled")
+    names = [f"{now}  {name}  ({was})" for now, name, was in
+             zip(shown["rank"], shown["model_name"], shown["rank_plain"], strict=True)]  # fmt: skip
+    ratings.set_yticks(place, names, fontsize=8, parse_math=False)
+    ratings.set_ylim(max(len(shown), 1) - 0.5, -0.5)
+    hidden = len(effect) - len(shown)
+    more = f"\n{hidden} more models not shown" if hidden else ""
+    ratings.set_xlabel(f"rating (Elo); rank with control, and (without){more}", fontsize=8.5)
+    ratings.legend(frameon=False, fontsize=8, loc="lower right")
+    shifts.hlines(place, shown["shift_lower"], shown["shift_upper"], color=colours, linewidth=2.2, alpha=0.5)
+    shifts.scatter(shown["shift"], place, s=16, color=colours, zorder=3)
+    shifts.axvline(0, color="black", linewidth=0.8)
+    level = effect.attrs.get("settings", {}).get("level", 0.95)
+    shifts.set_xlabel(f"shift by control (Elo), {100 * level:g}% interval", fontsize=8.5)
+    for axis in (ratings, shifts):
+        plain(axis)
+        axis.tick_params(axis="y", length=0, labelsize=8)
+    return figure
+
+
+def plot_coefficients(coefficients: pd.DataFrame) -> Figure:
+    """Odds ratio of one unit of each covariate, with its interval; as ``coefficients()`` of a fit or bootstrap."""
+    place = np.arange(len(coefficients))
+    figure = Figure(figsize=(5.6, 1.1 + 0.32 * len(coefficients)), layout="constrained")
+    axis = figure.subplots()
+    low, high = coefficients["odds_ratio_lower"], coefficients["odds_ratio_upper"]
+    axis.hlines(place, low, high, color=_EVEN, linewidth=2.5, alpha=0.5)
+    axis.scatter(coefficients["odds_ratio"], place, s=22, color=_EVEN, zorder=3)
+    axis.axvline(1, color="black", linewidth=0.8)
+    axis.set_xscale("log")
+    ticks = np.array([0.25, 0.5, 0.67, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 4])
+    ends = min(low.min(), 0.95), max(high.max(), 1.05)
+    ticks = ticks[(ticks >= ends[0] / 1.05) & (ticks <= ends[1] * 1.05)]
+    axis.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    axis.minorticks_off()
+    axis.set_yticks(place, [str(name) for name in coefficients.index], fontsize=8.5, parse_math=False)
+    axis.set_ylim(len(coefficients) - 0.5, -0.5)
+    axis.set_xlabel("odds ratio of one unit of the covariate")
+    plain(axis)
+    return figure

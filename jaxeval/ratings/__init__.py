@@ -1,0 +1,1 @@
+"""Bradley-Terry ratings: fits, bootstraps, style control, wide boards, leaderboards."""

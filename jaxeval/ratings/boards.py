@@ -1,0 +1,188 @@
+"""Boards: the cells of a slice, what they identify, and its fitted log-strengths; all slices in one batched call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.data.cells import Cells
+from jaxeval.execution.blas import one_blas_thread
+from jaxeval.execution.precision import double_precision
+from jaxeval.kernels import batch
+from jaxeval.kernels.connectivity import IDENTIFIED
+from jaxeval.ratings.connectivity import Connectivity, analyse
+from jaxeval.ratings.sparse_boards import Method, WideGraph, fit_sparse, resolved
+from jaxeval.ratings.square_limits import MOST_INVERTED, check_square
+
+if TYPE_CHECKING:
+    pass
+
+#: Largest error left in any log-strength, logits (1e-9 is 2e-7 Elo).
+TOLERANCE_LOGIT = 1e-9
+_MAX_NEWTON_STEPS = 200
+#: The inverse-pair-frequency weights of the Arena: 1 / max(battles of the pair, 50).
+PAIR_FREQUENCY_FLOOR = 50
+
+
+class Board(NamedTuple):
+    """One fitted slice: sums by pair, what they identify, log-strengths in the mean-zero gauge (without padding)."""
+
+    models: pd.Index
+    cells: Cells
+    n: NDArray[np.float64]  # (P,) weight of the battles of each pair
+    wins: NDArray[np.float64]  # (P,) what its first model took of it
+    pair_weight: NDArray[np.float64] | None  # (P,) the factor that both hold
+    connectivity: Connectivity
+    active: NDArray[np.bool_]  # (M,) models with a finite rating
+    theta: NDArray[np.float64]  # (M,) 0 for inactive models
+    status: int
+    n_steps: int
+    grad_norm: float
+    graph: WideGraph | None = None  # of the sparse method
+
+    @property
+    def method(self) -> Literal["dense", "sparse"]:
+        """How it was fitted."""
+        return "dense" if self.graph is None else "sparse"
+
+    def rated_tables(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(M, M) battle weights and wins among the models with a finite rating.
+
+        Raises:
+            ValueError: too many models for tables.
+        """
+        check_square(len(self.theta), MOST_INVERTED, "the covariance of a fit", "a bootstrap's standard_errors")
+        return _tables(self.cells, self.n, self.wins, self.active)
+
+
+def fit_boards(
+    slices: Sequence[tuple[pd.Index, Cells]],
+    ridge: float,
+    reweight: bool,
+    method: Method = "auto",
+    starts: Sequence[NDArray[np.float64]] | None = None,
+) -> list[Board]:
+    """Fit every slice (its models and cells): the dense ones in one batched call, wide ones one by one.
+
+    They start from ``starts`` (log-strengths) if given.
+    """
+    if not (isinstance(ridge, int | float | np.number) and np.isfinite(ridge) and ridge >= 0):
+        raise ValueError(f"ridge must be finite and >= 0, got {ridge!r}")
+    sums = []
+    for _, cells in slices:
+        factor = pair_frequency_weights(cells) if reweight else None
+        n, wins = cells.pair_sums()
+        sums.append((n, wins, None) if factor is None else (n * factor, wins * factor, factor))
+    is_sparse = [resolved(method, len(models)) == "sparse" for models, _ in slices]
+    dense = [s for s, sparse in enumerate(is_sparse) if not sparse]
+    own = None if starts is None else [starts[s] for s in dense]
+    boards = dict(zip(dense, _fit_dense([(*slices[s], *sums[s]) for s in dense], ridge, own), strict=True))
+    for s, ((models, cells), sparse) in enumerate(zip(slices, is_sparse, strict=True)):
+        if sparse:
+            boards[s] = _fit_sparse((models, cells, *sums[s]), ridge, None if starts is None else starts[s])
+    return [boards[s] for s in range(len(slices))]
+
+
+#: Models and cells of a slice, and (P,) weight of its pairs' battles, wins of their first models, and the factor in it.
+_Given = tuple[pd.Index, Cells, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]
+
+
+def _fit_dense(slices: Sequence[_Given], ridge: float, starts: Sequence[NDArray[np.float64]] | None) -> list[Board]:
+    """Fit on (M, M) tables."""
+    if not slices:
+        return []
+    connections, actives = [], []
+    size = padded_size(max(len(models) for models, *_ in slices))
+    n_all, score_all = np.zeros((len(slices), size, size)), np.zeros((len(slices), size))
+    active_all = np.zeros((len(slices), size), bool)
+    for s, (models, cells, pair_n, pair_wins, _) in enumerate(slices):
+        m = len(models)
+        n, wins = _tables(cells, pair_n, pair_wins, np.ones(m, bool))
+        found = analyse(n, wins)
+        active = (found.standing == IDENTIFIED) | (ridge > 0)
+        both = active[:, None] & active
+        n_all[s, :m, :m] = np.where(both, n, 0)
+        score_all[s, :m] = np.where(both, wins, 0).sum(1)
+        active_all[s, :m] = active
+        connections.append(found)
+        actives.append(active)
+    start = None if starts is None else np.stack([np.pad(x, (0, size - len(x))) for x in starts])
+    with double_precision(), one_blas_thread():
+        solution = batch.fit(n_all, score_all, active_all, float(ridge), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS, start)
+        theta, status, n_steps, grad_norm = map(np.asarray, solution)
+    return [
+        Board(
+            *given,
+            connections[s],
+            actives[s],
+            theta[s, : len(given[0])],
+            int(status[s]),
+            int(n_steps[s]),
+            float(grad_norm[s]),
+        )
+        for s, given in enumerate(slices)
+    ]
+
+
+def _fit_sparse(given: _Given, ridge: float, start: NDArray[np.float64] | None) -> Board:
+    """Fit on the graph of pairs."""
+    models, cells, n, wins, _ = given
+    fit = fit_sparse(cells, n, wins, len(models), float(ridge), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS, start)
+    active = (fit.connectivity.standing == IDENTIFIED) | (ridge > 0)
+    return Board(*given, fit.connectivity, active, *fit[1:])
+
+
+def _tables(
+    cells: Cells, pair_n: NDArray[np.float64], pair_wins: NDArray[np.float64], among: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(M, M) battle weights and wins from those of the pairs of models ``among`` (M,)."""
+    kept = among[cells.first] & among[cells.second]
+    first, second, total, won = cells.first[kept], cells.second[kept], pair_n[kept], pair_wins[kept]
+    n, wins = np.zeros((2, len(among), len(among)))
+    n[first, second] = n[second, first] = total
+    wins[first, second], wins[second, first] = won, total - won
+    return n, wins
+
+
+def inverse_information(boards: Sequence[Board], ridge: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(S, M', M') pseudo-inverse and (S, M') diagonal of the information of fitted boards, logits; M' is padded."""
+    size = padded_size(max(len(board.theta) for board in boards))
+    n, theta = np.zeros((len(boards), size, size)), np.zeros((len(boards), size))
+    active = np.zeros((len(boards), size), bool)
+    for s, board in enumerate(boards):
+        m = len(board.theta)
+        n[s, :m, :m] = board.rated_tables()[0]
+        theta[s, :m], active[s, :m] = board.theta, board.active
+    with double_precision(), one_blas_thread():
+        inverse, diagonal = batch.inverse_information(theta, n, float(ridge), active)
+        return np.asarray(inverse), np.asarray(diagonal)
+
+
+def padded_size(n_models: int) -> int:
+    """The kernels work on multiples of four models, 16 at least; padding ones have no battles.
+
+    Small boards so share one compilation, which takes far longer than the padding.
+    """
+    return max(-(-n_models // 4) * 4, 16)
+
+
+def pair_frequency_weights(cells: Cells) -> NDArray[np.float64]:
+    """(P,) inverse-pair-frequency weights 1 / max(battles of the pair, 50)."""
+    count = np.bincount(cells.pair, cells.count, minlength=len(cells.first))
+    return np.asarray(1 / np.maximum(count, PAIR_FREQUENCY_FLOOR))
+
+
+def rated_theta(board: Board) -> NDArray[np.float64]:
+    """(M,) log-strengths with +inf, -inf and NaN where the data set none."""
+    unrated = np.array([0.0, np.inf, -np.inf, np.nan])[board.connectivity.standing]
+    return np.where(board.active, board.theta, unrated)
+
+
+def battles_per_model(cells: Cells, n_models: int) -> NDArray[np.float64]:
+    """(M,) battles of each model."""
+    per_pair = np.bincount(cells.pair, cells.count, minlength=len(cells.first))
+    return np.asarray(np.bincount(cells.first, per_pair, n_models) + np.bincount(cells.second, per_pair, n_models))

@@ -1,0 +1,337 @@
+"""Bootstrap of Bradley-Terry fits: every resample refitted to convergence, batched."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, overload
+
+import jax
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.data.battles import Battles, as_battles
+from jaxeval.data.cells import Cells
+from jaxeval.data.features import FeatureLike, checked_features, design
+from jaxeval.execution.checkpoints import Checkpoint
+from jaxeval.execution.lanes import Spread
+from jaxeval.execution.precision import versions
+from jaxeval.execution.processes import check_alike, first_alone, together
+from jaxeval.execution.progress import progress_bar
+from jaxeval.ratings.boards import Board, fit_boards
+from jaxeval.ratings.bootstrap_plan import SCHEMES, ClusterRows, cluster_rows, make_plan
+from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
+from jaxeval.ratings.bradley_terry import BradleyTerryFit, device_name, fit_result
+from jaxeval.ratings.contextual import ContextualSettings, Ties, checked_ties, contextual_result, fit_contextual_boards
+from jaxeval.ratings.contextual_bootstrap import contextual_bootstrap_result, refit_contextual
+from jaxeval.ratings.contextual_rows import compress
+from jaxeval.ratings.gauge import Gauge
+from jaxeval.ratings.refits import TOLERANCE_LOGIT, Lanes, refit_all
+from jaxeval.ratings.sparse_boards import Method, check_dense, resolved
+from jaxeval.ratings.sparse_refits import make_sparse_plan, refit_sparse
+
+if TYPE_CHECKING:
+    from jaxeval.data.battles import Compress
+
+#: Entries of the (M, M) tables of all slices in one call; each costs about 170 bytes.
+_TABLE_ENTRIES = 2**23
+
+Scheme = Literal["multinomial", "poisson", "bayesian", "cluster"]
+
+
+class _Options(TypedDict, total=False):
+    cluster: str | None
+    ridge: float
+    gauge: Gauge
+    base: float
+    reweight: bool
+    dtype: Literal["float64", "float32"]
+    features: Sequence[FeatureLike]
+    normalize: bool
+    feature_ridge: float
+    ties: Ties
+    method: Method
+    chunk_size: int | None
+    memory_limit: int | None
+    checkpoint: str | Path | None
+    progress: bool | None
+
+
+@overload
+def bootstrap(
+    battles: Battles | Any,
+    n_resamples: int = ...,
+    seed: int = ...,
+    scheme: Scheme = ...,
+    *,
+    by: None = None,
+    **options: Unpack[_Options],
+) -> Bootstrap: ...
+@overload
+def bootstrap(
+    battles: Battles | Any,
+    n_resamples: int = ...,
+    seed: int = ...,
+    scheme: Scheme = ...,
+    *,
+    by: str | Sequence[str],
+    **options: Unpack[_Options],
+) -> dict[Hashable, Bootstrap]: ...
+def bootstrap(
+    battles: Battles | Any,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    scheme: Scheme = "multinomial",
+    *,
+    by: str | Sequence[str] | None = None,
+    cluster: str | None = None,
+    ridge: float = 0.0,
+    gauge: Gauge = "mean",
+    base: float = 1000.0,
+    reweight: bool = False,
+    dtype: Literal["float64", "float32"] = "float64",
+    features: Sequence[FeatureLike] = (),
+    normalize: bool = True,
+    feature_ridge: float = 0.0,
+    ties: Ties = "half",
+    method: Method = "auto",
+    chunk_size: int | None = None,
+    memory_limit: int | None = None,
+    checkpoint: str | Path | None = None,
+    progress: bool | None = None,
+) -> Bootstrap | dict[Hashable, Bootstrap]:
+    """Resample the battles, refit every resample, and keep the joint draws.
+
+    Resample r is a function of the slice's battles and of (seed, slice name, r) alone: the same for any number of
+    resamples, chunk size, number of devices, and whatever other slices there are.
+
+    Args:
+        battles: `Battles`, or a table with the standard columns.
+        n_resamples: B.
+        seed: any integer from 0 to 2**63 - 1.
+        scheme: "multinomial" draws N battles with replacement, exactly; "poisson" gives each battle a Poisson(1)
+            weight; "bayesian" an exponential one; "cluster" draws whole clusters with replacement.
+        by: column, or columns, whose groups are rated and resampled each on its own; the result is then a dict by
+            group. All in one batched call; with features or a tie model, one slice after the other. A slice that
+            cannot tell a covariate from its models, or has no ties for a tie model, is rated without; its
+            ``warnings`` say so.
+        cluster: column of the clusters (prompts, voters, sessions); implies the scheme "cluster".
+        ridge: as in `fit_bradley_terry`, like ``gauge``, ``base`` and ``reweight``.
+        dtype: precision of the refits; "float32" stays within 0.05 Elo of "float64" on boards that are not sparse.
+        features: as in `fit_bradley_terry`, like ``normalize``, ``feature_ridge`` and ``ties``; with them, or a tie
+            model, results are `ContextualBootstrap`.
+        method: as in `fit_bradley_terry`, for each slice by its own number of models; the draws are the same.
+        chunk_size: resamples computed together; by default sized to the cache (CPU) or to 1 GB (GPU, TPU).
+        memory_limit: bytes that the refits, their tables and results may take; chunks shrink to fit.
+        checkpoint: folder that finished resamples are kept in. After an interruption the same call goes on from them,
+            with the same draws; with more resamples, too.
+        progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
+
+    Raises:
+        ValueError: an unknown scheme, a bad number, an impossible gauge.
+        DataError: ``by`` or ``cluster`` names no column, or one with missing values; ``checkpoint`` is the folder of
+            another run; without ``by``, a covariate that the models decide, or a tie model without ties.
+        MemoryLimitError: not even one resample at a time fits ``memory_limit``.
+        ProcessError: another process of a run in several (`jaxeval.gather_battles`) failed.
+    """
+    battles = as_battles(battles)
+    _check_options(n_resamples, seed, scheme, dtype, chunk_size, memory_limit)
+    cluster = cluster or (battles.cluster if scheme == "cluster" else None)
+    if scheme == "cluster" and cluster is None:
+        raise ValueError('scheme="cluster" needs cluster=, the column whose groups are drawn')
+    if cluster is not None:
+        if scheme not in ("cluster", "multinomial"):
+            raise ValueError(f"clusters are drawn with replacement: scheme={scheme!r} cannot have cluster=")
+        scheme = "cluster"
+
+    features = checked_features(features, feature_ridge)
+    contextual = len(features) > 0 or ties != "half"
+    if contextual and dtype != "float64":
+        raise ValueError(f"refits with features or a tie model are in double precision, got dtype={dtype!r}")
+    if contextual:
+        check_dense(method)
+    checked_ties(battles, ties)
+    covariates = design(battles, features, normalize)
+    compressed = partial(compress, battles, feature=covariates.matrix) if contextual else battles.compress
+    groups, slices, clusters = _slices(battles, by, cluster, compressed)
+    labels = [""] if groups is None else [_label(g) for g in groups]
+    names = [""] if groups is None else [f"{by} = {g!r}" for g in groups]
+    identity = {
+        "scheme": scheme, "cluster": cluster, "by": by, "seed": int(seed), "ridge": float(ridge), "reweight": reweight,
+        "dtype": dtype, "features": list(covariates.names), "normalize": normalize,
+        "feature_ridge": float(feature_ridge), "ties": ties, "method": method,
+    }  # fmt: skip
+    digest = ""
+    if checkpoint is not None or battles.n_processes > 1:
+        digest = _digest(labels, slices, clusters, covariates.matrix, identity)
+    if battles.n_processes > 1:
+        check_alike("battles or settings", f"{digest} {n_resamples} {memory_limit} {chunk_size}".encode())
+
+    def result_of(s: int, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:
+        settings = BootstrapSettings(
+            scheme, cluster, int(n_resamples), int(seed), float(ridge), fit.settings.gauge, float(base),
+            reweight, dtype, device_name(), jax.local_device_count() * battles.n_processes, versions(),
+            fit.settings.method,
+        )  # fmt: skip
+        n_clusters = None if clusters[s] is None else len(clusters[s].size)
+        return bootstrap_result(fit, board, lanes, ridge, n_clusters, settings)
+
+    results: dict[int, Bootstrap] = {}
+    code = SCHEMES["multinomial" if scheme == "cluster" else scheme]
+    bar = progress_bar(len(slices) * n_resamples, "refitting resamples", progress)
+    with together(battles.n_processes), bar as advance:
+        kept = None
+        if checkpoint is not None:
+            kept = first_alone(partial(Checkpoint, checkpoint, digest, identity), battles.n_processes)
+        spread = Spread(advance, chunk_size, memory_limit, kept, battles.n_processes)
+        draws = _Draws(labels, clusters, code, n_resamples, seed, spread)
+        if contextual:
+            context = ContextualSettings(covariates.names, normalize, float(feature_ridge), ties)
+            strict = groups is None
+            boards = fit_contextual_boards(slices, covariates, ridge, feature_ridge, ties, reweight, strict)
+            for s, fitted in enumerate(boards):
+                with _naming(names[s]):
+                    fit = contextual_result(battles, fitted, ridge, gauge, base, reweight, context)
+                lanes = refit_contextual(
+                    fitted, code, labels[s], clusters[s], ties, n_resamples, seed, spread, f"slice-{s}"
+                )
+                plain = result_of(s, fit, fitted.board, lanes.of_models())
+                results[s] = contextual_bootstrap_result(plain, fit, lanes)
+        else:
+            for block in _blocks([len(models) for models, _ in slices], method):
+                plain_boards = fit_boards([slices[s] for s in block], ridge, reweight, method)
+                fits = []
+                for s, board in zip(block, plain_boards, strict=True):
+                    with _naming(names[s]):
+                        fits.append(fit_result(battles.report, board, ridge, gauge, base, reweight))
+                refits = draws.refit(block, plain_boards, ridge, dtype)
+                for s, own_fit, board, own_lanes in zip(block, fits, plain_boards, refits, strict=True):
+                    results[s] = result_of(s, own_fit, board, own_lanes)
+    if groups is None:
+        return results[0]
+    return {group: results[s] for s, group in enumerate(groups)}
+
+
+class _Draws(NamedTuple):
+    """What is drawn from every slice, and how."""
+
+    labels: Sequence[str]
+    clusters: Sequence[ClusterRows | None]
+    scheme: int
+    n_resamples: int
+    seed: int
+    spread: Spread
+
+    def refit(self, block: NDArray[np.intp], boards: Sequence[Board], ridge: float, dtype: str) -> list[Lanes]:
+        """The refits of the slices of a ``block``: a wide one alone, or dense ones together."""
+        labels, clusters = ([x[s] for s in block] for x in (self.labels, self.clusters))
+        if boards[0].graph is not None:
+            ((board,), (label,), (cluster,)) = boards, labels, clusters
+            wide = make_sparse_plan(board, self.scheme, label, cluster, dtype)
+            return [refit_sparse(board, wide, self.n_resamples, self.seed, ridge, self.spread, f"slice-{block[0]}")]
+        plan = make_plan(boards, self.scheme, labels, ridge, clusters)
+        section = f"slices-{block[0]}"
+        refits = refit_all(plan, self.scheme, self.n_resamples, self.seed, ridge, dtype, self.spread, section)
+        return [refits.of_slice(k) for k in range(len(block))]
+
+
+@contextmanager
+def _naming(slice_: str) -> Iterator[None]:
+    """Errors about a slice that name it."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{slice_}: {error}" if slice_ else str(error)) from error
+
+
+def _digest(*parts: Any) -> str:
+    """A digest of all that the draws depend on."""
+    digest = hashlib.blake2b(digest_size=16)
+    for leaf in jax.tree.leaves(parts, is_leaf=lambda x: isinstance(x, pd.Index | Cells)):
+        arrays = [getattr(leaf, f.name) for f in fields(leaf)] if is_dataclass(leaf) else [leaf]
+        for array in arrays:
+            if isinstance(array, np.ndarray) and array.dtype != object:
+                digest.update(np.ascontiguousarray(array).data)
+            else:
+                digest.update(repr(list(array) if isinstance(array, pd.Index) else array).encode())
+    return digest.hexdigest()
+
+
+def _label(group: Hashable) -> str:
+    """A slice's name as text, which names its random numbers; the same for 1 of whatever integer type."""
+    return "\x1f".join(map(str, group)) if isinstance(group, tuple) else str(group)
+
+
+def _blocks(n_models: Sequence[int], method: Method) -> list[NDArray[np.intp]]:
+    """Slices that share a batched call: all of them, as a rule, but for wide ones, each of which goes alone.
+
+    Arrays hold a few (M, M) tables for every dense slice of a block, M being that of the widest. So many of them that
+    this would exceed a gigabyte or two go in several blocks, wide ones together.
+    """
+    blocks: list[list[int]] = []
+    is_sparse = np.array([resolved(method, m) == "sparse" for m in n_models])
+    alone = [[int(s)] for s in np.flatnonzero(is_sparse)]
+    widest = 0
+    for s in np.argsort(-np.asarray(n_models), kind="stable"):
+        if is_sparse[s]:
+            continue
+        if blocks and (len(blocks[-1]) + 1) * widest**2 <= _TABLE_ENTRIES:
+            blocks[-1].append(int(s))
+        else:
+            blocks.append([int(s)])
+            widest = n_models[s]
+    return [np.sort(np.array(block)) for block in (*alone, *blocks)]
+
+
+def _check_options(
+    n_resamples: int, seed: int, scheme: str, dtype: str, chunk_size: int | None, memory_limit: int | None
+) -> None:
+    sizes = {"n_resamples": n_resamples, "seed": seed, "chunk_size": chunk_size, "memory_limit": memory_limit}
+    for name, value in sizes.items():
+        if isinstance(value, bool) or not isinstance(value, int | np.integer | None):
+            raise TypeError(f"{name} must be an integer, got {value!r}")
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
+    if not 0 <= seed < 2**63:
+        raise ValueError(f"seed must be an integer from 0 to 2**63 - 1, got {seed}")
+    if scheme not in (*SCHEMES, "cluster"):
+        raise ValueError(f"unknown scheme {scheme!r}; known are {', '.join(SCHEMES)} and cluster")
+    if dtype not in TOLERANCE_LOGIT:
+        raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
+    if chunk_size is not None and chunk_size < 1:
+        raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
+
+
+def _slices(
+    battles: Battles, by: str | Sequence[str] | None, cluster: str | None, compressed: Compress
+) -> tuple[Any, list[Any], list[Any]]:
+    """Groups (None for the whole board), and per slice: (models, cells), and what is drawn together."""
+    cluster_codes = None if cluster is None else battles.codes(cluster)[0]
+
+    def clusters_of(rows: slice | NDArray[np.intp], cell: NDArray[np.intp]) -> ClusterRows | None:
+        count = None if battles.count is None else battles.count[rows]
+        return None if cluster_codes is None else cluster_rows(cluster_codes[rows], cell, count)
+
+    if by is None:
+        if cluster is None and compressed == battles.compress:
+            return None, [(battles.models, battles.cells)], [None]
+        cells, cell = compressed(slice(None))
+        return None, [(battles.models, cells)], [clusters_of(slice(None), cell)]
+    if not isinstance(by, str):
+        if not isinstance(by, Sequence) or not all(isinstance(name, str) for name in by):
+            raise TypeError(f"by= takes the name of a column or a list of names, got {by!r}")
+        if len(by) == 0:
+            raise ValueError("by= names no column; leave it out to rate the whole board")
+        if len(set(by)) < len(by):
+            raise ValueError(f"by= names a column twice: {', '.join(by)}")
+    codes, groups = battles.codes(by)
+    slices, clusters = [], []
+    for rows, cells, cell in battles.cells_by_group(codes, len(groups), compressed):
+        slices.append(cells.localise(battles.models))
+        clusters.append(clusters_of(rows, cell))
+    return list(groups), slices, clusters

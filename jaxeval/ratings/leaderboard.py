@@ -1,0 +1,193 @@
+"""The leaderboard: ratings, intervals, ranks and what they rest on, as one table."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.data.battles import Battles
+from jaxeval.data.features import FeatureLike
+from jaxeval.ratings.bootstrap import Scheme, bootstrap
+from jaxeval.ratings.bootstrap_result import Bootstrap
+from jaxeval.ratings.comparison import rank_spread
+from jaxeval.ratings.contextual import ContextualFit, Ties
+from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
+from jaxeval.ratings.gauge import Gauge
+from jaxeval.ratings.sparse_boards import Method
+from jaxeval.ratings.square_limits import MOST_COMPARISONS
+
+#: Under so many votes a rating is marked preliminary, as at the Arena.
+PRELIMINARY_VOTES = 300
+
+
+def leaderboard(
+    battles: Battles | Bootstrap | Mapping[Hashable, Bootstrap] | Any,
+    *,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+    interval: Literal["percentile", "basic"] = "percentile",
+    by: str | Sequence[str] | None = None,
+    cluster: str | None = None,
+    scheme: Scheme = "multinomial",
+    ridge: float = 0.0,
+    gauge: Gauge = "mean",
+    base: float = 1000.0,
+    reweight: bool = False,
+    features: Sequence[FeatureLike] = (),
+    normalize: bool = True,
+    feature_ridge: float = 0.0,
+    ties: Ties = "half",
+    method: Method = "auto",
+    rank_at_most: int | Sequence[int] = (),
+    memory_limit: int | None = None,
+    checkpoint: str | Path | None = None,
+    progress: bool | None = None,
+) -> pd.DataFrame:
+    """Ratings with bootstrap intervals, best first.
+
+    Args:
+        battles: `Battles`, a table with the standard columns, or the result of `bootstrap` (whose settings then hold).
+        n_resamples: as in `bootstrap`, like ``seed``, ``by``, ``cluster``, ``scheme``, ``ridge``, ``gauge``,
+            ``base``, ``reweight``, ``features``, ``normalize``, ``feature_ridge``, ``ties``, ``method``,
+            ``memory_limit``, ``checkpoint`` and ``progress``.
+        level: of the intervals, and simultaneously of all differences for the tiers.
+        interval: "percentile" or "basic".
+        rank_at_most: k, or several: adds columns ``p_rank_<k>``, the share of resamples with rank k or better.
+
+    Returns:
+        One row a model (and category, with ``by``), sorted by rank, unrated models last:
+
+        - ``model_name``; ``rating`` (the full-data fit), ``rating_lower``, ``rating_upper`` (Elo), ``variance`` (of
+          the draws, Elo^2), ``vote_count``, ``rank`` (by rating), and ``category`` with ``by``;
+        - ``rank_best``, ``rank_worst``: ranks that the intervals leave open;
+        - ``tier``: models that the data cannot tell from their tier's leader share its tier; missing, with a warning,
+          on boards so wide that comparing all pairs would take minutes;
+        - ``component`` (1 = the largest group of models that met), ``standing`` ("undefeated", "winless", "not
+          comparable", or empty), ``preliminary`` (under 300 votes), ``degenerate_share`` (share of resamples in
+          which the model has no comparable rating).
+
+        ``attrs`` holds ``warnings`` (list of sentences), ``report`` (what was read and left out) and ``settings``; with
+        features or a tie model ``coefficients``, a list of records, the tie parameter among them.
+    """
+    if isinstance(battles, Bootstrap):
+        boards: Mapping[Hashable, Bootstrap] = {None: battles}
+    elif isinstance(battles, Mapping) and all(isinstance(b, Bootstrap) for b in battles.values()):
+        boards = battles
+    else:
+        result: Any = bootstrap(
+            battles,
+            n_resamples,
+            seed,
+            scheme,
+            by=by,
+            cluster=cluster,
+            ridge=ridge,
+            gauge=gauge,
+            base=base,
+            reweight=reweight,
+            features=features,
+            normalize=normalize,
+            feature_ridge=feature_ridge,
+            ties=ties,
+            method=method,
+            memory_limit=memory_limit,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
+        boards = {None: result} if by is None else result
+    if not boards:
+        raise ValueError("no board to show: the mapping of bootstraps is empty")
+    ks = [rank_at_most] if isinstance(rank_at_most, int | np.integer) else list(rank_at_most)
+    names = [category_name(group) for group in boards]
+    if len(set(names)) < len(names):  # values that hold the separator themselves
+        names = list(map(str, boards))
+    tables, warnings = [], []
+    for name, board in zip(names, boards.values(), strict=True):
+        table = _table(board, level, interval, ks)
+        if name is not None:
+            table.insert(7, "category", name)
+        tables.append(table)
+        own = [*board.warnings, *_no_tiers(board)]
+        warnings += [w if name is None else f"{name}: {w}" for w in own]
+    first = next(iter(boards.values()))
+    enough = ceil(2 / (1 - Fraction(str(level))))  # one draw in each tail
+    if len(first.draws) < enough:
+        warnings.append(
+            f"{len(first.draws):,} resamples are too few for {100 * level:g}% intervals, whose tails each hold less "
+            f"than one of them: take {enough:,} or more"
+        )
+    table = pd.concat(tables, ignore_index=True)
+    context = first.fit.context._asdict() if isinstance(first.fit, ContextualFit) else {}
+    coefficients = [
+        {**({} if name is None else {"category": name}), **record}
+        for name, board in zip(names, boards.values(), strict=True)
+        if isinstance(board, ContextualBootstrap)
+        for record in board.coefficients(level).reset_index().to_dict("records")
+    ]
+    table.attrs = {
+        "warnings": warnings,
+        "report": str(first.fit.report),
+        **({"coefficients": coefficients} if context else {}),
+        "settings": {**asdict(first.settings), **context, "level": float(level), "interval": interval},
+    }
+    return table
+
+
+def category_name(group: Hashable) -> Any:
+    """A slice's name as one value: the columns' values joined where there are several; None for the whole board."""
+    return " / ".join(map(str, group)) if isinstance(group, tuple) else group
+
+
+def _no_tiers(board: Bootstrap) -> list[str]:
+    """A sentence where tiers are left out."""
+    if board.n_comparisons <= MOST_COMPARISONS:
+        return []
+    return [
+        f"no tiers: {board.n_comparisons:,} differences, of all pairs of models in all resamples, are more than the "
+        f"{MOST_COMPARISONS:,} that are compared"
+    ]
+
+
+def _tiers(board: Bootstrap, level: float) -> Any:
+    if board.n_comparisons > MOST_COMPARISONS:
+        return pd.array([pd.NA] * len(board.models), "Int64")
+    return board.tiers(level).array
+
+
+def _table(board: Bootstrap, level: float, interval: Literal["percentile", "basic"], ks: Sequence[int]) -> pd.DataFrame:
+    fit = board.fit
+    bounds = board.interval(level, interval)
+    lower, upper = bounds["lower"].to_numpy(), bounds["upper"].to_numpy()
+    rating = fit.ratings.to_numpy()
+    rated = np.isfinite(rating)
+    best, worst = rank_spread(lower, upper)
+    rank = pd.Series(np.where(rated, rating, np.nan)).rank(ascending=False, method="min")
+    table = pd.DataFrame(
+        {
+            "model_name": fit.ratings.index.to_numpy(),
+            "rating": rating,
+            "rating_lower": lower,
+            "rating_upper": upper,
+            "variance": np.where(rated, board.standard_errors.to_numpy() ** 2, np.nan),
+            "vote_count": fit.n_battles.to_numpy(),
+            "rank": rank.astype("Int64"),
+            "rank_best": pd.array(best, "Int64"),
+            "rank_worst": pd.array(worst, "Int64"),
+            "tier": _tiers(board, level),
+            **{f"p_rank_{k}": board.rank_share(k).to_numpy() for k in ks},
+            "component": fit.component.to_numpy(),
+            "standing": fit.standing.to_numpy(),
+            "preliminary": fit.n_battles.to_numpy() < PRELIMINARY_VOTES,
+            "degenerate_share": board.degenerate_share.to_numpy(),
+        }
+    )
+    order = np.lexsort([table["model_name"].astype(str), -np.nan_to_num(rating), ~rated])
+    return table.iloc[order].reset_index(drop=True)

@@ -1,0 +1,100 @@
+"""What controlling for covariates does to a board: how far each model moves, and what it costs in variance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.data.battles import Battles, as_battles
+from jaxeval.data.features import FeatureLike, checked_features
+from jaxeval.ratings.bootstrap import Scheme, bootstrap
+from jaxeval.ratings.contextual import Ties
+from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
+from jaxeval.ratings.gauge import Gauge
+from jaxeval.statistics.quantiles import interval_bounds
+
+
+def style_effect(
+    battles: Battles | Any,
+    features: Sequence[FeatureLike],
+    *,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    scheme: Scheme = "multinomial",
+    level: float = 0.95,
+    normalize: bool = True,
+    feature_ridge: float = 0.0,
+    ties: Ties = "half",
+    ridge: float = 0.0,
+    gauge: Gauge = "mean",
+    base: float = 1000.0,
+    reweight: bool = False,
+    cluster: str | None = None,
+    progress: bool | None = None,
+) -> pd.DataFrame:
+    """Ratings with and without the covariates, from the same resamples.
+
+    Args:
+        battles: `Battles`, or a table with the standard columns.
+        features: as in `bootstrap`, like all else.
+
+    Returns:
+        A row per model, by controlled rating: ``rating`` controlled, ``rating_plain``, ``shift`` with ``shift_lower``
+        and ``shift_upper`` (Elo; the percentile interval of the paired draws), ``rank``, ``rank_plain``,
+        ``standard_error``, ``standard_error_plain`` and ``variance_ratio``, the cost of controlling. ``attrs`` holds
+        ``coefficients`` (a list of records), ``warnings`` and ``settings``.
+
+    Raises:
+        ValueError: there are no features; else as in `bootstrap`.
+    """
+    features = checked_features(features, 0.0)
+    if not features:
+        raise ValueError("no features: there is nothing to control for")
+    battles = as_battles(battles)
+    options: dict[str, Any] = {
+        "features": features, "normalize": normalize, "ties": ties, "ridge": ridge, "gauge": gauge, "base": base,
+        "reweight": reweight, "cluster": cluster, "progress": progress,
+    }  # fmt: skip
+    controlled = bootstrap(battles, n_resamples, seed, scheme, feature_ridge=feature_ridge, **options)
+    # The same rows, and so the same draws; only the coefficients are held at 0.
+    plain = bootstrap(battles, n_resamples, seed, scheme, feature_ridge=np.inf, **options)
+    assert isinstance(controlled, ContextualBootstrap)
+    with np.errstate(invalid="ignore"):
+        shift = (controlled.fit.ratings - plain.fit.ratings).to_numpy()
+        lower, upper = interval_bounds(controlled.draws - plain.draws, level)
+    error, error_plain = controlled.standard_errors, plain.standard_errors
+    table = pd.DataFrame(
+        {
+            "model_name": controlled.models,
+            "rating": controlled.fit.ratings.to_numpy(),
+            "rating_plain": plain.fit.ratings.to_numpy(),
+            "shift": shift,
+            "shift_lower": np.where(np.isfinite(shift), lower, np.nan),
+            "shift_upper": np.where(np.isfinite(shift), upper, np.nan),
+            "rank": _ranks(controlled.fit.ratings),
+            "rank_plain": _ranks(plain.fit.ratings),
+            "standard_error": error.to_numpy(),
+            "standard_error_plain": error_plain.to_numpy(),
+            "variance_ratio": (error / error_plain).to_numpy() ** 2,
+        }
+    )
+    table = table.sort_values("rating", ascending=False, ignore_index=True, kind="stable")
+    table.attrs = {
+        "coefficients": controlled.coefficients(level).reset_index().to_dict("records"),
+        "warnings": list(dict.fromkeys([*controlled.warnings, *plain.warnings])),
+        "settings": {
+            **controlled.fit.context._asdict(),
+            "level": float(level),
+            "n_resamples": n_resamples,
+            "seed": seed,
+        },
+    }
+    return table
+
+
+def _ranks(ratings: pd.Series) -> Any:
+    finite = ratings.where(np.isfinite(ratings))
+    return finite.rank(ascending=False, method="min").astype("Int64").array

@@ -1,0 +1,1 @@
+"""Which reference ranks models as all the votes do."""

@@ -1,0 +1,163 @@
+"""A study of references in words: which reference serves which models, what several buy, and what is weak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.ratings.bradley_terry import named
+from jaxeval.references.rankings import ReferenceBoard, ReferenceStudySettings
+from jaxeval.statistics.quantiles import centred
+
+Float = NDArray[np.float64]
+
+#: Under so many votes of a model against the reference (median), win rates are mostly noise.
+FEW_VOTES = 30
+#: Share of resamples from which on a choice counts as settled.
+SETTLED = 0.95
+_MOST_SHORT = 0.1  # share of models without the votes of a budget, for this budget to be compared
+
+
+def tier_advice(change: Float, table: pd.DataFrame, settings: ReferenceStudySettings) -> Iterator[str]:
+    """Which tier of references serves which tier of models.
+
+    Args:
+        change: (B + 1, T of references, T of models) relative rank changes: references rank different numbers of
+            models, so that places do not compare.
+    """
+    usable = ~np.isnan(change[0]).all(1)
+    if usable.sum() < 2:
+        return
+    for t in range(settings.n_tiers):
+        rows = table[table["test_tier"] == t + 1].set_index("tier")[usable]
+        if np.isnan(change[0, usable, t]).any():
+            yield f"models of tier {t + 1}: not every tier has references that rank them; nothing to advise"
+            continue
+        if rows["n_references"].min() == 0:
+            yield (
+                f"models of tier {t + 1}: some tiers have no reference that ranks {settings.few_pairs} pairs of "
+                "models, too few to choose a reference by: take fewer tiers, or lower few_pairs"
+            )
+            continue
+        own, worst = rows.loc[rows["relative_change"].idxmin()], rows.loc[rows["relative_change"].idxmax()]
+        yield (
+            f"models of tier {t + 1} are ranked best by references of tier {own.name}: {own['rank_change']:.1f} places "
+            f"off, {own['relative_change']:.1%} of the most possible{_interval(own, 'relative_change', '.1%')}; by "
+            f"references of tier {worst.name} {worst['relative_change']:.1%}{_sure(-change[:, :, t])}"
+        )
+
+
+def single_advice(tau: Float, table: pd.DataFrame, n_rated: int, settings: ReferenceStudySettings) -> Iterator[str]:
+    """The single reference that agrees best under a budget: with all votes, the one with most of them would win.
+
+    Compared are references that nearly all models have the budget's votes against, under the largest budget that half
+    of the references can be compared under, or as many as can under any.
+
+    Args:
+        tau: (B + 1, L, budgets).
+        table: of single references and sets, as `budget_table` has it.
+        n_rated: models with a rating.
+    """
+    n_single, n_budgets = tau.shape[1:]
+    if n_single < 2:
+        return
+    if n_budgets == 0:
+        yield "no budgets were studied: single references with more votes agree better for that alone"
+        return
+    rows = table[np.isinf(table["delta"])].head(n_single * n_budgets)
+    pairs, whole = (
+        x.to_numpy().reshape(n_single, n_budgets) for x in (rows["n_pairs"], rows["n_models"] - rows["n_short"])
+    )
+    enough = (pairs >= settings.few_pairs) & ~np.isnan(tau[0])
+    if not enough.any():
+        yield f"no reference has {settings.few_pairs} pairs of models to rank: nothing can be said of references here"
+        return
+    fair = enough & (whole >= (1 - _MOST_SHORT) * (n_rated - 1))
+    n_fair = fair.sum(0)
+    if n_fair.max() < 2:
+        yield (
+            f"no two references have {settings.budgets[0]:,} votes of nearly every model: which one agrees best cannot "
+            "be said apart from who has more votes or which models; name smaller budgets"
+        )
+        return
+    b = np.flatnonzero(n_fair >= min(n_fair.max(), max(2, n_single / 2)))[-1]
+    own = np.flatnonzero(fair[:, b])
+    row = rows.iloc[own[tau[0, own, b].argmax()] * n_budgets + b]
+    yield (
+        f"of the {len(own)} single references (of {n_single}) with {settings.budgets[b]:,} votes of nearly every "
+        f"model, {row['references']} agrees best with the ranking of all votes under that budget: tau {row['tau']:.2f}"
+        f"{_interval(row, 'tau')} over {row['n_pairs']:,.0f} pairs{_sure(tau[:, own, b])}"
+    )
+
+
+def close_advice(by_delta: pd.DataFrame, settings: ReferenceStudySettings) -> Iterator[str]:
+    """What close pairs are worth, under the smallest delta that half of the references have enough pairs under."""
+    for delta, rows in by_delta[np.isfinite(by_delta["delta"])].groupby("delta"):
+        told = rows[(rows["n_pairs"] >= settings.few_pairs) & rows["tau"].notna()]
+        if 2 * len(told) >= len(rows):
+            yield (
+                f"win rates within {delta:g} points of each other: tau {told['tau'].mean():.2f} on average over the "
+                f"references with enough such pairs ({len(told)}), {told['misordered'].mean():.0%} of these in the "
+                "wrong order"
+            )
+            return
+
+
+def set_advice(table: pd.DataFrame, board: ReferenceBoard, settings: ReferenceStudySettings) -> Iterator[str]:
+    """Several references against the same ones alone: the largest budget that nearly all models have votes for."""
+    fair = (table["n_short"] <= _MOST_SHORT * table["n_models"]) & (table["n_pairs"] >= settings.few_pairs)
+    for label, rows in table[fair & table["gain"].notna()].groupby("references", sort=False):
+        row = rows.iloc[-1]
+        yield (
+            f"{label} ({named(board.models[board.sets[label]])}) under {row['budget']:,} votes a model: tau "
+            f"{row['tau']:.2f}, the same references alone {row['tau_alone']:.2f} on average on the same models "
+            f"(difference {row['gain']:+.2f}{_interval(row, 'gain', '+.2f')}; {row['n_pairs']:,.0f} pairs)"
+        )
+
+
+def weak_points(table: pd.DataFrame, settings: ReferenceStudySettings) -> Iterator[str]:
+    """Too few pairs, votes or resamples, and models left out; ``table`` has a row per reference."""
+    few = table.loc[table["n_pairs"] < settings.few_pairs, "reference"]
+    if len(few):
+        yield f"under {settings.few_pairs} pairs of models behind the agreement of {named(list(few))}: it says little"
+    unsure = table.loc[(table["battles_per_model"] < FEW_VOTES) & (table["n_pairs"] >= settings.few_pairs), "reference"]
+    if len(unsure):
+        yield (
+            f"{named(list(unsure))}: under {FEW_VOTES} votes against half of the models or more, win rates are mostly "
+            "noise"
+        )
+    missing = table["n_never_met"] + table["n_unrated"]
+    if (missing > 0).any():
+        worst = table.loc[missing.idxmax()]
+        yield (
+            f"{(missing > 0).sum()} of {len(table)} references do not rank all other models: most are missing from "
+            f"{worst['reference']} ({worst['n_never_met']:.0f} never met it, {worst['n_unrated']:.0f} have no "
+            "comparable rating). Numbers of different references rest on different models"
+        )
+    enough = int(np.ceil(2 / (1 - settings.level) - 1e-9))
+    if 0 < settings.n_resamples < enough:
+        yield (
+            f"{settings.n_resamples:,} resamples are too few for {100 * settings.level:g}% intervals, whose tails each "
+            f"hold less than one of them: take {enough:,} or more"
+        )
+
+
+def _sure(score: Float) -> str:
+    """In how many resamples the best of ``score`` (B + 1, candidates), the highest, is that of the full data."""
+    if len(score) == 1:
+        return "; without resamples nothing says how sure that is"
+    draws = centred(score)
+    best = np.where(np.isnan(draws), -np.inf, draws).argmax(1)
+    share = float((best == np.nanargmax(score[0])).mean())
+    if share >= SETTLED:
+        return f", as in {share:.0%} of the resamples"
+    return f", but in only {share:.0%} of the resamples: the votes do not settle it"
+
+
+def _interval(row: Any, name: str, form: str = ".2f") -> str:
+    lower, upper = row[f"{name}_lower"], row[f"{name}_upper"]
+    return "" if np.isnan(lower) else f" [{lower:{form}}, {upper:{form}}]"

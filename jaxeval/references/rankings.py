@@ -1,0 +1,253 @@
+"""Runs the batched rankings against references, of the full data and of every resample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pandas as pd
+from jax.sharding import Mesh
+from numpy.typing import NDArray
+
+from jaxeval.data.battles import Battles
+from jaxeval.data.cells import Cells
+from jaxeval.errors import DataError
+from jaxeval.execution.precision import double_precision
+from jaxeval.execution.progress import Advance
+from jaxeval.kernels import batch
+from jaxeval.kernels.references import Grid, Pools, Votes
+from jaxeval.ratings.boards import padded_size
+from jaxeval.ratings.bootstrap_plan import ClusterRows, Entries, cluster_rows, vote_draws
+from jaxeval.resampling.units import rounded, stream_number
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+
+_TOLERANCE_LOGIT, _MAX_STEPS = 1e-9, 100
+_CHUNKS_PER_CALL = 16
+_LEAST_FILLED = 0.5  # share of the verdicts that items must have to draw references
+_FEWEST_CELLS = 512  # arrays are no smaller: small boards share one compilation
+
+
+@dataclass(frozen=True)
+class ReferenceStudySettings:
+    """What made a study of references."""
+
+    deltas: tuple[float, ...]  # percentage points of win rate
+    budgets: tuple[int, ...]  # votes of a model
+    n_tiers: int
+    n_repeats: int
+    n_resamples: int
+    seed: int
+    level: float
+    cluster: str | None
+    item: str | None  # column of items that draw the references, and are resampled whole
+    ridge: float  # of the fits to several references
+    device: str
+    n_devices: int
+    few_pairs: int  # numbers that fewer pairs stand behind enter no means and no advice
+    versions: str
+
+    @property
+    def margins(self) -> Float:
+        """(D,) the deltas and infinity, which is all pairs."""
+        return np.array([*self.deltas, np.inf])
+
+
+class ReferenceBoard(NamedTuple):
+    """What is studied, as numbers."""
+
+    models: pd.Index
+    references: NDArray[np.intp]  # (L,) single ones, best first
+    sets: dict[str, NDArray[np.intp]]  # of several references
+    tier: Int  # (M,) 0 = none
+    theta: Float  # (B + 1, M) log-strengths of the full data and the resamples
+
+
+def rankings(
+    battles: Battles,
+    board: ReferenceBoard,
+    settings: ReferenceStudySettings,
+    chunk_size: int | None,
+    advance: Advance,
+) -> tuple[batch.SingleReferences, batch.Budgets, batch.SameModels]:
+    """Everything batched, leading axis B + 1, the full data first."""
+    cells, m = battles.cells, battles.n_models
+    column = settings.item or settings.cluster
+    codes = None if column is None else battles.codes(column)[0]
+    clusters = None if codes is None else cluster_rows(codes, battles.compress(slice(None))[1], battles.count)
+    drawn = vote_draws(cells, clusters)
+    drawn_votes = _votes(cells, drawn.entries)
+    size, nothing = padded_size(m), len(drawn_votes.battles) - 1
+    # Padding references, too, that nobody met: small boards share one compilation.
+    padded = np.pad(
+        board.references, (0, padded_size(len(board.references)) - len(board.references)), constant_values=-1
+    )
+    single = _pools([np.array([k]) for k in padded], cells, size, nothing)
+    # What is drawn does not depend on the order of the members.
+    sets = [np.sort(own) for own in board.sets.values()] if settings.budgets else []
+    grid = None
+    if settings.item is not None and settings.budgets and clusters is not None and drawn.cluster is not None:
+        grid = _grid(battles, settings.item, clusters, drawn.cluster, padded, sets, size)
+    several = _pools(sets, cells, size, nothing) if sets and grid is None else None
+    tiers = np.zeros((settings.n_tiers, size), bool)
+    tiers[:, :m] = board.tier == np.arange(1, settings.n_tiers + 1)[:, None]
+    stream, votes_stream = (np.uint64(stream_number(label)) for label in ("", "votes under a budget"))
+    members = _members(board, sets)
+    parts: Any = drawn.units, stream, votes_stream, drawn_votes, single, several, members, tiers, grid
+    problem = batch.ReferenceProblem(*parts)
+    form = batch.StudyForm(drawn.tally, drawn.top_up_size, len(padded) + len(sets), _MAX_STEPS)
+    # There are no more: larger budgets would only take time.
+    most = battle_counts(cells, m).sum(1).max() if grid is None else len(grid.unit)
+    budgets = np.minimum(np.array(settings.budgets, np.int64), most)
+    options: Any = settings.margins, budgets, settings.n_repeats, settings.ridge, _TOLERANCE_LOGIT
+    asked = batch.StudySettings(np.uint64(settings.seed), *options)  # type: ignore[arg-type]
+
+    lanes = chunk_size or _chunk_size(problem, len(budgets))
+    mesh = Mesh(np.array(jax.local_devices()), ("lanes",))
+    gold = np.full((len(board.theta), size), np.nan)
+    gold[:, :m] = board.theta
+    n_lanes, per_call = len(gold), lanes * _CHUNKS_PER_CALL * mesh.size
+    found = []
+    with double_precision():
+        problem, asked = jax.tree.map(jax.numpy.asarray, (problem, asked))
+        for start in range(0, n_lanes, per_call):
+            numbers = np.arange(start, min(start + per_call, n_lanes))
+            n_chunks = -(-len(numbers) // lanes)
+            # Chunk c goes to device c % D; a short chunk repeats its last resample, slots without one are not run.
+            slots = np.pad(numbers, (0, per_call - len(numbers)), mode="edge")
+            slots = slots.reshape(_CHUNKS_PER_CALL, mesh.size, lanes).swapaxes(0, 1)
+            own = np.array([len(range(d, n_chunks, mesh.size)) for d in range(mesh.size)], np.int32)
+            results = jax.device_get(batch.reference_study(problem, form, mesh, asked, slots - 1, gold[slots], own))
+            found.append(jax.tree.map(lambda x: x.swapaxes(0, 1).reshape(per_call, *x.shape[3:]), results))
+            advance(len(numbers))
+    alone, together, same = jax.tree.map(lambda *parts: np.concatenate(parts)[:n_lanes], *found)
+    used = len(board.references)
+    kept = [*range(used), *range(len(padded), together.tau.shape[-1])]
+    return jax.tree.map(lambda x: x[..., :used], alone), jax.tree.map(lambda x: x[..., kept], together), same
+
+
+def _members(board: ReferenceBoard, sets: Sequence[NDArray[np.intp]]) -> NDArray[np.int32]:
+    """(K, S) where the references of every set are among the single ones; -1 for none, and where one is not."""
+    number = np.full(len(board.models), -1)
+    number[board.references] = np.arange(len(board.references))
+    members = np.full((max(map(len, sets), default=1), len(sets)), -1, np.int32)
+    for s, own in enumerate(sets):
+        if (number[own] >= 0).all():
+            members[: len(own), s] = number[own]
+    return members
+
+
+def _votes(cells: Cells, entries: Entries) -> Votes:
+    """The cells, one more that is empty, and the entries of the draws by cell."""
+    at = np.flatnonzero(entries.weight.reshape(-1) > 0)
+    cell = entries.cell.reshape(-1)[at]
+    times = np.rint(entries.weight.reshape(-1)[at] / cells.weight[cell])
+    unit = at if entries.unit is None else entries.unit.reshape(-1)[at]
+    order = np.argsort(cell, kind="stable")
+    n_cells = rounded(max(len(cells.count) + 1, _FEWEST_CELLS))
+    filler = 0, rounded(max(len(order), _FEWEST_CELLS)) - len(order)
+    arrays: Any = (
+        np.pad(unit[order], filler).astype(np.int32),
+        np.pad(cell[order], filler, constant_values=n_cells - 1).astype(np.int32),
+        np.pad(times[order], filler).astype(np.int32),
+        np.pad(cells.count, (0, n_cells - len(cells.count))).astype(np.int32),
+    )
+    return Votes(*arrays)
+
+
+def _pools(sets: Sequence[NDArray[np.intp]], cells: Cells, size: int, nothing: int) -> Pools:
+    """The votes of ``size`` models, padding ones included, against the references of every set.
+
+    Args:
+        nothing: number of an empty cell.
+    """
+    n_pairs = len(cells.first)
+    position = np.full((size, size), n_pairs)
+    position[cells.first, cells.second] = position[cells.second, cells.first] = np.arange(n_pairs)
+    n_cells = np.append(np.bincount(cells.pair, minlength=n_pairs), 0)
+    first_cell = np.cumsum(n_cells) - n_cells
+    g = max(int(n_cells.max()), 3)
+    width = max(len(members) for members in sets)
+    reference = np.full((width, len(sets)), -1)  # -1: none
+    for s, members in enumerate(sets):
+        reference[: len(members), s] = members
+    model = np.arange(size)[:, None]
+    of_set = (model[:, :, None] == reference.T[None]).any(2)  # (M, S) models that are themselves references
+    known = (reference >= 0)[:, None] & ~of_set  # (K, M, S)
+    pair = np.where(known, position[model, reference[:, None]], n_pairs)[:, None]
+    number = first_cell[pair] + np.arange(g)[:, None, None]
+    there = np.arange(g)[:, None, None] < n_cells[pair]
+    cell = np.where(there, number, 0)
+    target = np.where(model < reference[:, None, None], cells.target[cell], 1 - cells.target[cell])
+    shape = width * g, size, len(sets)
+    arrays: Any = (
+        np.where(there, cell, nothing).astype(np.int32).reshape(shape),
+        np.where(there, cells.weight[cell], 0.0).reshape(shape),
+        np.where(there, target, 0.0).reshape(shape),
+        reference >= 0,
+    )
+    return Pools(*arrays)
+
+
+def battle_counts(cells: Cells, n_models: int) -> Int:
+    """(M, M) battles between two models."""
+    count = np.zeros((n_models, n_models), np.int64)
+    count[cells.first, cells.second] = np.bincount(cells.pair, cells.count, minlength=len(cells.first))
+    return count + count.T
+
+
+def _grid(
+    battles: Battles,
+    item: str,
+    items: ClusterRows,
+    unit: Int,
+    single: NDArray[np.intp],
+    sets: Sequence[NDArray[np.intp]],
+    size: int,
+) -> Grid:
+    """Verdicts by item, reference and model.
+
+    Args:
+        items: the battles of every item, whose units are ``unit`` (X,).
+        single: (L,) references alone, -1 for none.
+    """
+    used = np.unique(np.concatenate([single[single >= 0], *sets]))
+    place = np.full(battles.n_models + 1, len(used))  # the last, of none
+    place[used] = np.arange(len(used))
+    cells = battles.cells
+    first, second = (side[cells.pair][items.cell] for side in (cells.first, cells.second))
+    target, weight = cells.target[items.cell], items.times * cells.weight[items.cell]
+    sides = (first, second, target), (second, first, 1 - target)
+    n_items, share = len(unit), battles.n_battles / (len(unit) * max(len(used), 1) * battles.n_models)
+    if (unit < 0).any() or share < _LEAST_FILLED:
+        raise DataError(
+            f"column {item!r} has {n_items:,} items, on which {share:.1%} of the verdicts of {battles.n_models} models "
+            f"against {len(used)} references are there: items can draw references for all models only where models "
+            "and references met on nearly every item; leave item= out, or name fewer references"
+        )
+    n, points = np.zeros((2, n_items, len(used) + 1, size))
+    for model, reference, won in sides:
+        of = place[reference] < len(used)
+        at = items.cluster[of], place[reference[of]], model[of]
+        np.add.at(n, at, weight[of])
+        np.add.at(points, at, (weight * won)[of])
+    several = np.full((max(map(len, sets), default=1), len(sets)), len(used), np.int32)
+    ranked = np.ones((len(sets), size), bool)
+    for s, members in enumerate(sets):
+        several[: len(members), s] = place[members]
+        ranked[s, members] = False
+    sizes = np.array([len(members) for members in sets], np.int32)
+    arrays: Any = unit.astype(np.int32), n, points, place[single].astype(np.int32), several, sizes, ranked
+    return Grid(*arrays)
+
+
+def _chunk_size(problem: batch.ReferenceProblem, n_budgets: int) -> int:
+    """Lanes whose tables fit the cache of a CPU core, or a gigabyte of an accelerator."""
+    pools = [p.cell for p in (problem.single, problem.several) if p is not None]
+    words = sum(cell.size for cell in pools) * (2 + 2 * n_budgets)
+    budget, most = (2**20, 32) if jax.default_backend() == "cpu" else (2**27, 1024)
+    return int(np.clip(budget // words, 1, most))

@@ -1,0 +1,174 @@
+"""The tables of a study of references: values of the full data, with intervals from the resamples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.data.battles import Battles
+from jaxeval.kernels import batch
+from jaxeval.references.rankings import ReferenceBoard, ReferenceStudySettings, battle_counts
+from jaxeval.statistics.quantiles import centred, interval_bounds
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+
+_RANGES = {
+    "tau": (-1.0, 1.0),
+    "misordered": (0.0, 1.0),
+    "rank_change": (0.0, np.inf),
+    "relative_change": (0.0, 1.0),
+    "tau_alone": (-1.0, 1.0),
+    "gain": (-2.0, 2.0),
+}
+
+
+def centred_interval(values: Float, level: float, within: tuple[float, float]) -> tuple[Float, Float]:
+    """Interval of ``values[0]`` by the centred resamples; NaN without any."""
+    if len(values) == 1:
+        return np.full(values.shape[1:], np.nan), np.full(values.shape[1:], np.nan)
+    lower, upper = interval_bounds(centred(values), level)
+    return np.clip(lower, *within), np.clip(upper, *within)
+
+
+def mean_by_tier(values: Float, tier: Int, n_tiers: int, enough: NDArray[np.bool_] | None = None) -> Float:
+    """(..., T) means of ``values`` (..., L) over the references of every tier; those without a value are left out.
+
+    Args:
+        enough: (..., L), of the last axes, references whose values rest on enough to be averaged; by default all.
+    """
+    own = tier[:, None] == np.arange(1, n_tiers + 1)
+    known = ~np.isnan(values) if enough is None else ~np.isnan(values) & enough
+    n = known.astype(float) @ own
+    with np.errstate(invalid="ignore"):
+        return np.where(n > 0, np.where(known, values, 0.0) @ own / n, np.nan)
+
+
+def count_by_tier(enough: NDArray[np.bool_], tier: Int, n_tiers: int) -> Int:
+    """(..., T) how many references `mean_by_tier` averages."""
+    return np.asarray(enough.astype(np.int64) @ (tier[:, None] == np.arange(1, n_tiers + 1)))
+
+
+def budget_table(
+    battles: Battles,
+    board: ReferenceBoard,
+    tier: Any,
+    sums: batch.Budgets,
+    settings: ReferenceStudySettings,
+) -> tuple[pd.DataFrame, Float]:
+    """The table, and the mean tau (B + 1, S, budgets, D)."""
+    sets = board.sets if settings.budgets else {}
+    margins = settings.margins
+    # From (B + 1, D, budgets, S).
+    sums = batch.Budgets(*(np.asarray(x).swapaxes(1, 3) for x in sums))  # type: ignore[arg-type]
+    times = np.where(sums.defined > 0, sums.defined, np.nan)
+    tau, wrong, pairs = sums.tau / times, sums.misordered / times, sums.pairs / times
+    with np.errstate(invalid="ignore", divide="ignore"):
+        square = sums.tau_square[0] / times[0] - tau[0] ** 2
+        spread = np.sqrt(np.where(square > 1e-12, square, 0.0) * times[0] / (times[0] - 1))
+    members = [*board.references[:, None], *sets.values()]
+    labels = {
+        "references": [*board.models[board.references], *sets],
+        "n_references": list(map(len, members)),
+        "tier": [*tier, *[pd.NA] * len(sets)],
+    }
+    votes = _votes_of_sets(battles, board, members, np.sum, settings)
+    ranked, short = _ranked_and_short(votes, board, settings)
+    inner = {
+        "budget": np.repeat(np.array(settings.budgets, int), len(margins)),
+        "delta": np.tile(margins, len(settings.budgets)),
+    }
+    table = grid(labels, inner).assign(
+        n_models=np.repeat(ranked.sum(1), len(inner["delta"])),
+        n_short=np.repeat(short.sum(2).reshape(-1), len(margins)),
+        n_pairs=pairs[0].reshape(-1),
+        **with_bounds("tau", tau, settings.level),
+        tau_spread=spread.reshape(-1),
+        **with_bounds("misordered", wrong, settings.level),
+        n_repeats=np.asarray(sums.defined)[0].reshape(-1).astype(int),
+    )
+    return table, np.asarray(tau)
+
+
+def same_models_table(
+    battles: Battles, board: ReferenceBoard, sums: batch.SameModels, settings: ReferenceStudySettings
+) -> pd.DataFrame:
+    """Sets of references beside their members alone, under the same budget and on the same models."""
+    # From (B + 1, budgets, S).
+    sums = batch.SameModels(*(np.asarray(x).swapaxes(1, 2) for x in sums))  # type: ignore[arg-type]
+    times = np.where(np.asarray(sums.defined) > 0, sums.defined, np.nan)
+    together, alone, pairs = sums.together / times, sums.alone / times, np.asarray(sums.pairs / times)
+    sets = board.sets if settings.budgets else {}
+    votes = _votes_of_sets(battles, board, list(sets.values()), np.min, settings)
+    ranked, short = _ranked_and_short(votes, board, settings)
+    budgets = np.array(settings.budgets, int)
+    rows = {"references": list(sets), "n_references": list(map(len, sets.values()))}
+    return grid(rows, {"budget": budgets}).assign(
+        n_models=np.repeat(ranked.sum(1), len(budgets)),
+        n_short=short.sum(2).reshape(-1),
+        n_pairs=pairs[0].reshape(-1),
+        **with_bounds("tau", together, settings.level),
+        **with_bounds("tau_alone", alone, settings.level),
+        **with_bounds("gain", together - alone, settings.level),
+        n_repeats=np.asarray(sums.defined)[0].reshape(-1).astype(int),
+    )
+
+
+def _votes_of_sets(
+    battles: Battles,
+    board: ReferenceBoard,
+    members: Sequence[NDArray[np.intp]],
+    reduce: Callable[..., Int],
+    settings: ReferenceStudySettings,
+) -> Int:
+    """(S, M) votes of every model that a budget counts: ``reduce`` of those against the members; none of theirs."""
+    count, model = battle_counts(battles.cells, len(board.models)), np.arange(len(board.models))
+    votes = [np.where(np.isin(model, own), 0, reduce(count[:, own], axis=1)) for own in members]
+    found = np.array(votes, np.int64).reshape(len(members), len(model))
+    # A budget of items counts these, which all models share.
+    return found if settings.item is None else np.where(found > 0, len(battles.codes(settings.item)[1]), 0)
+
+
+def _ranked_and_short(
+    votes: Int, board: ReferenceBoard, settings: ReferenceStudySettings
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """(S, M) models ranked, and (S, budgets, M) those of them with fewer ``votes`` (S, M) than a budget."""
+    ranked = (votes > 0) & ~np.isnan(board.theta[0])
+    return ranked, ranked[:, None] & (votes[:, None] < np.array(settings.budgets, int)[:, None])
+
+
+def with_bounds(name: str, values: Any, level: float) -> dict[str, Float]:
+    """Columns of the full data's value and interval; ``values`` (B + 1, ...) are flattened."""
+    values = np.asarray(values)
+    lower, upper = centred_interval(values, level, _RANGES[name])
+    return {
+        key: x.reshape(-1)
+        for key, x in zip((name, f"{name}_lower", f"{name}_upper"), (values[0], lower, upper), strict=True)
+    }
+
+
+def relative_changes(single: batch.SingleReferences) -> Float:
+    """(B + 1, T, L) rank changes by tier as shares of the greatest there is, one place less than models ranked.
+
+    References rank different numbers of models, and one that ranks few cannot be many places off.
+    """
+    places = np.asarray(single.tier_models).sum(1, keepdims=True) - 1
+    return np.asarray(single.rank_change) / np.where(places > 0, places, np.nan)
+
+
+def overall_change(single: batch.SingleReferences) -> Float:
+    """(B + 1, L) mean rank change of all models."""
+    change, models = np.nan_to_num(single.rank_change), np.asarray(single.tier_models)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((change * models).sum(1) / models.sum(1))
+
+
+def grid(rows: Mapping[str, Any], columns: Mapping[str, Any]) -> pd.DataFrame:
+    """All combinations of labels, ``rows`` slowest, as columns; all lists of either have one length."""
+    n, m = len(next(iter(rows.values()))), len(next(iter(columns.values())))
+    left = {key: pd.Series(x).repeat(m).array for key, x in rows.items()}
+    return pd.DataFrame({**left, **{key: np.tile(np.asarray(x), n) for key, x in columns.items()}})

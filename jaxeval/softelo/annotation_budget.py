@@ -1,0 +1,200 @@
+"""Held-out ratings from parts of the judged battles: random subsets of a budget, and slices by a column.
+
+A part is rated by the two steps of Algorithm 1 (arXiv:2606.13221): per held-out model a temperature and anchor
+strengths from the part's battles without it, then its strength alone. All folds of many parts are fitted in one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import kendalltau, spearmanr
+
+from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.kernels.solve import CONVERGED
+from jaxeval.ratings.bradley_terry import named
+from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.softelo.held_out import Folds, above_human, compress, hold_out
+
+Float = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+#: Budgets of Figure 6, battles per model.
+BUDGETS = (5, 10, 20, 50, 100, 200)
+_METHODS = ("hard", "soft")
+
+
+def budget_sweep(
+    battles: JudgedBattles,
+    budgets: Sequence[float] = BUDGETS,
+    n_repeats: int = 20,
+    ridge: float = 0.01,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Temperature and held-out MAE against the annotation budget b = N / M (Figure 6).
+
+    Each repeat draws round(b M) of the battles without replacement. The judge's side (its scores, and the human labels
+    that the temperature needs) comes from that subset; the human rating it is held against is that of all battles.
+
+    Args:
+        battles: with human labels.
+        budgets: battles per model; those beyond the data are left out. All battles make one more row.
+        n_repeats: subsets a budget.
+        ridge: > 0, as in `soft_elo`.
+        seed: of the subsets.
+
+    Returns:
+        One row a method, budget and repeat: ``method, budget, repeat, n_battles, beta`` (mean over folds, NaN for
+        hard), ``mae`` (Elo), ``n_models`` in it, ``n_left_out`` (no battles, anchors apart, or no temperature).
+        ``attrs["warnings"]`` says what was left out.
+    """
+    if not ridge > 0:
+        raise ValueError(f"subsets separate models, so the sweep needs a ridge > 0, got {ridge}")
+    if n_repeats < 1:
+        raise ValueError(f"n_repeats must be at least 1, got {n_repeats}")
+    n, m = len(battles.model_a), len(battles.models)
+    sizes = {float(b): round(float(b) * m) for b in budgets}
+    fitting = {b: size for b, size in sizes.items() if 0 < size < n}
+    warnings = []
+    if len(fitting) < len(sizes):
+        beyond = ", ".join(f"{b:g}" for b in sizes if b not in fitting)
+        warnings.append(f"budgets left out, {n:,} battles between {m} models being {n / m:.1f} per model: {beyond}")
+    rng = np.random.default_rng(seed)
+    parts, labels = [], []
+    for budget, size in fitting.items():
+        for repeat in range(n_repeats):
+            parts.append(np.sort(rng.permutation(n)[:size]))
+            labels.append((budget, repeat))
+    parts.append(np.arange(n))
+    labels.append((n / m, 0))
+
+    found = hold_out([compress(battles, rows) for rows in parts], _METHODS, float(ridge))
+    whole = found[-1]
+    human = _placed(whole, whole)[0]  # of all battles
+    table = []
+    for rows, (budget, repeat), folds in zip(parts, labels, found, strict=True):
+        placed, betas = _placed(folds, whole), _positive(folds)
+        for method, theta in zip(_METHODS, placed[1:], strict=True):
+            error = np.abs(ELO_PER_LOGIT * (theta - human))
+            used = np.isfinite(error)
+            known = np.isfinite(betas) & (method == "soft")
+            beta = betas[known].mean() if known.any() else np.nan
+            mae = error[used].mean() if used.any() else np.nan
+            table.append((method, budget, repeat, len(rows), beta, mae, int(used.sum()), int(m - used.sum())))
+    columns = ["method", "budget", "repeat", "n_battles", "beta", "mae", "n_models", "n_left_out"]
+    result = pd.DataFrame(table, columns=columns)
+    lost = result[result["n_left_out"] > 0]
+    if len(lost):
+        warnings.append(
+            f"in {len(lost)} of {len(result)} rows some models have no held-out rating (no battles in the subset, "
+            f"anchors that fall apart, or no temperature), {lost['n_left_out'].max()} at most; MAE is over the others"
+        )
+    result.attrs = {"warnings": warnings, "settings": {"ridge": ridge, "seed": seed, "n_repeats": n_repeats}}
+    return result
+
+
+def slice_ratings(
+    battles: JudgedBattles,
+    by: str,
+    ridge: float = 0.01,
+    *,
+    min_battles: int = 5,
+    min_models: int = 3,
+    full: bool = False,
+) -> pd.DataFrame:
+    """Held-out accuracy in slices of a column, languages say, against the *global* human rating (Appendix E).
+
+    A slice in which only some models met has a zero of its own: its ratings are moved to the global scale by the mean
+    of the other models of the slice.
+
+    Args:
+        battles: with human labels.
+        by: column of the slices.
+        ridge: > 0, as in `soft_elo`.
+        min_battles: models with fewer battles in a slice are not rated there.
+        min_models: slices in which fewer models can be rated are left out, and named.
+        full: return the ratings, one row a slice, method and model, instead of their summary.
+
+    Returns:
+        One row a slice and method: ``slice, method, n_battles, n_models, mae`` (Elo), ``spearman``, ``kendall``,
+        ``beta`` (mean over folds). Methods: hard; soft, with the temperature of all battles; and soft_own, with the
+        slice's own. ``attrs`` holds ``warnings`` and ``settings``.
+    """
+    if not ridge > 0:
+        raise ValueError(f"slices separate models, so they need a ridge > 0, got {ridge}")
+    codes, names = pd.factorize(battles.column(by), sort=True)
+    (whole,) = hold_out([compress(battles)], (), float(ridge))
+    human, pooled = _placed(whole, whole)[0], _positive(whole)
+    parts = [compress(battles, np.flatnonzero(codes == k)) for k in range(len(names))]
+    own = hold_out(parts, _METHODS, float(ridge))
+    with_pooled = hold_out(parts, ("soft",), float(ridge), beta=pooled)
+    labels, warnings = [], []
+    small: dict[Hashable, None] = {}  # in order
+    if (codes < 0).any():
+        warnings.append(f"{(codes < 0).sum():,} battles without a value of {by!r} are in no slice")
+    for name, mine, theirs in zip(names, own, with_pooled, strict=True):
+        n_of, (_, hard, soft_own), (_, soft) = mine.n[1].sum(1), _placed(mine, whole), _placed(theirs, whole)
+        labels += [
+            (name, "hard", n_of, np.full(len(n_of), np.nan), hard),
+            (name, "soft", n_of, pooled, soft),
+            (name, "soft_own", n_of, _positive(mine), soft_own),
+        ]
+    summary, ratings = [], []
+    for name, method, n_of, beta, theta in labels:
+        used = np.flatnonzero(np.isfinite(theta) & np.isfinite(human) & (n_of >= min_battles))
+        if len(used) < min_models:
+            small[name] = None
+            continue
+        judge_elo, human_elo = ELO_PER_LOGIT * theta[used], ELO_PER_LOGIT * human[used]
+        ratings.append(
+            pd.DataFrame(
+                {
+                    "slice": name,
+                    "method": method,
+                    "model": battles.models[used],
+                    "residual": judge_elo - human_elo,
+                }
+            )
+        )
+        varied = np.ptp(judge_elo) > 0 and np.ptp(human_elo) > 0
+        summary.append(
+            {
+                "slice": name,
+                "method": method,
+                "n_battles": int(n_of.sum() / 2),
+                "n_models": len(used),
+                "mae": np.abs(judge_elo - human_elo).mean(),
+                "spearman": spearmanr(judge_elo, human_elo).statistic if varied else np.nan,
+                "kendall": kendalltau(judge_elo, human_elo).statistic if varied else np.nan,
+                "beta": np.nan if method == "hard" else float(np.mean(beta[used])),
+            }
+        )
+    if small:
+        warnings.append(
+            f"slices in which fewer than {min_models} models can be rated are left out: {named(list(small))}"
+        )
+    if not summary:
+        raise ValueError(f"no slice of {by!r} rates {min_models} models: slices are too small")
+    result = pd.concat(ratings, ignore_index=True) if full else pd.DataFrame(summary)
+    result.attrs = {"warnings": warnings, "settings": {"by": by, "ridge": ridge}}
+    return result
+
+
+def _positive(folds: Folds) -> Float:
+    """(M,) temperatures that mean agreement with the scores; NaN where the battles do not determine one."""
+    usable = (folds.beta_status == CONVERGED) & (folds.beta > 0)
+    return np.where(usable, folds.beta, np.nan)
+
+
+def _placed(folds: Folds, whole: Folds) -> Float:
+    """(K, M) held-out log-strengths, the judge's on the scale of the human ones of the ``whole`` data.
+
+    NaN where the part cannot place the model. Soft targets come last.
+    """
+    theta = np.where(folds.converged & ~folds.apart, folds.theta, np.nan)
+    theta[1:] -= above_human(folds, whole)
+    theta[-1] = np.where(np.isnan(_positive(folds)) & (len(theta) > 1), np.nan, theta[-1])
+    return theta

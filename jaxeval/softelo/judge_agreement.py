@@ -1,0 +1,221 @@
+"""Agreement of a judge with humans, and whether its scores say how sure to be (arXiv:2606.13221, Appendix G).
+
+Every function returns a DataFrame; ``attrs`` holds ``warnings`` (sentences) and ``settings`` (with the scalars that
+belong to the table). "Decisive" battles are those on which human and judge both chose a side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.errors import DataError
+from jaxeval.softelo.temperature import fit_temperature
+from jaxeval.statistics.cohen_kappa import cohen_kappa, label_table
+from jaxeval.statistics.intervals import wilson
+
+Float = NDArray[np.float64]
+Bool = NDArray[np.bool_]
+
+#: Edges of the |score difference| bins of Figures 3 and 7; the last bin is open.
+SCORE_GAP_EDGES = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, np.inf)
+#: Level of all intervals of the diagnostics.
+LEVEL = 0.95
+
+
+def decisive(battles: JudgedBattles) -> Bool:
+    """(N,) battles on which human and judge both chose a side."""
+    return np.isin(battles.human, (0.0, 1.0)) & np.isin(battles.hard, (0.0, 1.0))
+
+
+def reliability(battles: JudgedBattles, beta: float | None = None, n_bins: int = 10) -> pd.DataFrame:
+    """Predicted against observed agreement on decisive battles (Appendix G).
+
+    The prediction is s(beta |score difference|), the probability that the judge's side is the human's. The bins hold
+    equal numbers of battles, up to one; equal predictions may fall into two bins.
+
+    Args:
+        battles: with human labels.
+        beta: temperature; `fit_temperature` on all human non-ties by default.
+        n_bins: deciles by default.
+
+    Returns:
+        One row a bin: ``predicted, agreement, standard_error, n_battles``. ``attrs["settings"]`` has ``ece``, the mean
+        |predicted - agreement| weighted by battles, and ``beta``.
+    """
+    if n_bins < 1:
+        raise ValueError(f"n_bins must be at least 1, got {n_bins}")
+    beta = _beta(battles) if beta is None else float(beta)
+    rows = decisive(battles)
+    gap = np.abs(battles.score_difference[rows])
+    agree = (battles.human == battles.hard)[rows].astype(float)
+    order = np.lexsort([agree, gap])
+    # Within equal predictions agreement is dealt out evenly, not sorted: bins must not depend on the order of rows.
+    order = _deal_ties(order, gap, agree)
+    predicted = 1 / (1 + np.exp(-beta * gap[order]))
+    parts = np.array_split(np.arange(len(order)), n_bins)
+    table = _bins([predicted[p] for p in parts], [agree[order][p] for p in parts])
+    weight = table["n_battles"] / max(len(order), 1)
+    ece = float((weight * (table["predicted"] - table["agreement"]).abs()).sum()) if len(order) else np.nan
+    warnings = [] if len(order) else ["no battle on which human and judge both chose a side: no calibration error"]
+    table.attrs = {"warnings": warnings, "settings": {"ece": ece, "beta": beta, "n_battles": len(order)}}
+    return table
+
+
+def agreement_by_score_gap(battles: JudgedBattles, edges: Sequence[float] = SCORE_GAP_EDGES) -> pd.DataFrame:
+    """Agreement of judge and human on decisive battles by |score difference| (Figures 3a and 7).
+
+    Returns:
+        One row a bin (upper edge included; the first bin's lower edge too): ``lower, upper, agreement,
+        standard_error, n_battles``. ``attrs["settings"]`` has Pearson's ``r`` of |score difference| and agreement over
+        battles, with its 95 % interval ``r_lower, r_upper`` (Fisher's z with the jackknife's standard error, which does
+        not presume normality).
+    """
+    if len(edges) < 2 or np.any(np.diff(edges) <= 0):
+        raise ValueError(f"edges must increase, got {list(edges)}")
+    rows = decisive(battles)
+    gap = np.abs(battles.score_difference[rows])
+    agree = (battles.human == battles.hard)[rows].astype(float)
+    place = np.maximum(np.searchsorted(np.asarray(edges), gap, side="left") - 1, 0)
+    parts = [agree[place == k] for k in range(len(edges) - 1)]
+    table = _bins([np.array([np.nan])] * len(parts), parts).drop(columns="predicted")
+    table.insert(0, "lower", list(edges[:-1]))
+    table.insert(1, "upper", list(edges[1:]))
+    r, lower, upper = correlation_interval(gap, agree)
+    warnings = []
+    if np.isnan(r):
+        warnings.append(
+            f"{len(gap):,} decisive battles do not show whether larger score differences mean more agreement (all "
+            "scores, or all agreements, are equal): soft targets rest on an assumption that this data cannot test"
+        )
+    elif lower <= 0 <= upper:
+        warnings.append(
+            f"larger score differences do not reliably mean more agreement with humans (r = {r:.3f}, 95 % interval "
+            f"{lower:.3f} to {upper:.3f}): soft targets may compress and reorder the board; compare with the hard "
+            "ratings before use"
+        )
+    elif upper < 0:
+        warnings.append(
+            f"larger score differences mean less agreement with humans (r = {r:.3f}, 95 % interval {lower:.3f} to "
+            f"{upper:.3f}): soft targets are not to be used with this judge"
+        )
+    table.attrs = {
+        "warnings": warnings,
+        "settings": {"r": r, "r_lower": lower, "r_upper": upper, "n_battles": len(gap), "level": LEVEL},
+    }
+    return table
+
+
+def correlation_interval(x: ArrayLike, y: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
+    """Pearson's r with a confidence interval, by Fisher's z and the infinitesimal jackknife; NaN without spread."""
+    a, b = np.asarray(x, float), np.asarray(y, float)
+    if len(a) < 4 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return np.nan, np.nan, np.nan
+    u, v = (a - a.mean()) / a.std(), (b - b.mean()) / b.std()
+    r = float(np.mean(u * v))
+    if abs(r) > 1 - 1e-12:
+        return r, r, r
+    influence = u * v - r / 2 * (u**2 + v**2)
+    error = np.sqrt(np.mean(influence**2) / len(a)) / (1 - r**2)
+    half = ndtri((1 + level) / 2) * error
+    return r, float(np.tanh(np.arctanh(r) - half)), float(np.tanh(np.arctanh(r) + half))
+
+
+def agreement(battles: JudgedBattles) -> pd.DataFrame:
+    """Cohen's kappa of judge and human (DOI 10.1177/001316446002000104), with its 95 % interval.
+
+    Returns:
+        Rows ``all`` (three labels: A, tie, B) and ``decisive`` (both chose a side): ``observed`` and ``expected``
+        agreement, ``kappa``, ``standard_error`` (Fleiss, Cohen and Everitt 1969, DOI 10.1037/h0028106), ``lower``,
+        ``upper``, ``n_battles``.
+    """
+    human, judge = battles.human, battles.hard
+    known = ~(np.isnan(human) | np.isnan(judge))
+    both = known & (human != 0.5) & (judge != 0.5)
+    rows = {name: _kappa(human[mask], judge[mask]) for name, mask in (("all", known), ("decisive", both))}
+    columns = ["observed", "expected", "kappa", "standard_error", "lower", "upper", "n_battles"]
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("battles")
+    warnings = [f"no kappa on {name} battles: one label only" for name in table.index[table["kappa"].isna()]]
+    table.attrs = {"warnings": warnings, "settings": {"level": LEVEL}}
+    return table
+
+
+def _kappa(x: Float, y: Float) -> tuple[float, ...]:
+    n = len(x)
+    if n == 0:
+        return (*[np.nan] * 6, 0)
+    table = label_table(x, y, np.array([0.0, 0.5, 1.0]))
+    observed, expected, kappa = map(float, cohen_kappa(table))
+    if np.isnan(kappa):
+        return (observed, expected, *[np.nan] * 4, n)
+    share = table / n
+    row, column = share.sum(1), share.sum(0)
+    outer = column[:, None] + row  # column share of the row's label plus row share of the column's label
+    diagonal = np.diag(share) * (1 - np.diag(outer) * (1 - kappa)) ** 2
+    off = share * outer**2
+    variance = diagonal.sum() + (1 - kappa) ** 2 * (off.sum() - np.trace(off))
+    variance -= (kappa - expected * (1 - kappa)) ** 2
+    error = np.sqrt(max(variance, 0) / n) / (1 - expected)
+    half = ndtri((1 + LEVEL) / 2) * error
+    return observed, expected, kappa, error, max(kappa - half, -1.0), min(kappa + half, 1.0), n
+
+
+def verdict_disagreement(battles: JudgedBattles) -> pd.DataFrame:
+    """Share of battles whose verdict names the side that the judge scored lower (Appendix G).
+
+    Returns:
+        One row: ``share, lower, upper`` (Wilson, 95 %), ``n_battles`` with a verdict for a side and unequal scores.
+    """
+    if battles.verdict is None:
+        raise DataError("the battles have no verdict column: name it when reading them")
+    verdict, gap = battles.verdict, battles.score_difference
+    rows = np.isin(verdict, (0.0, 1.0)) & (gap != 0)
+    table = pd.DataFrame([wilson_share(((verdict == 1) != (gap > 0))[rows])])
+    share, warnings = table["share"].iloc[0], []
+    if share > 0.5:
+        warnings.append(
+            f"the verdict names the side that the judge scored lower in {share:.0%} of battles: does its "
+            "column mean what label_coding says?"
+        )
+    table.attrs = {"warnings": warnings, "settings": {"level": LEVEL}}
+    return table
+
+
+def _beta(battles: JudgedBattles) -> float:
+    fit = fit_temperature(battles.score_difference, battles.human)
+    if not np.isfinite(fit.beta):
+        raise ValueError(f"the temperature cannot be fitted on {fit.n_battles:,} human non-ties: {fit.status}")
+    return float(fit.beta)
+
+
+def _deal_ties(order: NDArray[np.intp], gap: Float, agree: Float) -> NDArray[np.intp]:
+    """``order`` (by ``gap``, then ``agree``) with the agreements of equal gaps spread evenly among them."""
+    _, group = np.unique(gap[order], return_inverse=True)
+    kind = 2 * group + (agree[order] == 1)
+    size = np.bincount(kind, minlength=1)
+    # The k-th of each kind goes to the k-th of as many evenly spaced places.
+    rank = np.arange(len(order)) - (np.cumsum(size) - size)[kind]
+    return order[np.lexsort([kind, (rank + 0.5) / size[kind], group])]
+
+
+def _bins(predicted: Sequence[Float], agree: Sequence[Float]) -> pd.DataFrame:
+    n = np.array([len(a) for a in agree])
+    rate = np.array([a.mean() if len(a) else np.nan for a in agree])
+    error = np.sqrt(rate * (1 - rate) / np.maximum(n, 1))
+    mean = [p.mean() if len(p) else np.nan for p in predicted]
+    return pd.DataFrame({"predicted": mean, "agreement": rate, "standard_error": error, "n_battles": n})
+
+
+def wilson_share(hits: Bool) -> dict[str, float]:
+    """Share with its Wilson interval (DOI 10.1080/01621459.1927.10502953)."""
+    n = len(hits)
+    if n == 0:
+        return {"share": np.nan, "lower": np.nan, "upper": np.nan, "n_battles": 0}
+    p = np.mean(hits)
+    lower, upper = wilson(p, np.float64(n), LEVEL)
+    return {"share": float(p), "lower": max(float(lower), 0.0), "upper": min(float(upper), 1.0), "n_battles": n}

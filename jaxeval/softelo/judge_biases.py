@@ -1,0 +1,196 @@
+"""Biases that could explain a judge's residuals: position, verbosity, family (arXiv:2606.13221, Appendix F).
+
+Every function returns a DataFrame; ``attrs`` holds ``warnings`` (sentences) and ``settings``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.errors import DataError
+from jaxeval.softelo.judge_agreement import LEVEL, wilson_share
+from jaxeval.softelo.residuals import grouping, slope_and_correlation, usable_rows
+from jaxeval.softelo.soft_elo import soft_elo
+
+Float = NDArray[np.float64]
+
+#: Judge scores so close call for length or position to decide (Figure 12).
+NEAR_TIE = 0.3
+
+
+def position_bias(battles: JudgedBattles) -> pd.DataFrame:
+    """How often the first answer shown wins, and how often the verdict flips with the order (Figure 11a).
+
+    Returns:
+        Rows ``position_1`` (share of single judgments with unequal scores that favour the answer shown first) and
+        ``flip`` (share of battles whose two orders both chose a side, but not the same): ``share, lower, upper``
+        (Wilson, 95 %), ``n_battles`` (judgments for position_1). ``attrs["settings"]["advantage"]`` is the mean score
+        advantage of the first answer, in score points.
+    """
+    first, second = _orders(battles)
+    # Columns: A minus B with A shown first, and with B shown first.
+    shown_first = np.concatenate([first, -second])
+    chosen = shown_first[np.isfinite(shown_first) & (shown_first != 0)]
+    both = np.isfinite(first) & np.isfinite(second) & (first != 0) & (second != 0)
+    rows = {"position_1": wilson_share(chosen > 0), "flip": wilson_share((first > 0)[both] != (second > 0)[both])}
+    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("rate")
+    advantage = float(np.nanmean(shown_first))
+    table.attrs = {"warnings": [], "settings": {"advantage": advantage, "level": LEVEL}}
+    return table
+
+
+def single_order_ratings(
+    battles: JudgedBattles, ridge: float = 0.01, methods: Sequence[Any] = ("hard",)
+) -> pd.DataFrame:
+    """Held-out ratings from each presentation order alone (Figure 11b).
+
+    Returns:
+        One row a model and method: ``human_elo``, ``a_first`` and ``b_first`` (judge ratings from one order),
+        ``difference`` (Elo). ``attrs["settings"]["mae"]`` has the MAE by order and method.
+    """
+    first, second = _orders(battles)
+    orders = {"a_first": _with_scores(battles, first), "b_first": _with_scores(battles, second)}
+    models = soft_elo(orders, ridge=ridge, n_resamples=0, methods=methods).models
+    parts = {name: part.set_index(["model", "method"]) for name, part in models.groupby("judge", sort=False)}
+    table = parts["a_first"][["human_elo"]].copy()
+    for name, part in parts.items():
+        table[name] = part["judge_elo"]
+    table["difference"] = table["a_first"] - table["b_first"]
+    mae = {name: part["residual"].abs().groupby(level="method").mean().to_dict() for name, part in parts.items()}
+    table = table.reset_index()
+    table.attrs = {"warnings": [], "settings": {"ridge": ridge, "mae": mae}}
+    return table
+
+
+def _with_scores(battles: JudgedBattles, gap: Float) -> JudgedBattles:
+    """The battles as if ``gap`` were all that the judge said; where it is missing the battle goes."""
+    rows = np.isfinite(gap)
+    label = np.where(gap > 0, 1.0, np.where(gap < 0, 0.0, 0.5))
+    whole = replace(battles, score_difference=gap, judge=label, orders=None, verdict=None)
+    return whole if rows.all() else whole.subset(rows)
+
+
+def longer_answer_preference(
+    battles: JudgedBattles, length_a: str, length_b: str, near_tie: float = NEAR_TIE
+) -> pd.DataFrame:
+    """How often the judge prefers the longer answer where its scores hardly differ (Figure 12).
+
+    Args:
+        battles: with columns of lengths, in any unit.
+        length_a: column of the length of A's answer.
+        length_b: of B's.
+        near_tie: largest |score difference|.
+
+    Returns:
+        One row: ``share, lower, upper`` (Wilson, 95 %), ``n_battles`` near ties with a side chosen (by the verdict
+        where there is one, by the scores' sign otherwise) and unequal lengths.
+    """
+    longer = _lengths(battles, length_a) - _lengths(battles, length_b)
+    gap = battles.score_difference
+    choice = battles.hard
+    rows = (np.abs(gap) <= near_tie) & np.isin(choice, (0.0, 1.0)) & np.isfinite(longer) & (longer != 0)
+    table = pd.DataFrame([wilson_share(((choice == 1) == (longer > 0))[rows])])
+    table.attrs = {"warnings": [], "settings": {"near_tie": near_tie, "level": LEVEL}}
+    return table
+
+
+def length_correlation(battles: JudgedBattles, held_out: Any, length_a: str, length_b: str) -> pd.DataFrame:
+    """Partial correlation of residual and mean answer length, given human Elo (Appendix F.1).
+
+    Returns:
+        One row a method: ``r`` (partial), ``lower, upper`` (95 %, Fisher's z), ``n_models``.
+    """
+    lengths = np.concatenate([_lengths(battles, length_a), _lengths(battles, length_b)])
+    codes = np.concatenate([battles.model_a, battles.model_b])
+    known = np.isfinite(lengths)
+    n = np.bincount(codes[known], minlength=len(battles.models))
+    with np.errstate(invalid="ignore"):
+        mean = np.bincount(codes[known], lengths[known], len(battles.models)) / n
+    by_model, table = pd.Series(mean, battles.models), usable_rows(held_out)
+    rows = []
+    for key, block in table.groupby(grouping(table), sort=False):
+        length = by_model.reindex(block["model"]).to_numpy(float)
+        used = np.isfinite(length)
+        elo, residual = block["human_elo"].to_numpy(float)[used], block["residual"].to_numpy(float)[used]
+        names = dict(zip(grouping(table), key, strict=True))
+        r = _partial_correlation(residual, length[used], elo)
+        half = ndtri((1 + LEVEL) / 2) / np.sqrt(used.sum() - 4) if used.sum() > 4 else np.nan
+        z = np.arctanh(np.clip(r, -1, 1))
+        bounds = {"lower": float(np.tanh(z - half)), "upper": float(np.tanh(z + half))}
+        rows.append({**names, "r": r, **bounds, "n_models": int(used.sum())})
+    result = pd.DataFrame(rows)
+    result.attrs = {"warnings": [], "settings": {"level": LEVEL}}
+    return result
+
+
+def family_excess(held_out: Any, families: Mapping[Any, str], judge_family: Mapping[str, str] | str) -> pd.DataFrame:
+    """Residual of models of the judge's own family minus that of the others (Figure 13b).
+
+    With several judges the residuals are first taken relative to the median of the *other* judges on the same model.
+    The score-level excess of Figure 13a needs scores of single answers, which judged battles do not keep.
+
+    Args:
+        held_out: a `SoftElo`, or its ``models`` table.
+        families: family of each model; models without one are left out.
+        judge_family: family of the judge, or of each judge by name.
+
+    Returns:
+        One row a judge and method: ``excess`` (Elo), ``standard_error`` (Welch), ``n_own``, ``n_other``.
+    """
+    table = usable_rows(held_out)
+    keys = grouping(table)
+    table = table.assign(family=[families.get(m) for m in table["model"]])
+    n_left_out = int(table.loc[table["family"].isna(), "model"].nunique())
+    table = table[table["family"].notna()]
+    several = "judge" in keys and len(set(table["judge"])) > 1
+    if several:
+        wide = table.pivot_table(index=["method", "model"], columns="judge", values="residual")
+        others = {j: wide.drop(columns=j).median(axis=1) for j in wide.columns}
+        reference = [
+            others[j].get((m, x), np.nan)
+            for j, m, x in zip(table["judge"], table["method"], table["model"], strict=True)
+        ]
+        table = table.assign(residual=table["residual"] - reference)
+    rows, warnings = [], []
+    for key, block in table.groupby(keys, sort=False):
+        names = dict(zip(keys, key, strict=True))
+        family = judge_family if isinstance(judge_family, str) else judge_family[names.get("judge", "")]
+        own = block.loc[block["family"] == family, "residual"].dropna()
+        other = block.loc[block["family"] != family, "residual"].dropna()
+        enough = len(own) > 1 and len(other) > 1
+        error = np.sqrt(own.var() / len(own) + other.var() / len(other)) if enough else np.nan
+        excess = own.mean() - other.mean() if len(own) and len(other) else np.nan
+        rows.append({**names, "excess": excess, "standard_error": error, "n_own": len(own), "n_other": len(other)})
+        if not enough:
+            warnings.append(f"{' '.join(map(str, names.values()))}: {len(own)} models of family {family!r}, too few")
+    if n_left_out:
+        warnings.append(f"{n_left_out} models without a family are left out")
+    result = pd.DataFrame(rows)
+    result.attrs = {"warnings": warnings, "settings": {"relative_to_other_judges": several}}
+    return result
+
+
+def _partial_correlation(x: Float, y: Float, given: Float) -> float:
+    if len(x) < 4:
+        return np.nan
+    design = np.stack([np.ones_like(given), given], 1)
+    rest = [v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in (x, y)]
+    return slope_and_correlation(*rest)[1]
+
+
+def _orders(battles: JudgedBattles) -> tuple[Float, Float]:
+    if battles.orders is None:
+        raise DataError("the battles have one score each: position effects need both presentation orders")
+    return battles.orders[:, 0], battles.orders[:, 1]
+
+
+def _lengths(battles: JudgedBattles, name: str) -> Float:
+    return np.asarray(pd.to_numeric(battles.column(name)), float)

@@ -1,0 +1,122 @@
+"""All diagnostics of one judge in one call, with a sentence for each that the data does not allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.softelo.judge_agreement import agreement, agreement_by_score_gap, reliability, verdict_disagreement
+from jaxeval.softelo.judge_biases import (
+    family_excess,
+    length_correlation,
+    longer_answer_preference,
+    position_bias,
+    single_order_ratings,
+)
+from jaxeval.softelo.residuals import human_ratings, residual_ramp, score_gap_by_strength
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnostics:
+    """All diagnostics of one judge: ``headline`` has one row a measure, ``tables`` the rest by name."""
+
+    headline: pd.DataFrame
+    tables: dict[str, pd.DataFrame]
+    warnings: list[str]
+    left_out: list[str]  # what the data had no columns for, in words
+
+
+def diagnose(
+    battles: JudgedBattles,
+    held_out: Any,
+    *,
+    length_a: str | None = None,
+    length_b: str | None = None,
+    families: Mapping[Any, str] | None = None,
+    judge_family: str | None = None,
+    ridge: float = 0.01,
+) -> Diagnostics:
+    """All diagnostics that the data allows for one judge, and a sentence for each that it does not.
+
+    Args:
+        battles: the judge's battles, with human labels.
+        held_out: their `SoftElo`.
+        length_a: column of answer lengths on side A, with ``length_b`` for the effects of verbosity.
+        length_b: on side B.
+        families: family of each model, with ``judge_family`` for the same-family excess.
+        judge_family: family of the judge.
+        ridge: of the single-order ratings.
+
+    Raises:
+        DataError: a column that was named is not there.
+        ValueError: the column of one side's lengths is named without the other's.
+    """
+    if (length_a is None) != (length_b is None):
+        raise ValueError(f"lengths are needed of both sides, got {length_a!r} for A and {length_b!r} for B")
+    for column in (length_a, length_b):
+        if column is not None:
+            battles.column(column)
+    human_elo = human_ratings(held_out)
+    tables: dict[str, pd.DataFrame] = {}
+    left_out: list[str] = []
+
+    def add(name: str, make: Callable[[], pd.DataFrame], absent: str = "") -> None:
+        if absent:
+            left_out.append(f"{name.replace('_', ' ')}: {absent}")
+            return
+        try:
+            tables[name] = make()
+        except ValueError as error:
+            left_out.append(f"{name.replace('_', ' ')}: {error}")
+
+    one_order = "" if battles.orders is not None else "the data has one score per battle, not both presentation orders"
+    lengths = "" if length_a and length_b else "no length columns were named"
+    family = "" if families and judge_family else "no families were given"
+    add("reliability", lambda: reliability(battles))
+    add("agreement_by_score_gap", lambda: agreement_by_score_gap(battles))
+    add("agreement", lambda: agreement(battles))
+    add("verdict_disagreement", lambda: verdict_disagreement(battles),
+        "" if battles.verdict is not None else "no verdict column was named")  # fmt: skip
+    add("score_gap_by_strength", lambda: score_gap_by_strength(battles, human_elo))
+    add("residual_ramp", lambda: residual_ramp(held_out))
+    add("position_bias", lambda: position_bias(battles), one_order)
+    add("single_order_ratings", lambda: single_order_ratings(battles, ridge), one_order)
+    add("longer_answer_preference", lambda: longer_answer_preference(battles, length_a or "", length_b or ""), lengths)
+    add("length_correlation", lambda: length_correlation(battles, held_out, length_a or "", length_b or ""), lengths)
+    add("family_excess", lambda: family_excess(held_out, families or {}, judge_family or ""), family)
+    warnings = [w for table in tables.values() for w in table.attrs["warnings"]]
+    return Diagnostics(_headline(tables, battles), tables, warnings, left_out)
+
+
+def _headline(tables: Mapping[str, pd.DataFrame], battles: JudgedBattles) -> pd.DataFrame:
+    """One row a measure: value, lower, upper, n."""
+    rows: dict[str, tuple[float, float, float, int]] = {}
+    gap = np.abs(battles.score_difference)
+    rows["mean |score difference|"] = float(gap.mean()), np.nan, np.nan, len(gap)
+    if "agreement" in tables:
+        for name, row in tables["agreement"].iterrows():
+            rows[f"kappa, {name} battles"] = row["kappa"], row["lower"], row["upper"], int(row["n_battles"])
+    if "reliability" in tables:
+        found = tables["reliability"].attrs["settings"]
+        rows["calibration error (ECE)"] = found["ece"], np.nan, np.nan, found["n_battles"]
+    if "agreement_by_score_gap" in tables:
+        found = tables["agreement_by_score_gap"].attrs["settings"]
+        rows["r(|score difference|, agreement)"] = found["r"], found["r_lower"], found["r_upper"], found["n_battles"]
+    for name, label in (
+        ("verdict_disagreement", "verdict against score"),
+        ("longer_answer_preference", "longer answer preferred"),
+    ):
+        if name in tables:
+            row = tables[name].iloc[0]
+            rows[label] = row["share"], row["lower"], row["upper"], int(row["n_battles"])
+    if "position_bias" in tables:
+        for name, row in tables["position_bias"].iterrows():
+            label = {"position_1": "first answer preferred", "flip": "verdict flips with the order"}[str(name)]
+            rows[label] = row["share"], row["lower"], row["upper"], int(row["n_battles"])
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=["value", "lower", "upper", "n"])
+    return table.rename_axis("measure")

@@ -1,0 +1,115 @@
+"""The bootstrap of a model's own battles, its opponents' strengths fixed (Algorithm 1 of arXiv:2606.13221)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxeval.execution.lanes import device_mesh
+from jaxeval.execution.precision import double_precision
+from jaxeval.kernels import batch, own_battles
+from jaxeval.kernels.solve import CONVERGED
+from jaxeval.ratings.boards import padded_size
+from jaxeval.resampling.units import make_singles, singles_top_up_size, stream_number
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+
+TOLERANCE_LOGIT = 1e-8  # 2e-6 Elo
+MAX_STEPS = 200
+_SMALLEST_WIDTH = 512
+_SLOTS_PER_CHUNK = 2**18  # lanes x battles that fit the cache
+
+
+class OwnBattles(NamedTuple):
+    """The N battles of one model, under K target maps, against M anchors."""
+
+    name: str  # names the random numbers
+    opponent: Int  # (N,) number of the anchor
+    target: Float  # (K, N)
+    anchors: Float  # (K, M) log-strengths, logits
+    start: Float  # (K,) where the iteration starts: the rating of all battles, say
+
+
+def strengths(models: Sequence[OwnBattles], ridge: float) -> Float:
+    """(S, K) log-strengths of ``models`` from all their battles, logits; NaN without battles."""
+    n_maps, m = models[0].anchors.shape
+    n = np.stack([np.bincount(own.opponent, minlength=m) for own in models]).astype(float)
+    score = np.stack([own.target.sum(1) for own in models])
+    with double_precision():
+        found = batch.rate(
+            np.stack([own.anchors for own in models]).reshape(-1, m),
+            np.repeat(n, n_maps, axis=0),
+            score.reshape(-1),
+            np.zeros(score.size),
+            float(ridge),
+            TOLERANCE_LOGIT,
+            MAX_STEPS,
+        )
+        theta = np.where(np.asarray(found.status) == CONVERGED, np.asarray(found.theta), np.nan)
+    return np.where(n.sum(1)[:, None] > 0, theta.reshape(score.shape), np.nan)
+
+
+def resampled_strengths(
+    models: Sequence[OwnBattles], n_resamples: int, seed: int, ridge: float, chunk_size: int | None = None
+) -> Float:
+    """(S, K, B) log-strengths of ``models`` in resamples of their own battles, logits; NaN without battles.
+
+    Resample r of a model is a function of (seed, the model's name, r) and its battles in the order given, whatever
+    the other models, the chunks and the devices.
+    """
+    theta = np.full((len(models), len(models[0].anchors), n_resamples), np.nan)
+    mesh = device_mesh()
+    size = padded_size(max(own.anchors.shape[1] for own in models))
+    for width, members in _by_width([own.target.shape[1] for own in models]):
+        lanes = chunk_size or _chunk_size(n_resamples, width)
+        # Devices share the models. The last one fills up, also to eights: similar boards share one compilation.
+        filled = np.append(members, np.repeat(members[-1], -len(members) % int(np.lcm(mesh.size, 8))))
+        problems = [_problem(models[i], width, size) for i in filled]
+        with double_precision():
+            found, status = batch.own_resamples(
+                jax.tree.map(lambda *leaves: np.stack(leaves), *problems),
+                mesh,
+                np.uint64(seed),
+                float(ridge),
+                TOLERANCE_LOGIT,
+                np.arange(n_resamples),
+                singles_top_up_size(width),
+                MAX_STEPS,
+                lanes,
+            )
+        values = np.where(np.asarray(status) == CONVERGED, np.asarray(found), np.nan)
+        theta[members] = values[: len(members)]
+    return theta
+
+
+def _by_width(sizes: Sequence[int]) -> list[tuple[int, NDArray[np.intp]]]:
+    """Models of similar numbers of battles run together: little is padding, and few shapes are compiled."""
+    rest, groups = np.array(sizes), []
+    while rest.any():
+        members = np.flatnonzero(rest > 0.6 * rest.max())
+        slots = int(rest.max()) + 1  # the last one takes what the top-up does not need
+        step = 1 << max(slots.bit_length() - 3, 6)
+        groups.append((max(-(-slots // step) * step, _SMALLEST_WIDTH), members))
+        rest[members] = 0
+    return groups
+
+
+def _chunk_size(n_resamples: int, width: int) -> int:
+    """Lanes of a chunk, a multiple of 8, which XLA vectorises best."""
+    most = int(np.clip(_SLOTS_PER_CHUNK // width, 8, 256))
+    n_chunks = -(-n_resamples // most)
+    return -(-n_resamples // (8 * n_chunks)) * 8
+
+
+def _problem(own: OwnBattles, width: int, size: int) -> own_battles.OwnBattles:
+    n_maps, n = own.target.shape
+    anchors = np.pad(own.anchors, [(0, 0), (0, size - own.anchors.shape[1])])
+    opponent, target = np.full(width, size, np.int32), np.zeros((width, n_maps))
+    opponent[:n], target[:n] = own.opponent, own.target.T
+    rest: Any = np.uint64(stream_number(own.name)), opponent, target, anchors, np.nan_to_num(own.start)
+    return own_battles.OwnBattles(make_singles(n), *rest)

@@ -1,0 +1,103 @@
+"""Residuals of held-out ratings and score differences by the strength of the models (arXiv:2606.13221, section 4).
+
+Every function that returns a table keeps ``warnings`` and ``settings`` in its ``attrs``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.data.judged_battles import JudgedBattles
+
+Float = NDArray[np.float64]
+
+
+def score_gap_by_strength(battles: JudgedBattles, human_elo: pd.Series, n_groups: int = 4) -> pd.DataFrame:
+    """|Score difference| by the strength groups of the two models (section 4.2); group 1 is the weakest.
+
+    Returns:
+        One row a pairing: ``weaker, stronger, median, mean, n_battles``. ``attrs["settings"]["mean"]`` is over all.
+    """
+    group = strength_group(human_elo, n_groups).reindex(battles.models).to_numpy(float)
+    gap = np.abs(battles.score_difference)
+    pair = np.sort(np.stack([group[battles.model_a], group[battles.model_b]]), axis=0)
+    known = ~np.isnan(pair).any(0)
+    frame = pd.DataFrame({"weaker": pair[0], "stronger": pair[1], "gap": gap})[known].astype(
+        {"weaker": int, "stronger": int}
+    )
+    grouped = frame.groupby(["weaker", "stronger"])["gap"]
+    table = pd.DataFrame({"median": grouped.median(), "mean": grouped.mean(), "n_battles": grouped.size()})
+    table = table.reset_index()
+    table.attrs = {"warnings": [], "settings": {"mean": float(gap.mean()), "n_groups": n_groups}}
+    return table
+
+
+def strength_group(human_elo: pd.Series, n_groups: int = 4) -> pd.Series:
+    """Group of each model, 1 = weakest: equal numbers of models, up to one."""
+    known = human_elo[np.isfinite(human_elo.to_numpy(float))]
+    if len(known) < n_groups:
+        raise ValueError(f"{n_groups} strength groups need as many models with a human rating, found {len(known)}")
+    place = known.rank(method="first").to_numpy() - 1
+    return pd.Series((place * n_groups // len(known)).astype(int) + 1, known.index, name="group")
+
+
+def residual_ramp(held_out: Any, n_groups: int = 4) -> pd.DataFrame:
+    """Signed residual, judge minus human, by human-Elo group (Figures 2b and 14): a ramp is a stretched ruler.
+
+    Args:
+        held_out: a `SoftElo`, or its ``models`` table.
+        n_groups: quartiles by default; group 1 is the weakest.
+
+    Returns:
+        One row a method and group: ``residual`` (mean, Elo), ``standard_error`` of the mean, ``n_models``, and for
+        the method as a whole ``slope`` (of the residual on the human rating, Elo per Elo) and Pearson's ``r``.
+    """
+    table = usable_rows(held_out)
+    blocks = []
+    for key, block in table.groupby(grouping(table), sort=False):
+        elo = block.set_index("model")["human_elo"]
+        if len(elo) < n_groups:
+            continue
+        residual = block.set_index("model")["residual"]
+        grouped = residual.groupby(strength_group(elo, n_groups))
+        n = grouped.size()
+        part = pd.DataFrame({"residual": grouped.mean(), "standard_error": grouped.std() / np.sqrt(n), "n_models": n})
+        slope, r = slope_and_correlation(elo.to_numpy(), residual.to_numpy())
+        names = dict(zip(grouping(table), key, strict=True))
+        blocks.append(part.assign(slope=slope, r=r, **names).reset_index())
+    if not blocks:
+        raise ValueError(f"{n_groups} strength groups need as many models with a residual under a method")
+    result = pd.concat(blocks, ignore_index=True)
+    result = result[[*grouping(table), "group", "residual", "standard_error", "n_models", "slope", "r"]]
+    result.attrs = {"warnings": [], "settings": {"n_groups": n_groups}}
+    return result
+
+
+def usable_rows(held_out: Any) -> pd.DataFrame:
+    """Rows of a `SoftElo` or its table that have a residual and are in its averages."""
+    table = held_out if isinstance(held_out, pd.DataFrame) else held_out.models
+    used = np.isfinite(table["residual"].to_numpy(float))
+    return table[used & table["averaged"].to_numpy(bool)] if "averaged" in table.columns else table[used]
+
+
+def grouping(table: pd.DataFrame) -> list[str]:
+    """Columns that name whose residuals a row holds."""
+    return ["judge", "method"] if "judge" in table.columns else ["method"]
+
+
+def human_ratings(held_out: Any) -> pd.Series:
+    """(M,) human ratings by model, Elo."""
+    table = held_out if isinstance(held_out, pd.DataFrame) else held_out.models
+    return table.drop_duplicates("model").set_index("model")["human_elo"]
+
+
+def slope_and_correlation(x: Float, y: Float) -> tuple[float, float]:
+    """Slope of y on x, and Pearson's r; NaN without spread."""
+    if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return np.nan, np.nan
+    u, v = x - x.mean(), y - y.mean()
+    return float(u @ v / (u @ u)), float(u @ v / np.sqrt((u @ u) * (v @ v)))

@@ -1,0 +1,274 @@
+"""Soft-Elo: ratings on the human scale for models that LLM judges have seen, leaving one model out at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.execution.blas import one_blas_thread
+from jaxeval.execution.precision import versions
+from jaxeval.execution.progress import progress_bar
+from jaxeval.ratings.bradley_terry import device_name
+from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.softelo.held_out import Folds, above_human, compress, hold_out, own_battles, smoothing
+from jaxeval.softelo.own_battles import resampled_strengths
+from jaxeval.softelo.temperature import Ties, in_likelihood, status_text
+from jaxeval.statistics.quantiles import interval_bounds
+
+Float = NDArray[np.float64]
+
+#: Level of the intervals over models in a summary.
+SUMMARY_LEVEL = 0.95
+_SUMMARY_RESAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class SoftEloSettings:
+    """What made the ratings."""
+
+    ridge: float  # coefficient of ||theta||^2 and of theta_m^2 (not half of it)
+    n_resamples: int
+    seed: int
+    methods: tuple[str, ...]
+    base: float
+    min_battles: int
+    ties: Ties
+    level: float  # of the intervals in the summary
+    device: str
+    versions: str
+
+
+@dataclass(frozen=True, eq=False)
+class SoftElo:
+    """Held-out ratings of M models by every method, and by every judge where there are several.
+
+    ``models`` has one row a (judge,) model and method. ``residual`` is judge minus human, ``standard_error`` that of
+    ``judge_elo`` over resamples of the model's own battles, ``beta`` the fold's temperature (soft only), all but the
+    last in Elo. ``flags`` names in words what is wrong with a row; rows of ``averaged`` False are left out of
+    ``summary``, which counts them in ``n_left_out``. ``draws`` are the resampled judge ratings.
+    """
+
+    models: pd.DataFrame
+    summary: pd.DataFrame
+    draws: Float = field(repr=False)  # (K, M, B) Elo by method and model, or (J, K, M, B) of several judges
+    names: pd.Index  # the M models, in the order of ``draws``
+    judges: tuple[str, ...]
+    settings: SoftEloSettings
+    warnings: list[str]
+
+
+def soft_elo(
+    battles: JudgedBattles | Mapping[str, JudgedBattles],
+    ridge: float = 0.01,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    methods: Sequence[str] = ("hard", "soft"),
+    *,
+    base: float = 1500.0,
+    min_battles: int = 20,
+    ties: Ties = "drop",
+    progress: bool | None = None,
+) -> SoftElo:
+    """Rate every model as if it had no human votes, and compare with what humans say (Algorithm 1, arXiv:2606.13221).
+
+    For each model the temperature and the strengths of all others come from the battles without it; then its own
+    strength from its battles, the others fixed, with the same ridge. The human rating is made by the same two steps.
+    Human and judge ratings have one zero: the mean of the other models that have human battles.
+
+    Args:
+        battles: of one judge, or of several by name.
+        ridge: > 0, coefficient of the squared norm in both steps.
+        n_resamples: of each model's own battles, the anchors fixed; 0 for none.
+        seed: resample r of a model is a function of (seed, the model's name, r).
+        methods: target maps: "hard" (the judge's verdict, or the sign of its scores), "soft" (s(beta d)) and
+            "smooth:c" with c in [0.5, 1] (targets c and 1 - c in place of 1 and 0).
+        base: rating of strength 0, Elo.
+        min_battles: a model with fewer, judged or human, is flagged and left out of the averages.
+        ties: how human ties enter the temperature, see `fit_temperature`.
+        progress: show a bar; by default on a terminal.
+
+    Raises:
+        ValueError: a ridge that is not positive, unknown methods, or no judge.
+    """
+    judges = dict(battles) if isinstance(battles, Mapping) else {battles.judge_name: battles}
+    methods = (methods,) if isinstance(methods, str) else tuple(methods)
+    _check(judges, ridge, n_resamples, seed, methods, base)
+    for judged in judges.values():
+        in_likelihood(judged.human[:0], ties)
+    names = pd.Index([], name="model").astype(object)
+    for judged in judges.values():
+        names = judged.models if len(names) == 0 else names.union(judged.models).sort_values()
+    names = names.rename("model")
+    sets = [compress(judged) for judged in judges.values()]
+    draws = np.full((len(judges), len(methods), len(names), n_resamples), np.nan)
+    total = sum(cells.n_models for cells in sets)
+    with progress_bar(total, "rating held-out models", progress) as advance:
+        folds = hold_out(sets, methods, float(ridge), ties)
+        frames = [
+            _table(judged.models, methods, found, base, min_battles).assign(judge=judge)
+            for (judge, judged), found in zip(judges.items(), folds, strict=True)
+        ]
+        if n_resamples:
+            own = [
+                own_battles(cells, found, methods, list(map(str, judged.models)))
+                for cells, found, judged in zip(sets, folds, judges.values(), strict=True)
+            ]
+            theta = resampled_strengths([x for of_judge in own for x in of_judge], n_resamples, seed, float(ridge))
+            parts = np.split(theta, np.cumsum([cells.n_models for cells in sets])[:-1])
+            for k, (frame, found, judged, part) in enumerate(zip(frames, folds, judges.values(), parts, strict=True)):
+                elo = base + ELO_PER_LOGIT * (part.transpose(1, 0, 2) - above_human(found, found)[:, :, None])
+                elo[~np.isfinite(found.theta[1:])] = np.nan
+                draws[k][:, names.get_indexer(judged.models)] = elo
+                error = elo.std(axis=2, ddof=1) if n_resamples > 1 else np.full(elo.shape[:2], np.nan)
+                frame["standard_error"] = error.T.ravel()
+        advance(total)
+    models = pd.concat(frames, ignore_index=True)
+    keys = ["judge", "method"] if len(judges) > 1 else ["method"]
+    order = ["judge"] if len(judges) > 1 else []
+    columns = ["model", "method", "human_elo", "judge_elo", "residual", "standard_error", "beta", "n_battles"]
+    models = models[[*order, *columns, "n_human", "flags", "averaged"]]
+    with one_blas_thread():
+        summary = _summary(models, keys, seed)
+    settings = SoftEloSettings(
+        float(ridge), n_resamples, seed, methods, base, min_battles, ties, SUMMARY_LEVEL, device_name(), versions()
+    )
+    drawn = draws if len(judges) > 1 else draws[0]
+    return SoftElo(models, summary, drawn, names, tuple(judges), settings, _warnings(models, len(judges) > 1))
+
+
+def _check(
+    judges: Mapping[str, JudgedBattles], ridge: float, n_resamples: int, seed: int, methods: Sequence[str], base: float
+) -> None:
+    if not judges:
+        raise ValueError("no judge's battles were given")
+    if not (np.isfinite(ridge) and ridge > 0):
+        raise ValueError(
+            f"ridge must be finite and > 0, got {ridge}: it holds a model that wins or loses all of a fold's battles"
+        )
+    for name, value in (("n_resamples", n_resamples), ("seed", seed)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 2**63:
+            raise ValueError(f"{name} must be an integer >= 0, got {value!r}")
+    if not np.isfinite(base):
+        raise ValueError(f"base must be finite, got {base}")
+    if not methods or len(set(methods)) < len(methods):
+        raise ValueError(f"methods must name each target map once, got {list(methods)}")
+    for method in methods:
+        if method != "soft":
+            smoothing(method)
+
+
+def _table(names: pd.Index, methods: Sequence[str], folds: Folds, base: float, min_battles: int) -> pd.DataFrame:
+    """One row a model and method; the standard errors are still missing."""
+    n_human, n_judge = (np.rint(folds.n[k].sum(1)).astype(int) for k in (0, 1))
+    theta = folds.theta.copy()
+    theta[1:] -= above_human(folds, folds)
+    elo = base + ELO_PER_LOGIT * theta
+    rows = []
+    for i, name in enumerate(names):
+        status = status_text(int(folds.beta_status[i]), float(folds.beta[i]))
+        for k, method in enumerate(methods, start=1):
+            soft = method == "soft"
+            wrong = []
+            if n_human[i] == 0:
+                wrong.append("no human labels")
+            elif min(n_human[i], n_judge[i]) < min_battles:
+                wrong.append("few battles")
+            if folds.apart[[0, k], i].any():
+                wrong.append("anchors fall apart")
+            if soft and status != "converged":
+                wrong.append(status if status == "negative slope" else f"no temperature: {status}")
+            if not folds.converged[[0, k], i].all():
+                wrong.append("not converged")
+            rows.append(
+                {
+                    "model": name,
+                    "method": method,
+                    "human_elo": elo[0, i],
+                    "judge_elo": elo[k, i],
+                    "residual": elo[k, i] - elo[0, i],
+                    "standard_error": np.nan,
+                    "beta": folds.beta[i] if soft else np.nan,
+                    "n_battles": n_judge[i],
+                    "n_human": n_human[i],
+                    "flags": ", ".join(wrong),
+                    "averaged": not wrong,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _summary(models: pd.DataFrame, keys: list[str], seed: int) -> pd.DataFrame:
+    """Accuracy of every method over the models averaged, with bootstrap intervals over models."""
+    rows = []
+    for key, group in models.groupby(keys, sort=False):
+        used = group[group["averaged"]]
+        drawn: NDArray[Any] = np.zeros((_SUMMARY_RESAMPLES, 0))
+        if len(used):
+            share = np.full(len(used), 1 / len(used))
+            drawn = np.random.default_rng(seed).multinomial(len(used), share, _SUMMARY_RESAMPLES)
+        estimate = _accuracy(used, np.ones((1, len(used))))
+        lower, upper = interval_bounds(_accuracy(used, drawn.astype(float)), SUMMARY_LEVEL)
+        row: dict[Hashable, Any] = dict(zip(keys, key, strict=True))
+        row |= {"n_models": len(used), "n_left_out": len(group) - len(used)}
+        row |= dict(zip(_MEASURES, estimate[0], strict=True))
+        for k, name in enumerate(_MEASURES):
+            row |= {f"{name}_lower": lower[k], f"{name}_upper": upper[k]}
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    ordered = ["n_models", *_MEASURES, "n_left_out", *(f"{x}_{end}" for x in _MEASURES for end in ("lower", "upper"))]
+    return table.set_index(keys)[ordered]
+
+
+_MEASURES = ("mae", "spearman", "kendall", "beta")
+
+
+def _accuracy(models: pd.DataFrame, weights: Float) -> Float:
+    """(B, 4) MAE, Spearman, Kendall tau-b and mean beta of models taken (B, M) ``weights`` times each.
+
+    Copies of a model are never paired with each other in tau; they share an average rank in Spearman's correlation.
+    """
+    x, y = models["human_elo"].to_numpy(float), models["judge_elo"].to_numpy(float)
+    if len(x) < 2:
+        return np.full((len(weights), 4), np.nan)
+    total = weights.sum(1)
+    mae = weights @ np.abs(y - x) / total
+    beta = weights @ models["beta"].to_numpy(float) / total
+    with np.errstate(invalid="ignore", divide="ignore"):
+        signs = [np.sign(v[:, None] - v) for v in (x, y)]
+        tables = np.concatenate([*signs, signs[0] * signs[1], *(sign**2 for sign in signs)], axis=1)
+        over_x, over_y, product, used_x, used_y = np.split(weights @ tables, 5, axis=1)
+        product, used_x, used_y = (np.sum(part * weights, 1) for part in (product, used_x, used_y))
+        kendall = product / np.sqrt(used_x * used_y)
+        # Minus twice the ranks up to a constant: how many copies are below, those level with it half.
+        centred = [r - (np.sum(weights * r, 1) / total)[:, None] for r in (over_x, over_y)]
+        covariance, var_x, var_y = (
+            np.sum(weights * a * b, 1)
+            for a, b in ((centred[0], centred[1]), (centred[0], centred[0]), (centred[1], centred[1]))
+        )
+        spearman = covariance / np.sqrt(var_x * var_y)
+    return np.stack([mae, spearman, kendall, beta], axis=1)
+
+
+def _warnings(models: pd.DataFrame, several: bool) -> list[str]:
+    """What is flagged, in words."""
+    messages = []
+    keys = ["judge", "method"] if several else ["method"]
+    for key, group in models.groupby(keys, sort=False):
+        where = " / ".join(map(str, key))
+        for flags, flagged in group[group["flags"] != ""].groupby("flags", sort=False):
+            shown = ", ".join(map(str, flagged["model"].head(8)))
+            more = f" and {len(flagged) - 8} more" if len(flagged) > 8 else ""
+            messages.append(f"{where}: {len(flagged)} models left out of the averages ({flags}): {shown}{more}")
+        if group["flags"].str.contains("negative slope").mean() > 0.5:
+            messages.append(
+                f"{where}: the humans prefer what the judge scores lower. If labels mean the reverse of what "
+                "label_coding says, all ratings above are upside down too, and agree with each other as well as they "
+                "would the right way up: check the coding"
+            )
+    return messages

@@ -1,0 +1,177 @@
+"""Temperature of a judge: the slope of the human's probability in the judge's score difference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.execution.precision import double_precision
+from jaxeval.kernels import batch
+from jaxeval.kernels.solve import CONVERGED, NON_FINITE, STEP_LIMIT
+from jaxeval.kernels.temperature import SEPARABLE, TOO_FEW
+
+Ties = Literal["drop", "half"]
+Float = NDArray[np.float64]
+
+#: Largest error left, in logits at the largest score difference.
+TOLERANCE_LOGIT = 1e-9
+MAX_STEPS = 100
+#: Battles that differ in score, under which no temperature is fitted.
+FEWEST_BATTLES = 5
+
+STATUS_TEXT = {
+    CONVERGED: "converged",
+    STEP_LIMIT: "stopped at the step limit before converging",
+    NON_FINITE: "diverged to non-finite values",
+    SEPARABLE: "separable",
+    TOO_FEW: "too few",
+}
+
+
+@dataclass(frozen=True)
+class Temperature:
+    """A fitted temperature: the probability that a human prefers A is s(beta * score difference).
+
+    ``status`` is "converged", "negative slope" (converged, but humans prefer what the judge scores lower),
+    "separable" (human and judge agree in every battle, or in none: no maximum, ``beta`` is inf or -inf), "too few"
+    (fewer than five battles whose scores differ: ``beta`` is NaN), or a failure of the iteration.
+    """
+
+    beta: float  # logits per point of score difference
+    standard_error: float  # from the inverse information; NaN without a maximum
+    n_battles: int  # battles in the fit
+    n_informative: int  # of them, those whose score difference is not 0: the others do not move beta
+    status: str
+    log_likelihood: float
+    n_ties: int  # human ties, in the fit or dropped
+    n_unlabelled: int  # battles without a human label or score: not in the fit
+    n_steps: int
+    ties: Ties
+
+    @property
+    def converged(self) -> bool:
+        """Whether ``beta`` is a maximum of the likelihood."""
+        return self.status in ("converged", "negative slope")
+
+
+def fit_temperature(
+    score_difference: Any,
+    human: Any,
+    *,
+    ties: Ties = "drop",
+    weight: Any = None,
+) -> Temperature:
+    """Temperature of a judge by maximum likelihood of y = s(beta d) (Eq. 6 of arXiv:2606.13221).
+
+    Args:
+        score_difference: (N,) scores of A minus B.
+        human: (N,) targets that A wins: 1, 1/2, 0; NaN without a label.
+        ties: "drop" leaves human ties out, as the paper does; "half" fits them as targets of 1/2, which about halves
+            beta (and makes its standard error too large: ties vary less than wins and losses).
+        weight: (N,) >= 0, multiplies a battle's log-likelihood; none by default.
+
+    Raises:
+        ValueError: lengths differ, targets outside [0, 1], negative weights, or an unknown rule for ties.
+    """
+    group = np.zeros(len(np.atleast_1d(np.asarray(score_difference))), np.intp)
+    (only,) = _fit_groups(score_difference, human, group, 1, ties, weight)
+    return only
+
+
+def fit_temperatures(
+    score_difference: Any,
+    human: Any,
+    by: Any,
+    *,
+    ties: Ties = "drop",
+    weight: Any = None,
+) -> pd.DataFrame:
+    """Temperatures of slices, all in one batched call.
+
+    Args:
+        by: (N,) name of each battle's slice: a language, a judge.
+        score_difference: as in `fit_temperature`, like the other arguments.
+
+    Returns:
+        One row a slice, sorted: ``beta, standard_error, n_battles, status, log_likelihood, n_ties, n_unlabelled``.
+
+    Raises:
+        ValueError: as `fit_temperature`, or a slice name is missing.
+    """
+    codes, names = pd.factorize(np.asarray(by), sort=True)
+    if (codes < 0).any():
+        raise ValueError(f"{(codes < 0).sum():,} battles have no slice name; fill them or drop those rows first")
+    fits = _fit_groups(score_difference, human, codes, len(names), ties, weight)
+    columns = ["beta", "standard_error", "n_battles", "status", "log_likelihood", "n_ties", "n_unlabelled"]
+    index = pd.Index(names, name="slice")
+    return pd.DataFrame([[getattr(fit, c) for c in columns] for fit in fits], index, columns)
+
+
+def in_likelihood(human: Float, ties: Ties) -> NDArray[np.bool_]:
+    """(N,) which human targets enter the likelihood."""
+    if ties not in ("drop", "half"):
+        raise ValueError(f"ties must be 'drop' or 'half', got {ties!r}")
+    labelled = ~np.isnan(human)
+    return labelled if ties == "half" else labelled & (human != 0.5)
+
+
+def status_text(status: int, beta: float) -> str:
+    """A status in words."""
+    return "negative slope" if status == CONVERGED and beta < 0 else STATUS_TEXT[status]
+
+
+def _fit_groups(
+    score_difference: Any, human: Any, group: NDArray[np.intp], n_groups: int, ties: Ties, weight: Any
+) -> list[Temperature]:
+    difference = np.atleast_1d(np.asarray(score_difference, np.float64))
+    targets = np.atleast_1d(np.asarray(human, np.float64))
+    if difference.shape != targets.shape or difference.ndim != 1 or len(group) != len(targets):
+        raise ValueError(
+            f"one human label is needed for each score difference, got {targets.shape} and {difference.shape}"
+        )
+    if ((targets < 0) | (targets > 1)).any() or np.isinf(difference).any():
+        raise ValueError("human targets must lie in [0, 1], and score differences must be finite")
+    weights = np.ones_like(targets) if weight is None else np.asarray(weight, np.float64)
+    if weights.shape != targets.shape or not (weights >= 0).all() or np.isinf(weights).any():
+        raise ValueError("weights must be finite and >= 0, one for each battle")
+    used = in_likelihood(targets, ties) & ~np.isnan(difference)
+    rows = np.flatnonzero(used)
+    # The likelihood sees |d| and whether the target agrees with its sign: half the levels.
+    towards = np.where(difference < 0, 1 - targets, targets)[rows]
+    levels, which = np.unique(np.abs(difference[rows]), return_inverse=True)
+    size = 1 << max(len(levels) - 1, 511).bit_length()
+    slot = group[rows] * size + which
+    n = np.bincount(slot, weights[rows], n_groups * size).reshape(n_groups, size)
+    wins = np.bincount(slot, weights[rows] * towards, n_groups * size).reshape(n_groups, size)
+    level = np.broadcast_to(np.pad(levels, (0, size - len(levels))), n.shape)
+    with double_precision():
+        found = batch.temperatures(level, n, wins, float(FEWEST_BATTLES), TOLERANCE_LOGIT, MAX_STEPS)
+        beta, information, log_likelihood, status, n_steps = map(np.asarray, found)
+    fitted = used & (weights > 0)
+    is_tie, unlabelled = targets == 0.5, np.isnan(targets) | np.isnan(difference)
+    counts = [
+        np.bincount(group[mask], minlength=n_groups)
+        for mask in (fitted, fitted & (difference != 0), is_tie, unlabelled)
+    ]
+    results = []
+    for g in range(n_groups):
+        exists = np.isfinite(beta[g]) and information[g] > 0
+        results.append(
+            Temperature(
+                beta=float(beta[g]),
+                standard_error=float(1 / np.sqrt(information[g])) if exists else np.nan,
+                n_battles=int(counts[0][g]),
+                status=status_text(int(status[g]), float(beta[g])),
+                log_likelihood=float(log_likelihood[g]) if exists else np.nan,
+                n_informative=int(counts[1][g]),
+                n_ties=int(counts[2][g]),
+                n_unlabelled=int(counts[3][g]),
+                n_steps=int(n_steps[g]),
+                ties=ties,
+            )
+        )
+    return results

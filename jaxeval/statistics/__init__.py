@@ -1,0 +1,1 @@
+"""Quantiles of draws, intervals of proportions, agreement of raters."""

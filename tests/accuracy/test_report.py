@@ -1,0 +1,197 @@
+"""What a report says, and what it warns of."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import jaxeval
+from jaxeval import JudgedAnswers
+from jaxeval.accuracy.report import judge_report
+
+SETTINGS = {"n_resamples": 400, "seed": 1}
+
+
+def study(accuracy, q0, q1, n=900, seed=0, share=0.4, pairs=(("model-1", "model-2"),)):
+    table = jaxeval.simulate_judged_answers(accuracy, q0, q1, n, seed=seed)
+    answers = JudgedAnswers.from_pandas(table, judgment="judge-1", model="model", item="item")
+    return jaxeval.compare_models(*answers.split(share), pairs, **SETTINGS).report()
+
+
+def kinds(report):
+    return {caution.kind for caution in report.cautions}
+
+
+@pytest.fixture(scope="module")
+def good():
+    return study([0.8, 0.55], [[0.9], [0.9]], [[0.9], [0.9]], seed=1)
+
+
+@pytest.fixture(scope="module")
+def reversal():
+    """The judge passes half of the second model's wrong answers, and fails a third of the first's right ones."""
+    return study([0.75, 0.6], [[0.95], [0.5]], [[0.65], [0.95]])
+
+
+def test_a_good_judge_gives_a_plain_claim(good):
+    assert kinds(good) == set()
+    (claim,) = good.claims()
+    assert claim.startswith("judge-1, model-1 against model-2: model-1 is ahead, +0.")
+    assert "None of the checks found a reason" in good.text
+
+
+def test_the_seven_points(good):
+    """Of arXiv:2605.06939, section 7."""
+    text = good.text
+    for words in (
+        "naive is not corrected",  # 1 estimand and correction
+        "Differences, A minus B",  # 2 models apart from comparisons
+        "Accuracy of each model",
+        "shared calibration: labels of model-2",  # 3 design and size
+        "360 calibration items, 540 test items",
+        "resamples keep the judgments of all models on an item together",  # 4 what intervals hold
+        "How good the judges are",  # 5 rates with intervals
+        "j_lower",
+        "delta_j_lower",  # 6
+        "What can be claimed",  # 7
+    ):
+        assert words in text, words
+    assert str(good) == text
+
+
+def test_a_judge_that_errs_differently_weakens_the_claim(reversal):
+    assert {"delta J", "sign"} <= kinds(reversal)
+    (claim,) = reversal.claims()
+    assert "model-1 seems ahead" in claim
+    assert "a weak claim (see the cautions: delta J" in claim
+    texts = "\n".join(caution.text for caution in reversal.cautions)
+    assert "a shared calibration is not defensible" in texts
+    assert "naive has the opposite sign" in texts
+    assert "rogan_gladen_shared has the opposite sign" in texts
+
+
+def test_a_near_tie_is_not_told_apart():
+    report = study([0.7, 0.7], [[0.8], [0.8]], [[0.8], [0.8]], seed=4)
+    assert "not told apart" in kinds(report)
+    (claim,) = report.claims()
+    assert "not told apart" in claim
+    sure = study([0.7, 0.7], [[0.95], [0.95]], [[0.95], [0.95]], n=8000, seed=4)
+    assert "near tie" in kinds(sure)
+
+
+def test_a_judge_that_guesses_is_named():
+    report = study([0.7, 0.5], [[0.5], [0.8]], [[0.52], [0.8]])
+    low = [c for c in report.cautions if c.kind == "low J"]
+    assert {c.models for c in low} == {("model-1",)}
+    assert "not told from a judge that guesses" in low[0].text
+    assert {"failed resamples", "undefined", "clipped"} & kinds(report)
+
+
+def test_few_labels_are_counted():
+    report = study([0.9, 0.9], [[0.9], [0.9]], [[0.9], [0.9]], n=100, share=0.3)
+    assert any("hardly known" in c.text for c in report.cautions)
+
+
+def test_proposition_5_1_says_how_many_labels_are_needed():
+    report = study([0.6, 0.6], [[0.6], [0.9]], [[0.6], [0.9]], n=300, share=0.1, seed=2)
+    assert any("less bias than the raw share only from about" in c.text for c in report.cautions)
+
+
+def test_without_labels_of_both_models_there_is_no_claim():
+    table = jaxeval.simulate_judged_answers([0.8, 0.5], 0.9, 0.9, 400)
+    whole = JudgedAnswers.from_pandas(table, judgment="judge-1", model="model", item="item")
+    one = JudgedAnswers.from_pandas(table[table["model"] == "model-2"], judgment="judge-1", model="model", item="item")
+    calibration = one.take(np.arange(150))
+    report = jaxeval.compare_models(
+        calibration, whole.take(np.arange(150, 400)), ("model-1", "model-2"), **SETTINGS
+    ).report()
+    (claim,) = report.claims()
+    assert "no claim; PPI++ with labels of both models: no calibration items" in claim
+    assert "no calibration labels of model-1" in report.text
+
+
+def test_the_frame_carries_the_cautions_of_its_rows(reversal):
+    frame = reversal.to_frame()
+    assert len(frame) == len(reversal.comparison.table)
+    assert frame["cautions"].str.contains("delta J").all()
+    alone = judge_report(reversal.accuracy).to_frame()
+    assert list(alone.columns[:-1]) == list(reversal.accuracy.table.columns)
+
+
+def test_markdown_has_the_sections_and_escaped_tables(reversal):
+    markdown = reversal.to_markdown()
+    titles = [title for title, _, _ in reversal.sections()]
+    assert [line[3:] for line in markdown.splitlines() if line.startswith("## ")] == titles
+    assert "| judge | model\\_a | model\\_b |" in markdown
+    rows = [line for line in markdown.splitlines() if line.startswith("| judge-1 |")]
+    assert len({line.count("|") - line.count("\\|") for line in rows}) <= 2
+
+
+def test_slices_are_named():
+    table = jaxeval.simulate_judged_answers([0.8, 0.6], 0.85, 0.85, 600).assign(
+        topic=lambda t: np.where(t["item"] % 2, "law", "art")
+    )
+    answers = JudgedAnswers.from_pandas(table, judgment="judge-1", model="model", item="item", keep=["topic"])
+    report = jaxeval.compare_models(*answers.split(0.4), by="topic", **SETTINGS).report()
+    assert len(list(report.claims())) == 3
+    assert any(claim.startswith("law, judge-1") for claim in report.claims())
+    assert set(report.to_frame()["slice"]) == {"all", "law", "art"}
+
+
+def test_a_real_reversal_is_flagged(data):
+    """A string match puts fid ahead of chatgpt, people chatgpt ahead of fid."""
+    votes = pd.read_parquet(data / "evouna_human_vs_lexical.parquet")
+    votes = votes[~votes["improper"] & (votes["dataset"] == "NQ") & votes["model"].isin(["chatgpt", "fid"])]
+    answers = JudgedAnswers.from_pandas(votes, judgment="lexical_match", model="model", item="item_no")
+    comparison = jaxeval.compare_models(*answers.split(1 / 3), ("chatgpt", "fid"), **SETTINGS)
+    assert {"delta J", "sign"} <= kinds(comparison.report())
+    rows = comparison.table.set_index("estimator")
+    assert rows.loc["naive", "difference"] < 0 < rows.loc["ppi_plus_plus", "lower"]
+    assert rows.loc["naive", "truth"] > 0
+
+
+def test_scores_with_few_labels_make_no_flat_claim():
+    rng = np.random.default_rng(0)
+    calibration = pd.DataFrame({"item": [0, 0, 1, 1], "model": ["a", "b"] * 2, "human": [1, 0, 1, 0],
+                                "judgment": [0.9, 0.2, 0.8, 0.3]})  # fmt: skip
+    test = pd.DataFrame({"item": np.repeat(np.arange(2, 102), 2), "model": ["a", "b"] * 100,
+                         "judgment": rng.random(200)})  # fmt: skip
+    report = jaxeval.compare_models(
+        *(JudgedAnswers.from_pandas(f, model="model", item="item") for f in (calibration, test)), ("a", "b"), **SETTINGS
+    ).report()
+    assert "few labels" in kinds(report)
+    (claim,) = report.claims()
+    assert "is ahead" not in claim
+
+
+def test_a_judge_coded_in_reverse_is_not_called_a_guesser():
+    report = study([0.7, 0.5], [[0.1], [0.1]], [[0.1], [0.1]])
+    low = next(c for c in report.cautions if c.kind == "low J")
+    assert "coded in reverse" in low.text
+    assert "nan" not in report.text.lower().replace("naive", "")
+
+
+@pytest.fixture(scope="module")
+def three():
+    """Three models by two judges."""
+    table = jaxeval.simulate_judged_answers(n_items=300, seed=1)
+    return JudgedAnswers.from_pandas(table, judgment=["judge-1", "judge-2"], model="model", item="item").split(0.4)
+
+
+def test_several_pairs_are_counted(three):
+    report = jaxeval.compare_models(*three, **SETTINGS).report()
+    assert any("6 comparisons" in c.text for c in report.cautions)
+
+
+def test_levels_are_not_rounded_to_certainty(three):
+    assert "99.9%" in jaxeval.judge_accuracy(*three, level=0.999, **SETTINGS).report().text
+
+
+def test_it_says_which_class_to_label_next(good):
+    (table,) = (table for title, _, table in good.sections() if title.startswith("Where the next 100 labels"))
+    assert table[["model", "judge"]].to_numpy().tolist() == [["model-1", "judge-1"], ["model-2", "judge-1"]]
+    assert (table["next_wrong"] + table["next_right"] == 100).all()
+    rates = good.accuracy.rates.iloc[0]
+    p = good.accuracy.table.set_index(["model", "estimator"]).loc[("model-1", "naive"), "estimate"]
+    m0, m1 = rates["m0"], rates["m1"]
+    split = jaxeval.allocate_calibration(m0 + m1 + 100, p, rates["q0"], rates["q1"], m0, m1)
+    assert (table["next_wrong"].iloc[0], table["next_right"].iloc[0]) == (split.more0, split.more1)

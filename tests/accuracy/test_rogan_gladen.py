@@ -1,0 +1,149 @@
+"""Rogan-Gladen in closed form: published cases, the printed code, and every way of having no answer."""
+
+import numpy as np
+import pytest
+import twins
+from scipy.stats import binomtest, norm
+
+from jaxeval.accuracy.rogan_gladen import crossover, naive_bias, rogan_gladen, youden_j
+
+# Lang and Reiczigel (2014): positives of n, right of m1 and of m0; published interval and its decimals.
+PUBLISHED = [
+    (4060 / 11284, 11284, 178 / 179, 179, 358 / 359, 359, (0.349, 0.372), 3, 0.3600301849),
+    (51 / 2971, 2971, 32 / 33, 33, 20 / 20, 20, (0.0, 0.053), 3, 0.0177023729),
+    (0.06, 11862, 0.8, 10, 1.0, 12, (0.0, 0.147), 3, 0.075),
+    (259 / 509, 509, 84 / 127, 127, 96 / 109, 109, (0.58, 0.87), 2, 0.7185721634),
+    (51 / 509, 509, 23 / 41, 41, 187 / 195, 195, (0.037, 0.195), 3, 0.1138009928),
+]
+JUDGE = {"p": 0.55, "q0": 0.7, "q1": 0.9, "n": 1000, "m0": 80, "m1": 120}
+
+
+@pytest.mark.parametrize(("p", "n", "q1", "m1", "q0", "m0", "interval", "decimals", "estimate"), PUBLISHED)
+def test_published_cases(p, n, q1, m1, q0, m0, interval, decimals, estimate):
+    found = rogan_gladen(p, q0, q1, n, m0, m1)
+    assert found.estimate == pytest.approx(estimate, abs=1e-10)
+    np.testing.assert_allclose([found.lower, found.upper], interval, atol=0.5001 * 10.0**-decimals)
+    assert found.status == "ok"
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_the_printed_code_on_a_grid(level):
+    p, q0, q1 = np.meshgrid(np.linspace(0, 1, 7), [0.55, 0.8, 1], [0.6, 0.95, 1])
+    found = rogan_gladen(p, q0, q1, 50, 12, 20, level)
+    assert found.estimate.shape == p.shape
+    for k in np.ndindex(p.shape):
+        ends = twins.misclassification_interval(p[k], q0[k], q1[k], 50, 12, 20, 1 - level)
+        raw = twins.misclassification_adjusted(p[k], q0[k], q1[k])
+        np.testing.assert_allclose([found.lower_untruncated[k], found.upper_untruncated[k]], ends, atol=1e-12)
+        np.testing.assert_allclose([found.lower[k], found.upper[k]], np.clip(ends, 0, 1), atol=1e-12)
+        assert found.estimate[k] == pytest.approx(np.clip(raw, 0, 1), abs=1e-12)
+        outside, clipped = ends[1] < 0 or ends[0] > 1, raw < -1e-12 or raw > 1 + 1e-12
+        assert found.status[k] == ("outside" if outside else "clipped" if clipped else "ok")
+        assert found.j[k] == pytest.approx(q0[k] + q1[k] - 1)
+
+
+def test_tables_6_and_7():
+    found = rogan_gladen(0.776, 0.509, 0.887, 500, 100, 100)
+    assert isinstance(found.estimate, float)
+    assert round(found.estimate, 3) == 0.720
+
+
+def test_a_share_that_the_rates_do_not_allow_is_outside():
+    found = rogan_gladen([0.02, 0.29, 0.5], 0.7, 0.9, 2000, 300, 300)
+    assert found.status.tolist() == ["outside", "clipped", "ok"]
+    assert (found.lower[0], found.upper[0]) == (0, 0)
+    assert found.upper_untruncated[0] < 0
+
+
+def test_rounding_outside_of_the_unit_interval_is_not_clipping():
+    q0 = np.linspace(0.6, 0.999, 50)
+    found = rogan_gladen(1 - q0, q0, 0.9, 100, 50, 50)
+    assert (found.status == "ok").all()
+    assert (found.estimate >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"q0": 0.4, "q1": 0.5}, "before"),
+        ({"q0": 0.1, "q1": 0.9}, "exactly 0"),
+        ({"q0": 0.9, "q1": 0.1}, "exactly 0"),
+        ({"q0": 1.0, "m0": 1, "q1": 0.05, "m1": 20}, "after the adjustment"),
+    ],
+)
+def test_no_skill_is_a_status_and_no_number(change, why):
+    found = rogan_gladen(**{**JUDGE, **change})
+    assert found.status == "J <= 0", why
+    assert np.isnan([found.estimate, found.lower, found.upper, found.lower_untruncated, found.upper_untruncated]).all()
+    assert found.j == pytest.approx(change["q0"] + change["q1"] - 1)
+
+
+@pytest.mark.parametrize("change", [{"m0": 0, "q0": np.nan}, {"m1": 0, "q1": np.nan}, {"m0": 0, "q0": 1.0}])
+def test_one_class_is_a_status_and_no_number(change):
+    found = rogan_gladen(**{**JUDGE, **change})
+    assert found.status == "labels of one class only"
+    assert np.isnan([found.estimate, found.lower, found.upper, found.j]).all()
+
+
+def test_infinite_tests_are_the_limit():
+    limit, near = rogan_gladen(**{**JUDGE, "n": np.inf}), rogan_gladen(**{**JUDGE, "n": 1e13})
+    np.testing.assert_allclose([limit.lower, limit.upper], [near.lower, near.upper], rtol=1e-6)
+    assert limit.upper - limit.lower < rogan_gladen(**JUDGE).upper - rogan_gladen(**JUDGE).lower
+
+
+def test_arguments_broadcast_and_nothing_is_an_answer_too():
+    found = rogan_gladen(np.full((2, 1), 0.5), [0.7, 0.8, 0.9], 0.9, 100, 50, [[20], [30]])
+    assert found.status.shape == found.lower.shape == (2, 3)
+    one = rogan_gladen(0.5, 0.8, 0.9, 100, 50, 30)
+    assert (one.lower, one.upper) == pytest.approx((found.lower[1, 1], found.upper[1, 1]))
+    assert rogan_gladen([], 0.7, 0.9, 100, 50, 50).estimate.shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"p": 1.2}, r"p must lie in \[0, 1\]; 1 of 1 do not, the first is 1.2"),
+        ({"p": [0.1, np.nan]}, "the first is nan"),
+        ({"q0": -0.1}, "q0 must lie"),
+        ({"q1": np.nan}, "q1 must lie"),
+        ({"n": 0}, "n must be positive"),
+        ({"m1": -1}, "m1 must not be negative"),
+        ({"p": "half"}, "p must be numeric, got 'half'"),
+        ({"p": [0.1, 0.2], "q0": [0.7] * 3}, r"do not broadcast: p \(2,\), q0 \(3,\)"),
+        ({"level": 95}, "level must be between 0 and 1"),
+    ],
+)
+def test_wrong_arguments(change, message):
+    with pytest.raises(ValueError, match=message):
+        rogan_gladen(**{**JUDGE, **change})
+
+
+def test_youden_j_is_agresti_and_caffo_and_the_rates_are_wilson():
+    found = youden_j(15 / 20, 27 / 30, 20, 30)
+    a, b, z = 16 / 22, 28 / 32, norm.ppf(0.975)
+    half = z * np.sqrt(a * (1 - a) / 22 + b * (1 - b) / 32)
+    assert (found.estimate, found.status) == (pytest.approx(0.65), "ok")
+    assert (found.lower, found.upper) == pytest.approx((a + b - 1 - half, a + b - 1 + half))
+    for ends, count, n in (((found.q0_lower, found.q0_upper), 15, 20), ((found.q1_lower, found.q1_upper), 27, 30)):
+        assert ends == pytest.approx(binomtest(count, n).proportion_ci(method="wilson"))
+
+
+def test_statuses_of_youden_j():
+    found = youden_j([1.0, 0.6, 0.1, 0.4, 0.7], [1.0, 0.5, 0.9, 0.5, 0.7], [5, 20, 20, 20, 0], [5, 20, 20, 20, 9])
+    assert found.status.tolist() == ["ok", "includes 0", "J <= 0", "J <= 0", "labels of one class only"]
+    assert found.lower[0] < 0.75  # five right of five are not a perfect judge
+    assert np.isnan(found.estimate[4])
+    with pytest.raises(ValueError, match="q1 must lie"):
+        youden_j(0.5, 1.5, 10, 10)
+
+
+def test_bias_of_the_naive_share():
+    theta, q0, q1 = np.linspace(0, 1, 11), 0.7, 0.9
+    expected = theta * q1 + (1 - theta) * (1 - q0) - theta
+    np.testing.assert_allclose(naive_bias(theta, q0, q1), expected, atol=1e-15)
+    np.testing.assert_allclose(naive_bias(theta, q0, q1), (2 - q0 - q1) * (crossover(q0, q1) - theta), atol=1e-15)
+    assert crossover(q0, q1) == pytest.approx(0.75)
+    assert np.isnan(crossover(1, 1))
+    for function, arguments in ((naive_bias, (1.1, q0, q1)), (crossover, (q0, -1))):
+        with pytest.raises(ValueError, match="must lie"):
+            function(*arguments)

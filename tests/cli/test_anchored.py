@@ -1,0 +1,223 @@
+"""The command ``jaxeval anchored``: verdicts and counts, the screen, and what it refuses."""
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from jaxeval import anchored_elo
+from jaxeval.anchored.simulation import simulate_anchored_verdicts
+from jaxeval.cli.main import main
+
+
+def anchored(*arguments):
+    return CliRunner().invoke(main, ["anchored", *[str(a) for a in arguments]])
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory):
+    path = tmp_path_factory.mktemp("anchored") / "verdicts.csv"
+    frame = simulate_anchored_verdicts((1.0, 0.0, -0.5), 40, 4, 3, run_sd=(0.2, 0.3, 0.3, 3.0), seed=3)
+    frame.drop(columns=["score", "reference_score"]).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory):
+    path = tmp_path_factory.mktemp("anchored") / "counts.csv"
+    rows = [
+        (m, a, w, 4, 96 - w) for a, shift in (("r", 0), ("s", 30)) for m, w in (("a", 60), ("b", 40), ("c", 9 + shift))
+    ]
+    pd.DataFrame(rows, columns=["name", "anchor", "wins", "ties", "losses"]).to_csv(path, index=False)
+    return path
+
+
+def test_verdicts_are_rated_screened_and_pooled(verdicts, tmp_path):
+    result = anchored(verdicts, "--resamples", 100, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "1,440 rows: 1,440 verdicts; 3 models, 4 judges, 40 items, 3 runs" in result.output
+    assert "(one anchor)" not in result.output.split("Reliability")[0]
+    judges = pd.read_csv(tmp_path / "out" / "judges.csv", index_col="judge")
+    assert not judges["strong"]["judge-4"]
+    assert judges["strong"]["judge-1"]
+    scores = pd.read_csv(tmp_path / "out" / "scores.csv")
+    row = scores[(scores["model"] == "model-2") & (scores["judge"] == "judge-1")].iloc[0]
+    expected = anchored_elo(row["wins"], row["ties"], row["losses"])
+    assert row["rating"] == pytest.approx(expected.rating)
+    assert row["rating_lower"] == pytest.approx(expected.rating_lower)
+    pooled = pd.read_csv(tmp_path / "out" / "pooled.csv")
+    assert list(pooled["n_judges"]) == [int(judges["strong"].sum())] * 3
+    assert {"scores.png", "judges.png"} <= {path.name for path in (tmp_path / "out").iterdir()}
+
+
+def test_one_run_says_that_reliability_cannot_be_told(verdicts, tmp_path):
+    path = tmp_path / "one.csv"
+    pd.read_csv(verdicts).query("run == 0").to_csv(path, index=False)
+    result = anchored(path)
+    assert result.exit_code == 0, result.output
+    assert "one run only" in result.output
+    assert "Reliability" not in result.output
+
+
+def test_no_strong_judge(verdicts):
+    result = anchored(verdicts, "--threshold", 1, "--resamples", 50)
+    assert result.exit_code == 0, result.output
+    assert "no judge reaches an ICC(3,k) of 1" in result.output
+    assert "Mean over the strong judges" not in result.output
+
+
+def test_counts_under_two_references(counts, tmp_path):
+    result = anchored(counts, "--model", "name", "--prior", 1, "--link", "probit", "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "6 rows of counts" in result.output
+    scores = pd.read_csv(tmp_path / "out" / "scores.csv")
+    expected = anchored_elo(scores["wins"], scores["ties"], scores["losses"], prior=1.0, link="probit")
+    assert scores["rating"].to_numpy() == pytest.approx(expected.rating)
+    swap = pd.read_csv(tmp_path / "out" / "anchor_swap.csv")
+    assert swap[["anchor_a", "anchor_b", "n_models"]].iloc[0].tolist() == ["r", "s", 3]
+    assert swap["kendall"][0] == pytest.approx(1.0)
+    assert "reference r: 67% of 3 probabilities lie in [0.2, 0.8]" in " ".join(result.output.split())
+    assert (tmp_path / "out" / "anchor_swap.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "nobody"], "no column 'nobody'"),
+        (["--model", "name", "--run", "ties"], "--run has no meaning"),
+        (["--model", "name", "--by-task"], "--by-task has no meaning"),
+        (["--model", "name", "--missing", "drop"], "--missing drop has no meaning"),
+        (["--model", "name", "--pool-size", "10"], "pool_size must be no less"),
+    ],
+)
+def test_bad_input_is_one_message(counts, arguments, message):
+    result = anchored(counts, *arguments)
+    assert result.exit_code == 1
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_missing_verdicts_need_a_policy(verdicts, tmp_path):
+    path = tmp_path / "missing.csv"
+    frame = pd.read_csv(verdicts)
+    frame.loc[5, "verdict"] = None
+    frame.to_csv(path, index=False)
+    assert "has 1 missing values (first in row 5" in anchored(path).output
+    result = anchored(path, "--missing", "drop", "--resamples", 50)
+    assert result.exit_code == 0, result.output
+    assert "1 missing verdicts left out" in result.output
+
+
+def test_counts_without_a_model_are_refused(counts, tmp_path):
+    path = tmp_path / "nobody.csv"
+    table = pd.read_csv(counts).rename(columns={"name": "model"})
+    table.loc[2, "model"] = None
+    table.to_csv(path, index=False)
+    result = anchored(path)
+    assert result.exit_code == 1
+    assert "column 'model' has 1 missing values (first in row 2" in result.output
+
+
+def test_counts_beside_verdicts_must_be_chosen(tmp_path):
+    path = tmp_path / "both.csv"
+    pd.DataFrame({"model": ["a", "a", "b"], "verdict": ["win", "loss", "tie"], "wins": 1, "losses": 2}).to_csv(path)
+    result = anchored(path)
+    assert result.exit_code == 1
+    assert "both.csv has counts (columns 'wins' and 'losses') and a column 'verdict'" in result.output
+    result = anchored(path, "--verdict", "verdict")
+    assert result.exit_code == 0, result.output
+    assert "3 rows: 3 verdicts; 2 models" in result.output
+
+
+def test_tasks_apart(verdicts, tmp_path):
+    path = tmp_path / "tasks.csv"
+    frame = pd.read_csv(verdicts)
+    frame.assign(task=frame["item"] % 2).to_csv(path, index=False)
+    result = anchored(path, "--by-task", "--resamples", 50, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert len(pd.read_csv(tmp_path / "out" / "scores.csv")) == 3 * 4 * 2
+
+
+def test_models_that_are_their_own_references(tmp_path):
+    path = tmp_path / "own.csv"
+    pd.DataFrame({"model": ["a"], "anchor": ["a"], "wins": [3], "losses": [2]}).to_csv(path)
+    result = anchored(path)
+    assert result.exit_code == 0, result.output
+    assert "every model here is its own reference" in " ".join(result.output.split())
+
+
+def table_of(output, title):
+    """Header and rows of a printed table, in words."""
+    lines = output.split(title, 1)[1].splitlines()[1:]
+    rows = [line.split() for line in lines[: lines.index("")]]
+    return rows[0], rows[1:]
+
+
+def test_ties_and_the_number_of_prompts_are_shown(verdicts, counts):
+    header, rows = table_of(anchored(verdicts, "--resamples", 50).output, "Ratings above the reference")
+    assert header[:6] == ["model", "judge", "wins", "ties", "losses", "n"]
+    assert rows[0][5] == "40"
+    header, rows = table_of(anchored(counts, "--model", "name").output, "Ratings above the reference")
+    assert header[:6] == ["model", "anchor", "wins", "ties", "losses", "n"]
+    assert rows[0][:6] == ["a", "r", "60", "4", "36", "100"]
+
+
+def test_scores_of_other_prompts_are_told(verdicts, tmp_path):
+    path = tmp_path / "part.csv"
+    frame = pd.read_csv(verdicts)
+    frame[(frame["model"] != "model-3") | (frame["item"] < 10)].to_csv(path, index=False)
+    result = anchored(path, "--resamples", 50)
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.output.split())
+    assert "4 of 12 scores lack items that others against the same reference have (the most: model model-3" in said
+    assert "with 10 of 40)" in said
+
+
+def test_references_without_a_judge_in_common(verdicts, tmp_path):
+    path = tmp_path / "apart.csv"
+    frame = pd.read_csv(verdicts)
+    pd.concat([frame.assign(anchor="x"), frame.assign(anchor="y", judge=frame["judge"] + "-y")]).to_csv(
+        path, index=False
+    )
+    result = anchored(path, "--resamples", 50, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.output.split())
+    assert "no figure of the references against each other: no two references have a model in common" in said
+    assert "references x and y have no model in common by the same judges and tasks" in said
+    assert "nan" not in said
+    assert not (tmp_path / "out" / "anchor_swap.png").exists()
+
+
+def test_verdicts_of_several_models_without_their_names(verdicts, tmp_path):
+    path = tmp_path / "nobody.csv"
+    pd.read_csv(verdicts).drop(columns="model").to_csv(path, index=False)
+    result = anchored(path)
+    assert result.exit_code == 1
+    said = " ".join(result.output.split())
+    assert "(first in row 480: judge 'judge-1', item '0', run 0; rows count from 0)" in said
+    assert "name the column of models with model= (on the command line --model), or drop the duplicates" in said
+    pd.read_csv(verdicts).drop(columns="item").to_csv(path, index=False)
+    assert "name it with item= (on the command line --item)" in " ".join(anchored(path).output.split())
+
+
+@pytest.mark.parametrize(
+    ("wins", "message"),
+    [
+        (["3", "x", "4"], "bad.csv: column 'wins' is not numeric (str), first in row 1, rows counted from 0: 'x'"),
+        ([3, 0, 4], "bad.csv: 1 rows have no outcome, neither win nor tie nor loss (first in row 1;"),
+        ([3, -1, 4], "wins must be finite and not negative"),
+    ],
+)
+def test_bad_counts_are_found(tmp_path, wins, message):
+    path = tmp_path / "bad.csv"
+    pd.DataFrame({"model": ["a", "b", "c"], "wins": wins, "losses": [1, 0, 1]}).to_csv(path, index=False)
+    result = anchored(path)
+    assert result.exit_code == 1
+    assert message in " ".join(result.output.split())
+
+
+def test_counts_that_repeat(tmp_path):
+    path = tmp_path / "twice.csv"
+    pd.DataFrame({"model": ["a", "a"], "wins": [1, 9], "losses": [9, 1]}).to_csv(path, index=False)
+    result = anchored(path)
+    assert result.exit_code == 1
+    assert "twice.csv: 1 rows of counts repeat another of the same model (first in row 1: model 'a';" in result.output

@@ -1,0 +1,123 @@
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import jaxeval
+from jaxeval.cli.main import main
+
+FAST = ("--resamples", 100)
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["judge", *[str(a) for a in arguments]])
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("answers")
+    table = jaxeval.simulate_judged_answers(
+        [0.8, 0.6], [[0.9, 0.9], [0.9, 0.4]], [[0.9, 0.9], [0.9, 0.95]], 300, seed=2
+    )
+    table["topic"] = np.where(table["item"] % 2, "law", "art")
+    table[table["item"] < 120].to_csv(folder / "cal.csv", index=False)
+    table[table["item"] >= 120].drop(columns="human").to_parquet(folder / "test.parquet")
+    long = table.melt(["item", "model", "human", "topic"], ["judge-1", "judge-2"], "judge", "verdict")
+    long["verdict"] = np.where(long["verdict"] == 1, "yes", "no")
+    long["human"] = np.where(long["human"] == 1, "yes", "no")
+    long[long["item"] < 120].to_json(folder / "cal.jsonl", orient="records", lines=True)
+    long[long["item"] >= 120].to_json(folder / "test.jsonl", orient="records", lines=True)
+    table[table["item"] < 120].drop(columns=["model", "item"]).to_csv(folder / "judge_only.csv", index=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def columns():
+    return ("--judgment", "judge-1", "--judgment", "judge-2", "--model", "model", "--item", "item")
+
+
+@pytest.mark.slow
+def test_tables_claims_and_cautions(files, columns, tmp_path):
+    out = tmp_path / "out"
+    result = run("--calibration", files / "cal.csv", "--test", files / "test.parquet", *columns, *FAST, "--compare",
+                 "model-1", "model-2", "--out", out)  # fmt: skip
+    assert result.exit_code == 0, result.output
+    for words in ("How good the judges are", "Accuracy of each model", "Differences, A minus B",
+                  "model-1 is ahead", "caution: judge-2, model-1 against model-2: delta J",
+                  "100 resamples, seed 0"):  # fmt: skip
+        assert words in result.stdout, words
+    assert {p.name for p in out.iterdir()} == {
+        "accuracy.csv", "rates.csv", "differences.csv", "stability.csv", "report.md",
+        "accuracy.png", "rates.png", "differences.png",
+    }  # fmt: skip
+    options = {"judgment": ["judge-1", "judge-2"], "model": "model", "item": "item"}
+    expected = jaxeval.compare_models(
+        jaxeval.read_judged_answers(files / "cal.csv", **options),
+        jaxeval.read_judged_answers(files / "test.parquet", **options),
+        ("model-1", "model-2"),
+        n_resamples=100,
+    )
+    found = pd.read_csv(out / "differences.csv")
+    np.testing.assert_allclose(found["difference"], expected.table["difference"])
+    assert (out / "report.md").read_text().startswith("## What is estimated")
+
+
+def test_long_files_with_words_for_labels(files, tmp_path):
+    options = ("--judge", "judge", "--judgment", "verdict", "--positive", "yes", "--model", "model", "--item", "item")
+    result = run(
+        "--calibration", files / "cal.jsonl", "--test", files / "test.jsonl", *options, *FAST, "--out", tmp_path
+    )
+    assert result.exit_code == 0, result.output
+    wide = jaxeval.judge_accuracy(
+        *(jaxeval.read_judged_answers(files / f, judgment=["judge-1", "judge-2"], model="model", item="item")
+          for f in ("cal.csv", "test.parquet")),
+        n_resamples=100,
+    )  # fmt: skip
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "accuracy.csv")["estimate"], wide.table["estimate"])
+
+
+def test_a_calibration_of_the_judge_alone_is_shared(files, columns):
+    result = run("--calibration", files / "judge_only.csv", "--test", files / "test.parquet", *columns, *FAST)
+    assert result.exit_code == 0, result.output
+    assert "No model has labels of its own" in result.stdout
+    assert "rogan_gladen_shared" in result.stdout
+    assert "only a shared calibration can correct them" in result.stdout
+
+
+@pytest.mark.slow
+def test_slices_and_strata(files, columns):
+    result = run("--calibration", files / "cal.csv", "--test", files / "test.parquet", *columns, *FAST, "--by", "topic",
+                 "--stratify", "topic")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "law" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--compare", "model-1", "other"), "no model 'other' in the test; its models are 'model-1', 'model-2'"),
+        (("--shared", "other"), "shared='other' is no model of the calibration"),
+        (("--by", "language"), "no column 'language'"),
+        (("--judgment", "judge-9"), "no column 'judge-9'"),
+        (("--label", "truth"), "no column 'truth'"),
+    ],
+)
+def test_bad_input_is_one_message(files, columns, arguments, message):
+    result = run("--calibration", files / "cal.csv", "--test", files / "test.parquet", *columns, *FAST, *arguments)
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_missing_judgments_need_a_policy(files, columns, tmp_path):
+    table = pd.read_csv(files / "cal.csv")
+    table.loc[3, "judge-1"] = np.nan
+    table.to_csv(tmp_path / "cal.csv", index=False)
+    arguments = ("--calibration", tmp_path / "cal.csv", "--test", files / "test.parquet", *columns, *FAST)
+    result = run(*arguments)
+    assert result.exit_code == 1
+    assert "1 of 480 judgments are missing" in result.stderr
+    assert "--missing" in result.stderr
+    result = run(*arguments, "--missing", "drop")
+    assert result.exit_code == 0, result.output
+    assert "1 judgments are missing: left out" in result.stdout

@@ -1,0 +1,222 @@
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+import jaxeval
+from jaxeval.cli.main import main
+from jaxeval.cli.report import print_leaderboard
+
+
+@pytest.fixture(scope="module")
+def votes(tmp_path_factory):
+    path = tmp_path_factory.mktemp("votes") / "votes.parquet"
+    result = CliRunner().invoke(main, ["simulate", "--battles", "3000", "--models", "8", "--out", str(path)])
+    assert result.exit_code == 0, result.output
+    return path
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def test_simulated_file_is_the_simulation(votes):
+    table = pd.read_parquet(votes)
+    expected = jaxeval.simulate_votes(3000, 8)
+    assert len(table) == 3000
+    assert (table["winner"].astype(str) == expected["winner"].astype(str)).all()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "json"])
+def test_leaderboard_prints_and_writes_the_same_table(votes, tmp_path, ending):
+    out = tmp_path / f"board.{ending}"
+    result = run("leaderboard", votes, "--resamples", 200, "--seed", 3, "--out", out)
+    assert result.exit_code == 0, result.output
+    expected = jaxeval.leaderboard(jaxeval.read_battles(votes), n_resamples=200, seed=3)
+    read = {"csv": pd.read_csv, "parquet": pd.read_parquet, "json": pd.read_json}[ending](out)
+    assert list(read["model_name"]) == list(expected["model_name"])
+    np.testing.assert_allclose(read["rating"], expected["rating"], atol=1e-6)
+    np.testing.assert_allclose(read["rating_lower"], expected["rating_lower"], atol=1e-6)
+    first = expected.iloc[0]
+    assert str(first["model_name"]) in result.stdout
+    assert f"{first['rating']:.1f}" in result.stdout
+    assert f"+{first['rating_upper'] - first['rating']:.1f}" in result.stdout
+    assert "3,000 battles between 8 models" in result.stdout
+    assert "both-bad battles counted as ties" in result.stdout
+
+
+@pytest.mark.slow
+def test_slices_clusters_gauge_and_top(votes):
+    result = run(
+        "leaderboard",
+        votes,
+        "--by",
+        "language",
+        "--cluster",
+        "voter",
+        "--resamples",
+        50,
+        "--top",
+        2,
+        "--gauge",
+        "model-1=1234",
+        "--level",
+        0.9,
+    )
+    assert result.exit_code == 0, result.output
+    assert "English" in result.stdout
+    assert "1234.0" in result.stdout  # model-1 is among the best
+    assert "... and 6 more models" in result.stdout
+    assert "90% percentile intervals" in result.stdout
+    assert "cluster resamples of voter" in result.stdout
+
+
+def test_an_anchor_named_by_a_number(tmp_path):
+    frame = pd.DataFrame({"model_a": [1, 2] * 50, "model_b": [2, 1] * 50, "winner": "model_a"})
+    frame.to_parquet(tmp_path / "votes.parquet")
+    result = run("leaderboard", tmp_path / "votes.parquet", "--gauge", "2=1234", "--resamples", 50)
+    assert result.exit_code == 0, result.output
+    assert "gauge: 2 = 1234" in result.stdout
+
+
+def test_warnings_are_printed(tmp_path):
+    path = tmp_path / "votes.csv"
+    rows = ["model_a,model_b,winner", *["a,b,model_a", "a,b,model_b"] * 30, "c,a,model_a", "d,e,tie"]
+    path.write_text("\n".join(rows))
+    result = run("leaderboard", path, "--resamples", 20)
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.stdout.split())
+    assert "warning: the models fall into 2 groups that never met" in text
+    assert "c: never lost a point to the main group" in text
+    assert "unrated" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.parquet"], "does not exist"),
+        (["{votes}", "--by", "colour"], "no column 'colour'"),
+        (["{votes}", "--by", "model_a"], "by which battles cannot be grouped"),
+        (["{votes}", "--gauge", "nobody=1000"], "'nobody' is not among the 8 models"),
+        (["{votes}", "--gauge", "nobody"], "is not mean, votes, or MODEL=RATING"),
+        (["{votes}", "--winner", "language"], "has unknown labels: "),
+        (["{votes}", "--out", "board.txt"], "must end in"),
+        (["{votes}", "--plot", "no-such-folder/board.png"], "there is no folder"),
+        (["{votes}", "--level", "95"], "is not in the range"),
+        (["{votes}", "--cluster", "voter", "--scheme", "poisson"], "leave --scheme out"),
+    ],
+)
+def test_bad_input_is_one_message_and_a_nonzero_exit(votes, arguments, message):
+    result = run("leaderboard", *[a.format(votes=votes) for a in arguments])
+    assert result.exit_code != 0
+    assert message in " ".join(result.stderr.split())
+    assert "Traceback" not in result.output
+
+
+def test_demo_prints_and_draws(tmp_path):
+    plot = tmp_path / "demo.png"
+    result = run("demo", "--battles", 2000, "--models", 8, "--resamples", 50, "--plot", plot)
+    assert result.exit_code == 0, result.output
+    assert "model-1" in result.stdout
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_json_has_null_for_what_is_not_known(tmp_path):
+    path, out = tmp_path / "votes.csv", tmp_path / "board.json"
+    path.write_text("\n".join(["model_a,model_b,winner", *["a,b,model_a", "a,b,model_b"] * 5, "c,a,model_a"]))
+    assert run("leaderboard", path, "--resamples", 20, "--out", out).exit_code == 0
+    rows = {row["model_name"]: row for row in json.loads(out.read_text())}
+    assert rows["c"]["rank"] is None
+    assert rows["c"]["rating_lower"] is None
+
+
+def test_json_spells_infinity_out(tmp_path):
+    """Null is "no interval"; an unbounded one is another thing."""
+    rows = [("a", "b", "model_a"), ("b", "a", "model_a"), ("a", "c", "model_a")] * 3
+    rows += [("b", "c", "model_b")]
+    path, out = tmp_path / "votes.csv", tmp_path / "board.json"
+    pd.DataFrame(rows, columns=["model_a", "model_b", "winner"]).to_csv(path, index=False)
+    assert run("leaderboard", path, "--resamples", 100, "--out", out).exit_code == 0
+    board = {row["model_name"]: row for row in json.loads(out.read_text())}
+    assert board["c"]["rating_lower"] == "-Infinity"
+    assert isinstance(board["c"]["rating"], float)
+
+
+def test_an_encoding_without_bars_costs_neither_table_nor_file(votes, tmp_path):
+    out = tmp_path / "board.csv"
+    arguments = ["leaderboard", str(votes), "--resamples", "200", "--out", str(out)]
+    result = CliRunner(charset="ascii").invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    assert "Rating" in result.stdout
+    assert "?" in result.stdout
+    assert len(pd.read_csv(out)) == 8
+
+
+def test_of_many_warnings_the_first_are_printed(votes):
+    table = jaxeval.leaderboard(jaxeval.read_battles(votes), n_resamples=200)
+    table.attrs["warnings"] = [f"number {k}" for k in range(40)]
+    written = io.StringIO()
+    print_leaderboard(table, Console(file=written, width=160))
+    assert written.getvalue().count("warning: ") == 26
+    assert "warning: number 24\n" in written.getvalue()
+    assert "warning: and 15 more (in Python" in written.getvalue()
+
+
+def test_runs_as_a_module_and_names_its_version():
+    command = [sys.executable, "-m", "jaxeval", "--version"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert jaxeval.__version__ in shown
+
+
+class TestStyleControl:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def styled(cls, tmp_path_factory):
+        rng = np.random.default_rng(0)
+        path = tmp_path_factory.mktemp("styled") / "votes.csv"
+        votes = jaxeval.simulate_votes(1500, 6, seed=2, popularity_exponent=0.3)
+        makers_of = dict(zip(sorted(set(votes["model_a"])), ["red", "blue"] * 3, strict=True))
+        tokens = {side: rng.integers(9, size=1500) for side in "ab"}
+        makers = {"judge": "red", **{f"maker_{s}": votes[f"model_{s}"].map(makers_of) for s in "ab"}}
+        neutral = rng.random(1500) < 0.3
+        votes.assign(length=rng.normal(size=1500), neutral=neutral, **tokens, **makers).to_csv(path)
+        return path
+
+    def test_covariates_and_tie_models(self, styled, tmp_path):
+        out, effect = tmp_path / "board.json", tmp_path / "effect.png"
+        result = run(
+            "leaderboard", styled, "--features", "length, a:b", "--position", "--neutral", "neutral",
+            "--ties", "davidson", "--resamples", 32, "--out", out, "--effect", effect,
+        )  # fmt: skip
+        assert result.exit_code == 0, result.output
+        for name in ("length", "a - b", "position", "tie parameter", "ties by Davidson", "3 normalized features"):
+            assert name in result.stdout
+        assert out.exists()
+        assert effect.stat().st_size > 10_000
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--features", "size"], "no column 'size'"),
+            (["--features", "a:b:length"], "columns A,B or pairs of columns A:B"),
+            (["--effect", "x.png"], "--effect draws what control does to one board: it needs --features"),
+            (["--neutral", "neutral"], "--neutral says where --position does not hold: it needs --position"),
+            (["--position", "--neutral", "length"], "column 'length' must be true or false"),
+            (["--same-group", "judge:maker_a"], "--same-group takes three columns COL:A:B, got 'judge:maker_a'"),
+            (["--same-group", "judge:maker_a:maker_b"], "the models and other features decide 'same judge'"),
+            (["--raw-features", "--position"], "--raw-features is about the columns of --features"),
+            (["--feature-ridge", "1"], "feature_ridge=1.0 shrinks the coefficients of features, and there are none"),
+            (["--features", "winner"], "'winner'"),
+        ],
+    )
+    def test_bad_input(self, styled, arguments, message):
+        result = run("leaderboard", styled, "--resamples", 32, *arguments)
+        assert result.exit_code != 0
+        assert message in " ".join(result.stderr.split())
+        assert "Traceback" not in result.output

@@ -1,0 +1,124 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import jaxeval
+from jaxeval.cli.main import main
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Judged battles with human votes, and those of one further model without. One language is named."""
+    battles = jaxeval.simulate_judged_battles(1200, 12, noise=2.0, seed=4)
+    frame = pd.DataFrame(
+        {
+            "model_a": battles.models[battles.model_a],
+            "model_b": battles.models[battles.model_b],
+            "gap": battles.score_difference,
+            "human": battles.human,
+        }
+    ).assign(language=np.where(battles.columns["language"] == "English", "en", None))
+    new = (frame["model_a"] == "model-03") | (frame["model_b"] == "model-03")
+    folder = tmp_path_factory.mktemp("judged")
+    frame[~new].to_csv(folder / "known.csv", index=False)
+    frame[new].drop(columns="human").to_parquet(folder / "new.parquet")
+    return folder
+
+
+COLUMNS = ("--score-difference", "gap", "--labels", "a_wins_1")
+
+
+@pytest.mark.slow
+def test_file_prints_the_headline_tables_and_writes_the_rest(files, tmp_path):
+    out = tmp_path / "out"
+    result = run("soft-elo", files / "known.csv", *COLUMNS, "--resamples", 200, "--level", 0.8, "--out", out, "--by",
+                 "language", "--budget")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "Held-out ratings against human ratings" in result.stdout
+    assert "Split conformal intervals, 5 random splits" in result.stdout
+    assert "left out: position bias" in result.stdout
+    held_out = jaxeval.soft_elo(
+        jaxeval.read_judged_battles(files / "known.csv", score_difference="gap", label_coding="a_wins_1"),
+        n_resamples=200,
+    )
+    assert f"{held_out.summary.loc['soft', 'mae']:.1f}" in result.stdout
+    read = pd.read_csv(out / "models.csv")
+    np.testing.assert_allclose(read["judge_elo"], held_out.models["judge_elo"])
+    assert set(pd.read_csv(out / "slices.csv")["slice"]) == {"en"}
+    tables = {"summary", "conformal", "intervals", "widths", "diagnostics", "reliability", "slices", "budget"}
+    assert tables <= {p.stem for p in out.glob("*.csv")}
+    assert {p.stem for p in out.glob("*.png")} == {"held_out", "intervals", "calibration", "ramp", "budget"}
+
+
+def test_report_is_the_same_command(files):
+    options = (files / "known.csv", *COLUMNS, "--resamples", 200)
+    assert run("soft-elo", *options).stdout == run("soft-elo", "report", *options).stdout
+
+
+def test_warnings_are_printed(files):
+    result = run("soft-elo", files / "known.csv", *COLUMNS, "--resamples", 200, "--level", 0.99)
+    text = " ".join(result.stdout.split())
+    assert result.exit_code == 0, result.output
+    assert "warning: 5 calibration models support levels up to 0.8333, so intervals at 0.99 are infinite" in text
+
+
+def test_too_few_models_for_intervals_are_rated_all_the_same(tmp_path):
+    path, out = tmp_path / "few.csv", tmp_path / "study"
+    rows = [("a", "b", 1, 2), ("b", "c", 0, -1), ("a", "c", 1, 3), ("c", "a", 1, -2), ("b", "a", 0.5, 0)]
+    pd.DataFrame(rows, columns=["model_a", "model_b", "human", "gap"]).to_csv(path, index=False)
+    options = ("--score-difference", "gap", "--labels", "a_wins_1", "--resamples", 200, "--out", out)
+    result = run("soft-elo", path, *options)
+    assert result.exit_code == 0, result.output
+    assert "no conformal intervals" in " ".join(result.stdout.split())
+    assert len(pd.read_csv(out / "models.csv")) == 6
+    assert not (out / "intervals.csv").exists()
+
+
+def test_calibrate_then_predict(files, tmp_path):
+    saved, table = tmp_path / "judge.json", tmp_path / "new.csv"
+    result = run("soft-elo", "calibrate", files / "known.csv", *COLUMNS, "--resamples", 200, "--out", saved)
+    assert result.exit_code == 0, result.output
+    assert "soft: 11 anchors, 11 models calibrate (levels up to 0.9166)" in result.stdout
+    assert json.loads(saved.read_text())["version"] == 1
+    result = run("soft-elo", "predict", saved, files / "new.parquet", "--score-difference", "gap", "--out", table)
+    assert result.exit_code == 0, result.output
+    assert "expected coverage 0.9167, nominal 0.9" in result.stdout
+    row = pd.read_csv(table).iloc[0]
+    assert row["model"] == "model-03"
+    assert row["lower"] < row["rating"] < row["upper"]
+
+
+def test_bad_input_is_one_message_and_a_nonzero_exit(files, tmp_path):
+    saved = tmp_path / "judge.json"
+    options = ("--resamples", 200, "--out", saved)
+    assert run("soft-elo", "calibrate", files / "known.csv", *COLUMNS, *options).exit_code == 0
+    broken = tmp_path / "broken.json"
+    broken.write_text("{}")
+    for arguments, message in [
+        (("missing.csv",), "does not exist"),
+        ((files / "known.csv", "--score-difference", "gap"), "say what they mean with label_coding="),
+        (("predict", saved, files / "new.parquet", "--score-difference", "gap", "--level", 0.95), "up to 0.9166"),
+        (("predict", saved, files / "known.csv", *COLUMNS), "none of"),
+        (("predict", broken, files / "new.parquet"), "not a saved calibration"),
+    ]:
+        result = run("soft-elo", *arguments)
+        assert result.exit_code != 0
+        assert message in " ".join(result.stderr.split())
+        assert "Traceback" not in result.output
+
+
+def test_sample_gives_the_known_answers(data, tmp_path):
+    options = ("--labels", "a_wins_0", "--ridge", 0.005, "--resamples", 200, "--out", tmp_path)
+    result = run("soft-elo", data / "softelo_sample.csv", *options)
+    assert result.exit_code == 0, result.output
+    summary = pd.read_csv(tmp_path / "summary.csv").set_index("method")
+    assert summary.loc["hard", "mae"] == pytest.approx(57.633390, abs=0.002)
+    assert summary.loc["soft", "mae"] == pytest.approx(19.536330, abs=0.002)
+    assert summary.loc["soft", "beta"] == pytest.approx(0.655205, abs=2e-6)

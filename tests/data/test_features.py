@@ -1,0 +1,106 @@
+"""Covariates of a battle: what is read, how it is scaled, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from jaxeval import Battles, DataError
+from jaxeval.data.features import Feature, checked_features, design, position_advantage, relative_difference, same_group
+
+VOTES = pd.DataFrame(
+    {
+        "model_a": ["x", "y", "z", "x", "x"],
+        "model_b": ["y", "z", "x", "z", "x"],
+        "winner": ["model_a", "tie", "model_b", "both_bad", "model_a"],
+        "length": [3.0, -4.0, 0.0, 5.0, 99.0],
+        "chars_a": [10, 20, 30, 40, 50],
+        "chars_b": [30, 20, 10, 0, 50],
+        "maker_a": ["red", "blue", "blue", "red", "red"],
+        "maker_b": ["blue", "blue", "red", "green", "red"],
+        "judge": ["red", "red", "blue", "green", "red"],
+        "home": [True, False, True, True, True],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def battles():
+    """Without the battle of a model against itself."""
+    return Battles.from_pandas(VOTES)
+
+
+def test_columns_are_divided_by_their_size(battles):
+    found = design(battles, ["length", ("chars_a", "chars_b")], normalize=True)
+    assert found.names == ("length", "chars_a - chars_b")
+    assert found.scale == pytest.approx([np.sqrt(50 / 4), np.sqrt((20**2 + 0 + 20**2 + 40**2) / 4)])
+    np.testing.assert_allclose(found.matrix * found.scale, [[3, -20], [-4, 0], [0, 20], [5, 40]])
+    np.testing.assert_allclose(np.mean(found.matrix**2, 0), 1)
+    np.testing.assert_array_equal(found.unit, found.scale)
+    plain = design(battles, ["length"], normalize=False)
+    np.testing.assert_array_equal(plain.matrix[:, 0], found.matrix[:, 0])
+    assert plain.unit == 1
+    assert plain.factor == pytest.approx(1 / np.sqrt(50 / 4))
+    huge = Battles.from_pandas(VOTES.assign(length=VOTES["length"] * 1e200))
+    np.testing.assert_allclose(design(huge, ["length"], True).matrix, plain.matrix)
+
+
+def test_both_bad_left_out():
+    battles = Battles.from_pandas(VOTES, both_bad="drop")
+    found = design(battles, ["length"], normalize=False)
+    np.testing.assert_allclose(found.matrix[:, 0] * found.scale, [3, -4, 0])
+
+
+def test_what_is_computed_keeps_its_scale(battles):
+    found = design(
+        battles, [position_advantage(), position_advantage("home")._replace(name="away"),
+                  same_group("judge", "maker_a", "maker_b")], normalize=True,
+    )  # fmt: skip
+    assert found.names == ("position", "away", "same judge")
+    np.testing.assert_allclose((found.matrix * found.scale).T, [[1, 1, 1, 1], [0, 1, 0, 0], [1, 0, 1, -1]])
+    assert (found.unit == 1).all()
+
+
+def test_a_relative_difference():
+    a, b = pd.Series([3, 0, 0]), pd.Series([1, 0, 5])
+    assert relative_difference(a, b).tolist() == [0.5, 0.0, -1.0]
+    with pytest.raises(DataError, match="not negative"):
+        relative_difference(-a, b)
+
+
+@pytest.mark.parametrize(
+    ("features", "error", "message"),
+    [
+        (["size"], DataError, "no column 'size' to group battles by or to adjust for; .*'length'"),
+        (["maker_a"], DataError, "column 'maker_a' is not numeric"),
+        (["length", "length"], DataError, "two features are called 'length'"),
+        ([3], TypeError, "a feature is a column, a pair of columns or a Feature, got 3"),
+        ([Feature("none", lambda b: np.zeros(b.n_battles))], DataError, "feature 'none' is 0 in all battles"),
+        ([Feature("short", lambda b: np.ones(2))], DataError, "'short' must give a number for each of the 4 rows"),
+        ([Feature("far", lambda b: np.full(4, np.inf))], DataError, "'far' has 4 infinite values"),
+        ([position_advantage("judge")], DataError, "column 'judge' must be true or false, got 'red'"),
+    ],
+)
+def test_what_is_refused(battles, features, error, message):
+    with pytest.raises(error, match=message):
+        design(battles, features, normalize=True)
+
+
+def test_a_list_of_features():
+    assert checked_features(("length", position_advantage), 0.5) == ["length", position_advantage]
+    for given, message in (
+        ("length", r"features must be a list, got the text 'length': write \['length'\]"),
+        (None, "features must be a list of covariates, empty for none, got None"),
+        (position_advantage(), r"features must be a list of covariates, empty for none, got Feature\(name='position'"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            checked_features(given, 0.0)
+    with pytest.raises(ValueError, match="feature_ridge=1 shrinks the coefficients of features, and there are none"):
+        checked_features([], 1)
+
+
+def test_missing_values():
+    battles = Battles.from_pandas(VOTES.assign(length=[1, np.nan, 2, 3, 4], judge=["red", None, "blue", "red", "red"]))
+    with pytest.raises(DataError, match="column 'length' has 1 missing values"):
+        design(battles, ["length"], normalize=True)
+    with pytest.raises(DataError, match="column 'judge' has 1 missing values"):
+        design(battles, [same_group("judge", "maker_a", "maker_b")], normalize=True)

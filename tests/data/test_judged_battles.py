@@ -1,0 +1,179 @@
+"""Reading judged battles: scores as data, both orders, codings that are never guessed, and errors that say where."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import jaxeval
+from jaxeval import DataError, JudgedBattles, read_judged_battles
+from jaxeval.softelo.judge_biases import position_bias
+
+SCORES_A = [{"x": 8, "y": 6.5}, {"x": 5, "y": 5}, {"x": 2, "y": 3}, {"x": 9, "y": 9}]
+SCORES_B = [{"x": 7, "y": 6.5}, {"x": 5, "y": 5}, {"y": 4, "x": 3}, {"x": 1, "y": 2}]
+DIFFERENCE = [0.5, 0.0, -1.0, 7.5]
+TABLE = pd.DataFrame({"model_a": list("abca"), "model_b": list("bcab"), "scores_a": SCORES_A, "scores_b": SCORES_B})
+LABELLED = TABLE.assign(human=["model_a", "tie", "model_b", None])
+
+
+def message(frame, **options):
+    with pytest.raises(DataError) as caught:
+        JudgedBattles.from_pandas(frame, **options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("write", [lambda s: s, str, json.dumps, lambda s: repr(s).replace("'", '"')])
+def test_dicts_and_their_text_give_the_mean_difference(write):
+    frame = LABELLED.assign(scores_a=[write(s) for s in SCORES_A], scores_b=[write(s) for s in SCORES_B])
+    battles = JudgedBattles.from_pandas(frame)
+    np.testing.assert_array_equal(battles.score_difference, DIFFERENCE)
+    np.testing.assert_array_equal(battles.judge, [1, 0.5, 0, 1])
+    np.testing.assert_array_equal(battles.human, [1, 0.5, 0, np.nan])
+    assert battles.models.tolist() == ["a", "b", "c"]
+    assert (battles.report.n_human, battles.report.n_human_ties, battles.report.n_judge_ties) == (3, 1, 1)
+
+
+def test_numeric_columns_and_lists_of_them():
+    frame = TABLE.drop(columns=["scores_a", "scores_b"])
+    frame = frame.assign(
+        **{f"{side}{k}": [s[k] for s in scores] for side, scores in (("a", SCORES_A), ("b", SCORES_B)) for k in "xy"}
+    )
+    lists = JudgedBattles.from_pandas(frame, scores_a=["ax", "ay"], scores_b=["bx", "by"])
+    np.testing.assert_array_equal(lists.score_difference, DIFFERENCE)
+    one = JudgedBattles.from_pandas(frame, scores_a="ax", scores_b="bx")
+    np.testing.assert_array_equal(one.score_difference, [1, 0, -1, 8])
+
+
+def test_both_orders_average_and_a_flip_is_a_tie():
+    frame = pd.DataFrame(
+        {
+            "model_a": ["a", "a", "b", "b"],
+            "model_b": ["b", "c", "c", "a"],
+            "a1": [3.0, 5.0, 4.0, 1.0],
+            "b1": [1.0, 4.0, 4.0, 2.0],
+            "a2": [2.0, 2.0, 5.0, 1.0],
+            "b2": [1.0, 4.0, 4.0, 3.0],
+        }
+    )
+    battles = JudgedBattles.from_pandas(
+        frame, scores_a="a1", scores_b="b1", scores_a_swapped="a2", scores_b_swapped="b2"
+    )
+    np.testing.assert_array_equal(battles.orders, [[2, 1], [1, -2], [0, 1], [-1, -2]])
+    np.testing.assert_array_equal(battles.score_difference, [1.5, -0.5, 0.5, -1.5])
+    np.testing.assert_array_equal(battles.judge, [1, 0.5, 1, 0])
+    # Decided: + + + - + - - : first place wins 2 (+, first order) and 2 (-, second order) of 7. Flips: 1 of 3.
+    share = position_bias(battles)["share"]
+    assert share["position_1"] == 4 / 7
+    assert share["flip"] == 1 / 3
+
+
+@pytest.mark.parametrize(("coding", "target"), [("a_wins_1", [1, 0, 0.5, np.nan]), ("a_wins_0", [0, 1, 0.5, np.nan])])
+def test_numeric_labels_are_read_as_told_and_never_guessed(coding, target):
+    frame = TABLE.assign(human_pref=[1, 0, 0.5, np.nan], judge_pref=[1, 0, 0.5, np.nan])
+    battles = JudgedBattles.from_pandas(frame, label_coding=coding)
+    np.testing.assert_array_equal(battles.human, target)
+    np.testing.assert_array_equal(battles.verdict, target)
+    np.testing.assert_array_equal(battles.hard, [*target[:3], 1])
+    for wrong in (None, "labels"):
+        assert "label_coding='a_wins_1'" in message(frame, label_coding=wrong)
+    with pytest.raises(ValueError, match="a_wins_1"):
+        JudgedBattles.from_pandas(frame, label_coding="one")
+
+
+def test_a_judge_of_verdicts_only_scores_plus_or_minus_one():
+    frame = TABLE[["model_a", "model_b"]].assign(gpt=["model_a", "tie", "model_b", None])
+    battles = JudgedBattles.from_pandas(frame, verdict="gpt")
+    np.testing.assert_array_equal(battles.score_difference, [1, 0, -1])
+    assert battles.report.n_without_score == 1
+    assert "without a judge's score" in str(battles.report)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("__import__('os').system('true')", "cannot be parsed"),
+        ("[1, 2]", "a list, not a dict"),
+        ("{}", "an empty dict"),
+        ("{'x': 'high', 'y': 1}", "criterion 'x' has no number"),
+        ("{'x': 1e999, 'y': 1}", "criterion 'x' is not finite"),
+        ("{'x': " + "1" * 20_000 + "}", "longer than 10,000 characters"),
+        ("(" * 5000, "cannot be parsed"),
+    ],
+)
+def test_text_is_data_and_malformed_rows_are_counted(value, reason):
+    text = [str(s) for s in SCORES_A]
+    found = message(TABLE.assign(scores_a=[text[0], value, text[2], value]))
+    assert "column 'scores_a': 2 of 4 rows" in found
+    assert f"first in row 1: {reason}" in found
+
+
+def test_missing_criteria_columns_and_labels():
+    assert "different criteria" in message(TABLE.assign(scores_b=[{"x": 1}] * 4))
+    assert "1 rows have scores for some criteria only (first in row 2)" in message(
+        TABLE.assign(scores_a=[*SCORES_A[:2], {"x": 2}, SCORES_A[3]])
+    )
+    assert "no column 'scores_q'" in message(TABLE, scores_a="scores_q", scores_b="scores_b")
+    assert "no scores of a judge" in message(TABLE[["model_a", "model_b"]])
+    assert "unknown labels: 'A' (1), 'B' (3)" in message(TABLE.assign(human=["A", "B", "B", "B"]))
+    assert np.isnan(JudgedBattles.from_pandas(TABLE.assign(human=np.nan)).human).all()  # nothing to be told about
+    with pytest.raises(ValueError, match="both sides"):
+        JudgedBattles.from_pandas(TABLE, scores_a="scores_a")
+
+
+def test_self_battles_and_missing_scores_are_left_out_and_counted():
+    frame = LABELLED.assign(model_b=["b", "b", "a", "b"], scores_a=[*SCORES_A[:3], None], language=list("wxyz"))
+    battles = JudgedBattles.from_pandas(frame)
+    report = battles.report
+    assert (report.n_rows, report.n_battles, report.n_self_battles, report.n_without_score) == (4, 2, 1, 1)
+    assert battles.columns["language"].tolist() == ["w", "y"]
+    assert "no battle is left" in message(frame.iloc[[1, 3]])
+
+
+def test_subset_keeps_rows_together_and_drops_models_without_any():
+    battles = JudgedBattles.from_pandas(LABELLED)
+    part = battles.subset(np.array([True, False, False, True]))
+    assert part.models.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(part.score_difference, [0.5, 7.5])
+    assert part.report.n_battles == 2
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
+def test_files(tmp_path, ending):
+    path = tmp_path / f"judged.{ending}"
+    frame = LABELLED.assign(scores_a=[str(s) for s in SCORES_A], scores_b=[str(s) for s in SCORES_B], extra=range(4))
+    if ending == "csv":
+        frame.to_csv(path, index=False)
+    elif ending == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_json(path, orient="records", lines=True)
+    battles = read_judged_battles(path, judge_name="gpt")
+    np.testing.assert_array_equal(battles.score_difference, DIFFERENCE)
+    assert battles.judge_name == "gpt"
+    assert battles.columns["extra"].tolist() == [0, 1, 2, 3]
+    with pytest.raises(DataError, match=f"judged.{ending}: no column 'm'"):
+        read_judged_battles(path, model_a="m")
+
+
+def test_the_real_sample(data):
+    battles = read_judged_battles(data / "softelo_sample.csv", label_coding="a_wins_0")
+    assert battles.n_battles == 1000
+    assert battles.n_models == 14
+    assert battles.report.n_human_ties == 361
+    assert battles.verdict is not None
+    assert list(battles.columns.columns) == ["row_id", "meta_lang"]
+
+
+def test_simulated_orders_average_to_the_lattice():
+    battles = jaxeval.simulate_judged_battles(5_000, 10, position_bias=0.5, unlabelled=0.1, seed=3)
+    twelfths = 12 * battles.score_difference
+    np.testing.assert_allclose(twelfths, np.rint(twelfths), atol=1e-6)
+    np.testing.assert_allclose(battles.orders.mean(1), battles.score_difference, atol=1e-8)
+    gap = battles.orders[:, 0] - battles.orders[:, 1]
+    inner = np.abs(battles.score_difference) < 6
+    error = gap[inner].std() / np.sqrt(inner.sum())
+    # The odd twelfth goes to the second order: half a sixth less on average.
+    assert abs(gap[inner].mean() - (2 * 0.5 - 1 / 12)) < 5 * error
+    missing = np.isnan(battles.human).mean()
+    assert abs(missing - 0.1) < 5 * np.sqrt(0.09 / 5000)

@@ -1,0 +1,375 @@
+"""The daily update: battles saved, loaded and added to are the battles of all votes read together."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import jaxeval
+from jaxeval import Battles, DataError
+from jaxeval.cli.main import main
+
+VOTES = jaxeval.simulate_votes(3000, 6, seed=4, popularity_exponent=0.1).astype(
+    dict.fromkeys(["model_a", "model_b", "winner", "language"], str)
+)
+
+
+def assert_same(one, other):
+    assert one.report == other.report
+    assert one.models.tolist() == other.models.tolist()
+    for name in ("first", "second", "pair", "target", "weight", "count"):
+        np.testing.assert_array_equal(getattr(one.cells, name), getattr(other.cells, name))
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "board.parquet"
+    Battles.from_pandas(VOTES.drop(columns="voter")).save(path)
+    return path
+
+
+class TestConcat:
+    @pytest.mark.slow
+    def test_days_are_the_whole(self):
+        newcomer = VOTES[2000:].replace({"model_a": {"model-3": "a-new-one"}})
+        whole = pd.concat([VOTES[:2000], newcomer])
+        days = [Battles.from_pandas(part) for part in (VOTES[:1000], VOTES[1000:2000], newcomer)]
+        together, expected = Battles.concat(days), Battles.from_pandas(whole)
+        assert_same(together, expected)
+        one, other = (
+            jaxeval.leaderboard(b, n_resamples=8, by="language", cluster="voter") for b in (together, expected)
+        )
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
+
+    def test_weights_targets_and_what_was_left_out(self):
+        rng = np.random.default_rng(0)
+        rows = VOTES.drop(columns="winner").assign(target=rng.random(3000).round(1), w=rng.choice([0.0, 0.5], 3000))
+        rows.loc[:1000, "w"] = 1.0
+        rows.loc[::9, "model_b"] = rows["model_a"]
+        rows.loc[5, "model_a"] = "only-weight-0"
+        rows.loc[5, "w"] = 0.0
+        parts = [Battles.from_pandas(part, weight="w") for part in (rows[:1001], rows[1001:])]
+        assert parts[0].weight is None
+        assert_same(Battles.concat(parts), Battles.from_pandas(rows, weight="w"))
+
+    def test_models_left_out_one_day_and_rated_another(self):
+        rows = VOTES[["model_a", "model_b", "winner"]][:50].assign(
+            model_b=VOTES["model_b"].where(VOTES.index != 5, "z")
+        )
+        first = Battles.from_pandas(rows.assign(w=np.where(rows["model_b"] == "z", 0.0, 1.0)), weight="w")
+        assert first.report.models_left_out == ("z",)
+        together = Battles.concat([first, Battles.from_pandas(rows)])
+        assert together.report.models_left_out == ()
+        assert together.report.n_models == 7
+
+    def test_equal_rows_are_merged(self):
+        battles = Battles.from_pandas(VOTES.drop(columns=["voter"]))
+        twice = Battles.concat([battles, battles])
+        assert twice.n_battles == 6000
+        assert twice.n_rows == Battles.concat([battles]).n_rows < 1000
+
+    def test_what_does_not_go_together(self):
+        battles = Battles.from_pandas(VOTES)
+        for other, found in (
+            (Battles.from_pandas(VOTES.drop(columns="language")), "have a column 'language' and some do not"),
+            (Battles.from_pandas(VOTES, both_bad="drop"), "both-bad battles are counted as ties in some"),
+            (Battles.from_pandas(VOTES, cluster="voter"), "different clusters, None and 'voter'"),
+            (Battles.from_pandas(VOTES.assign(voter="x")), "'voter' holds values of type int64 in batch 0 and text"),
+            (Battles.from_pandas(VOTES.assign(model_a=1, model_b=2)), "column 'model_a' holds text in batch 0"),
+        ):
+            with pytest.raises(DataError, match=found):
+                Battles.concat([battles, other])
+        with pytest.raises(ValueError, match="the list is empty"):
+            Battles.concat([])
+
+
+class TestFile:
+    def test_round_trip(self, saved):
+        battles = Battles.load(saved)
+        assert_same(battles, Battles.from_pandas(VOTES))
+        assert battles.n_rows < 1000
+        again = saved.with_name("again.parquet")
+        battles.save(again)
+        assert again.read_bytes() == saved.read_bytes()
+
+    def test_any_tool_reads_it(self, saved):
+        frame = pd.read_parquet(saved)
+        assert frame.columns.tolist() == ["model_a", "model_b", "target", "language", "count"]
+        assert frame["count"].sum() == 3000
+
+    def test_names_of_columns_that_are_taken(self, tmp_path):
+        rows = VOTES.assign(count=1, model_a_=2).rename(columns={"model_a": "left"}).assign(model_a="x")
+        battles = Battles.from_pandas(rows, model_a="left", cluster="language")
+        battles.save(tmp_path / "x.parquet")
+        loaded = Battles.load(tmp_path / "x.parquet")
+        assert_same(loaded, battles)
+        assert loaded.cluster == "language"
+        assert loaded.columns.columns.tolist() == battles.columns.columns.tolist()
+
+    def test_models_named_by_numbers(self, tmp_path):
+        frame = pd.DataFrame({"model_a": [10, 2, 3], "model_b": [2, 3, 10], "winner": "model_a"})
+        battles = Battles.from_pandas(frame)
+        battles.save(tmp_path / "x.parquet")
+        assert Battles.load(tmp_path / "x.parquet").models.tolist() == [2, 3, 10]
+
+    def test_what_cannot_be_saved(self, tmp_path):
+        with pytest.raises(DataError, match="'odd' cannot be saved"):
+            Battles.from_pandas(VOTES.assign(odd=[object()] * 3000)).save(tmp_path / "x.parquet")
+        with pytest.raises(DataError, match=r"columns must be named by text.*got 7"):
+            Battles.from_pandas(VOTES.assign(**{"x": 1}).rename(columns={"x": 7})).save(tmp_path / "x.parquet")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_files_that_are_no_saved_battles(self, saved, tmp_path):
+        with pytest.raises(FileNotFoundError, match="no such file"):
+            Battles.load(tmp_path / "nowhere.parquet")
+        VOTES.to_parquet(tmp_path / "votes.parquet")
+        with pytest.raises(DataError, match=r"votes\.parquet is a table, but none that jaxeval saved"):
+            Battles.load(tmp_path / "votes.parquet")
+        (tmp_path / "text.parquet").write_text("x")
+        with pytest.raises(DataError, match=r"text\.parquet is no file of saved battles"):
+            Battles.load(tmp_path / "text.parquet")
+        saved.write_bytes(saved.read_bytes()[:-100])
+        with pytest.raises(DataError, match=r"board\.parquet is no file of saved battles, or a damaged one"):
+            Battles.load(saved)
+
+    @pytest.mark.parametrize(
+        ("change", "found"),
+        [
+            (lambda c: c | {"version": 9}, "has version 9 of the format of saved battles.*reads version 1"),
+            (lambda c: c | {"format": "x"}, "none that jaxeval saved"),
+            (lambda c: {k: v for k, v in c.items() if k != "roles"}, "broken file of saved battles: 'roles'"),
+            (lambda c: c | {"roles": c["roles"] | {"target": "nowhere"}}, "broken file .*nowhere"),
+            (lambda c: c | {"report": c["report"] | {"n_battles": 5}}, "it holds 3,000, not 5"),
+            (lambda c: c | {"report": {"n_battles": 5}}, "broken file"),
+        ],
+    )
+    def test_other_versions_and_broken_files(self, saved, change, found):
+        table = pq.read_table(saved)
+        content = change(json.loads(table.schema.metadata[b"jaxeval"]))
+        pq.write_table(table.replace_schema_metadata({b"jaxeval": json.dumps(content)}), saved)
+        with pytest.raises(DataError, match=found):
+            Battles.load(saved)
+
+
+class TestFaults:
+    """Whatever goes wrong in writing, the old file stays, and nothing is left beside it."""
+
+    def unharmed(self, saved):
+        assert [p.name for p in saved.parent.iterdir()] == ["board.parquet"]
+        assert Battles.load(saved).n_battles == 3000
+
+    @pytest.mark.parametrize("where", ["write_table", "fsync"])
+    def test_a_full_disk(self, saved, monkeypatch, where):
+        def full(*_, **__):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(*((pq, "write_table") if where == "write_table" else (os, "fsync")), full)
+            with pytest.raises(OSError, match=r"cannot be written \(No space left on device\): the file is as it was"):
+                Battles.from_pandas(VOTES[:10]).save(saved)
+        self.unharmed(saved)
+
+    def test_control_c(self, saved, monkeypatch):
+        def interrupted(table, file, **_):
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(pq, "write_table", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                Battles.from_pandas(VOTES[:10]).save(saved)
+        self.unharmed(saved)
+
+    def test_no_folder(self, tmp_path):
+        with pytest.raises(OSError, match=r"cannot be written .*the file is not there"):
+            Battles.from_pandas(VOTES).save(tmp_path / "nowhere" / "x.parquet")
+
+    def test_a_file_that_grows_beyond_its_limit(self, saved):
+        """A real failing write, in a process of its own: files may grow to 4 KB there."""
+        code = (
+            "import resource, signal, sys, jaxeval\n"
+            "b = jaxeval.Battles.from_pandas(jaxeval.simulate_votes(20000, 50))\n"
+            "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+            "b.save(sys.argv[1])\n"
+        )
+        run = subprocess.run([sys.executable, "-c", code, str(saved)], capture_output=True, text=True)
+        assert run.returncode != 0
+        assert "cannot be written (" in run.stderr.splitlines()[-1]
+        assert "the file is as it was" in run.stderr.splitlines()[-1]
+        self.unharmed(saved)
+
+    def test_links_and_permissions_stay(self, saved):
+        link = saved.parent / "link.parquet"
+        link.symlink_to(saved)
+        saved.chmod(0o640)
+        Battles.from_pandas(VOTES[:20]).save(link)
+        assert link.is_symlink()
+        assert saved.stat().st_mode & 0o777 == 0o640
+        assert Battles.load(saved).n_battles == 20
+
+
+class TestCommand:
+    def run(self, *arguments):
+        return CliRunner().invoke(main, ["leaderboard", *map(str, arguments), "--resamples", "20"])
+
+    @pytest.mark.slow
+    def test_day_after_day(self, tmp_path):
+        state, out = tmp_path / "state.parquet", tmp_path / "out.csv"
+        for day in range(3):
+            VOTES[1000 * day : 1000 * (day + 1)].to_parquet(tmp_path / f"day-{day}.parquet")
+        for day in range(3):
+            result = self.run(
+                tmp_path / f"day-{day}.parquet",
+                "--state",
+                state,
+                "--by",
+                "language",
+                "--cluster",
+                "voter",
+                "--out",
+                out,
+            )
+            assert result.exit_code == 0, result.output
+            assert f"adding 1,000 battles of day-{day}.parquet" in result.stderr
+            assert f"saved {1000 * (day + 1):,} battles of {day + 1} files" in result.stderr
+        assert len(Battles.load(state).files) == 3
+        whole = jaxeval.leaderboard(VOTES, by="language", cluster="voter", n_resamples=20)
+        np.testing.assert_allclose(pd.read_csv(out)["rating_lower"], whole["rating_lower"], rtol=1e-12)
+
+        before = state.read_bytes()
+        (tmp_path / "copy.parquet").write_bytes((tmp_path / "day-1.parquet").read_bytes())
+        for arguments, found in (
+            (["day-1.parquet", "--by", "language", "--cluster", "voter"], "day-1.parquet has been added before:"),
+            (["copy.parquet", "--by", "language", "--cluster", "voter"], "has been added before as day-1.parquet:"),
+            (["day-2.parquet"], "has been added before"),
+        ):
+            result = self.run(tmp_path / arguments[0], *arguments[1:], "--state", state)
+            assert result.exit_code == 1
+            assert found in " ".join(result.stderr.split())
+        VOTES[:7].to_csv(tmp_path / "day-3.csv")
+        result = self.run(tmp_path / "day-3.csv", "--state", state)
+        assert "some of the battles have a column 'language' and some do not" in " ".join(result.stderr.split())
+        assert state.read_bytes() == before
+
+    def test_a_run_that_fails_adds_nothing(self, tmp_path):
+        state = tmp_path / "state.parquet"
+        VOTES.to_csv(tmp_path / "day.csv")
+        result = self.run(tmp_path / "day.csv", "--state", state, "--gauge", "nobody=1000")
+        assert result.exit_code == 1
+        assert not state.exists()
+
+    def test_several_files_and_counts(self, tmp_path):
+        counts = VOTES.groupby(["model_a", "model_b", "winner"], observed=True).size().rename("n").reset_index()
+        counts[:20].to_csv(tmp_path / "a.csv")
+        counts[20:].to_csv(tmp_path / "b.csv")
+        result = self.run(tmp_path / "a.csv", tmp_path / "b.csv", "--count", "n")
+        assert "3,000 battles between 6 models" in result.stdout
+
+
+class TestRatings:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def fit(cls):
+        return jaxeval.fit_bradley_terry(VOTES)
+
+    def test_warm_start(self, fit, tmp_path):
+        fit.save(tmp_path / "ratings.json")
+        today = pd.concat([VOTES, VOTES[:60].assign(model_a="new", winner=["model_a", "model_b", "tie"] * 20)])
+        cold = jaxeval.fit_bradley_terry(today)
+        for start in (fit, jaxeval.read_ratings(tmp_path / "ratings.json")):
+            warm = jaxeval.fit_bradley_terry(today, start=start)
+            np.testing.assert_allclose(warm.logits, cold.logits, rtol=0, atol=1e-9)
+            assert warm.converged
+        again = jaxeval.fit_bradley_terry(VOTES, start=fit)
+        assert again.n_steps < fit.n_steps
+        np.testing.assert_allclose(again.logits, fit.logits, rtol=0, atol=1e-9)
+
+    def test_starts_from_anywhere(self, fit):
+        for start in (
+            pd.Series(np.inf, fit.ratings.index),
+            pd.Series([9000.0], ["model-1"]),
+            pd.Series([1.0], ["nobody"]),
+            -3 * fit.ratings,
+        ):
+            warm = jaxeval.fit_bradley_terry(VOTES, start=start)
+            np.testing.assert_allclose(warm.logits, fit.logits, rtol=0, atol=1e-9)
+
+    def test_what_is_no_start(self, fit):
+        with pytest.raises(TypeError, match="start must be a fit or a Series"):
+            jaxeval.fit_bradley_terry(VOTES, start={"model-1": 3.0})
+        with pytest.raises(ValueError, match="without features and tie models"):
+            jaxeval.fit_bradley_terry(VOTES, start=fit, ties="davidson")
+
+    def test_round_trip(self, tmp_path):
+        rows = pd.concat([VOTES, VOTES[:1].assign(model_a="best", winner="model_a")])
+        fit = jaxeval.fit_bradley_terry(rows, gauge=("model-1", 1234.0))
+        fit.save(tmp_path / "x.json")
+        ratings = jaxeval.read_ratings(tmp_path / "x.json")
+        pd.testing.assert_series_equal(ratings, fit.ratings, check_exact=True, check_index_type=False)
+        assert ratings["best"] == np.inf
+        assert ratings.attrs["settings"]["gauge"] == fit.settings.gauge
+
+    @pytest.mark.parametrize(
+        ("text", "found"),
+        [
+            ("{", "it is no JSON text"),
+            ("[1]", "does not say 'format'"),
+            ('{"format": "jaxeval ratings", "version": 2}', "has version 2"),
+            ('{"format": "jaxeval ratings", "version": 1, "ratings": [["a", "x"]], "settings": {}}', "broken ratings"),
+        ],
+    )
+    def test_files_that_are_no_ratings(self, tmp_path, text, found):
+        (tmp_path / "x.json").write_text(text)
+        with pytest.raises(DataError, match=found):
+            jaxeval.read_ratings(tmp_path / "x.json")
+
+
+def test_a_state_is_not_read_as_votes(saved):
+    """Its rows are distinct battles with their numbers, which the columns of votes do not show."""
+    with pytest.raises(DataError, match="battles that jaxeval saved, not votes: load them by Battles"):
+        jaxeval.read_battles(saved)
+    result = CliRunner().invoke(main, ["leaderboard", str(saved), "--state", str(saved)])
+    assert result.exit_code == 1
+    assert "battles that jaxeval saved, not votes" in result.output
+    frame = Battles.load(saved).to_pandas()
+    with pytest.raises(DataError, match="a column 'count' beside 'target'"):
+        Battles.from_pandas(frame)
+    for name in ("first", "second", "pair", "target", "weight", "count"):
+        own = getattr(Battles.from_pandas(frame, count="count").cells, name)
+        np.testing.assert_array_equal(own, getattr(Battles.load(saved).cells, name))
+
+
+def test_starts_on_another_scale(saved):
+    """From which Newton's method does not come back: the fit is that without a start."""
+    battles = Battles.load(saved)
+    cold = jaxeval.fit_bradley_terry(battles)
+    for factor in (100, 1e6):
+        warm = jaxeval.fit_bradley_terry(battles, start=1000 + (cold.ratings - 1000) * factor)
+        assert warm.converged
+        np.testing.assert_allclose(warm.ratings, cold.ratings, atol=1e-6)
+
+
+def test_columns_that_cannot_be_compared():
+    frame = VOTES.assign(month=pd.period_range("2026-01", periods=len(VOTES), freq="h"))
+    with pytest.raises(DataError, match="make them text"):
+        Battles.concat([Battles.from_pandas(frame)])
+    frame = VOTES.assign(part=pd.cut(np.arange(len(VOTES)), 3))
+    with pytest.raises(DataError, match="make them text"):
+        Battles.concat([Battles.from_pandas(frame)])
+
+
+def test_nothing_is_unpickled(saved):
+    table = pq.read_table(saved)
+    assert set(table.schema.metadata) == {b"jaxeval"}
+    assert pa.types.is_string(table.schema.field("language").type) or pa.types.is_dictionary(
+        table.schema.field("language").type
+    )

@@ -1,0 +1,347 @@
+"""Rank correlations of evaluators: published tables, SciPy, resamples one by one, and what must not matter."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import twins
+from evaluated import ARENA, DELTAS, GAPS, GOLD, MODELS, SCORES, B, M, counts_of, settings, taus, wildbench_rewards
+from scipy import stats
+
+from jaxeval import DataError, kendall_tau, kendall_tau_delta, rank_agreement
+from jaxeval.evaluators.model_scores import align_scores, evaluator_table, resampled, resampled_delta_sums
+from jaxeval.evaluators.rank_correlation import delta_table
+from jaxeval.kernels.rank_agreement import delta_sums, tau_b
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """(B, M) how often every model is in the resamples, models in the order of GAPS."""
+    aligned = align_scores(GAPS, GOLD)
+    counts = resampled(counts_of, aligned, (), settings(), M)[1:]
+    return counts[:, aligned.models.get_indexer(GAPS.index)].astype(int)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return taus()
+
+
+def test_models_are_drawn_with_replacement(drawn):
+    assert (drawn.sum(1) == M).all()
+    assert (np.abs(drawn.mean(0) - 1) < 5 * np.sqrt((1 - 1 / M) / B)).all()
+    share = (drawn == 0).mean()
+    assert share == pytest.approx((1 - 1 / M) ** M, abs=5 * np.sqrt(0.25 / B / M))
+
+
+def test_every_tau_and_its_interval_are_those_of_the_resamples_one_by_one(table, drawn):
+    assert table.columns.tolist() == [
+        "evaluator", "delta", "tau", "n_pairs", "n_models", "n_missing", "status", "lower", "upper", "failed_share",
+    ]  # fmt: skip
+    assert table["evaluator"].tolist() == ["x"] * 4 + ["y"] * 4
+    for row in table.itertuples():
+        x = GAPS[row.evaluator].to_numpy()
+        one = [twins.tau_delta(x, GOLD.to_numpy(), np.repeat(np.arange(M), c), row.delta) for c in drawn]
+        everything = twins.delta_sums(x, GOLD.to_numpy(), np.arange(M), row.delta)
+        assert row.tau == pytest.approx(twins.tau_delta(x, GOLD.to_numpy(), np.arange(M), row.delta), abs=1e-14)
+        assert row.n_pairs == everything[1]
+        failed = np.isnan(one)
+        low, high = (np.quantile(np.where(failed, fill, one), q) for fill, q in ((-1, 0.025), (1, 0.975)))
+        assert (row.lower, row.upper) == pytest.approx((low, high), abs=1e-14)
+        assert row.failed_share == failed.mean()
+    assert table["n_models"].tolist() == [12] * 4 + [10] * 4
+    assert table["n_missing"].tolist() == [0] * 4 + [2] * 4
+    assert any("y: 10 models have both scores, 2 lack one" in w for w in table.attrs["warnings"])
+
+
+def test_sums_of_fixed_and_of_recomputed_scores_are_the_same():
+    aligned = align_scores(GAPS, GOLD)
+    fast = resampled_delta_sums(aligned, np.array(DELTAS), settings())
+    general = resampled(delta_sums, aligned, (np.array(DELTAS),), settings(), 4 * M * M)
+    for a, b in zip(fast, general, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scipy_with_ties(seed):
+    rng = np.random.default_rng(seed)
+    gold, scores = rng.integers(0, 6, M), rng.integers(0, 4, (M, 2))
+    found = rank_agreement(scores, gold, n_resamples=B).set_index(["evaluator", "measure"])["value"]
+    for e in range(2):
+        assert found[e, "kendall_tau"] == pytest.approx(stats.kendalltau(scores[:, e], gold).statistic, abs=1e-14)
+        assert found[e, "spearman"] == pytest.approx(stats.spearmanr(scores[:, e], gold).statistic, abs=1e-14)
+
+
+def test_a_resample_is_what_scipy_makes_of_the_copies(drawn):
+    """A copy is tied with its model on both sides, which tau-b leaves out."""
+    sums = resampled_delta_sums(align_scores(GAPS, GOLD), np.array(DELTAS), settings())
+    for r, c in enumerate(drawn[:20]):
+        rows = np.repeat(np.arange(M), c)
+        expected = stats.kendalltau(SCORES["x"].to_numpy()[rows], GOLD.to_numpy()[rows]).statistic
+        assert tau_b(sums)[1 + r, 0, 3] == pytest.approx(expected, abs=1e-14)
+
+
+class TestWhatMustNotMatter:
+    def same(self, found, table):
+        pd.testing.assert_frame_equal(found.reset_index(drop=True), table, rtol=1e-12)
+
+    def test_order_and_names_of_models(self, table):
+        order = np.random.default_rng(1).permutation(M)
+        self.same(taus(GAPS.iloc[order], GOLD), table)
+        names = dict(zip(MODELS, [f"z{k}" for k in order], strict=True))
+        self.same(taus(GAPS.rename(names), GOLD.rename(names)), table)
+        self.same(taus(GAPS.assign(gold=GOLD), "gold"), table)
+
+    def test_other_evaluators(self, table):
+        self.same(taus(GAPS[["x"]]), table.iloc[:4])
+        named = taus(GAPS["x"])
+        assert "evaluator" not in named
+        self.same(named, table.iloc[:4].drop(columns="evaluator"))
+        self.same(taus(GAPS["x"].to_numpy(), GOLD.to_numpy()), named)
+        self.same(taus(GAPS.to_numpy(), GOLD.to_numpy()).drop(columns="evaluator"), table.drop(columns="evaluator"))
+
+    def test_models_without_gold_scores(self, table):
+        more = pd.concat([GAPS, pd.DataFrame({"x": [3.0], "y": [np.nan]}, ["new"])])
+        found = taus(more)
+        self.same(found.drop(columns="n_missing"), table.drop(columns="n_missing"))
+        assert found["n_missing"].tolist() == [1] * 4 + [2] * 4
+
+    def test_the_unit_of_gold(self, table):
+        self.same(taus(gold=np.exp(GOLD / 100)), table)
+
+    def test_the_sign_of_scores(self, table):
+        flipped = taus(-GAPS)
+        np.testing.assert_array_equal(flipped["tau"], -table["tau"])
+        np.testing.assert_allclose(flipped["lower"], -table["upper"], atol=1e-14)
+
+    def test_how_many_resamples_and_in_what_chunks(self):
+        aligned = align_scores(GAPS, GOLD)
+        all_of_them = resampled_delta_sums(aligned, np.array(DELTAS), settings())
+        some = resampled_delta_sums(aligned, np.array(DELTAS), settings(40), chunk_size=7)
+        for a, b in zip(some, all_of_them, strict=True):
+            np.testing.assert_array_equal(a, b[:41])
+
+    def test_but_the_seed_does(self, table):
+        other = taus(seed=1)
+        np.testing.assert_array_equal(other["tau"], table["tau"])
+        assert not np.allclose(other["lower"], table["lower"])
+
+
+class TestDegenerate:
+    def test_constant_scores(self):
+        found = taus(GAPS.assign(y=3.0))
+        assert found["status"].tolist() == ["ok"] * 4 + ["scores are constant"] * 4
+        assert found.loc[4:, ["tau"]].isna().all(axis=None)
+        assert (found.loc[4:, "failed_share"] == 1).all()
+        measures = rank_agreement(GAPS.assign(y=3.0), GOLD, n_resamples=B)
+        assert measures.loc[5:, ["value", "lower"]].isna().all(axis=None)
+        assert (measures.loc[5:, "status"] == "scores are constant").all()
+
+    def test_constant_gold(self):
+        assert (taus(gold=GOLD * 0)["status"] == "gold scores are constant").all()
+
+    def test_no_pair_under_delta(self):
+        found = taus(deltas=[1e-6, 0.9, 6.0, np.inf])
+        x = found[found["evaluator"] == "x"].iloc[0]
+        ties = (np.diff(np.sort(SCORES["x"])) == 0).sum()
+        assert x["status"] == ("all pairs under delta are tied" if ties else "no pair under delta")
+        assert np.isnan(x["tau"])
+        spread = taus(pd.Series(np.arange(M) * 2.0, MODELS), deltas=[1.0, 2.0, 2.1, np.inf])
+        assert spread["status"].tolist() == ["no pair under delta"] * 2 + ["ok"] * 2
+        assert spread["n_pairs"].tolist() == [0, 0, M - 1, M * (M - 1) // 2]  # strictly less
+
+    def test_one_model(self):
+        found = kendall_tau(pd.DataFrame({"x": [1.0, 2.0], "y": [np.nan, 3.0]}), [4.0, 5.0], n_resamples=B)
+        assert found["status"].tolist() == ["ok", "fewer than two models"]
+        assert found["n_pairs"].tolist() == [1, 0]
+        assert "x: intervals over 2 models say little; 10 are the least to draw from" in found.attrs["warnings"]
+
+    def test_top_of_few(self):
+        found = rank_agreement(GAPS, GOLD, top=11, n_resamples=B).set_index(["evaluator", "measure"])["status"]
+        assert found["x", "top_overlap"] == "ok"
+        assert found["y", "top_overlap"] == "fewer models than the top has"
+
+
+def test_measures_beside_their_definitions():
+    found = rank_agreement(GAPS, GOLD, top=4, n_resamples=B).set_index(["evaluator", "measure"])
+    assert found["n_pairs"].tolist() == [66] * 5 + [45] * 5
+    both = GAPS["y"].dropna().index
+    y, gold = GAPS.loc[both, "y"], GOLD[both]
+    pairs = twins.pairs_of(range(len(both)))
+    accuracy = np.mean([(1 + np.sign(y.iloc[i] - y.iloc[j]) * np.sign(gold.iloc[i] - gold.iloc[j])) / 2
+                        for i, j in pairs])  # fmt: skip
+    assert found.loc[("y", "pair_accuracy"), "value"] == pytest.approx(accuracy)
+    deviation = (y.rank() - gold.rank()).abs().mean()
+    assert found.loc[("y", "rank_deviation"), "value"] == pytest.approx(deviation)
+    assert (found["lower"] <= found["value"]).all()
+    assert (found["value"] <= found["upper"]).all()
+    pd.testing.assert_frame_equal(
+        kendall_tau(GAPS, GOLD, n_resamples=B).drop(columns="evaluator"),
+        taus(deltas=[np.inf]).drop(columns=["evaluator", "delta"]),
+    )
+
+
+@pytest.mark.parametrize("n_models", [10, 40])
+def test_intervals_over_models_cover(n_models):
+    """Of tau-b, models drawn from a population whose tau is known; never less often than they promise."""
+    rng = np.random.default_rng(2)
+    inside, n = 0, 150
+    truth = 2 / np.pi * np.arcsin(0.7)
+    for k in range(n):
+        x = rng.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], n_models)
+        row = kendall_tau(x[:, 0], x[:, 1], n_resamples=200, seed=k).iloc[0]
+        inside += row["lower"] <= truth <= row["upper"]
+    assert inside / n > 0.95 - 2.5 * np.sqrt(0.05 * 0.95 / n)
+
+
+def test_few_pairs_are_hidden_in_tables(table):
+    shown = delta_table(table, few_pairs=15)
+    assert shown.index.tolist() == ["x", "y"]
+    hidden = table["n_pairs"].to_numpy().reshape(2, 4) < 15
+    assert hidden.any()
+    np.testing.assert_array_equal(shown.isna(), hidden)
+    assert delta_table(table, few_pairs=0).notna().all(axis=None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"deltas": [0.0]}, "deltas must be numbers above 0"),
+        ({"deltas": []}, "deltas must be"),
+        ({"n_resamples": 1}, "n_resamples must be 0 or at least 2"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"seed": 2**64}, r"seed must be an integer from 0 to 2\*\*63 - 1"),
+        ({"level": 95}, "level must be between 0 and 1"),
+        ({"resample": "prompts"}, "resample must be"),
+        ({"resample": "items"}, "needs scores by item"),
+        ({"gold": GOLD.rename(lambda m: m + "!")}, "no model has both a score and a gold score.*'m00!'"),
+        ({"gold": [1.0, 2.0]}, "12 models have scores, but there are 2 gold scores"),
+        ({"gold": "elo"}, "no column 'elo' of gold scores; the columns are 'x', 'y'"),
+        ({"gold": pd.concat([GOLD, GOLD])}, "model 'm00' has more than one row in gold"),
+        ({"scores": GAPS.assign(name=MODELS)}, "column 'name' is not numeric"),
+        ({"scores": GAPS.assign(y=np.inf)}, "column 'y' has 12 infinite scores"),
+        ({"scores": GAPS[[]]}, "there is no evaluator"),
+    ],
+)
+def test_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        taus(**options)
+    assert issubclass(DataError, ValueError)
+
+
+def test_what_is_no_integer():
+    for options in ({"top": 2.5}, {"seed": 1.0}, {"n_resamples": 20.5}):
+        with pytest.raises(TypeError, match=f"{next(iter(options))} must be an integer"):
+            rank_agreement(GAPS, GOLD, **options)
+    with pytest.raises(ValueError, match="top must be at least 1"):
+        rank_agreement(GAPS, GOLD, top=0)
+
+
+# --- published numbers ---------------------------------------------------------------------------
+
+TABLE_5 = {  # deltas 2, 5, 10, 20, 30, 50, infinity
+    "reward": [0.455, 0.579, 0.538, 0.713, 0.790, 0.867, 0.900],
+    "gpt4t": [-0.333, 0.100, 0.442, 0.606, 0.721, 0.814, 0.852],
+    "haiku": [0.000, 0.368, 0.543, 0.676, 0.742, 0.845, 0.890],
+    "llama": [-0.429, 0.091, 0.333, 0.591, 0.693, 0.809, 0.852],
+}
+TABLE_1 = {  # deltas 0.3, 0.5, 1, 2, 5, 10, infinity; cut, not rounded
+    "LC AlpacaEval 2.0": [0.230, 0.263, 0.280, 0.196, 0.517, 0.730, 0.869],
+    "AlpacaEval 2.0": [0.294, 0.083, 0.116, 0.319, 0.616, 0.763, 0.815],
+    "AlpacaEval 1.0": [-0.547, -0.617, -0.087, -0.140, 0.235, 0.336, 0.583],
+}
+FEB_2 = "Arena Elo [Feb 2, 2024]"
+
+
+def notebook(data):
+    return pd.read_csv(data / "alpacaeval_notebook_benchmarks.csv.gz").dropna(subset="Model").set_index("Model")
+
+
+def test_table_5(data):
+    board = wildbench_rewards(data)
+    assert len(board) == 21
+    found = delta_table(taus(board, pd.Series(ARENA, dtype=float), [2, 5, 10, 20, 30, 50, np.inf], 0), few_pairs=0)
+    assert found.index.tolist() == list(TABLE_5)
+    np.testing.assert_array_equal(found.round(3), list(TABLE_5.values()))
+
+
+def test_table_1(data):
+    board = notebook(data)[[*TABLE_1, FEB_2]]
+    found = delta_table(taus(board, FEB_2, [0.3, 0.5, 1, 2, 5, 10, np.inf], 0), few_pairs=0)
+    np.testing.assert_array_equal(np.trunc(found * 1000 + 1e-9 * np.sign(found)) / 1000, list(TABLE_1.values()))
+
+
+def test_correlations_of_many_boards(data):
+    board = notebook(data)
+    names = {"LC AlpacaEval 2.0": (0.975, 37), "AlpacaEval 2.0": (0.931, 37), "MT-bench (multi-turn)": (0.933, 33),
+             "MMLU (5-shot)": (0.864, 42)}  # fmt: skip
+    found = rank_agreement(board.drop(columns=FEB_2), board[FEB_2], n_resamples=0)
+    for (evaluator, measure), row in found.set_index(["evaluator", "measure"]).iterrows():
+        both = board[[evaluator, FEB_2]].dropna()
+        assert row["n_models"] == len(both)
+        if measure in ("spearman", "kendall_tau"):
+            theirs = stats.spearmanr if measure == "spearman" else stats.kendalltau
+            assert row["value"] == pytest.approx(theirs(both[evaluator], both[FEB_2]).statistic, abs=1e-12)
+        if measure == "spearman" and evaluator in names:
+            assert (round(row["value"], 3), row["n_models"]) == names[evaluator]
+
+
+def test_wildbench_boards(data):
+    board = pd.read_csv(data / "wildbench_all_stat.csv.gz").set_index("model")
+    expected = {"WB_Elo": (0.960, None), "Arena-Hard v0.1": (0.887, 23), "AE2.0 LC": (0.862, 16),
+                "WB_score": (0.792, None), "Length": (0.317, 35)}  # fmt: skip
+    gold = board["Arena Elo (hard-en) - 2024-07-16"]
+    found = kendall_tau(board[list(expected)], gold, n_resamples=0).set_index("evaluator")
+    for name, (tau, n) in expected.items():
+        assert round(found.loc[name, "tau"], 3) == tau
+        assert n is None or found.loc[name, "n_models"] == n
+
+
+def test_many_leaderboards(data):
+    """Every metric of the largest board against one of them: 1,756 models, ties, missing cells."""
+    long = pd.read_parquet(data / "benchbench_leaderboards_long.parquet")
+    own = long[long["file"] == "old/hf_open_llm_v1_240829_frozen"]
+    board = own.pivot_table(index="model", columns="metric", values="score")
+    assert board.shape == (1756, 7)
+    gold = board.columns[0]
+    found = kendall_tau(board, gold, n_resamples=7)
+    for row in found.itertuples():
+        both = board[[gold, row.evaluator]].dropna()
+        expected = stats.kendalltau(both[gold], both[row.evaluator]).statistic
+        assert row.tau == pytest.approx(expected, abs=1e-12)
+        assert row.lower <= row.upper
+    assert (found["n_pairs"] > 1_000_000).all()
+
+
+def test_frames_of_other_libraries():
+    """A column of text names the models; without one they are matched by position."""
+    polars = pytest.importorskip("polars")
+    table = polars.from_pandas(GAPS.reset_index(names="model"))
+    pd.testing.assert_frame_equal(taus(table, GOLD.sample(frac=1, random_state=0)), taus())
+    pd.testing.assert_frame_equal(taus(table.drop("model"), GOLD), taus())
+    with_gold = table.with_columns(polars.Series("people", GOLD.to_numpy()))
+    pd.testing.assert_frame_equal(taus(with_gold, "people"), taus())
+    one = taus(table["x"], polars.Series(GOLD.to_numpy()))
+    assert one["tau"].tolist() == taus()["tau"].tolist()[:4]
+
+
+def test_no_models():
+    with pytest.raises(DataError, match="there is no model"):
+        taus([], [])
+
+
+def test_rounding_brings_no_pair_under_the_gap():
+    """0.3 - 0.1 is a little less than 0.2 in binary."""
+    found = kendall_tau_delta([0.3, 0.1, 0.7, 0.5, 0.9], [1, 2, 3, 4, 5], [0.2, 0.4], n_resamples=0)
+    assert found["n_pairs"].tolist() == [0, 4]
+    rng = np.random.default_rng(1)
+    tenths = rng.integers(0, 100, 60)
+    found = kendall_tau_delta(tenths / 10, np.arange(60.0), [0.3, 1.1], n_resamples=0)
+    gap = np.abs(tenths[:, None] - tenths)[np.triu_indices(60, 1)]
+    assert found["n_pairs"].tolist() == [(gap < 3).sum(), (gap < 11).sum()]
+
+
+def test_an_estimate_outside_its_interval_is_told():
+    aligned = align_scores(GAPS, GOLD)
+    columns = {"tau": np.array([0.5, 0.1]), "lower": np.array([0.0, 0.2]), "upper": np.array([1.0, 0.9])}
+    found = evaluator_table(aligned, [], columns, settings())
+    assert "1 of 2 numbers lie outside their own intervals: resamples are biased there" in found.attrs["warnings"]

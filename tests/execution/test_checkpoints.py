@@ -1,0 +1,205 @@
+"""Long runs: finished resamples outlive an interruption, files are whole or absent, memory keeps to its limit."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from jaxeval import DataError, bootstrap, simulate_battles
+from jaxeval.errors import MemoryLimitError
+from jaxeval.execution import lanes
+from jaxeval.ratings import refits
+
+
+@pytest.fixture(scope="module")
+def battles():
+    return simulate_battles(150, 10, seed=3)  # few battles: two solvers, and degenerate resamples
+
+
+@pytest.fixture(scope="module")
+def whole(battles):
+    return bootstrap(battles, 60, chunk_size=8)
+
+
+def _same(one, other):
+    np.testing.assert_array_equal(one.draws, other.draws)
+    np.testing.assert_array_equal(one.n_steps, other.n_steps)
+    np.testing.assert_array_equal(one.degenerate, other.degenerate)
+
+
+class _Interrupted:
+    """Ctrl-C in place of the n-th call."""
+
+    def __init__(self, monkeypatch, n):
+        self.left, self.call = n, lanes._one_call
+        self.needed = -(-60 // (8 * jax.local_device_count()))  # calls of a run of 60 without an interruption
+        monkeypatch.setattr(refits, "CHUNKS_PER_CALL", 1)
+        monkeypatch.setattr(lanes, "_one_call", self)
+
+    def __call__(self, *args):
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        self.call(*args)
+
+
+class TestResuming:
+    def test_after_ctrl_c_the_rest_is_run(self, battles, whole, tmp_path, monkeypatch):
+        stopped = _Interrupted(monkeypatch, 1)
+        with pytest.raises(KeyboardInterrupt):
+            bootstrap(battles, 60, chunk_size=8, checkpoint=tmp_path / "run")
+        stopped.left = 1000
+        again = bootstrap(battles, 60, chunk_size=8, checkpoint=tmp_path / "run")
+        _same(again, whole)
+        assert 1000 - stopped.left < stopped.needed
+
+    def test_a_finished_run_is_read_back(self, battles, whole, tmp_path, monkeypatch):
+        _same(bootstrap(battles, 60, chunk_size=8, checkpoint=tmp_path), whole)
+        monkeypatch.setattr(lanes, "_one_call", None)
+        _same(bootstrap(battles, 60, chunk_size=8, checkpoint=tmp_path), whole)
+
+    def test_it_goes_on_with_more_resamples(self, battles, whole, tmp_path):
+        bootstrap(battles, 25, chunk_size=8, checkpoint=tmp_path)
+        before = set(tmp_path.iterdir())
+        _same(bootstrap(battles, 60, chunk_size=8, checkpoint=tmp_path), whole)
+        (new,) = set(tmp_path.iterdir()) - before
+        with np.load(new) as part:
+            assert sorted(part["number"]) == list(range(25, 60))
+
+    @pytest.mark.slow
+    def test_slices(self, tmp_path):
+        frame = simulate_battles(600, 6, seed=1).to_pandas()
+        frame["half"] = np.arange(600) % 2
+        plain = bootstrap(frame, 20, by="half")
+        bootstrap(frame, 12, by="half", checkpoint=tmp_path)
+        kept = bootstrap(frame, 20, by="half", checkpoint=tmp_path)
+        for half in (0, 1):
+            _same(kept[half], plain[half])
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("other", [{"seed": 1}, {"ridge": 0.5}, {"scheme": "poisson"}])
+    def test_another_run_is_refused(self, battles, tmp_path, other):
+        bootstrap(battles, 10, checkpoint=tmp_path)
+        with pytest.raises(DataError, match=rf"another run \({next(iter(other))} "):
+            bootstrap(battles, 10, checkpoint=tmp_path, **other)
+
+    def test_other_battles_are_refused(self, battles, tmp_path):
+        bootstrap(battles, 10, checkpoint=tmp_path)
+        frame = battles.to_pandas()
+        frame.loc[0, "target"] = 1 - frame.loc[0, "target"] / 2
+        with pytest.raises(DataError, match="of other battles"):
+            bootstrap(frame, 10, checkpoint=tmp_path)
+
+    def test_a_folder_of_other_things_is_refused(self, battles, tmp_path):
+        (tmp_path / "thesis.tex").write_text("")
+        with pytest.raises(DataError, match="no finished resamples"):
+            bootstrap(battles, 10, checkpoint=tmp_path)
+        (tmp_path / "run.json").write_text('{"format": "something else"}')
+        with pytest.raises(DataError, match="does not describe a run"):
+            bootstrap(battles, 10, checkpoint=tmp_path)
+
+    def test_a_later_version_is_refused(self, battles, tmp_path):
+        bootstrap(battles, 10, checkpoint=tmp_path)
+        about = tmp_path / "run.json"
+        about.write_text(about.read_text().replace('"version": 1', '"version": 9'))
+        with pytest.raises(DataError, match="version 9"):
+            bootstrap(battles, 10, checkpoint=tmp_path)
+
+    def test_a_damaged_file_is_named(self, battles, tmp_path):
+        bootstrap(battles, 10, checkpoint=tmp_path)
+        (part,) = tmp_path.glob("*.npz")
+        part.write_bytes(part.read_bytes()[:100])
+        with pytest.raises(DataError, match=rf"{part.name} is damaged"):
+            bootstrap(battles, 10, checkpoint=tmp_path)
+        part.unlink()
+        bootstrap(battles, 10, checkpoint=tmp_path)
+
+    def test_pickles_are_never_read(self, battles, tmp_path):
+        bootstrap(battles, 10, checkpoint=tmp_path)
+        (part,) = tmp_path.glob("*.npz")
+        np.savez(part, slice=np.array([{}], object), number=np.zeros(1))
+        with pytest.raises(DataError, match="damaged"):
+            bootstrap(battles, 10, checkpoint=tmp_path)
+
+    @pytest.mark.slow
+    def test_sigint_leaves_whole_files(self, tmp_path):
+        script = """
+import sys
+from jaxeval import bootstrap, simulate_battles
+from jaxeval.execution import lanes
+from jaxeval.ratings import refits
+refits.CHUNKS_PER_CALL, lanes._SECONDS_BETWEEN_SAVES = 1, 0.0
+print("ready", flush=True)
+bootstrap(simulate_battles(150, 10, seed=3), 1_000_000, chunk_size=8, checkpoint=sys.argv[1])
+"""
+        command = [sys.executable, "-c", script, str(tmp_path / "run")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            for _ in range(600):
+                if len(list((tmp_path / "run").glob("*.npz"))) >= 3:
+                    break
+                time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            _, error = process.communicate(timeout=60)
+        assert b"KeyboardInterrupt" in error
+        files = list((tmp_path / "run").iterdir())
+        assert len(files) >= 4
+        for file in files:
+            if file.suffix == ".npz":
+                with np.load(file) as part:
+                    assert len(part["theta"]) == len(part["number"])
+            else:
+                assert file.name == "run.json"
+
+
+class TestWriting:
+    def test_a_full_disk_in_a_run_is_told(self, battles, tmp_path, monkeypatch):
+        bootstrap(battles, 5, checkpoint=tmp_path)
+
+        def full(*_):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            bootstrap(battles, 10, checkpoint=tmp_path)
+        assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
+
+
+class TestMemory:
+    def test_chunks_shrink_to_the_limit(self, battles, whole, monkeypatch):
+        sizes = []
+        monkeypatch.setattr(
+            lanes, "_one_call", lambda *args, call=lanes._one_call: (sizes.append(args[3].size), call(*args))
+        )
+        bootstrap(battles, 60)
+        free = max(sizes)
+        sizes.clear()
+        _close(bootstrap(battles, 60, memory_limit=1_000_000), whole)
+        assert 1 <= max(sizes) < free
+
+    def test_too_little_for_one_resample_says_what_would_do(self, battles, whole):
+        with pytest.raises(MemoryLimitError, match="would do") as caught:
+            bootstrap(battles, 60, memory_limit=1000)
+        least = int(str(caught.value).rsplit(";", 1)[1].split()[0].replace(",", ""))
+        with pytest.raises(MemoryLimitError):
+            bootstrap(battles, 60, memory_limit=least - 1)
+        _close(bootstrap(battles, 60, memory_limit=least), whole)
+
+    def test_bad_limits(self, battles):
+        with pytest.raises(TypeError, match="memory_limit must be an integer"):
+            bootstrap(battles, 10, memory_limit="2GB")
+
+
+def _close(one, other):
+    np.testing.assert_allclose(one.draws, other.draws, rtol=0, atol=1e-6)
+
+
+def test_paths_may_be_text(battles, tmp_path):
+    bootstrap(battles, 5, checkpoint=str(tmp_path / "a" / "b"))
+    assert Path(tmp_path / "a" / "b" / "run.json").exists()

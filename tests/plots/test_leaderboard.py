@@ -1,0 +1,66 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+import jaxeval
+from jaxeval.plots.leaderboard import plot_leaderboard, save_leaderboard
+
+
+@pytest.fixture(scope="module")
+def table():
+    return jaxeval.leaderboard(jaxeval.simulate_battles(2000, 8), n_resamples=50)
+
+
+def test_points_and_intervals_are_the_tables(table):
+    axis = plot_leaderboard(table).axes[0]
+    points = axis.collections[-1].get_offsets()
+    np.testing.assert_allclose(points[:, 0], table["rating"])
+    segments = next(c for c in axis.collections if hasattr(c, "get_segments")).get_segments()
+    np.testing.assert_allclose([s[:, 0].min() for s in segments], table["rating_lower"])
+    np.testing.assert_allclose([s[:, 0].max() for s in segments], table["rating_upper"])
+    labels = [t.get_text() for t in axis.get_yticklabels()]
+    assert labels[0] == f"1  {table['model_name'][0]}"
+
+
+def test_top_limits_the_models_shown(table):
+    figure = plot_leaderboard(table, top=3)
+    assert len(figure.axes[0].get_yticks()) == 3
+
+
+@pytest.mark.slow
+def test_one_panel_a_category():
+    boards = jaxeval.leaderboard(jaxeval.simulate_battles(2000, 4), n_resamples=20, by="language")
+    titles = [axis.get_title(loc="left") for axis in plot_leaderboard(boards).axes]
+    assert [t for t in titles if t] == list(boards["category"].unique())
+
+
+def test_many_categories_are_limited_to_those_with_most_votes():
+    boards = jaxeval.leaderboard(jaxeval.simulate_battles(3000, 4), n_resamples=20, by="language")
+    votes = boards.groupby("category")["vote_count"].sum()
+    figure = plot_leaderboard(boards, panels=2)
+    assert {axis.get_title(loc="left") for axis in figure.axes} == set(votes.nlargest(2).index)
+    assert f"{len(votes) - 2} more are not shown" in figure.get_suptitle()
+
+
+def test_names_are_no_formulas(tmp_path):
+    frame = pd.DataFrame({"model_a": "$\\frac{1$", "model_b": "b_$x", "winner": ["model_a", "model_b"] * 20})
+    table = jaxeval.leaderboard(frame.assign(kind="$^$"), by="kind", n_resamples=50)
+    save_leaderboard(table, tmp_path / "board.svg")
+    assert (tmp_path / "board.svg").exists()
+
+
+def test_a_board_without_ratings_is_drawn(tmp_path):
+    frame = pd.DataFrame({"model_a": ["a"], "model_b": ["b"], "winner": ["model_a"]})
+    table = jaxeval.leaderboard(frame, n_resamples=50)
+    save_leaderboard(table, tmp_path / "board.png")
+    assert "no model has a finite rating" in [t.get_text() for t in plot_leaderboard(table).axes[0].texts]
+
+
+def test_unrated_models_and_infinite_bounds_can_be_drawn(tmp_path):
+    rows = [("a", "b", "model_a"), ("b", "a", "model_a"), ("b", "c", "model_a"), ("c", "a", "model_a")]
+    rows += [("d", "a", "model_a")]
+    table = jaxeval.leaderboard(pd.DataFrame(rows, columns=["model_a", "model_b", "winner"]), n_resamples=50)
+    assert np.isinf(table["rating_upper"]).any()
+    save_leaderboard(table, tmp_path / "board.svg")
+    text = (tmp_path / "board.svg").read_text()
+    assert "<svg" in text

@@ -1,0 +1,1014 @@
+"""The bootstrap: every draw against a naive refit of the same resample, and what must not change a draw."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+import twins
+
+from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, simulate_votes
+from jaxeval.execution.progress import progress_bar
+from jaxeval.kernels import batch
+from jaxeval.ratings import refits
+from jaxeval.ratings.boards import fit_boards
+from jaxeval.ratings.bootstrap_plan import SCHEMES, cluster_rows, make_plan
+
+ELO_PER_LOGIT = 400 / np.log(10)
+B = 1000
+
+
+def agree(n_resamples, other=None):
+    """Four standard errors of the ratio of a bootstrap standard error to a known one, or to another bootstrap's."""
+    return 4 * np.sqrt(1 / (2 * n_resamples) + (1 / (2 * other) if other else 0))
+
+
+@pytest.fixture(scope="module")
+def votes():
+    """12,000 votes between 12 models, all of which met; each has 1,500 votes or more."""
+    return simulate_votes(12_000, 12, seed=5, popularity_exponent=0.3).assign(
+        row=np.arange(12_000), half=np.arange(12_000) % 2, third=np.array(["x", "y", "z"])[np.arange(12_000) // 4000]
+    )
+
+
+@pytest.fixture(scope="module")
+def battles(votes):
+    return Battles.from_pandas(votes)
+
+
+@pytest.fixture(scope="module")
+def dense(battles):
+    """1,000 resamples of a board that none of them can break."""
+    return bootstrap(battles, B)
+
+
+@pytest.fixture(scope="module")
+def few_battles():
+    """150 votes between 10 models: resamples without losses, and some without battles."""
+    return Battles.from_pandas(simulate_votes(150, 10, seed=3))
+
+
+@pytest.fixture(scope="module")
+def sparse(few_battles):
+    return bootstrap(few_battles, 300)
+
+
+@pytest.fixture(scope="module")
+def soft_battles(votes):
+    """Every other vote a judge's score on a lattice, with weights."""
+    rng = np.random.default_rng(0)
+    frame = Battles.from_pandas(votes).to_pandas()
+    score = rng.integers(0, 5, len(frame)) / 4
+    frame["target"] = np.where(rng.random(len(frame)) < 0.5, score, frame["target"])
+    return Battles.from_pandas(frame.assign(w=rng.choice([1.0, 2.0], len(frame), p=[0.8, 0.2])), weight="w")
+
+
+@pytest.fixture(scope="module")
+def prompts(votes):
+    """4,000 votes on 500 prompts of unequal size, three votes of five the same as the prompt's first."""
+    rng = np.random.default_rng(4)
+    prompt = np.sort(rng.integers(0, 500, 4000))
+    leader = np.searchsorted(prompt, prompt)
+    source = np.where(rng.random(4000) < 0.6, leader, np.arange(4000))
+    return Battles.from_pandas(votes[["model_a", "model_b", "winner"]].iloc[source].assign(prompt=prompt))
+
+
+@pytest.fixture(scope="module")
+def kinds(votes):
+    """Hard outcomes, soft targets, clusters of one battle, of one or two, and of three.
+
+    Their arrays have the sizes of the boards above, which share their compiled code.
+    """
+    rows = Battles.from_pandas(votes).to_pandas()[["model_a", "model_b", "target"]].assign(prompt=votes.row)
+    # Not all pairs have all outcomes.
+    rows = rows[((rows.model_a != "model-03") & (rows.model_b != "model-03")) | (rows.target != 0.5)]
+    rng = np.random.default_rng(0)
+    soft = rows.assign(target=np.where(rng.random(len(rows)) < 0.3, rng.integers(0, 9, len(rows)) / 8, rows.target))
+    return {
+        "hard": rows,
+        "soft": soft,
+        "pairs": rows.assign(prompt=rows.prompt.where(rows.prompt % 6 < 3, -(rows.prompt // 2))),
+        "threes": soft.assign(prompt=rows.prompt // 3),
+    }
+
+
+@pytest.fixture(scope="module")
+def arena(data):
+    battles = read_battles(data / "arena140k_votes.parquet")
+    return battles, bootstrap(battles, 400, gauge="votes")
+
+
+def planned(battles, scheme="multinomial", *, ridge=0.0, cluster=None, reweight=False):
+    """The arguments of `batch.draw` for a whole board."""
+    boards = fit_boards([(battles.models, battles.cells)], ridge, reweight)
+    cell = battles.compress(slice(None))[1]
+    clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell, battles.count)
+    plan = make_plan(boards, SCHEMES[scheme], [""], ridge, [clusters])
+    method = batch.Method(SCHEMES[scheme], plan.tally, plan.n_pairs, plan.top_up_size, False, np.float64, 1)
+    with jax.enable_x64(True):
+        return jax.tree.map(jax.numpy.asarray, plan.problems), method
+
+
+def tables(battles, n_resamples, scheme="multinomial", *, seed=0, **options):
+    """(B, M, M) battle weights and wins of the resamples, as the library draws them."""
+    problems, method = planned(battles, scheme, **options)
+    with jax.enable_x64(True):
+        drawn = [batch.draw(problems, method, np.uint64(seed), np.int32(0), np.int64(r)) for r in range(n_resamples)]
+    m = battles.n_models
+    n, wins = (np.stack([np.asarray(x)[:m, :m] for x in part]) for part in zip(*drawn, strict=True))
+    return n, wins
+
+
+def naive_standing(n, wins, battles):
+    """(B, M) standings of every resample; the battles of the data's main group say which group is the main one."""
+    whole, won = battles.cells.tables(battles.n_models)
+    weight = np.where(twins.standing(whole, won) == 0, whole.sum(1), 0)
+    return np.stack([twins.standing(*table, weight) for table in zip(n, wins, strict=True)])
+
+
+def naive_refit(n, wins, ridge=0.0, standing=None):
+    """(B, M) log-strengths by Newton's method from zero, mean zero; 0 for models that are not comparable."""
+    n_resamples, m = n.shape[:2]
+    active = np.ones((n_resamples, m), bool) if standing is None else standing == 0
+    both = active[:, :, None] & active[:, None, :]
+    n, score = np.where(both, n, 0), np.where(both, wins, 0).sum(2)
+    theta, eye = np.zeros((n_resamples, m)), np.eye(m)
+    for _ in range(60):
+        p = 1 / (1 + np.exp(theta[:, None, :] - theta[:, :, None]))
+        gradient = score - (n * p).sum(2) - 2 * ridge * theta
+        v = n * p * (1 - p)
+        hessian = eye * (v.sum(2) + 2 * ridge + ~active)[:, :, None] - v + both
+        step = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
+        size = np.abs(step).max(1)
+        theta += step * np.minimum(1, 2 / np.maximum(size, 1e-300))[:, None]
+        if size.max() < 1e-11:
+            return theta
+    raise AssertionError(f"the naive refit did not converge: {size.max()}")
+
+
+def naive_ratings(theta, standing, estimate):
+    """Elo in the mean gauge; where some models have no rating, the others have their mean of the ``estimate``."""
+    rated = standing == 0
+    count = rated.sum(1, keepdims=True)
+    centre = (theta * rated).sum(1, keepdims=True) / count
+    held = (estimate * rated).sum(1, keepdims=True) / count
+    ratings = held + ELO_PER_LOGIT * (theta - centre)
+    return np.where(rated, ratings, np.array([0, np.inf, -np.inf, np.nan])[standing])
+
+
+class TestDraws:
+    """Each draw is the exact refit of its resample."""
+
+    @pytest.mark.parametrize("scheme", ["multinomial", "poisson", "bayesian"])
+    @pytest.mark.parametrize("ridge", [0.0, 3.0])
+    def test_hard_outcomes(self, battles, scheme, ridge):
+        draws = bootstrap(battles, 60, scheme=scheme, ridge=ridge).draws
+        theta = naive_refit(*tables(battles, 60, scheme, ridge=ridge), ridge)
+        np.testing.assert_allclose(draws, 1000 + ELO_PER_LOGIT * theta, rtol=0, atol=1e-5)
+
+    def test_soft_targets_and_weights(self, soft_battles):
+        assert not soft_battles.cells.hard
+        draws = bootstrap(soft_battles, 60).draws
+        theta = naive_refit(*tables(soft_battles, 60))
+        np.testing.assert_allclose(draws, 1000 + ELO_PER_LOGIT * theta, rtol=0, atol=1e-5)
+
+    @pytest.mark.slow
+    def test_clusters(self, prompts):
+        draws = bootstrap(prompts, 40, cluster="prompt").draws
+        theta = naive_refit(*tables(prompts, 40, cluster="prompt"))
+        np.testing.assert_allclose(draws, 1000 + ELO_PER_LOGIT * theta, rtol=0, atol=1e-5)
+
+    def test_reweighting(self, battles):
+        """The pair weights are those of the data, in every resample."""
+        draws = bootstrap(battles, 40, reweight=True).draws
+        n, wins = tables(battles, 40, reweight=True)
+        plain_n, _ = tables(battles, 40)
+        count = battles.cells.tables(battles.n_models)[0]
+        np.testing.assert_allclose(n, plain_n / np.maximum(count, 50), rtol=1e-12)
+        np.testing.assert_allclose(draws, 1000 + ELO_PER_LOGIT * naive_refit(n, wins), rtol=0, atol=1e-5)
+
+    def test_few_battles(self, few_battles, sparse):
+        n, wins = tables(few_battles, 300)
+        standing = naive_standing(n, wins, few_battles)
+        assert (standing != 0).any()
+        expected = naive_ratings(naive_refit(n, wins, 0.0, standing), standing, sparse.fit.ratings.to_numpy())
+        np.testing.assert_allclose(sparse.draws, expected, rtol=0, atol=1e-5)
+
+    def test_few_battles_with_a_ridge(self, few_battles):
+        draws = bootstrap(few_battles, 60, ridge=0.05).draws
+        theta = naive_refit(*tables(few_battles, 60, ridge=0.05), 0.05)
+        np.testing.assert_allclose(draws, 1000 + ELO_PER_LOGIT * theta, rtol=0, atol=1e-5)
+
+    @pytest.mark.parametrize("ridge", [0.0, 0.001])
+    def test_very_few_battles(self, ridge):
+        """Eight battles a model: the solver's stopping rule has to judge slow and irregular progress."""
+        battles = Battles.from_pandas(simulate_votes(80, 10, seed=4))
+        board = bootstrap(battles, 500, ridge=ridge)
+        n, wins = tables(battles, 500, ridge=ridge)
+        standing = naive_standing(n, wins, battles) if ridge == 0 else np.zeros((500, 10), int)
+        expected = naive_ratings(naive_refit(n, wins, ridge, standing), standing, board.fit.ratings.to_numpy())
+        if ridge > 0:
+            expected += 1000 - expected.mean(1, keepdims=True)
+        np.testing.assert_allclose(board.draws, expected, rtol=0, atol=1e-5)
+
+    def test_real_votes(self, arena):
+        battles, board = arena
+        n, wins = tables(battles, 20)
+        standing = naive_standing(n, wins, battles)
+        theta = naive_refit(n, wins, 0.0, standing)
+        difference = np.where(standing == 0, board.draws[:20] / ELO_PER_LOGIT - theta, np.nan)
+        spread = np.nanmax(difference, 1) - np.nanmin(difference, 1)
+        assert spread.max() * ELO_PER_LOGIT < 1e-5
+
+    def test_the_gauge_shifts_draws(self, battles, dense):
+        votes = bootstrap(battles, 100, gauge="votes")
+        shift = votes.draws - dense.draws[:100]
+        np.testing.assert_allclose(shift, np.broadcast_to(shift[:, :1], shift.shape), rtol=0, atol=1e-8)
+        np.testing.assert_allclose(np.average(votes.draws, axis=1, weights=votes.fit.n_battles), 1000, atol=1e-8)
+        anchored = bootstrap(battles, 100, gauge=("model-03", 1234.0))
+        np.testing.assert_allclose(anchored.draws[:, 2], 1234, rtol=0, atol=1e-8)
+        np.testing.assert_allclose(dense.draws.mean(1), 1000, rtol=0, atol=1e-8)
+
+    def test_status_of_every_resample(self, dense, sparse):
+        for board in (dense, sparse):
+            assert board.converged.all()
+            assert board.converged.shape == board.n_steps.shape == board.grad_norm.shape == (len(board.draws),)
+            assert board.n_steps.min() >= 1
+            assert np.isfinite(board.grad_norm).all()
+
+    @pytest.mark.slow
+    def test_resamples_that_fail_are_missing_and_counted(self, monkeypatch):
+        """Those that conjugate gradients leave to a Newton's method without steps enough."""
+        monkeypatch.setitem(refits._MAX_STEPS, batch.NEWTON, 2)
+        board = bootstrap(simulate_votes(80, 10, seed=4), 500, ridge=1e-4)
+        failed = ~board.converged
+        assert failed.any()
+        assert np.isnan(board.draws[failed]).all()
+        assert np.isfinite(board.draws[~failed]).all()
+        assert f"{failed.sum()} of 500 resamples did not converge and are NaN" in board.warnings
+
+    def test_the_fast_solver_hands_over_to_the_safe_one(self, votes, monkeypatch):
+        monkeypatch.setitem(refits._MAX_STEPS, batch.CHORD, 3)
+        battles = Battles.from_pandas(votes[votes.half == 0])
+        board = bootstrap(battles, 60)
+        assert board.converged.all()
+        assert board.n_refitted_sparse == 60
+        theta = naive_refit(*tables(battles, 60))
+        np.testing.assert_allclose(board.draws, 1000 + ELO_PER_LOGIT * theta, rtol=0, atol=1e-5)
+
+    def test_how_many_needed_the_safe_solver(self, dense, sparse):
+        assert dense.n_refitted_sparse == 0
+        assert sparse.n_refitted_sparse == 300
+
+
+class TestLaw:
+    """The resamples follow their scheme's law. Tolerances: 4.5 standard errors, some 100 comparisons each."""
+
+    R = 400
+
+    @pytest.mark.parametrize("scheme", ["multinomial", "poisson", "bayesian"])
+    def test_pair_counts(self, battles, scheme):
+        n, wins = tables(battles, self.R, scheme, seed=1)
+        np.testing.assert_array_equal(n, n.transpose(0, 2, 1))
+        np.testing.assert_allclose(wins + wins.transpose(0, 2, 1), n, rtol=1e-12)
+        total = n.sum((1, 2)) / 2
+        if scheme == "poisson":
+            assert abs(total.mean() - 12_000) < 4.5 * np.sqrt(12_000 / self.R)
+            assert total.std(ddof=1) / np.sqrt(12_000) == pytest.approx(1, abs=agree(self.R))
+        else:
+            np.testing.assert_allclose(total, 12_000, rtol=1e-12)
+        if scheme != "bayesian":
+            np.testing.assert_array_equal(n, np.rint(n))
+            np.testing.assert_array_equal(2 * wins, np.rint(2 * wins))
+        pairs = np.triu_indices(12, 1)
+        count, won = (x[pairs] for x in battles.cells.tables(12))
+        # One draw of a battle adds a variance of 1 to the pair's count, and of target^2 to its wins.
+        cells = battles.cells
+        squares = np.bincount(cells.pair, cells.count * cells.target**2)
+        fixed = 0 if scheme == "poisson" else 1 / 12_000
+        for drawn, expected, variance in (
+            (n[:, *pairs], count, count - fixed * count**2),
+            (wins[:, *pairs], won, squares - fixed * won**2),
+        ):
+            z = (drawn.mean(0) - expected) / np.sqrt(variance / self.R)
+            assert np.abs(z).max() < 4.5
+            # A sample variance has relative standard error sqrt(2 / R) for counts as large as these.
+            np.testing.assert_allclose(drawn.var(0, ddof=1) / variance, 1, rtol=0, atol=4.5 * np.sqrt(2 / self.R))
+
+    def test_clusters_are_drawn_whole(self, votes):
+        """Every cluster has one battle p against q: a resample has as many of those as there are clusters."""
+        rng = np.random.default_rng(2)
+        rows = votes[["model_a", "model_b", "winner"]].astype(str).assign(cluster=rng.integers(700, size=12_000))
+        rows.loc[rows.cluster % 3 == 0, "model_a"] = "only-in-thirds"
+        marker = pd.DataFrame({"model_a": "p", "model_b": "q", "winner": "tie", "cluster": np.arange(700)})
+        battles = Battles.from_pandas(pd.concat([rows, marker]))
+        n, _ = tables(battles, 50, cluster="cluster")
+        where = {m: k for k, m in enumerate(battles.models)}
+        np.testing.assert_array_equal(n[:, where["p"], where["q"]], 700)
+        assert len(np.unique(n.sum((1, 2)))) > 10  # the number of battles varies
+
+    def test_clusters_of_four_copies(self, votes):
+        rows = votes[["model_a", "model_b", "winner", "row"]].iloc[:3000]
+        battles = Battles.from_pandas(pd.concat([rows] * 4))
+        n, _ = tables(battles, 50, cluster="row")
+        np.testing.assert_array_equal(n % 4, 0)
+        np.testing.assert_array_equal(n.sum((1, 2)) / 2, 12_000)
+
+    @pytest.mark.parametrize("scheme", ["multinomial", "poisson"])
+    def test_pairs_of_more_than_32768_battles(self, scheme):
+        """Counts of such pairs do not fit half of a 32-bit word; 30,000 is the most that one is trusted with."""
+        for counts in ((100_000, 40_000, 33_000), (30_000, 20_000, 500)):
+            a, b = np.array(list("aab")), np.array(list("bcc"))
+            winner = np.resize(["model_a", "tie", "model_b", "model_a"], sum(counts))
+            frame = pd.DataFrame({"model_a": np.repeat(a, counts), "model_b": np.repeat(b, counts), "winner": winner})
+            battles = Battles.from_pandas(frame)
+            n, wins = tables(battles, 200, scheme)
+            expected, expected_wins = battles.cells.tables(3)
+            for i, j in ((0, 1), (0, 2), (1, 2)):
+                spread = np.sqrt(expected[i, j])
+                assert np.abs(n[:, i, j] - expected[i, j]).max() < 6 * spread
+                assert abs(n[:, i, j].mean() - expected[i, j]) < 4.5 * spread / np.sqrt(200)
+                assert abs(wins[:, i, j].mean() - expected_wins[i, j]) < 4.5 * spread / np.sqrt(200)
+            if max(counts) > 2**15:
+                draws = bootstrap(battles, 200, scheme=scheme).draws
+                np.testing.assert_allclose(draws, 1000 + ELO_PER_LOGIT * naive_refit(n, wins), rtol=0, atol=1e-5)
+
+
+class TestReproducible:
+    """Resample r is a function of the seed, the slice and r."""
+
+    def test_the_first_hundred_of_a_thousand(self, battles, dense):
+        np.testing.assert_array_equal(bootstrap(battles, 100).draws, dense.draws[:100])
+        np.testing.assert_array_equal(bootstrap(battles, 1).draws, dense.draws[:1])
+
+    def test_the_first_hundred_of_few_battles(self, few_battles, sparse):
+        np.testing.assert_array_equal(bootstrap(few_battles, 100).draws, sparse.draws[:100])
+
+    def test_chunks(self, battles, dense):
+        """The last digits may differ where XLA vectorises other lane counts otherwise."""
+        draws = bootstrap(battles, 100, chunk_size=7).draws
+        np.testing.assert_allclose(draws, dense.draws[:100], rtol=0, atol=1e-9)
+
+    def test_chunks_of_few_battles(self, few_battles, sparse):
+        draws = bootstrap(few_battles, 60, chunk_size=1).draws
+        np.testing.assert_allclose(draws, sparse.draws[:60], rtol=0, atol=1e-8)
+
+    def test_the_seed(self, battles, dense):
+        np.testing.assert_array_equal(bootstrap(battles, 50, seed=0).draws, dense.draws[:50])
+        seeds = [0, 1, 2**32, 2**63 - 1]
+        first = [bootstrap(battles, 50, seed=s).draws for s in seeds]
+        for k, one in enumerate(first):
+            for other in first[:k]:
+                assert np.abs(one - other).max(1).min() > 1e-3  # no resample in common
+
+    def test_no_resample_twice(self, dense):
+        assert len(np.unique(dense.draws.round(6), axis=0)) == B
+
+    def test_row_order_and_sides(self, votes, dense):
+        shuffled = votes.sample(frac=1, random_state=1)
+        mirror = {"model_a": "model_b", "model_b": "model_a"}
+        swapped = shuffled.assign(
+            model_a=shuffled.model_b,
+            model_b=shuffled.model_a,
+            winner=shuffled.winner.astype(str).map(lambda w: mirror.get(w, w)),
+        )
+        for frame in (shuffled, swapped):
+            np.testing.assert_array_equal(bootstrap(frame, 100).draws, dense.draws[:100])
+
+    def test_other_slices_do_not_matter(self, votes):
+        """A slice's draws are the same whatever is resampled beside it, here a larger board."""
+        large = simulate_votes(12_000, 20, seed=1, popularity_exponent=0.3)
+        columns = ["model_a", "model_b", "winner"]
+        small = votes[columns].astype(str).assign(board="small")
+        both = pd.concat([small, large[columns].astype(str).assign(board="large")])
+        alone = bootstrap(small, 40, by="board")["small"].draws
+        np.testing.assert_allclose(bootstrap(both, 40, by="board")["small"].draws, alone, rtol=0, atol=1e-5)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(
+        ("own", "beside", "scheme"),
+        [
+            ("hard", "soft", "multinomial"),
+            ("hard", "soft", "poisson"),
+            ("hard", "soft", "bayesian"),
+            ("soft", "hard", "multinomial"),
+            ("hard", "threes", "cluster"),
+            ("soft", "threes", "cluster"),
+            ("pairs", "threes", "cluster"),
+            ("pairs", "soft", "cluster"),
+        ],
+    )
+    def test_nor_does_their_kind(self, kinds, own, beside, scheme):
+        """Kinds of battles and of clusters next to each other."""
+        options = {"cluster": "prompt"} if scheme == "cluster" else {"scheme": scheme}
+        first, second = kinds[own].assign(board="own"), kinds[beside].assign(board="beside")
+        alone = bootstrap(first, 20, by="board", **options)["own"]
+        both = bootstrap(pd.concat([first, second]), 20, by="board", **options)["own"]
+        np.testing.assert_allclose(both.draws, alone.draws, rtol=0, atol=1e-5)
+
+    @pytest.mark.slow
+    def test_devices_and_the_flag(self, votes, dense, sparse, tmp_path):
+        """One device without the flag, four devices with it, and this process, which may be either."""
+        script = """
+import sys
+import jax, numpy as np, pandas as pd
+from jaxeval import bootstrap, simulate_votes
+flag = jax.config.jax_enable_x64
+dense = bootstrap(simulate_votes(12_000, 12, seed=5, popularity_exponent=0.3), 100, chunk_size=8)
+sparse = bootstrap(simulate_votes(150, 10, seed=3), 60, chunk_size=8)
+assert jax.config.jax_enable_x64 == flag
+assert dense.settings.n_devices == len(jax.devices())
+np.savez(sys.argv[1], dense=dense.draws, sparse=sparse.draws, n=len(jax.devices()), flag=flag)
+"""
+        here = jax.default_backend(), len(jax.devices()), jax.config.jax_enable_x64
+        drawn = {here: {"dense": dense.draws[:100], "sparse": sparse.draws[:60]}}
+        for n_devices, flag in ((1, False), (4, True)):
+            setting = "cpu", n_devices, flag
+            if setting == here:
+                continue
+            path = tmp_path / f"{n_devices}.npz"
+            flags = f"--xla_force_host_platform_device_count={n_devices}"
+            environment = {**os.environ, "JAX_ENABLE_X64": str(int(flag)), "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+            subprocess.run([sys.executable, "-c", script, str(path)], env=environment, timeout=240, check=True)
+            drawn[setting] = np.load(path)
+            assert (int(drawn[setting]["n"]), bool(drawn[setting]["flag"])) == setting[1:]
+        one, four = drawn["cpu", 1, False], drawn["cpu", 4, True]
+        for name in ("dense", "sparse"):
+            assert one[name].dtype == np.float64
+            np.testing.assert_allclose(one[name], four[name], rtol=0, atol=1e-8)
+            if here[0] == "cpu":
+                np.testing.assert_allclose(one[name], drawn[here][name], rtol=0, atol=1e-8)
+
+    @pytest.mark.parametrize("flag", [False, True])
+    def test_the_flag_stays(self, battles, dense, flag):
+        with jax.enable_x64(flag):
+            board = bootstrap(battles, 100)
+            assert jax.config.jax_enable_x64 == flag
+        np.testing.assert_array_equal(board.draws, dense.draws[:100])
+        assert board.draws.dtype == np.float64
+
+    def test_a_second_call_compiles_nothing(self, battles, few_battles, dense, sparse):
+        """Seed, number of resamples, gauge and ridge are data."""
+        assert len(dense.draws) != len(sparse.draws)
+        compiled = [batch.refit, batch.fit, batch.inverse_information]
+        before = [f._cache_size() for f in compiled]
+        bootstrap(battles, 80, seed=9, ridge=0.2, gauge="votes")
+        bootstrap(battles, 200, seed=10)
+        bootstrap(few_battles, 31, seed=4)
+        assert [f._cache_size() for f in compiled] == before
+
+    @pytest.mark.parametrize("scheme", ["multinomial", "poisson", "bayesian"])
+    def test_many_distinct_targets_make_no_longer_program(self, battles, scheme):
+        """Or a judge with continuous scores would compile for a minute."""
+        rng, lengths = np.random.default_rng(0), []
+        for levels in (4, 40):
+            frame = battles.to_pandas().assign(target=rng.integers(0, levels + 1, 12_000) / levels)
+            problems, method = planned(Battles.from_pandas(frame), scheme)
+            with jax.enable_x64(True):
+                program = batch.draw.lower(problems, method, np.uint64(0), np.int32(0), np.int64(0))
+            lengths.append(len(program.as_text()))
+        assert lengths[1] < 1.5 * lengths[0]
+
+    def test_single_precision(self, battles, dense):
+        board = bootstrap(battles, 100, dtype="float32")
+        assert board.settings.dtype == "float32"
+        assert board.converged.all()
+        error = np.abs(board.draws - dense.draws[:100]).max()
+        assert 0 < error < 0.05
+        assert board.fit.ratings.equals(dense.fit.ratings)  # the estimate stays double
+
+
+class TestStandardErrors:
+    @pytest.mark.parametrize("scheme", ["multinomial", "poisson", "bayesian"])
+    def test_the_sandwich(self, battles, scheme):
+        """For 1,000 votes or more a model, in the vote-weighted gauge: |ratio - 1| < 4 / sqrt(2 B)."""
+        board = bootstrap(battles, B, scheme=scheme, gauge="votes")
+        assert board.fit.n_battles.min() >= 1000
+        ratio = board.standard_errors / board.fit.standard_errors
+        assert (ratio - 1).abs().max() < agree(B)
+
+    def test_the_sandwich_on_real_votes(self, arena):
+        _, board = arena
+        enough = board.fit.n_battles >= 1000
+        assert enough.sum() > 40
+        ratio = board.standard_errors[enough] / board.fit.standard_errors[enough]
+        assert (ratio - 1).abs().max() < agree(400)
+
+    def test_the_sandwich_of_soft_targets_and_weights(self, soft_battles):
+        board = bootstrap(soft_battles, B, gauge="votes")
+        ratio = board.standard_errors / board.fit.standard_errors
+        assert (ratio - 1).abs().max() < agree(B)
+
+    def test_they_are_standard_deviations(self, dense):
+        np.testing.assert_allclose(dense.standard_errors, dense.draws.std(0, ddof=1), rtol=1e-12)
+        assert dense.standard_errors.index.equals(dense.fit.ratings.index)
+
+    def test_the_draws_are_centred_on_the_estimate(self, dense):
+        """Within 4.5 standard errors of their mean; the bias, of second order, is smaller at 1,500 votes a model."""
+        z = (dense.draws.mean(0) - dense.fit.ratings) / (dense.standard_errors / np.sqrt(B))
+        assert np.abs(z).max() < 4.5
+
+    def test_correlations_are_those_of_the_sandwich(self, dense):
+        ours = np.corrcoef(dense.draws, rowvar=False)
+        c = dense.fit.covariance.to_numpy()
+        expected = c / np.sqrt(np.outer(np.diag(c), np.diag(c)))
+        # A correlation r has standard error (1 - r^2) / sqrt(B).
+        off = ~np.eye(len(c), dtype=bool)
+        assert (np.abs(ours - expected)[off] < 4.5 * (1 - expected[off] ** 2) / np.sqrt(B)).all()
+
+
+class TestClusters:
+    def test_one_battle_a_cluster_is_the_plain_bootstrap(self, battles, dense):
+        np.testing.assert_array_equal(bootstrap(battles, 100, cluster="row").draws, dense.draws[:100])
+        np.testing.assert_array_equal(bootstrap(battles, 100, scheme="cluster", cluster="row").draws, dense.draws[:100])
+
+    @pytest.mark.slow
+    def test_copies_widen_by_the_root_of_their_number(self, votes):
+        frame = pd.concat([votes.iloc[:3000]] * 4)
+        battles = Battles.from_pandas(frame, cluster="row")
+        whole = bootstrap(battles, B, scheme="cluster", gauge="votes")
+        assert whole.settings.scheme == "cluster"
+        assert whole.settings.cluster == "row"
+        single = bootstrap(battles, B, gauge="votes")
+        assert single.settings.scheme == "multinomial"
+        ratio = whole.standard_errors / single.standard_errors
+        assert (ratio / 2 - 1).abs().max() < agree(B, B)
+        honest = fit_bradley_terry(votes.iloc[:3000], gauge="votes").standard_errors
+        assert (whole.standard_errors / honest - 1).abs().max() < agree(B) + 0.03  # some have 380 votes
+
+    def test_against_a_naive_cluster_bootstrap(self, prompts):
+        """Clusters of unequal size whose battles agree, drawn and refitted by NumPy alone."""
+        rng = np.random.default_rng(5)
+        prompt, names = prompts.codes("prompt")
+        n_prompts, reps = len(names), 600
+        times = rng.multinomial(n_prompts, np.full(n_prompts, 1 / n_prompts), size=reps)
+        n, wins = np.zeros((2, reps, 12, 12))
+        for r in range(reps):
+            weight = times[r][prompt].astype(float)
+            np.add.at(wins[r], (prompts.model_a, prompts.model_b), weight * prompts.target)
+            np.add.at(wins[r], (prompts.model_b, prompts.model_a), weight * (1 - prompts.target))
+        n = wins + wins.transpose(0, 2, 1)
+        naive = (1000 + ELO_PER_LOGIT * naive_refit(n, wins)).std(0, ddof=1)
+        board = bootstrap(prompts, B, cluster="prompt")
+        assert board.n_clusters == n_prompts
+        assert np.abs(board.standard_errors / naive - 1).max() < agree(B, reps)
+        plain = bootstrap(prompts, B)
+        assert (board.standard_errors / plain.standard_errors).mean() > 1.4  # and it matters here
+
+
+class TestSoftAndHard:
+    """The general path and the one for hard outcomes, where both apply."""
+
+    @pytest.mark.slow
+    def test_weights_of_two(self, votes, dense):
+        """Weighted battles take the general path; a common weight changes nothing but the arithmetic."""
+        doubled = Battles.from_pandas(votes.assign(w=2.0), weight="w")
+        assert not doubled.cells.hard
+        assert (np.bincount(doubled.cells.pair) == 3).all()  # then cells are numbered alike
+        np.testing.assert_allclose(bootstrap(doubled, 100).draws, dense.draws[:100], rtol=0, atol=1e-5)
+
+    def test_targets_instead_of_labels(self, battles, dense):
+        from_targets = Battles.from_pandas(battles.to_pandas().drop(columns="language"), target="target")
+        np.testing.assert_array_equal(bootstrap(from_targets, 100).draws, dense.draws[:100])
+
+    def test_one_soft_battle_moves_little(self, votes, dense):
+        """One judge score of 0.3 among 12,000 votes sends all down the general path, with other random numbers."""
+        targets = Battles.from_pandas(votes).to_pandas()
+        targets.loc[0, "target"] = 0.3
+        board = bootstrap(Battles.from_pandas(targets), B)
+        assert (board.standard_errors / dense.standard_errors - 1).abs().max() < agree(B, B)
+        assert (board.fit.ratings - dense.fit.ratings).abs().max() < 0.5
+
+
+class TestSlices:
+    @pytest.mark.slow
+    def test_one_column(self, votes, battles):
+        boards = bootstrap(battles, 400, by="half")
+        assert list(boards) == [0, 1]
+        for half, board in boards.items():
+            own = bootstrap(votes[votes.half == half], 400)
+            np.testing.assert_allclose(board.fit.ratings, own.fit.ratings, rtol=0, atol=1e-8)
+            np.testing.assert_allclose(board.fit.standard_errors, own.fit.standard_errors, rtol=1e-9)
+            assert (board.standard_errors / own.standard_errors - 1).abs().max() < agree(400, 400)
+            assert board.fit.n_battles.equals(own.fit.n_battles)
+
+    @pytest.mark.slow
+    def test_two_columns(self, votes, battles):
+        boards = bootstrap(battles, 100, by=["third", "half"])
+        assert list(boards) == [("x", 0), ("x", 1), ("y", 0), ("y", 1), ("z", 0), ("z", 1)]
+        for (third, half), board in boards.items():
+            fit = fit_bradley_terry(votes[(votes.half == half) & (votes.third == third)])
+            np.testing.assert_allclose(board.fit.ratings, fit.ratings, rtol=0, atol=1e-8)
+            np.testing.assert_allclose(board.fit.standard_errors, fit.standard_errors, rtol=1e-9)
+            assert board.converged.all()
+            assert abs((board.standard_errors / fit.standard_errors).mean() - 1) < agree(100)
+
+    def test_slices_with_models_of_their_own(self, votes):
+        """A slice's board lists the models that met there, whatever other slices hold."""
+        some = [f"model-{k:02}" for k in (2, 3, 5, 7, 8, 11, 12)]
+        outside = ~(votes.model_a.isin(some) & votes.model_b.isin(some))
+        frame = votes[~(outside & (votes.half == 1))]
+        boards = bootstrap(frame, 50, by="half")
+        assert len(boards[0].models) == 12
+        assert boards[1].models.tolist() == some
+        fit = fit_bradley_terry(frame[frame.half == 1])
+        np.testing.assert_allclose(boards[1].fit.ratings, fit.ratings, rtol=0, atol=1e-8)
+        assert boards[1].draws.shape == (50, 7)
+        assert abs((boards[1].standard_errors / fit.standard_errors).mean() - 1) < agree(50)
+
+    def test_equal_slices_have_their_own_random_numbers(self, votes):
+        twice = pd.concat([votes.iloc[:6000].assign(copy="one"), votes.iloc[:6000].assign(copy="two")])
+        boards = bootstrap(twice, 50, by="copy")
+        one, two = boards["one"].draws, boards["two"].draws
+        np.testing.assert_array_equal(boards["one"].fit.ratings, boards["two"].fit.ratings)
+        assert np.abs(one - two).max(1).min() > 1e-3
+
+    def test_slices_by_cluster(self, kinds):
+        frames = {"own": kinds["hard"], "beside": kinds["threes"]}
+        boards = bootstrap(pd.concat([f.assign(board=b) for b, f in frames.items()]), 400, by="board", cluster="prompt")
+        # Battles of a cluster are independent here: clusters change nothing.
+        for name, frame in frames.items():
+            assert boards[name].settings.scheme == "cluster"
+            assert boards[name].n_clusters == frame.prompt.nunique()
+            honest = fit_bradley_terry(frame).standard_errors
+            assert (boards[name].standard_errors / honest - 1).abs().max() < agree(400) + 0.01
+
+    def test_whatever_type_numbers_the_slices(self, votes):
+        frames = [votes.assign(half=votes.half.astype(kind)) for kind in ("int64", "Int64", "int8", "category")]
+        first, *others = (bootstrap(frame, 20, by="half") for frame in frames)
+        for boards in others:
+            assert list(boards) == [0, 1]
+            for half in (0, 1):
+                np.testing.assert_array_equal(boards[half].draws, first[half].draws)
+
+    def test_slices_in_several_calls(self, battles, monkeypatch):
+        """As many wide slices go that not all fit at once."""
+        together = bootstrap(battles, 20, by="half")
+        monkeypatch.setattr("jaxeval.ratings.bootstrap._TABLE_ENTRIES", 12**2)
+        apart = bootstrap(battles, 20, by="half")
+        assert list(apart) == [0, 1]
+        for half in (0, 1):
+            np.testing.assert_allclose(apart[half].draws, together[half].draws, rtol=0, atol=1e-7)
+
+    def test_the_first_resamples_of_a_slice(self, battles):
+        many, few = bootstrap(battles, 100, by="half"), bootstrap(battles, 30, by="half")
+        for half in (0, 1):
+            np.testing.assert_array_equal(few[half].draws, many[half].draws[:30])
+
+
+class TestDegenerate:
+    def test_counted_as_by_a_naive_recount(self, few_battles, sparse):
+        n, wins = tables(few_battles, 300)
+        standing = naive_standing(n, wins, few_battles)
+        for code, column in ((1, "undefeated"), (2, "winless"), (3, "not_comparable")):
+            np.testing.assert_array_equal(sparse.degenerate[column], (standing == code).sum(0))
+        np.testing.assert_allclose(sparse.degenerate_share, (standing != 0).mean(0))
+        assert (standing == 1).any()
+
+    def test_a_model_apart_in_a_resample_does_not_set_the_others_apart(self):
+        """Most votes and a single loss: where a resample misses that loss, the others are still compared."""
+
+        def votes(a, b, won, lost):
+            return [(a, b, "model_a")] * won + [(a, b, "model_b")] * lost
+
+        rest = [*votes("b", "c", 12, 6), *votes("c", "d", 12, 10), *votes("b", "d", 12, 8)]
+        top = [*votes("top", "b", 20, 1), *votes("top", "c", 20, 0), *votes("top", "d", 50, 0)]
+        columns = ["model_a", "model_b", "winner"]
+        with_top = bootstrap(pd.DataFrame(rest + top, columns=columns))
+        without = bootstrap(pd.DataFrame(rest, columns=columns))
+        assert with_top.degenerate.undefeated["top"] == pytest.approx(B * np.exp(-1), abs=4 * np.sqrt(B * 0.233))
+        for i, j in ("bc", "bd", "cd"):
+            p, q = (board.beat_share().loc[i, j] for board in (with_top, without))
+            # The battles with top tell a little about the others too; what it showed was 0.82 in place of 0.98.
+            assert p == pytest.approx(q, abs=0.05)
+
+    def test_groups_of_about_equal_size_do_not_take_turns(self):
+        """Two boards of four, tied by one battle each way: the smaller alone is out where a resample lacks one."""
+        x, y = (
+            simulate_votes(n, 4, seed=n).astype({"model_a": str, "model_b": str}).replace(new)
+            for n, new in (
+                (500, {f"model-{k + 1}": f"x{k}" for k in range(4)}),
+                (490, {f"model-{k + 1}": f"y{k}" for k in range(4)}),
+            )
+        )
+        ties = pd.DataFrame({"model_a": ["x0", "x0"], "model_b": ["y0", "y0"], "winner": ["model_a", "model_b"]})
+        board = bootstrap(pd.concat([x, y, ties])[["model_a", "model_b", "winner"]])
+        share = board.degenerate_share
+        assert (share[["x0", "x1", "x2", "x3"]] == 0).all()
+        # A resample lacks one battle of two given ones with probability 2/e - 1/e^2.
+        expected = 2 / np.e - np.exp(-2)
+        np.testing.assert_allclose(share[["y0", "y1", "y2", "y3"]], expected, rtol=0, atol=4 * np.sqrt(0.24 / B))
+        assert (board.tiers()[["x0", "x1", "x2", "x3"]] > 0).all()
+
+    def test_an_anchor_without_a_rating_is_named(self, few_battles, sparse):
+        share = sparse.degenerate_share
+        worst = share.idxmax()
+        assert not any("hold the gauge" in w for w in sparse.warnings)
+        anchored = bootstrap(few_battles, 300, gauge=(worst, 1000.0))
+        (warning,) = [w for w in anchored.warnings if "hold the gauge" in w]
+        assert f"{share[worst]:.1%} of the resamples {worst} " in warning
+        nobody = ~np.isfinite(anchored.draws).any(1)
+        np.testing.assert_array_equal(nobody, ~np.isfinite(sparse.draws[:, share.argmax()]))
+
+    @pytest.mark.parametrize("score", [(2, 2), (5, 1), (1, 2), (1, 0)])
+    def test_two_models(self, score):
+        """Each mirrors the other: neither holds the board when all battles go one way."""
+        won, lost = score
+        frame = pd.DataFrame({"model_a": "x", "model_b": "y", "winner": ["model_a"] * won + ["model_b"] * lost})
+        board = bootstrap(frame, B)
+        if lost == 0:
+            assert board.fit.ratings.tolist() == [np.inf, -np.inf]
+            assert np.isnan(board.interval()).all(axis=None)
+        else:
+            n, all_won = won + lost, (won / (won + lost)) ** (won + lost)
+            spread = 4 * np.sqrt(B * all_won * (1 - all_won))
+            assert board.degenerate.undefeated["x"] == pytest.approx(B * all_won, abs=spread)
+            assert board.degenerate.winless["x"] == pytest.approx(B * (lost / n) ** n, abs=spread)
+        np.testing.assert_array_equal(board.draws == np.inf, (board.draws == -np.inf)[:, ::-1])
+        np.testing.assert_allclose(board.draws[np.isfinite(board.draws).all(1)].sum(1), 2000, atol=1e-9)
+        for kind in ("percentile", "basic"):
+            interval = board.interval(kind=kind).to_numpy()
+            np.testing.assert_allclose(interval[0], 2000 - interval[1, ::-1], atol=1e-6)
+
+    def test_draws_say_which(self, sparse):
+        np.testing.assert_array_equal((sparse.draws == np.inf).sum(0), sparse.degenerate.undefeated)
+        np.testing.assert_array_equal((sparse.draws == -np.inf).sum(0), sparse.degenerate.winless)
+        np.testing.assert_array_equal(np.isnan(sparse.draws).sum(0), sparse.degenerate.not_comparable)
+
+    def test_counted_with_a_ridge_too(self, few_battles, sparse):
+        """A ridge keeps ratings finite, and hides nothing."""
+        board = bootstrap(few_battles, 300, ridge=0.05)
+        assert np.isfinite(board.draws).all()
+        pd.testing.assert_frame_equal(board.degenerate, sparse.degenerate)
+
+    def test_a_dense_board_has_none(self, dense):
+        assert dense.degenerate.to_numpy().sum() == 0
+        assert dense.warnings == []
+
+    def test_they_are_named(self, sparse):
+        (warning,) = [w for w in sparse.warnings if "in some resamples" in w]
+        worst = sparse.degenerate_share.idxmax()
+        assert f"{worst} ({sparse.degenerate_share.max():.1%})" in warning
+
+    def test_never_a_bound_in_silence(self, sparse):
+        """More infinite draws than a tail holds make the bound infinite, not a large number."""
+        shares = (sparse.draws == np.inf).mean(0)
+        upper = sparse.interval(0.95)["upper"]
+        clear = np.abs(shares - 0.025) > 1 / 300
+        assert (shares > 0.025).any()
+        np.testing.assert_array_equal(np.isinf(upper)[clear], (shares > 0.025)[clear])
+        finite = upper[np.isfinite(upper)]
+        assert (finite < 2500).all()
+
+    def test_models_without_a_rating_on_the_full_data(self):
+        rows = simulate_votes(330, 9, seed=2)[["model_a", "model_b", "winner"]].astype(str)
+        extra = pd.DataFrame(
+            {"model_a": ["u"] * 30 + ["x"] * 4, "model_b": ["model-1"] * 30 + ["y"] * 4, "winner": "model_a"}
+        )
+        board = bootstrap(pd.concat([rows, extra]), 300)
+        core = board.models.str.startswith("model-")
+        assert core.sum() == 9
+        assert np.isnan(board.draws[:, ~core]).all()
+        assert np.isfinite(board.draws[:, core]).mean() > 0.95
+        interval = board.interval(0.8)
+        assert interval[core].notna().all(axis=None)
+        assert interval[~core].isna().all(axis=None)
+        assert board.standard_errors[~core].isna().all()
+        assert board.beat_share().loc["u"].isna().all()
+        assert any("u: never lost a point" in w for w in board.warnings)
+        assert any("2 groups that never met" in w for w in board.warnings)
+
+    def test_the_two_vote_model_of_the_arena(self, arena):
+        """It is flagged, and leaves the difference intervals of all others as they are without its two votes.
+
+        The same resamples are refitted without the model's row and column, so no Monte Carlo error enters.
+        """
+        battles, board = arena
+        rare = board.fit.n_battles.idxmin()
+        assert board.fit.n_battles[rare] == 2
+        # Neither of two votes is drawn with probability exp(-2).
+        share, expected = board.degenerate_share[rare], np.exp(-2)
+        assert abs(share - expected) < 4 * np.sqrt(expected * (1 - expected) / 400)
+        assert board.degenerate_share.drop(rare).max() == 0
+        (warning,) = board.warnings
+        assert rare in warning
+
+        others = board.models != rare
+        n, wins = (x[:, others][:, :, others] for x in tables(battles, 400))
+        theta = naive_refit(n, wins)
+        lower, upper = (bound.to_numpy()[np.ix_(others, others)] for bound in board.difference_interval(0.95))
+        width = upper - lower
+        for i in range(theta.shape[1] - 1):
+            difference = ELO_PER_LOGIT * (theta[:, i, None] - theta[:, i + 1 :])
+            without = np.quantile(difference, 0.975, axis=0) - np.quantile(difference, 0.025, axis=0)
+            assert np.abs(width[i, i + 1 :] / without - 1).max() < 0.005
+
+
+class TestIntervals:
+    @pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
+    def test_percentile(self, dense, level):
+        interval = dense.interval(level)
+        tail = (1 - level) / 2
+        np.testing.assert_allclose(interval.lower, np.quantile(dense.draws, tail, axis=0), rtol=1e-12)
+        np.testing.assert_allclose(interval.upper, np.quantile(dense.draws, 1 - tail, axis=0), rtol=1e-12)
+        assert interval.index.equals(dense.fit.ratings.index)
+
+    def test_basic_reflects_about_the_estimate(self, dense):
+        percentile, basic = dense.interval(0.9), dense.interval(0.9, "basic")
+        np.testing.assert_allclose(basic.lower, 2 * dense.fit.ratings - percentile.upper, rtol=1e-12)
+        np.testing.assert_allclose(basic.upper, 2 * dense.fit.ratings - percentile.lower, rtol=1e-12)
+        assert not np.allclose(basic, percentile, atol=1e-6)
+
+    def test_the_estimate_is_inside(self, dense):
+        for kind in ("percentile", "basic"):
+            interval = dense.interval(0.95, kind)
+            assert ((interval.lower < dense.fit.ratings) & (dense.fit.ratings < interval.upper)).all()
+
+    def test_the_width_is_that_of_a_normal(self, dense):
+        """Two quantiles of 1,000 draws: the width has relative standard error 3 %."""
+        interval = dense.interval(0.95)
+        ratio = (interval.upper - interval.lower) / (2 * 1.959964 * dense.fit.standard_errors)
+        assert (ratio - 1).abs().max() < 4.5 * 0.031
+
+    @pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 95, np.nan])
+    def test_bad_levels(self, dense, level):
+        with pytest.raises(ValueError, match="level must be between 0 and 1"):
+            dense.interval(level)
+
+    def test_unknown_kind(self, dense):
+        with pytest.raises(ValueError, match="'percentile' or 'basic', got 'bca'"):
+            dense.interval(0.95, "bca")
+
+    def test_draws_without_spread_are_no_certainty(self, votes):
+        """Two models that only ever tied; all is known of an anchor, by choice."""
+        ties = pd.DataFrame({"model_a": ["p"] * 30, "model_b": ["q"] * 30, "winner": "tie"})
+        board = bootstrap(ties, 100)
+        assert board.fit.ratings.tolist() == [1000, 1000]
+        assert board.without_spread.all()
+        assert board.interval().isna().all(axis=None)
+        assert board.standard_errors.isna().all()
+        assert "all resamples give the same rating to p, q" in board.warnings[0]
+        assert board.tiers().tolist() == [1, 1]
+        anchored = bootstrap(votes, 50, gauge=("model-03", 1100.0))
+        assert anchored.warnings == []
+        assert anchored.interval().loc["model-03"].tolist() == pytest.approx([1100, 1100])
+        assert bootstrap(votes, 1).interval().isna().all(axis=None)
+
+    def test_few_clusters_are_named(self, prompts):
+        """As many as there are; the warning is about their number alone."""
+        board = bootstrap(prompts, 20, cluster="prompt")
+        assert board.n_clusters == len(prompts.codes("prompt")[1])
+        assert board.warnings == []
+        few, enough = (replace(board, n_clusters=n) for n in (29, 30))
+        assert few.warnings == ["only 29 clusters to resample: intervals from fewer than 30 are unreliable, as a rule "
+                                "too narrow"]  # fmt: skip
+        assert enough.warnings == []
+
+    def test_differences_do_not_depend_on_the_gauge(self, battles, dense):
+        anchored = bootstrap(battles, B, gauge=("model-07", 1000.0))
+        for one, other in zip(dense.difference_interval(0.9), anchored.difference_interval(0.9), strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-8)
+        np.testing.assert_allclose(dense.beat_share(), anchored.beat_share(), rtol=0, atol=1e-12)
+        assert dense.tiers().equals(anchored.tiers())
+
+    def test_what_joint_draws_say_carries_labels(self, dense):
+        share = dense.beat_share()
+        assert share.index.equals(dense.models)
+        assert share.columns.equals(dense.models)
+        best, worst = dense.fit.ratings.idxmax(), dense.fit.ratings.idxmin()
+        assert share.loc[best, worst] == 1
+        assert dense.rank_share(1).sum() == pytest.approx(1)
+        assert dense.rank_share(12).to_numpy() == pytest.approx(np.ones(12))
+        assert dense.tiers()[best] == 1
+        lower, upper = dense.difference_interval()
+        assert lower.loc[best, worst] > 0
+        assert upper.loc[worst, best] == pytest.approx(-lower.loc[best, worst])
+
+
+class TestArguments:
+    @pytest.mark.parametrize(
+        ("options", "error", "match"),
+        [
+            ({"n_resamples": 0}, ValueError, "n_resamples must be at least 1, got 0"),
+            ({"n_resamples": -5}, ValueError, "n_resamples must be at least 1, got -5"),
+            ({"n_resamples": 10.5}, (TypeError, ValueError), "integer"),
+            ({"seed": -1}, ValueError, r"seed must be an integer from 0 to 2\*\*63 - 1, got -1"),
+            ({"seed": 2**63}, ValueError, "seed must be an integer"),
+            ({"seed": 1.5}, (TypeError, ValueError), "integer"),
+            ({"scheme": "jackknife"}, ValueError, "'jackknife'; known are multinomial, poisson, bayesian and cluster"),
+            ({"scheme": "cluster"}, ValueError, "needs cluster="),
+            ({"scheme": "poisson", "cluster": "voter"}, ValueError, "scheme='poisson' cannot have cluster="),
+            ({"cluster": "prompt"}, DataError, "no column 'prompt'.*'voter'"),
+            ({"by": "lang"}, DataError, "no column 'lang'.*'language'"),
+            ({"by": ["half", "lang"]}, DataError, "no column 'lang'"),
+            ({"by": []}, ValueError, "by"),
+            ({"dtype": "float16"}, ValueError, "'float64' or 'float32', got 'float16'"),
+            ({"chunk_size": 0}, ValueError, "chunk_size must be at least 1, got 0"),
+            ({"ridge": -1.0}, ValueError, "ridge must be finite and >= 0"),
+            ({"ridge": np.nan}, ValueError, "ridge must be finite and >= 0"),
+            ({"gauge": "median"}, ValueError, "gauge must be"),
+            ({"gauge": ("nobody", 1000)}, ValueError, "'nobody' is not among the 12 models"),
+        ],
+    )
+    def test_bad_ones(self, battles, options, error, match):
+        with pytest.raises(error, match=match):
+            bootstrap(battles, **{"n_resamples": 10, **options})
+
+    def test_settings_say_what_made_it(self, battles):
+        board = bootstrap(battles, 50, 7, "poisson", ridge=0.1, gauge="votes", base=1500.0)
+        settings = board.settings
+        assert (settings.scheme, settings.n_resamples, settings.seed) == ("poisson", 50, 7)
+        assert (settings.ridge, settings.base, settings.dtype) == (0.1, 1500.0, "float64")
+        assert settings.n_devices == len(jax.local_devices())
+        assert f"jax {jax.__version__}" in settings.versions
+        assert json.loads(json.dumps(vars(settings)))["device"] == jax.devices()[0].device_kind
+        assert np.average(board.fit.ratings, weights=board.fit.n_battles) == pytest.approx(1500)
+
+    def test_tables_are_read(self, votes, dense):
+        np.testing.assert_array_equal(bootstrap(votes, 20).draws, dense.draws[:20])
+
+
+class TestProgress:
+    def test_nothing_is_written_by_default(self, battles, capfd):
+        bootstrap(battles, 50)
+        bootstrap(battles, 50, progress=False)
+        assert capfd.readouterr() == ("", "")
+
+    def test_a_bar_when_asked_and_the_work_is_long(self, monkeypatch):
+        """On a terminal; the bar is gone afterwards."""
+        written = terminal(monkeypatch)
+        monkeypatch.setattr("jaxeval.execution.progress._DELAY_SECONDS", 0.0)
+        with progress_bar(10, "refitting resamples", True) as advance:
+            wait_for(lambda: "compiling" in written.getvalue())
+            advance(4)
+            wait_for(lambda: "4/10" in written.getvalue())
+        assert "refitting resamples" in written.getvalue()
+
+    def test_no_bar_for_short_work(self, monkeypatch):
+        written = terminal(monkeypatch)
+        with progress_bar(10, "refitting resamples", True) as advance:
+            advance(10)
+        assert "refitting" not in written.getvalue()
+
+    def test_no_bar_when_switched_off(self, monkeypatch):
+        written = terminal(monkeypatch)
+        monkeypatch.setattr("jaxeval.execution.progress._DELAY_SECONDS", 0.0)
+        with progress_bar(10, "refitting resamples", False) as advance:
+            advance(10)
+        assert written.getvalue() == ""
+
+    def test_only_a_terminal_gets_one_unasked(self, monkeypatch):
+        for is_terminal in (False, True):
+            written = terminal(monkeypatch, is_terminal)
+            monkeypatch.setattr("jaxeval.execution.progress._DELAY_SECONDS", 0.0)
+            with progress_bar(10, "refitting resamples", None) as advance:
+                advance(3)
+                if is_terminal:
+                    wait_for(lambda written=written: "3/10" in written.getvalue())
+            assert bool(written.getvalue()) == is_terminal
+
+    def test_the_bar_counts_all_resamples(self, battles, monkeypatch):
+        counted = []
+
+        class Bar:
+            def __init__(self, total, unit, enabled):
+                counted.append(total)
+
+            def __enter__(self):
+                return lambda n: counted.append(n)
+
+            def __exit__(self, *_):
+                counted.append("done")
+
+        monkeypatch.setattr("jaxeval.ratings.bootstrap.progress_bar", Bar)
+        bootstrap(battles, 50, by="half", progress=True)
+        assert counted[0] == 100
+        assert sum(counted[1:-1]) == 100
+        assert counted[-1] == "done"
+
+
+def terminal(monkeypatch, is_terminal=True):
+    """A standard error that remembers what is written to it."""
+    import io
+
+    written = io.StringIO()
+    written.isatty = lambda: is_terminal
+    monkeypatch.setattr(sys, "stderr", written)
+    monkeypatch.setenv("TERM", "xterm")
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    return written
+
+
+def wait_for(condition, seconds=10.0):
+    import time
+
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)

@@ -1,0 +1,388 @@
+"""The bootstrap with covariates and tie models: draws against naive refits, and what must not change a draw."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from scipy.special import log_expit
+from styled import FEATURES, M, N, styled
+
+from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard
+from jaxeval.data.features import design, position_advantage
+from jaxeval.execution.precision import double_precision
+from jaxeval.kernels import batch
+from jaxeval.ratings import contextual_bootstrap
+from jaxeval.ratings.bootstrap_plan import SCHEMES, cluster_rows
+from jaxeval.ratings.contextual import fit_contextual_boards
+from jaxeval.ratings.contextual_bootstrap import make_contextual_plan
+from jaxeval.ratings.contextual_rows import compress
+
+ELO = 400 / np.log(10)
+
+
+@pytest.fixture(scope="module")
+def votes():
+    return styled()
+
+
+@pytest.fixture(scope="module")
+def battles(votes):
+    return Battles.from_pandas(votes)
+
+
+# As many resamples as a chunk holds, or more: all compile once.
+CHUNK = 32
+
+
+@pytest.fixture(scope="module")
+def drawn(battles):
+    return bootstrap(battles, 400, features=FEATURES)
+
+
+@pytest.fixture(scope="module")
+def tied(battles):
+    return bootstrap(battles, 400, features=FEATURES, ties="davidson")
+
+
+def weights_of(battles, features, ties, scheme, number, cluster=None, seed=0):
+    """(C,) weights of the cells in one resample as the bootstrap draws it, and the cells."""
+    covariates = design(battles, features, normalize=True)
+    cells, cell_of_row = compress(battles, slice(None), covariates.matrix)
+    (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, 0.0, 0.0, ties, False)
+    clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell_of_row, battles.count)
+    plan = make_contextual_plan(fitted, SCHEMES[scheme], "", clusters, ties)
+    with double_precision():
+        count = np.asarray(batch.draw_contextual(plan.problem, plan.method, np.uint64(seed), np.int64(number)))
+    rows = plan.problem.rows
+    used = np.asarray(rows.factor) > 0
+    feature, target = np.asarray(rows.feature)[used], np.asarray(rows.target)[used]
+    group = np.broadcast_to(np.arange(rows.first.size).reshape(*rows.first.shape, 1), used.shape)[used]
+    first, second = rows.first.reshape(-1)[group], rows.second.reshape(-1)[group]
+    return (count * np.asarray(rows.factor))[used], first, second, target, feature
+
+
+def refit(weight, first, second, target, feature, ties):
+    d = feature.shape[1]
+
+    def loss(p):
+        z = p[first] - p[second] + feature @ p[M : M + d]
+        if ties == "half":
+            each = target * log_expit(z) + (1 - target) * log_expit(-z)
+        else:
+            each = np.select([target == 1, target == 0], [z / 2, -z / 2], p[-1])
+            each = each - np.logaddexp(np.logaddexp(z / 2, -z / 2), p[-1])
+        return -(weight * each).sum()
+
+    found = minimize(loss, np.zeros(M + d + (ties != "half")), method="BFGS", options={"gtol": 1e-5}).x
+    return found[:M] - found[:M].mean(), found[M : M + d], found[-1]
+
+
+@pytest.mark.parametrize(
+    ("ties", "scheme", "cluster"),
+    [("half", "multinomial", None), ("davidson", "multinomial", None), ("half", "multinomial", "prompt"),
+     ("half", "bayesian", None)],
+)  # fmt: skip
+def test_a_draw_is_the_refit_of_its_resample(battles, drawn, tied, ties, scheme, cluster):
+    if (scheme, cluster) == ("multinomial", None):
+        found = drawn if ties == "half" else tied
+    else:
+        found = bootstrap(battles, CHUNK, scheme=scheme, cluster=cluster, features=FEATURES, ties=ties)
+    assert found.converged.all()
+    for number in (0, 5):
+        own = weights_of(battles, FEATURES, ties, scheme, number, cluster)
+        if scheme == "multinomial" and cluster is None:
+            assert own[0].sum() == N
+        theta, coefficients, tie = refit(*own, ties)
+        assert found.draws[number] - 1000 == pytest.approx(ELO * theta, abs=2e-3)
+        assert found.coefficient_draws[number] == pytest.approx(coefficients, abs=1e-5)
+        if ties != "half":
+            assert found.tie_draws[number] == pytest.approx(tie, abs=1e-5)
+
+
+def test_clusters_of_one_battle_are_battles(battles, votes, drawn):
+    alone = Battles.from_pandas(votes.assign(one=np.random.default_rng(0).permutation(N)))
+    found = bootstrap(alone, CHUNK, cluster="one", features=FEATURES)
+    np.testing.assert_array_equal(found.draws, drawn.draws[:CHUNK])
+
+
+class TestErrors:
+    """Four standard errors of the ratio of a bootstrap standard error to the sandwich's."""
+
+    AGREE = 4 / np.sqrt(2 * 400)
+
+    def test_of_ratings_and_coefficients(self, drawn):
+        assert (drawn.standard_errors / drawn.fit.standard_errors).to_numpy() == pytest.approx(1, abs=self.AGREE)
+        ratio = drawn.coefficients()["standard_error"] / drawn.fit.coefficients()["standard_error"]
+        assert ratio.to_numpy() == pytest.approx(1, abs=self.AGREE)
+
+    def test_of_the_tie_parameter(self, tied):
+        ratio = tied.tie_draws.std(ddof=1) / tied.fit.tie_parameter_standard_error
+        assert ratio == pytest.approx(1, abs=self.AGREE)
+        assert (tied.standard_errors / tied.fit.standard_errors).to_numpy() == pytest.approx(1, abs=self.AGREE)
+
+    def test_intervals_are_quantiles(self, drawn):
+        table = drawn.coefficients(level=0.9)
+        low, high = np.quantile(drawn.coefficient_draws, [0.05, 0.95], axis=0)
+        np.testing.assert_allclose(table["lower"], low, atol=0.1 * table["standard_error"].min())
+        np.testing.assert_allclose(table["upper"], high, atol=0.1 * table["standard_error"].min())
+        np.testing.assert_array_equal(table["coefficient"], drawn.fit.coefficients()["coefficient"])
+
+
+class TestInvariance:
+    """Refits stop within 1e-8 logits of the maximum; 1e-5 Elo is three times that, on either side."""
+
+    def test_of_the_number_of_resamples_and_the_chunks(self, battles, drawn):
+        for n, options in ((CHUNK, {}), (12, {"chunk_size": 7})):
+            fewer = bootstrap(battles, n, features=FEATURES, **options)
+            np.testing.assert_allclose(fewer.draws, drawn.draws[:n], rtol=0, atol=1e-5)
+            np.testing.assert_allclose(fewer.coefficient_draws, drawn.coefficient_draws[:n], rtol=0, atol=1e-7)
+
+    def test_of_the_order_of_rows_and_of_sides(self, votes, drawn):
+        swap = np.arange(N) % 3 == 0
+        turned = votes.assign(
+            model_a=votes["model_a"].where(~swap, votes["model_b"]),
+            model_b=votes["model_b"].where(~swap, votes["model_a"]),
+            winner=votes["winner"].where(~swap, votes["winner"].replace({"model_a": "model_b", "model_b": "model_a"})),
+            length=votes["length"].where(~swap, -votes["length"]),
+            markup=votes["markup"].where(~swap, -votes["markup"]),
+        ).sample(frac=1, random_state=1)
+        found = bootstrap(turned, CHUNK, features=FEATURES)
+        np.testing.assert_allclose(found.draws, drawn.draws[:CHUNK], rtol=0, atol=1e-5)
+
+    def test_of_other_slices(self, votes):
+        both = bootstrap(votes, CHUNK, by="half", features=FEATURES)
+        alone = bootstrap(votes[votes["half"] == 1], CHUNK, by="half", features=FEATURES, normalize=False)
+        unit = both[1].fit.coefficients()["unit"].to_numpy()
+        np.testing.assert_allclose(both[1].draws, alone[1].draws, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(both[1].coefficient_draws / unit, alone[1].coefficient_draws, rtol=0, atol=1e-7)
+
+    def test_of_a_covariate_without_effect(self, battles, drawn):
+        """Held at 0, the same rows give the plain board, in the same resamples."""
+        held = bootstrap(battles, CHUNK, features=FEATURES, feature_ridge=np.inf)
+        assert not held.coefficient_draws.any()
+        plain = fit_bradley_terry(battles)
+        np.testing.assert_allclose(held.fit.ratings, plain.ratings, rtol=0, atol=1e-6)
+
+    def test_of_compression(self, votes):
+        """Covariates with few values compress; as many values again do not, and have the same law."""
+        battles = Battles.from_pandas(votes)
+        few = bootstrap(battles, 400, features=["markup", position_advantage()])
+        cells, _ = compress(battles, slice(None), design(battles, ["markup"], True).matrix)
+        assert len(cells.count) < N / 4
+        jitter = votes.assign(markup=votes["markup"] + 1e-9 * np.arange(N))
+        many = bootstrap(jitter, 400, features=["markup", position_advantage()])
+        ratio = many.standard_errors / few.standard_errors
+        assert ratio.to_numpy() == pytest.approx(1, abs=4 * np.sqrt(2 / 800))
+
+
+@pytest.fixture(scope="module")
+def few():
+    """30 votes between six models: resamples without losses, and some without battles."""
+    return styled(30, seed=4)
+
+
+@pytest.mark.slow
+def test_sparse_boards(few):
+    """Models that a resample cannot place are told, and the others' draws are refits without them."""
+    battles = Battles.from_pandas(few)
+    found = bootstrap(battles, CHUNK, features=["length"], ridge=0.0)
+    assert found.n_refitted_sparse == CHUNK
+    assert found.degenerate_share.max() > 0
+    assert any("no finite rating in some resamples" in w for w in found.warnings)
+    checked = 0
+    for number in np.flatnonzero(found.converged & np.isfinite(found.coefficient_draws).all(1))[:6]:
+        weight, first, second, target, feature = weights_of(battles, ["length"], "half", "multinomial", number)
+        rated = np.isfinite(found.draws[number])
+        both = rated[first] & rated[second]
+        theta, coefficients, _ = refit(weight * both, first, second, target, feature, "half")
+        own = found.draws_logit[number, rated]
+        np.testing.assert_allclose(own - own.mean(), theta[rated] - theta[rated].mean(), atol=1e-4)
+        assert found.coefficient_draws[number] == pytest.approx(coefficients, abs=1e-4)
+        checked += 1
+    assert checked > 2
+
+
+@pytest.mark.slow
+def test_lanes_without_ties(votes):
+    """One tie in 2,000 votes: a third of the resamples have none, and are as with ties as half a win."""
+    ties = votes.index[votes["winner"] == "tie"]
+    rare = Battles.from_pandas(votes.drop(index=ties[1:]).head(2000))
+    half = bootstrap(rare, CHUNK, features=FEATURES)
+    found = bootstrap(rare, CHUNK, features=FEATURES, ties="davidson")
+    none = found.tie_draws == -np.inf
+    assert 0 < none.sum() < CHUNK
+    assert found.converged.all()
+    np.testing.assert_allclose(found.draws[none], half.draws[none], rtol=0, atol=1e-4)
+    assert any("of the resamples have no ties" in w for w in found.warnings)
+
+
+@pytest.mark.slow
+def test_a_covariate_of_few_battles(votes):
+    """Resamples in which it decides all its battles have an infinite draw, and their ratings count."""
+    decided = np.flatnonzero(votes["winner"] != "tie")[:5]
+    rare = np.zeros(N)
+    rare[decided] = np.where(votes["winner"].iloc[decided] == "model_a", 1.0, -1.0)
+    rare[decided[0]] *= -1
+    found = bootstrap(votes.assign(rare=rare), CHUNK, features=["rare", "length"])
+    assert found.converged.all()
+    infinite = np.isinf(found.coefficient_draws[:, 0])
+    assert 0 < infinite.sum() < CHUNK
+    assert found.coefficients().loc["rare", "upper"] == np.inf
+    assert any("'rare' has no finite coefficient in" in w for w in found.warnings)
+
+
+def test_the_leaderboard_comes_out_the_same_way(battles, drawn):
+    table = leaderboard(battles, n_resamples=400, features=FEATURES)
+    plain = leaderboard(battles, n_resamples=20)
+    assert list(table.columns) == list(plain.columns)
+    own = table.set_index("model_name")["rating"]
+    pd.testing.assert_series_equal(own.sort_index(), drawn.fit.ratings.sort_index(), check_names=False, atol=1e-6)
+    assert table.attrs["settings"]["features"] == ("length", "markup")
+    assert table.attrs["settings"]["ties"] == "half"
+    lower, upper = (bound.iloc[0, 1] for bound in drawn.difference_interval())
+    assert lower < own.sort_index().iloc[0] - own.sort_index().iloc[1] < upper
+
+
+def test_probabilities_have_intervals(tied):
+    found = tied
+    a, b = found.models[:2]
+    table = found.outcome_probabilities(a, b, {"length": 1.0})
+    assert table.index.tolist() == ["win", "tie", "loss", "expected"]
+    assert (table["lower"] < table["probability"]).all()
+    assert (table["probability"] < table["upper"]).all()
+    point = found.fit.outcome_probabilities(a, b, {"length": 1.0})
+    assert table["probability"].to_dict() == pytest.approx(point.to_dict())
+    z = (
+        found.draws_logit[:, 0]
+        - found.draws_logit[:, 1]
+        + found.coefficient_draws[:, 0] / found.fit.coefficients()["unit"].iloc[0]
+    )
+    total = np.exp(z / 2) + np.exp(-z / 2) + np.exp(found.tie_draws)
+    low = np.quantile(np.exp(z / 2) / total, 0.025)
+    assert table.loc["win", "lower"] == pytest.approx(low, abs=0.003)
+
+
+class TestRefused:
+    def test_single_precision(self, battles):
+        with pytest.raises(ValueError, match="refits with features or a tie model are in double precision"):
+            bootstrap(battles, 8, features=FEATURES, dtype="float32")
+
+    def test_a_ridge_of_nothing(self, battles):
+        with pytest.raises(ValueError, match=r"feature_ridge=2\.0 shrinks the coefficients of features, and there are"):
+            bootstrap(battles, 8, feature_ridge=2.0)
+        with pytest.raises(TypeError, match="features must be a list of covariates, empty for none, got None"):
+            bootstrap(battles, 8, features=None)
+
+
+def solvers(monkeypatch):
+    """Lanes that each solver was given, as a dict that runs fill."""
+    given = {}
+    run = contextual_bootstrap.run_lanes
+
+    def recorded(lanes, slices, numbers, chunks, call, results, section, spread):
+        given[section.removeprefix("slice-0-")] = len(lanes)
+        run(lanes, slices, numbers, chunks, call, results, section, spread)
+
+    monkeypatch.setattr(contextual_bootstrap, "run_lanes", recorded)
+    return given
+
+
+class TestFastPaths:
+    """They hold where they are tried, and end where Newton's method does."""
+
+    def against_newton(self, monkeypatch, board, features, **options):
+        given = solvers(monkeypatch)
+        found = bootstrap(board, CHUNK, features=features, **options)
+        used = dict(given)
+        monkeypatch.setattr(contextual_bootstrap, "_SOLVERS", {batch.NEWTON: "newton"})
+        twin = bootstrap(board, CHUNK, features=features, **options)
+        assert found.converged.all()
+        assert twin.converged.all()
+        np.testing.assert_allclose(found.draws, twin.draws, rtol=0, atol=3e-6)
+        np.testing.assert_allclose(found.coefficient_draws, twin.coefficient_draws, rtol=0, atol=1e-6)
+        return found, used
+
+    @pytest.mark.slow
+    def test_a_model_of_two_votes(self, votes, monkeypatch):
+        """It lacks a rating in half of the resamples; no lane needs conjugate gradients for that."""
+        rare = votes.head(2).assign(model_a="rare", winner=["model_a", "model_b"])
+        found, given = self.against_newton(monkeypatch, pd.concat([votes, rare], ignore_index=True), FEATURES)
+        assert "chord" not in given
+        assert given["scaled-chord"] == CHUNK
+        assert given["newton-cg"] == 0
+        assert 0.3 < found.degenerate_share["rare"] < 0.9
+        assert (found.degenerate_share.drop("rare") == 0).all()
+
+    @pytest.mark.slow
+    def test_covariates_that_hardly_differ(self, votes, monkeypatch):
+        """Single precision cannot tell them apart; the lanes that it leaves take few steps more."""
+        rng = np.random.default_rng(9)
+        twins = votes.assign(twin=votes["length"] + 0.003 * rng.normal(size=N))
+        found, given = self.against_newton(monkeypatch, twins, ["length", "twin"])
+        assert given["newton-cg"] == 0
+        ratio = found.coefficients()["standard_error"] / found.fit.coefficients()["standard_error"]
+        assert ratio.to_numpy() == pytest.approx(1, abs=4 / np.sqrt(2 * CHUNK))
+
+
+class TestSlices:
+    """What a slice cannot say, it is flagged for; the others are as without it."""
+
+    def test_a_covariate_that_is_0(self, votes):
+        own = votes.assign(length=votes["length"].where(votes["half"] == 0, 0.0))
+        found = bootstrap(own, CHUNK, by="half", features=FEATURES, normalize=False)
+        other = bootstrap(votes, CHUNK, by="half", features=FEATURES, normalize=False)
+        np.testing.assert_allclose(found[0].draws, other[0].draws, rtol=0, atol=1e-5)
+        message = "the models and other features decide 'length': effects that cannot be told apart"
+        assert any(message in w for w in found[1].warnings)
+        assert not any(message in w for w in found[0].warnings)
+        plain = fit_bradley_terry(own[own["half"] == 1], features=["markup"], normalize=False)
+        np.testing.assert_allclose(found[1].fit.ratings, plain.ratings, rtol=0, atol=1e-6)
+        table = found[1].coefficients()
+        assert table.loc["length", ["coefficient", "standard_error", "lower", "upper"]].isna().all()
+        assert table.loc["markup", "lower"] < plain.coefficients().loc["markup", "coefficient"]
+        a, b = found[1].models[:2]
+        assert found[1].outcome_probabilities(a, b, {"markup": 1.0}).notna().all(axis=None)
+        with pytest.raises(DataError, match=message):
+            bootstrap(own[own["half"] == 1].assign(length=own["markup"]), CHUNK, features=["markup", "length"])
+
+    @pytest.mark.slow
+    def test_no_ties_or_nothing_else(self, votes):
+        tied = votes["winner"] == "tie"
+        part = np.where(votes["half"] == 0, 0, 1 + tied)
+        found = bootstrap(votes.assign(part=part), CHUNK, by="part", features=FEATURES, ties="davidson")
+        assert np.isfinite(found[0].fit.tie_parameter)
+        assert not any("ties among" in w for w in found[0].warnings)
+        for one, limit, kind in ((1, -np.inf, "no"), (2, np.nan, "only")):
+            own = found[one]
+            assert any(f"{kind} ties among {(part == one).sum():,} battles" in w for w in own.warnings)
+            np.testing.assert_equal(own.fit.tie_parameter, limit)
+            half = fit_bradley_terry(votes[part == one], features=FEATURES)
+            np.testing.assert_allclose(own.fit.ratings, half.ratings, rtol=0, atol=1e-6)
+            assert own.converged.all()
+            assert own.coefficients().loc["tie parameter", ["standard_error", "lower", "upper"]].isna().all()
+
+
+def test_soft_targets_weights_and_pair_weights(votes):
+    rng = np.random.default_rng(8)
+    soft = votes.assign(target=rng.uniform(0, 1, N).round(2), w=rng.uniform(0.5, 2, N)).drop(columns="winner")
+    read = Battles.from_pandas(soft, target="target", weight="w")
+    found = bootstrap(read, 200, features=FEATURES, reweight=True)
+    assert found.converged.all()
+    fit = fit_bradley_terry(read, features=FEATURES, reweight=True)
+    np.testing.assert_array_equal(found.fit.theta, fit.theta)
+    ratio = found.standard_errors / fit.standard_errors
+    assert ratio.to_numpy() == pytest.approx(1, abs=4 / np.sqrt(400))
+
+
+@pytest.mark.slow
+def test_coverage_of_coefficients():
+    """Intervals of covariates hold their true values in 90 % of simulated boards: percentiles and the sandwich's."""
+    truth, boards = {"length": 0.4, "markup": -0.2}, 60  # of the same pairs, which compile once
+    held = {"bootstrap": [], "sandwich": []}
+    for seed in range(boards):
+        drawn = bootstrap(styled(800, seed=100 + seed, tied=0.0, pairs=100), 96, features=FEATURES, normalize=False)
+        for name, of in (("bootstrap", drawn), ("sandwich", drawn.fit)):
+            table = of.coefficients(level=0.9)
+            held[name] += [table.loc[f, "lower"] <= x <= table.loc[f, "upper"] for f, x in truth.items()]
+    for name, own in held.items():
+        assert np.mean(own) == pytest.approx(0.9, abs=3 * np.sqrt(0.9 * 0.1 / len(own))), name

@@ -1,0 +1,337 @@
+"""The table: its columns, order, ranks and flags, against their definitions."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard, simulate_votes
+
+COLUMNS = [
+    "model_name",
+    "rating",
+    "rating_lower",
+    "rating_upper",
+    "variance",
+    "vote_count",
+    "rank",
+    "rank_best",
+    "rank_worst",
+    "tier",
+    "component",
+    "standing",
+    "preliminary",
+    "degenerate_share",
+]
+
+
+@pytest.fixture(scope="module")
+def votes():
+    """6,000 votes between 12 models, two of them with under 300."""
+    votes = simulate_votes(6000, 12, seed=8, popularity_exponent=1.2)
+    return votes.assign(half=np.where(np.arange(6000) % 2, "odd", "even"))
+
+
+@pytest.fixture(scope="module")
+def board(votes):
+    return bootstrap(votes, 400)
+
+
+@pytest.fixture(scope="module")
+def table(board):
+    return leaderboard(board, rank_at_most=[1, 3])
+
+
+@pytest.fixture(scope="module")
+def odd_votes(votes):
+    """With an undefeated model, a winless one, and two that met nobody else."""
+    rows = votes[["model_a", "model_b", "winner"]].astype(str)
+    extra = pd.DataFrame(
+        {
+            "model_a": ["unbeaten"] * 20 + ["hopeless"] * 20 + ["island"] * 4,
+            "model_b": ["model-01"] * 40 + ["islet"] * 4,
+            "winner": ["model_a"] * 20 + ["model_b"] * 20 + ["tie"] * 3 + ["model_a"],
+        }
+    )
+    return pd.concat([rows, extra], ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def odd_table(odd_votes):
+    return leaderboard(odd_votes, n_resamples=100)
+
+
+class TestColumns:
+    def test_names_and_order(self, table):
+        at = COLUMNS.index("component")
+        assert table.columns.tolist() == [*COLUMNS[:at], "p_rank_1", "p_rank_3", *COLUMNS[at:]]
+        assert len(table) == 12
+        assert table.index.tolist() == list(range(12))
+
+    def test_the_arenas_own_columns_come_first(self, votes):
+        table = leaderboard(votes, n_resamples=20, by="half")
+        arena = ["model_name", "rating", "rating_lower", "rating_upper", "variance", "vote_count", "rank", "category"]
+        assert table.columns[:8].tolist() == arena
+
+    def test_best_first(self, table):
+        assert table.rating.is_monotonic_decreasing
+        assert table["rank"].tolist() == list(range(1, 13))
+        assert table["rank"].dtype == "Int64"
+
+    def test_the_rating_is_the_full_fit(self, votes, board, table):
+        """Never the median of the draws."""
+        fit = fit_bradley_terry(votes)
+        by_model = table.set_index("model_name")
+        np.testing.assert_array_equal(by_model.rating[fit.ratings.index], fit.ratings)
+        median = pd.Series(np.median(board.draws, axis=0), board.models)
+        assert (by_model.rating - median).abs().max() > 0.1
+
+    def test_intervals_variance_and_votes(self, board, table):
+        by_model = table.set_index("model_name").loc[board.models]
+        interval = board.interval(0.95)
+        np.testing.assert_array_equal(by_model.rating_lower, interval.lower)
+        np.testing.assert_array_equal(by_model.rating_upper, interval.upper)
+        np.testing.assert_allclose(by_model.variance, board.draws.var(0, ddof=1), rtol=1e-12)
+        np.testing.assert_array_equal(by_model.vote_count, board.fit.n_battles)
+        assert by_model.vote_count.sum() == 12_000
+
+    @pytest.mark.parametrize("kind", ["percentile", "basic"])
+    def test_level_and_kind(self, board, kind):
+        by_model = leaderboard(board, level=0.8, interval=kind).set_index("model_name").loc[board.models]
+        np.testing.assert_array_equal(by_model.rating_lower, board.interval(0.8, kind).lower)
+        np.testing.assert_array_equal(by_model.rating_upper, board.interval(0.8, kind).upper)
+
+    def test_rank_spread_from_its_definition(self, table, odd_table):
+        for t in (table, odd_table):
+            rated = t[t["rank"].notna()]
+            for i, row in rated.iterrows():
+                others = rated.drop(i)
+                assert row.rank_best == 1 + (others.rating_lower > row.rating_upper).sum()
+                assert row.rank_worst == 1 + (others.rating_upper > row.rating_lower).sum()
+                assert row.rank_best <= row["rank"] <= row.rank_worst
+        assert (table.rank_best < table.rank_worst).any()
+        assert (table.rank_best > 1).any()
+
+    def test_shares_of_ranks(self, board, table):
+        higher = board.draws[:, :, None] < board.draws[:, None, :]
+        rank = pd.DataFrame(1 + higher.sum(2), columns=board.models)
+        for k in (1, 3):
+            expected = (rank <= k).mean()[table.model_name]
+            np.testing.assert_allclose(table[f"p_rank_{k}"], expected, rtol=0, atol=1e-12)
+            assert table[f"p_rank_{k}"].sum() == pytest.approx(k)
+        assert 0 < table.p_rank_3.iloc[3] < 1
+
+    def test_one_share_may_be_a_number(self, board, table):
+        one = leaderboard(board, rank_at_most=3)
+        np.testing.assert_array_equal(one.p_rank_3, table.p_rank_3)
+        assert "p_rank_1" not in one
+
+    def test_tiers(self, board, table):
+        assert table.tier.tolist() == board.tiers(0.95)[table.model_name].tolist()
+        assert table.tier.iloc[0] == 1
+        assert table.tier.is_monotonic_increasing
+        assert 1 < table.tier.max() < 12
+        assert set(table.tier) == set(range(1, table.tier.max() + 1))
+
+    def test_preliminary_is_under_300_votes(self, votes):
+        counts = pd.concat([votes.model_a.astype(str), votes.model_b.astype(str)]).value_counts()
+        rare = counts.index[counts >= 300][-1]
+        others = votes[(votes.model_a != rare) & (votes.model_b != rare)]
+        with_rare = votes.drop(others.index)
+        for n, expected in ((299, True), (300, False)):
+            table = leaderboard(pd.concat([others, with_rare.iloc[:n]]), n_resamples=5).set_index("model_name")
+            assert table.vote_count[rare] == n
+            assert table.preliminary[rare] == expected
+            assert table.preliminary.drop(rare).equals(table.vote_count.drop(rare) < 300)
+
+    def test_a_healthy_board_has_no_flags(self, table):
+        assert (table.component == 1).all()
+        assert (table.standing == "").all()
+        assert table.attrs["warnings"] == []
+
+
+class TestUnrated:
+    def test_they_come_last_without_a_rank(self, odd_table):
+        assert odd_table.model_name.tolist()[-4:] == ["unbeaten", "island", "islet", "hopeless"]
+        last = odd_table.iloc[-4:]
+        for column in ("rank", "rank_best", "rank_worst", "tier", "rating_lower", "rating_upper", "variance"):
+            assert last[column].isna().all(), column
+            assert odd_table[column].iloc[:-4].notna().all(), column
+
+    def test_their_rating_says_why(self, odd_table):
+        last = odd_table.iloc[-4:].set_index("model_name")
+        assert last.rating["unbeaten"] == np.inf
+        assert last.rating["hopeless"] == -np.inf
+        assert last.rating[["island", "islet"]].isna().all()
+        assert last.standing.tolist() == ["undefeated", "not comparable", "not comparable", "winless"]
+        assert last.component.tolist() == [1, 2, 2, 1]
+        assert last.vote_count.tolist() == [20, 4, 4, 20]
+        assert last.preliminary.all()
+        assert (last.degenerate_share == 1).all()
+
+    def test_ranks_count_rated_models(self, odd_table):
+        assert odd_table["rank"].iloc[:12].tolist() == list(range(1, 13))
+
+    def test_warnings_name_them(self, odd_table):
+        text = "\n".join(odd_table.attrs["warnings"])
+        assert "unbeaten: never lost a point" in text
+        assert "hopeless: never took a point" in text
+        assert "2 groups that never met" in text
+        assert "island, islet" in text
+
+    def test_a_ridge_ranks_them(self, odd_votes):
+        table = leaderboard(odd_votes, n_resamples=100, ridge=0.1)
+        assert table["rank"].tolist() == list(range(1, 17))
+        assert np.isfinite(table[["rating", "rating_lower", "rating_upper"]]).all(axis=None)
+        assert any("ridge of 0.1 alone" in w for w in table.attrs["warnings"])
+        assert table.attrs["settings"]["ridge"] == 0.1
+
+
+class TestSlices:
+    def test_a_board_for_each_category(self, votes):
+        table = leaderboard(votes, n_resamples=50, by="half")
+        assert table.category.tolist() == ["even"] * 12 + ["odd"] * 12
+        for half, part in table.groupby("category"):
+            assert part.rating.is_monotonic_decreasing
+            assert part["rank"].tolist() == list(range(1, 13))
+            fit = fit_bradley_terry(votes[votes.half == half])
+            np.testing.assert_allclose(part.set_index("model_name").rating[fit.ratings.index], fit.ratings, atol=1e-8)
+
+    def test_several_columns_make_one_category(self, votes):
+        table = leaderboard(votes.assign(part=1), n_resamples=5, by=["half", "part"])
+        assert table.category.unique().tolist() == ["even / 1", "odd / 1"]
+
+    def test_values_that_hold_the_separator(self, votes):
+        odd = votes.assign(p=np.where(np.arange(len(votes)) % 2, "x / y", "x"), q="z")
+        odd.loc[odd.p == "x", "q"] = "y / z"
+        names = leaderboard(odd, n_resamples=20, by=["p", "q"]).category.unique().tolist()
+        assert names == ["('x', 'y / z')", "('x / y', 'z')"]
+
+    def test_warnings_carry_the_category(self, votes):
+        rows = votes[["model_a", "model_b", "winner", "half"]].astype(str)
+        rows = rows[(rows.model_a != "model-05") & (rows.model_b != "model-05")]
+        extra = pd.DataFrame({"model_a": ["new"] * 9, "model_b": "model-01", "winner": "model_a", "half": "odd"})
+        table = leaderboard(pd.concat([rows, extra]), n_resamples=5, by="half")
+        assert any(w.startswith("odd: new: never lost a point") for w in table.attrs["warnings"])
+        assert not any(w.startswith("even: new") for w in table.attrs["warnings"])
+
+    def test_no_such_column(self, votes):
+        with pytest.raises(DataError, match="no column 'lang'"):
+            leaderboard(votes, by="lang")
+
+
+class TestInputs:
+    def test_all_kinds(self, votes, board, table):
+        battles = Battles.from_pandas(votes)
+        for given in (votes, battles, pl.from_pandas(votes)):
+            pd.testing.assert_frame_equal(leaderboard(given, n_resamples=400, rank_at_most=[1, 3]), table)
+        np.testing.assert_array_equal(leaderboard(board).rating, table.rating)
+
+    def test_bootstraps_of_slices(self, votes):
+        boards = bootstrap(votes, 50, by="half")
+        given = leaderboard(boards)
+        pd.testing.assert_frame_equal(given, leaderboard(votes, n_resamples=50, by="half"))
+
+    def test_no_slices(self):
+        with pytest.raises(ValueError, match="no board"):
+            leaderboard({})
+
+    def test_options_reach_the_bootstrap(self, votes, monkeypatch):
+        passed = {}
+
+        def spy(battles, n_resamples, seed, scheme, **options):
+            passed.update(n_resamples=n_resamples, seed=seed, scheme=scheme, **options)
+            return bootstrap(battles, 5)
+
+        monkeypatch.setattr("jaxeval.ratings.leaderboard.bootstrap", spy)
+        options = {
+            "n_resamples": 50,
+            "seed": 5,
+            "scheme": "cluster",
+            "cluster": "voter",
+            "by": None,
+            "ridge": 0.1,
+            "gauge": ("model-02", 1200.0),
+            "base": 1500.0,
+            "reweight": True,
+            "progress": False,
+        }
+        leaderboard(votes, **options)
+        assert {name: passed[name] for name in options} == options
+
+    def test_an_anchor(self, votes):
+        table = leaderboard(votes, n_resamples=50, gauge=("model-02", 1200.0)).set_index("model_name")
+        anchor = table.loc["model-02", ["rating", "rating_lower", "rating_upper"]].astype(float)
+        np.testing.assert_allclose(anchor, 1200, rtol=0, atol=1e-9)
+        assert table.variance["model-02"] == pytest.approx(0, abs=1e-12)
+
+    @pytest.mark.parametrize(
+        ("options", "match"),
+        [
+            ({"level": 95}, "level must be between 0 and 1"),
+            ({"interval": "bca"}, "'percentile' or 'basic', got 'bca'"),
+            ({"n_resamples": 0}, "n_resamples must be at least 1"),
+            ({"gauge": ("nobody", 0)}, "'nobody' is not among"),
+        ],
+    )
+    def test_bad_options(self, votes, options, match):
+        with pytest.raises(ValueError, match=match):
+            leaderboard(votes, **{"n_resamples": 5, **options})
+
+    def test_an_anchor_that_a_slice_lacks(self, votes):
+        only = votes.assign(part=np.where((votes.model_a == "model-1") | (votes.model_b == "model-1"), "x", "y"))
+        with pytest.raises(ValueError, match="part = 'y': the anchor model 'model-1' is not among"):
+            leaderboard(only, by="part", gauge=("model-1", 1000.0), n_resamples=5)
+
+    def test_integer_model_names(self, votes):
+        number = {m: int(m[-2:]) for m in votes.model_a.cat.categories}
+        frame = votes.assign(
+            model_a=votes.model_a.map(number).astype(int), model_b=votes.model_b.map(number).astype(int)
+        )
+        table = leaderboard(frame, n_resamples=20)
+        assert (
+            table.model_name.map("model-{:02}".format).tolist()
+            == leaderboard(votes, n_resamples=20).model_name.tolist()
+        )
+
+
+class TestAttributes:
+    def test_report_and_settings(self, table):
+        assert table.attrs["report"].startswith("6,000 rows: 6,000 battles between 12 models")
+        settings = table.attrs["settings"]
+        assert settings["n_resamples"] == 400
+        assert settings["seed"] == 0
+        assert settings["scheme"] == "multinomial"
+        assert settings["level"] == 0.95
+        assert settings["interval"] == "percentile"
+        assert settings["gauge"] == "mean rating 1000"
+        assert settings["dtype"] == "float64"
+
+    @pytest.mark.parametrize(("n_resamples", "level", "enough"), [(39, 0.95, 40), (40, 0.95, None), (150, 0.99, 200)])
+    def test_too_few_resamples_for_the_level(self, votes, n_resamples, level, enough):
+        warnings = leaderboard(votes, n_resamples=n_resamples, level=level).attrs["warnings"]
+        if enough is None:
+            assert warnings == []
+        else:
+            (warning,) = warnings
+            assert warning.startswith(f"{n_resamples} resamples are too few for {100 * level:g}% intervals")
+            assert warning.endswith(f"take {enough} or more")
+
+    def test_they_are_json(self, votes, odd_table):
+        assert json.loads(json.dumps(odd_table.attrs)) == odd_table.attrs
+        numpy_numbers = leaderboard(votes, n_resamples=np.int64(5), seed=np.int64(3), ridge=np.float64(0.5))
+        assert json.loads(json.dumps(numpy_numbers.attrs))["settings"]["seed"] == 3
+
+    def test_they_survive_a_file(self, odd_table, tmp_path):
+        odd_table.to_parquet(tmp_path / "board.parquet")
+        again = pd.read_parquet(tmp_path / "board.parquet")
+        assert again.attrs == odd_table.attrs
+        pd.testing.assert_frame_equal(again, odd_table, check_dtype=False)
+
+    def test_the_report_counts_what_was_left_out(self, votes):
+        rows = votes[["model_a", "model_b", "winner"]].astype(str)
+        selves = pd.DataFrame({"model_a": ["model-01"] * 7, "model_b": "model-01", "winner": "tie"})
+        table = leaderboard(pd.concat([rows, selves]), n_resamples=5)
+        assert "7 battles of a model against itself left out" in table.attrs["report"]

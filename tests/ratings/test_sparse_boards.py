@@ -1,0 +1,299 @@
+"""Boards rated on the graph of pairs: equal to the dense method, draw by draw, and what they promise beyond."""
+
+import os
+import subprocess
+import sys
+from io import StringIO
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from jaxeval import Battles, bootstrap, fit_bradley_terry, leaderboard
+from jaxeval.cli.report import print_leaderboard
+from jaxeval.execution.precision import double_precision
+from jaxeval.kernels import batch
+from jaxeval.kernels.batch.refits import draw_pairs
+from jaxeval.kernels.pair_tables import unpacked
+from jaxeval.plots.leaderboard import plot_leaderboard
+from jaxeval.ratings.boards import fit_boards
+from jaxeval.ratings.bootstrap_plan import SCHEMES, cluster_rows, make_plan
+from jaxeval.ratings.refits import Lanes
+from jaxeval.ratings.sparse_boards import SPARSE_MODELS, resolved
+from jaxeval.ratings.sparse_refits import make_sparse_plan
+
+# Both methods stop within 1e-8 logits of the maximum of a resample.
+SAME_ELO = 4e-6
+
+
+def matches(n=1500, m=70, seed=0, soft=False):
+    """Uneven matches: most play few, some never lose or never win, two pairs met nobody else."""
+    rng = np.random.default_rng(seed)
+    skill, activity = rng.normal(0, 1.2, m), rng.lognormal(0, 1.2, m)
+    a, b = rng.choice(m, (2, n), p=activity / activity.sum())
+    keep = a != b
+    a, b = a[keep], b[keep]
+    win = rng.random(len(a)) < expit(skill[a] - skill[b])
+    target = np.where(rng.random(len(a)) < 0.15, 0.5, win.astype(float))
+    a, b = np.append(a, [m, m, m + 2]), np.append(b, [m + 1, m + 1, m + 3])
+    target = np.append(target, [1.0, 0.0, 1.0])
+    a, b, target = np.append(a, [m + 4, 0]), np.append(b, [0, m + 5]), np.append(target, [1.0, 1.0])
+    table = pd.DataFrame({"model_a": [f"p{i}" for i in a], "model_b": [f"p{i}" for i in b], "target": target})
+    table["voter"] = rng.integers(0, len(a) // 2, len(a))
+    table["season"] = np.where(rng.random(len(a)) < 0.5, "spring", "autumn")
+    if soft:
+        table["target"] = (table["target"] * 3 + rng.integers(0, 3, len(a))) / 5
+        table["weight"] = rng.integers(1, 4, len(a)) / 2
+    return table
+
+
+@pytest.fixture(scope="module")
+def battles():
+    return Battles.from_pandas(matches())
+
+
+def assert_same_fit(one, other):
+    for name in ("ratings", "logits"):
+        mine, theirs = getattr(one, name), getattr(other, name)
+        np.testing.assert_allclose(mine, theirs, atol=1e-6)
+    for name in ("standing", "component", "n_battles"):
+        pd.testing.assert_series_equal(getattr(one, name), getattr(other, name))
+    assert one.status == other.status
+    assert one.warnings == other.warnings
+    assert one.log_likelihood == pytest.approx(other.log_likelihood)
+
+
+def assert_same_draws(one, other, atol=SAME_ELO):
+    np.testing.assert_allclose(one.draws, other.draws, atol=atol)
+    pd.testing.assert_frame_equal(one.degenerate, other.degenerate)
+    assert one.converged.all()
+    assert other.converged.all()
+
+
+class TestFit:
+    @pytest.mark.slow
+    @pytest.mark.parametrize(
+        "options",
+        [{}, {"ridge": 0.3}, {"ridge": 1e-6}, {"reweight": True, "gauge": "votes"}, {"gauge": ("p0", 1234.0)}],
+        ids=str,
+    )
+    def test_equals_the_dense_one(self, battles, options):
+        dense = fit_bradley_terry(battles, method="dense", **options)
+        sparse = fit_bradley_terry(battles, method="sparse", **options)
+        assert (dense.settings.method, sparse.settings.method) == ("dense", "sparse")
+        assert_same_fit(sparse, dense)
+        assert dense.component.max() == 3
+        if not options:
+            assert set(sparse.standing) == {"", "undefeated", "winless", "not comparable"}
+            np.testing.assert_allclose(sparse.standard_errors, dense.standard_errors, rtol=1e-6)
+            np.testing.assert_allclose(sparse.covariance, dense.covariance, rtol=1e-5, atol=1e-6)
+
+    def test_equals_an_independent_optimum(self, battles):
+        fit = fit_bradley_terry(battles, 0.1, method="sparse")
+        a, b, y = battles.model_a, battles.model_b, battles.target
+
+        def loss(theta):
+            p = expit(theta[a] - theta[b])
+            value = -np.sum(y * np.log(p) + (1 - y) * np.log1p(-p)) + 0.1 * theta @ theta
+            pull = p - y
+            return value, np.bincount(a, pull, len(theta)) - np.bincount(b, pull, len(theta)) + 0.2 * theta
+
+        found = minimize(
+            loss, np.zeros(battles.n_models), jac=True, method="L-BFGS-B", options={"gtol": 1e-9, "ftol": 0}
+        )
+        np.testing.assert_allclose(fit.logits, found.x, atol=1e-6)
+
+    def test_invariances(self, battles):
+        """Other names, sides turned, twice the battles as weight or as rows, all weights scaled."""
+        table = matches()
+        fit = fit_bradley_terry(battles, method="sparse").ratings
+        names = {name: f"q{hash_:03d}" for hash_, name in enumerate(np.random.default_rng(1).permutation(fit.index))}
+        turned = table.assign(
+            model_a=table["model_b"].map(names), model_b=table["model_a"].map(names), target=1 - table["target"]
+        )
+        weighed = Battles.from_pandas(turned.assign(weight=2e5), weight="weight")
+        for other in (Battles.from_pandas(turned), Battles.from_pandas(pd.concat([turned, turned])), weighed):
+            found = fit_bradley_terry(other, method="sparse").ratings
+            np.testing.assert_allclose(found[[names[m] for m in fit.index]], fit, atol=1e-6)
+
+    def test_nobody_has_a_finite_rating(self):
+        table = pd.DataFrame({"model_a": ["a", "c"], "model_b": ["b", "d"], "target": [1.0, 1.0]})
+        dense, sparse = (fit_bradley_terry(Battles.from_pandas(table), method=m) for m in ("dense", "sparse"))
+        assert_same_fit(sparse, dense)
+
+
+@pytest.fixture(scope="module")
+def resampled(battles):
+    return bootstrap(battles, 16, seed=3, method="sparse", progress=False)
+
+
+class TestBootstrap:
+    def test_the_board_is_one_that_resamples_break(self, resampled):
+        assert resampled.settings.method == "sparse"
+        assert resampled.converged.all()
+        assert np.isinf(resampled.draws).any()
+        assert np.isnan(resampled.draws).any()
+
+    @pytest.mark.slow
+    def test_chunks_and_the_number_of_resamples_do_not_matter(self, battles, resampled):
+        other = bootstrap(battles, 9, seed=3, method="sparse", progress=False, chunk_size=7)
+        np.testing.assert_allclose(other.draws, resampled.draws[:9], atol=1e-9)
+
+    def test_single_precision(self, battles, resampled):
+        single = bootstrap(battles, 16, seed=3, method="sparse", progress=False, dtype="float32")
+        assert_same_draws(single, resampled, atol=0.05)
+
+    @pytest.mark.slow
+    def test_soft_targets_weights_and_a_ridge_equal_the_dense_method(self):
+        battles = Battles.from_pandas(matches(soft=True), weight="weight")
+        given = {"scheme": "bayesian", "ridge": 0.2, "reweight": True, "progress": False}
+        assert_same_draws(*(bootstrap(battles, 12, method=method, **given) for method in ("sparse", "dense")))
+
+    @pytest.mark.parametrize("scheme", ["multinomial", "poisson", "bayesian", "cluster"])
+    @pytest.mark.parametrize("label", ["", "spring"])
+    def test_draws_are_those_of_the_dense_method(self, battles, scheme, label):
+        cells, cell = battles.compress(slice(None))
+        cluster, code = None, SCHEMES["multinomial" if scheme == "cluster" else scheme]
+        if scheme == "cluster":
+            cluster = cluster_rows(battles.codes("voter")[0], cell, battles.count)
+        dense, sparse = (fit_boards([(battles.models, cells)], 0.0, False, m)[0] for m in ("dense", "sparse"))
+        plan = make_plan([dense], code, [label], 0.0, [cluster])
+        own = make_sparse_plan(sparse, code, label, cluster, "float64")
+        method = own.method._replace(n_pairs=plan.n_pairs, top_up_size=plan.top_up_size)
+        with double_precision():
+            n, wins = batch.draw(plan.problems, method, np.uint64(5), 0, 11)
+            drawn = jax.jit(draw_pairs, static_argnums=1)(own.problem, own.method, np.uint64(5), 11)
+            mine = np.stack(unpacked(drawn, own.method.tally, np.float64))[:, :-1]
+        theirs = np.stack([np.asarray(table)[cells.first, cells.second] for table in (n, wins)])
+        np.testing.assert_allclose(mine, theirs, rtol=1e-13, atol=1e-13)
+
+    def test_slices_choose_for_themselves(self, monkeypatch):
+        monkeypatch.setattr("jaxeval.ratings.sparse_boards.SPARSE_MODELS", 60)
+        table = matches()
+        few = [f"p{i}" for i in range(30)]
+        table = table[(table["season"] == "spring") | (table["model_a"].isin(few) & table["model_b"].isin(few))]
+        fitted = []
+
+        def refit_wide(board, *_):
+            fitted.append(board)
+            m = len(board.theta)
+            return Lanes(*(np.zeros((2, m) if kind in ("theta", "standing") else 2, int) for kind in Lanes._fields))
+
+        def refit_rest(plan, *_):
+            fitted.append(plan)
+            raise ZeroDivisionError
+
+        monkeypatch.setattr("jaxeval.ratings.bootstrap.refit_sparse", refit_wide)
+        monkeypatch.setattr("jaxeval.ratings.bootstrap.refit_all", refit_rest)
+        with pytest.raises(ZeroDivisionError):
+            bootstrap(Battles.from_pandas(table), 2, by="season", progress=False)
+        wide, narrow = fitted
+        assert wide.method == "sparse"
+        assert len(wide.theta) >= 60
+        assert len(narrow.problems.stream) == 1
+
+
+@pytest.mark.slow
+def test_football_results_equal_the_dense_method(data):
+    """337 national teams, 49,520 matches, some of regions that met nobody else."""
+    table = pd.read_parquet(data / "football_international_results.parquet")
+    table = table.dropna(subset=["home_score", "away_score"])
+    target = (np.sign(table["home_score"] - table["away_score"]) + 1) / 2
+    battles = Battles.from_pandas(
+        table.assign(target=target), model_a="home_team", model_b="away_team", target="target"
+    )
+    dense, sparse = (bootstrap(battles, 4, method=m, progress=False) for m in ("dense", "sparse"))
+    assert_same_fit(sparse.fit, dense.fit)
+    assert_same_draws(sparse, dense)
+    assert sparse.degenerate.to_numpy().any()
+
+
+@pytest.mark.slow
+def test_four_devices_give_the_draws_of_one_whatever_the_flag(resampled, tmp_path):
+    matches().to_parquet(tmp_path / "matches.parquet")
+    code = (
+        "import sys, numpy as np, jax, jaxeval\n"
+        "jax.config.update('jax_enable_x64', True)\n"
+        "battles = jaxeval.read_battles(sys.argv[1])\n"
+        "found = jaxeval.bootstrap(battles, 10, seed=3, method='sparse', progress=False, chunk_size=2)\n"
+        "assert found.settings.n_devices == 4\n"
+        "np.save(sys.argv[2], found.draws)\n"
+    )
+    out = tmp_path / "draws.npy"
+    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
+    given = [sys.executable, "-c", code, str(tmp_path / "matches.parquet"), str(out)]
+    subprocess.run(given, check=True, env=environment)
+    assert not jax.config.jax_enable_x64
+    np.testing.assert_allclose(np.load(out), resampled.draws[:10], atol=1e-9)
+
+
+class TestChoice:
+    def test_by_the_number_of_models(self):
+        assert resolved("auto", SPARSE_MODELS - 1) == "dense"
+        assert resolved("auto", SPARSE_MODELS) == "sparse"
+        assert resolved("dense", 10**6) == "dense"
+
+    def test_unknown_methods_are_refused(self, battles):
+        with pytest.raises(ValueError, match="method must be 'auto', 'dense' or 'sparse', got 'fast'"):
+            fit_bradley_terry(battles, method="fast")
+
+    def test_features_and_tie_models_are_dense(self, battles):
+        for call in (fit_bradley_terry, bootstrap):
+            with pytest.raises(ValueError, match="knows no features and no tie model"):
+                call(battles, ties="davidson", method="sparse")
+
+
+@pytest.fixture(scope="module")
+def wide():
+    rng = np.random.default_rng(0)
+    n, m = 60_000, 30_000
+    a, b = rng.integers(0, m, (2, n))
+    keep = a != b
+    table = pd.DataFrame({"model_a": a[keep], "model_b": b[keep], "target": rng.integers(0, 3, keep.sum()) / 2})
+    return bootstrap(Battles.from_pandas(table), 3, progress=False)
+
+
+class TestWide:
+    """30,000 competitors: nothing allocates a table of all pairs."""
+
+    def test_the_board(self, wide):
+        assert wide.settings.method == "sparse"
+        assert wide.converged.all()
+        table = leaderboard(wide)
+        assert len(table) == len(wide.models) > 29_000
+        assert any("undefeated" in s for s in table["standing"])
+        assert any("groups that never met" in w for w in table.attrs["warnings"])
+
+    def test_the_first_rows_are_printed_and_drawn(self, wide):
+        console = Console(file=StringIO(), width=120)
+        table = leaderboard(wide)
+        print_leaderboard(table, console)
+        text = console.file.getvalue()
+        assert f"... and {len(table) - 200:,} more models (--top K prints K of them, --out writes all)" in text
+        assert "sparse method" in text
+        (axis,) = plot_leaderboard(table).axes
+        assert len(axis.get_yticks()) == 40
+
+    def test_tables_of_all_pairs_are_refused_in_words(self, wide):
+        for ask in (
+            lambda: wide.fit.covariance,
+            lambda: wide.fit.standard_errors,
+            lambda: wide.fit.win_probability,
+            wide.beat_share,
+            wide.difference_interval,
+        ):
+            with pytest.raises(ValueError, match=r"models, beyond the .* that it is meant for; use"):
+                ask()
+
+    def test_tiers_are_left_out_with_a_warning(self, wide, monkeypatch):
+        for module in ("leaderboard", "bootstrap_result"):
+            monkeypatch.setattr(f"jaxeval.ratings.{module}.MOST_COMPARISONS", 1000)
+        table = leaderboard(wide)
+        assert table["tier"].isna().all()
+        assert any(w.startswith("no tiers: ") for w in table.attrs["warnings"])
+        with pytest.raises(ValueError, match="tiers compare all pairs"):
+            wide.tiers()

@@ -1,0 +1,92 @@
+"""All diagnostics at once, from raw scores in two orders, and their figures."""
+
+import numpy as np
+import pytest
+from judged import read, two_orders
+from matplotlib.figure import Figure
+
+import jaxeval
+from jaxeval.plots import soft_elo as soft_elo_plots
+from jaxeval.plots.style import save_figures
+from jaxeval.softelo import judge_agreement, judge_biases
+from jaxeval.softelo.conformal import leave_one_out_intervals
+from jaxeval.softelo.judge_diagnostics import diagnose
+
+
+@pytest.fixture(scope="module")
+def battles():
+    return read(two_orders(n=800, m=8), verdict="verdict")
+
+
+@pytest.fixture(scope="module")
+def held_out(battles):
+    return jaxeval.soft_elo(battles, n_resamples=200)
+
+
+@pytest.fixture(scope="module")
+def found(battles, held_out):
+    families = {f"m{k}": "x" if k < 3 else "y" for k in range(8)}
+    return diagnose(battles, held_out, length_a="long_a", length_b="long_b", families=families, judge_family="x")
+
+
+def test_everything_that_raw_two_order_data_allows_is_there(battles, found):
+    assert found.left_out == []
+    headline = found.headline["value"]
+    position = judge_biases.position_bias(battles)["share"]
+    assert headline["first answer preferred"] == position["position_1"]
+    assert headline["verdict flips with the order"] == position["flip"]
+    assert headline["mean |score difference|"] == pytest.approx(np.abs(battles.score_difference).mean())
+    assert headline["kappa, all battles"] == judge_agreement.agreement(battles).loc["all", "kappa"]
+    assert set(found.tables) == {
+        "reliability", "agreement_by_score_gap", "agreement", "verdict_disagreement", "score_gap_by_strength",
+        "residual_ramp", "position_bias", "single_order_ratings", "longer_answer_preference", "length_correlation",
+        "family_excess",
+    }  # fmt: skip
+    assert found.warnings == [w for table in found.tables.values() for w in table.attrs["warnings"]]
+
+
+def test_what_the_data_lacks_is_said(held_out):
+    frame = two_orders(n=800, m=8).drop(columns="verdict")
+    one = jaxeval.JudgedBattles.from_pandas(frame, scores_a="a1", scores_b="b1", label_coding="a_wins_1")
+    found = diagnose(one, held_out)
+    absent = {sentence.partition(":")[0] for sentence in found.left_out}
+    assert absent == {
+        "verdict disagreement", "position bias", "single order ratings", "longer answer preference",
+        "length correlation", "family excess",
+    }  # fmt: skip
+
+
+def test_one_order_alone_is_the_fit_of_its_scores():
+    battles = read(two_orders())
+    table = judge_biases.single_order_ratings(battles, methods=("hard", "soft")).set_index(["model", "method"])
+    for name, column, a, b in (("first", "a_first", "a1", "b1"), ("second", "b_first", "a2", "b2")):
+        frame = two_orders().drop(columns="verdict")
+        one = jaxeval.JudgedBattles.from_pandas(frame, scores_a=a, scores_b=b, label_coding="a_wins_1")
+        alone = jaxeval.soft_elo(one, n_resamples=0, methods=("hard", "soft")).models.set_index(["model", "method"])
+        np.testing.assert_allclose(table[column], alone["judge_elo"], atol=1e-6, err_msg=name)
+        assert table.attrs["settings"]["mae"][column]["soft"] == pytest.approx(
+            alone["residual"].abs().xs("soft", level="method").mean()
+        )
+    np.testing.assert_allclose(table["difference"], table["a_first"] - table["b_first"])
+
+
+def test_figures_show_the_tables(held_out, found, tmp_path):
+    figures = {
+        "held_out": soft_elo_plots.plot_held_out(held_out),
+        "intervals": soft_elo_plots.plot_intervals(leave_one_out_intervals(held_out, 0.8)),
+        "calibration": soft_elo_plots.plot_calibration(
+            found.tables["agreement_by_score_gap"], found.tables["reliability"]
+        ),
+        "ramp": soft_elo_plots.plot_ramp(found.tables["residual_ramp"]),
+    }
+    assert all(isinstance(figure, Figure) for figure in figures.values())
+    mae = held_out.summary["mae"]
+    titles = [axis.get_title(loc="left") for axis in figures["held_out"].axes]
+    assert titles == [f"{method}: MAE {mae[method]:.1f} Elo" for method in ("hard", "soft")]
+    ece = found.tables["reliability"].attrs["settings"]["ece"]
+    assert f"ECE {ece:.3f}" in figures["calibration"].axes[1].get_title(loc="left")
+    assert len(figures["ramp"].axes[0].get_legend_handles_labels()[1]) == 2
+    lower = figures["intervals"].axes[0].collections[0].get_segments()
+    assert len(lower) == 8
+    paths = save_figures(figures, tmp_path)
+    assert all(path.stat().st_size > 1000 for path in paths)

@@ -1,0 +1,125 @@
+"""The bootstrap of a model's own battles: its law, its solutions, and what it must not depend on."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from jaxeval.kernels import resample
+from jaxeval.resampling.units import singles_top_up_size
+from jaxeval.softelo.own_battles import OwnBattles, _problem, resampled_strengths, strengths
+
+
+def simulate(name, n, seed, m=7):
+    rng = np.random.default_rng(seed)
+    anchors, opponent = rng.normal(0, 0.7, (2, m)), np.sort(rng.integers(m, size=n))
+    return OwnBattles(name, opponent, np.stack([rng.integers(0, 3, n) / 2, rng.random(n)]), anchors, np.zeros(2))
+
+
+MODELS = [simulate("x", 150, 0), simulate("y", 30, 1), simulate("z", 140, 2)]
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return resampled_strengths(MODELS, 200, 3, 0.05)
+
+
+def slope(own, count, theta, ridge):
+    """Derivative of the penalised log-likelihood for (B, N) counts, (K, B) strengths."""
+    result = []
+    for anchors, y, t in zip(own.anchors, own.target, theta, strict=True):
+        p = expit(t[:, None] - anchors[own.opponent])
+        result.append((count * (y - p)).sum(1) - 2 * ridge * t)
+    return np.array(result)
+
+
+def counts(own, n_resamples, seed=3):
+    with jax.enable_x64(True):
+        draw = jax.jit(resample.singles, static_argnums=(1, 2))
+        problem = _problem(own, 512, 16)
+        drawn = draw(
+            problem.battles, 512, singles_top_up_size(512), np.uint64(seed), problem.stream, np.arange(n_resamples)
+        )
+    return np.asarray(drawn)[:, : own.target.shape[1]]
+
+
+def test_strengths_solve_the_score_equation():
+    found = strengths(MODELS, 0.05)
+    for own, theta in zip(MODELS, found, strict=True):
+        np.testing.assert_allclose(slope(own, np.ones((1, own.target.shape[1])), theta[:, None], 0.05), 0, atol=1e-8)
+
+
+def test_resamples_solve_the_score_equation_of_their_draws(drawn):
+    for own, theta in zip(MODELS, drawn, strict=True):
+        count = counts(own, 200)
+        np.testing.assert_array_equal(count.sum(1), own.target.shape[1])
+        # A slope of 1e-7 is an error of 1e-7 / information, about 1e-8 logits.
+        np.testing.assert_allclose(slope(own, count, theta, 0.05), 0, atol=1e-7)
+
+
+@pytest.mark.parametrize("shortfall", [4.0, 1.0])
+def test_counts_are_multinomial(monkeypatch, shortfall):
+    """Means, variances and covariances; at one standard deviation a fifth of the draws is repeated."""
+    monkeypatch.setattr("jaxeval.resampling.units._SINGLES_SHORTFALL", shortfall)
+    count = counts(simulate("x", 40, 5), 40_000).astype(float)
+    assert (count.sum(1) == 40).all()
+    b, p = len(count), 1 / 40
+    assert (np.abs(count.mean(0) - 1) < 5 * np.sqrt(40 * p * (1 - p) / b)).all()
+    product = (count[:, :20] - 1) * (count[:, 20:] - 1)
+    assert (np.abs(product.mean(0) + 1 / 40) < 5 * product.std(0) / np.sqrt(b)).all()
+    square = (count - 1) ** 2
+    assert (np.abs(square.mean(0) - 40 * p * (1 - p)) < 5 * square.std(0) / np.sqrt(b)).all()
+
+
+def test_a_resample_depends_on_seed_name_and_number_alone(drawn):
+    """The other models, the chunks and how many resamples there are do not matter."""
+    for chunk in (1, 7):
+        found = resampled_strengths(MODELS[1:2], 20, 3, 0.05, chunk_size=chunk)
+        np.testing.assert_allclose(found[0], drawn[1, :, :20], atol=1e-9)
+    np.testing.assert_allclose(resampled_strengths(MODELS[1:2], 200, 3, 0.05)[0], drawn[1], atol=1e-9)
+    np.testing.assert_allclose(resampled_strengths(MODELS[::-1], 200, 3, 0.05)[::-1], drawn, atol=1e-9)
+    renamed = resampled_strengths([MODELS[1]._replace(name="other")], 20, 3, 0.05, chunk_size=7)
+    other_seed = resampled_strengths(MODELS[1:2], 20, 4, 0.05, chunk_size=7)
+    for different in (renamed, other_seed):
+        assert np.abs(different[0, 1] - drawn[1, 1, :20]).min() > 1e-6
+
+
+def test_few_battles_and_none():
+    one = OwnBattles("one", np.array([2]), np.array([[1.0]]), np.zeros((1, 4)), np.zeros(1))
+    none = one._replace(opponent=np.zeros(0, int), target=np.zeros((1, 0)))
+    found = resampled_strengths([one, none], 10, 0, 0.01)
+    assert np.ptp(found[0]) == 0  # its only battle, every time
+    assert found[0, 0, 0] == pytest.approx(strengths([one], 0.01)[0, 0], abs=1e-8)
+    assert np.isnan(found[1]).all()
+    assert np.isnan(strengths([one, none], 0.01)[1]).all()
+
+
+HERE = Path(__file__).parent
+SCRIPT = """
+import sys
+import jax, numpy as np
+from test_own_battles import MODELS
+from jaxeval.softelo.own_battles import resampled_strengths
+np.savez(sys.argv[1], theta=resampled_strengths(MODELS, 200, 3, 0.05), n=len(jax.devices()))
+"""
+
+
+@pytest.mark.slow
+def test_four_devices_and_the_flag(drawn, tmp_path):
+    flags = "--xla_force_host_platform_device_count=4"
+    environment = {
+        "JAX_ENABLE_X64": "1",
+        "XLA_FLAGS": flags,
+        "JAX_PLATFORMS": "cpu",
+        "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path]),
+    }
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "four.npz")]
+    subprocess.run(command, env={**os.environ, **environment}, check=True)
+    saved = np.load(tmp_path / "four.npz")
+    assert saved["n"] == 4
+    np.testing.assert_allclose(saved["theta"], drawn, atol=1e-9)

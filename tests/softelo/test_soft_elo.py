@@ -1,0 +1,344 @@
+"""Leave-one-model-out Soft-Elo: known answers, a naive twin, invariances, the bootstrap, and flags."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from scipy.stats import kendalltau, spearmanr
+
+import jaxeval
+from jaxeval import JudgedBattles, soft_elo
+from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.softelo.held_out import compress, hold_out
+from jaxeval.softelo.soft_elo import _accuracy
+
+
+def newton(gradient, information, start):
+    theta = start
+    for _ in range(200):
+        step = np.linalg.solve(information(theta), gradient(theta))
+        theta = theta + np.clip(step, -1, 1)
+        if np.abs(step).max() < 1e-12:
+            return theta
+    raise AssertionError("the naive Newton iteration did not converge")
+
+
+def bradley_terry(a, b, y, m, ridge):
+    def gradient(theta):
+        grad = -2 * ridge * theta
+        surprise = y - expit(theta[a] - theta[b])
+        np.add.at(grad, a, surprise)
+        np.add.at(grad, b, -surprise)
+        return grad
+
+    def information(theta):
+        result = 2 * ridge * np.eye(m)
+        v = expit(theta[a] - theta[b]) * expit(theta[b] - theta[a])
+        for i, j, sign in ((a, a, 1), (b, b, 1), (a, b, -1), (b, a, -1)):
+            np.add.at(result, (i, j), sign * v)
+        return result
+
+    return newton(gradient, information, np.zeros(m))
+
+
+def one_strength(anchor, y, ridge):
+    return newton(
+        lambda t: np.array([np.sum(y - expit(t - anchor)) - 2 * ridge * t[0]]),
+        lambda t: np.array([[np.sum(expit(t - anchor) * expit(anchor - t)) + 2 * ridge]]),
+        np.zeros(1),
+    )[0]
+
+
+def temperature(d, y):
+    return newton(
+        lambda beta: np.array([np.sum(d * (y - expit(beta * d)))]),
+        lambda beta: np.array([[np.sum(d**2 * expit(beta * d) * expit(-beta * d))]]),
+        np.zeros(1),
+    )[0]
+
+
+def twin(battles, ridge, constant=0.8):
+    """Algorithm 1 row by row: (4, M) ratings by human, hard, soft and smoothed targets, and (M,) temperatures."""
+    a, b, d, human = battles.model_a, battles.model_b, battles.score_difference, battles.human
+    m = len(battles.models)
+    ratings, betas = np.empty((4, m)), np.empty(m)
+    for held_out in range(m):
+        own = (a == held_out) | (b == held_out)
+        fitting = ~own & np.isin(human, (0, 1))
+        betas[held_out] = temperature(d[fitting], human[fitting])
+        smooth = 0.5 + (2 * constant - 1) * (battles.hard - 0.5)
+        for k, y in enumerate((human, battles.hard, expit(betas[held_out] * d), smooth)):
+            rest, mine = ~own & ~np.isnan(y), own & ~np.isnan(y)
+            theta = bradley_terry(a[rest], b[rest], y[rest], m, ridge)
+            first = a[mine] == held_out
+            anchor = theta[np.where(first, b[mine], a[mine])]
+            ratings[k, held_out] = one_strength(anchor, np.where(first, y[mine], 1 - y[mine]), ridge)
+    return 1500 + ELO_PER_LOGIT * ratings, betas
+
+
+def wide(result, column="judge_elo"):
+    return result.models.pivot_table(index="model", columns="method", values=column, dropna=False)
+
+
+THREE = ("hard", "soft", "smooth:0.8")
+
+
+# Boards of up to 1,023 cells, 512 kinds of them, and 16 models share compiled code, and the resamples of 1 to 8 models,
+# or of 9 to 16: so do most tests, at 200 resamples.
+@pytest.fixture(scope="module")
+def judged():
+    return jaxeval.simulate_judged_battles(1000, 8, unlabelled=0.15, tie_rate=0.4, seed=5)
+
+
+@pytest.fixture(scope="module")
+def large():
+    return jaxeval.simulate_judged_battles(12_000, 6, seed=4)
+
+
+@pytest.fixture(scope="module")
+def rated(judged):
+    return soft_elo(judged, n_resamples=200)
+
+
+def test_known_answers_of_the_sample(data):
+    battles = jaxeval.read_judged_battles(data / "softelo_sample.csv", label_coding="a_wins_0")
+    result = soft_elo(battles, ridge=0.005, n_resamples=0)
+    summary = result.summary
+    assert summary["n_models"].tolist() == [14, 14]
+    # The released script stops its optimiser within 0.002 Elo and 2e-6 of each beta.
+    np.testing.assert_allclose(summary["mae"], [57.633390, 19.536330], atol=0.002)
+    np.testing.assert_allclose(summary["spearman"], [0.960440, 0.969231], atol=5e-7)
+    np.testing.assert_allclose(summary["kendall"], [0.868132, 0.912088], atol=5e-7)
+    assert summary.loc["soft", "beta"] == pytest.approx(0.655205, abs=2e-6)
+    reference = pd.read_csv(data / "softelo_sample_reference.csv")
+    both = result.models.merge(reference, on=["model", "method"], suffixes=("", "_reference"))
+    assert len(both) == 28
+    for column in ("human_elo", "judge_elo"):
+        np.testing.assert_allclose(both[column], both[f"{column}_reference"], atol=0.002)
+    np.testing.assert_allclose(both["residual"], -both["residual_reference"], atol=0.004)
+    soft = both["method"] == "soft"
+    np.testing.assert_allclose(both["beta"][soft], both["beta_reference"][soft], atol=2e-6)
+    assert both["beta"][~soft].isna().all()
+    np.testing.assert_array_equal(both["n_battles"], both["n_target_rows"])
+
+
+@pytest.mark.parametrize("ridge", [0.01, 1.0])
+def test_equals_the_naive_twin(judged, ridge):
+    result = soft_elo(judged, ridge=ridge, n_resamples=0, methods=THREE)
+    ratings, betas = twin(judged, ridge)
+    found = wide(result)
+    for k, method in enumerate(THREE, start=1):
+        np.testing.assert_allclose(found[method], ratings[k], atol=1e-5)
+    np.testing.assert_allclose(wide(result, "human_elo")["hard"], ratings[0], atol=1e-5)
+    np.testing.assert_allclose(wide(result, "beta")["soft"], betas, atol=1e-8)
+    assert result.warnings == []
+
+
+def test_sparse_boards_are_finished_by_newton():
+    battles = jaxeval.simulate_judged_battles(60, 9, unlabelled=0, tie_rate=0.1, seed=2)
+    result = soft_elo(battles, n_resamples=0, methods=THREE)
+    ratings, _ = twin(battles, 0.01)
+    for k, method in enumerate(THREE, start=1):
+        np.testing.assert_allclose(wide(result)[method], ratings[k], atol=1e-4)
+    assert not result.models["flags"].str.contains("converged").any()
+
+
+def test_summary_is_that_of_the_models(rated):
+    for method, group in rated.models.groupby("method"):
+        row = rated.summary.loc[method]
+        assert row["mae"] == pytest.approx(group["residual"].abs().mean())
+        assert row["spearman"] == pytest.approx(spearmanr(group["human_elo"], group["judge_elo"]).statistic)
+        assert row["kendall"] == pytest.approx(kendalltau(group["human_elo"], group["judge_elo"]).statistic)
+        assert row["mae_lower"] < row["mae"] < row["mae_upper"]
+
+
+def test_accuracy_of_resampled_models_pairs_no_model_with_itself():
+    rng = np.random.default_rng(0)
+    models = pd.DataFrame(rng.integers(0, 6, (10, 3)).astype(float), columns=["human_elo", "judge_elo", "beta"])
+    weights = rng.multinomial(10, np.full(10, 0.1), 20).astype(float)
+    found = _accuracy(models, weights)
+    for row, weight in zip(found, weights, strict=True):
+        which = np.repeat(np.arange(10), weight.astype(int))
+        x, y = (models[c].to_numpy()[which] for c in ("human_elo", "judge_elo"))
+        assert row[0] == pytest.approx(np.abs(x - y).mean())
+        assert row[1] == pytest.approx(spearmanr(x, y).statistic)
+        assert row[2] == pytest.approx(kendalltau(x, y).statistic)
+
+
+def test_sides_and_the_order_of_rows_change_nothing(judged, rated):
+    rng = np.random.default_rng(1)
+    order, swap = rng.permutation(judged.n_battles), rng.random(judged.n_battles) < 0.5
+    turned = replace(
+        judged,
+        model_a=np.where(swap, judged.model_b, judged.model_a),
+        model_b=np.where(swap, judged.model_a, judged.model_b),
+        score_difference=np.where(swap, -judged.score_difference, judged.score_difference),
+        human=np.where(swap, 1 - judged.human, judged.human),
+        judge=np.where(swap, 1 - judged.judge, judged.judge),
+    ).subset(order)
+    result = soft_elo(turned, n_resamples=200)
+    np.testing.assert_allclose(result.draws, rated.draws, atol=1e-6)
+    pd.testing.assert_frame_equal(result.models, rated.models, atol=1e-6)
+
+
+def test_relabelling_permutes_the_ratings(judged, rated):
+    m = len(judged.models)
+    number = np.random.default_rng(2).permutation(m)
+    renamed = replace(judged, model_a=number[judged.model_a], model_b=number[judged.model_b])
+    found = wide(soft_elo(renamed, n_resamples=0))
+    np.testing.assert_allclose(found["soft"].to_numpy()[number], wide(rated)["soft"], atol=1e-6)
+
+
+def test_every_battle_twice_with_twice_the_ridge(judged, rated):
+    twice = judged.subset(np.tile(np.arange(judged.n_battles), 2))
+    found = soft_elo(twice, ridge=0.02, n_resamples=0)
+    np.testing.assert_allclose(wide(found), wide(rated), atol=1e-6)
+
+
+@pytest.mark.slow
+def test_standard_errors_are_those_of_the_score_equation(large):
+    """The bootstrap's variance is sum (y - p)^2 / information^2 to first order, anchors and targets fixed."""
+    result = soft_elo(large, n_resamples=2000)
+    a, b = large.model_a, large.model_b
+    hard = wide(result, "standard_error")["hard"], wide(result)["hard"]
+    for i in range(6):
+        own = (a == i) | (b == i)
+        rest = ~own
+        theta = bradley_terry(a[rest], b[rest], large.hard[rest], 6, 0.01)
+        first = a[own] == i
+        y = np.where(first, large.hard[own], 1 - large.hard[own])
+        strength = one_strength(theta[np.where(first, b[own], a[own])], y, 0.01)
+        p = expit(strength - theta[np.where(first, b[own], a[own])])
+        expected = ELO_PER_LOGIT * np.sqrt(np.sum((y - p) ** 2)) / np.sum(p * (1 - p))
+        error, rating = (column.iloc[i] for column in hard)
+        # Second-order terms are of the order of 1 / battles.
+        assert abs(error / expected - 1) < 4 / np.sqrt(2 * 2000) + 4 / own.sum() * 10
+        draws = result.draws[0, i]
+        assert abs(draws.mean() - rating) < 5 * error / np.sqrt(2000) + 0.5
+
+
+def test_a_resample_is_a_function_of_seed_model_and_number(judged, rated):
+    fewer = soft_elo(judged, n_resamples=50)
+    np.testing.assert_allclose(fewer.draws, rated.draws[:, :, :50], atol=1e-6)
+    other = soft_elo(judged, n_resamples=50, seed=1)
+    assert not np.isclose(other.draws, fewer.draws).any(axis=(0, 1)).all()
+    np.testing.assert_allclose(rated.models["standard_error"], rated.draws.std(2, ddof=1).T.ravel())
+
+
+def test_several_judges_are_each_their_own(judged, rated):
+    weaker = jaxeval.simulate_judged_battles(1000, 8, temperature=0.2, seed=5)
+    both = soft_elo({"one": judged, "two": weaker}, n_resamples=200)
+    assert both.draws.shape == (2, 2, 8, 200)
+    np.testing.assert_allclose(both.draws[0], rated.draws, atol=1e-6)
+    alone = both.models[both.models["judge"] == "one"].drop(columns="judge").reset_index(drop=True)
+    pd.testing.assert_frame_equal(alone, rated.models, atol=1e-6)
+    assert both.summary.index.names == ["judge", "method"]
+
+
+def test_soft_targets_repair_the_ruler(large):
+    summary = soft_elo(large, n_resamples=0).summary
+    assert summary.loc["soft", "mae"] < 0.5 * summary.loc["hard", "mae"]
+
+
+def test_flags_leave_rows_out_of_the_averages_and_count_them():
+    battles = jaxeval.simulate_judged_battles(800, 6, tie_rate=0, seed=8)
+    a, b = battles.models[battles.model_a].tolist(), battles.models[battles.model_b].tolist()
+    hub = a[0]
+    frame = pd.DataFrame({"model_a": a, "model_b": b, "human": battles.human, "d": battles.score_difference})
+    leaf = pd.DataFrame({"model_a": "z-leaf", "model_b": hub, "human": [1.0, 0.0] * 30, "d": [1.0, 2.0] * 30})
+    few = pd.DataFrame({"model_a": "z-few", "model_b": frame["model_a"].unique()[:5], "human": 1.0, "d": 1.0})
+    unvoted = pd.DataFrame({"model_a": "z-new", "model_b": a[:30], "human": np.nan, "d": 1.0})
+    judged = JudgedBattles.from_pandas(
+        pd.concat([frame, leaf, few, unvoted]), score_difference="d", label_coding="a_wins_1"
+    )
+    result = soft_elo(judged, n_resamples=200)
+    flags = result.models.query("method == 'hard'").set_index("model")["flags"]
+    assert flags[hub] == "anchors fall apart"
+    assert flags["z-few"] == "few battles"
+    assert flags["z-new"] == "no human labels"
+    assert flags["z-leaf"] == ""
+    assert result.summary.loc["hard", "n_models"] == 6
+    assert result.summary.loc["hard", "n_left_out"] == 3
+    new = result.models.query("model == 'z-new'")
+    assert new["human_elo"].isna().all()
+    assert np.isfinite(new[["judge_elo", "standard_error"]]).all(axis=None)
+    assert any("left out of the averages (anchors fall apart)" in w for w in result.warnings)
+
+
+def test_a_separable_judge_has_no_temperature_and_no_soft_rating():
+    battles = jaxeval.simulate_judged_battles(600, 6, tie_rate=0, seed=9)
+    perfect = replace(battles, human=battles.judge)
+    result = soft_elo(perfect, n_resamples=200)
+    soft = result.models.query("method == 'soft'")
+    assert (soft["flags"] == "no temperature: separable").all()
+    assert soft["judge_elo"].isna().all()
+    assert result.summary.loc["soft", "n_models"] == 0
+    assert result.summary.loc["hard", "n_models"] == 6
+    opposite = soft_elo(replace(battles, human=1 - battles.human), n_resamples=0)
+    assert (opposite.models.query("method == 'soft'")["flags"] == "negative slope").all()
+    assert opposite.summary.loc["soft", "n_models"] == 0
+    assert any("check the coding" in w for w in opposite.warnings)
+    assert not any("check the coding" in w for w in result.warnings)
+
+
+def test_a_model_met_by_one_other_alone_costs_that_one_nothing():
+    battles = jaxeval.simulate_judged_battles(800, 6, tie_rate=0, seed=8)
+    a, b = battles.models[battles.model_a].tolist(), battles.models[battles.model_b].tolist()
+    frame = pd.DataFrame({"model_a": a, "model_b": b, "human": battles.human, "d": battles.score_difference})
+    stray = pd.DataFrame({"model_a": ["z-0", "z-1", "z-2"], "model_b": battles.models[:3], "human": 1.0, "d": 1.0})
+    judged = JudgedBattles.from_pandas(pd.concat([frame, stray]), score_difference="d", label_coding="a_wins_1")
+    table = soft_elo(judged, n_resamples=0).models.query("method == 'hard'").set_index("model")
+    assert (table.loc[battles.models, "flags"] == "").all()
+    assert (table.loc[["z-0", "z-1", "z-2"], "flags"] == "few battles").all()
+
+
+def test_human_and_judge_ratings_have_one_zero_where_few_models_have_votes():
+    battles = jaxeval.simulate_judged_battles(1000, 10, seed=6)
+    rating = soft_elo(battles, n_resamples=0).models.query("method == 'hard'")["human_elo"].to_numpy()
+    strongest = np.argsort(-rating)[:5]
+    among = np.isin(battles.model_a, strongest) & np.isin(battles.model_b, strongest)
+    partly = replace(battles, human=np.where(among, battles.human, np.nan))
+    found = soft_elo(partly, n_resamples=200)
+    (folds,) = hold_out([compress(battles)], ("hard", "soft"), 0.01)
+    hard = found.models.query("method == 'hard'")
+    for i, name in enumerate(battles.models):
+        others = [j for j in strongest if j != i]
+        expected = 1500 + ELO_PER_LOGIT * (folds.theta[1, i] - folds.anchors[1, i, others].mean())
+        row = hard.iloc[i]
+        assert row["model"] == name
+        assert row["judge_elo"] == pytest.approx(expected, abs=1e-4)
+        assert abs(found.draws[0, i].mean() - expected) < row["standard_error"]
+    # The stretched ruler leaves residuals, but no common offset.
+    residual = hard.loc[hard["averaged"], "residual"]
+    assert len(residual) == 5
+    assert abs(residual.mean()) < 0.25 * residual.abs().mean()
+
+
+def test_wrong_arguments(judged):
+    for options, text in (
+        ({"ridge": 0.0}, "ridge must be"),
+        ({"methods": ("hard", "mild")}, "unknown method 'mild'"),
+        ({"methods": ("smooth:0.3",)}, "unknown method"),
+        ({"methods": ()}, "methods must"),
+        ({"n_resamples": -1}, "n_resamples"),
+        ({"ties": "skip"}, "ties must be"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            soft_elo(judged, **options)
+    with pytest.raises(ValueError, match="no judge"):
+        soft_elo({})
+
+
+@pytest.mark.slow
+def test_three_real_judges_of_verdicts(data):
+    votes = pd.read_parquet(data / "arena27k_human_3judges.parquet")
+    judges = {
+        name: JudgedBattles.from_pandas(votes, human="human", verdict=name)
+        for name in ("gpt4_0125", "claude3_opus", "gpt35_turbo")
+    }
+    result = soft_elo(judges, n_resamples=0, methods=("hard", "smooth:0.8"))
+    spearman = result.summary["spearman"]
+    assert spearman["gpt4_0125", "hard"] > spearman["gpt35_turbo", "hard"]
+    assert (result.summary["n_models"] == 20).all()
