@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -175,6 +174,7 @@ def leaderboard(
 
     Or in tables of counts: columns model_a, model_b, wins_a, ties, wins_b. Files may be larger than memory.
     """
+    from jaxeval.cli.state import State
     from jaxeval.data.readers import read_battles
 
     if cluster and scheme != "multinomial":
@@ -184,7 +184,7 @@ def leaderboard(
         raise click.UsageError("--effect draws what control does to one board: it needs --features, and has no --by")
     if raw_features and not features:
         raise click.UsageError("--raw-features is about the columns of --features, and there are none")
-    before, new = _saved(state, files)
+    opened = None if state is None else State.opened(state, files)
     read = partial(
         read_battles,
         model_a=model_a,
@@ -205,27 +205,13 @@ def leaderboard(
             _rate(gather_files(files, read), first=first, **board)
         return
     battles = read(files if len(files) > 1 else files[0])
-    if state is not None:
-        click.echo(f"adding {battles.n_battles:,} battles of {', '.join(new.values())} to {state}", err=True)
-        battles = battles if before is None else battles.concat([before, battles])
-        battles = replace(battles, files={**battles.files, **new})
+    if opened is not None:
+        battles = opened.with_added(battles)
     _rate(battles, **board)
     if effect is not None:
         _draw_effect(battles, effect, board)
-    if state is not None:
-        battles.save(state)
-        click.echo(f"saved {battles.n_battles:,} battles of {len(battles.files):,} files to {state}", err=True)
-
-
-def _saved(state: Path | None, files: tuple[Path, ...]) -> tuple[Any, dict[str, str]]:
-    """The battles of earlier runs, if there are any, and the digests of files that are to be added."""
-    if state is None:
-        return None, {}
-    from jaxeval.data.battles import Battles
-    from jaxeval.data.saved_battles import digests
-
-    before = Battles.load(state) if state.exists() else None
-    return before, digests(files, before.files if before is not None else {})
+    if opened is not None:
+        opened.save(battles)
 
 
 def _features(

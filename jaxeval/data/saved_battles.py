@@ -133,6 +133,12 @@ def parse_battles(file: IO[bytes], name: str) -> Battles:
     return battles
 
 
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
 def digests(paths: Sequence[Path], before: Mapping[str, str]) -> dict[str, str]:
     """SHA-256 of the files, and their names.
 
@@ -141,8 +147,7 @@ def digests(paths: Sequence[Path], before: Mapping[str, str]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for file in files_of(paths):
-        with file.open("rb") as content:
-            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        digest = digest_of(file)
         known = {**before, **found}.get(digest)
         if known is not None:
             own = "" if known == file.name else f" as {known}"

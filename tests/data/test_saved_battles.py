@@ -267,6 +267,20 @@ class TestCommand:
         assert result.exit_code == 1
         assert not state.exists()
 
+    def test_two_runs_at_once(self, tmp_path, monkeypatch):
+        """The second to end would take the first one's battles away."""
+        state = tmp_path / "state.parquet"
+        VOTES[2000:3000].to_parquet(tmp_path / "day-2.parquet")
+        plain = VOTES[["model_a", "model_b", "winner"]]
+        Battles.from_pandas(plain[:1000]).save(state)
+        other = Battles.from_pandas(plain[1000:2000])
+        with monkeypatch.context() as patch:
+            patch.setattr("jaxeval.cli.report.print_leaderboard", lambda *_, **__: other.save(state))
+            result = self.run(tmp_path / "day-2.parquet", "--state", state)
+        assert result.exit_code == 1
+        assert "was changed while this run was at work" in " ".join(result.stderr.split())
+        assert Battles.load(state).n_battles == other.n_battles
+
     def test_several_files_and_counts(self, tmp_path):
         counts = VOTES.groupby(["model_a", "model_b", "winner"], observed=True).size().rename("n").reset_index()
         counts[:20].to_csv(tmp_path / "a.csv")
