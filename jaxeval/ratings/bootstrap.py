@@ -44,7 +44,9 @@ _TABLE_ENTRIES = 2**23
 Scheme = Literal["multinomial", "poisson", "bayesian", "cluster"]
 
 
-class _Options(TypedDict, total=False):
+class BootstrapOptions(TypedDict, total=False):
+    """What `bootstrap` is told by name, besides ``by``."""
+
     cluster: str | None
     ridge: float
     gauge: Gauge
@@ -70,7 +72,7 @@ def bootstrap(
     scheme: Scheme = ...,
     *,
     by: None = None,
-    **options: Unpack[_Options],
+    **options: Unpack[BootstrapOptions],
 ) -> Bootstrap: ...
 @overload
 def bootstrap(
@@ -80,8 +82,18 @@ def bootstrap(
     scheme: Scheme = ...,
     *,
     by: str | Sequence[str],
-    **options: Unpack[_Options],
+    **options: Unpack[BootstrapOptions],
 ) -> dict[Hashable, Bootstrap]: ...
+@overload
+def bootstrap(
+    battles: Battles | Any,
+    n_resamples: int = ...,
+    seed: int = ...,
+    scheme: Scheme = ...,
+    *,
+    by: str | Sequence[str] | None = ...,
+    **options: Unpack[BootstrapOptions],
+) -> Bootstrap | dict[Hashable, Bootstrap]: ...
 def bootstrap(
     battles: Battles | Any,
     n_resamples: int = 1000,

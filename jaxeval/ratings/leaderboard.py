@@ -6,61 +6,54 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from math import ceil
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
 
 from jaxeval.data.battles import Battles
-from jaxeval.data.features import FeatureLike
-from jaxeval.ratings.bootstrap import Scheme, bootstrap
+from jaxeval.ratings.bootstrap import BootstrapOptions, Scheme, bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.comparison import rank_spread
-from jaxeval.ratings.contextual import ContextualFit, Ties
+from jaxeval.ratings.contextual import ContextualFit
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
-from jaxeval.ratings.gauge import Gauge
-from jaxeval.ratings.sparse_boards import Method
 from jaxeval.ratings.square_limits import MOST_COMPARISONS
 
 #: Under so many votes a rating is marked preliminary, as at the Arena.
 PRELIMINARY_VOTES = 300
 
 
+class LeaderboardOptions(BootstrapOptions, total=False):
+    """What `leaderboard` hands on to `bootstrap`."""
+
+    n_resamples: int
+    seed: int
+    scheme: Scheme
+    by: str | Sequence[str] | None
+
+
 def leaderboard(
     battles: Battles | Bootstrap | Mapping[Hashable, Bootstrap] | Any,
     *,
-    n_resamples: int = 1000,
-    seed: int = 0,
     level: float = 0.95,
     interval: Literal["percentile", "basic"] = "percentile",
-    by: str | Sequence[str] | None = None,
-    cluster: str | None = None,
-    scheme: Scheme = "multinomial",
-    ridge: float = 0.0,
-    gauge: Gauge = "mean",
-    base: float = 1000.0,
-    reweight: bool = False,
-    features: Sequence[FeatureLike] = (),
-    normalize: bool = True,
-    feature_ridge: float = 0.0,
-    ties: Ties = "half",
-    method: Method = "auto",
     rank_at_most: int | Sequence[int] = (),
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **options: Unpack[LeaderboardOptions],
 ) -> pd.DataFrame:
     """Ratings with bootstrap intervals, best first.
 
     Args:
         battles: `Battles`, a table with the standard columns, or the result of `bootstrap` (whose settings then hold).
-        n_resamples: as in `bootstrap`, like ``seed``, ``by``, ``cluster``, ``scheme``, ``ridge``, ``gauge``,
-            ``base``, ``reweight``, ``features``, ``normalize``, ``feature_ridge``, ``ties``, ``method``,
-            ``memory_limit``, ``checkpoint`` and ``progress``.
         level: of the intervals, and simultaneously of all differences for the tiers.
         interval: "percentile" or "basic".
         rank_at_most: k, or several: adds columns ``p_rank_<k>``, the share of resamples with rank k or better.
+        **options: of `bootstrap`, by its names and with its defaults: ``n_resamples``, ``seed``, ``by``, ``cluster``,
+            ``features`` and so on.
+
+    Raises:
+        TypeError: options beside the result of `bootstrap`.
+        ValueError: as by `bootstrap`; a level, an interval or a rank that is none.
+        DataError: as by `bootstrap`.
 
     Returns:
         One row a model (and category, with ``by``), sorted by rank, unrated models last:
@@ -82,27 +75,11 @@ def leaderboard(
     elif isinstance(battles, Mapping) and all(isinstance(b, Bootstrap) for b in battles.values()):
         boards = battles
     else:
-        result: Any = bootstrap(
-            battles,
-            n_resamples,
-            seed,
-            scheme,
-            by=by,
-            cluster=cluster,
-            ridge=ridge,
-            gauge=gauge,
-            base=base,
-            reweight=reweight,
-            features=features,
-            normalize=normalize,
-            feature_ridge=feature_ridge,
-            ties=ties,
-            method=method,
-            memory_limit=memory_limit,
-            checkpoint=checkpoint,
-            progress=progress,
-        )
-        boards = {None: result} if by is None else result
+        result: Any = bootstrap(battles, **options)
+        boards = {None: result} if options.get("by") is None else result
+        options = {}
+    if options:
+        raise TypeError(f"the resamples are there: pass {', '.join(options)} to bootstrap(), which made them")
     if not boards:
         raise ValueError("no board to show: the mapping of bootstraps is empty")
     ks = [rank_at_most] if isinstance(rank_at_most, int | np.integer) else list(rank_at_most)

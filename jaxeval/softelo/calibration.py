@@ -6,7 +6,6 @@ residuals whose conformal quantile sets the intervals (arXiv:2606.13221, section
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.data.versioned_json import read_versioned, write_versioned
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import versions
 from jaxeval.ratings.bradley_terry import fit_bradley_terry, named
@@ -124,10 +124,12 @@ class SoftEloCalibration:
         return supported_level_text(len(self._method(method).models))
 
     def save(self, path: str | Path) -> None:
-        """Write the calibration as JSON; `load` gives it back exactly."""
+        """Write the calibration as JSON; `load` gives it back exactly.
+
+        Raises:
+            OSError: the file cannot be written; one that was there is as it was.
+        """
         content = {
-            "format": _FORMAT,
-            "version": _VERSION,
             "settings": asdict(self.settings),
             "warnings": self.warnings,
             "methods": {
@@ -139,7 +141,7 @@ class SoftEloCalibration:
                 for name, method in self.methods.items()
             },
         }
-        Path(path).write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        write_versioned(path, _FORMAT, _VERSION, content)
 
     @classmethod
     def load(cls, path: str | Path) -> SoftEloCalibration:
@@ -150,17 +152,7 @@ class SoftEloCalibration:
             FileNotFoundError: there is no such file.
         """
         path = Path(path)
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except (ValueError, RecursionError) as error:  # no JSON, no text, nested or long beyond reason
-            raise DataError(f"{path.name} is not a saved calibration: it is no JSON text ({error})") from error
-        if not isinstance(content, dict) or content.get("format") != _FORMAT:
-            raise DataError(f"{path.name} is not a saved calibration: it does not say 'format': {_FORMAT!r}")
-        if content.get("version") != _VERSION:
-            raise DataError(
-                f"{path.name} has version {content.get('version')!r} of the calibration format, this jaxeval reads "
-                f"version {_VERSION}: use the jaxeval that wrote it, or calibrate again"
-            )
+        content = read_versioned(path, _FORMAT, _VERSION, "saved calibration")
         try:
             methods = {str(name): _read_method(str(name), saved) for name, saved in content["methods"].items()}
             settings = CalibrationSettings(**content["settings"])

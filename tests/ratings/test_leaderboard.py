@@ -335,3 +335,11 @@ class TestAttributes:
         selves = pd.DataFrame({"model_a": ["model-01"] * 7, "model_b": "model-01", "winner": "tie"})
         table = leaderboard(pd.concat([rows, selves]), n_resamples=5)
         assert "7 battles of a model against itself left out" in table.attrs["report"]
+
+
+def test_options_of_resamples_that_are_there():
+    """They would be ignored."""
+    votes = simulate_votes(300, 3)
+    for result in (bootstrap(votes, 20), {"all": bootstrap(votes, 20)}):
+        with pytest.raises(TypeError, match=r"pass gauge, n_resamples to bootstrap\(\), which made them"):
+            leaderboard(result, gauge="votes", n_resamples=5)

@@ -1,0 +1,48 @@
+"""Results in plain JSON files that say what they hold, and in which version of its format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from jaxeval.errors import DataError
+from jaxeval.execution.atomic_write import whole_file
+
+
+def write_versioned(path: str | Path, form: str, version: int, content: dict[str, Any]) -> None:
+    """Write ``content`` under the name of its format, whole or not at all.
+
+    Raises:
+        DataError: a value is of a type that JSON does not have.
+        OSError: the file cannot be written.
+    """
+    try:
+        text = json.dumps({"format": form, "version": version, **content}, indent=1, allow_nan=False)
+    except TypeError as error:
+        raise DataError(f"models must be named by text or numbers to be saved: {error}") from error
+    with whole_file(path) as file:
+        file.write(text.encode() + b"\n")
+
+
+def read_versioned(path: Path, form: str, version: int, what: str) -> dict[str, Any]:
+    """What `write_versioned` wrote; errors call it ``what``.
+
+    Raises:
+        DataError: the file holds something else, or another version of it.
+        FileNotFoundError: there is no such file.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"no such file: {path}")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:  # no JSON, no text, nested or long beyond reason
+        raise DataError(f"{path.name} holds no {what}: it is no JSON text ({error})") from error
+    if not isinstance(content, dict) or content.get("format") != form:
+        raise DataError(f"{path.name} holds no {what}: it does not say 'format': {form!r}")
+    if content.get("version") != version:
+        raise DataError(
+            f"{path.name} has version {content.get('version')!r} of the format of {what}, this jaxeval reads version "
+            f"{version}: use the jaxeval that wrote it, or make it again"
+        )
+    return content
