@@ -130,7 +130,7 @@ def compare(accuracy: JudgeAccuracy, pairs: Sequence[Pair], labels_of_b: bool = 
             shared = [of_model[which] for which in only[some]]
             a, b = numbers[some].T
             rows.append(_differences(a, b, part, own, shared, accuracy))
-            checks.append(_stability(a, b, part, own, shared, accuracy))
+            checks.append(_stability(a, b, own, shared, accuracy))
         tables[label], stabilities[label] = (
             _labelled(pairs, part, {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]})
             for blocks in (rows, checks)
@@ -315,7 +315,7 @@ def _worse(one: Words, other: Words) -> Words:
 
 
 def _stability(
-    a: NDArray[np.intp], b: NDArray[np.intp], part: Slice, own: _Own, shared: Sequence[_Shared], accuracy: JudgeAccuracy
+    a: NDArray[np.intp], b: NDArray[np.intp], own: _Own, shared: Sequence[_Shared], accuracy: JudgeAccuracy
 ) -> dict[str, NDArray[Any]]:
     """Columns (P, J): how the judges' rates differ between the models, and the bias of a shared calibration."""
     point, draws, level = own.rates, own.rate_draws, accuracy.settings.level

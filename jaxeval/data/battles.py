@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.data import outcomes
-from jaxeval.data.cells import Cells, count_by
+from jaxeval.data.cells import Cells, Compress, count_by
 from jaxeval.data.columns import (
     Rows,
     as_frame,
@@ -26,11 +26,8 @@ from jaxeval.data.columns import (
 from jaxeval.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
-
-    #: Cells of some rows, and the cell of each row.
-    Compress = Callable[[slice | NDArray[np.intp]], tuple["Cells", NDArray[np.intp]]]
 
 #: Sums of counts are taken as doubles.
 _MOST_BATTLES = 2**53

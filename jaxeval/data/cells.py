@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -50,6 +52,10 @@ class Cells:
         n[self.first, self.second] = n[self.second, self.first] = total
         wins[self.first, self.second], wins[self.second, self.first] = won, total - won
         return n, wins
+
+
+#: Cells of some rows, and the cell of each row.
+Compress: TypeAlias = Callable[[slice | NDArray[np.intp]], tuple[Cells, NDArray[np.intp]]]
 
 
 def count_by(number: NDArray[np.intp], times: NDArray[np.int64] | None, n: int) -> NDArray[np.int64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,9 +17,6 @@ from jaxeval.kernels.connectivity import IDENTIFIED
 from jaxeval.ratings.connectivity import Connectivity, analyse
 from jaxeval.ratings.sparse_boards import Method, WideGraph, fit_sparse, resolved
 from jaxeval.ratings.square_limits import MOST_INVERTED, check_square
-
-if TYPE_CHECKING:
-    pass
 
 #: Largest error left in any log-strength, logits (1e-9 is 2e-7 Elo).
 TOLERANCE_LOGIT = 1e-9

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, overload
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
 
 import jax
 import numpy as np
@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.data.battles import Battles, as_battles
-from jaxeval.data.cells import Cells
+from jaxeval.data.cells import Cells, Compress
 from jaxeval.data.features import FeatureLike, checked_features, design
 from jaxeval.execution.checkpoints import Checkpoint
 from jaxeval.execution.lanes import Spread
@@ -34,9 +34,6 @@ from jaxeval.ratings.gauge import Gauge
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Lanes, refit_all
 from jaxeval.ratings.sparse_boards import Method, check_dense, resolved
 from jaxeval.ratings.sparse_refits import make_sparse_plan, refit_sparse
-
-if TYPE_CHECKING:
-    from jaxeval.data.battles import Compress
 
 #: Entries of the (M, M) tables of all slices in one call; each costs about 170 bytes.
 _TABLE_ENTRIES = 2**23

@@ -56,7 +56,7 @@ def tiers_of(theta: Float, n_tiers: int) -> Int:
     return np.where(np.isnan(rank), 0, tier).astype(np.int64)
 
 
-def default_sets(models: pd.Index, chosen: NDArray[np.intp], tier: Int, n_battles: Int) -> dict[str, NDArray[np.intp]]:
+def default_sets(chosen: NDArray[np.intp], tier: Int, n_battles: Int) -> dict[str, NDArray[np.intp]]:
     """The tier combinations of Table 6, each tier by that of the ``chosen`` references with most battles."""
     best = {
         t: own[np.argmax(n_battles[own])]

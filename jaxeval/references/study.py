@@ -155,7 +155,7 @@ def reference_study(
         chosen = chosen[np.argsort(-theta[chosen], kind="stable")]  # best first, the unrated last
         several = named or {}
         if named is None and settings.budgets:
-            several = default_sets(battles.models, chosen, tier, fit.n_battles.to_numpy())
+            several = default_sets(chosen, tier, fit.n_battles.to_numpy())
         board = ReferenceBoard(battles.models, chosen, several, tier, np.concatenate([theta[None], draws]))
         single, under_budget, same = rankings(battles, board, settings, chunk_size, advance)
     return _result(battles, board, single, under_budget, same, settings, warnings)

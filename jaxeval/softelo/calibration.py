@@ -226,7 +226,6 @@ class SoftEloCalibration:
         model, opponent, points = model[order], opponent[order], points[order]
         new, start = np.unique(model, return_index=True)
         table = self._rate(
-            chosen,
             [
                 OwnBattles(str(names[m]), of_model, y[None], chosen.anchors.to_numpy()[None], np.zeros(1))
                 for m, of_model, y in zip(new, np.split(opponent, start[1:]), np.split(points, start[1:]), strict=True)
@@ -312,7 +311,7 @@ class SoftEloCalibration:
             )
         return quantile, n
 
-    def _rate(self, method: CalibratedMethod, models: list[OwnBattles], n_resamples: int) -> pd.DataFrame:
+    def _rate(self, models: list[OwnBattles], n_resamples: int) -> pd.DataFrame:
         """Rating, standard error and flags of new models from their battles."""
         ridge = self.settings.ridge
         theta = strengths(models, ridge)

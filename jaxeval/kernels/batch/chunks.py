@@ -1,4 +1,4 @@
-"""Chunks one after the other: what every batched call does on each device."""
+"""What every batched call does: one part on each device, and there chunk after chunk."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,6 +6,20 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.sharding import Mesh, PartitionSpec
+
+
+def over_devices(
+    function: Callable[..., Any], mesh: Mesh, whole: tuple[Any, ...], split: tuple[Any, ...], axis: int = 0
+) -> Any:
+    """``function(*whole, *split)`` on every device, which gets all of ``whole`` and its own part of ``split``.
+
+    Arrays are split, and results put together, along ``axis``, whose length the devices divide.
+    """
+    everywhere, part = PartitionSpec(), PartitionSpec(*[None] * axis, "lanes")
+    specs = (*(everywhere for _ in whole), *(part for _ in split))
+    # What is computed of whole arrays alone is the same everywhere, which loops hide from the check.
+    return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=part, check_vma=False)(*whole, *split)
 
 
 def run_chunks(chunk: Callable[[Array], Any], n_slots: int, n_chunks: Array) -> Any:

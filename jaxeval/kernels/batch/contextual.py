@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh
 
 from jaxeval.kernels import (
     battle_rows,
@@ -15,10 +15,8 @@ from jaxeval.kernels import (
     lane_draws,
     resample,
 )
-from jaxeval.kernels.batch.chunks import run_chunks
+from jaxeval.kernels.batch.chunks import over_devices, run_chunks
 from jaxeval.kernels.batch.refits import CHORD, MULTINOMIAL, NEWTON, POISSON, SCALED_CHORD
-
-#: A solver besides those of `Method`: for boards that a resample may separate, as the last two of those.
 
 
 class ContextualProblem(NamedTuple):
@@ -149,14 +147,7 @@ def refit_contextual(
 
         return run_chunks(chunk, numbers.shape[1], n_chunks[0])
 
-    across, whole = PartitionSpec("lanes"), PartitionSpec()
-    return jax.shard_map(
-        on_device,
-        mesh=mesh,
-        in_specs=(whole, whole, whole, whole, across, across),
-        out_specs=across,
-        check_vma=False,
-    )(problem, seed, ridge, tolerance, numbers, n_chunks)
+    return over_devices(on_device, mesh, (problem, seed, ridge, tolerance), (numbers, n_chunks))
 
 
 @partial(jax.jit, static_argnames="method")

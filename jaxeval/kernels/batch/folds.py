@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh
 
 from jaxeval.kernels import (
     held_out,
@@ -16,6 +16,7 @@ from jaxeval.kernels import (
     solve,
     temperature,
 )
+from jaxeval.kernels.batch.chunks import over_devices
 from jaxeval.kernels.judged import Judged, pair_sums, pair_wins
 
 
@@ -33,14 +34,13 @@ def _over_devices(function: Callable[..., Any], mesh: Mesh, of_folds: tuple[Arra
     """``function(of_folds, *shared)``, (L, F, ...), whose F folds the devices share: axis 1 of all ``of_folds``."""
     n = of_folds[0].shape[1]
     number = jnp.minimum(jnp.arange(-(-n // mesh.size) * mesh.size), n - 1)  # the last device fills up
-    folds, whole = PartitionSpec(None, "lanes"), PartitionSpec()
-    results = jax.shard_map(
-        function,
-        mesh=mesh,
-        in_specs=(folds, *(whole for _ in shared)),
-        out_specs=folds,
-        check_vma=False,
-    )(tuple(x[:, number] for x in of_folds), *shared)
+    results = over_devices(
+        lambda *arguments: function(arguments[-1], *arguments[:-1]),
+        mesh,
+        shared,
+        (tuple(x[:, number] for x in of_folds),),
+        axis=1,
+    )
     return jax.tree.map(lambda x: x[:, :n], results)
 
 
@@ -227,12 +227,9 @@ def own_resamples(
         theta, status = lax.map(part, padded)
         return theta.transpose(1, 0, 2), status.transpose(1, 0, 2)
 
-    def on_device(own: own_battles.OwnBattles, *shared: Array) -> tuple[Array, Array]:
-        return lax.map(lambda one: one_model(one, *shared), own)
+    def on_device(seed: Array, ridge: Array, tolerance: Array, padded: Array, own: own_battles.OwnBattles) -> Any:
+        return lax.map(lambda one: one_model(one, seed, ridge, tolerance, padded), own)
 
-    across, whole = PartitionSpec("lanes"), PartitionSpec()
-    theta, status = jax.shard_map(
-        on_device, mesh=mesh, in_specs=(across, whole, whole, whole, whole), out_specs=across, check_vma=False
-    )(own, seed, ridge, tolerance, padded)
+    theta, status = over_devices(on_device, mesh, (seed, ridge, tolerance, padded), (own,))
     shape = (*theta.shape[:2], n_chunks * chunk)
     return theta.reshape(shape)[..., :n], status.reshape(shape)[..., :n]

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh
 
 from jaxeval.kernels import (
     rank_agreement,
     resample,
 )
+from jaxeval.kernels.batch.chunks import over_devices
 
 
 class Items(NamedTuple):
@@ -58,10 +59,7 @@ def item_sums(
 
         return lax.map(chunk, (sets[0], numbers[0]))[None]
 
-    across, whole = PartitionSpec("lanes"), PartitionSpec()
-    return jax.shard_map(
-        on_device, mesh=mesh, in_specs=(whole, whole, whole, across, across), out_specs=across, check_vma=False
-    )(items, columns, seed, sets, numbers)
+    return over_devices(on_device, mesh, (items, columns, seed), (sets, numbers))
 
 
 @partial(jax.jit, static_argnames=("mesh", "width", "top_up_size"))
@@ -86,10 +84,7 @@ def draw_singles(
 
         return lax.map(chunk, numbers[0])[None]
 
-    across, whole = PartitionSpec("lanes"), PartitionSpec()
-    return jax.shard_map(
-        on_device, mesh=mesh, in_specs=(whole, whole, whole, across), out_specs=across, check_vma=False
-    )(singles, seed, stream, numbers)
+    return over_devices(on_device, mesh, (singles, seed, stream), (numbers,))
 
 
 class ItemTotals(NamedTuple):
@@ -135,10 +130,7 @@ def evaluator_resamples(
 
         return jax.tree.map(lambda x: x[None], lax.map(chunk, tuple(x[0] for x in counts)))
 
-    across, whole = PartitionSpec("lanes"), PartitionSpec()
-    return jax.shard_map(
-        on_device, mesh=mesh, in_specs=(whole, whole, whole, across), out_specs=across, check_vma=False
-    )(scores, gold, arguments, counts)
+    return over_devices(on_device, mesh, (scores, gold, arguments), (counts,))
 
 
 @partial(jax.jit, static_argnames="mesh")
@@ -149,7 +141,4 @@ def delta_sums(pairs: rank_agreement.DeltaPairs, mesh: Mesh, counts: Array) -> r
         found = lax.map(lambda own: rank_agreement.delta_sums_of_draws(own, pairs), counts[0])
         return jax.tree.map(lambda x: x[None], found)
 
-    across, whole = PartitionSpec("lanes"), PartitionSpec()
-    return jax.shard_map(on_device, mesh=mesh, in_specs=(whole, across), out_specs=across, check_vma=False)(
-        pairs, counts
-    )
+    return over_devices(on_device, mesh, (pairs,), (counts,))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh
 
 from jaxeval.kernels import (
     rank_agreement,
@@ -15,7 +15,7 @@ from jaxeval.kernels import (
     solve,
     squares,
 )
-from jaxeval.kernels.batch.chunks import run_chunks
+from jaxeval.kernels.batch.chunks import over_devices, run_chunks
 
 
 class ReferenceProblem(NamedTuple):
@@ -204,7 +204,4 @@ def reference_study(
 
         return run_chunks(chunk, numbers.shape[1], n_chunks[0])
 
-    across, whole = PartitionSpec("lanes"), PartitionSpec()
-    return jax.shard_map(
-        on_device, mesh=mesh, in_specs=(whole, whole, across, across, across), out_specs=across, check_vma=False
-    )(problem, settings, numbers, gold, n_chunks)
+    return over_devices(on_device, mesh, (problem, settings), (numbers, gold, n_chunks))

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh
 
 from jaxeval.kernels import (
     connectivity,
@@ -17,7 +17,7 @@ from jaxeval.kernels import (
     resample,
     solve,
 )
-from jaxeval.kernels.batch.chunks import run_chunks
+from jaxeval.kernels.batch.chunks import over_devices, run_chunks
 
 MULTINOMIAL, POISSON, BAYESIAN = 0, 1, 2
 #: Solvers.
@@ -204,14 +204,7 @@ def refit(
 
         return run_chunks(chunk, slices.shape[1], n_chunks[0])
 
-    across, whole = PartitionSpec("lanes"), PartitionSpec()
-    return jax.shard_map(
-        on_device,
-        mesh=mesh,
-        in_specs=(whole, whole, whole, whole, across, across, across),
-        out_specs=across,
-        check_vma=False,
-    )(problems, seed, ridge, tolerance, slices, numbers, n_chunks)
+    return over_devices(on_device, mesh, (problems, seed, ridge, tolerance), (slices, numbers, n_chunks))
 
 
 @partial(jax.jit, static_argnames="method")

@@ -6,11 +6,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh
 
 from jaxeval.kernels import connectivity, pair_tables, resample, sparse_solve
 from jaxeval.kernels.adjacency import Adjacency, any_opponent, opponent_sums, take
-from jaxeval.kernels.batch.chunks import run_chunks
+from jaxeval.kernels.batch.chunks import over_devices, run_chunks
 from jaxeval.kernels.batch.refits import Method, Refits, draw_pairs
 from jaxeval.kernels.sparse_solve import SparsePairs
 
@@ -133,11 +133,4 @@ def refit_sparse(
 
         return run_chunks(chunk, numbers.shape[1], n_chunks[0])
 
-    across, whole = PartitionSpec("lanes"), PartitionSpec()
-    return jax.shard_map(
-        on_device,
-        mesh=mesh,
-        in_specs=(whole, whole, whole, whole, across, across),
-        out_specs=across,
-        check_vma=False,
-    )(problem, seed, ridge, tolerance, numbers, n_chunks)
+    return over_devices(on_device, mesh, (problem, seed, ridge, tolerance), (numbers, n_chunks))
