@@ -13,12 +13,16 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxeval.kernels.adjacency import SLOTS, Adjacency, opponent_sums, take
-from jaxeval.kernels.solve import CONVERGED, NON_FINITE, STEP_LIMIT, Solution, capped, centred, predict
+from jaxeval.kernels.solve import CONVERGED, NON_FINITE, STEP_LIMIT, Solution, capped, centred
 
-# Inner steps stop when the residual's norm has shrunk so far: each outer step then shrinks the error by about as much.
+# Early steps are solved until the residual's norm has shrunk so far, which shrinks the error by about as much.
 _INNER_TOLERANCE = 0.01
-_MAX_INNER_STEPS = 1000
-_LEAST_RATE = 0.1
+# Rounding of a gradient, in units of the precision times the battles that it adds up.
+_GRADIENT_ROUNDING = 1.0
+# Logits that rounding may be worth, by a bound some ten times what it turns out to be: where the data hardly join what
+# they join, it is more.
+_MOST_ROUNDING = {"float64": 1e-6, "float32": 5e-3}
+_MOST_STALLS = 3
 
 
 class SparsePairs(NamedTuple):
@@ -58,14 +62,37 @@ def gradient(adjacency: Adjacency, n: Array, score: Array, theta: Array, ridge: 
     return score - expected - 2 * ridge * theta, weights
 
 
-def newton_step(adjacency: Adjacency, weights: Array, grad: Array, ridge: Array, running: Array) -> Array:
-    """(M, L) solution of information * step = gradient by conjugate gradients, for the lanes ``running`` (L,).
+class Step(NamedTuple):
+    """A step of Newton's method, as conjugate gradients found it."""
 
-    The information is D - V + 2 ridge, V the slots' ``weights`` (8, R, L) and D their sums.
+    change: Array  # (M, L)
+    is_solved: Array  # (L,) whether the residual shrank as far as asked for, or to the rounding of the gradient
+    least: Array  # (L,) curvature of the weakest direction that was met, in units of D
+    rounding: Array  # (L,) logits that the rounding of the gradient may be worth in that direction
+
+
+def newton_step(
+    adjacency: Adjacency,
+    weights: Array,
+    grad: Array,
+    battles: Array,
+    ridge: Array,
+    shrink: Array,
+    error: Array,
+    least: Array,
+    running: Array,
+) -> Step:
+    """Solution of information * change = gradient (M, L) by conjugate gradients, for the lanes ``running`` (L,).
+
+    The information is D - V + 2 ridge, V the slots' ``weights`` (8, R, L) and D their sums. The residual's norm shrinks
+    by ``shrink`` (L,), or until it is worth less than ``error`` (logits) in the direction of ``least`` (L,) curvature
+    so far, or to what the rounding of sums of ``battles`` (M, L) leaves of any gradient.
     """
     diagonal = opponent_sums(adjacency, lambda k: weights[k]) + 2 * ridge
     inverse = jnp.where(diagonal > 0, 1 / jnp.where(diagonal > 0, diagonal, 1.0), 0.0)
-    rounding = 100 * jnp.finfo(grad.dtype).eps
+    weakest = jnp.min(jnp.where(weights > 0, weights, jnp.inf), (0, 1))
+    eps = jnp.finfo(grad.dtype).eps
+    most_steps = 1000 + len(grad)
 
     def product(p: Array) -> Array:
         return diagonal * p - opponent_sums(adjacency, lambda k: weights[k] * take(p, adjacency.opponent[k]))
@@ -73,28 +100,38 @@ def newton_step(adjacency: Adjacency, weights: Array, grad: Array, ridge: Array,
     def dot(a: Array, b: Array) -> Array:
         return jnp.sum(a * b, 0)
 
+    noise = _GRADIENT_ROUNDING * eps * battles
+    floor = dot(noise, inverse * noise)
     z = inverse * grad
     rz_start = dot(grad, z)
 
+    def unsolved(rz: Array, least: Array) -> Array:
+        # A residual r is worth r' H^-1 r <= r' D^-1 r / least, which the weakest pair may have all to itself.
+        enough = jnp.where(shrink > 0, shrink**2 * rz_start, error**2 * least * weakest)
+        return rz > jnp.maximum(enough, floor)
+
     def more(state: tuple[Array, ...]) -> Array:
         *_, go, n_steps = state
-        return jnp.any(go) & (n_steps < _MAX_INNER_STEPS)
+        return jnp.any(go) & (n_steps < most_steps)
 
     def advance(state: tuple[Array, ...]) -> tuple[Any, ...]:
-        x, r, p, rz, go, n_steps = state
+        x, r, p, rz, least, go, n_steps = state
         hp = product(p)
-        curvature = dot(p, hp)
-        # Once solved, rounding noise is left, part of it in the common shift where there is no curvature.
-        go = go & (curvature > rounding * dot(p, diagonal * p))
+        curvature, scale = dot(p, hp), dot(p, diagonal * p)
+        # Beyond, rounding decides, as it does of the common shift, where there is no curvature.
+        go = go & (curvature > 100 * eps * scale)
+        least = jnp.where(go, jnp.minimum(least, curvature / jnp.where(go, scale, 1.0)), least)
         alpha = jnp.where(go, rz / jnp.where(go, curvature, 1.0), 0.0)
         x, r = x + alpha * p, r - alpha * hp
         z = inverse * r
         rz_next = dot(r, z)
         p = jnp.where(go, z + rz_next / jnp.where(go, rz, 1.0) * p, p)
-        return x, r, p, jnp.where(go, rz_next, rz), go & (rz_next > _INNER_TOLERANCE**2 * rz_start), n_steps + 1
+        return x, r, p, jnp.where(go, rz_next, rz), least, go & unsolved(rz_next, least), n_steps + 1
 
-    start: tuple[Any, ...] = (jnp.zeros_like(grad), grad, z, rz_start, running & (rz_start > 0), jnp.int32(0))
-    return lax.while_loop(more, advance, start)[0]
+    go = running & unsolved(rz_start, least)
+    start: tuple[Any, ...] = (jnp.zeros_like(grad), grad, z, rz_start, least, go, jnp.int32(0))
+    change, _, _, rz, least, _, _ = lax.while_loop(more, advance, start)
+    return Step(change, ~unsolved(rz, least), least, jnp.sqrt(floor / (least * weakest)))
 
 
 def newton_cg(
@@ -108,39 +145,58 @@ def newton_cg(
 ) -> Solution:
     """The maximum from ``start`` (M, L), with fields (M, L) and (L,). ``pairs`` holds no battles of inactive models.
 
-    Stops, lane by lane, as `solve.iterate` does. With a ridge the mean of a connected component is left where the start
-    had it, for what a small ridge can tell about it: it is 0 at the maximum.
+    Steps short of their solution come first, then some that are solved to the rounding of the gradient: groups that few
+    battles join move by those alone. A lane ends by a solved step so short that the error after it, about its square,
+    is under ``tolerance`` (logits). It has not converged where conjugate gradients stall, or where rounding alone may
+    be worth more than 1e-6 logits (5e-3 in single precision).
+
+    With a ridge the mean of a connected component is left where the start had it, for what a small ridge can tell about
+    it: it is 0 at the maximum.
     """
     n = take(pairs.n, adjacency.pair)
     score = scores(adjacency, pairs)
+    battles = opponent_sums(adjacency, lambda k: n[k])
+    short = jnp.sqrt(0.1 * tolerance)
 
     class State(NamedTuple):
         theta: Array
-        size: Array
-        rate: Array
-        remaining: Array
+        is_close: Array
+        is_done: Array
+        n_stalls: Array
+        least: Array
+        rounding: Array
         grad_norm: Array
         n_steps: Array
 
     def running(state: State) -> Array:
-        return (state.remaining > tolerance) & (state.n_steps < max_steps)
+        return ~state.is_done & (state.n_steps < max_steps) & (state.n_stalls < _MOST_STALLS)
 
     def advance(state: State) -> State:
         go = running(state)
         grad, weights = gradient(adjacency, n, score, state.theta, ridge)
         grad = jnp.where(active, grad, 0.0)
-        change = capped(centred(newton_step(adjacency, weights, grad, ridge, go), active))
+        shrink = jnp.where(state.is_close, 0.0, _INNER_TOLERANCE)
+        step = newton_step(adjacency, weights, grad, battles, ridge, shrink, 0.1 * tolerance, state.least, go)
+        change = capped(centred(step.change, active))
         size = jnp.max(jnp.abs(change), 0)
-        # An early step may converge faster than steps that stop short of their solution do in the end.
-        last_rate = jnp.maximum(state.rate, _LEAST_RATE)
-        rate, remaining = predict(size, state.size, last_rate, state.n_steps)
-        new = State(state.theta + change, size, rate, remaining, jnp.max(jnp.abs(grad), 0), state.n_steps + 1)
+        new = State(
+            state.theta + change,
+            _INNER_TOLERANCE * size <= short,
+            state.is_close & step.is_solved & (size <= short),
+            state.n_stalls + ~step.is_solved,
+            step.least,
+            step.rounding,
+            jnp.max(jnp.abs(grad), 0),
+            state.n_steps + 1,
+        )
         return State(*(jnp.where(go, x, old) for x, old in zip(new, state, strict=True)))
 
     infinite = jnp.full(start.shape[1:], jnp.inf, start.dtype)
     none = jnp.zeros(start.shape[1:], jnp.int32)
-    begin = State(centred(start, active), infinite, jnp.zeros_like(infinite), infinite, infinite, none)
+    one = jnp.ones_like(infinite)
+    begin = State(centred(start, active), none > 0, none > 0, none, one, infinite, infinite, none)
     end = lax.while_loop(lambda state: jnp.any(running(state)), advance, begin)
-    status = jnp.where(end.remaining <= tolerance, CONVERGED, STEP_LIMIT)
+    is_exact = end.is_done & (end.rounding <= _MOST_ROUNDING[start.dtype.name])
+    status = jnp.where(is_exact, CONVERGED, STEP_LIMIT)
     finite = jnp.all(jnp.isfinite(end.theta), 0) & jnp.isfinite(end.grad_norm)
     return Solution(end.theta, jnp.where(finite, status, NON_FINITE).astype(jnp.int8), end.n_steps, end.grad_norm)

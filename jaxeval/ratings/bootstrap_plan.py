@@ -35,6 +35,12 @@ SCHEMES = {
 }
 
 
+#: A model's variance times its own curvature, from which on groups are joined by so little that the few inner steps of
+#: Newton-CG may miss it: the ratio is near 1 on a well connected board, and 4,000 where one vote of target 0.01 joins
+#: two groups of 600 battles.
+_WEAKLY_JOINED = 1e4
+
+
 class Entries(NamedTuple):
     """What a slice's draws add to: (K, Q) entries, each of a pair column, and the units that they belong to."""
 
@@ -78,6 +84,7 @@ class Plan(NamedTuple):
     n_pairs: int
     top_up_size: int
     secure: NDArray[np.bool_]  # (S,) practically no resample separates models
+    weakly_joined: NDArray[np.bool_]  # (S,) little curvature joins what much joins within
 
 
 def make_plan(
@@ -122,7 +129,8 @@ def make_plan(
         for s, (unit, layout, label, board) in enumerate(zip(units, layouts, labels, boards, strict=True))
     ]
     secure = np.array([is_secure_board(board, cluster) for board, cluster in zip(boards, clusters, strict=True)])
-    return Plan(_stack(problems), tally, n_pairs, top_up_size, secure)
+    worth = np.diagonal(inverse, axis1=-2, axis2=-1) * diagonal
+    return Plan(_stack(problems), tally, n_pairs, top_up_size, secure, worth.max(-1) > _WEAKLY_JOINED)
 
 
 def drawn_entries(

@@ -37,7 +37,7 @@ _FAR_LOGIT = 10.0
 
 _STATUS_TEXT = {
     CONVERGED: "converged",
-    STEP_LIMIT: "stopped at the step limit before converging",
+    STEP_LIMIT: "stopped before converging, at the step limit or at the limit of double precision",
     NON_FINITE: "diverged to non-finite values",
 }
 STANDING_TEXT = {

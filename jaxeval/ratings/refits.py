@@ -76,7 +76,7 @@ def refit_all(
 
     run(np.flatnonzero(plan.secure[slices]), batch.CHORD)
     for solver in (batch.NEWTON_CG, batch.NEWTON):
-        rest = np.flatnonzero(results.status != CONVERGED)
+        rest = np.flatnonzero((results.status != CONVERGED) & ((solver == batch.NEWTON) | ~plan.weakly_joined[slices]))
         results.solver[rest] = solver
         run(rest, solver)
     shape = n_slices, n_resamples

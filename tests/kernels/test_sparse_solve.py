@@ -117,7 +117,13 @@ def test_a_step_solves_the_newton_equation():
         adjacency, n, sparse_solve.scores(adjacency, pairs), numbered(wide, theta), 0.3
     )
     running = jnp.arange(LANES) != 2
-    step = on_board(wide, sparse_solve.newton_step(adjacency, weights, grad, 0.3, running))
+    battles = opponent_sums(adjacency, lambda k: n[k])
+    one = jnp.ones(LANES)
+
+    def step_of(shrink):
+        return sparse_solve.newton_step(adjacency, weights, grad, battles, 0.3, shrink * one, 1e-12, one, running)
+
+    step, exact = on_board(wide, step_of(0.01).change), on_board(wide, step_of(0.0).change)
     assert not step[2].any()
     for lane in np.flatnonzero(running):
         matrix = twins.information(theta[lane], wins[lane], 0.3)
@@ -125,6 +131,8 @@ def test_a_step_solves_the_newton_equation():
         scale = np.sqrt(np.diag(matrix))
         before = np.linalg.norm(twins.gradient(theta[lane], wins[lane], 0.3) / scale)
         assert np.linalg.norm(left / scale) <= 0.01 * before * (1 + 1e-9)
+        solution = np.linalg.solve(matrix, twins.gradient(theta[lane], wins[lane], 0.3))
+        np.testing.assert_allclose(exact[lane], solution, rtol=0, atol=1e-12)
 
 
 @pytest.fixture(scope="module")

@@ -585,6 +585,26 @@ class TestSoftAndHard:
         assert (board.fit.ratings - dense.fit.ratings).abs().max() < 0.5
 
 
+def test_two_groups_that_a_soft_battle_joins():
+    """Its target is their gap in every resample that has it; conjugate gradients see little of it."""
+    target = 1e-5
+    rows = [("a0", "b0", target)]
+    for seed, group in ((1, "a"), (2, "b")):
+        rng = np.random.default_rng(seed)
+        skill = rng.normal(0, 1, 30)
+        first = rng.integers(30, size=600)
+        second = (first + rng.integers(1, 30, size=600)) % 30
+        tied, won = rng.random(600) < 0.1, rng.random(600) < 1 / (1 + np.exp(skill[second] - skill[first]))
+        points = np.where(tied, 0.5, won)
+        rows += [(f"{group}{i}", f"{group}{j}", y) for i, j, y in zip(first, second, points, strict=True)]
+    result = bootstrap(pd.DataFrame(rows, columns=["model_a", "model_b", "target"]), 30, seed=1, method="dense")
+    gap = result.draws[:, list(result.models).index("a0")] - result.draws[:, list(result.models).index("b0")]
+    rated = np.isfinite(gap)
+    assert rated.any()
+    assert result.converged.all()
+    np.testing.assert_allclose(gap[rated], 400 * np.log10(target / (1 - target)), rtol=0, atol=1e-4)
+
+
 class TestSlices:
     @pytest.mark.slow
     def test_one_column(self, votes, battles):

@@ -131,6 +131,37 @@ def resampled(battles):
     return bootstrap(battles, 16, seed=3, method="sparse", progress=False)
 
 
+class TestWeakBridges:
+    """Two groups of equal numbers in every pair, joined by four battles won 3:1: their gap is known."""
+
+    @staticmethod
+    def joined(number, m=12):
+        rng = np.random.default_rng(0)
+        theta = rng.normal(0, 1, m)
+        pairs = [(i, j) for i in range(m) for j in range(i) if rng.random() < 0.6 or i == j + 1]
+        rows = [("a0", "b0", 1.0, 3), ("a0", "b0", 0.0, 1)]
+        for group in "ab":
+            for i, j in pairs:
+                wins = round(number / (1 + np.exp(theta[j] - theta[i])))
+                rows += [(f"{group}{i}", f"{group}{j}", y, n) for y, n in ((1.0, wins), (0.0, number - wins))]
+        table = pd.DataFrame(rows, columns=["model_a", "model_b", "target", "n"])
+        return Battles.from_pandas(table, count="n")
+
+    @pytest.mark.parametrize("number", [100, 10**5])
+    def test_the_gap_of_groups_that_little_joins(self, number):
+        fit = fit_bradley_terry(self.joined(number), method="sparse")
+        assert fit.converged
+        np.testing.assert_allclose(fit.ratings["a0"] - fit.ratings["b0"], 400 * np.log10(3), rtol=0, atol=1e-6)
+
+    def test_what_rounding_decides_is_told(self):
+        """As four battles beside billions."""
+        fit = fit_bradley_terry(self.joined(10**10), method="sparse")
+        assert not fit.converged
+        assert fit.warnings == [
+            "the fit stopped before converging, at the step limit or at the limit of double precision"
+        ]
+
+
 class TestBootstrap:
     def test_the_board_is_one_that_resamples_break(self, resampled):
         assert resampled.settings.method == "sparse"
