@@ -131,7 +131,10 @@ def newton_step(
     go = running & unsolved(rz_start, least)
     start: tuple[Any, ...] = (jnp.zeros_like(grad), grad, z, rz_start, least, go, jnp.int32(0))
     change, _, _, rz, least, _, _ = lax.while_loop(more, advance, start)
-    return Step(change, ~unsolved(rz, least), least, jnp.sqrt(floor / (least * weakest)))
+    # A direction that rounding hides altogether was not met: there is one if the weakest pair alone joins two groups.
+    is_hidden = jnp.sqrt(floor * jnp.sum(diagonal, 0)) > 0.1 * weakest
+    rounding = jnp.where(is_hidden, jnp.inf, jnp.sqrt(floor / (least * weakest)))
+    return Step(change, ~unsolved(rz, least), least, rounding)
 
 
 def newton_cg(

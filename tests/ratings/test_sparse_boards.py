@@ -153,9 +153,10 @@ class TestWeakBridges:
         assert fit.converged
         np.testing.assert_allclose(fit.ratings["a0"] - fit.ratings["b0"], 400 * np.log10(3), rtol=0, atol=1e-6)
 
-    def test_what_rounding_decides_is_told(self):
-        """As four battles beside billions."""
-        fit = fit_bradley_terry(self.joined(10**10), method="sparse")
+    @pytest.mark.parametrize("number", [10**10, 10**14])
+    def test_what_rounding_decides_is_told(self, number):
+        """As four battles beside billions, which it hides altogether in the end."""
+        fit = fit_bradley_terry(self.joined(number), method="sparse")
         assert not fit.converged
         assert fit.warnings == [
             "the fit stopped before converging, at the step limit or at the limit of double precision"
