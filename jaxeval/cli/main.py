@@ -17,6 +17,7 @@ from jaxeval.cli.meta import meta
 from jaxeval.cli.processes import Processes, connected, gather_files
 from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import OutputFile, named_model, stdout_console
+from jaxeval.errors import ProcessError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +32,7 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, ProcessError) as error:
             raise click.ClickException(str(error)) from error
 
 
