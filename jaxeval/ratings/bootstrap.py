@@ -136,7 +136,9 @@ def bootstrap(
             model, results are `ContextualBootstrap`.
         method: as in `fit_bradley_terry`, for each slice by its own number of models; the draws are the same.
         chunk_size: resamples computed together; by default sized to the cache (CPU) or to 1 GB (GPU, TPU).
-        memory_limit: bytes that the refits, their tables and results may take; chunks shrink to fit.
+        memory_limit: bytes that the refits, their tables and results may take, give or take a fifth; chunks shrink to
+            fit. Not counted: Python, JAX and what they compile (some 300 MB, once for boards of a shape), the battles,
+            the fit of the whole board, and copies of results that several processes exchange.
         checkpoint: folder that finished resamples are kept in. After an interruption the same call goes on from them,
             with the same draws; with more resamples, too.
         progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import jax
@@ -234,6 +235,18 @@ class TestMemory:
         with pytest.raises(MemoryLimitError):
             bootstrap(battles, 60, memory_limit=least - 1)
         _close(bootstrap(battles, 60, memory_limit=least), whole)
+
+    def test_results_take_what_is_counted(self, battles, whole):
+        assert len(whole.draws) == 60  # it has compiled what follows
+        tracemalloc.start()
+        n = bootstrap(battles, 4000, chunk_size=8).draws.size
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 1.1 * n * refits.RESULT_BYTES + 100_000
+
+    def test_results_of_a_tie_model_are_counted(self, battles):
+        with pytest.raises(MemoryLimitError, match="would do"):
+            bootstrap(battles, 100_000, ties="davidson", memory_limit=50_000_000)
 
     def test_bad_limits(self, battles):
         with pytest.raises(TypeError, match="memory_limit must be an integer"):
