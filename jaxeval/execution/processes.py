@@ -186,7 +186,7 @@ def check_all_present() -> None:
     Raises:
         ProcessError: one has.
     """
-    left = [f"Process {key.removeprefix(_LEFT)} {why}" for key, why in _store().key_value_dir_get(_LEFT)]
+    left = [f"Process {key.removeprefix(_LEFT)} {why}" for key, why in _left()]
     if left:
         _leave(1)
         raise _lost("; ".join(left))
@@ -205,8 +205,10 @@ def _leave(exit_code: int) -> None:
     """Tell the other processes that this one leaves the run, and let it end without waiting for them."""
     interrupted = exit_code == 130
     why = "was interrupted" if interrupted else "left, as it lost another one"
+    store = _store()
     with suppress(RuntimeError):  # the coordinator itself is gone
-        _store().key_value_set(f"{_LEFT}{jax.process_index()}", why, allow_overwrite=True)
+        if store is not None:
+            store.key_value_set(f"{_LEFT}{jax.process_index()}", why, allow_overwrite=True)
 
     def end() -> None:
         sys.stdout.flush()
@@ -214,7 +216,7 @@ def _leave(exit_code: int) -> None:
         with suppress(BaseException):  # an impatient second interrupt
             if jax.process_index() == 0:  # it holds the store, and JAX kills all whom it leaves
                 until = time.monotonic() + (_SECONDS_TO_LEAVE if interrupted else 4 * _SECONDS_BETWEEN_LOOKS)
-                while time.monotonic() < until and len(_store().key_value_dir_get(_LEFT)) < process_count():
+                while time.monotonic() < until and len(_left()) < process_count():
                     time.sleep(_SECONDS_BETWEEN_LOOKS)
                 time.sleep(_SECONDS_BETWEEN_LOOKS)  # for what they have to say
         os._exit(exit_code)
@@ -222,7 +224,14 @@ def _leave(exit_code: int) -> None:
     atexit.register(end)  # comes before JAX's own, which waits for the other processes
 
 
+def _left() -> list[tuple[str, str]]:
+    """The processes that have left, and why."""
+    store = _store()
+    return [] if store is None else store.key_value_dir_get(_LEFT)
+
+
 def _store() -> Any:
+    """The key-value store of JAX's coordinator; None on a TPU pod that was not connected by `jax.distributed`."""
     from jax._src.distributed import global_state  # nothing public says anything to processes that wait in an exchange
 
     return global_state.client
