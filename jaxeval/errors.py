@@ -7,6 +7,10 @@ class DataError(ValueError):
     """Input that cannot be read as judgments; the message says what was found, where, and what to do."""
 
 
+class NoRowsError(DataError):
+    """A table without rows: nothing to rate, but for a process of several, others of which may have some."""
+
+
 class MemoryLimitError(ValueError):
     """A stated limit of memory that the smallest piece of work does not fit in."""
 

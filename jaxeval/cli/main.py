@@ -17,6 +17,7 @@ from jaxeval.cli.meta import meta
 from jaxeval.cli.processes import Processes, connected, gather_files
 from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import OutputFile, named_model, stdout_console
+from jaxeval.errors import ProcessError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +32,7 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, ProcessError) as error:
             raise click.ClickException(str(error)) from error
 
 
@@ -89,7 +90,8 @@ def _board_options(command: Any) -> Any:
         click.option("--checkpoint", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
                      help="Keep finished resamples there; the same command, interrupted, goes on from them."),
         click.option("--memory", "memory_limit", type=_Bytes(), metavar="SIZE",
-                     help="Most memory for the refits, as 500MB or 2GB."),
+                     help="Most memory for the refits and their results, as 500MB or 2GB; Python, compiling "
+                     "(some 300 MB) and the votes come on top."),
         click.option("--top", type=click.IntRange(1), metavar="K", help="Print the first K models; by default 200."),
         click.option("--out", type=OutputFile(_TABLE_ENDINGS), help="Write the table: .csv, .parquet or .json."),
         click.option("--plot", type=OutputFile(_FIGURE_ENDINGS), help="Draw the ratings: .png, .svg or .pdf."),

@@ -40,6 +40,8 @@ def connected(processes: dict[str, Any]) -> Iterator[bool]:
     """Connect this process to the others; True for the first, and silence for the rest, whose errors alone are told."""
     import jax
 
+    from jaxeval.execution.processes import together
+
     try:
         jax.distributed.initialize(**processes, heartbeat_timeout_seconds=_HEARTBEAT_SECONDS)
     except (RuntimeError, ValueError) as error:
@@ -47,21 +49,31 @@ def connected(processes: dict[str, Any]) -> Iterator[bool]:
             f"the processes cannot be connected: {error}. Outside of Slurm, Open MPI, Kubernetes and TPU pods name "
             "them: --distributed I/N@HOST:PORT"
         ) from error
-    first = jax.process_index() == 0
-    with contextlib.nullcontext() if first else contextlib.redirect_stdout(io.StringIO()):
+    first, silence = jax.process_index() == 0, contextlib.redirect_stdout(io.StringIO())
+    # All leave together: JAX ends every process that is connected to one that has left.
+    with contextlib.nullcontext() if first else silence, together(jax.process_count()):
         yield first
     sys.stdout.flush()
 
 
 def gather_files(paths: Sequence[Path], read: Callable[[list[Path]], Battles]) -> Battles:
-    """The battles of all ``paths``, every process reading its share of the files."""
+    """The battles of all ``paths``, every process reading its share of the files.
+
+    Raises:
+        DataError: a file cannot be read, or none has rows.
+        ProcessError: another process failed, or has other files.
+    """
     import jax
 
     from jaxeval.data.gathered_battles import gather_battles
     from jaxeval.data.table_files import files_of
+    from jaxeval.execution.processes import check_alike
+
+    files = files_of(paths)
+    check_alike({"files": [file.name for file in files]})
 
     def own() -> Battles | None:
-        mine = files_of(paths)[jax.process_index() :: jax.process_count()]
+        mine = files[jax.process_index() :: jax.process_count()]
         return read(mine) if mine else None
 
     return gather_battles(own)

@@ -23,7 +23,7 @@ from jaxeval.data.columns import (
     reject_values,
     require_column,
 )
-from jaxeval.errors import DataError
+from jaxeval.errors import DataError, NoRowsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -166,7 +166,7 @@ class Battles:
             results += outcomes.COUNT_COLUMNS
         standard = [c for c in results if c in frame.columns]
         if len(frame) == 0:
-            raise DataError("the table has no rows: nothing to rate")
+            raise NoRowsError("the table has no rows: nothing to rate")
         for column in (*named, *standard):
             require_column(frame, column)
         if winner is None and target is None and count is None and "target" in standard and "count" in frame.columns:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.saved_battles import parse_battles, write_battles
-from jaxeval.errors import DataError
+from jaxeval.errors import DataError, NoRowsError
 from jaxeval.execution.processes import gather, process_count
 
 
@@ -21,15 +21,20 @@ def gather_battles(own: Battles | Callable[[], Battles | None] | None) -> Battle
 
     Args:
         own: the battles of this process; None if it has no files; or a function that reads them, whose errors then
-            stop all processes instead of leaving the others waiting.
+            stop all processes instead of leaving the others waiting. Files without rows are as good as none.
 
     Raises:
         DataError: no process has battles, or some have columns that others lack.
         ProcessError: another process failed, or is lost.
     """
+    empty: list[NoRowsError] = []
 
     def packed() -> bytes:
-        battles = own() if callable(own) else own
+        try:
+            battles = own() if callable(own) else own
+        except NoRowsError as error:
+            empty.append(error)
+            return b""
         if battles is None:
             return b""
         file = io.BytesIO()
@@ -38,5 +43,5 @@ def gather_battles(own: Battles | Callable[[], Battles | None] | None) -> Battle
 
     parts = [parse_battles(io.BytesIO(part), f"process {p}") for p, part in enumerate(gather(packed)) if part]
     if not parts:
-        raise DataError("no process has any battles")
+        raise DataError("; ".join(["no process has any battles", *map(str, empty)]))
     return replace(Battles.concat(parts), n_processes=process_count())

@@ -55,7 +55,8 @@ def read_battles(
     optional = [winner, target, weight, count, cluster, *keep]
     named = tuple(dict.fromkeys([model_a, model_b, *(c for c in optional if c is not None)]))
     needed = BattleColumns(named, () if winner or target else _RESULTS)
-    label = Path(path).name if isinstance(path, str | Path) else f"{len(files)} files"
+    several = f"{files[0].name} and {len(files) - 1} more" if len(files) > 1 else files[0].name
+    label = Path(path).name if isinstance(path, str | Path) else several
     rows, starts, first_columns = EqualRows(), [], None
     with progress_bar(sum(map(_megabytes, files)), "reading MB", progress, compiles=False) as advance:
         for file in files:
@@ -89,7 +90,7 @@ def read_battles(
             both_bad=both_bad,
         )
     except DataError as error:
-        raise DataError(f"{label}: {error}") from error
+        raise type(error)(f"{label}: {error}") from error
 
 
 def _rows_of(file: Path, needed: BattleColumns, text: Sequence[str], advance: Advance) -> tuple[Merged, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,10 +14,14 @@ from numpy.typing import NDArray
 
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
+from jaxeval.kernels.connectivity import INCOMPARABLE
+from jaxeval.kernels.solve import NON_FINITE
 
 Int = NDArray[np.int64]
 
 _FORMAT, _VERSION = "jaxeval run", 1
+#: The last of the codes, which count from 0.
+_LAST_CODE = {"status": NON_FINITE, "standing": INCOMPARABLE}
 
 
 class Checkpoint:
@@ -45,16 +50,23 @@ class Checkpoint:
 
     def _check(self, about: Path, digest: str, settings: Mapping[str, Any]) -> None:
         try:
-            found = json.loads(about.read_text())
-            known = found["format"] == _FORMAT and isinstance(found["version"], int)
-        except (ValueError, KeyError, TypeError):
-            known = False
-        if not known:
-            raise DataError(f"{about} does not describe a run of jaxeval: name another folder")
+            found = json.loads(about.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            found = None
+        types = {"version": int, "digest": str, "settings": dict}
+        if (
+            not isinstance(found, dict)
+            or found.get("format") != _FORMAT
+            or not all(isinstance(found.get(key), kind) for key, kind in types.items())
+        ):
+            raise DataError(
+                f"{about} does not describe a run of jaxeval: name another folder, or remove this one, and its "
+                "resamples are drawn again"
+            )
         if found["version"] > _VERSION:
             raise DataError(f"{about} is of version {found['version']}, newer than this jaxeval reads ({_VERSION})")
         if found["digest"] != digest:
-            other = found.get("settings", {})
+            other = found["settings"]
             differ = [f"{k} {other.get(k)!r}, not {v!r}" for k, v in settings.items() if other.get(k) != v]
             raise DataError(
                 f"{self.folder} holds resamples of another run ({'; '.join(differ) or 'of other battles'}): "
@@ -67,20 +79,20 @@ class Checkpoint:
         Lanes are found by slice and number, so that a run may also go on with more resamples.
 
         Raises:
-            DataError: a file is damaged.
+            DataError: a file is damaged, or holds something else.
         """
         done = np.zeros(len(slices), bool)
         lane_of = {key: lane for lane, key in enumerate(zip(slices.tolist(), numbers.tolist(), strict=True))}
         for path in sorted(self.folder.glob(f"{section}.*.npz")):
             try:
-                with path.open("rb") as file, np.load(file, allow_pickle=False) as part:
-                    keys = zip(part["slice"].tolist(), part["number"].tolist(), strict=True)
-                    lanes = np.array([lane_of.get(key, -1) for key in keys], np.int64)
-                    wanted = lanes >= 0
-                    for into, name in zip(results, results._fields, strict=True):
-                        into[lanes[wanted]] = part[name][wanted]
-            except (OSError, ValueError, KeyError, IndexError, zipfile.BadZipFile) as error:
-                raise DataError(f"{path} is damaged ({error}): delete it, and its resamples are drawn again") from error
+                part = _read_part(path, results)
+            except (OSError, EOFError, ValueError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+                raise DataError(f"{path} is damaged ({error}): remove it, and its resamples are drawn again") from error
+            keys = zip(part["slice"].tolist(), part["number"].tolist(), strict=True)
+            lanes = np.array([lane_of.get(key, -1) for key in keys], np.int64)
+            wanted = lanes >= 0
+            for into, name in zip(results, results._fields, strict=True):
+                into[lanes[wanted]] = part[name][wanted]
             done[lanes[wanted]] = True
         return done
 
@@ -93,6 +105,29 @@ class Checkpoint:
         values = {name: x[lanes] for name, x in zip(results._fields, results, strict=True)}
         with whole_file(self.folder / f"{section}.{slices[lanes[0]]}-{numbers[lanes[0]]}.npz") as file:
             np.savez(file, slice=slices[lanes], number=numbers[lanes], **values)
+
+
+def _read_part(path: Path, results: NamedTuple) -> dict[str, NDArray[Any]]:
+    """The arrays that `Checkpoint.save` wrote, or a ValueError where they are not of the kind of ``results``."""
+    with path.open("rb") as file:
+        opened = np.load(file, allow_pickle=False)
+        if not isinstance(opened, np.lib.npyio.NpzFile):
+            raise ValueError("it is one array, not an archive of several")
+        part = dict(opened)
+    of_lane: dict[str, tuple[Any, tuple[int, ...]]] = {"slice": (np.int64, ()), "number": (np.int64, ())}
+    of_lane |= {name: (x.dtype, x.shape[1:]) for name, x in zip(results._fields, results, strict=True)}
+    if set(part) != set(of_lane):
+        raise ValueError(f"it holds {', '.join(sorted(part))}, not {', '.join(sorted(of_lane))}")
+    n_lanes = part["number"].size
+    for name, (dtype, shape) in of_lane.items():
+        found = part[name]
+        if found.dtype != dtype or found.shape != (n_lanes, *shape):
+            raise ValueError(f"{name!r} is {found.dtype} {found.shape}, not {np.dtype(dtype)} {(n_lanes, *shape)}")
+        if name in _LAST_CODE and not np.all((found >= 0) & (found <= _LAST_CODE[name])):
+            raise ValueError(f"{name!r} has codes beside 0 to {_LAST_CODE[name]}")
+    if len(set(zip(part["slice"].tolist(), part["number"].tolist(), strict=True))) < n_lanes:
+        raise ValueError("it holds a resample twice")
+    return part
 
 
 def _is_hidden(path: Path) -> bool:

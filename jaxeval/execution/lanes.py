@@ -12,14 +12,15 @@ import numpy as np
 from jax.sharding import Mesh
 from numpy.typing import NDArray
 
-from jaxeval.errors import MemoryLimitError
+from jaxeval.errors import MemoryLimitError, ProcessError
 from jaxeval.execution.checkpoints import Checkpoint
-from jaxeval.execution.processes import gather, share_of
+from jaxeval.execution.processes import check_all_present, gather, share_of
 from jaxeval.execution.progress import Advance
 
 Int = NDArray[np.int64]
 
 _SECONDS_BETWEEN_SAVES = 2.0
+_SECONDS_BETWEEN_LOOKS = 1.0  # whether other processes are there
 
 #: Runs the chunks (D, T) of slices, of the resamples (D, T, R), of which each device has the first (D,); its results
 #: have leading axes (D, T, R).
@@ -64,10 +65,11 @@ def run_lanes(
     several = spread.n_processes > 1
     own = lanes[share_of(len(lanes))] if several else lanes
     if several:
-        for other in gather(
+        everyone = gather(
             lambda: _packed(results, _run_own(own, slices, numbers, chunks, call, results, section, spread))
-        ):
-            _unpack(other, results)
+        )
+        for process, other in enumerate(everyone):
+            _unpack(other, results, process)
         spread.advance(len(lanes) - len(own))
     else:
         _run_own(own, slices, numbers, chunks, call, results, section, spread)
@@ -97,9 +99,12 @@ def _run_own(
         left = lanes[~done[lanes]]
         spread.advance(len(lanes) - len(left))
     unsaved: list[Int] = []
-    saved_at = time.monotonic()
+    saved_at = looked_at = time.monotonic()
     try:
         for called in _calls(left, slices, chunks):
+            if spread.n_processes > 1 and time.monotonic() > looked_at + _SECONDS_BETWEEN_LOOKS:
+                check_all_present()
+                looked_at = time.monotonic()
             _one_call(called, slices, numbers, chunks, call, results)
             unsaved += called
             spread.advance(sum(map(len, called)))
@@ -148,7 +153,12 @@ def _packed(results: NamedTuple, lanes: Int) -> bytes:
     return file.getvalue()
 
 
-def _unpack(packed: bytes, results: NamedTuple) -> None:
-    with np.load(io.BytesIO(packed), allow_pickle=False) as part:
-        for i, into in enumerate(results):
-            into[part["lanes"]] = part[str(i)]
+def _unpack(packed: bytes, results: NamedTuple, process: int) -> None:
+    try:
+        with np.load(io.BytesIO(packed), allow_pickle=False) as part:
+            for i, into in enumerate(results):
+                into[part["lanes"]] = part[str(i)]
+    except (EOFError, KeyError, IndexError, ValueError) as error:
+        raise ProcessError(
+            f"process {process} sent something else than refits of this run: all must make the same calls in one order"
+        ) from error

@@ -5,8 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import atexit
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -19,8 +26,11 @@ from jaxeval.execution.precision import double_precision
 
 T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)
-#: Marks errors that all processes know of.
+#: Marks errors after which nothing more is exchanged: all processes know of them, or this one leaves the run.
 _TOLD = "_told_to_all_processes"
+#: Where processes that leave say so, in the store of JAX's coordinator; how often others look while they wait; and how
+#: long the coordinator, interrupted, gives them.
+_LEFT, _SECONDS_BETWEEN_LOOKS, _SECONDS_TO_LEAVE = "jaxeval/left/", 0.5, 20.0
 
 
 def process_count() -> int:
@@ -32,42 +42,50 @@ def gather(make: Callable[[], bytes]) -> list[bytes]:
     """What ``make()`` returns in every process, in their order; all processes must call this together.
 
     A failure in one process is raised there, and in all others as a `ProcessError` that tells it, so that nobody waits
-    for results that never come.
+    for results that never come. An interrupt ends this process at once, and the others when they look.
 
     Raises:
         ProcessError: ``make`` failed in another process, or a process is lost.
     """
     if process_count() == 1:
         return [make()]
-    failure: BaseException | None = None
+    failure: Exception | None = None
     try:
         own = make()
-    except BaseException as error:  # an interrupt, too, must reach the others
+    except Exception as error:
+        if getattr(error, _TOLD, False):
+            raise
         failure, own = error, f"{type(error).__name__}: {error}".encode()
+    except BaseException:  # an interrupt: nobody is waited for
+        _leave(130)
+        raise
     try:
         heads = _exchange(np.array([failure is not None, len(own) >> 24, len(own) & 0xFFFFFF], np.int32))
         sizes = (heads[:, 1].astype(np.int64) << 24) + heads[:, 2]
         words = np.zeros(-(-int(sizes.max()) // 4), np.uint32)  # four bytes each: fewer elements to move
         words.view(np.uint8)[: len(own)] = np.frombuffer(own, np.uint8)
         everyone = [words.view(np.uint8)[:size].tobytes() for words, size in zip(_exchange(words), sizes, strict=True)]
+    except ProcessError:
+        raise
     except (RuntimeError, ValueError) as error:  # JAX gives either, by the transport
-        lost = ProcessError(
-            "a process of this run was lost while results were exchanged (stopped, out of memory, or its host is "
-            f"gone): see the end of its log, and start the run again. This is process {jax.process_index()} of "
-            f"{process_count()}; its connection said: {str(error).splitlines()[0]}"
-        )
-        raise _told(failure or lost) from error
+        _leave(1)
+        raise _told(failure or _lost(f"Its connection said: {str(error).splitlines()[0]}")) from error
+    except BaseException as error:  # what this process would exchange next is not what the others wait for
+        _leave(130 if isinstance(error, KeyboardInterrupt) else 1)
+        raise _told(error)  # noqa: B904
     if failure is not None:
         raise _told(failure)
     failed = [f"process {p}: {text.decode()}" for p, text in enumerate(everyone) if heads[p, 0]]
     if failed:
-        raise _told(ProcessError(f"{len(failed)} of {process_count()} processes failed:\n" + "\n".join(failed)))
+        raise _told(ProcessError(f"{len(failed)} of {process_count()} processes failed: {'; '.join(failed)}"))
     return everyone
 
 
 @contextmanager
 def together(n_processes: int) -> Iterator[None]:
     """All processes come to the end of the block, or an error in one ends all, wherever in the block it was.
+
+    An interrupt is as in `gather`.
 
     Raises:
         ProcessError: another process failed, or is lost.
@@ -77,9 +95,12 @@ def together(n_processes: int) -> Iterator[None]:
         return
     try:
         yield
-    except BaseException as error:
+    except Exception as error:
         if not getattr(error, _TOLD, False):
             gather(partial(_fail, error))
+        raise
+    except BaseException:
+        _leave(130)
         raise
     gather(bytes)
 
@@ -101,24 +122,30 @@ def first_alone(make: Callable[[], T], n_processes: int) -> T:
     return made[0]
 
 
-def _fail(error: BaseException) -> bytes:
+def _fail(error: Exception) -> bytes:
     raise error
 
 
-def check_alike(what: str, digest: bytes) -> None:
-    """See to it that all processes hold the same ``what``.
+def check_alike(options: Mapping[str, Any], data: str = "") -> None:
+    """See to it that all processes were called with equal ``options``, and ``data`` of the same digest.
 
     Raises:
-        ProcessError: they do not.
+        ProcessError: they were not; it names the processes and what differs.
     """
-    digests = gather(lambda: digest)
-    unlike = [p for p, other in enumerate(digests) if other != digests[0]]
+    own = {name: repr(value) for name, value in options.items()}
+    first, *others = (json.loads(text) for text in gather(lambda: json.dumps([own, data]).encode()))
+    unlike = []
+    for process, other in enumerate(others, start=1):
+        differ = [
+            f"{name}={other[0].get(name)}, not {value}"
+            for name, value in first[0].items()
+            if other[0].get(name) != value
+        ]
+        if other != first:
+            unlike.append(f"process {process} has {', '.join(differ) or 'other battles'}")
     if unlike:
         raise _told(
-            ProcessError(
-                f"processes {', '.join(map(str, unlike))} have other {what} than process 0: all must "
-                "call with equal arguments"
-            )
+            ProcessError(f"{'; '.join(unlike)}: all processes must call with the arguments and battles of process 0")
         )
 
 
@@ -137,5 +164,74 @@ def _exchange(values: NDArray[Any]) -> NDArray[Any]:
     """(P, ...) the ``values`` (of one shape) of all processes."""
     from jax.experimental.multihost_utils import process_allgather
 
-    with double_precision():
-        return np.asarray(process_allgather(values)).reshape(process_count(), *values.shape)
+    everyone: Future[NDArray[Any]] = Future()
+
+    def work() -> None:
+        try:
+            with double_precision():
+                everyone.set_result(np.asarray(process_allgather(values)))
+        except BaseException as error:
+            everyone.set_exception(error)
+
+    # In a thread, as nothing interrupts the wait within JAX.
+    threading.Thread(target=work, daemon=True).start()
+    while not wait([everyone], _SECONDS_BETWEEN_LOOKS).done:
+        check_all_present()
+    return everyone.result().reshape(process_count(), *values.shape)
+
+
+def check_all_present() -> None:
+    """See to it that no process has left the run, as after an interrupt.
+
+    Raises:
+        ProcessError: one has.
+    """
+    left = [f"Process {key.removeprefix(_LEFT)} {why}" for key, why in _left()]
+    if left:
+        _leave(1)
+        raise _lost("; ".join(left))
+
+
+def _lost(why: str) -> ProcessError:
+    return _told(
+        ProcessError(
+            "a process of this run was lost (stopped, out of memory, or its host is gone): see the end of its log, and "
+            f"start the run again. This is process {jax.process_index()} of {process_count()}. {why}"
+        )
+    )
+
+
+def _leave(exit_code: int) -> None:
+    """Tell the other processes that this one leaves the run, and let it end without waiting for them."""
+    interrupted = exit_code == 130
+    why = "was interrupted" if interrupted else "left, as it lost another one"
+    store = _store()
+    with suppress(RuntimeError):  # the coordinator itself is gone
+        if store is not None:
+            store.key_value_set(f"{_LEFT}{jax.process_index()}", why, allow_overwrite=True)
+
+    def end() -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        with suppress(BaseException):  # an impatient second interrupt
+            if jax.process_index() == 0:  # it holds the store, and JAX kills all whom it leaves
+                until = time.monotonic() + (_SECONDS_TO_LEAVE if interrupted else 4 * _SECONDS_BETWEEN_LOOKS)
+                while time.monotonic() < until and len(_left()) < process_count():
+                    time.sleep(_SECONDS_BETWEEN_LOOKS)
+                time.sleep(_SECONDS_BETWEEN_LOOKS)  # for what they have to say
+        os._exit(exit_code)
+
+    atexit.register(end)  # comes before JAX's own, which waits for the other processes
+
+
+def _left() -> list[tuple[str, str]]:
+    """The processes that have left, and why."""
+    store = _store()
+    return [] if store is None else store.key_value_dir_get(_LEFT)
+
+
+def _store() -> Any:
+    """The key-value store of JAX's coordinator; None on a TPU pod that was not connected by `jax.distributed`."""
+    from jax._src.distributed import global_state  # nothing public says anything to processes that wait in an exchange
+
+    return global_state.client

@@ -136,7 +136,9 @@ def bootstrap(
             model, results are `ContextualBootstrap`.
         method: as in `fit_bradley_terry`, for each slice by its own number of models; the draws are the same.
         chunk_size: resamples computed together; by default sized to the cache (CPU) or to 1 GB (GPU, TPU).
-        memory_limit: bytes that the refits, their tables and results may take; chunks shrink to fit.
+        memory_limit: bytes that the refits, their tables and results may take, give or take a fifth; chunks shrink to
+            fit. Not counted: Python, JAX and what they compile (some 300 MB, once for boards of a shape), the battles,
+            the fit of the whole board, and copies of results that several processes exchange.
         checkpoint: folder that finished resamples are kept in. After an interruption the same call goes on from them,
             with the same draws; with more resamples, too.
         progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
@@ -149,81 +151,86 @@ def bootstrap(
         ProcessError: another process of a run in several (`jaxeval.gather_battles`) failed.
     """
     battles = as_battles(battles)
-    _check_options(n_resamples, seed, scheme, dtype, chunk_size, memory_limit)
-    cluster = cluster or (battles.cluster if scheme == "cluster" else None)
-    if scheme == "cluster" and cluster is None:
-        raise ValueError('scheme="cluster" needs cluster=, the column whose groups are drawn')
-    if cluster is not None:
-        if scheme not in ("cluster", "multinomial"):
-            raise ValueError(f"clusters are drawn with replacement: scheme={scheme!r} cannot have cluster=")
-        scheme = "cluster"
+    with together(battles.n_processes):
+        _check_options(n_resamples, seed, scheme, dtype, chunk_size, memory_limit)
+        cluster = cluster or (battles.cluster if scheme == "cluster" else None)
+        if scheme == "cluster" and cluster is None:
+            raise ValueError('scheme="cluster" needs cluster=, the column whose groups are drawn')
+        if cluster is not None:
+            if scheme not in ("cluster", "multinomial"):
+                raise ValueError(f"clusters are drawn with replacement: scheme={scheme!r} cannot have cluster=")
+            scheme = "cluster"
 
-    features = checked_features(features, feature_ridge)
-    contextual = len(features) > 0 or ties != "half"
-    if contextual and dtype != "float64":
-        raise ValueError(f"refits with features or a tie model are in double precision, got dtype={dtype!r}")
-    if contextual:
-        check_dense(method)
-    checked_ties(battles, ties)
-    covariates = design(battles, features, normalize)
-    compressed = partial(compress, battles, feature=covariates.matrix) if contextual else battles.compress
-    groups, slices, clusters = _slices(battles, by, cluster, compressed)
-    labels = [""] if groups is None else [_label(g) for g in groups]
-    names = [""] if groups is None else [f"{by} = {g!r}" for g in groups]
-    identity = {
-        "scheme": scheme, "cluster": cluster, "by": by, "seed": int(seed), "ridge": float(ridge), "reweight": reweight,
-        "dtype": dtype, "features": list(covariates.names), "normalize": normalize,
-        "feature_ridge": float(feature_ridge), "ties": ties, "method": method,
-    }  # fmt: skip
-    digest = ""
-    if checkpoint is not None or battles.n_processes > 1:
-        digest = _digest(labels, slices, clusters, covariates.matrix, identity)
-    if battles.n_processes > 1:
-        check_alike("battles or settings", f"{digest} {n_resamples} {memory_limit} {chunk_size}".encode())
-
-    def result_of(s: int, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:
-        settings = BootstrapSettings(
-            scheme, cluster, int(n_resamples), int(seed), float(ridge), fit.settings.gauge, float(base),
-            reweight, dtype, device_name(), jax.local_device_count() * battles.n_processes, versions(),
-            fit.settings.method,
-        )  # fmt: skip
-        n_clusters = None if clusters[s] is None else len(clusters[s].size)
-        return bootstrap_result(fit, board, lanes, ridge, n_clusters, settings)
-
-    results: dict[int, Bootstrap] = {}
-    code = SCHEMES["multinomial" if scheme == "cluster" else scheme]
-    bar = progress_bar(len(slices) * n_resamples, "refitting resamples", progress)
-    with together(battles.n_processes), bar as advance:
-        kept = None
-        if checkpoint is not None:
-            kept = first_alone(partial(Checkpoint, checkpoint, digest, identity), battles.n_processes)
-        spread = Spread(advance, chunk_size, memory_limit, kept, battles.n_processes)
-        draws = _Draws(labels, clusters, code, n_resamples, seed, spread)
+        features = checked_features(features, feature_ridge)
+        contextual = len(features) > 0 or ties != "half"
+        if contextual and dtype != "float64":
+            raise ValueError(f"refits with features or a tie model are in double precision, got dtype={dtype!r}")
         if contextual:
-            context = ContextualSettings(covariates.names, normalize, float(feature_ridge), ties)
-            strict = groups is None
-            boards = fit_contextual_boards(slices, covariates, ridge, feature_ridge, ties, reweight, strict)
-            for s, fitted in enumerate(boards):
-                with _naming(names[s]):
-                    fit = contextual_result(battles, fitted, ridge, gauge, base, reweight, context)
-                lanes = refit_contextual(
-                    fitted, code, labels[s], clusters[s], ties, n_resamples, seed, spread, f"slice-{s}"
-                )
-                plain = result_of(s, fit, fitted.board, lanes.of_models())
-                results[s] = contextual_bootstrap_result(plain, fit, lanes)
-        else:
-            for block in _blocks([len(models) for models, _ in slices], method):
-                plain_boards = fit_boards([slices[s] for s in block], ridge, reweight, method)
-                fits = []
-                for s, board in zip(block, plain_boards, strict=True):
+            check_dense(method)
+        checked_ties(battles, ties)
+        covariates = design(battles, features, normalize)
+        compressed = partial(compress, battles, feature=covariates.matrix) if contextual else battles.compress
+        groups, slices, clusters = _slices(battles, by, cluster, compressed)
+        labels = [""] if groups is None else [_label(g) for g in groups]
+        names = [""] if groups is None else [f"{by} = {g!r}" for g in groups]
+        identity = {
+            "scheme": scheme, "cluster": cluster, "by": by, "seed": int(seed), "ridge": float(ridge),
+            "reweight": reweight, "dtype": dtype, "features": list(covariates.names), "normalize": normalize,
+            "feature_ridge": float(feature_ridge), "ties": ties, "method": method,
+        }  # fmt: skip
+        digest = ""
+        if checkpoint is not None or battles.n_processes > 1:
+            digest = _digest(labels, slices, clusters, covariates.matrix, identity)
+        if battles.n_processes > 1:
+            others = {
+                "n_resamples": int(n_resamples), "chunk_size": chunk_size, "memory_limit": memory_limit,
+                "checkpoint": checkpoint is not None, "gauge": gauge, "base": float(base),
+            }  # fmt: skip
+            check_alike(identity | others, digest)
+
+        def result_of(s: int, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:
+            settings = BootstrapSettings(
+                scheme, cluster, int(n_resamples), int(seed), float(ridge), fit.settings.gauge, float(base),
+                reweight, dtype, device_name(), jax.local_device_count() * battles.n_processes, versions(),
+                fit.settings.method,
+            )  # fmt: skip
+            n_clusters = None if clusters[s] is None else len(clusters[s].size)
+            return bootstrap_result(fit, board, lanes, ridge, n_clusters, settings)
+
+        results: dict[int, Bootstrap] = {}
+        code = SCHEMES["multinomial" if scheme == "cluster" else scheme]
+        bar = progress_bar(len(slices) * n_resamples, "refitting resamples", progress)
+        with bar as advance:
+            kept = None
+            if checkpoint is not None:
+                kept = first_alone(partial(Checkpoint, checkpoint, digest, identity), battles.n_processes)
+            spread = Spread(advance, chunk_size, memory_limit, kept, battles.n_processes)
+            draws = _Draws(labels, clusters, code, n_resamples, seed, spread)
+            if contextual:
+                context = ContextualSettings(covariates.names, normalize, float(feature_ridge), ties)
+                strict = groups is None
+                boards = fit_contextual_boards(slices, covariates, ridge, feature_ridge, ties, reweight, strict)
+                for s, fitted in enumerate(boards):
                     with _naming(names[s]):
-                        fits.append(fit_result(battles.report, board, ridge, gauge, base, reweight))
-                refits = draws.refit(block, plain_boards, ridge, dtype)
-                for s, own_fit, board, own_lanes in zip(block, fits, plain_boards, refits, strict=True):
-                    results[s] = result_of(s, own_fit, board, own_lanes)
-    if groups is None:
-        return results[0]
-    return {group: results[s] for s, group in enumerate(groups)}
+                        fit = contextual_result(battles, fitted, ridge, gauge, base, reweight, context)
+                    lanes = refit_contextual(
+                        fitted, code, labels[s], clusters[s], ties, n_resamples, seed, spread, f"slice-{s}"
+                    )
+                    plain = result_of(s, fit, fitted.board, lanes.of_models())
+                    results[s] = contextual_bootstrap_result(plain, fit, lanes)
+            else:
+                for block in _blocks([len(models) for models, _ in slices], method):
+                    plain_boards = fit_boards([slices[s] for s in block], ridge, reweight, method)
+                    fits = []
+                    for s, board in zip(block, plain_boards, strict=True):
+                        with _naming(names[s]):
+                            fits.append(fit_result(battles.report, board, ridge, gauge, base, reweight))
+                    refits = draws.refit(block, plain_boards, ridge, dtype)
+                    for s, own_fit, board, own_lanes in zip(block, fits, plain_boards, refits, strict=True):
+                        results[s] = result_of(s, own_fit, board, own_lanes)
+        if groups is None:
+            return results[0]
+        return {group: results[s] for s, group in enumerate(groups)}
 
 
 class _Draws(NamedTuple):

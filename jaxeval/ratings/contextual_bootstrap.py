@@ -31,7 +31,7 @@ from jaxeval.ratings.contextual import (
     tell_ties,
 )
 from jaxeval.ratings.contextual_rows import make_rows, unit_columns
-from jaxeval.ratings.refits import TOLERANCE_LOGIT
+from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT
 from jaxeval.ratings.refits import Lanes as ModelLanes
 from jaxeval.resampling.units import ROW_BITS, make_units, pad, shortfall_of, stream_number, top_up_size_of
 from jaxeval.statistics.quantiles import interval_bounds
@@ -152,7 +152,7 @@ def refit_contextual(
     """
     board = fitted.board
     plan = make_contextual_plan(fitted, scheme, label, clusters, ties)
-    refits = _Refitting(plan, fitted.ridge, seed, spread)
+    refits = _Refitting(plan, fitted.ridge, seed, spread, n_resamples * len(fitted.phi) * RESULT_BYTES)
     size = padded_size(len(board.theta))
     lanes = Lanes(
         phi=np.zeros((n_resamples, len(fitted.phi))),
@@ -229,8 +229,9 @@ def make_contextual_plan(
 class _Refitting:
     """The batched refit of a plan."""
 
-    def __init__(self, plan: ContextualPlan, ridge: Float, seed: int, spread: Spread) -> None:
+    def __init__(self, plan: ContextualPlan, ridge: Float, seed: int, spread: Spread, result_bytes: int) -> None:
         self.plan, self.ridge, self.seed, self.spread = plan, ridge, np.uint64(seed), spread
+        self.result_bytes = result_bytes
         self.mesh = device_mesh()
         with double_precision():
             self.problem = jax.tree.map(jax.numpy.asarray, plan.problem)
@@ -261,7 +262,8 @@ class _Refitting:
         lanes = self.spread.chunk_size or min(lanes, -(-n_lanes // 8) * 8)
         if self.spread.memory_limit is not None:
             hungriest = _BYTES_PER_ENTRY * self._entries(batch.NEWTON)
-            taken = 2 * sum(x.nbytes for x in jax.tree.leaves(self.plan.problem)) + hungriest
+            problem = sum(x.nbytes for x in jax.tree.leaves(self.plan.problem))
+            taken = self.result_bytes + 2 * problem + hungriest
             lanes = min(lanes, lanes_within(self.spread.memory_limit, taken, hungriest))
         return lanes if lanes < 8 or self.spread.chunk_size else lanes // 8 * 8
 

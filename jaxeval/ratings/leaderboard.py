@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.data.battles import Battles
+from jaxeval.execution.processes import check_alike
 from jaxeval.ratings.bootstrap import BootstrapOptions, Scheme, bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.comparison import rank_spread
@@ -54,6 +55,7 @@ def leaderboard(
         TypeError: options beside the result of `bootstrap`.
         ValueError: as by `bootstrap`; a level, an interval or a rank that is none.
         DataError: as by `bootstrap`.
+        ProcessError: as by `bootstrap`.
 
     Returns:
         One row a model (and category, with ``by``), sorted by rank, unrated models last:
@@ -75,6 +77,8 @@ def leaderboard(
     elif isinstance(battles, Mapping) and all(isinstance(b, Bootstrap) for b in battles.values()):
         boards = battles
     else:
+        if isinstance(battles, Battles) and battles.n_processes > 1:
+            check_alike({"level": level, "interval": interval, "rank_at_most": rank_at_most})
         result: Any = bootstrap(battles, **options)
         boards = {None: result} if options.get("by") is None else result
         options = {}

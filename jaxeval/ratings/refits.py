@@ -22,6 +22,9 @@ CHUNKS_PER_CALL = 32
 _MAX_STEPS = {batch.CHORD: 40, batch.NEWTON_CG: 60, batch.NEWTON: 200}
 # What a compiled chunk takes for each word of a lane that `chunk_size` counts, at most: seen in XLA's own figures.
 _BYTES_PER_WORD = 10
+#: What a model takes in a resample's results, at most: strengths and standing, the ratings made of them, and the arrays
+#: on the way there.
+RESULT_BYTES = 50
 _SOLVERS = {batch.CHORD: "chord", batch.NEWTON_CG: "newton-cg", batch.NEWTON: "newton"}
 
 
@@ -66,8 +69,7 @@ def refit_all(
         standing=np.zeros((len(slices), size), np.int8),
         solver=np.full(len(slices), batch.CHORD, np.int8),
     )
-    # Strengths, standings, and the ratings made of them later.
-    refits = Refitting(plan, scheme, seed, ridge, dtype, spread, len(slices) * size * 33)
+    refits = Refitting(plan, scheme, seed, ridge, dtype, spread, len(slices) * size * RESULT_BYTES)
 
     def run(lanes: NDArray[np.intp], solver: int) -> None:
         call, chunks = partial(refits, refits.method(solver)), Chunks(refits.chunk_size(solver), CHUNKS_PER_CALL)

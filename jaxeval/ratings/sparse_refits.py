@@ -16,7 +16,7 @@ from jaxeval.kernels.pair_tables import Layout
 from jaxeval.kernels.resample import Tally
 from jaxeval.ratings.boards import Board, battles_per_model
 from jaxeval.ratings.bootstrap_plan import ClusterRows, drawn_entries, main_battles, packed_word
-from jaxeval.ratings.refits import TOLERANCE_LOGIT, Lanes
+from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Lanes
 from jaxeval.ratings.sparse_boards import WideGraph, recentred
 from jaxeval.resampling.units import ROW_BITS, make_units, shortfall_of, stream_number, top_up_size_of
 
@@ -103,7 +103,8 @@ def refit_sparse(
             )
         return found._replace(theta=found.theta[..., number], standing=found.standing[..., number])
 
-    chunks = Chunks(_chunk_size(plan, -(-n_resamples // mesh.size), n_resamples * m * 33, spread), _CHUNKS_PER_CALL)
+    result_bytes = n_resamples * m * RESULT_BYTES
+    chunks = Chunks(_chunk_size(plan, -(-n_resamples // mesh.size), result_bytes, spread), _CHUNKS_PER_CALL)
     every = np.arange(n_resamples)
     results: Any = batch.Refits(*lanes[:-1])  # type: ignore[arg-type]  # of NumPy arrays
     run_lanes(every, np.zeros_like(every), every, chunks, call, results, f"{section}-sparse", spread)

@@ -1,11 +1,13 @@
 """Long runs: finished resamples outlive an interruption, files are whole or absent, memory keeps to its limit."""
 
 import errno
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import jax
@@ -121,11 +123,54 @@ class TestResuming:
         part.unlink()
         bootstrap(battles, 10, checkpoint=tmp_path)
 
-    def test_pickles_are_never_read(self, battles, tmp_path):
-        bootstrap(battles, 10, checkpoint=tmp_path)
-        (part,) = tmp_path.glob("*.npz")
-        np.savez(part, slice=np.array([{}], object), number=np.zeros(1))
-        with pytest.raises(DataError, match="damaged"):
+    def test_odd_files_are_named(self, battles, whole, tmp_path):
+        bootstrap(battles, 60, chunk_size=8, checkpoint=tmp_path)
+        (path,) = tmp_path.glob("*.npz")
+        with np.load(path) as file:
+            part = dict(file)
+        odd = {
+            "'slice' is": {"slice": part["slice"][:, None]},
+            "'number' is float64": {"number": part["number"].astype(float)},
+            "'theta' is": {"theta": part["theta"][:, :1]},  # would broadcast
+            "'status' has codes": {"status": part["status"] + np.int8(9)},
+            "'standing' has codes": {"standing": part["standing"] - np.int8(1)},
+            "a resample twice": {"number": part["number"] * 0},
+            "it holds": {"other": part["theta"]},
+            "allow_pickle": {"slice": np.array([{}] * 60, object)},
+        }
+
+        def refused(said):
+            with pytest.raises(DataError, match=rf"{path.name} is damaged \(.*{said}.*remove it"):
+                bootstrap(battles, 60, chunk_size=8, checkpoint=tmp_path)
+
+        for said, arrays in odd.items():
+            np.savez(path, **{**part, **arrays})
+            refused(said)
+        with path.open("wb") as file:
+            np.save(file, np.zeros(3))
+        refused("one array")
+        path.write_bytes(b"")
+        refused("")
+        path.unlink()
+        _same(bootstrap(battles, 60, chunk_size=8, checkpoint=tmp_path), whole)
+
+    def test_a_description_that_is_none(self, battles, tmp_path):
+        about = tmp_path / "run.json"
+        text = {"format": "jaxeval run", "version": 1, "digest": "", "settings": {}}
+        odd = [
+            {**text, "settings": None},
+            {**text, "settings": []},
+            {**text, "digest": 1},
+            {**text, "version": "1"},
+            [],
+        ]
+        for content in [b"", b"\xff", *(json.dumps(x).encode() for x in odd)]:
+            about.write_bytes(content)
+            with pytest.raises(DataError, match=r"run.json does not describe a run of jaxeval.*remove this one"):
+                bootstrap(battles, 10, checkpoint=tmp_path)
+        about.unlink()
+        about.mkdir()
+        with pytest.raises(DataError, match=r"run\.json does not describe a run"):
             bootstrap(battles, 10, checkpoint=tmp_path)
 
     @pytest.mark.slow
@@ -190,6 +235,18 @@ class TestMemory:
         with pytest.raises(MemoryLimitError):
             bootstrap(battles, 60, memory_limit=least - 1)
         _close(bootstrap(battles, 60, memory_limit=least), whole)
+
+    def test_results_take_what_is_counted(self, battles, whole):
+        assert len(whole.draws) == 60  # it has compiled what follows
+        tracemalloc.start()
+        n = bootstrap(battles, 4000, chunk_size=8).draws.size
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 1.1 * n * refits.RESULT_BYTES + 100_000
+
+    def test_results_of_a_tie_model_are_counted(self, battles):
+        with pytest.raises(MemoryLimitError, match="would do"):
+            bootstrap(battles, 100_000, ties="davidson", memory_limit=50_000_000)
 
     def test_bad_limits(self, battles):
         with pytest.raises(TypeError, match="memory_limit must be an integer"):

@@ -13,8 +13,18 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from jaxeval import Battles, DataError, bootstrap, gather_battles, leaderboard, read_battles, simulate_votes
+from jaxeval import (
+    Battles,
+    DataError,
+    ProcessError,
+    bootstrap,
+    gather_battles,
+    leaderboard,
+    read_battles,
+    simulate_votes,
+)
 from jaxeval.cli.main import main
+from jaxeval.execution import lanes
 from jaxeval.execution.processes import gather
 
 HEAD = """
@@ -85,12 +95,32 @@ plain = jaxeval.bootstrap(battles, 50, chunk_size=8)
 styled = jaxeval.bootstrap(battles, 16, features=["feature"], chunk_size=8)
 np.savez(f"{folder}/{rank}.npz", plain=plain.draws, styled=styled.draws,
          n_devices=plain.settings.n_devices, n_battles=battles.n_battles)
-try:
-    jaxeval.bootstrap(battles, 50, seed=rank)
-except jaxeval.ProcessError as error:
-    assert "processes 1 have other battles or settings than process 0" in str(error)
-else:
-    raise AssertionError("unlike calls must fail")
+import contextlib, dataclasses
+@contextlib.contextmanager
+def fails(error, text):
+    try:
+        yield
+    except error as caught:
+        assert text in str(caught), caught
+    else:
+        raise AssertionError(f"no error with {text}")
+unlike = {
+    "seed=1, not 0": {"seed": rank}, "gauge='votes', not 'mean'": {"gauge": ["mean", "votes"][rank]},
+    "base=1.0, not 0.0": {"base": rank}, "checkpoint=False, not True": {"checkpoint": [folder + "/no", None][rank]},
+    "by='half', not None": {"by": [None, "half"][rank]}, "chunk_size=9, not 8": {"chunk_size": 8 + rank},
+}
+for text, options in unlike.items():
+    with fails(jaxeval.ProcessError, f"process 1 has {text}"):
+        jaxeval.bootstrap(battles, 50, **options)
+with fails(jaxeval.ProcessError, "process 1 has other battles"):
+    jaxeval.bootstrap(dataclasses.replace(battles, target=1 - battles.target) if rank else battles, 50)
+with fails(jaxeval.ProcessError, "process 1 has level=0.5, not 0.95"):
+    jaxeval.leaderboard(battles, n_resamples=50, level=[0.95, 0.5][rank])
+text = "process 1: ValueError: unknown scheme"
+with fails(*((ValueError, "unknown scheme") if rank else (jaxeval.ProcessError, text))):
+    jaxeval.bootstrap(battles, 50, scheme=["poisson", "no"][rank])
+with fails(jaxeval.DataError, "no process has any battles"):
+    jaxeval.gather_battles(None)
 try:
     jaxeval.gather_battles(lambda: jaxeval.read_battles(folder + "/missing.parquet" if rank else files))
 except FileNotFoundError:
@@ -148,7 +178,7 @@ def test_an_error_in_one_process_ends_all(folder):
     started = time.monotonic()
     codes, _, errors = _ended(_start(STOPPED.format(what="raise MemoryError('no memory left')"), folder))
     assert 0 not in codes
-    assert "ProcessError: 1 of 2 processes failed:\nprocess 1: MemoryError: no memory left" in errors[0]
+    assert "ProcessError: 1 of 2 processes failed: process 1: MemoryError: no memory left" in errors[0]
     assert "MemoryError: no memory left" in errors[1]
     assert time.monotonic() - started < 100
 
@@ -161,15 +191,48 @@ def test_a_process_that_is_killed_ends_all(folder):
     assert "ProcessError: a process of this run was lost" in errors[0]
 
 
+INTERRUPTED = """
+import time
+from jaxeval.execution import lanes
+from jaxeval.ratings import refits
+one_call = lanes._one_call
+if rank == 1:  # while it refits, the first process waits for it
+    refits.CHUNKS_PER_CALL = 1
+    lanes._one_call = lambda *args: (time.sleep(0.5), one_call(*args))
+battles = jaxeval.gather_battles(lambda: jaxeval.read_battles(f"{folder}/{rank}.parquet"))
+jaxeval.bootstrap(battles, 2000, chunk_size=8, checkpoint=folder + "/interrupted")
+"""
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_all(folder):
+    processes = _start(INTERRUPTED, folder)
+    while not list((folder / "interrupted").glob("*.0-0.npz")) and processes[0].poll() is None:
+        time.sleep(0.2)
+    time.sleep(1)
+    processes[0].send_signal(signal.SIGINT)
+    started = time.monotonic()
+    codes, _, errors = _ended(processes)
+    assert codes == [130, 1], errors
+    assert time.monotonic() - started < 15
+    assert errors[0].endswith("KeyboardInterrupt\n")
+    assert "ProcessError: a process of this run was lost" in errors[1]
+    assert "Process 0 was interrupted" in errors[1]
+    assert list((folder / "interrupted").glob("*.0-1000.npz"))  # of the second process
+
+
 @pytest.mark.slow
 def test_the_command_line(folder, tmp_path):
-    address, files = _address(), sorted(map(str, folder.glob("*.parquet")))
+    for name in ("a.csv", "b.csv"):  # all that the second process gets
+        (tmp_path / name).write_text("model_a,model_b,winner\n")
+    files = [str(folder / "0.parquet"), str(tmp_path / "a.csv"), str(folder / "1.parquet"), str(tmp_path / "b.csv")]
+    address, files = _address(), [*files, str(folder / "2.parquet")]
     out = tmp_path / "board.csv"
-    command = [sys.executable, "-m", "jaxeval", "leaderboard", *files, "--resamples", "40", "--out", str(out)]
+    command = [sys.executable, "-m", "jaxeval", "leaderboard", *files, "--resamples", "40"]
     environment = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"} | {"JAX_PLATFORMS": "cpu"}
     processes = [
         subprocess.Popen(
-            [*command, "--distributed", f"{rank}/2@{address}"],
+            [*command, "--distributed", f"{rank}/2@{address}", *([] if rank else ["--out", str(out)])],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -202,6 +265,29 @@ class TestOneProcess:
     def test_nobody_has_battles(self):
         with pytest.raises(DataError, match="no process has any battles"):
             gather_battles(None)
+
+    def test_files_without_rows_are_as_good_as_none(self, tmp_path):
+        file = tmp_path / "none.csv"
+        file.write_text("model_a,model_b,winner\n")
+        with pytest.raises(DataError, match=r"no process has any battles; none\.csv: the table has no rows"):
+            gather_battles(lambda: read_battles([file]))
+        file.write_text("model_a,winner\n")
+        with pytest.raises(DataError, match=r"none\.csv: no column 'model_b'"):
+            gather_battles(lambda: read_battles([file]))
+
+    def test_a_lost_process_is_one_line_of_the_command(self, folder, monkeypatch):
+        def lose(*_, **__):
+            raise ProcessError("a process of this run was lost")
+
+        monkeypatch.setattr("jaxeval.data.readers.read_battles", lose)
+        result = CliRunner().invoke(main, ["leaderboard", str(folder / "0.parquet")])
+        assert result.exit_code == 1
+        assert result.output == "Error: a process of this run was lost\n"
+
+    @pytest.mark.parametrize("sent", [b"", b"other"])
+    def test_refits_that_are_none(self, sent):
+        with pytest.raises(ProcessError, match="process 1 sent something else than refits"):
+            lanes._unpack(sent, (np.zeros(3),), 1)
 
     def test_errors_pass(self):
         with pytest.raises(FileNotFoundError):
