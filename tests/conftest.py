@@ -10,7 +10,8 @@ from xdist.scheduler import LoadFileScheduling
 # Files whose tests compile the same kernels for the same shapes: in one process, each is compiled once. The groups
 # that take longest start first, so that both processes end at about the same time.
 _ALIKE = {
-    "ratings": ["ratings/test_bootstrap.py", "test_counts.py"],
+    "ratings": ["ratings/test_bootstrap.py", "ratings/test_leaderboard.py", "plots/test_leaderboard.py",
+                "test_counts.py", "test_sql_reduction.py"],
     "soft_elo": ["softelo/", "cli/test_soft_elo.py"],
     "contextual": ["ratings/test_contextual", "ratings/test_style_effect.py", "ratings/test_tie_comparison.py",
                    "cli/test_main.py"],
