@@ -19,6 +19,9 @@ newton = jax.jit(contextual.newton, static_argnums=(0, 7))
 newton_cg = jax.jit(contextual.newton_cg, static_argnums=(0, 7))
 scaled_chord = jax.jit(contextual.scaled_chord, static_argnums=(0, 7))
 derivatives = jax.jit(battle_rows.derivatives, static_argnums=0)
+outer_scores = jax.jit(battle_rows.outer_scores, static_argnums=(0, 4))
+pair_tables = jax.jit(battle_rows.pair_tables, static_argnums=2)
+alive = jax.jit(contextual.alive, static_argnums=0)
 MODELS = [HALF, DAVIDSON, RAO_KUPPER]
 
 
@@ -136,13 +139,13 @@ def test_derivatives(model, rows, count):
 def test_outer_scores(model, rows, count):
     phi, active = parameters(model, 1)[:, 0], np.array([True, True, True, False])
     played = battle_rows.among(rows, count[..., :1], jnp.asarray(active)[:, None])[..., 0]
-    found = battle_rows.outer_scores(model, rows, jnp.asarray(phi), played, M)
+    found = outer_scores(model, rows, jnp.asarray(phi), played, M)
     *_, outer, _, _ = naive(model, rows, phi, np.asarray(count)[..., 0], active, np.zeros(M + D + 1))
     np.testing.assert_allclose(found, outer, rtol=1e-10, atol=1e-14)
 
 
 def test_tables_and_counts(rows, count):
-    n, wins = battle_rows.pair_tables(rows, count, M)
+    n, wins = pair_tables(rows, count, M)
     for lane in range(R):
         *_, own_n, own_wins = naive(
             HALF, rows, np.zeros(M + D + 1), np.asarray(count)[..., lane], np.zeros(M, bool), np.zeros(M + D + 1)
@@ -227,7 +230,7 @@ def test_lanes_without_ties(model, board):
     untied = jnp.where((rows.target == 0.5)[..., None] & (jnp.arange(12) < 3), 0, count)
     ridge = jnp.asarray([0.2] * M + [0.1] * D + [0.0])
     active, free = jnp.ones((M, 12), bool), jnp.ones(D + 1, bool)
-    moves = contextual.alive(model, rows, untied, active, free)
+    moves = alive(model, rows, untied, active, free)
     np.testing.assert_array_equal(moves[-1], np.arange(12) >= 3)
     start = jnp.zeros((M + D + 1, 12)).at[-1].set(0.5)
     found, _ = newton(model, rows, start, untied.astype(float), moves, ridge, 1e-12, 50)
