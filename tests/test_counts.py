@@ -202,6 +202,7 @@ class TestEveryEstimator:
         for group in one:
             assert_same_bootstrap(one[group], other[group])
 
+    @pytest.mark.slow
     def test_style_control(self, pairs):
         features = ["length", jaxeval.position_advantage()]
         one, other = (jaxeval.bootstrap(b, 8, features=features, cluster="voter") for b in pairs["weighted"])

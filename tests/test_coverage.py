@@ -22,9 +22,9 @@ def simulate_boards(n_boards, n_models, n_battles, first_seed, **options):
 
 @pytest.fixture(scope="module")
 def boards():
-    """200 boards of 20 models that have 1,000 votes or more each, 1,000 resamples a board."""
+    """200 boards of 20 models that have 1,000 votes or more each, 500 resamples a board."""
     votes, truth = simulate_boards(200, 20, 11_500, 1000, popularity_exponent=0.0)
-    return bootstrap(votes, 1000, by="board", chunk_size=250), truth
+    return bootstrap(votes, 500, by="board", chunk_size=250), truth
 
 
 def mean_and_error(per_board):

@@ -477,37 +477,42 @@ def test_another_judge():
 
 
 def few(labels, judgments, n_test=60, seed=0):
-    """One model with these calibration items, and test items judged right three times in four."""
+    """A model with these calibration items, and test items judged right three times in four; and its double."""
     rng = np.random.default_rng(seed)
     calibration = pd.DataFrame({"item": range(len(labels)), "human": labels, "good": judgments})
     test = pd.DataFrame({"item": range(1000, 1000 + n_test), "good": (rng.random(n_test) < 0.75).astype(float)})
-    return (JudgedAnswers.from_pandas(frame, judgment="good", item="item") for frame in (calibration, test))
+    frames = (pd.concat([frame.assign(model=m) for m in "ab"]) for frame in (calibration, test))
+    return (JudgedAnswers.from_pandas(frame, judgment="good", model="model", item="item") for frame in frames)
+
+
+def of_few(*arguments):
+    """Rows of that model by estimator."""
+    table = judge_accuracy(*few(*arguments), **SETTINGS).table
+    return table[table["model"] == "a"].set_index("estimator")
 
 
 @pytest.mark.slow
 def test_a_judge_who_never_erred_on_few_labels_is_not_taken_for_perfect():
-    found = judge_accuracy(*few([1.0] * 28 + [0.0] * 12, [1.0] * 28 + [0.0] * 12, 5000), **SETTINGS).table
-    row = found.set_index("estimator").loc["ppi_plus_plus"]
+    row = of_few([1.0] * 28 + [0.0] * 12, [1.0] * 28 + [0.0] * 12, 5000).loc["ppi_plus_plus"]
     assert row["upper"] - row["lower"] > 0.1
     assert row["boot_upper"] - row["boot_lower"] < 0.05  # the resamples do take it for that
 
 
 def test_labels_of_one_class_have_no_resamples():
-    row = judge_accuracy(*few([1.0] * 8, [1.0] * 8), **SETTINGS).table.set_index("estimator").loc["ppi_plus_plus"]
+    row = of_few([1.0] * 8, [1.0] * 8).loc["ppi_plus_plus"]
     assert row["status"] == "labels of one class"
     assert row["lower"] < 0.8
     assert row[["median", "boot_lower", "boot_upper"]].isna().all()
 
 
 def test_one_test_item_is_not_exact():
-    row = judge_accuracy(*few([1.0, 0.0] * 20, [1.0, 0.0] * 20, 1), **SETTINGS).table.set_index("estimator")
+    row = of_few([1.0, 0.0] * 20, [1.0, 0.0] * 20, 1)
     for name in ("naive", "ppi_plus_plus", "rogan_gladen"):
         assert row.loc[name, "upper"] - row.loc[name, "lower"] > 0.3
 
 
 def test_j_that_the_adjustment_takes_to_0_is_a_status():
-    row = judge_accuracy(*few([0.0] + [1.0] * 20, [0.0] + [1.0] * 5 + [0.0] * 15), **SETTINGS).table
-    row = row.set_index("estimator").loc["rogan_gladen"]
+    row = of_few([0.0] + [1.0] * 20, [0.0] + [1.0] * 5 + [0.0] * 15).loc["rogan_gladen"]
     assert row["status"] == "J <= 0"
     assert row[["estimate", "lower", "upper", "boot_lower"]].isna().all()
 

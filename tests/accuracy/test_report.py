@@ -87,7 +87,7 @@ def test_a_judge_that_guesses_is_named():
 
 
 def test_few_labels_are_counted():
-    report = study([0.9, 0.9], [[0.9], [0.9]], [[0.9], [0.9]], n=100, share=0.3)
+    report = study([0.9, 0.9], [[0.9], [0.9]], [[0.9], [0.9]], n=300, share=0.1)
     assert any("hardly known" in c.text for c in report.cautions)
 
 
@@ -127,7 +127,7 @@ def test_markdown_has_the_sections_and_escaped_tables(reversal):
 
 
 def test_slices_are_named():
-    table = jaxeval.simulate_judged_answers([0.8, 0.6], 0.85, 0.85, 600).assign(
+    table = jaxeval.simulate_judged_answers([0.8, 0.6], 0.85, 0.85, 900).assign(
         topic=lambda t: np.where(t["item"] % 2, "law", "art")
     )
     answers = JudgedAnswers.from_pandas(table, judgment="judge-1", model="model", item="item", keep=["topic"])

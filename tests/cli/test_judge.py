@@ -6,7 +6,7 @@ from click.testing import CliRunner
 import jaxeval
 from jaxeval.cli.main import main
 
-FAST = ("--resamples", 100)
+FAST = ("--resamples", 400)  # of three models by two judges, as other tests have them
 
 
 def run(*arguments):
@@ -17,7 +17,7 @@ def run(*arguments):
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("answers")
     table = jaxeval.simulate_judged_answers(
-        [0.8, 0.6], [[0.9, 0.9], [0.9, 0.4]], [[0.9, 0.9], [0.9, 0.95]], 300, seed=2
+        [0.8, 0.6, 0.7], [[0.9, 0.9], [0.9, 0.4], [0.9, 0.9]], [[0.9, 0.9], [0.9, 0.95], [0.9, 0.9]], 300, seed=2
     )
     table["topic"] = np.where(table["item"] % 2, "law", "art")
     table[table["item"] < 120].to_csv(folder / "cal.csv", index=False)
@@ -44,7 +44,7 @@ def test_tables_claims_and_cautions(files, columns, tmp_path):
     assert result.exit_code == 0, result.output
     for words in ("How good the judges are", "Accuracy of each model", "Differences, A minus B",
                   "model-1 is ahead", "caution: judge-2, model-1 against model-2: delta J",
-                  "100 resamples, seed 0"):  # fmt: skip
+                  "400 resamples, seed 0"):  # fmt: skip
         assert words in result.stdout, words
     assert {p.name for p in out.iterdir()} == {
         "accuracy.csv", "rates.csv", "differences.csv", "stability.csv", "report.md",
@@ -55,7 +55,7 @@ def test_tables_claims_and_cautions(files, columns, tmp_path):
         jaxeval.read_judged_answers(files / "cal.csv", **options),
         jaxeval.read_judged_answers(files / "test.parquet", **options),
         ("model-1", "model-2"),
-        n_resamples=100,
+        n_resamples=400,
     )
     found = pd.read_csv(out / "differences.csv")
     np.testing.assert_allclose(found["difference"], expected.table["difference"])
@@ -71,7 +71,7 @@ def test_long_files_with_words_for_labels(files, tmp_path):
     wide = jaxeval.judge_accuracy(
         *(jaxeval.read_judged_answers(files / f, judgment=["judge-1", "judge-2"], model="model", item="item")
           for f in ("cal.csv", "test.parquet")),
-        n_resamples=100,
+        n_resamples=400,
     )  # fmt: skip
     np.testing.assert_allclose(pd.read_csv(tmp_path / "accuracy.csv")["estimate"], wide.table["estimate"])
 
@@ -95,7 +95,10 @@ def test_slices_and_strata(files, columns):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--compare", "model-1", "other"), "no model 'other' in the test; its models are 'model-1', 'model-2'"),
+        (
+            ("--compare", "model-1", "other"),
+            "no model 'other' in the test; its models are 'model-1', 'model-2', 'model-3'",
+        ),
         (("--shared", "other"), "shared='other' is no model of the calibration"),
         (("--by", "language"), "no column 'language'"),
         (("--judgment", "judge-9"), "no column 'judge-9'"),
@@ -116,7 +119,7 @@ def test_missing_judgments_need_a_policy(files, columns, tmp_path):
     arguments = ("--calibration", tmp_path / "cal.csv", "--test", files / "test.parquet", *columns, *FAST)
     result = run(*arguments)
     assert result.exit_code == 1
-    assert "1 of 480 judgments are missing" in result.stderr
+    assert "1 of 720 judgments are missing" in result.stderr
     assert "--missing" in result.stderr
     result = run(*arguments, "--missing", "drop")
     assert result.exit_code == 0, result.output

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
+from styled import styled as simulated
 
 import jaxeval
 from jaxeval.cli.main import main
@@ -178,25 +179,30 @@ class TestStyleControl:
     @pytest.fixture(scope="class")
     @classmethod
     def styled(cls, tmp_path_factory):
+        """Of the sizes of the votes of other files, whose compiled code they share."""
         rng = np.random.default_rng(0)
         path = tmp_path_factory.mktemp("styled") / "votes.csv"
-        votes = jaxeval.simulate_votes(1500, 6, seed=2, popularity_exponent=0.3)
+        votes = simulated()
         makers_of = dict(zip(sorted(set(votes["model_a"])), ["red", "blue"] * 3, strict=True))
-        tokens = {side: rng.integers(9, size=1500) for side in "ab"}
+        tokens = {side: rng.integers(9, size=len(votes)) for side in "ab"}
         makers = {"judge": "red", **{f"maker_{s}": votes[f"model_{s}"].map(makers_of) for s in "ab"}}
-        neutral = rng.random(1500) < 0.3
-        votes.assign(length=rng.normal(size=1500), neutral=neutral, **tokens, **makers).to_csv(path)
+        votes.assign(neutral=rng.random(len(votes)) < 0.3, **tokens, **makers).to_csv(path)
         return path
 
-    def test_covariates_and_tie_models(self, styled, tmp_path):
+    @pytest.mark.parametrize(
+        "position", [(), pytest.param(("--position", "--neutral", "neutral"), marks=pytest.mark.slow)]
+    )
+    def test_covariates_and_tie_models(self, styled, tmp_path, position):
         out, effect = tmp_path / "board.json", tmp_path / "effect.png"
         result = run(
-            "leaderboard", styled, "--features", "length, a:b", "--position", "--neutral", "neutral",
-            "--ties", "davidson", "--resamples", 32, "--out", out, "--effect", effect,
+            "leaderboard", styled, "--features", "length, a:b", *position, "--ties", "davidson", "--resamples", 32,
+            "--out", out, "--effect", effect,
         )  # fmt: skip
         assert result.exit_code == 0, result.output
-        for name in ("length", "a - b", "position", "tie parameter", "ties by Davidson", "3 normalized features"):
+        n_features = f"{3 if position else 2} normalized features"
+        for name in ("length", "a - b", "tie parameter", "ties by Davidson", n_features):
             assert name in result.stdout
+        assert ("position" in result.stdout) == bool(position)
         assert out.exists()
         assert effect.stat().st_size > 10_000
 

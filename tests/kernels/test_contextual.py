@@ -4,8 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import expit, softmax
 
-from jaxeval.kernels import battle_rows, contextual, tie_models
+from jaxeval.kernels import battle_rows, contextual
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.kernels.tie_models import DAVIDSON, HALF, RAO_KUPPER
 
@@ -18,6 +19,9 @@ newton = jax.jit(contextual.newton, static_argnums=(0, 7))
 newton_cg = jax.jit(contextual.newton_cg, static_argnums=(0, 7))
 scaled_chord = jax.jit(contextual.scaled_chord, static_argnums=(0, 7))
 derivatives = jax.jit(battle_rows.derivatives, static_argnums=0)
+outer_scores = jax.jit(battle_rows.outer_scores, static_argnums=(0, 4))
+pair_tables = jax.jit(battle_rows.pair_tables, static_argnums=2)
+alive = jax.jit(contextual.alive, static_argnums=0)
 MODELS = [HALF, DAVIDSON, RAO_KUPPER]
 
 
@@ -53,11 +57,34 @@ def parameters(model, lanes=R):
     return phi
 
 
+def slopes(model, y, z, t):
+    """Derivatives by z and t of the log-likelihood of one battle, and the negative second ones: zz, zt and tt."""
+    if model == HALF:
+        p = expit(z)
+        return (y - p, 0.0), (p * (1 - p), 0.0, 0.0)
+    if model == DAVIDSON:  # score and information of an exponential family: of the result, and of whether it is a tie
+        p = softmax([z / 2, t, -z / 2])
+        result, tied = np.array([1.0, 0.5, 0.0]), np.array([0.0, 1.0, 0.0])
+        mean, share = p @ result, p @ tied
+        moments = (p @ (result - mean) ** 2, p @ ((result - mean) * (tied - share)), p @ (tied - share) ** 2)
+        return (y - mean, (y == 0.5) - share), moments
+    up, down = expit(z + t), expit(z - t)
+    of_up, of_down = up * (1 - up), down * (1 - down)
+    if y == 1:
+        return (1 - down, down - 1), (of_down, -of_down, of_down)
+    if y == 0:
+        return (-up, -up), (of_up, of_up, of_up)
+    tie, of_tie = up - down, of_up + of_down
+    second = of_up * (1 - 2 * up) - of_down * (1 - 2 * down)
+    return (1 - up - down, of_tie / tie), (of_tie, of_up - of_down, (of_tie / tie) ** 2 - second / tie)
+
+
 def naive(model, rows, phi, count, active, ridge):
     """Gradient and information of one lane, battle by battle."""
     size = M + D + 1
     grad, matrix, outer = -2 * ridge * phi, 2 * np.diag(ridge), np.zeros((size, size))
     n, wins = np.zeros((2, M, M))
+    rows = jax.tree.map(np.asarray, rows)
     for t in range(int(rows.n_blocks)):
         for e in range(rows.first.shape[1]):
             i, j = int(rows.first[t, e]), int(rows.second[t, e])
@@ -71,16 +98,13 @@ def naive(model, rows, phi, count, active, ridge):
                 x = np.zeros(size)
                 x[i], x[j], x[M : M + D] = 1, -1, rows.feature[t, e, g]
                 z = x @ phi
-                s = tie_models.score(model, jnp.asarray(y), z, phi[-1])
-                h = tie_models.information(model, jnp.asarray(y), z, phi[-1])
+                (by_z, by_t), (zz, zt, tt) = slopes(model, y, z, phi[-1])
                 tie = np.eye(size)[-1]
-                own = float(s.z) * x + float(s.t) * tie
+                own = by_z * x + by_t * tie
                 grad = grad + weight * own
                 outer += weight * float(rows.factor[t, e, g]) * np.outer(own, own)
                 cross = np.outer(x, tie)
-                matrix = matrix + weight * (
-                    float(h.zz) * np.outer(x, x) + float(h.zt) * (cross + cross.T) + float(h.tt) * np.outer(tie, tie)
-                )
+                matrix = matrix + weight * (zz * np.outer(x, x) + zt * (cross + cross.T) + tt * np.outer(tie, tie))
     return grad, matrix, outer, n, wins
 
 
@@ -115,13 +139,13 @@ def test_derivatives(model, rows, count):
 def test_outer_scores(model, rows, count):
     phi, active = parameters(model, 1)[:, 0], np.array([True, True, True, False])
     played = battle_rows.among(rows, count[..., :1], jnp.asarray(active)[:, None])[..., 0]
-    found = battle_rows.outer_scores(model, rows, jnp.asarray(phi), played, M)
+    found = outer_scores(model, rows, jnp.asarray(phi), played, M)
     *_, outer, _, _ = naive(model, rows, phi, np.asarray(count)[..., 0], active, np.zeros(M + D + 1))
     np.testing.assert_allclose(found, outer, rtol=1e-10, atol=1e-14)
 
 
 def test_tables_and_counts(rows, count):
-    n, wins = battle_rows.pair_tables(rows, count, M)
+    n, wins = pair_tables(rows, count, M)
     for lane in range(R):
         *_, own_n, own_wins = naive(
             HALF, rows, np.zeros(M + D + 1), np.asarray(count)[..., lane], np.zeros(M, bool), np.zeros(M + D + 1)
@@ -206,7 +230,7 @@ def test_lanes_without_ties(model, board):
     untied = jnp.where((rows.target == 0.5)[..., None] & (jnp.arange(12) < 3), 0, count)
     ridge = jnp.asarray([0.2] * M + [0.1] * D + [0.0])
     active, free = jnp.ones((M, 12), bool), jnp.ones(D + 1, bool)
-    moves = contextual.alive(model, rows, untied, active, free)
+    moves = alive(model, rows, untied, active, free)
     np.testing.assert_array_equal(moves[-1], np.arange(12) >= 3)
     start = jnp.zeros((M + D + 1, 12)).at[-1].set(0.5)
     found, _ = newton(model, rows, start, untied.astype(float), moves, ridge, 1e-12, 50)

@@ -17,7 +17,7 @@ def comparison():
     answers = JudgedAnswers.from_pandas(
         table, judgment=["judge-1", "judge-2"], model="model", item="item", keep=["topic"]
     )
-    return jaxeval.compare_models(*answers.split(0.4), by="topic", n_resamples=100)
+    return jaxeval.compare_models(*answers.split(0.4), by="topic", n_resamples=400)
 
 
 def test_accuracy_has_a_panel_a_judge_and_a_bar_an_estimator(comparison):
@@ -63,11 +63,11 @@ def test_a_study_has_a_line_an_estimator():
 
 
 def test_names_are_drawn_as_they_are(tmp_path):
-    table = jaxeval.simulate_judged_answers(n_items=200, seed=2)
+    table = jaxeval.simulate_judged_answers(n_items=300, seed=2)
     table = table.rename(columns={"judge-1": "$\\frac{judge$", "judge-2": "_two"})
     table["model"] = table["model"] + "|$x"
     answers = JudgedAnswers.from_pandas(table, judgment=["$\\frac{judge$", "_two"], model="model", item="item")
-    found = jaxeval.compare_models(*answers.split(0.4), n_resamples=100)
+    found = jaxeval.compare_models(*answers.split(0.4), n_resamples=400)
     for figure in (
         judge_plots.plot_accuracy(found.accuracy), judge_plots.plot_rates(found.accuracy),
         judge_plots.plot_differences(found),

@@ -34,8 +34,12 @@ def test_one_panel_a_category():
     assert [t for t in titles if t] == list(boards["category"].unique())
 
 
-def test_many_categories_are_limited_to_those_with_most_votes():
-    boards = jaxeval.leaderboard(jaxeval.simulate_battles(3000, 4), n_resamples=20, by="language")
+def test_many_categories_are_limited_to_those_with_most_votes(table):
+    names = ["x", "y", "z", "w"]
+    boards = [
+        table.assign(category=c, vote_count=k * table["vote_count"]) for c, k in zip(names, [3, 1, 4, 2], strict=True)
+    ]
+    boards = pd.concat(boards, ignore_index=True)
     votes = boards.groupby("category")["vote_count"].sum()
     figure = plot_leaderboard(boards, panels=2)
     assert {axis.get_title(loc="left") for axis in figure.axes} == set(votes.nlargest(2).index)

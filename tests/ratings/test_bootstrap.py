@@ -312,6 +312,7 @@ class TestLaw:
         np.testing.assert_array_equal(n[:, where["p"], where["q"]], 700)
         assert len(np.unique(n.sum((1, 2)))) > 10  # the number of battles varies
 
+    @pytest.mark.slow
     def test_clusters_of_four_copies(self, votes):
         rows = votes[["model_a", "model_b", "winner", "row"]].iloc[:3000]
         battles = Battles.from_pandas(pd.concat([rows] * 4))
@@ -319,7 +320,7 @@ class TestLaw:
         np.testing.assert_array_equal(n % 4, 0)
         np.testing.assert_array_equal(n.sum((1, 2)) / 2, 12_000)
 
-    @pytest.mark.parametrize("scheme", ["multinomial", "poisson"])
+    @pytest.mark.parametrize("scheme", ["multinomial", pytest.param("poisson", marks=pytest.mark.slow)])
     def test_pairs_of_more_than_32768_battles(self, scheme):
         """Counts of such pairs do not fit half of a 32-bit word; 30,000 is the most that one is trusted with."""
         for counts in ((100_000, 40_000, 33_000), (30_000, 20_000, 500)):
@@ -354,6 +355,7 @@ class TestReproducible:
         draws = bootstrap(battles, 100, chunk_size=7).draws
         np.testing.assert_allclose(draws, dense.draws[:100], rtol=0, atol=1e-9)
 
+    @pytest.mark.slow
     def test_chunks_of_few_battles(self, few_battles, sparse):
         draws = bootstrap(few_battles, 60, chunk_size=1).draws
         np.testing.assert_allclose(draws, sparse.draws[:60], rtol=0, atol=1e-8)
@@ -576,6 +578,7 @@ class TestSoftAndHard:
         from_targets = Battles.from_pandas(battles.to_pandas().drop(columns="language"), target="target")
         np.testing.assert_array_equal(bootstrap(from_targets, 100).draws, dense.draws[:100])
 
+    @pytest.mark.slow
     def test_one_soft_battle_moves_little(self, votes, dense):
         """One judge score of 0.3 among 12,000 votes sends all down the general path, with other random numbers."""
         targets = Battles.from_pandas(votes).to_pandas()

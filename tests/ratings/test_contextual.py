@@ -278,7 +278,9 @@ def test_models_that_the_data_cannot_place(votes):
     assert any("hero" in w for w in fit.warnings)
 
 
-@pytest.mark.parametrize("name", ["food", "simple", "llmfao"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("food", marks=pytest.mark.slow), pytest.param("simple", marks=pytest.mark.slow), "llmfao"]
+)
 def test_davidson_is_newmans_model(data, name):
     """Scores of the published runs are exp(theta), their tie parameter v is nu / 2."""
     table = pd.read_csv(data / f"evalica_{name}.csv.gz")

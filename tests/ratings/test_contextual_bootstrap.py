@@ -79,8 +79,9 @@ def refit(weight, first, second, target, feature, ties):
 
 @pytest.mark.parametrize(
     ("ties", "scheme", "cluster"),
-    [("half", "multinomial", None), ("davidson", "multinomial", None), ("half", "multinomial", "prompt"),
-     ("half", "bayesian", None)],
+    [("half", "multinomial", None), ("davidson", "multinomial", None),
+     pytest.param("half", "multinomial", "prompt", marks=pytest.mark.slow),
+     pytest.param("half", "bayesian", None, marks=pytest.mark.slow)],
 )  # fmt: skip
 def test_a_draw_is_the_refit_of_its_resample(battles, drawn, tied, ties, scheme, cluster):
     if (scheme, cluster) == ("multinomial", None):

@@ -88,6 +88,7 @@ def football(data):
     return table[[*names, "neutral", "tournament", "date"]].rename(columns=names).assign(winner=winner)
 
 
+@pytest.mark.slow
 def test_home_advantage(football):
     """Home advantage where the ground is not neutral, and draws, against an independent fit by another method."""
     ridge = 0.05

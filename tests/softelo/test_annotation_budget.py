@@ -49,7 +49,11 @@ def naive_beta(s, human):
     return low
 
 
-def test_sweep_over_all_battles_is_the_naive_algorithm(battles):
+@pytest.mark.parametrize(
+    ("budgets", "n_repeats"),
+    [((40,), 1), pytest.param((4, 40), 10, marks=pytest.mark.slow)],  # two parts, as most tests have them
+)
+def test_sweep_over_all_battles_is_the_naive_algorithm(battles, budgets, n_repeats):
     a, b, s, human, ridge = battles.model_a, battles.model_b, battles.score_difference, battles.human, 0.05
     (whole,) = hold_out([compress(battles)], (), ridge)
     beta, truth = whole.beta, whole.theta[0]
@@ -62,13 +66,24 @@ def test_sweep_over_all_battles_is_the_naive_algorithm(battles):
         assert truth[fold] == pytest.approx(expected, abs=1e-7)
         for method, target in (("hard", battles.hard), ("soft", expit(beta[fold] * s))):
             errors[method].append(abs(naive_held_out(a, b, target, 6, fold, ridge) - expected) * ELO)
-    last = budget_sweep(battles, (4, 40), 10, ridge).set_index(["method", "n_battles"])
+    last = budget_sweep(battles, budgets, n_repeats, ridge).set_index(["method", "n_battles"])
     for method, expected in errors.items():
         assert last.loc[(method, 600), "mae"] == pytest.approx(np.mean(expected), abs=1e-4)
     assert last.loc[("soft", 600), "beta"] == pytest.approx(beta.mean())
 
 
-def test_error_falls_with_the_budget_and_repeats_are_reproducible(battles):
+def test_error_falls_with_the_budget_and_is_reproducible(battles):
+    """Repeats of other seeds; with a budget beyond the data."""
+    sweeps = {seed: budget_sweep(battles, (4 if seed < 10 else 40, 1000), 1, seed=seed) for seed in range(20)}
+    mean = pd.concat(sweeps).query("method == 'soft'").groupby("budget")["mae"].mean()
+    assert mean[4.0] > mean[40.0]
+    assert "1000" in sweeps[0].attrs["warnings"][0]
+    pd.testing.assert_frame_equal(sweeps[3], budget_sweep(battles, (4, 1000), 1, seed=3))
+    assert not sweeps[3].equals(sweeps[4])
+
+
+@pytest.mark.slow
+def test_error_falls_with_the_budget_over_repeats_that_are_reproducible(battles):
     sweep = budget_sweep(battles, (4, 40, 1000), 10)
     mean = sweep[sweep["method"] == "soft"].groupby("budget")["mae"].mean()
     assert mean[4.0] > mean[40.0]
@@ -77,7 +92,7 @@ def test_error_falls_with_the_budget_and_repeats_are_reproducible(battles):
 
 
 def test_the_figure_shows_the_sweep(battles, tmp_path):
-    sweep = budget_sweep(battles, (4, 40), 10)
+    sweep = budget_sweep(battles, (40,), 1)
     figure = soft_elo_plots.plot_budget(sweep)
     assert isinstance(figure, Figure)
     beta = sweep.loc[sweep["method"] == "soft", "beta"].iloc[-1]

@@ -22,8 +22,8 @@ def of_model(battles, name):
     return (battles.models[battles.model_a] == name) | (battles.models[battles.model_b] == name)
 
 
-# Most tests take these and 1,000 resamples, and so share compiled code.
-METHODS = ("hard", "soft", "smooth:0.75")
+# Most tests take these and 1,000 resamples, and so share compiled code; with other files, too.
+METHODS = ("hard", "soft", "smooth:0.8")
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +198,7 @@ def test_scores_of_another_kind_or_scale_are_told(anchored, new):
 
 def test_a_new_model_is_on_the_scale_of_the_models_with_votes():
     strengths = jaxeval.simulate_strengths(16, 0.6, seed=3)
-    battles = jaxeval.simulate_judged_battles(4000, strengths=strengths, noise=0.5, seed=3)
+    battles = jaxeval.simulate_judged_battles(1000, strengths=strengths, noise=0.5, seed=3)
     voted = np.isin(battles.models, strengths.sort_values().index[-9:])
     name = strengths.sort_values().index[-4]
     among = voted[battles.model_a] & voted[battles.model_b]
