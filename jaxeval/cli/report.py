@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from jaxeval.ratings.leaderboard import slice_title
+
 _BAR_WIDTH = 24
 _MOST_WARNINGS = 25
 #: Boards of more models are cut to so many rows, unless told how many.
@@ -24,7 +26,7 @@ def print_leaderboard(table: pd.DataFrame, console: Console, top: int | None = N
     """
     if "category" in table:
         for category, block in table.groupby("category", sort=False):
-            _print_block(block, console, str(category), top)
+            _print_block(block, console, slice_title(category, table.attrs["settings"]["by"]), top)
     else:
         _print_block(table, console, None, top)
     if table.attrs.get("coefficients"):

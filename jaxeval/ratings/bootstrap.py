@@ -190,8 +190,8 @@ def bootstrap(
 
         def result_of(s: int, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:
             settings = BootstrapSettings(
-                scheme, cluster, int(n_resamples), int(seed), float(ridge), fit.settings.gauge, float(base),
-                reweight, dtype, device_name(), jax.local_device_count() * battles.n_processes, versions(),
+                scheme, cluster, _columns(by), int(n_resamples), int(seed), float(ridge), fit.settings.gauge,
+                float(base), reweight, dtype, device_name(), jax.local_device_count() * battles.n_processes, versions(),
                 fit.settings.method,
             )  # fmt: skip
             n_clusters = None if clusters[s] is None else len(clusters[s].size)
@@ -321,6 +321,10 @@ def _check_options(
         raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
+
+
+def _columns(by: str | Sequence[str] | None) -> list[str]:
+    return [] if by is None else [by] if isinstance(by, str) else list(by)
 
 
 def _slices(

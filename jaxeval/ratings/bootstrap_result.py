@@ -31,6 +31,7 @@ class BootstrapSettings:
 
     scheme: str
     cluster: str | None
+    by: list[str]  # columns whose groups are the slices
     n_resamples: int
     seed: int
     ridge: float

@@ -282,7 +282,7 @@ def board_warnings(component: pd.Series, standing: pd.Series, ridge: float, stat
         messages.append(
             f"no two models took points off each other, directly or through others: nobody has a finite rating{held}"
         )
-        return [*messages, *_not_converged(status, far)]
+        return [*messages, *_alike(component.index), *_not_converged(status, far)]
     for text, why in (
         ("undefeated", "never lost a point to the main group: no finite rating"),
         ("winless", "never took a point off the main group: no finite rating"),
@@ -291,7 +291,17 @@ def board_warnings(component: pd.Series, standing: pd.Series, ridge: float, stat
         concerned = standing.index[(standing == text) & (component == 1)]
         if len(concerned):
             messages.append(f"{named(concerned)}: {why}{held}")
-    return [*messages, *_not_converged(status, far)]
+    return [*messages, *_alike(component.index), *_not_converged(status, far)]
+
+
+def _alike(models: pd.Index) -> list[str]:
+    """A sentence on names that somebody may have meant as one."""
+    groups: dict[str, list[str]] = {}
+    for model in models:
+        if isinstance(model, str):
+            groups.setdefault(" ".join(model.split()).casefold(), []).append(model)
+    alike = [" and ".join(map(repr, names)) for names in groups.values() if len(names) > 1]
+    return [f"names that differ in blanks or case only are different models: {named(alike)}"] if alike else []
 
 
 def _not_converged(status: str, far: pd.Index) -> list[str]:

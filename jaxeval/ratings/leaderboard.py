@@ -97,7 +97,7 @@ def leaderboard(
             table.insert(7, "category", name)
         tables.append(table)
         own = [*board.warnings, *_no_tiers(board)]
-        warnings += [w if name is None else f"{name}: {w}" for w in own]
+        warnings += [w if name is None else f"{slice_title(name, board.settings.by)}: {w}" for w in own]
     first = next(iter(boards.values()))
     enough = ceil(2 / (1 - Fraction(str(level))))  # one draw in each tail
     if len(first.draws) < enough:
@@ -125,6 +125,11 @@ def leaderboard(
 def category_name(group: Hashable) -> Any:
     """A slice's name as one value: the columns' values joined where there are several; None for the whole board."""
     return " / ".join(map(str, group)) if isinstance(group, tuple) else group
+
+
+def slice_title(name: Any, by: Sequence[str]) -> str:
+    """A slice's name for readers, who may not know which column a number or a truth value is of."""
+    return f"{' / '.join(by)} = {name}" if by else str(name)
 
 
 def _no_tiers(board: Bootstrap) -> list[str]:

@@ -214,8 +214,13 @@ class TestSlices:
         rows = rows[(rows.model_a != "model-05") & (rows.model_b != "model-05")]
         extra = pd.DataFrame({"model_a": ["new"] * 9, "model_b": "model-01", "winner": "model_a", "half": "odd"})
         table = leaderboard(pd.concat([rows, extra]), n_resamples=5, by="half")
-        assert any(w.startswith("odd: new: never lost a point") for w in table.attrs["warnings"])
-        assert not any(w.startswith("even: new") for w in table.attrs["warnings"])
+        assert any(w.startswith("half = odd: new: never lost a point") for w in table.attrs["warnings"])
+        assert not any(w.startswith("half = even: new") for w in table.attrs["warnings"])
+
+    def test_names_that_somebody_may_have_meant_as_one(self, votes):
+        renamed = votes.assign(model_a=votes["model_a"].astype(str).replace("model-01", "Model-01 "))
+        warning = "names that differ in blanks or case only are different models: 'Model-01 ' and 'model-01'"
+        assert warning in leaderboard(renamed, n_resamples=5).attrs["warnings"]
 
     def test_no_such_column(self, votes):
         with pytest.raises(DataError, match="no column 'lang'"):
