@@ -156,7 +156,7 @@ def _holds_counts(file: Path, names: Sequence[str], verdict: str | None) -> bool
 
 def _read_counts(file: Path, by_task: bool, missing: str, **columns: str | None) -> pd.DataFrame:
     """A table of counts, its columns of roles under their own names."""
-    from jaxeval.data.columns import require_column
+    from jaxeval.data.columns import frame_of, require_column
     from jaxeval.data.table_files import read_whole_table
     from jaxeval.errors import DataError
 
@@ -166,7 +166,7 @@ def _read_counts(file: Path, by_task: bool, missing: str, **columns: str | None)
     if rows_only:
         raise DataError(f"{file.name} holds counts (columns wins and losses), so {rows_only[0]} has no meaning")
     text = [str(named.get(role, role)) for role in ("model", "judge", "anchor", "task")]
-    counts = read_whole_table(file, text=text).to_pandas()
+    counts = frame_of(read_whole_table(file, text=text))
     for name in named.values():
         require_column(counts, str(name))
     shadowed = [role for role, name in named.items() if role in counts and role != name]

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from jaxeval.data.battles import Battles, DataReport
+from jaxeval.data.columns import frame_of
 from jaxeval.data.equal_rows import EqualRows, Merged
 from jaxeval.data.table_files import STATE_KEY, files_of
 from jaxeval.errors import DataError
@@ -210,7 +211,7 @@ def _battles(
 ) -> Battles:
     """The battles of a table, which nothing is left out of."""
     battles = Battles.from_rows(
-        table.to_pandas(),
+        frame_of(table),
         None,
         model_a=roles["model_a"],
         model_b=roles["model_b"],

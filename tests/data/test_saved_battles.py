@@ -107,7 +107,7 @@ class TestFile:
 
     def test_names_of_columns_that_are_taken(self, tmp_path):
         rows = VOTES.assign(count=1, model_a_=2).rename(columns={"model_a": "left"}).assign(model_a="x")
-        battles = Battles.from_pandas(rows, model_a="left", cluster="language")
+        battles = Battles.from_pandas(rows, model_a="left", winner="winner", cluster="language")
         battles.save(tmp_path / "x.parquet")
         loaded = Battles.load(tmp_path / "x.parquet")
         assert_same(loaded, battles)
