@@ -56,7 +56,7 @@ class EqualRows:
         """What is already merged, from ``n_rows`` rows."""
         import pyarrow as pa
 
-        table = _with_codes(merged.table)
+        table = with_codes(merged.table)
         self._check_types(table, source)
         table = table.append_column(_TIMES, pa.array(merged.times))
         self._waiting.append(table.append_column(_FIRST, pa.array(merged.first + self.n_rows)))
@@ -163,7 +163,7 @@ def _distinct(
     return place, total[place].astype(np.int64)
 
 
-def _with_codes(table: pa.Table) -> pa.Table:
+def with_codes(table: pa.Table) -> pa.Table:
     """Strings as dictionaries of one type; other dictionaries as what they hold."""
     import pyarrow as pa
 

@@ -58,6 +58,7 @@ _PARQUET_ROWS = 2**19  # of a piece
 _JSON_BYTES = 2**25
 #: From here on doubles do not tell all whole numbers apart.
 _INEXACT = 2.0**53
+_WRITE_AGAIN = "; it may be cut short or damaged: copy or write it again"
 
 
 class WiderType(Exception):  # noqa: N818
@@ -190,7 +191,7 @@ def pieces(
 
 
 @contextmanager
-def undamaged() -> Iterator[None]:
+def undamaged(found: str = "cannot be read", advice: str = _WRITE_AGAIN) -> Iterator[None]:
     """Whatever Arrow makes of damaged Parquet, as an error that says so."""
     import pyarrow as pa
 
@@ -199,7 +200,7 @@ def undamaged() -> Iterator[None]:
     except (DataError, FileNotFoundError):
         raise
     except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError, MemoryError) as error:
-        raise DataError(f"cannot be read: {error}; it may be cut short or damaged: copy or write it again") from error
+        raise DataError(f"{found}: {error}{advice}") from error
 
 
 @contextmanager
