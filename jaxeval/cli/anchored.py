@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxeval.cli.outputs import write_table
 from jaxeval.cli.terminal import print_table, say, stdout_console
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def _write(tables: dict[str, pd.DataFrame], scores: pd.DataFrame, screen: Any, o
 
     out.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
-        table.to_csv(out / f"{name}.csv", index=False)
+        write_table(table, out / f"{name}.csv")
     figures, warnings = {}, []
     if "model" in scores:
         figures["scores"] = plots.plot_anchored(scores, None if screen is None else screen.strong)

@@ -418,7 +418,7 @@ def test_a_state_is_not_read_as_votes(saved):
     """Its rows are distinct battles with their numbers, which the columns of votes do not show."""
     with pytest.raises(DataError, match="battles that jaxeval saved, not votes: load them by Battles"):
         jaxeval.read_battles(saved)
-    result = CliRunner().invoke(main, ["leaderboard", str(saved), "--state", str(saved)])
+    result = CliRunner().invoke(main, ["leaderboard", str(saved), "--state", str(saved.with_name("other.parquet"))])
     assert result.exit_code == 1
     assert "battles that jaxeval saved, not votes" in result.output
     frame = Battles.load(saved).to_pandas()
