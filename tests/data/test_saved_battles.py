@@ -387,6 +387,8 @@ class TestRatings:
     def test_what_is_no_start(self, fit):
         with pytest.raises(TypeError, match="start must be a fit or a Series"):
             jaxeval.fit_bradley_terry(VOTES, start={"model-1": 3.0})
+        with pytest.raises(TypeError, match=r"start must hold ratings, which are numbers: .*'high'"):
+            jaxeval.fit_bradley_terry(VOTES, start=pd.Series("high", fit.ratings.index))
         with pytest.raises(ValueError, match="without features and tie models"):
             jaxeval.fit_bradley_terry(VOTES, start=fit, ties="davidson")
 
@@ -410,6 +412,32 @@ class TestRatings:
     )
     def test_files_that_are_no_ratings(self, tmp_path, text, found):
         (tmp_path / "x.json").write_text(text)
+        with pytest.raises(DataError, match=found):
+            jaxeval.read_ratings(tmp_path / "x.json")
+
+    @pytest.mark.parametrize(
+        ("change", "found"),
+        [
+            ({"ratings": [["a", 10**400]]}, r"expected \[model, number\], got \['a', 1000"),
+            ({"ratings": [["a", True]]}, "expected"),
+            ({"ratings": [["a", None]]}, "expected"),
+            ({"ratings": [["a", 1, 2]]}, "expected"),
+            ({"ratings": [[["a"], 1], [["b"], 2]]}, "expected"),
+            ({"ratings": [[{"a": 1}, 1]]}, "expected"),
+            ({"ratings": [[None, 1]]}, "expected"),
+            ({"ratings": ["ab"]}, "expected"),
+            ({"ratings": [["a", 1], ["b", 2], ["a", 3]]}, "model 'a' is there more than once"),
+            ({"ratings": {"ab": 1}}, "lacks the list 'ratings'"),
+            ({"ratings": "ab"}, "lacks the list 'ratings'"),
+            ({"ratings": []}, "lacks the list 'ratings'"),
+            ({"settings": [["a", 1]]}, "or the 'settings'"),
+            ({"settings": None}, "or the 'settings'"),
+            ({"version": True}, "has version True"),
+        ],
+    )
+    def test_ratings_changed_by_hand(self, tmp_path, change, found):
+        content = {"format": "jaxeval ratings", "version": 1, "ratings": [["a", 1]], "settings": {}} | change
+        (tmp_path / "x.json").write_text(json.dumps(content))
         with pytest.raises(DataError, match=found):
             jaxeval.read_ratings(tmp_path / "x.json")
 
