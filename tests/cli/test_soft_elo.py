@@ -106,7 +106,7 @@ def test_bad_input_is_one_message_and_a_nonzero_exit(files, tmp_path):
         ((files / "known.csv", "--score-difference", "gap"), "say what they mean with label_coding="),
         (("predict", saved, files / "new.parquet", "--score-difference", "gap", "--level", 0.95), "up to 0.9166"),
         (("predict", saved, files / "known.csv", *COLUMNS), "none of"),
-        (("predict", broken, files / "new.parquet"), "not a saved calibration"),
+        (("predict", broken, files / "new.parquet"), "holds no saved calibration"),
     ]:
         result = run("soft-elo", *arguments)
         assert result.exit_code != 0
