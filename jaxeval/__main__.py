@@ -1,5 +1,5 @@
 """``python -m jaxeval``."""
 
-from jaxeval.cli.main import main
+from jaxeval.cli.main import run
 
-main()
+run()

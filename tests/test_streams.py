@@ -207,6 +207,33 @@ class TestManyFiles:
         assert battles.count is None
         np.testing.assert_array_equal(battles.target, Battles.from_pandas(VOTES[:600]).target)
 
+    def test_each_once_by_whatever_path(self, folder, monkeypatch):
+        monkeypatch.chdir(folder)
+        (folder / "link.parquet").symlink_to(folder / "a.parquet")
+        paths = ["a.parquet", folder / "a.parquet", "more/../a.parquet", "link.parquet"]
+        assert read_battles(paths).n_battles == 2500
+
+    def test_a_glob_that_matches_folders(self, folder):
+        """As Spark writes them: a folder that is called like a file."""
+        (folder / "more").rename(folder / "z.parquet")
+        assert_same(read_battles(f"{folder}/[az].parquet"), Battles.from_pandas(VOTES.drop(range(2500, 2600))))
+        assert_same(read_battles(f"{folder}/z*"), Battles.from_pandas(VOTES[2600:]))
+
+    def test_hidden_names_in_globs(self, folder):
+        for name in ("_old.csv", ".new.csv"):
+            write(VOTES[:7], folder / name)
+        (folder / "_temporary").mkdir()
+        write(VOTES[:9], folder / "_temporary" / "d.csv")
+        for pattern, n in (("*.csv", 100), ("**/*.csv", 100), ("_*.csv", 7), (".n*.csv", 7), ("_temp*/*.csv", 9)):
+            assert read_battles(f"{folder}/{pattern}").n_battles == n
+        with pytest.raises(FileNotFoundError, match="no file matches"):
+            read_battles(f"{folder}/?old.csv")
+
+    def test_a_folder_without_a_name(self, folder, monkeypatch):
+        (folder / "notes.txt").write_text("x")
+        monkeypatch.chdir(folder)
+        assert message(".").startswith(".: the directory holds notes.txt")
+
     def test_errors_name_file_and_row(self, folder):
         bad = VOTES[2500:2600].astype(object)
         bad.loc[2542, "model_a"] = None
@@ -253,7 +280,7 @@ class TestFaults:
         path.write_bytes(path.read_bytes()[:-300])
         found = message(tmp_path)
         assert found.startswith("b.parquet: cannot be read: ")
-        assert "it may be cut short: copy or write it again" in found
+        assert "it may be cut short or damaged: copy or write it again" in found
 
     def test_a_parquet_file_damaged_in_the_middle(self, tmp_path):
         path = tmp_path / "votes.parquet"
@@ -264,6 +291,22 @@ class TestFaults:
         data[at + 100 : at + 110] = b"\7" * 10
         path.write_bytes(bytes(data))
         assert message(path).startswith("votes.parquet: cannot be read: ")
+
+    def test_flipped_bits_of_a_parquet_file(self, tmp_path):
+        """Whatever Arrow trips over, what comes out is an error that names the file."""
+        whole = write(VOTES[:600], tmp_path / "whole.parquet").read_bytes()
+        path, rng = tmp_path / "votes.parquet", np.random.default_rng(0)
+        errors = []
+        for place, bit in zip(rng.integers(len(whole), size=300), rng.integers(8, size=300), strict=True):
+            data = bytearray(whole)
+            data[place] ^= 1 << bit
+            path.write_bytes(data)
+            try:
+                read_battles(path, keep=["language"])
+            except DataError as error:
+                errors.append(str(error))
+        assert len(errors) > 30
+        assert all(error.startswith("votes.parquet: ") for error in errors)
 
     def test_csv_lines_that_change_midway(self, tmp_path):
         path = write(VOTES, tmp_path / "votes.csv")

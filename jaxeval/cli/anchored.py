@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxeval.cli.outputs import write_table
 from jaxeval.cli.terminal import print_table, say, stdout_console
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def _holds_counts(file: Path, names: Sequence[str], verdict: str | None) -> bool
 
 def _read_counts(file: Path, by_task: bool, missing: str, **columns: str | None) -> pd.DataFrame:
     """A table of counts, its columns of roles under their own names."""
-    from jaxeval.data.columns import require_column
+    from jaxeval.data.columns import frame_of, require_column
     from jaxeval.data.table_files import read_whole_table
     from jaxeval.errors import DataError
 
@@ -166,7 +167,7 @@ def _read_counts(file: Path, by_task: bool, missing: str, **columns: str | None)
     if rows_only:
         raise DataError(f"{file.name} holds counts (columns wins and losses), so {rows_only[0]} has no meaning")
     text = [str(named.get(role, role)) for role in ("model", "judge", "anchor", "task")]
-    counts = read_whole_table(file, text=text).to_pandas()
+    counts = frame_of(read_whole_table(file, text=text))
     for name in named.values():
         require_column(counts, str(name))
     shadowed = [role for role, name in named.items() if role in counts and role != name]
@@ -192,7 +193,7 @@ def _write(tables: dict[str, pd.DataFrame], scores: pd.DataFrame, screen: Any, o
 
     out.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
-        table.to_csv(out / f"{name}.csv", index=False)
+        write_table(table, out / f"{name}.csv")
     figures, warnings = {}, []
     if "model" in scores:
         figures["scores"] = plots.plot_anchored(scores, None if screen is None else screen.strong)

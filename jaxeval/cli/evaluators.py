@@ -124,10 +124,9 @@ def _read_scores(
     file: Path, gold: str | None, model: str | None, evaluators: Sequence[str]
 ) -> tuple[pd.DataFrame, list[str]]:
     """The gold column and those of evaluators, by model; and what was left out."""
-    import pandas as pd
     from pandas.api.types import is_numeric_dtype
 
-    from jaxeval.data.columns import require_column
+    from jaxeval.data.columns import frame_of, require_column
     from jaxeval.data.table_files import column_names, read_whole_table
     from jaxeval.errors import DataError
 
@@ -135,9 +134,7 @@ def _read_scores(
     if gold is None:
         raise DataError(f"which column has the gold scores? Name it with --gold; there are {', '.join(names)}")
     named = model or ("model" if "model" in names else "")
-    frame = read_whole_table(file, text=[named] if named else []).to_pandas()
-    if not isinstance(frame.index, pd.RangeIndex):
-        frame = frame.reset_index()  # Parquet files of pandas keep the index apart
+    frame = frame_of(read_whole_table(file, text=[named] if named else []))
     for column in (gold, *evaluators, *([named] if named else [])):
         require_column(frame, column)
     numeric = {name for name in frame if is_numeric_dtype(frame[name]) or frame[name].isna().all()}

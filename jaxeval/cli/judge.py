@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxeval.cli.outputs import write_table, write_text
 from jaxeval.cli.terminal import print_table, say, stdout_console
 
 if TYPE_CHECKING:
@@ -127,8 +128,8 @@ def _write(report: JudgeReport, out: Path) -> None:
         tables |= {"differences": report.comparison.table, "stability": report.comparison.stability}
         figures["differences"] = plots.plot_differences(report.comparison)
     for name, table in tables.items():
-        table.to_csv(out / f"{name}.csv", index=False)
-    (out / "report.md").write_text(report.to_markdown(), encoding="utf-8")
+        write_table(table, out / f"{name}.csv")
+    write_text(report.to_markdown(), out / "report.md")
     save_figures(figures, out)
     click.echo(f"wrote {len(tables)} tables, {len(figures)} figures and report.md to {out}", err=True)
 

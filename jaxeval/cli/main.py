@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,13 +17,11 @@ from jaxeval._version import __version__
 from jaxeval.cli.anchored import anchored
 from jaxeval.cli.judge import judge
 from jaxeval.cli.meta import meta
+from jaxeval.cli.outputs import OutputFile, check_outputs, write_table
 from jaxeval.cli.processes import Processes, connected, gather_files
 from jaxeval.cli.soft_elo import soft_elo_commands
-from jaxeval.cli.terminal import OutputFile, named_model, stdout_console
+from jaxeval.cli.terminal import named_model, stdout_console
 from jaxeval.errors import ProcessError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _TABLE_ENDINGS = (".csv", ".parquet", ".json")
 _FIGURE_ENDINGS = (".png", ".svg", ".pdf")
@@ -32,6 +33,8 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except EOFError as error:  # which click takes for Ctrl-C
+            raise click.ClickException(f"a file ends too early: {error}") from error
         except (ValueError, OSError, ProcessError) as error:
             raise click.ClickException(str(error)) from error
 
@@ -178,6 +181,7 @@ def leaderboard(
     """
     from jaxeval.cli.state import State
     from jaxeval.data.readers import read_battles
+    from jaxeval.data.table_files import files_of
 
     if cluster and scheme != "multinomial":
         raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
@@ -186,6 +190,8 @@ def leaderboard(
         raise click.UsageError("--effect draws what control does to one board: it needs --features, and has no --by")
     if raw_features and not features:
         raise click.UsageError("--raw-features is about the columns of --features, and there are none")
+    outputs = {"--out": board["out"], "--plot": board["plot"], "--effect": effect, "--state": state}
+    check_outputs(outputs, files_of(files))
     opened = None if state is None else State.opened(state, files)
     read = partial(
         read_battles,
@@ -241,6 +247,7 @@ def _split(texts: Sequence[str], takes: str, least: int, most: int) -> list[list
 
 
 def _draw_effect(battles: Any, path: Path, board: dict[str, Any]) -> None:
+    from jaxeval.plots.style import save_figure
     from jaxeval.plots.style_control import plot_style_effect
     from jaxeval.ratings.style_effect import style_effect
 
@@ -249,7 +256,7 @@ def _draw_effect(battles: Any, path: Path, board: dict[str, Any]) -> None:
     options = {name: board[name] for name in names}
     gauge = _gauge(battles, board["gauge"])
     table = style_effect(battles, n_resamples=board["resamples"], gauge=gauge, **options)
-    plot_style_effect(table).savefig(path, dpi=160)
+    save_figure(plot_style_effect(table), path, dpi=160)
     click.echo(f"drew {path}", err=True)
 
 
@@ -269,7 +276,7 @@ def simulate(battles: int, models: int, ties: float, seed: int, out: Path) -> No
     from jaxeval.data.simulate import simulate_votes
 
     votes = simulate_votes(battles, models, tie_rate=ties, seed=seed)
-    _write(votes, out)
+    write_table(votes, out)
     click.echo(f"wrote {len(votes):,} votes between {models} models to {out}")
 
 
@@ -305,7 +312,7 @@ def _rate(
         return
     # Files first: what is wrong with the terminal must not cost them.
     if out is not None:
-        _write(table, out)
+        write_table(table, out)
         click.echo(f"wrote {out}", err=True)
     if plot is not None:
         from jaxeval.plots.leaderboard import save_leaderboard
@@ -315,24 +322,21 @@ def _rate(
     print_leaderboard(table, stdout_console(), top)
 
 
-def _write(table: pd.DataFrame, path: Path) -> None:
-    import numpy as np
-
-    ending = path.suffix.lower()
-    if ending == ".csv":
-        table.to_csv(path, index=False)
-    elif ending == ".parquet":
-        table.to_parquet(path, index=False)
-    else:
-        # JSON has no infinity, and null is "no interval".
-        infinite = {c: np.isinf(table[c]) for c in table.select_dtypes("floating")}
-        spelled = {
-            c: table[c].astype(object).mask(where, np.where(table[c] > 0, "Infinity", "-Infinity"))
-            for c, where in infinite.items()
-            if where.any()
-        }
-        table.assign(**spelled).to_json(path, orient="records", indent=1)
+def run() -> None:
+    """`main` as a process of its own, which Ctrl-C ends at once: what XLA still computes does not outlive an exit."""
+    try:
+        code = main(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Aborted!", err=True)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, a broken pipe, none
+            stream.flush()
+    os._exit(130)
 
 
 if __name__ == "__main__":
-    main()
+    run()

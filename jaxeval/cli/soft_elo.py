@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.terminal import OutputFile, print_table, say, stdout_console
+from jaxeval.cli.outputs import OutputFile, check_outputs, write_table
+from jaxeval.cli.terminal import print_table, say, stdout_console
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -176,7 +177,7 @@ def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
     from jaxeval.plots.style import save_figures
 
     for name, table in tables.items():
-        table.to_csv(out / f"{name}.csv", index=table.index.name is not None)
+        write_table(table, out / f"{name}.csv", index=table.index.name is not None)
     figures = {"held_out": plots.plot_held_out(tables["models"])}
     if "intervals" in tables:
         figures["intervals"] = plots.plot_intervals(tables["intervals"])
@@ -214,6 +215,7 @@ def calibrate(
     from jaxeval.data.judged_battles import read_judged_battles
     from jaxeval.softelo.calibration import SoftEloCalibration
 
+    check_outputs({"--out": out}, [file])
     battles = read_judged_battles(file, **columns)
     calibration = SoftEloCalibration.fit(battles, ridge, resamples, seed, methods or ("hard", "soft"), base)
     calibration.save(out)
@@ -243,10 +245,11 @@ def predict(calibration: Path, file: Path, level: float, method: str, out: Path 
     from jaxeval.data.judged_battles import read_judged_battles
     from jaxeval.softelo.calibration import SoftEloCalibration
 
+    check_outputs({"--out": out}, [calibration, file])
     loaded = SoftEloCalibration.load(calibration)
     table = loaded.predict(read_judged_battles(file, **columns), level, method)
     if out is not None:
-        table.to_csv(out, index=False)
+        write_table(table, out)
         click.echo(f"wrote {out}", err=True)
     settings, console = table.attrs["settings"], stdout_console()
     print_table(console, table, f"Ratings on the human scale with {level:g} intervals (Elo)", _cell)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxeval.cli.outputs import write_table, write_text
 from jaxeval.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def write_results(tables: dict[str, pd.DataFrame], figures: dict[str, Any], advi
 
     out.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
-        table.to_csv(out / f"{name}.csv", index=False)
-    (out / "advice.txt").write_text("".join(f"{sentence}\n" for sentence in advice), encoding="utf-8")
+        write_table(table, out / f"{name}.csv")
+    write_text("".join(f"{sentence}\n" for sentence in advice), out / "advice.txt")
     save_figures(figures, out)
     click.echo(f"wrote {len(tables)} tables, {len(figures)} figures and advice.txt to {out}", err=True)

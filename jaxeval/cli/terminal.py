@@ -1,4 +1,4 @@
-"""What the commands share: output files that are checked before the work, the console, its tables and sentences."""
+"""What the commands share: the console, its tables and sentences."""
 
 from __future__ import annotations
 
@@ -6,31 +6,11 @@ import io
 import sys
 import textwrap
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import click
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
-
-
-class OutputFile(click.Path):
-    """A file to write, with one of several endings, in a folder that exists."""
-
-    def __init__(self, endings: tuple[str, ...]) -> None:
-        super().__init__(dir_okay=False, writable=True, path_type=Path)
-        self.endings = endings
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path, or an error that says what is wrong with it."""
-        path = Path(str(super().convert(value, param, ctx)))
-        if path.suffix.lower() not in self.endings:
-            self.fail(f"{path} must end in {', '.join(self.endings)}", param, ctx)
-        if not path.resolve().parent.is_dir():
-            self.fail(f"there is no folder {path.parent} to write {path.name} to", param, ctx)
-        return path
 
 
 def stdout_console() -> Console:

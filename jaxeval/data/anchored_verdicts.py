@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.data import table_files
-from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, plain, require_column
+from jaxeval.data.columns import as_frame, factorize_sorted, frame_of, numbers_or_nan, plain, require_column
 from jaxeval.errors import DataError
 
 Float = NDArray[np.float64]
@@ -188,7 +188,7 @@ def read_anchored_verdicts(path: str | Path, **columns: Any) -> AnchoredVerdicts
     path = Path(path)
     text = [columns.get(role) or role for role in ROLES if role != "run"]
     try:
-        return AnchoredVerdicts.from_pandas(table_files.read_whole_table(path, text=text).to_pandas(), **columns)
+        return AnchoredVerdicts.from_pandas(frame_of(table_files.read_whole_table(path, text=text)), **columns)
     except DataError as error:
         raise DataError(f"{path.name}: {error}") from error
 

@@ -169,11 +169,8 @@ class Battles:
             raise NoRowsError("the table has no rows: nothing to rate")
         for column in (*named, *standard):
             require_column(frame, column)
-        if winner is None and target is None and count is None and "target" in standard and "count" in frame.columns:
-            raise DataError(
-                "the table has a column 'count' beside 'target': name it (count='count') if its rows stand for so many "
-                "battles each, or name the result (target='target') if they do not"
-            )
+        if winner is None and target is None and count is None:
+            outcomes.reject_unnamed_count(frame.columns)
         models, first, second = encode_models(frame, model_a, model_b, rows)
         found = outcomes.read_outcomes(frame, winner, target, count, rows)
         weights = None if weight is None else _weights(frame[weight], rows)
@@ -291,7 +288,8 @@ class Battles:
     def to_pandas(self) -> pd.DataFrame:
         """The battles that take part in fits: model_a, model_b, target, weight, count, and the further columns.
 
-        There is one row a battle and no ``count`` where no equal ones are merged.
+        There is one row a battle and no ``count`` where no equal ones are merged; where there is one, `from_pandas` and
+        `read_battles` are to be told (``count="count"``, ``weight="weight"``).
         """
         data: dict[str, Any] = {
             "model_a": self.models[self.model_a],

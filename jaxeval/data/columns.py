@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Rows(NamedTuple):
@@ -53,8 +57,24 @@ def as_frame(table: Any) -> pd.DataFrame:
     if hasattr(table, "__arrow_c_stream__"):
         import pyarrow as pa
 
-        return pa.table(table).to_pandas()
-    raise TypeError(f"expected a pandas DataFrame or a table with the Arrow interface, got {type(table).__name__}")
+        return frame_of(pa.table(table))
+    files = "; read_battles reads files" if isinstance(table, str | Path) else ""
+    raise TypeError(
+        f"expected a pandas DataFrame or a table with the Arrow interface, got {type(table).__name__}{files}"
+    )
+
+
+def frame_of(table: pa.Table) -> pd.DataFrame:
+    """The columns of ``table``, also those that pandas saved as an index; large whole numbers stay exact."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    table = table.replace_schema_metadata(None)
+    frame = table.to_pandas()
+    for k, column in enumerate(table.columns):
+        if column.null_count and pa.types.is_int64(column.type) and pc.max(pc.abs(column)).as_py() >= 2**53:
+            frame.isetitem(k, column.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get))
+    return frame
 
 
 def plain(value: Any) -> Any:

@@ -56,7 +56,7 @@ class EqualRows:
         """What is already merged, from ``n_rows`` rows."""
         import pyarrow as pa
 
-        table = _with_codes(merged.table)
+        table = with_codes(merged.table)
         self._check_types(table, source)
         table = table.append_column(_TIMES, pa.array(merged.times))
         self._waiting.append(table.append_column(_FIRST, pa.array(merged.first + self.n_rows)))
@@ -84,15 +84,14 @@ class EqualRows:
             self._n_merged = self._n_compact = len(self._merged[0])
 
     def _check_types(self, table: pa.Table, source: str) -> None:
-        """A column has one type in all tables, or numbers of several."""
+        """A column has one type in all tables, or numbers of several, or times of several units."""
         import pyarrow as pa
 
         for name, kind in zip(table.column_names, table.schema.types, strict=True):
             if pa.types.is_null(kind):
                 continue
             own, before = self._types.setdefault(name, (kind, source))
-            both_numbers = _is_number(own) and _is_number(kind)
-            if own != kind and not both_numbers:
+            if not _go_together(own, kind):
                 where = f"{before} and {_type_name(kind)} in {source}"
                 if source == before:
                     where = f"the first rows of {source} and {_type_name(kind)} from row {self.n_rows:,} on"
@@ -104,7 +103,7 @@ class EqualRows:
 def _together(tables: list[pa.Table]) -> pa.Table:
     import pyarrow as pa
 
-    # Numbers of several types become one; no other types differ.
+    # Numbers of several types become one, and times of several units; no other types differ.
     try:
         return pa.concat_tables(tables, promote_options="permissive").unify_dictionaries().combine_chunks()
     except pa.ArrowException as error:
@@ -163,7 +162,7 @@ def _distinct(
     return place, total[place].astype(np.int64)
 
 
-def _with_codes(table: pa.Table) -> pa.Table:
+def with_codes(table: pa.Table) -> pa.Table:
     """Strings as dictionaries of one type; other dictionaries as what they hold."""
     import pyarrow as pa
 
@@ -180,6 +179,14 @@ def _with_codes(table: pa.Table) -> pa.Table:
             except pa.ArrowException as error:
                 raise DataError(f"column {name!r} holds categories of type {held}: make them text") from error
     return table
+
+
+def _go_together(one: pa.DataType, other: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(one) and pa.types.is_timestamp(other):
+        return bool(one.tz == other.tz)
+    return one == other or (_is_number(one) and _is_number(other))
 
 
 def _is_number(kind: pa.DataType) -> bool:

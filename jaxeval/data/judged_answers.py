@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.data import table_files
-from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, require_column
+from jaxeval.data.columns import as_frame, factorize_sorted, frame_of, numbers_or_nan, require_column
 from jaxeval.errors import DataError
 
 Float = NDArray[np.float64]
@@ -284,7 +284,7 @@ def read_judged_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
     path = Path(path)
     text = [columns[c] for c in ("model", "judge", "item", "answer") if columns.get(c) is not None]
     try:
-        return JudgedAnswers.from_pandas(table_files.read_whole_table(path, text=text).to_pandas(), **columns)
+        return JudgedAnswers.from_pandas(frame_of(table_files.read_whole_table(path, text=text)), **columns)
     except DataError as error:
         raise DataError(f"{path.name}: {error}") from error
 

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.data import table_files
-from jaxeval.data.columns import as_frame, encode_models, require_column
+from jaxeval.data.columns import as_frame, encode_models, frame_of, require_column
 from jaxeval.data.judge_scores import Scores, score_differences
 from jaxeval.data.outcomes import LabelCoding, labels
 from jaxeval.errors import DataError
@@ -258,7 +258,7 @@ def read_judged_battles(
     try:
         table = table_files.read_whole_table(path, text=(model_a, model_b))
         return JudgedBattles.from_pandas(
-            table.to_pandas(),
+            frame_of(table),
             scores_a=scores_a,
             scores_b=scores_b,
             scores_a_swapped=scores_a_swapped,

@@ -60,6 +60,19 @@ def has_counts(columns: Container[Any]) -> bool:
     return not others and all(c in columns for c in COUNT_COLUMNS)
 
 
+def reject_unnamed_count(columns: Container[Any]) -> None:
+    """An error if there is a column "count" beside the result of single battles, neither of which anybody named."""
+    result = next((c for c in ("winner", "target", ONE_HOT_COLUMNS[0]) if c in columns), None)
+    if "count" not in columns or result is None or has_counts(columns):
+        return
+    alone = f"name the result ({result}={result!r}, on the command line --{result} {result})"
+    raise DataError(
+        f"the table has a column 'count' beside {result!r}: name it (count='count', on the command line --count count) "
+        "if its rows stand for so many battles each, or "
+        f"{'drop or rename it' if result in ONE_HOT_COLUMNS else alone} if they do not"
+    )
+
+
 def targets(
     frame: pd.DataFrame, winner: str | None, target: str | None, rows: Rows | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

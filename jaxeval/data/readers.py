@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxeval.data.battles import Battles
-from jaxeval.data.columns import Rows
+from jaxeval.data.columns import Rows, frame_of
 from jaxeval.data.equal_rows import EqualRows, Merged
-from jaxeval.data.outcomes import COUNT_COLUMNS, EXPECTED_RESULTS, ONE_HOT_COLUMNS, has_counts
+from jaxeval.data.outcomes import COUNT_COLUMNS, EXPECTED_RESULTS, ONE_HOT_COLUMNS, has_counts, reject_unnamed_count
 from jaxeval.data.table_files import files_of, pieces, with_types
 from jaxeval.errors import DataError
 from jaxeval.execution.progress import Advance, progress_bar
@@ -51,10 +51,12 @@ def read_battles(
     """
     if isinstance(keep, str):
         raise TypeError(f"keep must be a list of column names, got the string {keep!r}")
+    if hasattr(path, "__arrow_c_stream__"):
+        raise TypeError(f"read_battles reads files, got a {type(path).__name__}: Battles.from_pandas reads tables")
     files = files_of(path)
     optional = [winner, target, weight, count, cluster, *keep]
     named = tuple(dict.fromkeys([model_a, model_b, *(c for c in optional if c is not None)]))
-    needed = BattleColumns(named, () if winner or target else _RESULTS)
+    needed = BattleColumns(named, () if winner or target else _RESULTS, count is not None)
     several = f"{files[0].name} and {len(files) - 1} more" if len(files) > 1 else files[0].name
     label = Path(path).name if isinstance(path, str | Path) else several
     rows, starts, first_columns = EqualRows(), [], None
@@ -78,7 +80,7 @@ def read_battles(
     origin = None if one else Rows(merged.times, merged.first, tuple(starts) if len(files) > 1 else ())
     try:
         return Battles.from_rows(
-            merged.table.to_pandas(),
+            frame_of(merged.table),
             origin,
             model_a=model_a,
             model_b=model_b,
@@ -124,6 +126,7 @@ class BattleColumns(NamedTuple):
 
     named: tuple[str, ...]
     results: tuple[str, ...]
+    counted: bool = False  # whether one of them counts equal battles
 
     def may(self, name: str) -> bool:
         """Whether a column is needed if it is there."""
@@ -137,11 +140,17 @@ class BattleColumns(NamedTuple):
                 raise DataError(f"the file has {times} columns named {column!r}; rename or drop all but one")
         for column in self.named:
             if column not in names:
-                raise DataError(f"no column {column!r} in the file; its columns are {have}")
+                own = f" (name your own: {column}=, on the command line --{column.replace('_', '-')})"
+                raise DataError(
+                    f"no column {column!r} in the file; its columns are {have}"
+                    f"{own if column in ('model_a', 'model_b') else ''}"
+                )
         of_counts = COUNT_COLUMNS if has_counts(names) else ()
         found = [c for c in self.results if c in names and (c not in COUNT_COLUMNS or c in of_counts)]
         if self.results and not found:
             raise DataError(
                 f"no result column: expected {EXPECTED_RESULTS}; the file has {have} (name another as winner or target)"
             )
+        if self.results and not self.counted:
+            reject_unnamed_count(names)
         return list(dict.fromkeys([*self.named, *found]))

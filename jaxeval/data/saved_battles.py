@@ -1,7 +1,7 @@
 """Battles merged, saved and loaded: the state of a leaderboard that every day adds to.
 
 The file is plain Parquet, a row per distinct battle with the number of its like, which any tool reads; what the columns
-are, and what was left out before, is JSON in its metadata.
+are, and what was left out before, is JSON in its metadata, with a digest of all that, as Parquet notices little damage.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from jaxeval.data.battles import Battles, DataReport
+from jaxeval.data.columns import frame_of
 from jaxeval.data.equal_rows import EqualRows, Merged
-from jaxeval.data.table_files import STATE_KEY, files_of
+from jaxeval.data.table_digest import table_digest
+from jaxeval.data.table_files import STATE_KEY, files_of, undamaged
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
 
@@ -81,10 +83,12 @@ def write_battles(battles: Battles, file: IO[bytes]) -> None:
         "files": merged.files,
     }
     try:
-        text = json.dumps(content, allow_nan=False)
+        json.dumps(content, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise DataError(f"models must be named by text or numbers to be saved: {error}") from error
-    pq.write_table(table.replace_schema_metadata({STATE_KEY: text}), file, compression="zstd")
+    text = json.dumps(content | {"digest": _digest(table, content)})
+    saved = table.replace_schema_metadata({STATE_KEY: text})
+    pq.write_table(saved, file, compression="zstd", write_page_checksum=True)
 
 
 def load_battles(path: str | Path) -> Battles:
@@ -102,13 +106,11 @@ def parse_battles(file: IO[bytes], name: str) -> Battles:
     Raises:
         DataError: it did not, or the file is damaged.
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
+    with undamaged(f"{name} is no file of saved battles, or a damaged one", advice=""):
         table = pq.ParquetFile(file, page_checksum_verification=True).read()
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{name} is no file of saved battles, or a damaged one: {error}") from error
+        table.validate(full=True)
     try:
         content = json.loads((table.schema.metadata or {}).get(STATE_KEY, b"null"))
     except ValueError:
@@ -120,17 +122,19 @@ def parse_battles(file: IO[bytes], name: str) -> Battles:
             f"{name} has version {content.get('version')!r} of the format of saved battles, this jaxeval reads "
             f"version {_VERSION}: use the jaxeval that wrote it"
         )
+    if content.pop("digest", None) != _digest(table, content):
+        raise DataError(f"{name} is damaged: it does not hold what was saved; use a copy, or read the votes again")
     try:
         saved = {**content["report"], "models_left_out": tuple(content["report"]["models_left_out"])}
         report = DataReport(**saved)
         battles = _battles(table, content["roles"], content["cluster"], report, dict(content["files"]))
     except (KeyError, TypeError, AttributeError, DataError) as error:
         raise DataError(f"{name} is a broken file of saved battles: {error}") from error
-    if battles.n_battles != report.n_battles:
-        raise DataError(
-            f"{name} is a broken file of saved battles: it holds {battles.n_battles:,}, not {report.n_battles:,}"
-        )
     return battles
+
+
+def _digest(table: pa.Table, content: Mapping[str, Any]) -> str:
+    return table_digest(table, json.dumps(content, sort_keys=True))
 
 
 def digest_of(path: Path) -> str:
@@ -189,7 +193,10 @@ def _table(battles: Battles, names: Sequence[str], roles: Mapping[str, str]) -> 
     """The rows without their counts."""
     import pyarrow as pa
 
-    models = pa.array(battles.models, from_pandas=True)
+    try:
+        models = pa.array(battles.models, from_pandas=True)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        raise DataError(f"models must be named by text or numbers to be saved or concatenated: {error}") from error
     columns: dict[str, Any] = {
         roles["model_a"]: pa.DictionaryArray.from_arrays(battles.model_a, models),
         roles["model_b"]: pa.DictionaryArray.from_arrays(battles.model_b, models),
@@ -200,7 +207,7 @@ def _table(battles: Battles, names: Sequence[str], roles: Mapping[str, str]) -> 
     for name in names:
         try:
             columns[name] = pa.array(battles.column(name), from_pandas=True)
-        except pa.ArrowException as error:
+        except (pa.ArrowException, OverflowError) as error:
             raise DataError(f"column {name!r} cannot be saved or concatenated: {error}") from error
     return pa.table(columns)
 
@@ -210,7 +217,7 @@ def _battles(
 ) -> Battles:
     """The battles of a table, which nothing is left out of."""
     battles = Battles.from_rows(
-        table.to_pandas(),
+        frame_of(table),
         None,
         model_a=roles["model_a"],
         model_b=roles["model_b"],

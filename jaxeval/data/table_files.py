@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
 
 from jaxeval.errors import DataError
 
@@ -45,12 +49,16 @@ T = TypeVar("T")
 #: Metadata of a Parquet file that `Battles.save` wrote.
 STATE_KEY = b"jaxeval"
 _PARQUET = (".parquet", ".pq")
-_CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+_TSV = (".tsv", ".tsv.gz")
+_CSV = (".csv", ".csv.gz", *_TSV)
 _JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 _ENDINGS = (*_PARQUET, *_CSV, *_JSON_LINES)
 
 _PARQUET_ROWS = 2**19  # of a piece
 _JSON_BYTES = 2**25
+#: From here on doubles do not tell all whole numbers apart.
+_INEXACT = 2.0**53
+_WRITE_AGAIN = "; it may be cut short or damaged: copy or write it again"
 
 
 class WiderType(Exception):  # noqa: N818
@@ -60,19 +68,20 @@ class WiderType(Exception):  # noqa: N818
 def files_of(path: str | Path | Sequence[str | Path]) -> list[Path]:
     """The files that a path, a folder, a glob, or a list of those stands for, each once.
 
-    Those of a folder (and of the folders in it) and of a glob come by name; names that begin with "_" or "." are
-    hidden.
+    Those of a folder (and of the folders in it) and of a glob, which may match folders, come by name; names that begin
+    with "_" or "." are hidden, unless the glob spells that out.
 
     Raises:
         DataError: a folder holds no table, or files that are none.
         FileNotFoundError: there is no such file.
     """
-    if isinstance(path, str | Path):
-        return _files_of_one(path)
-    files = [file for one in path for file in _files_of_one(one)]
+    files = [file for one in ([path] if isinstance(path, str | Path) else path) for file in _files_of_one(one)]
     if not files:
         raise FileNotFoundError("the list of files is empty")
-    return list(dict.fromkeys(files))
+    once: dict[Path, Path] = {}
+    for file in files:
+        once.setdefault(file.resolve(), file)
+    return list(once.values())
 
 
 def _files_of_one(path: str | Path) -> list[Path]:
@@ -82,23 +91,30 @@ def _files_of_one(path: str | Path) -> list[Path]:
         others = [file for file in files if not file.name.lower().endswith(_ENDINGS)]
         if others or not files:
             what = f"holds {others[0].name}, which is no table" if others else "holds no file"
+            name = found.name or found  # "." has no name
             raise DataError(
-                f"{found.name}: the directory {what}; known endings are {', '.join(_ENDINGS)} (a pattern such as "
-                f"{found.name}/*.parquet chooses files)"
+                f"{name}: the directory {what}; known endings are {', '.join(_ENDINGS)} (a pattern such as "
+                f"{name}/*.parquet chooses files)"
             )
         return files
     if not found.exists() and any(sign in str(path) for sign in "*?["):
-        files = sorted(Path(file) for file in glob(str(path), recursive=True) if Path(file).is_file())
-        if not files:
+        matches = sorted(Path(match) for match in glob(str(path), recursive=True))
+        matches = [match for match in matches if not _hidden(match, found.parts)]
+        if not matches:
             raise FileNotFoundError(f"no file matches {path}")
-        return files
+        return [file for match in matches for file in _files_of_one(match)]
     if not found.exists():
         raise FileNotFoundError(f"no such file: {found}")
     return [found]
 
 
-def _hidden(path: Path) -> bool:
-    return any(part.startswith(("_", ".")) for part in path.parts)
+def _hidden(path: Path, patterns: Sequence[str] = ()) -> bool:
+    """Whether a name in the path begins with "_" or ".", which none of the ``patterns`` of names spells out."""
+    marks = ("_", ".")
+    spelled = [pattern for pattern in patterns if pattern.startswith(marks)]
+    return any(
+        part.startswith(marks) and not any(fnmatchcase(part, pattern) for pattern in spelled) for part in path.parts
+    )
 
 
 def read_whole_table(path: Path, text: Sequence[str]) -> pa.Table:
@@ -121,7 +137,7 @@ def column_names(path: Path) -> list[str]:
     if path.name.lower().endswith(_PARQUET) and path.exists():
         import pyarrow.parquet as pq
 
-        with _told(path):
+        with undamaged():
             return list(pq.read_schema(path).names)
     return list(read_whole_table(path, ()).column_names)
 
@@ -158,16 +174,33 @@ def pieces(
         raise DataError(f"unknown file type; known endings are {', '.join(_ENDINGS)}")
     advance = advance or (lambda n: None)
     if name.endswith(_PARQUET):
-        yield from _parquet(path, needed, advance)
+        with undamaged():
+            yield from _parquet(path, needed, advance)
         return
     if path.stat().st_size == 0:
         raise DataError("the file is empty")
-    read = _csv(path, needed, text, widened) if name.endswith(_CSV) else _json_lines(path, needed)
+    with _opened(path)[0] as file:
+        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            raise DataError("cannot be read: it is UTF-16 text; save the file as UTF-8")
+    read = _csv(path, needed, text, widened) if name.endswith(_CSV) else _json_lines(path, needed, text)
     done = 0
     for table, position in read:
         yield table
         advance(position - done)
         done = position
+
+
+@contextmanager
+def undamaged(found: str = "cannot be read", advice: str = _WRITE_AGAIN) -> Iterator[None]:
+    """Whatever Arrow makes of damaged Parquet, as an error that says so."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (DataError, FileNotFoundError):
+        raise
+    except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError, MemoryError) as error:
+        raise DataError(f"{found}: {error}{advice}") from error
 
 
 @contextmanager
@@ -181,13 +214,16 @@ def _told(path: Path) -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError) as error:
         text = str(error)
+        quotes = ", and end every quoted value" if "\n" in text else ""
         hint = (
             "; save the file as UTF-8"
             if "UTF8" in text
-            else "; write every line with the columns of the first"
+            else f"; write every line with the columns of the first{quotes}"
             if re.search(r"Expected \d+ columns", text)
+            else "; a quoted value does not end, or is longer than a megabyte"
+            if "straddling" in text
             else "; it may be cut short: copy or write it again"
-            if path.name.lower().endswith((*_PARQUET, ".gz"))
+            if path.name.lower().endswith(".gz")
             else ""
         )
         raise DataError(f"cannot be read: {text}{hint}") from error
@@ -208,11 +244,14 @@ def _parquet(path: Path, needed: Needed, advance: Advance) -> Iterator[pa.Table]
     size = path.stat().st_size
     with pq.ParquetFile(path, read_dictionary=strings, page_checksum_verification=True) as file:
         if file.metadata.num_rows == 0:
-            yield file.schema_arrow.empty_table().select(columns)
+            yield file.schema_arrow.empty_table().select(columns).replace_schema_metadata(None)
             return
         done = 0
         for batch in file.iter_batches(_PARQUET_ROWS, columns=columns):
-            yield pa.Table.from_batches([batch]).select(columns)
+            # Without what pandas notes about its index: every column is one like the others.
+            piece = pa.Table.from_batches([batch]).select(columns).replace_schema_metadata(None)
+            piece.validate(full=True)
+            yield piece
             before, done = done, done + batch.num_rows
             total = file.metadata.num_rows
             advance(done * size // total - before * size // total)
@@ -222,7 +261,7 @@ def _csv(path: Path, needed: Needed, text: Sequence[str], widened: dict[str, Any
     import pyarrow as pa
     from pyarrow import csv
 
-    tab = ".tsv" in path.name.lower()
+    tab = path.name.lower().endswith(_TSV)
     parse = csv.ParseOptions(delimiter="\t" if tab else ",", newlines_in_values=True)
     with _opened(path)[0] as file, csv.open_csv(file, parse_options=parse) as reader:
         names = reader.schema.names
@@ -241,7 +280,11 @@ def _csv(path: Path, needed: Needed, text: Sequence[str], widened: dict[str, Any
         with stream, csv.open_csv(stream, parse_options=parse, convert_options=convert) as reader:
             schema, n_batches = reader.schema, 0
             for n_batches, batch in enumerate(reader, start=1):  # noqa: B007
-                yield pa.Table.from_batches([batch]), raw.tell()
+                piece = pa.Table.from_batches([batch])
+                if inexact := _inexact(piece):
+                    widened.update(dict.fromkeys(inexact, pa.string()))
+                    raise WiderType
+                yield piece, raw.tell()
             if n_batches == 0:
                 yield schema.empty_table(), raw.tell()
     except pa.ArrowInvalid as error:
@@ -274,7 +317,20 @@ def _ladder() -> list[Any]:
     ]
 
 
-def _json_lines(path: Path, needed: Needed) -> Iterator[tuple[pa.Table, int]]:
+def _inexact(table: pa.Table) -> list[str]:
+    """Columns of doubles that may stand for several whole numbers each: codes of people and the like."""
+    import pyarrow as pa
+
+    found = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if column.type == pa.float64():
+            size = np.abs(column.to_numpy())
+            if ((size >= _INEXACT) & (size < np.inf)).any():
+                found.append(name)
+    return found
+
+
+def _json_lines(path: Path, needed: Needed, text: Sequence[str]) -> Iterator[tuple[pa.Table, int]]:
     names: dict[str, None] = {}
     rest, line = b"", 0
     stream, raw = _opened(path)
@@ -285,8 +341,12 @@ def _json_lines(path: Path, needed: Needed) -> Iterator[tuple[pa.Table, int]]:
             # No value of JSON holds a line end.
             block, cut, rest = (rest + read).rpartition(b"\n") if following else (rest + read, b"", b"")
             if block.strip():
-                table, found = _json_block(block, line, needed)
+                table, found = _json_block(block, line, needed, text)
                 names |= dict.fromkeys(found)
+                if inexact := _inexact(table):
+                    raise DataError(
+                        f"column {inexact[0]!r} holds numbers beyond 2**53, which are not read exactly: make them text"
+                    )
                 yield table, raw.tell()
             line += block.count(b"\n") + len(cut)
             read = following
@@ -295,23 +355,37 @@ def _json_lines(path: Path, needed: Needed) -> Iterator[tuple[pa.Table, int]]:
     needed.choose(list(names))
 
 
-def _json_block(block: bytes, start: int, needed: Needed) -> tuple[pa.Table, list[str]]:
+def _json_block(block: bytes, start: int, needed: Needed, text: Sequence[str]) -> tuple[pa.Table, list[str]]:
     """The needed columns of some lines, the first of which has ``start`` before it; and the names of all columns."""
+    import pyarrow as pa
+
+    # Arrow adds the columns that it is told of, so they must be there.
+    there = [name for name in text if b'"%b"' % name.encode() in block]
+    try:
+        table = _parsed_json(block, there)
+        filled = [name for name in there if table[name].null_count < len(table)]
+        if filled != there:
+            table = _parsed_json(block, filled)
+    except pa.ArrowInvalid:
+        # Some column, of no concern to us perhaps, has values of several types, or a name is a number, which only
+        # Python reads; or a line is broken, which Python names.
+        return _mixed_json_block(block, start, needed)
+    return table.select([c for c in table.column_names if needed.may(c)]), table.column_names
+
+
+def _parsed_json(block: bytes, text: Sequence[str]) -> pa.Table:
+    """A table of lines; ``text`` columns, also those that look like dates, hold strings."""
     import pyarrow as pa
     from pyarrow import json
 
+    schema = pa.schema([(name, pa.string()) for name in text])
+    parse = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
     try:
-        try:
-            table = json.read_json(pa.BufferReader(block))  # in parallel
-        except pa.ArrowInvalid as error:
-            if "straddl" not in str(error):
-                raise
-            table = json.read_json(pa.BufferReader(block), json.ReadOptions(block_size=len(block)))
-    except pa.ArrowInvalid:
-        # Some column, of no concern to us perhaps, has values of several types, which only Python reads; or a line is
-        # broken, which Python names.
-        return _mixed_json_block(block, start, needed)
-    return table.select([c for c in table.column_names if needed.may(c)]), table.column_names
+        return json.read_json(pa.BufferReader(block), parse_options=parse)  # in parallel
+    except pa.ArrowInvalid as error:
+        if "straddl" not in str(error):
+            raise
+        return json.read_json(pa.BufferReader(block), json.ReadOptions(block_size=len(block)), parse)
 
 
 def _mixed_json_block(block: bytes, start: int, needed: Needed) -> tuple[pa.Table, list[str]]:
@@ -335,6 +409,8 @@ def _mixed_json_block(block: bytes, start: int, needed: Needed) -> tuple[pa.Tabl
         values = [row.get(name) for row in rows]
         try:
             table[name] = pa.array(values)
+        except OverflowError as error:
+            raise DataError(f"column {name!r} holds numbers of more than 64 bits: make them text") from error
         except pa.ArrowException as error:
             kinds = Counter(type(value).__name__ for value in values if value is not None)
             found = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())

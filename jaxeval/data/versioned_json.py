@@ -40,7 +40,7 @@ def read_versioned(path: Path, form: str, version: int, what: str) -> dict[str, 
         raise DataError(f"{path.name} holds no {what}: it is no JSON text ({error})") from error
     if not isinstance(content, dict) or content.get("format") != form:
         raise DataError(f"{path.name} holds no {what}: it does not say 'format': {form!r}")
-    if content.get("version") != version:
+    if content.get("version") != version or isinstance(content.get("version"), bool):
         raise DataError(
             f"{path.name} has version {content.get('version')!r} of the format of {what}, this jaxeval reads version "
             f"{version}: use the jaxeval that wrote it, or make it again"

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from jaxeval.plots.style import save_figure
+
 _COLOUR, _MUTED, _PALE = "#1f5a93", "#8a8f98", "#e9edf2"
 
 
@@ -54,7 +56,7 @@ def plot_leaderboard(table: pd.DataFrame, top: int | None = 40, panels: int | No
 
 def save_leaderboard(table: pd.DataFrame, path: str | Path) -> None:
     """Write `plot_leaderboard` to ``path``; the format follows from its ending (png, svg, pdf)."""
-    plot_leaderboard(table).savefig(path, dpi=160)
+    save_figure(plot_leaderboard(table), path, dpi=160)
 
 
 def _draw(axis, shown: pd.DataFrame) -> None:  # type: ignore[no-untyped-def]

@@ -7,7 +7,19 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from jaxeval.execution.atomic_write import whole_file
+
 GREY = "#8a8f98"
+
+
+def save_figure(figure: Figure, path: str | Path, dpi: int) -> None:
+    """Write a figure in the format of the ending of ``path``, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with whole_file(path) as file:
+        figure.savefig(file, dpi=dpi, format=Path(path).suffix.lower().removeprefix("."))
 
 
 def save_figures(figures: dict[str, Figure], folder: Path) -> list[Path]:
@@ -15,7 +27,7 @@ def save_figures(figures: dict[str, Figure], folder: Path) -> list[Path]:
     paths = []
     for name, figure in figures.items():
         paths.append(folder / f"{name}.png")
-        figure.savefig(paths[-1], dpi=150)
+        save_figure(figure, paths[-1], dpi=150)
     return paths
 
 

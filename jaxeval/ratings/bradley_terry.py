@@ -248,7 +248,10 @@ def _start(start: BradleyTerryFit | pd.Series, models: pd.Index) -> NDArray[np.f
     ratings = start.ratings if isinstance(start, BradleyTerryFit) else start
     if not isinstance(ratings, pd.Series) or not ratings.index.is_unique:
         raise TypeError(f"start must be a fit or a Series of ratings by model, each once, got {start!r}")
-    theta = ratings.reindex(models).to_numpy(np.float64) / ELO_PER_LOGIT
+    try:
+        theta = ratings.reindex(models).to_numpy(np.float64, na_value=np.nan) / ELO_PER_LOGIT
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"start must hold ratings, which are numbers: {error}") from error
     known = np.isfinite(theta)
     return np.where(known, theta - theta[known].mean(), 0.0) if known.any() else np.zeros(len(models))
 

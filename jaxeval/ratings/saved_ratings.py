@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jaxeval.ratings.bradley_terry import BradleyTerryFit
 
 _FORMAT, _VERSION = "jaxeval ratings", 1
+_MOST = 2**1023  # of a whole number that becomes a double
 
 
 def save_ratings(fit: BradleyTerryFit, path: str | Path) -> None:
@@ -34,10 +35,27 @@ def read_ratings(path: str | Path) -> pd.Series:
     """
     path = Path(path)
     content = read_versioned(path, _FORMAT, _VERSION, "saved ratings")
-    try:
-        models, values = zip(*content["ratings"], strict=True)
-        ratings = pd.Series([float(v) for v in values], pd.Index(models, name="model"), name="rating")
-        ratings.attrs["settings"] = dict(content["settings"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{path.name} holds broken ratings ({type(error).__name__}: {error})") from error
+    rows, settings = content.get("ratings"), content.get("settings")
+    if not isinstance(rows, list) or not rows or not isinstance(settings, dict):
+        raise DataError(f"{path.name} holds broken ratings: it lacks the list 'ratings' or the 'settings'")
+    for row in rows:
+        if not isinstance(row, list) or len(row) != 2 or not (_is_name(row[0]) and _is_rating(row[1])):
+            raise DataError(f"{path.name} holds broken ratings: expected [model, number], got {str(row)[:80]}")
+    models, values = zip(*rows, strict=True)
+    ratings = pd.Series([float(v) for v in values], pd.Index(models, name="model"), name="rating")
+    if not ratings.index.is_unique:
+        twice = ratings.index[ratings.index.duplicated()][0]
+        raise DataError(f"{path.name} holds broken ratings: model {twice!r} is there more than once")
+    ratings.attrs["settings"] = settings
     return ratings
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str | int | float)
+
+
+def _is_rating(value: Any) -> bool:
+    """Whether it is a number that a double holds, or one of those that JSON lacks."""
+    if isinstance(value, str):
+        return value in ("inf", "-inf", "nan")
+    return isinstance(value, float) or (type(value) is int and abs(value) < _MOST)

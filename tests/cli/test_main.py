@@ -1,18 +1,28 @@
+import errno
 import io
 import json
+import os
+import re
 import subprocess
 import sys
+from functools import partial
 
+import click
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from matplotlib.figure import Figure
 from rich.console import Console
 from styled import styled as simulated
 
 import jaxeval
+from jaxeval.cli import main as cli
 from jaxeval.cli.main import main
+from jaxeval.cli.outputs import write_table, write_text
 from jaxeval.cli.report import print_leaderboard
+from jaxeval.plots.leaderboard import save_leaderboard
+from jaxeval.plots.style import save_figure
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +177,111 @@ def test_of_many_warnings_the_first_are_printed(votes):
     assert written.getvalue().count("warning: ") == 26
     assert "warning: number 24\n" in written.getvalue()
     assert "warning: and 15 more (in Python" in written.getvalue()
+
+
+class TestOutputs:
+    def test_a_full_disk_leaves_the_old_files(self, votes, tmp_path, monkeypatch):
+        """And nothing beside them; the message names the one that could not be written."""
+
+        def full(*_):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(os, "fsync", full)
+        table = pd.DataFrame({"x": [1.0, np.inf]})
+        for name, write in (
+            ("x.csv", partial(write_table, table)),
+            ("x.parquet", partial(write_table, table)),
+            ("x.json", partial(write_table, table)),
+            ("x.md", partial(write_text, "new")),
+            ("x.svg", partial(save_figure, Figure(), dpi=50)),
+            ("y.svg", partial(save_leaderboard, jaxeval.leaderboard(jaxeval.read_battles(votes), n_resamples=200))),
+        ):
+            (tmp_path / name).write_text("old")
+            message = f"{name} cannot be written (No space left on device): the file is as it was"
+            with pytest.raises(OSError, match=re.escape(message)):
+                write(tmp_path / name)
+            assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+            (tmp_path / name).unlink()
+        (tmp_path / "z.csv").write_text("old")
+        result = run("simulate", "--battles", 9, "--out", tmp_path / "z.csv")
+        assert result.exit_code == 1
+        assert "z.csv cannot be written (No space left on device)" in " ".join(result.stderr.split())
+        assert (tmp_path / "z.csv").read_text() == "old"
+
+    @pytest.mark.parametrize("ending", ["png", "svg", "pdf", "PNG"])
+    def test_figures_in_the_format_of_their_ending(self, ending, tmp_path):
+        save_figure(Figure(), tmp_path / f"x.{ending}", dpi=50)
+        start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[ending.lower()]
+        assert (tmp_path / f"x.{ending}").read_bytes().startswith(start)
+
+    @pytest.mark.parametrize(
+        ("arguments", "found"),
+        [
+            (["{votes}", "--out", "{folder}/../{folder.name}/votes.csv"], "--out: {folder}"),
+            (["{folder}", "--out", "{votes}"], "--out: {votes} is the file to read, which would be lost"),
+            (["{votes}", "--state", "s.parquet", "--out", "./s.parquet"], "is the file of --out, which would be lost"),
+            (["{votes}", "--features", "x", "--plot", "x.png", "--effect", "x.png"], "is the file of --plot"),
+        ],
+    )
+    def test_outputs_that_would_overwrite_something(self, votes, tmp_path, monkeypatch, arguments, found):
+        monkeypatch.chdir(tmp_path)
+        copy = tmp_path / "votes.csv"
+        pd.read_parquet(votes).to_csv(copy)
+        names = {"votes": copy, "folder": tmp_path}
+        result = run("leaderboard", *[a.format(**names) for a in arguments])
+        assert result.exit_code == 2
+        assert found.format(**names) in " ".join(result.stderr.split())
+        assert [path.name for path in tmp_path.iterdir()] == ["votes.csv"]
+
+    def test_outputs_of_calibrations(self, tmp_path):
+        (tmp_path / "x.json").write_text("{}")
+        (tmp_path / "x.csv").write_text("a,b")
+        for arguments in (
+            ["predict", tmp_path / "x.json", tmp_path / "x.csv", "--out", tmp_path / "x.csv"],
+            ["calibrate", tmp_path / "x.json", "--out", tmp_path / "x.json"],
+        ):
+            result = run("soft-elo", *arguments)
+            assert result.exit_code == 2
+            assert "is the file to read, which would be lost" in " ".join(result.stderr.split())
+
+
+class TestInterruptions:
+    @pytest.mark.parametrize("ended_by", [KeyboardInterrupt, click.Abort])
+    def test_ctrl_c_ends_the_process(self, monkeypatch, capsys, ended_by):
+        def end(code):
+            raise RuntimeError(f"ended with {code}")
+
+        def interrupted(*_, **__):
+            raise ended_by
+
+        monkeypatch.setattr("jaxeval.data.simulate.simulate_votes", interrupted)
+        monkeypatch.setattr(sys, "argv", ["jaxeval", "simulate", "--out", "x.csv"])
+        monkeypatch.setattr(os, "_exit", end)
+        with pytest.raises(RuntimeError, match="ended with 130"):
+            cli.run()
+        assert capsys.readouterr().err.strip() == "Aborted!"
+
+    def test_other_ends_are_those_of_click(self, monkeypatch, capsys, tmp_path):
+        out, nowhere = str(tmp_path / "x.csv"), str(tmp_path / "nowhere.csv")
+        simulate = ["simulate", "--battles", "9", "--out", out]
+        for arguments in (["--version"], [], ["simulate"], simulate, ["leaderboard", nowhere], ["judge", "-h"]):
+            monkeypatch.setattr(sys, "argv", ["jaxeval", *arguments])
+            ends = []
+            for command in (cli.run, main):
+                with pytest.raises(SystemExit) as end:
+                    command()
+                ends.append((end.value.code, capsys.readouterr()))
+            assert ends[0] == ends[1]
+
+    def test_a_file_that_ends_early_is_no_ctrl_c(self, monkeypatch):
+        def cut(*_, **__):
+            raise EOFError("Compressed file ended before the end-of-stream marker was reached")
+
+        monkeypatch.setattr("jaxeval.data.simulate.simulate_votes", cut)
+        result = run("simulate", "--out", "x.csv")
+        assert result.exit_code == 1
+        assert "Error: a file ends too early: Compressed file ended" in result.stderr
+        assert "Aborted" not in result.stderr
 
 
 def test_runs_as_a_module_and_names_its_version():

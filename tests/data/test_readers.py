@@ -161,6 +161,7 @@ class TestColumns:
         assert f"votes.{ending}" in found
         assert "'model_a'" in found
         assert "'Model A'" in found
+        assert "(name your own: model_a=, on the command line --model-a)" in found
 
     @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
     def test_a_missing_result_is_told_with_the_columns_of_the_file(self, ending, tmp_path):
@@ -180,6 +181,47 @@ class TestColumns:
     def test_a_csv_column_that_is_there_twice(self, tmp_path):
         text = "model_a,model_b,winner,winner\na,b,model_a,model_b\n"
         assert "winner" in message(write_text(text, tmp_path / "votes.csv"))
+
+    @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+    @pytest.mark.parametrize("result", ["winner", "target", "winner_model_a"])
+    def test_counts_beside_a_result_must_be_named(self, ending, result, tmp_path):
+        results = {
+            "winner": {"winner": "tie"},
+            "target": {"target": 0.5},
+            "winner_model_a": {"winner_model_a": 0, "winner_model_b": 0, "winner_tie": 1},
+        }[result]
+        frame = pd.DataFrame({"model_a": ["a", "b"], "model_b": ["b", "c"], **results, "count": [3, 4]})
+        path = write(frame, tmp_path / f"votes.{ending}")
+        found = message(path)
+        assert found.startswith(
+            f"votes.{ending}: the table has a column 'count' beside '{result}': name it (count='count'"
+        )
+        assert "--count count" in found
+        assert result == "winner_model_a" or f"{result}='{result}', on the command line --{result} {result}" in found
+        assert message(path, keep=["count"]) == found
+        with pytest.raises(DataError) as caught:
+            Battles.from_pandas(frame)
+        assert found == f"votes.{ending}: {caught.value}"
+        assert read_battles(path, count="count").n_battles == 7
+        if result != "winner_model_a":
+            assert read_battles(path, **{result: result}).n_battles == 2
+
+    @pytest.mark.parametrize("index", ["voter", "model_a", ["model_a", "voter"]])
+    def test_columns_that_pandas_saved_as_an_index(self, index, tmp_path):
+        frame = VOTES.assign(voter=[3, 1, 4, 1, 5])
+        frame.set_index(index).to_parquet(tmp_path / "indexed.parquet")
+        plain = write(frame, tmp_path / "plain.parquet")
+        expected = Battles.from_pandas(pd.concat([frame, frame]), cluster="voter")
+        for paths in ([plain, tmp_path / "indexed.parquet"], [tmp_path / "indexed.parquet", plain]):
+            battles = read_battles(paths, cluster="voter")
+            assert_equal_battles(battles, expected)
+            assert battles.codes("voter")[0].tolist() == expected.codes("voter")[0].tolist()
+
+    def test_tables_are_not_files(self):
+        with pytest.raises(TypeError, match=r"reads files, got a DataFrame: Battles\.from_pandas reads tables"):
+            read_battles(VOTES)
+        with pytest.raises(TypeError, match="got str; read_battles reads files"):
+            Battles.from_pandas("votes.parquet")
 
 
 class TestText:
@@ -206,6 +248,30 @@ class TestText:
     def test_numbers_in_json_stay_numbers(self, tmp_path):
         rows = VOTES.assign(model_a=[1, 2, 3, 10, 2], model_b=[2, 3, 1, 2, 10])
         assert read_battles(write(rows, tmp_path / "votes.jsonl")).models.tolist() == [1, 2, 3, 10]
+
+    @pytest.mark.parametrize("numbers", [[2**63, 2**63 + 1, 2**63 + 2], [2**53, 2**53 + 1, 0.5]])
+    def test_numbers_that_doubles_do_not_tell_apart(self, numbers, tmp_path):
+        rows = VOTES[:3].assign(voter=[str(number) for number in numbers])
+        battles = read_battles(write(rows, tmp_path / "votes.csv"), keep=["voter"])
+        assert list(battles.codes("voter")[1]) == sorted(rows["voter"])
+        lines = [json.dumps(row | {"voter": n}) for row, n in zip(rows.to_dict("records"), numbers, strict=True)]
+        found = message(write_text("\n".join(lines), tmp_path / "votes.jsonl"), keep=["voter"])
+        assert "column 'voter'" in found
+        assert "make them text" in found
+
+    def test_large_whole_numbers_beside_missing_ones(self, tmp_path):
+        rows = VOTES.assign(voter=pd.array([2**53, 2**53 + 1, 2**53, None, 1], dtype="Int64"))
+        path = write(rows[["model_a", "model_b", "winner", "voter"]], tmp_path / "votes.parquet")
+        assert read_battles(path, keep=["voter"]).column("voter").nunique() == 3
+
+    def test_names_that_look_like_dates(self, tmp_path):
+        """Only in the column of models, and whatever else is there."""
+        names = ["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-02", "2024-01-01"]
+        rows = VOTES.assign(model_a=names, language=3)
+        path = write(rows.assign(note="winner"), tmp_path / "votes.jsonl")
+        assert read_battles(path).models.tolist() == sorted({*names, *VOTES["model_b"]})
+        rows = rows.drop(columns="winner").assign(target=0.5, note="winner")
+        assert read_battles(write(rows, tmp_path / "votes.jsonl")).report.n_ties == 5
 
     def test_quoted_commas_quotes_and_newlines(self, tmp_path):
         names = ["a,b", "line\nbreak", 'say "hi"', "tab\there", "plain"]
@@ -315,6 +381,19 @@ class TestBadFiles:
     def test_not_utf8(self, tmp_path):
         text = "model_a,model_b,winner\nmodèle,b,tie\n".encode("latin-1")
         assert "save the file as UTF-8" in message(write_text(text, tmp_path / "votes.csv"))
+
+    @pytest.mark.parametrize("ending", ["csv", "csv.gz", "jsonl"])
+    def test_utf16(self, ending, tmp_path):
+        found = message(write_text(VOTES.to_csv(index=False).encode("utf-16"), tmp_path / f"votes.{ending}"))
+        assert found == f"votes.{ending}: cannot be read: it is UTF-16 text; save the file as UTF-8"
+
+    def test_a_quote_that_does_not_end(self, tmp_path):
+        text = 'model_a,model_b,winner\n"a,b,tie\n' + "a,b,tie\n" * 500_000
+        assert "a quoted value does not end" in message(write_text(text, tmp_path / "votes.csv"))
+        assert "end every quoted value" in message(write_text(text[:100], tmp_path / "votes.csv"))
+
+    def test_the_ending_alone_tells_tabs(self, tmp_path):
+        assert read_battles(write_text(VOTES.to_csv(index=False), tmp_path / "x.tsv.copy.csv")).n_battles == 5
 
     @pytest.mark.parametrize("ending", ["csv", "parquet"])
     def test_a_folder(self, ending, tmp_path):

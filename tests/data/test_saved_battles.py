@@ -16,6 +16,7 @@ from click.testing import CliRunner
 import jaxeval
 from jaxeval import Battles, DataError
 from jaxeval.cli.main import main
+from jaxeval.data import saved_battles
 
 VOTES = jaxeval.simulate_votes(3000, 6, seed=4, popularity_exponent=0.1).astype(
     dict.fromkeys(["model_a", "model_b", "winner", "language"], str)
@@ -107,7 +108,7 @@ class TestFile:
 
     def test_names_of_columns_that_are_taken(self, tmp_path):
         rows = VOTES.assign(count=1, model_a_=2).rename(columns={"model_a": "left"}).assign(model_a="x")
-        battles = Battles.from_pandas(rows, model_a="left", cluster="language")
+        battles = Battles.from_pandas(rows, model_a="left", winner="winner", cluster="language")
         battles.save(tmp_path / "x.parquet")
         loaded = Battles.load(tmp_path / "x.parquet")
         assert_same(loaded, battles)
@@ -125,6 +126,12 @@ class TestFile:
             Battles.from_pandas(VOTES.assign(odd=[object()] * 3000)).save(tmp_path / "x.parquet")
         with pytest.raises(DataError, match=r"columns must be named by text.*got 7"):
             Battles.from_pandas(VOTES.assign(**{"x": 1}).rename(columns={"x": 7})).save(tmp_path / "x.parquet")
+        for models in ([2**70, 2**80], [("a", 1), ("b", 1)], [("a", "b"), ("b", "a")]):
+            frame = pd.DataFrame({"model_a": models, "model_b": models[::-1], "winner": "tie"}, dtype=object)
+            with pytest.raises(DataError, match=r"named by text or numbers to be saved|make them text"):
+                Battles.from_pandas(frame).save(tmp_path / "x.parquet")
+        with pytest.raises(DataError, match="'odd' cannot be saved"):
+            Battles.from_pandas(VOTES.assign(odd=[2**70] * 3000)).save(tmp_path / "x.parquet")
         assert list(tmp_path.iterdir()) == []
 
     def test_files_that_are_no_saved_battles(self, saved, tmp_path):
@@ -147,16 +154,76 @@ class TestFile:
             (lambda c: c | {"format": "x"}, "none that jaxeval saved"),
             (lambda c: {k: v for k, v in c.items() if k != "roles"}, "broken file of saved battles: 'roles'"),
             (lambda c: c | {"roles": c["roles"] | {"target": "nowhere"}}, "broken file .*nowhere"),
-            (lambda c: c | {"report": c["report"] | {"n_battles": 5}}, "it holds 3,000, not 5"),
             (lambda c: c | {"report": {"n_battles": 5}}, "broken file"),
         ],
     )
     def test_other_versions_and_broken_files(self, saved, change, found):
         table = pq.read_table(saved)
         content = change(json.loads(table.schema.metadata[b"jaxeval"]))
-        pq.write_table(table.replace_schema_metadata({b"jaxeval": json.dumps(content)}), saved)
+        del content["digest"]
+        signed = content | {"digest": saved_battles._digest(table, content)}
+        pq.write_table(table.replace_schema_metadata({b"jaxeval": json.dumps(signed)}), saved)
         with pytest.raises(DataError, match=found):
             Battles.load(saved)
+
+    def test_other_content_than_was_saved(self, saved):
+        table = pq.read_table(saved)
+        content = json.loads(table.schema.metadata[b"jaxeval"])
+        count = table.column_names.index("count")
+        for rows, text in (
+            (table, content | {"report": content["report"] | {"n_battles": 5}}),
+            (table, {name: content[name] for name in content if name != "digest"}),
+            (table.set_column(count, "count", pa.array(table["count"].to_numpy()[::-1])), content),
+            (table.set_column(0, "model_a", table["model_b"]), content),
+            (table[1:], content),
+        ):
+            pq.write_table(rows.replace_schema_metadata({b"jaxeval": json.dumps(text)}), saved)
+            with pytest.raises(DataError, match=r"board\.parquet is damaged: it does not hold what was saved"):
+                Battles.load(saved)
+
+    def test_flipped_bits(self, saved):
+        whole, battles = saved.read_bytes(), Battles.load(saved)
+        rng, refused = np.random.default_rng(0), 0
+        for place, bit in zip(rng.integers(len(whole), size=300), rng.integers(8, size=300), strict=True):
+            data = bytearray(whole)
+            data[place] ^= 1 << bit
+            saved.write_bytes(data)
+            try:
+                found = Battles.load(saved)
+            except DataError:
+                refused += 1
+            else:
+                pd.testing.assert_frame_equal(found.to_pandas(), battles.to_pandas())
+                assert found.report == battles.report
+                assert found.files == battles.files
+        assert refused > 200
+
+    def test_columns_of_all_types(self, tmp_path):
+        """What comes back has the digest of what was saved, whatever Parquet stores it as."""
+        rng = np.random.default_rng(0)
+        times = pd.Series(pd.to_datetime(rng.integers(0, 2**30, 3000), unit="s"))
+        frame = VOTES.assign(
+            seconds=times.astype("datetime64[s]"),
+            zoned=times.dt.tz_localize("UTC").dt.tz_convert("Europe/Berlin").astype("datetime64[s, Europe/Berlin]"),
+            date=times.dt.date,
+            time=times.dt.time,
+            took=pd.to_timedelta(rng.integers(0, 99, 3000), unit="s").astype("timedelta64[s]"),
+            true=rng.random(3000) < 0.5,
+            small=rng.integers(0, 9, 3000).astype(np.int8),
+            whole=pd.array(rng.choice([2**60, 2**60 + 1, None], 3000), dtype="Int64"),
+            number=rng.choice([0.0, -0.0, 1 / 3, np.nan, np.inf], 3000).astype(np.float32),
+            category=pd.Categorical.from_codes(rng.integers(-1, 2, 3000), ["b", "a"]),
+            number_category=pd.Categorical(rng.choice([3, 1], 3000)),
+            binary=[b"\0" * k for k in rng.integers(0, 3, 3000)],
+            empty=None,
+        )
+        battles = Battles.from_pandas(frame)
+        battles.save(tmp_path / "x.parquet")
+        loaded = Battles.load(tmp_path / "x.parquet")
+        assert_same(loaded, battles)
+        assert loaded.column("whole").nunique() == 2
+        loaded.save(tmp_path / "y.parquet")
+        assert Battles.load(tmp_path / "y.parquet").n_battles == 3000
 
 
 class TestFaults:
@@ -267,6 +334,17 @@ class TestCommand:
         assert result.exit_code == 1
         assert not state.exists()
 
+    def test_times(self, tmp_path):
+        """Those of a CSV file are in seconds, those of a state in milliseconds."""
+        state = tmp_path / "state.parquet"
+        for day in range(2):
+            times = pd.date_range(f"2026-01-0{day + 1}", periods=2, freq="12h").repeat(500)
+            VOTES[1000 * day : 1000 * (day + 1)].assign(when=times).to_csv(tmp_path / f"{day}.csv", index=False)
+        for day in range(2):
+            result = self.run(tmp_path / f"{day}.csv", "--state", state, "--by", "when")
+            assert result.exit_code == 0, result.output
+        assert pd.to_datetime(Battles.load(state).columns["when"]).nunique() == 4
+
     def test_two_runs_at_once(self, tmp_path, monkeypatch):
         """The second to end would take the first one's battles away."""
         state = tmp_path / "state.parquet"
@@ -320,6 +398,8 @@ class TestRatings:
     def test_what_is_no_start(self, fit):
         with pytest.raises(TypeError, match="start must be a fit or a Series"):
             jaxeval.fit_bradley_terry(VOTES, start={"model-1": 3.0})
+        with pytest.raises(TypeError, match=r"start must hold ratings, which are numbers: .*'high'"):
+            jaxeval.fit_bradley_terry(VOTES, start=pd.Series("high", fit.ratings.index))
         with pytest.raises(ValueError, match="without features and tie models"):
             jaxeval.fit_bradley_terry(VOTES, start=fit, ties="davidson")
 
@@ -346,12 +426,38 @@ class TestRatings:
         with pytest.raises(DataError, match=found):
             jaxeval.read_ratings(tmp_path / "x.json")
 
+    @pytest.mark.parametrize(
+        ("change", "found"),
+        [
+            ({"ratings": [["a", 10**400]]}, r"expected \[model, number\], got \['a', 1000"),
+            ({"ratings": [["a", True]]}, "expected"),
+            ({"ratings": [["a", None]]}, "expected"),
+            ({"ratings": [["a", 1, 2]]}, "expected"),
+            ({"ratings": [[["a"], 1], [["b"], 2]]}, "expected"),
+            ({"ratings": [[{"a": 1}, 1]]}, "expected"),
+            ({"ratings": [[None, 1]]}, "expected"),
+            ({"ratings": ["ab"]}, "expected"),
+            ({"ratings": [["a", 1], ["b", 2], ["a", 3]]}, "model 'a' is there more than once"),
+            ({"ratings": {"ab": 1}}, "lacks the list 'ratings'"),
+            ({"ratings": "ab"}, "lacks the list 'ratings'"),
+            ({"ratings": []}, "lacks the list 'ratings'"),
+            ({"settings": [["a", 1]]}, "or the 'settings'"),
+            ({"settings": None}, "or the 'settings'"),
+            ({"version": True}, "has version True"),
+        ],
+    )
+    def test_ratings_changed_by_hand(self, tmp_path, change, found):
+        content = {"format": "jaxeval ratings", "version": 1, "ratings": [["a", 1]], "settings": {}} | change
+        (tmp_path / "x.json").write_text(json.dumps(content))
+        with pytest.raises(DataError, match=found):
+            jaxeval.read_ratings(tmp_path / "x.json")
+
 
 def test_a_state_is_not_read_as_votes(saved):
     """Its rows are distinct battles with their numbers, which the columns of votes do not show."""
     with pytest.raises(DataError, match="battles that jaxeval saved, not votes: load them by Battles"):
         jaxeval.read_battles(saved)
-    result = CliRunner().invoke(main, ["leaderboard", str(saved), "--state", str(saved)])
+    result = CliRunner().invoke(main, ["leaderboard", str(saved), "--state", str(saved.with_name("other.parquet"))])
     assert result.exit_code == 1
     assert "battles that jaxeval saved, not votes" in result.output
     frame = Battles.load(saved).to_pandas()

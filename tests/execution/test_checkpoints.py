@@ -176,15 +176,14 @@ class TestResuming:
     @pytest.mark.slow
     def test_sigint_leaves_whole_files(self, tmp_path):
         script = """
-import sys
-from jaxeval import bootstrap, simulate_battles
+from jaxeval.cli.main import run
 from jaxeval.execution import lanes
 from jaxeval.ratings import refits
 refits.CHUNKS_PER_CALL, lanes._SECONDS_BETWEEN_SAVES = 1, 0.0
-print("ready", flush=True)
-bootstrap(simulate_battles(150, 10, seed=3), 1_000_000, chunk_size=8, checkpoint=sys.argv[1])
+run()
 """
-        command = [sys.executable, "-c", script, str(tmp_path / "run")]
+        options = ["--battles", "150", "--models", "10", "--resamples", "1000000", "--checkpoint"]
+        command = [sys.executable, "-c", script, "demo", *options, str(tmp_path / "run")]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             for _ in range(600):
                 if len(list((tmp_path / "run").glob("*.npz"))) >= 3:
@@ -192,7 +191,9 @@ bootstrap(simulate_battles(150, 10, seed=3), 1_000_000, chunk_size=8, checkpoint
                 time.sleep(0.1)
             process.send_signal(signal.SIGINT)
             _, error = process.communicate(timeout=60)
-        assert b"KeyboardInterrupt" in error
+        assert process.returncode == 130
+        assert error.endswith(b"Aborted!\n")
+        assert error.count(b"Aborted!") == 1
         files = list((tmp_path / "run").iterdir())
         assert len(files) >= 4
         for file in files:
