@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.cells import Cells, Compress
-from jaxeval.data.features import FeatureLike, checked_features, design
+from jaxeval.data.features import Design, FeatureLike, checked_features, design
 from jaxeval.execution.checkpoints import Checkpoint
 from jaxeval.execution.lanes import Spread
 from jaxeval.execution.precision import versions
@@ -153,134 +153,169 @@ def bootstrap(
     battles = as_battles(battles)
     with together(battles.n_processes):
         _check_options(n_resamples, seed, scheme, dtype, chunk_size, memory_limit)
-        cluster = cluster or (battles.cluster if scheme == "cluster" else None)
-        if scheme == "cluster" and cluster is None:
-            raise ValueError('scheme="cluster" needs cluster=, the column whose groups are drawn')
-        if cluster is not None:
-            if scheme not in ("cluster", "multinomial"):
-                raise ValueError(f"clusters are drawn with replacement: scheme={scheme!r} cannot have cluster=")
-            scheme = "cluster"
-
+        scheme, cluster = _checked_cluster(battles, scheme, cluster)
         features = checked_features(features, feature_ridge)
+        checked_ties(battles, ties)
         contextual = len(features) > 0 or ties != "half"
-        if contextual and dtype != "float64":
-            raise ValueError(f"refits with features or a tie model are in double precision, got dtype={dtype!r}")
         if contextual:
             check_dense(method)
-        checked_ties(battles, ties)
+            if dtype != "float64":
+                raise ValueError(f"refits with features or a tie model are in double precision, got dtype={dtype!r}")
         covariates = design(battles, features, normalize)
         compressed = partial(compress, battles, feature=covariates.matrix) if contextual else battles.compress
-        groups, slices, clusters = _slices(battles, by, cluster, compressed)
-        labels = [""] if groups is None else [_label(g) for g in groups]
-        names = [""] if groups is None else [f"{by} = {g!r}" for g in groups]
-        identity = {
-            "scheme": scheme, "cluster": cluster, "by": by, "seed": int(seed), "ridge": float(ridge),
-            "reweight": reweight, "dtype": dtype, "features": list(covariates.names), "normalize": normalize,
-            "feature_ridge": float(feature_ridge), "ties": ties, "method": method,
-        }  # fmt: skip
-        digest = ""
-        if checkpoint is not None or battles.n_processes > 1:
-            digest = _digest(labels, slices, clusters, covariates.matrix, identity)
+        slices = _slices(battles, by, cluster, compressed)
+        run = _Run(
+            battles, slices, covariates, contextual, scheme, cluster, _columns(by), int(n_resamples), int(seed),
+            float(ridge), gauge, float(base), reweight, dtype, normalize, float(feature_ridge), ties, method,
+        )  # fmt: skip
+        digest = run.digest() if checkpoint is not None or battles.n_processes > 1 else ""
         if battles.n_processes > 1:
-            others = {
-                "n_resamples": int(n_resamples), "chunk_size": chunk_size, "memory_limit": memory_limit,
-                "checkpoint": checkpoint is not None, "gauge": gauge, "base": float(base),
-            }  # fmt: skip
-            check_alike(identity | others, digest)
-
-        def result_of(s: int, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:
-            settings = BootstrapSettings(
-                scheme, cluster, _columns(by), int(n_resamples), int(seed), float(ridge), fit.settings.gauge,
-                float(base), reweight, dtype, device_name(), jax.local_device_count() * battles.n_processes, versions(),
-                fit.settings.method,
-            )  # fmt: skip
-            n_clusters = None if clusters[s] is None else len(clusters[s].size)
-            return bootstrap_result(fit, board, lanes, ridge, n_clusters, settings)
-
-        results: dict[int, Bootstrap] = {}
-        code = SCHEMES["multinomial" if scheme == "cluster" else scheme]
-        bar = progress_bar(len(slices) * n_resamples, "refitting resamples", progress)
-        with bar as advance:
+            others = {"chunk_size": chunk_size, "memory_limit": memory_limit, "checkpoint": checkpoint is not None}
+            check_alike(run.identity() | run.presentation() | others, digest)
+        n_lanes = len(slices.boards) * n_resamples
+        with progress_bar(n_lanes, "refitting resamples", progress) as advance:
             kept = None
             if checkpoint is not None:
-                kept = first_alone(partial(Checkpoint, checkpoint, digest, identity), battles.n_processes)
-            spread = Spread(advance, chunk_size, memory_limit, kept, battles.n_processes)
-            draws = _Draws(labels, clusters, code, n_resamples, seed, spread)
-            if contextual:
-                context = ContextualSettings(covariates.names, normalize, float(feature_ridge), ties)
-                strict = groups is None
-                boards = fit_contextual_boards(slices, covariates, ridge, feature_ridge, ties, reweight, strict)
-                for s, fitted in enumerate(boards):
-                    with _naming(names[s]):
-                        fit = contextual_result(battles, fitted, ridge, gauge, base, reweight, context)
-                    lanes = refit_contextual(
-                        fitted, code, labels[s], clusters[s], ties, n_resamples, seed, spread, f"slice-{s}"
-                    )
-                    plain = result_of(s, fit, fitted.board, lanes.of_models())
-                    results[s] = contextual_bootstrap_result(plain, fit, lanes)
-            else:
-                for block in _blocks([len(models) for models, _ in slices], method):
-                    plain_boards = fit_boards([slices[s] for s in block], ridge, reweight, method)
-                    fits = []
-                    for s, board in zip(block, plain_boards, strict=True):
-                        with _naming(names[s]):
-                            fits.append(fit_result(battles.report, board, ridge, gauge, base, reweight))
-                    refits = draws.refit(block, plain_boards, ridge, dtype)
-                    for s, own_fit, board, own_lanes in zip(block, fits, plain_boards, refits, strict=True):
-                        results[s] = result_of(s, own_fit, board, own_lanes)
-        if groups is None:
-            return results[0]
-        return {group: results[s] for s, group in enumerate(groups)}
+                kept = first_alone(partial(Checkpoint, checkpoint, digest, run.identity()), battles.n_processes)
+            results = run.results(Spread(advance, chunk_size, memory_limit, kept, battles.n_processes))
+        return results[0] if slices.groups is None else dict(zip(slices.groups, results, strict=True))
 
 
-class _Draws(NamedTuple):
-    """What is drawn from every slice, and how."""
+class _Slices(NamedTuple):
+    """The S boards that are resampled."""
 
-    labels: Sequence[str]
-    clusters: Sequence[ClusterRows | None]
-    scheme: int
+    groups: list[Hashable] | None  # None for the one board of all battles
+    boards: list[tuple[pd.Index, Cells]]  # models and battles of each
+    clusters: list[ClusterRows | None]  # what is drawn together in each
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the slices as text, which name their random numbers; the same for 1 of whatever integer type."""
+        if self.groups is None:
+            return [""]
+        return ["\x1f".join(map(str, group)) if isinstance(group, tuple) else str(group) for group in self.groups]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A call of `bootstrap`, checked."""
+
+    battles: Battles
+    slices: _Slices
+    covariates: Design
+    contextual: bool  # whether there are covariates or a tie model
+    scheme: str
+    cluster: str | None
+    by: list[str]
     n_resamples: int
     seed: int
-    spread: Spread
+    ridge: float
+    gauge: Gauge
+    base: float
+    reweight: bool
+    dtype: str
+    normalize: bool
+    feature_ridge: float
+    ties: Ties
+    method: Method
 
-    def refit(self, block: NDArray[np.intp], boards: Sequence[Board], ridge: float, dtype: str) -> list[Lanes]:
+    def identity(self) -> dict[str, Any]:
+        """What decides the draws, besides the battles."""
+        names = ("scheme", "cluster", "by", "seed", "ridge", "reweight", "dtype", "normalize", "feature_ridge", "ties",
+                 "method")  # fmt: skip
+        return {name: getattr(self, name) for name in names} | {"features": list(self.covariates.names)}
+
+    def presentation(self) -> dict[str, Any]:
+        """What decides how many draws there are, and how they are written."""
+        return {"n_resamples": self.n_resamples, "gauge": self.gauge, "base": self.base}
+
+    def digest(self) -> str:
+        """A digest of all that the draws depend on."""
+        parts = self.slices.labels, self.slices.boards, self.slices.clusters, self.covariates.matrix, self.identity()
+        digest = hashlib.blake2b(digest_size=16)
+        for leaf in jax.tree.leaves(parts, is_leaf=lambda x: isinstance(x, pd.Index | Cells)):
+            arrays = [getattr(leaf, f.name) for f in fields(leaf)] if is_dataclass(leaf) else [leaf]
+            for array in arrays:
+                if isinstance(array, np.ndarray) and array.dtype != object:
+                    digest.update(np.ascontiguousarray(array).data)
+                else:
+                    digest.update(repr(list(array) if isinstance(array, pd.Index) else array).encode())
+        return digest.hexdigest()
+
+    def results(self, spread: Spread) -> list[Bootstrap]:
+        """The result of every slice."""
+        if self.contextual:
+            return self._with_context(spread)
+        results: dict[int, Bootstrap] = {}
+        for block in _blocks([len(models) for models, _ in self.slices.boards], self.method):
+            boards = fit_boards([self.slices.boards[s] for s in block], self.ridge, self.reweight, self.method)
+            fits = []
+            for s, board in zip(block, boards, strict=True):
+                with self._naming(s):
+                    report = self.battles.report
+                    fits.append(fit_result(report, board, self.ridge, self.gauge, self.base, self.reweight))
+            refits = self._refit(block, boards, spread)
+            for s, fit, board, lanes in zip(block, fits, boards, refits, strict=True):
+                results[s] = self._result(s, fit, board, lanes)
+        return [results[s] for s in range(len(results))]
+
+    def _refit(self, block: NDArray[np.intp], boards: Sequence[Board], spread: Spread) -> list[Lanes]:
         """The refits of the slices of a ``block``: a wide one alone, or dense ones together."""
-        labels, clusters = ([x[s] for s in block] for x in (self.labels, self.clusters))
+        labels, clusters = ([of_all[s] for s in block] for of_all in (self.slices.labels, self.slices.clusters))
         if boards[0].graph is not None:
             ((board,), (label,), (cluster,)) = boards, labels, clusters
-            wide = make_sparse_plan(board, self.scheme, label, cluster, dtype)
-            return [refit_sparse(board, wide, self.n_resamples, self.seed, ridge, self.spread, f"slice-{block[0]}")]
-        plan = make_plan(boards, self.scheme, labels, ridge, clusters)
+            wide = make_sparse_plan(board, self._scheme, label, cluster, self.dtype)
+            section = f"slice-{block[0]}"
+            return [refit_sparse(board, wide, self.n_resamples, self.seed, self.ridge, spread, section)]
+        plan = make_plan(boards, self._scheme, labels, self.ridge, clusters)
         section = f"slices-{block[0]}"
-        refits = refit_all(plan, self.scheme, self.n_resamples, self.seed, ridge, dtype, self.spread, section)
+        refits = refit_all(plan, self._scheme, self.n_resamples, self.seed, self.ridge, self.dtype, spread, section)
         return [refits.of_slice(k) for k in range(len(block))]
 
+    def _with_context(self, spread: Spread) -> list[Bootstrap]:
+        """The results with covariates or a tie model, one slice after the other."""
+        slices: Any = self.slices.boards  # of cells with covariates
+        context = ContextualSettings(self.covariates.names, self.normalize, self.feature_ridge, self.ties)
+        fitted = fit_contextual_boards(
+            slices, self.covariates, self.ridge, self.feature_ridge, self.ties, self.reweight,
+            strict=self.slices.groups is None,
+        )  # fmt: skip
+        results: list[Bootstrap] = []
+        for s, own in enumerate(fitted):
+            with self._naming(s):
+                fit = contextual_result(self.battles, own, self.ridge, self.gauge, self.base, self.reweight, context)
+            label, cluster = self.slices.labels[s], self.slices.clusters[s]
+            lanes = refit_contextual(
+                own, self._scheme, label, cluster, self.ties, self.n_resamples, self.seed, spread, f"slice-{s}"
+            )
+            plain = self._result(s, fit, own.board, lanes.of_models())
+            results.append(contextual_bootstrap_result(plain, fit, lanes))
+        return results
 
-@contextmanager
-def _naming(slice_: str) -> Iterator[None]:
-    """Errors about a slice that name it."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{slice_}: {error}" if slice_ else str(error)) from error
+    def _result(self, s: int, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:
+        settings = BootstrapSettings(
+            self.scheme, self.cluster, self.by, self.n_resamples, self.seed, self.ridge, fit.settings.gauge, self.base,
+            self.reweight, self.dtype, device_name(), jax.local_device_count() * self.battles.n_processes, versions(),
+            fit.settings.method,
+        )  # fmt: skip
+        clusters = self.slices.clusters[s]
+        return bootstrap_result(
+            fit, board, lanes, self.ridge, None if clusters is None else len(clusters.size), settings
+        )
 
+    @property
+    def _scheme(self) -> int:
+        return SCHEMES["multinomial" if self.scheme == "cluster" else self.scheme]
 
-def _digest(*parts: Any) -> str:
-    """A digest of all that the draws depend on."""
-    digest = hashlib.blake2b(digest_size=16)
-    for leaf in jax.tree.leaves(parts, is_leaf=lambda x: isinstance(x, pd.Index | Cells)):
-        arrays = [getattr(leaf, f.name) for f in fields(leaf)] if is_dataclass(leaf) else [leaf]
-        for array in arrays:
-            if isinstance(array, np.ndarray) and array.dtype != object:
-                digest.update(np.ascontiguousarray(array).data)
-            else:
-                digest.update(repr(list(array) if isinstance(array, pd.Index) else array).encode())
-    return digest.hexdigest()
-
-
-def _label(group: Hashable) -> str:
-    """A slice's name as text, which names its random numbers; the same for 1 of whatever integer type."""
-    return "\x1f".join(map(str, group)) if isinstance(group, tuple) else str(group)
+    @contextmanager
+    def _naming(self, s: int) -> Iterator[None]:
+        """Errors about a slice that name it."""
+        try:
+            yield
+        except ValueError as error:
+            if self.slices.groups is None:
+                raise
+            raise ValueError(f"{' / '.join(self.by)} = {self.slices.groups[s]!r}: {error}") from error
 
 
 def _blocks(n_models: Sequence[int], method: Method) -> list[NDArray[np.intp]]:
@@ -323,14 +358,24 @@ def _check_options(
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
 
 
+def _checked_cluster(battles: Battles, scheme: Scheme, cluster: str | None) -> tuple[Scheme, str | None]:
+    """The scheme, which a cluster implies, and the cluster, which the battles may name."""
+    cluster = cluster or (battles.cluster if scheme == "cluster" else None)
+    if cluster is None:
+        if scheme == "cluster":
+            raise ValueError('scheme="cluster" needs cluster=, the column whose groups are drawn')
+        return scheme, None
+    if scheme not in ("cluster", "multinomial"):
+        raise ValueError(f"clusters are drawn with replacement: scheme={scheme!r} cannot have cluster=")
+    return "cluster", cluster
+
+
 def _columns(by: str | Sequence[str] | None) -> list[str]:
     return [] if by is None else [by] if isinstance(by, str) else list(by)
 
 
-def _slices(
-    battles: Battles, by: str | Sequence[str] | None, cluster: str | None, compressed: Compress
-) -> tuple[Any, list[Any], list[Any]]:
-    """Groups (None for the whole board), and per slice: (models, cells), and what is drawn together."""
+def _slices(battles: Battles, by: str | Sequence[str] | None, cluster: str | None, compressed: Compress) -> _Slices:
+    """The whole board, or one for each group of the columns ``by``."""
     cluster_codes = None if cluster is None else battles.codes(cluster)[0]
 
     def clusters_of(rows: slice | NDArray[np.intp], cell: NDArray[np.intp]) -> ClusterRows | None:
@@ -339,9 +384,9 @@ def _slices(
 
     if by is None:
         if cluster is None and compressed == battles.compress:
-            return None, [(battles.models, battles.cells)], [None]
+            return _Slices(None, [(battles.models, battles.cells)], [None])
         cells, cell = compressed(slice(None))
-        return None, [(battles.models, cells)], [clusters_of(slice(None), cell)]
+        return _Slices(None, [(battles.models, cells)], [clusters_of(slice(None), cell)])
     if not isinstance(by, str):
         if not isinstance(by, Sequence) or not all(isinstance(name, str) for name in by):
             raise TypeError(f"by= takes the name of a column or a list of names, got {by!r}")
@@ -354,4 +399,4 @@ def _slices(
     for rows, cells, cell in battles.cells_by_group(codes, len(groups), compressed):
         slices.append(cells.localise(battles.models))
         clusters.append(clusters_of(rows, cell))
-    return list(groups), slices, clusters
+    return _Slices(list(groups), slices, clusters)

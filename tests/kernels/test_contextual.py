@@ -223,7 +223,7 @@ def test_chord_steps_end_where_newtons_do(model, board):
         assert alone.n_steps[0] == found.n_steps[4]
 
 
-@pytest.mark.parametrize("model", [DAVIDSON, RAO_KUPPER])
+@pytest.mark.parametrize("model", [DAVIDSON, pytest.param(RAO_KUPPER, marks=pytest.mark.slow)])
 def test_lanes_without_ties(model, board):
     """t stays at its limit there, and all else is as with ties as half a win."""
     rows, count = board

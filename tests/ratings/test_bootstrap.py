@@ -588,6 +588,7 @@ class TestSoftAndHard:
         assert (board.fit.ratings - dense.fit.ratings).abs().max() < 0.5
 
 
+@pytest.mark.slow
 def test_two_groups_that_a_soft_battle_joins():
     """Its target is their gap in every resample that has it; conjugate gradients see little of it."""
     target = 1e-5
@@ -631,6 +632,7 @@ class TestSlices:
             assert board.converged.all()
             assert abs((board.standard_errors / fit.standard_errors).mean() - 1) < agree(100)
 
+    @pytest.mark.slow
     def test_slices_with_models_of_their_own(self, votes):
         """A slice's board lists the models that met there, whatever other slices hold."""
         some = [f"model-{k:02}" for k in (2, 3, 5, 7, 8, 11, 12)]

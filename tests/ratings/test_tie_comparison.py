@@ -63,6 +63,7 @@ def test_held_out_by_hand(votes):
     assert found.loc["half", "held_out_score"] == pytest.approx(np.concatenate(scores).mean())
 
 
+@pytest.mark.slow
 def test_models_that_a_part_alone_has(votes):
     rare = pd.DataFrame({"model_a": ["rare"] * 2, "model_b": votes["model_a"][:2], "winner": ["model_a", "model_b"]})
     found = compare_tie_models(pd.concat([votes[:500], rare]), n_folds=5)

@@ -446,6 +446,7 @@ class TestItems:
                 assert row["tau"] == pytest.approx(np.mean(taus), rel=1e-8)
                 assert (row["n_models"], row["n_short"]) == (9 - len(members), 0)
 
+    @pytest.mark.slow
     def test_all_items_are_all_votes(self, grid):
         """In resamples too: the items drawn are those that the full ranking is fitted to."""
         board = reference_study(grid, **{**self.OPTIONS, "budgets": (5, 400)})

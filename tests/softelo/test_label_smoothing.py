@@ -13,6 +13,7 @@ def judged():
     return jaxeval.simulate_judged_battles(1000, 9, unlabelled=0.15, tie_rate=0.4, seed=5)
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_soft_elo(judged):
     table = label_smoothing_sweep(judged, (0.8,)).set_index("method")
     expected = jaxeval.soft_elo(judged, n_resamples=0, methods=("hard", "soft", "smooth:0.8")).summary
