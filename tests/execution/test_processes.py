@@ -107,7 +107,7 @@ def fails(error, text):
 unlike = {
     "seed=1, not 0": {"seed": rank}, "gauge='votes', not 'mean'": {"gauge": ["mean", "votes"][rank]},
     "base=1.0, not 0.0": {"base": rank}, "checkpoint=False, not True": {"checkpoint": [folder + "/no", None][rank]},
-    "by='half', not None": {"by": [None, "half"][rank]}, "chunk_size=9, not 8": {"chunk_size": 8 + rank},
+    "by=['half'], not []": {"by": [None, "half"][rank]}, "chunk_size=9, not 8": {"chunk_size": 8 + rank},
 }
 for text, options in unlike.items():
     with fails(jaxeval.ProcessError, f"process 1 has {text}"):
