@@ -152,7 +152,9 @@ def compare(before: Path, after: Path) -> int:
                 with np.errstate(invalid="ignore"):
                     gap = np.where(same, 0.0, np.abs(x - y))
                 what = "" if (gap <= TOLERANCE).all() else "moved: "
-                what += f"{np.nanmax(gap, initial=0):.1e}" if np.isfinite(gap).all() else "missing or infinite elsewhere"
+                what += (
+                    f"{np.nanmax(gap, initial=0):.1e}" if np.isfinite(gap).all() else "missing or infinite elsewhere"
+                )
                 if what[0].isdigit():
                     print(f"{name:40} {what}")
                     continue

@@ -30,6 +30,7 @@ from jaxeval.accuracy.judged_sums import POOLED, arrays, resampled, sums
 from jaxeval.accuracy.rogan_gladen import OUTSIDE, youden_j
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.errors import DataError
+from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import versions
 from jaxeval.execution.progress import progress_bar
 from jaxeval.statistics.quantiles import bounds_with_failures, checked_level
@@ -142,7 +143,7 @@ def judge_accuracy(
                 data = arrays(labelled, judged, stratify, shared)
             except DataError as error:
                 raise DataError(f"slice {label!r} of {by!r}: {error}" if label else str(error)) from error
-            draws, half = resampled(data, label, n_resamples, n_halves, seed, advance)
+            draws, half = resampled(data, label, n_resamples, n_halves, seed, LaneRun(advance))
             slices[label] = Slice(labelled, judged, data, sums(data), draws, half)
     settings = AccuracySettings(
         level, n_resamples, seed, n_halves, str(shared), by, stratify, jax.default_backend(), versions()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from jaxeval.data.judged_answers import JudgedAnswers, repeated
 from jaxeval.errors import DataError
-from jaxeval.execution.progress import Advance
+from jaxeval.execution.lanes import LaneRun
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
 from jaxeval.resampling.items import halves, resampled_sums
 
@@ -90,7 +90,7 @@ def sums(data: Arrays) -> Sums:
 
 
 def resampled(
-    data: Arrays, label: str, n_resamples: int, n_halves: int, seed: int, advance: Advance
+    data: Arrays, label: str, n_resamples: int, n_halves: int, seed: int, run: LaneRun
 ) -> tuple[Sums, LabelledSums]:
     """Sums of resamples, and those of resampled random halves of the calibration items.
 
@@ -99,12 +99,12 @@ def resampled(
     test, own, shared = _columns(data)
     both = np.concatenate([own, shared], axis=1)
     if len(test):
-        test = resampled_sums(test, n_resamples, seed, f"{label} test", advance=advance)
+        test = resampled_sums(test, n_resamples, seed, f"{label} test", run=run)
     else:
         test = np.zeros((n_resamples, test.shape[1]))
     if len(both) > 1:
         split = halves(both, n_halves, seed)
-        drawn = resampled_sums(both, n_resamples, seed, f"{label} calibration", split, advance)
+        drawn = resampled_sums(both, n_resamples, seed, f"{label} calibration", split, run)
     else:
         drawn = np.broadcast_to(both.sum(0), (2, n_resamples, both.shape[1]))
     labelled, half = drawn[..., : own.shape[1]]

@@ -19,7 +19,7 @@ from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.cells import Cells, Compress
 from jaxeval.data.features import Design, FeatureLike, checked_features, design
 from jaxeval.execution.checkpoints import Checkpoint
-from jaxeval.execution.lanes import Spread
+from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import versions
 from jaxeval.execution.processes import check_alike, first_alone, together
 from jaxeval.execution.progress import progress_bar
@@ -31,7 +31,7 @@ from jaxeval.ratings.contextual import ContextualSettings, Ties, checked_ties, c
 from jaxeval.ratings.contextual_bootstrap import contextual_bootstrap_result, refit_contextual
 from jaxeval.ratings.contextual_rows import compress
 from jaxeval.ratings.gauge import Gauge
-from jaxeval.ratings.refits import TOLERANCE_LOGIT, Lanes, refit_all
+from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted, refit_all
 from jaxeval.ratings.sparse_boards import Method, check_dense, resolved
 from jaxeval.ratings.sparse_refits import make_sparse_plan, refit_sparse
 
@@ -177,7 +177,7 @@ def bootstrap(
             kept = None
             if checkpoint is not None:
                 kept = first_alone(partial(Checkpoint, checkpoint, digest, run.identity()), battles.n_processes)
-            results = run.results(Spread(advance, chunk_size, memory_limit, kept, battles.n_processes))
+            results = run.results(LaneRun(advance, chunk_size, memory_limit, kept, battles.n_processes))
         return results[0] if slices.groups is None else dict(zip(slices.groups, results, strict=True))
 
 
@@ -242,10 +242,10 @@ class _Run:
                     digest.update(repr(list(array) if isinstance(array, pd.Index) else array).encode())
         return digest.hexdigest()
 
-    def results(self, spread: Spread) -> list[Bootstrap]:
+    def results(self, run: LaneRun) -> list[Bootstrap]:
         """The result of every slice."""
         if self.contextual:
-            return self._with_context(spread)
+            return self._with_context(run)
         results: dict[int, Bootstrap] = {}
         for block in _blocks([len(models) for models, _ in self.slices.boards], self.method):
             boards = fit_boards([self.slices.boards[s] for s in block], self.ridge, self.reweight, self.method)
@@ -254,25 +254,25 @@ class _Run:
                 with self._naming(s):
                     report = self.battles.report
                     fits.append(fit_result(report, board, self.ridge, self.gauge, self.base, self.reweight))
-            refits = self._refit(block, boards, spread)
+            refits = self._refit(block, boards, run)
             for s, fit, board, lanes in zip(block, fits, boards, refits, strict=True):
                 results[s] = self._result(s, fit, board, lanes)
         return [results[s] for s in range(len(results))]
 
-    def _refit(self, block: NDArray[np.intp], boards: Sequence[Board], spread: Spread) -> list[Lanes]:
+    def _refit(self, block: NDArray[np.intp], boards: Sequence[Board], run: LaneRun) -> list[Refitted]:
         """The refits of the slices of a ``block``: a wide one alone, or dense ones together."""
         labels, clusters = ([of_all[s] for s in block] for of_all in (self.slices.labels, self.slices.clusters))
         if boards[0].graph is not None:
             ((board,), (label,), (cluster,)) = boards, labels, clusters
             wide = make_sparse_plan(board, self._scheme, label, cluster, self.dtype)
             section = f"slice-{block[0]}"
-            return [refit_sparse(board, wide, self.n_resamples, self.seed, self.ridge, spread, section)]
+            return [refit_sparse(board, wide, self.n_resamples, self.seed, self.ridge, run, section)]
         plan = make_plan(boards, self._scheme, labels, self.ridge, clusters)
         section = f"slices-{block[0]}"
-        refits = refit_all(plan, self._scheme, self.n_resamples, self.seed, self.ridge, self.dtype, spread, section)
+        refits = refit_all(plan, self._scheme, self.n_resamples, self.seed, self.ridge, self.dtype, run, section)
         return [refits.of_slice(k) for k in range(len(block))]
 
-    def _with_context(self, spread: Spread) -> list[Bootstrap]:
+    def _with_context(self, run: LaneRun) -> list[Bootstrap]:
         """The results with covariates or a tie model, one slice after the other."""
         slices: Any = self.slices.boards  # of cells with covariates
         context = ContextualSettings(self.covariates.names, self.normalize, self.feature_ridge, self.ties)
@@ -286,13 +286,13 @@ class _Run:
                 fit = contextual_result(self.battles, own, self.ridge, self.gauge, self.base, self.reweight, context)
             label, cluster = self.slices.labels[s], self.slices.clusters[s]
             lanes = refit_contextual(
-                own, self._scheme, label, cluster, self.ties, self.n_resamples, self.seed, spread, f"slice-{s}"
+                own, self._scheme, label, cluster, self.ties, self.n_resamples, self.seed, run, f"slice-{s}"
             )
             plain = self._result(s, fit, own.board, lanes.of_models())
             results.append(contextual_bootstrap_result(plain, fit, lanes))
         return results
 
-    def _result(self, s: int, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:
+    def _result(self, s: int, fit: BradleyTerryFit, board: Board, lanes: Refitted) -> Bootstrap:
         settings = BootstrapSettings(
             self.scheme, self.cluster, self.by, self.n_resamples, self.seed, self.ridge, fit.settings.gauge, self.base,
             self.reweight, self.dtype, device_name(), jax.local_device_count() * self.battles.n_processes, versions(),

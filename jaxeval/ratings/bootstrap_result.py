@@ -17,7 +17,7 @@ from jaxeval.ratings import comparison
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.bradley_terry import BradleyTerryFit, named
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, make_scale
-from jaxeval.ratings.refits import TOLERANCE_LOGIT, Lanes
+from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
 from jaxeval.ratings.square_limits import MOST_COMPARISONS, MOST_SQUARE, check_square
 from jaxeval.statistics.quantiles import interval_bounds
 
@@ -220,7 +220,7 @@ class Bootstrap:
 def bootstrap_result(
     fit: BradleyTerryFit,
     board: Board,
-    lanes: Lanes,
+    lanes: Refitted,
     ridge: float,
     n_clusters: int | None,
     settings: BootstrapSettings,

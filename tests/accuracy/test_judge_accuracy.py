@@ -25,6 +25,7 @@ from jaxeval import DataError, JudgedAnswers
 from jaxeval.accuracy.estimates import ESTIMATORS, estimate_draws
 from jaxeval.accuracy.judge_accuracy import judge_accuracy
 from jaxeval.accuracy.judged_sums import arrays, resampled
+from jaxeval.execution.lanes import LaneRun
 from jaxeval.statistics.quantiles import bounds_with_failures
 
 Z = norm.ppf(0.975)
@@ -348,7 +349,7 @@ def test_names_of_models_do_not_matter(table):
 
 def test_the_first_resamples_are_the_same_of_more(accuracy):
     data = arrays(read(CALIBRATION), read(TEST), None, "pooled")
-    few, few_halves = resampled(data, "", 394, 4, 0, lambda n: None)
+    few, few_halves = resampled(data, "", 394, 4, 0, LaneRun())
     part = accuracy.slices[""]
     first = type(part.draws)(*(type(x)(*(leaf[:394] for leaf in x)) for x in part.draws))
     assert_same_draws(few, first)
@@ -359,7 +360,7 @@ def test_seeds_and_slices_have_draws_of_their_own(accuracy):
     data = arrays(read(CALIBRATION), read(TEST), None, "pooled")
     plain = accuracy.slices[""].draws.test.judgment
     for label, seed in (("", 1), ("law", 0)):
-        other = resampled(data, label, 400, 4, seed, lambda n: None)[0].test.judgment
+        other = resampled(data, label, 400, 4, seed, LaneRun())[0].test.judgment
         assert not np.isclose(other, plain).all((1, 2, 3)).any()
 
 
