@@ -57,7 +57,7 @@ def test_a_board_without_ratings_is_drawn(tmp_path):
     frame = pd.DataFrame({"model_a": ["a"], "model_b": ["b"], "winner": ["model_a"]})
     table = jaxeval.leaderboard(frame, n_resamples=50)
     save_leaderboard(table, tmp_path / "board.png")
-    assert "no model has a finite rating" in [t.get_text() for t in plot_leaderboard(table).axes[0].texts]
+    assert "no model takes a rank" in [t.get_text() for t in plot_leaderboard(table).axes[0].texts]
 
 
 def test_unrated_models_and_infinite_bounds_can_be_drawn(tmp_path):
