@@ -60,6 +60,10 @@ class Differences:
         """Whether all pairs are compared in seconds."""
         return self.n_comparisons <= MOST_COMPARISONS
 
+    def critical(self, level: float) -> float:
+        """The critical value of all differences at once; NaN for one model."""
+        return _critical(_largest_of(self._largest), _exact(level))
+
     def tiers(self, level: float) -> Int:
         """(N,) tiers, 1 = top; 0 for models that are not among the F.
 
@@ -67,7 +71,7 @@ class Differences:
         simultaneous over all pairs at ``level``, excludes 0.
         """
         tier = np.zeros(len(self.ranked), np.int64)
-        critical = self._critical_of_all(_exact(level))
+        critical = self.critical(level)
         current, apart = 0, np.ones(len(self.models), bool)  # the first model starts a tier
         for k, model in enumerate(self.models):
             if apart[k]:
@@ -85,7 +89,7 @@ class Differences:
         """
         share, n_ranked = _exact(level), int(self.ranked.sum())
         best, worst = np.where(self.ranked, 1, 0), np.where(self.ranked, n_ranked, 0)
-        of_all = self._critical_of_all(share) if simultaneous else None
+        of_all = self.critical(level) if simultaneous else None
         for i, error in self._rows():
             critical = self._critical_of_one(i, error, share) if of_all is None else of_all
             apart = self._apart(i, error, critical)
@@ -158,10 +162,6 @@ class Differences:
     def _apart(self, i: int, error: Float, critical: float) -> NDArray[np.bool_]:
         """(F,) models that are told apart from model ``i``: their difference is beyond the ``critical`` value."""
         return (error > self.noise) & (np.abs(self.estimate - self.estimate[i]) > critical * error)
-
-    def _critical_of_all(self, level: Fraction) -> float:
-        """The critical value of all differences."""
-        return _critical(_largest_of(self._largest), level)
 
     def _critical_of_one(self, i: int, error: Float, level: Fraction) -> float:
         """The critical value of the differences of model ``i``, by steps down.
