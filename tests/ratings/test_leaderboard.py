@@ -163,7 +163,8 @@ class TestColumns:
             for table in tables:
                 assert table.model_name.tolist() == tables[0].model_name.tolist()
                 assert table["rank"].tolist() == tables[0]["rank"].tolist()
-            assert tables[0].set_index("model_name")["rank"][["left", "right"]].nunique() == 1
+            ranks = tables[0].set_index("model_name")["rank"]
+            assert ranks["left"] == ranks["right"]
 
     def test_shares_of_ranks(self, board, table):
         higher = board.draws[:, :, None] < board.draws[:, None, :]
