@@ -139,24 +139,27 @@ class Differences:
             )
         found = np.full(self.draws.shape, np.nan)
         for i, error in self._rows():
-            others = slice(i + 1, None)
-            for part, statistic in self._statistics(i, others, error[others]):
-                found[i, part] = np.fmax(found[i, part], _largest_of(statistic))
-                np.fmax(found[others, part], statistic, out=found[others, part])
+            below = slice(i + 1, len(self.models))
+            for part, statistic in self._statistics(i, below, self._known(error)):
+                np.fmax(found[i], _largest_of(statistic), out=found[i])
+                np.fmax(found[part], statistic, out=found[part])
         return found
 
-    def _statistics(self, i: int, others: slice | NDArray[np.intp], error: Float) -> Iterator[tuple[slice, Float]]:
-        """Statistics of the differences of model ``i`` to J ``others``, whose standard errors are ``error``, in parts.
+    def _known(self, error: Float) -> Float:
+        """The standard errors, NaN where they are noise."""
+        return np.where(error > self.noise, error, np.nan)
 
-        A part is a slice of the draws, and their (J, .) statistics: 0 where the standard error is noise.
+    def _statistics(self, i: int, others: slice, error: Float) -> Iterator[tuple[slice, Float]]:
+        """Statistics of the differences of model ``i`` to ``others``, by parts that stay in the cache.
+
+        A part is a slice of J models, and their (J, B) statistics: NaN where the (F,) ``error`` is.
         """
-        scale = np.divide(1.0, error, out=np.zeros_like(error), where=error > self.noise)[:, None]
-        step = max(_DIFFERENCES // max(len(error), 1), 1)
-        for start in range(0, self.draws.shape[1], step):
-            part = slice(start, start + step)
-            statistic = self.draws[others, part] - self.draws[i, part]
+        step = max(_DIFFERENCES // self.draws.shape[1], 1)
+        for start in range(others.start, others.stop, step):
+            part = slice(start, min(start + step, others.stop))
+            statistic = self.draws[part] - self.draws[i]
             np.abs(statistic, out=statistic)
-            statistic *= scale
+            statistic *= 1 / error[part, None]
             yield part, statistic
 
     def _apart(self, i: int, error: Float, critical: float) -> NDArray[np.bool_]:
@@ -169,15 +172,18 @@ class Differences:
         Differences beyond the critical value leave the family, and the rest have a critical value of their own, until
         none leaves (Mogstad, Romano, Shaikh and Wilhelm 2023, DOI 10.1093/restud/rdad006).
         """
-        largest, n_left = self._largest[i], int((error > self.noise).sum())
+        largest, left = self._largest[i], self._known(error)
+        n_left = int((~np.isnan(left)).sum())
         while True:
             critical = _critical(largest, level)
-            left = np.flatnonzero((error > self.noise) & ~self._apart(i, error, critical))
-            if len(left) in (0, n_left):
+            left = np.where(self._apart(i, error, critical), np.nan, left)
+            places = np.flatnonzero(~np.isnan(left))
+            if len(places) in (0, n_left):
                 return critical
-            n_left, largest = len(left), np.empty(self.draws.shape[1])
-            for part, statistic in self._statistics(i, left, error[left]):
-                largest[part] = _largest_of(statistic)
+            n_left, largest = len(places), np.full(self.draws.shape[1], np.nan)
+            # Models that are left are close, and so next to each other.
+            for _, statistic in self._statistics(i, slice(places[0], places[-1] + 1), left):
+                np.fmax(largest, _largest_of(statistic), out=largest)
 
 
 def differences(draws: Float, estimate: Float, ranked: NDArray[np.bool_], noise: float = 0.0) -> Differences:
