@@ -98,26 +98,26 @@ class Differences:
         return best, worst
 
     def errors(self, rows: slice) -> Float:
-        """(R, F) standard errors of the differences of the models ``rows`` to every model; 0 where rounding is left."""
-        x, square, known = (moment[rows] for moment in self._moments)
-        all_x, all_square, all_known = self._moments
+        """(R, F) standard errors of the differences of the models ``rows`` to every model; NaN where they are noise."""
+        x, square, finite = (moment[rows] for moment in self._moments)
+        all_x, all_square, all_finite = self._moments
         with one_blas_thread():  # the products are small, and waiting threads in the way of others
-            n = known @ all_known.T
-            total = x @ all_known.T - known @ all_x.T
-            squares = square @ all_known.T + known @ all_square.T
+            n = finite @ all_finite.T
+            total = x @ all_finite.T - finite @ all_x.T
+            squares = square @ all_finite.T + finite @ all_square.T
             products = x @ all_x.T
         with np.errstate(invalid="ignore", divide="ignore"):  # fewer than two draws have both
             variance = (squares - 2 * products - total**2 / n) / (n - 1)
-            return np.where(variance > _ROUNDING**2 * squares / n, np.sqrt(np.maximum(variance, 0)), 0.0)
+            known = (variance > self.noise**2) & (variance > _ROUNDING**2 * squares / n)
+            return np.sqrt(np.where(known, variance, np.nan))
 
     @cached_property
     def _moments(self) -> tuple[Float, Float, Float]:
         """(F, B) draws less their mean, their squares, and 1; each 0 where a draw is not finite."""
-        known = np.isfinite(self.draws)
-        draws = np.where(known, self.draws, 0.0)
-        mean = draws.sum(1) / np.maximum(known.sum(1), 1)
-        centred = np.where(known, draws - mean[:, None], 0.0)
-        return centred, centred**2, known.astype(np.float64)
+        finite = np.isfinite(self.draws)
+        mean = np.nanmean(self.draws, axis=1, keepdims=True)
+        centred = np.where(finite, self.draws - mean, 0.0)
+        return centred, centred**2, finite.astype(np.float64)
 
     def _rows(self) -> Iterator[tuple[int, Float]]:
         """Every model, and the (F,) standard errors of its differences; (F, F) of them may not fit in memory."""
@@ -140,14 +140,10 @@ class Differences:
         found = np.full(self.draws.shape, np.nan)
         for i, error in self._rows():
             below = slice(i + 1, len(self.models))
-            for part, statistic in self._statistics(i, below, self._known(error)):
+            for part, statistic in self._statistics(i, below, error):
                 np.fmax(found[i], _largest_of(statistic), out=found[i])
                 np.fmax(found[part], statistic, out=found[part])
         return found
-
-    def _known(self, error: Float) -> Float:
-        """The standard errors, NaN where they are noise."""
-        return np.where(error > self.noise, error, np.nan)
 
     def _statistics(self, i: int, others: slice, error: Float) -> Iterator[tuple[slice, Float]]:
         """Statistics of the differences of model ``i`` to ``others``, by parts that stay in the cache.
@@ -164,7 +160,7 @@ class Differences:
 
     def _apart(self, i: int, error: Float, critical: float) -> NDArray[np.bool_]:
         """(F,) models that are told apart from model ``i``: their difference is beyond the ``critical`` value."""
-        return (error > self.noise) & (np.abs(self.estimate - self.estimate[i]) > critical * error)
+        return np.asarray(np.abs(self.estimate - self.estimate[i]) > critical * error)
 
     def _critical_of_one(self, i: int, error: Float, level: Fraction) -> float:
         """The critical value of the differences of model ``i``, by steps down.
@@ -172,16 +168,15 @@ class Differences:
         Differences beyond the critical value leave the family, and the rest have a critical value of their own, until
         none leaves (Mogstad, Romano, Shaikh and Wilhelm 2023, DOI 10.1093/restud/rdad006).
         """
-        largest, left = self._largest[i], self._known(error)
-        n_left = int((~np.isnan(left)).sum())
+        largest, n_left = self._largest[i], int((~np.isnan(error)).sum())
         while True:
             critical = _critical(largest, level)
-            left = np.where(self._apart(i, error, critical), np.nan, left)
+            left = np.where(self._apart(i, error, critical), np.nan, error)
             places = np.flatnonzero(~np.isnan(left))
             if len(places) in (0, n_left):
                 return critical
             n_left, largest = len(places), np.full(self.draws.shape[1], np.nan)
-            # Models that are left are close, and so next to each other.
+            # The models that are left are close to model i, and so next to each other.
             for _, statistic in self._statistics(i, slice(places[0], places[-1] + 1), left):
                 np.fmax(largest, _largest_of(statistic), out=largest)
 

@@ -23,10 +23,13 @@ def rank_sets(draws, estimate, level, simultaneous=False, noise=0.0):
 
 
 def simultaneous_halfwidth(draws, estimate, level):
-    """(M, M), in the order of the models."""
+    """(M, M), in the order of the models; 0 on the diagonal, where a standard error is noise."""
     found = compared(draws, estimate)
     place = np.argsort(found.models)
-    return found.critical(level) * found.errors(slice(None))[np.ix_(place, place)]
+    halfwidth = found.critical(level) * found.errors(slice(None))[np.ix_(place, place)]
+    assert np.isnan(np.diag(halfwidth)).all()
+    np.fill_diagonal(halfwidth, 0.0)
+    return halfwidth
 
 
 def correlated_draws(rng, estimate, n_draws):
