@@ -183,20 +183,20 @@ class Bootstrap:
     def rank_sets(self, level: float = 0.95, *, simultaneous: bool = False, min_battles: int = 0) -> pd.DataFrame:
         """The ranks that the data leave open to each model: columns ``rank_best`` and ``rank_worst``.
 
-        For each model, its differences to all others are compared at once (max-t over the draws, two-sided) by the
-        step-down method of Mogstad, Romano, Shaikh and Wilhelm (2023, DOI 10.1093/restud/rdad006).
-        ``rank_best`` = 1 + the number of models told to be above it, ``rank_worst`` = M - the number told to be below
-        it, of M models `ranked`. The sets do not depend on the gauge.
+        The differences of a model to all others are compared at once (max-t over the draws, two-sided), by the
+        step-down method of Mogstad, Romano, Shaikh and Wilhelm (2023, DOI 10.1093/restud/rdad006). Its ``rank_best`` is
+        1 + the number of better models that it is told apart from, and its ``rank_worst`` is M less the number of
+        worse ones, of M models `ranked`. The sets do not depend on the gauge.
 
         A model without a finite rating in more than 1 % of the resamples, whose interval may be infinite, is told
-        apart from nobody: its own set is 1 to M. It adds one place above and one below to the set of each other model,
-        and does not change the critical value of any.
+        apart from nobody. Its own set is 1 to M. It adds one place above and one below to the set of each other model,
+        and changes no critical value.
 
         Args:
-            level: the probability that a set holds the true rank of its model. Models of equal strength share the
+            level: the probability that a set holds the true rank of its model. Models of equal strength share all
                 ranks of their block, and the set then holds all of these.
-            simultaneous: all sets hold the true ranks at once with probability ``level``; otherwise each set does by
-                itself.
+            simultaneous: all sets hold the true ranks at once with probability ``level``: all pairs of models have one
+                critical value, which is that of `tiers`. By default each set does by itself.
             min_battles: models with fewer battles take no rank and are not compared.
 
         Returns:

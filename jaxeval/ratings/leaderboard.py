@@ -230,7 +230,7 @@ def _table(
     rating = fit.ratings.to_numpy()
     rated, ranked = np.isfinite(rating), board.ranked(min_battles).to_numpy()
     few = fit.n_battles.to_numpy() < min_battles
-    # Ratings of equal models differ by rounding, in every gauge otherwise.
+    # Equal models differ by rounding, and the rounding of ratings depends on the gauge.
     strength = np.where(rated, np.round(fit.theta, 9), rating)
     rank = pd.Series(np.where(ranked, strength, np.nan)).rank(ascending=False, method="min")
     best, worst, tier = np.zeros((3, len(rating)), np.int64)
