@@ -11,13 +11,12 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
-from jaxeval.accuracy.rogan_gladen import CLIPPED, NO_SKILL, OK
+from jaxeval.accuracy.statuses import CLASS_WITHOUT_LABEL, CLIPPED, NO_SKILL, OK, SINGULAR
 from jaxeval.errors import DataError
 from jaxeval.statistics.quantiles import bounds_with_failures, checked_level
 
 Float = NDArray[np.float64]
 
-SINGULAR, NO_CLASS = "singular confusion matrix", "a class has no label"
 _LARGEST_CONDITION = 1e12
 
 
@@ -128,7 +127,7 @@ def corrected_shares(counts: ArrayLike, judged: ArrayLike) -> tuple[Float, Float
         spread = spread + (shares[..., c] ** 2 / more_labels[..., c])[..., None, None] * of_column
     covariance = inverse @ spread @ np.swapaxes(inverse, -1, -2)
     outside = ((shares < -1e-12) | (shares > 1 + 1e-12)).any(-1)
-    status = np.select([no_class, no_skill, singular, outside], [NO_CLASS, NO_SKILL, SINGULAR, CLIPPED], OK)
+    status = np.select([no_class, no_skill, singular, outside], [CLASS_WITHOUT_LABEL, NO_SKILL, SINGULAR, CLIPPED], OK)
     return np.where(bad[..., None], np.nan, shares), np.where(bad[..., None, None], np.nan, covariance), status
 
 
