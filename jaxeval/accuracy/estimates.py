@@ -216,7 +216,7 @@ def status_of(name: str, part: Slice, estimate: Float, binary: Bool, labelled: L
         status = np.where(np.broadcast_to(shares, status.shape), status, NOT_SHARES)
     else:
         if name in BY_RATES:
-            with double_precision():
+            with np.errstate(invalid="ignore", divide="ignore"), double_precision():
                 code = np.asarray(batch.failure(labelled, np.maximum(n_test, 1)))
                 doubt = np.asarray(batch.doubt(judge_error.rates(labelled)))
             code = np.where(code == judge_error.FINE, doubt, code)

@@ -96,13 +96,13 @@ def test_rates_variances_and_weights_are_those_of_the_items(own, test, verdicts)
 
 def test_interval_is_the_printed_code(verdicts):
     z = twins.norm.ppf(0.975)
-    found = call(judge_error.rogan_gladen_interval, verdicts.p, verdicts.test.n, verdicts.rates, z)
-    positive = found.j > 0
+    lower, upper = call(judge_error.rogan_gladen_interval, verdicts.p, verdicts.test.n, verdicts.rates, z)
+    positive = call(judge_error.youden_j, verdicts.rates)[0] > 0
     assert not positive.all()
     for s in np.flatnonzero(positive):
         r = verdicts.rates
         expected = twins.misclassification_interval(verdicts.p[s], r.q0[s], r.q1[s], N_TEST, r.m0[s], r.m1[s])
-        np.testing.assert_allclose([found.lower[s], found.upper[s]], expected, rtol=1e-12)
+        np.testing.assert_allclose([lower[s], upper[s]], expected, rtol=1e-12)
 
 
 def test_a_weight_of_one_over_j_is_rogan_gladen(verdicts):
