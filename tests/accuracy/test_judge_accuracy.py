@@ -348,7 +348,9 @@ def test_the_order_of_rows_does_not_matter(table):
 def test_names_of_items_do_not_matter(accuracy):
     """Their order neither, save for the random halves."""
     turned = [frame.assign(item=frame["item"].map(lambda name: name[::-1])) for frame in (CALIBRATION, TEST)]
-    assert_same_draws(judge_accuracy(*map(read, turned), **SETTINGS).slices[""].judged.draws, accuracy.slices[""].judged.draws)
+    assert_same_draws(
+        judge_accuracy(*map(read, turned), **SETTINGS).slices[""].judged.draws, accuracy.slices[""].judged.draws
+    )
 
 
 def test_names_of_models_do_not_matter(table):

@@ -90,7 +90,10 @@ def test_a_pool_or_a_model_may_be_shared(accuracy):
     pooled = compare(accuracy, PAIRS, labels_of_b=False)
     assert (pooled.stability["shared_labels"] == "pooled").all()
     found = pooled.table.set_index(KEY)
-    for shared, labelled in (("pooled", pool(CALIBRATION, "good")), ("c", judged_rows(CALIBRATION, TEST, "c", "good")[:2])):
+    for shared, labelled in (
+        ("pooled", pool(CALIBRATION, "good")),
+        ("c", judged_rows(CALIBRATION, TEST, "c", "good")[:2]),
+    ):
         if shared == "c":
             third = compare_models(read(CALIBRATION), read(TEST), PAIRS, shared="c", **SETTINGS)
             found = third.table.set_index(KEY)
