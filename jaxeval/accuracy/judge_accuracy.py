@@ -75,7 +75,7 @@ class JudgeAccuracy:
     and its mean is another number.
 
     Where the status says that nothing bounds an estimate (`UNBOUNDED`), its closed-form interval is [0, 1] and the
-    untruncated ends are infinite.
+    untruncated ends are infinite. With strata the status is that of the worst stratum.
 
     Where judgments are missing (read with missing="drop"), labels alone, PPI, PPI++, "conditional" and "eif" still use
     all labels and all test answers: a missing judgment counts as the judge's mean judgment of the model's test answers,

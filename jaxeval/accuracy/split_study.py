@@ -47,7 +47,8 @@ def split_study(
 
     Returns:
         A row per model, judge and estimator: ``bias, bias_se, coverage, length, undefined_share``. Splits without an
-        estimate count as not covering and are left out of the rest. "rogan_gladen_shared" pools the models' labels.
+        estimate count as not covering and are left out of the rest; Rogan-Gladen's interval is [0, 1] where J is near
+        0 or a class has few labels. "rogan_gladen_shared" pools the models' labels.
 
     Raises:
         DataError: no judged answer has a label.
