@@ -74,8 +74,8 @@ class JudgeAccuracy:
     many of them have a label. No estimate uses the truth: intervals are for the population that the items stand for,
     and its mean is another number.
 
-    Where the status says that nothing bounds an estimate (`UNBOUNDED`), its closed-form interval is [0, 1] and the
-    untruncated ends are infinite. With strata the status is that of the worst stratum.
+    Where the status says that nothing bounds an estimate (`UNBOUNDED`), its intervals are [0, 1] and the untruncated
+    ends are infinite. With strata the status is that of the worst stratum.
 
     Where judgments are missing (read with missing="drop"), labels alone, PPI, PPI++, "conditional" and "eif" still use
     all labels and all test answers: a missing judgment counts as the judge's mean judgment of the model's test answers,
@@ -324,8 +324,9 @@ def _table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
         status = status_of(name, part, estimate, binary)
         outside = np.isin(status, (*BOUNDED, ONE_CLASS)) & ((upper < 0) | (lower > 1))
         status = np.where(outside, OUTSIDE, status)
-        unbounded = np.isin(status, UNBOUNDED) & ~np.isnan(lower)
-        lower, upper = np.where(unbounded, -np.inf, lower), np.where(unbounded, np.inf, upper)
+        unbounded = np.isin(status, UNBOUNDED)
+        lower, boot_lower = (np.where(unbounded & ~np.isnan(x), -np.inf, x) for x in (lower, percentiles[0]))
+        upper, boot_upper = (np.where(unbounded & ~np.isnan(x), np.inf, x) for x in (upper, percentiles[1]))
         there = np.isin(status, HAVE_NUMBERS)
         drawn = there & ~np.isin(status, WITHOUT_RESAMPLES)
         numbers = {
@@ -335,8 +336,8 @@ def _table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
             "lower_untruncated": (lower, there),
             "upper_untruncated": (upper, there),
             "median": (np.clip(median, 0, 1), drawn),
-            "boot_lower": (np.clip(percentiles[0], 0, 1), drawn),
-            "boot_upper": (np.clip(percentiles[1], 0, 1), drawn),
+            "boot_lower": (np.clip(boot_lower, 0, 1), drawn),
+            "boot_upper": (np.clip(boot_upper, 0, 1), drawn),
         }
         blocks.append(
             {

@@ -59,7 +59,7 @@ class ModelComparison:
     worse of the two models', in the words of `STATUSES`; ``believe``, True for the one difference to believe, by the
     rule of `believed_of_pair`; ``truth``, the difference of the mean labels of the test answers that have one.
 
-    Where the status says that nothing bounds an estimate (`UNBOUNDED`), the closed-form interval is [-1, 1].
+    Where the status says that nothing bounds an estimate (`UNBOUNDED`), the intervals are [-1, 1].
 
     ``stability`` has a row per slice, judge and pair: ``delta_j`` = J_A - J_B from all labels of the two models, with
     an interval of adjusted rates that keeps items paired (one of the resamples beside, ``delta_j_boot``), ``delta_q0``
@@ -305,9 +305,10 @@ def _differences(
             half = quantile * np.sqrt(variance)
         shift = own.shift.get(name)
         centre = difference if shift is None or name in BY_RATES else difference + shift[a] - shift[b]
-        unbounded = np.isin(status, UNBOUNDED) & ~np.isnan(variance)
-        lower = np.where(unbounded, -1.0, np.maximum(centre - half, -1))
-        upper = np.where(unbounded, 1.0, np.minimum(centre + half, 1))
+        unbounded = np.isin(status, UNBOUNDED)
+        lower, upper = np.maximum(centre - half, -1), np.minimum(centre + half, 1)
+        lower, boot_lower = (np.where(unbounded & ~np.isnan(x), -1.0, x) for x in (lower, boot_lower))
+        upper, boot_upper = (np.where(unbounded & ~np.isnan(x), 1.0, x) for x in (upper, boot_upper))
         there = np.isin(status, HAVE_NUMBERS)
         resampled = there & ~np.isin(status, WITHOUT_RESAMPLES)
         blocks.append(

@@ -27,6 +27,7 @@ from jaxeval import DataError, JudgedAnswers
 from jaxeval.accuracy.estimates import ESTIMATORS, estimate_draws
 from jaxeval.accuracy.judge_accuracy import judge_accuracy
 from jaxeval.accuracy.judged_sums import Sums, arrays, resampled, with_missing_filled
+from jaxeval.accuracy.model_comparison import compare_models
 from jaxeval.statistics.quantiles import bounds_with_failures
 
 Z = norm.ppf(0.975)
@@ -206,7 +207,7 @@ def test_bounds_take_failures_for_the_worst_on_either_side():
 
 def test_the_level_is_the_share_of_draws_between_the_ends(accuracy):
     found, draws = run(level=0.2), estimate_draws(accuracy.slices[""], accuracy.binary)
-    for judge, name in (("good", "ppi_plus_plus"), ("poor", "rogan_gladen")):
+    for judge, name in (("good", "ppi_plus_plus"), ("good", "rogan_gladen")):
         drawn = draws[name][:, 0, JUDGES.index(judge)]
         ends = [twins.quantile(np.where(np.isnan(drawn), at, drawn), q) for at, q in ((0, 0.4), (1, 0.6))]
         row = found.loc[("a", judge, name)]
@@ -517,6 +518,42 @@ def test_a_judge_who_never_erred_on_few_labels_is_not_taken_for_perfect():
     row = of_few([1.0] * 28 + [0.0] * 12, [1.0] * 28 + [0.0] * 12, 5000).loc["ppi_plus_plus"]
     assert row["upper"] - row["lower"] > 0.1
     assert row["boot_upper"] - row["boot_lower"] < 0.05  # the resamples do take it for that
+
+
+@pytest.mark.parametrize(
+    ("labels", "judgments", "status"),
+    [
+        ([0.0] * 4 + [1.0] * 30, [0.0] * 4 + [1.0] * 30, "few labels of a class"),
+        ([0.0] * 30 + [1.0] * 30, [0.0, 1.0, 0.0] * 10 + [1.0, 1.0, 0.0] * 10, "J near 0"),
+    ],
+)
+def test_what_the_labels_do_not_bound_has_the_whole_range(labels, judgments, status):
+    """In closed form, by resamples, and in differences; the estimate stays."""
+    answers = tuple(few(labels, judgments))
+    found = judge_accuracy(*answers, **SETTINGS).table
+    row = found[found["model"] == "a"].set_index("estimator").loc["rogan_gladen"]
+    assert row["status"] == status
+    ends = ["lower", "upper", "boot_lower", "boot_upper", "lower_untruncated", "upper_untruncated"]
+    assert row[ends].tolist() == [0, 1, 0, 1, -np.inf, np.inf]
+    assert 0 <= row["estimate"] <= 1
+    pair = compare_models(*answers, ("a", "b"), **SETTINGS).table.set_index("estimator").loc["rogan_gladen"]
+    assert pair["status"] == status
+    assert pair[ends[:4]].tolist() == [-1, 1, -1, 1]
+
+
+def test_one_score_to_test_and_two_labels_do_not_bound_the_accuracy():
+    """Their variance is unknown: the interval was the whole range, "ok"."""
+    for labels, n_test, status in (([1.0, 0.0, 1.0], 1, "too few test items"), ([1.0, 0.0], 9, "too few labels")):
+        calibration = pd.DataFrame({"good": np.linspace(0.1, 0.8, len(labels)), "human": labels})
+        test = pd.DataFrame({"good": np.linspace(0.2, 0.9, n_test)})
+        parts = (JudgedAnswers.from_pandas(frame, judgment="good") for frame in (calibration, test))
+        rows_of = judge_accuracy(*parts, **SETTINGS).table.set_index("estimator")
+        for name in ("difference", "ppi_plus_plus"):
+            row = rows_of.loc[name]
+            assert (row["status"], row["lower"], row["upper"]) == (status, 0, 1)
+            assert row[["median", "boot_lower"]].isna().all()
+        assert rows_of.loc["calibration_only", "status"] == "ok"
+        assert rows_of.index[rows_of["believe"]].tolist() == ["calibration_only"]
 
 
 def test_labels_of_one_class_have_no_resamples():
