@@ -53,7 +53,7 @@ def model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
     counts = _error_counts(accuracy)
     for row, errors in zip(accuracy.rates.to_dict("records"), counts, strict=True):
         label, judge, model = row.get("slice", "all"), row["judge"], row["model"]
-        about = f"{where(label)}{judge} on {model}: "
+        about = f"{of_slice(label)}{judge} on {model}: "
 
         def caution(kind: str, text: str, label: str = label, judge: Any = judge, model: Any = model,
                     about: str = about) -> Caution:  # fmt: skip
@@ -109,7 +109,7 @@ def model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
             )
     for row in accuracy.table.to_dict("records"):
         label, name, status = row.get("slice", "all"), row["estimator"], row["status"]
-        about = f"{where(label)}{row['judge']} on {row['model']}: {name}"
+        about = f"{of_slice(label)}{row['judge']} on {row['model']}: {name}"
         key = label, row["judge"], (row["model"],)
         if status in (CLIPPED, OUTSIDE):
             yield Caution(status, *key, f"{about}: {STATUSES[status]}")
@@ -140,7 +140,7 @@ def _raw_shares(table: pd.DataFrame) -> Iterator[Caution]:
         part = label[0] if label else "all"
         yield Caution(
             "raw share", part, judge, (model,),
-            f"{where(part)}{judge} on {model}: the raw share {raw.estimate:.3f} lies outside of the interval of "
+            f"{of_slice(part)}{judge} on {model}: the raw share {raw.estimate:.3f} lies outside of the interval of "
             f"PPI++, {row.estimate:.3f} [{row.lower:.3f}, {row.upper:.3f}]: it is biased by more than chance explains",
         )  # fmt: skip
 
@@ -155,7 +155,7 @@ def _other_shares(accuracy: JudgeAccuracy) -> Iterator[Caution]:
             model, judge = part.test.models[m], part.test.judges[j]
             yield Caution(
                 "another share", label or "all", judge, (model,),
-                f"{where(label or 'all')}{judge} on {model}: the mean judgment is {known[m, j]:.3f} in the "
+                f"{of_slice(label or 'all')}{judge} on {model}: the mean judgment is {known[m, j]:.3f} in the "
                 f"calibration and {judged[m, j]:.3f} in the test, more than chance explains; PPI++ and labels alone "
                 "take the two for one population, and Rogan-Gladen alone allows for another share of right answers",
             )  # fmt: skip
@@ -185,7 +185,7 @@ def pair_cautions(comparison: ModelComparison) -> Iterator[Caution]:
     """Cautions about the differences between models."""
     for row in comparison.stability.to_dict("records"):
         label, a, b = row.get("slice", "all"), row["model_a"], row["model_b"]
-        about = f"{where(label)}{row['judge']}, {a} against {b}: "
+        about = f"{of_slice(label)}{row['judge']}, {a} against {b}: "
         key = label, row["judge"], (a, b)
         delta, lower, upper = row["delta_j"], row["delta_j_lower"], row["delta_j_upper"]
         if np.isnan(delta):
@@ -215,7 +215,7 @@ def pair_cautions(comparison: ModelComparison) -> Iterator[Caution]:
 def _claim_cautions(rows: pd.DataFrame) -> Iterator[Caution]:
     first = rows.iloc[0]
     label, judge, a, b = first.get("slice", "all"), first["judge"], first["model_a"], first["model_b"]
-    about = f"{where(label)}{judge}, {a} against {b}: "
+    about = f"{of_slice(label)}{judge}, {a} against {b}: "
     best = rows.loc["ppi_plus_plus"]
     if best["status"] not in BOUNDED:
         return
@@ -255,6 +255,6 @@ def numbers(row: Any) -> str:
     return f"{row['difference']:+.3f} [{row['lower']:+.3f}, {row['upper']:+.3f}]"
 
 
-def where(label: str) -> str:
+def of_slice(label: str) -> str:
     """What names a slice at the start of a sentence."""
     return "" if label == "all" else f"{label}, "

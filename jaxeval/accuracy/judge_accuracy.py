@@ -80,7 +80,8 @@ class JudgeAccuracy:
     Where judgments are missing (read with missing="drop"), labels alone, PPI, PPI++, "conditional" and "eif" still use
     all labels and all test answers: a missing judgment counts as the judge's mean judgment of the model's test answers,
     in calibration and test alike, which leaves them unbiased for all answers if judgments are missing alike in both.
-    The raw share, Rogan-Gladen and ``rates`` are of judged answers alone.
+    The raw share, Rogan-Gladen and ``rates`` are of judged answers alone. ``warnings`` count missing judgments, and say
+    where they are missing more often for one class, for one model, or in one of calibration and test.
 
     The closed form adds a few observations (for scores, it has Student's quantiles), so that a judge who never erred on
     a few labels is not taken for perfect; the resamples take it for just that.

@@ -27,9 +27,10 @@ def missing_judgments(calibration: JudgedAnswers, test: JudgedAnswers) -> list[s
     labelled = ~np.isnan(calibration.label)
     found = []
     for k, judge in enumerate(test.judges):
-        # A judge who judged no test answer of a model was not asked about it.
+        # A judge who judged no answer of a model was not asked about it.
         asked = test.answered & test.judged[:, :, k].any(axis=0)
-        known = labelled & np.isin(calibration.models, test.models[asked.any(axis=0)])
+        of_asked = np.isin(calibration.models, test.models[asked.any(axis=0)])
+        known = labelled & (of_asked | calibration.judged[:, :, k].any(axis=0))
         gap, test_gap = (there & ~x.judged[:, :, k] for there, x in ((known, calibration), (asked, test)))
         if not (gap.any() or test_gap.any()):
             continue

@@ -14,11 +14,11 @@ import pandas as pd
 
 from jaxeval.accuracy.belief import REASONS
 from jaxeval.accuracy.calibration_planning import allocate_calibration
-from jaxeval.accuracy.cautions import Caution, model_cautions, numbers, pair_cautions, where
+from jaxeval.accuracy.cautions import Caution, model_cautions, numbers, of_slice, pair_cautions
 from jaxeval.accuracy.estimates import ESTIMATORS
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 from jaxeval.accuracy.model_comparison import ModelComparison
-from jaxeval.accuracy.statuses import NOT_BINARY, NOT_SHARES, OK, STATUSES
+from jaxeval.accuracy.statuses import BOUNDED, NOT_BINARY, NOT_SHARES, OK, STATUSES
 
 NEXT_LABELS = 100
 
@@ -136,9 +136,9 @@ class JudgeReport:
             best = rows[rows["estimator"] == "ppi_plus_plus"].iloc[0]
             label, judge = best.get("slice", "all"), best["judge"]
             a, b = best["model_a"], best["model_b"]
-            about = f"{where(label)}{judge}, {a} against {b}: "
+            about = f"{of_slice(label)}{judge}, {a} against {b}: "
             if not rows["believe"].any():
-                why = "calibration and test differ" if best["status"] == OK else best["status"]
+                why = "calibration and test differ" if best["status"] in BOUNDED else best["status"]
                 yield about + f"no claim; PPI++ with labels of both models: {why}"
                 continue
             row = rows[rows["believe"]].iloc[0]

@@ -101,6 +101,14 @@ def test_missing_shares_that_differ_are_named(shares, words):
     assert set(found) <= set(judge_accuracy(calibration, test, **SETTINGS).warnings)
 
 
+def test_a_calibration_without_models_is_counted_too():
+    calibration = FULL[0].drop(columns=["model", "item"]).assign(good=FULL[0]["good"].mask(FULL[0].index < 30))
+    parts = (JudgedAnswers.from_pandas(calibration, judgment="good", missing="drop"),
+             JudgedAnswers.from_pandas(FULL[1], **NAMES))  # fmt: skip
+    counted, *_ = missing_judgments(*parts)
+    assert "30 of 600 labelled calibration answers and 0 of 900 test answers" in counted
+
+
 def test_labels_that_some_test_answers_lack_are_counted():
     test = TEST.assign(human=TEST["human"].mask((TEST["model"] == "a") & (TEST["item"] < "q0090")))
     found = judge_accuracy(read(CALIBRATION), read(test), **SETTINGS)
