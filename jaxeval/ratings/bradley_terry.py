@@ -29,9 +29,10 @@ from jaxeval.ratings.boards import (
 )
 from jaxeval.ratings.bootstrap_plan import ClusterRows, cluster_rows
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, Gauge, Scale, make_scale
-from jaxeval.ratings.sandwich import few_clusters_text, score_squares, strength_slopes
+from jaxeval.ratings.sandwich import score_squares, strength_slopes
 from jaxeval.ratings.sparse_boards import Method, check_dense
 from jaxeval.ratings.square_limits import MOST_SQUARE, check_square
+from jaxeval.statistics.clusters import few_clusters_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -388,7 +389,7 @@ def fit_result(
             versions(),
             board.method,
             cluster,
-        ),  # fmt: skip
+        ),
         report=report,
         _board=board,
         _scale=scale,

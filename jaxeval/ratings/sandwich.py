@@ -11,9 +11,6 @@ from jaxeval.ratings.bootstrap_plan import ClusterRows
 
 Float = NDArray[np.float64]
 
-#: Clusters under which errors and intervals over clusters come with a warning (DOI 10.1162/rest.90.3.414).
-FEW_CLUSTERS = 30
-
 
 def strength_slopes(cells: Cells, n_models: int) -> csr_array:
     """(C, M) derivatives of the difference of log-strengths by every strength: 1 for `first`, -1 for `second`."""
@@ -28,20 +25,13 @@ def score_squares(scores: csr_array, count: NDArray[np.int64], clusters: Cluster
     Args:
         scores: (C, P) score of one battle of each cell, its weight included.
         count: (C,) battles of the cells.
-        clusters: which battles belong together. Clusters of one battle each give what battles give, bit for bit.
+        clusters: which battles belong together. Clusters of one battle each give what battles give, bit for bit; a
+            single cluster of several gives NaN, as its scores add up to zero at the estimate.
     """
     if clusters is None or not clusters.repeats:
         return np.asarray((scores.T @ scores.multiply(count[:, None])).toarray())
+    if len(clusters.size) == 1:
+        return np.full((scores.shape[1],) * 2, np.nan)
     shape = len(clusters.size), len(count)
     of_cluster = csr_array((clusters.times.astype(float), (clusters.cluster, clusters.cell)), shape) @ scores
     return np.asarray((of_cluster.T @ of_cluster).toarray())
-
-
-def few_clusters_text(n_clusters: int | None) -> list[str]:
-    """A sentence on clusters that are too few to rely on."""
-    if n_clusters is None or n_clusters >= FEW_CLUSTERS:
-        return []
-    return [
-        f"only {n_clusters} clusters: standard errors and intervals from fewer than {FEW_CLUSTERS} are unreliable, as "
-        "a rule too narrow"
-    ]

@@ -34,7 +34,7 @@ def test_everything_that_raw_two_order_data_allows_is_there(battles, found):
     headline = found.headline["value"]
     position = judge_biases.position_bias(battles)["share"]
     assert headline["first answer preferred"] == position["position_1"]
-    assert headline["verdict flips with the order"] == position["flip"]
+    assert headline["sign of the scores flips with the order"] == position["flip"]
     assert headline["mean |score difference|"] == pytest.approx(np.abs(battles.score_difference).mean())
     assert headline["kappa, all battles"] == judge_agreement.agreement(battles).loc["all", "kappa"]
     assert set(found.tables) == {

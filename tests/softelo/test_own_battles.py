@@ -43,7 +43,7 @@ def counts(own, n_resamples, seed=3):
         draw = jax.jit(resample.singles, static_argnums=(1, 2))
         problem = _problem(own, 512, 16)
         drawn = draw(
-            problem.battles, 512, singles_top_up_size(512), np.uint64(seed), problem.stream, np.arange(n_resamples)
+            problem.units, 512, singles_top_up_size(512), np.uint64(seed), problem.stream, np.arange(n_resamples)
         )
     return np.asarray(drawn)[:, : own.target.shape[1]]
 
