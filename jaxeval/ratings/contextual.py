@@ -209,7 +209,7 @@ class ContextualFit(BradleyTerryFit):
         with double_precision():
             score = tie_models.score(fitted.tie_model, *given)
         of_z, of_t = (weight * np.asarray(x) for x in score)
-        return hstack([_slopes(fitted) * of_z[:, None], csr_array(of_t[:, None])], format="csr")
+        return hstack([_parameter_slopes(fitted) * of_z[:, None], csr_array(of_t[:, None])], format="csr")
 
     @cached_property
     def _model_based(self) -> Float:
@@ -225,13 +225,13 @@ class ContextualFit(BradleyTerryFit):
             information = tie_models.information(fitted.tie_model, *given)
         square = cells.count * battle_weights(fitted.board, cells) ** 2
         zz, zt, tt = (square * np.asarray(x) for x in information)
-        slopes = _slopes(fitted)
+        slopes = _parameter_slopes(fitted)
         cross = slopes.T @ zt
         of_others = (slopes.T @ (slopes * zz[:, None])).toarray()
         return np.block([[of_others, cross[:, None]], [cross[None], tt.sum()]])
 
 
-def _slopes(fitted: ContextualBoard) -> csr_array:
+def _parameter_slopes(fitted: ContextualBoard) -> csr_array:
     """(C, M' + D) derivatives of every cell's z by log-strengths and coefficients."""
     n_models = len(fitted.phi) - 1 - fitted.cells.feature.shape[1]
     return hstack([strength_slopes(fitted.cells, n_models), csr_array(fitted.cells.feature)], format="csr")

@@ -120,5 +120,5 @@ def _problem(own: OwnBattles, width: int, size: int) -> own_battles.OwnBattles:
         unit, sizes = np.zeros(width, np.int32), np.bincount(own.cluster)
         unit[:n], n_units, largest = own.cluster, len(sizes), int(sizes.max())
     stream, start = np.uint64(stream_number(own.name)), np.nan_to_num(own.start)
-    leaves: Any = np.int32(n_units * largest), stream, opponent, target, unit, anchors, start
+    leaves: Any = np.float64(n_units * largest), stream, opponent, target, unit, anchors, start
     return own_battles.OwnBattles(make_singles(n_units), *leaves)
