@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from prompts import prompted
 from scipy.special import expit
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry
@@ -137,21 +138,15 @@ def test_a_row_without_a_cluster_is_an_error(frame):
             fit(read(gaps), cluster="prompt")
 
 
-def prompted(seed, n_prompts=60, times=40, m=8):
-    """Votes on prompts that favour some models: every prompt is used again and again."""
+def votes_on_prompts(seed):
     rng = np.random.default_rng(seed)
-    prompt = np.repeat(np.arange(n_prompts), times)
-    a = rng.integers(m, size=len(prompt))
-    b = (a + rng.integers(1, m, size=len(prompt))) % m
-    strength = np.linspace(-0.8, 0.8, m) + rng.normal(0, 0.7, (n_prompts, m))
-    won = rng.random(len(prompt)) < expit(strength[prompt, a] - strength[prompt, b])
-    names = np.array([f"m{k}" for k in range(m)])
-    return pd.DataFrame({"model_a": names[a], "model_b": names[b], "target": won * 1.0, "prompt": prompt})
+    frame, difference = prompted(rng, 0.7)
+    return frame.assign(target=(rng.random(len(frame)) < expit(difference)) * 1.0)
 
 
 @pytest.mark.slow
 def test_clustered_errors_are_the_spread_over_simulations():
-    fits = {c: [fit_bradley_terry(prompted(seed), cluster=c) for seed in range(400)] for c in (None, "prompt")}
+    fits = {c: [fit_bradley_terry(votes_on_prompts(seed), cluster=c) for seed in range(400)] for c in (None, "prompt")}
     spread = np.std([fit.ratings for fit in fits["prompt"]], axis=0, ddof=1)
     ratio = {
         c: np.sqrt(np.mean([fit.standard_errors**2 for fit in of_kind], axis=0)) / spread for c, of_kind in fits.items()

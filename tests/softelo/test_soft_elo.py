@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from prompts import prompted
 from scipy.special import expit
 from scipy.stats import kendalltau, spearmanr
 
@@ -385,17 +386,14 @@ class TestClusters:
         assert soft_elo(frame, n_resamples=200, cluster="one").models["standard_error"].isna().all()
 
 
-def prompted(seed, n_prompts=60, times=40, m=8):
-    """Battles on prompts that favour some models, each used again and again; and prompts on which scores mean less."""
+def judged_prompts(seed):
+    """Prompts favour some models, and on some the judge's scores mean less to people."""
     rng = np.random.default_rng(seed)
-    prompt = np.repeat(np.arange(n_prompts), times)
-    a = rng.integers(m, size=len(prompt))
-    b = (a + rng.integers(1, m, size=len(prompt))) % m
-    strength = np.linspace(-0.8, 0.8, m) + rng.normal(0, 0.6, (n_prompts, m))
-    gap = np.round(2 * (strength[prompt, a] - strength[prompt, b]) + rng.normal(0, 1, len(prompt)), 1)
-    human = rng.random(len(prompt)) < expit(rng.normal(0.4, 0.25, n_prompts)[prompt] * gap)
-    names = np.array([f"m{k}" for k in range(m)])
-    frame = pd.DataFrame({"model_a": names[a], "model_b": names[b], "gap": gap, "human": human * 1.0, "prompt": prompt})
+    frame, difference = prompted(rng, 0.6)
+    gap = np.round(2 * difference + rng.normal(0, 1, len(frame)), 1)
+    slope = rng.normal(0.4, 0.25, 60)[frame["prompt"]]
+    human = (rng.random(len(frame)) < expit(slope * gap)) * 1.0
+    frame = frame.assign(gap=gap, human=human)
     return JudgedBattles.from_pandas(frame, score_difference="gap", label_coding="a_wins_1")
 
 
@@ -405,7 +403,7 @@ def test_errors_of_prompts_used_forty_times_are_the_spread_over_simulations():
     rated, fitted = {None: [], "prompt": []}, {None: [], "prompt": []}
     n = 80
     for seed in range(n):
-        battles = prompted(seed)
+        battles = judged_prompts(seed)
         for cluster, results in rated.items():
             results.append(soft_elo(battles, n_resamples=100, cluster=cluster).models)
             codes = None if cluster is None else battles.columns[cluster]
