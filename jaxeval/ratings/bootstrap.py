@@ -129,7 +129,8 @@ def bootstrap(
             group. All in one batched call; with features or a tie model, one slice after the other. A slice that
             cannot tell a covariate from its models, or has no ties for a tie model, is rated without; its
             ``warnings`` say so.
-        cluster: column of the clusters (prompts, voters, sessions); implies the scheme "cluster".
+        cluster: column of the clusters (prompts, voters, sessions); implies the scheme "cluster", and the errors of
+            ``fit`` are those of clusters, too.
         ridge: as in `fit_bradley_terry`, like ``gauge``, ``base`` and ``reweight``.
         dtype: precision of the refits; "float32" stays within 0.05 Elo of "float64" on boards that are not sparse.
         features: as in `fit_bradley_terry`, like ``normalize``, ``feature_ridge`` and ``ties``; with them, or a tie

@@ -1,7 +1,7 @@
 """Biases that could explain a judge's residuals: position, verbosity, family (arXiv:2606.13221, Appendix F).
 
 Every function returns a DataFrame; ``attrs`` holds ``warnings`` (sentences) and ``settings``. ``cluster`` is as in
-`judge_agreement`.
+`judge_agreement`, where the two judgments of a battle lie in one cluster.
 """
 
 from __future__ import annotations
