@@ -172,8 +172,8 @@ class JudgedBattles:
         whole = cls(
             models, first, second, difference, humans, sign_labels(difference, orders),
             sign_labels(both.sum(1) - 1, None) if both is not None else verdicts[0] if verdicts else None,
-            orders, frame.reset_index(drop=True), judge_name, _NO_REPORT, scored, both,
-            _hard_label(hard_label, bool(verdicts), scored, orders is not None),
+            orders, frame.reset_index(drop=True), judge_name, _NO_REPORT, scored=scored, verdict_orders=both,
+            hard_label=_hard_label(hard_label, bool(verdicts), scored, orders is not None),
         )  # fmt: skip
         is_self, unscored = first == second, np.isnan(difference)
         if (is_self | unscored).all():
