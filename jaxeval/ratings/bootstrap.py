@@ -129,7 +129,8 @@ def bootstrap(
             group. All in one batched call; with features or a tie model, one slice after the other. A slice that
             cannot tell a covariate from its models, or has no ties for a tie model, is rated without; its
             ``warnings`` say so.
-        cluster: column of the clusters (prompts, voters, sessions); implies the scheme "cluster".
+        cluster: column of the clusters (prompts, voters, sessions); implies the scheme "cluster", and the errors of
+            ``fit`` are those of clusters, too.
         ridge: as in `fit_bradley_terry`, like ``gauge``, ``base`` and ``reweight``.
         dtype: precision of the refits; "float32" stays within 0.05 Elo of "float64" on boards that are not sparse.
         features: as in `fit_bradley_terry`, like ``normalize``, ``feature_ridge`` and ``ties``; with them, or a tie
@@ -252,11 +253,15 @@ class _Run:
             fits = []
             for s, board in zip(block, boards, strict=True):
                 with self._naming(s):
-                    report = self.battles.report
-                    fits.append(fit_result(report, board, self.ridge, self.gauge, self.base, self.reweight))
+                    fits.append(
+                        fit_result(
+                            self.battles.report, board, self.ridge, self.gauge, self.base, self.reweight, self.cluster,
+                            self.slices.clusters[s],
+                        )
+                    )  # fmt: skip
             refits = self._refit(block, boards, spread)
             for s, fit, board, lanes in zip(block, fits, boards, refits, strict=True):
-                results[s] = self._result(s, fit, board, lanes)
+                results[s] = self._result(fit, board, lanes)
         return [results[s] for s in range(len(results))]
 
     def _refit(self, block: NDArray[np.intp], boards: Sequence[Board], spread: Spread) -> list[Lanes]:
@@ -283,25 +288,25 @@ class _Run:
         results: list[Bootstrap] = []
         for s, own in enumerate(fitted):
             with self._naming(s):
-                fit = contextual_result(self.battles, own, self.ridge, self.gauge, self.base, self.reweight, context)
+                fit = contextual_result(
+                    self.battles, own, self.ridge, self.gauge, self.base, self.reweight, context, self.cluster,
+                    self.slices.clusters[s],
+                )  # fmt: skip
             label, cluster = self.slices.labels[s], self.slices.clusters[s]
             lanes = refit_contextual(
                 own, self._scheme, label, cluster, self.ties, self.n_resamples, self.seed, spread, f"slice-{s}"
             )
-            plain = self._result(s, fit, own.board, lanes.of_models())
+            plain = self._result(fit, own.board, lanes.of_models())
             results.append(contextual_bootstrap_result(plain, fit, lanes))
         return results
 
-    def _result(self, s: int, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:
+    def _result(self, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:
         settings = BootstrapSettings(
             self.scheme, self.cluster, self.by, self.n_resamples, self.seed, self.ridge, fit.settings.gauge, self.base,
             self.reweight, self.dtype, device_name(), jax.local_device_count() * self.battles.n_processes, versions(),
             fit.settings.method,
         )  # fmt: skip
-        clusters = self.slices.clusters[s]
-        return bootstrap_result(
-            fit, board, lanes, self.ridge, None if clusters is None else len(clusters.size), settings
-        )
+        return bootstrap_result(fit, board, lanes, self.ridge, settings)
 
     @property
     def _scheme(self) -> int:
