@@ -258,6 +258,9 @@ def _loss_derivatives(x: Float, count: Float, theta: Float, free: Float) -> tupl
 def dispersion(direct: pd.DataFrame, anchored: pd.DataFrame) -> pd.DataFrame:
     """Standard error and coefficient of variation over judges, direct scoring beside anchored scores (Table 2).
 
+    ``standard_error`` of the anchored scores is the paper's, by the Beta distribution, which is too large with ties or
+    averaged runs. ``own_se`` compares like with like: both errors come from the prompts' own variance.
+
     Args:
         direct: as `direct_win_probability` returns it.
         anchored: `anchored_scores` by model and judge, of the same models and references.
@@ -277,10 +280,11 @@ def dispersion(direct: pd.DataFrame, anchored: pd.DataFrame) -> pd.DataFrame:
         other = sorted(map(str, cells[0] ^ cells[1]))
         raise DataError(f"{len(other):,} rows by {', '.join(by)} are in one of the tables only, such as {other[0]}")
     rows = []
-    for name, table, error in (("direct", direct, "standard_error"), ("anchored", anchored, "probability_se")):
+    errors = {"direct": ("standard_error", "standard_error"), "anchored": ("probability_se", "own_se")}
+    for (name, (error, own)), table in zip(errors.items(), (direct, anchored), strict=True):
         by_model = table.groupby([c for c in by if c != "judge"], observed=True)["probability"]
         cv = (by_model.std(ddof=1) / by_model.mean()).mean()
-        rows.append((name, table[error].mean(), cv))
-    frame = pd.DataFrame(rows, columns=["method", "standard_error", "cv"]).set_index("method")
+        rows.append((name, table[error].mean(), table[own].mean(), cv))
+    frame = pd.DataFrame(rows, columns=["method", "standard_error", "own_se", "cv"]).set_index("method")
     frame.loc["reduction"] = 1 - frame.loc["anchored"] / frame.loc["direct"]
     return frame

@@ -58,9 +58,9 @@ class AnchoredElo:
     """Ratings against the reference; scalars, or arrays of the broadcast shape of the counts.
 
     Probabilities lie in (0, 1); ratings are Elo above the reference (by the complementary log-log link an even
-    probability is not 0). ``own_lower`` and ``own_upper`` are the interval of the probability by the prompts' own
-    variance, which ties, averages over runs and outcomes between make less than that of coins: there the Beta interval
-    covers more often than its level.
+    probability is not 0). ``own_lower``, ``own_upper`` and ``own_se`` are the interval and the standard error of the
+    probability by the prompts' own variance, which ties, averages over runs and outcomes between make less than that of
+    coins: there the Beta interval covers more often than its level.
     """
 
     probability: Any
@@ -73,6 +73,7 @@ class AnchoredElo:
     rating_se: Any
     own_lower: Any
     own_upper: Any
+    own_se: Any
     n: Any  # outcomes
     prior: float
     level: float
@@ -172,6 +173,7 @@ def anchored_elo(
         rating_se=scalar_or_array(ELO_PER_LOGIT * _derivative(link, chosen, p, q) * error),
         own_lower=scalar_or_array(own_ends[0]),
         own_upper=scalar_or_array(own_ends[1]),
+        own_se=scalar_or_array(error * np.sqrt(own_share)),
         n=scalar_or_array(n),
         prior=prior,
         level=level,

@@ -308,10 +308,11 @@ def test_dispersion():
             "standard_error": [0.1, 0.1, 0.2, 0.2],
         }
     )
-    anchored = direct[["model", "judge"]].assign(probability=[0.5, 0.5, 0.6, 0.7], probability_se=0.1)
+    anchored = direct[["model", "judge"]].assign(probability=[0.5, 0.5, 0.6, 0.7], probability_se=0.1, own_se=0.06)
     found = dispersion(direct, anchored)
     by_hand = (np.sqrt(0.02) / 0.5 + np.sqrt(0.02) / 0.6) / 2, np.sqrt(0.005) / 0.65 / 2
     assert found["standard_error"].tolist() == pytest.approx([0.15, 0.1, 1 / 3])
+    assert found["own_se"].tolist() == pytest.approx([0.15, 0.06, 0.6])
     assert found["cv"].tolist() == pytest.approx([*by_hand, 1 - by_hand[1] / by_hand[0]])
 
     with pytest.raises(DataError, match="1 rows by model, judge are in one of the tables only, such as"):
