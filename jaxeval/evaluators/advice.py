@@ -106,8 +106,8 @@ def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
     word = "but" if close["tau"] < row["tau"] - _FALL else "and"
     doubt = "; of models so close it may be guessing" if close.get("lower", 1.0) <= 0 else ""
     yield (
-        f"{text}, {word} {close['tau']:.2f}{_ends(close)} over the {close['n_pairs']:,} within {close['delta']:g} "
-        f"points{doubt}"
+        f"{text}, {word} {close['tau']:.2f}{_ends(close)} over the {close['n_pairs']:,} within "
+        f"{_points(close['delta'])}{doubt}"
     )
 
 
@@ -139,13 +139,16 @@ def _smallest_gap(rows: pd.DataFrame) -> Iterator[str]:
 def _improvements(rows: pd.DataFrame) -> Iterator[str]:
     for _, row in rows[rows["probability"].notna()].iterrows():
         below = f"; {row['average_below']:.2f} on average below it ({counted_pairs(row['n_pairs'])})"
-        points = f"{row['delta']:g} point{'s' * (row['delta'] != 1)}"
         observed = "" if np.isnan(row["observed"]) else f", {row['observed']:.2f} observed"
         doubt = f"; the regression does not fit{observed}" if row.get("lack_of_fit", False) else ""
         yield (
-            f"an improvement of {points} is one for gold with probability {row['probability']:.2f}{_ends(row)}{doubt}"
-            f"{'' if np.isnan(row['average_below']) else below}"
+            f"an improvement of {_points(row['delta'])} is one for gold with probability "
+            f"{row['probability']:.2f}{_ends(row)}{doubt}{'' if np.isnan(row['average_below']) else below}"
         )
+
+
+def _points(delta: float) -> str:
+    return f"{delta:g} {'point' if delta == 1 else 'points'}"
 
 
 def _ends(row: Any, form: str = ".2f") -> str:

@@ -32,4 +32,4 @@ def hide_few_pairs(table: pd.DataFrame, name: str, few_pairs: int = FEW_PAIRS, c
 
 def counted_pairs(n: float) -> str:
     """The number of pairs in words: "1 pair", or "3 pairs"."""
-    return f"{n:,.0f} pair{'s' * (round(n) != 1)}"
+    return f"{n:,.0f} {'pair' if round(n) == 1 else 'pairs'}"
