@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
@@ -133,7 +133,8 @@ def bootstrap(
         ridge: as in `fit_bradley_terry`, like ``gauge``, ``base`` and ``reweight``.
         dtype: precision of the refits; "float32" stays within 0.05 Elo of "float64" on boards that are not sparse.
         features: as in `fit_bradley_terry`, like ``normalize``, ``feature_ridge`` and ``ties``; with them, or a tie
-            model, results are `ContextualBootstrap`.
+            model, results are `ContextualBootstrap`. With a tie model resamples are also refitted with ties as half a
+            win, see `ContextualBootstrap.expected_score`.
         method: as in `fit_bradley_terry`, for each slice by its own number of models; the draws are the same.
         chunk_size: resamples computed together; by default sized to the cache (CPU) or to 1 GB (GPU, TPU).
         memory_limit: bytes that the refits, their tables and results may take, give or take a fifth; chunks shrink to
@@ -172,7 +173,7 @@ def bootstrap(
         if battles.n_processes > 1:
             others = {"chunk_size": chunk_size, "memory_limit": memory_limit, "checkpoint": checkpoint is not None}
             check_alike(run.identity() | run.presentation() | others, digest)
-        n_lanes = len(slices.boards) * n_resamples
+        n_lanes = len(slices.boards) * n_resamples * (1 if ties == "half" else 2)
         with progress_bar(n_lanes, "refitting resamples", progress) as advance:
             kept = None
             if checkpoint is not None:
@@ -274,6 +275,11 @@ class _Run:
 
     def _with_context(self, spread: Spread) -> list[Bootstrap]:
         """The results with covariates or a tie model, one slice after the other."""
+        halves: Sequence[Bootstrap | None] = [None] * len(self.slices.boards)
+        section = "slice"
+        if self.ties != "half":  # the scale of expected scores, beside that of the tie model
+            half = replace(self, ties="half", contextual=len(self.covariates.names) > 0, method="dense")
+            halves, section = half.results(spread), f"{self.ties}-slice"
         slices: Any = self.slices.boards  # of cells with covariates
         context = ContextualSettings(self.covariates.names, self.normalize, self.feature_ridge, self.ties)
         fitted = fit_contextual_boards(
@@ -286,10 +292,11 @@ class _Run:
                 fit = contextual_result(self.battles, own, self.ridge, self.gauge, self.base, self.reweight, context)
             label, cluster = self.slices.labels[s], self.slices.clusters[s]
             lanes = refit_contextual(
-                own, self._scheme, label, cluster, self.ties, self.n_resamples, self.seed, spread, f"slice-{s}"
-            )
+                own, self._scheme, label, cluster, self.ties, self.n_resamples, self.seed, spread,
+                f"{section}-{s}",
+            )  # fmt: skip
             plain = self._result(s, fit, own.board, lanes.of_models())
-            results.append(contextual_bootstrap_result(plain, fit, lanes))
+            results.append(contextual_bootstrap_result(plain, fit, lanes, halves[s]))
         return results
 
     def _result(self, s: int, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:

@@ -213,7 +213,8 @@ def fit_bradley_terry(
             `position_advantage`, `same_group`.
         normalize: divide columns by their root mean square over all battles.
         feature_ridge: >= 0, of the normalised coefficients; infinite to hold them at 0.
-        ties: "half" a win; or a model of ties, "davidson" or "rao_kupper".
+        ties: "half" a win; or a model of ties, "davidson" or "rao_kupper". A model of ties has ratings on another
+            scale, see `ContextualFit`; its ``expected_score`` has those on the scale of "half".
         start: a previous fit, or its ratings (Elo) by model, to start from: the same ratings in fewer steps. Models
             that it does not rate start at its mean. Not for fits with features or a tie model.
         method: "dense", on (M, M) tables; "sparse", on the graph of pairs, which takes memory for the pairs only; or

@@ -65,6 +65,8 @@ def leaderboard(
         - ``rank_best``, ``rank_worst``: ranks that the intervals leave open;
         - ``tier``: models that the data cannot tell from their tier's leader share its tier; missing, with a warning,
           on boards so wide that comparing all pairs would take minutes;
+        - with a tie model ``expected_score_rating, expected_score_lower, expected_score_upper``, Elo, with ties as half
+          a win: all other columns are on the scale of the tie model, see `ContextualFit`;
         - ``component`` (1 = the largest group of models that met), ``standing`` ("undefeated", "winless", "not
           comparable", or empty), ``preliminary`` (under 300 votes), ``degenerate_share`` (share of resamples in
           which the model has no comparable rating).
@@ -148,6 +150,19 @@ def _tiers(board: Bootstrap, level: float) -> Any:
     return board.tiers(level).array
 
 
+def _expected_scores(board: Bootstrap, level: float, interval: Literal["percentile", "basic"]) -> dict[str, Any]:
+    """With a tie model, columns of the ratings and intervals on the scale of expected scores."""
+    if not isinstance(board, ContextualBootstrap) or board.expected_score is board:
+        return {}
+    half = board.expected_score
+    bounds = half.interval(level, interval)
+    return {
+        "expected_score_rating": half.fit.ratings.to_numpy(),
+        "expected_score_lower": bounds["lower"].to_numpy(),
+        "expected_score_upper": bounds["upper"].to_numpy(),
+    }
+
+
 def _table(board: Bootstrap, level: float, interval: Literal["percentile", "basic"], ks: Sequence[int]) -> pd.DataFrame:
     fit = board.fit
     bounds = board.interval(level, interval)
@@ -173,6 +188,7 @@ def _table(board: Bootstrap, level: float, interval: Literal["percentile", "basi
             "standing": fit.standing.to_numpy(),
             "preliminary": fit.n_battles.to_numpy() < PRELIMINARY_VOTES,
             "degenerate_share": board.degenerate_share.to_numpy(),
+            **_expected_scores(board, level, interval),
         }
     )
     order = np.lexsort([table["model_name"].astype(str), -np.nan_to_num(rating), ~rated])
