@@ -170,9 +170,8 @@ def cumulative_logit(x: Float, level: Int) -> tuple[Float, str]:
     def loss(theta: Float) -> float:
         p = _levels(values, theta)
         with np.errstate(divide="ignore"):
-            return (
-                -float(np.where(count > 0, count * np.log(np.maximum(p, 1e-300)), 0.0).sum()) + _RIDGE * theta[2] ** 2
-            )
+            each = np.where(count > 0, count * np.log(np.maximum(p, 1e-300)), 0.0)
+        return _RIDGE * theta[2] ** 2 - float(each.sum())
 
     best = loss(theta)
     for _ in range(_STEPS):

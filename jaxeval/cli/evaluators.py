@@ -42,7 +42,7 @@ def study_evaluators(
 
     from jaxeval.evaluators.advice import evaluator_advice
     from jaxeval.evaluators.comparison import compare_evaluators
-    from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_pairs
+    from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
     from jaxeval.evaluators.meaningful_gaps import agreement_fits
     from jaxeval.evaluators.rank_change import stratified_rank_change
     from jaxeval.evaluators.rank_correlation import kendall_tau_delta, rank_agreement
@@ -118,12 +118,10 @@ def study_evaluators(
     title = f"Smallest gap of scores at which gold agrees with probability {wanted:g}"
     print_table(console, gaps[[name for name in named if name in gaps]], title, number_cell)
     if improvements:
-        shown = hide_few_pairs(tables["improvement"], "probability", few, "n_ordered")
-        shown = hide_few_pairs(shown, "observed", few, "n_observed")
         print_table(
             console,
             wide(
-                hide_few_pairs(shown, "average_below", few),
+                hide_few_in_agreement(tables["improvement"], few),
                 "evaluator",
                 "delta",
                 _improvement_cell,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from jaxeval.evaluators.few_pairs import FEW_PAIRS, counted_pairs, hide_few_pairs
+from jaxeval.evaluators.few_pairs import FEW_PAIRS, counted_pairs, hide_few_in_agreement, hide_few_pairs
 from jaxeval.evaluators.meaningful_gaps import AT_ONCE, NEVER
 from jaxeval.ratings.bradley_terry import named
 
@@ -37,9 +37,7 @@ def evaluator_advice(
     if gaps is not None:
         gaps = hide_few_pairs(gaps, "delta", few_pairs)
     if improvements is not None:
-        improvements = hide_few_pairs(improvements, "probability", few_pairs, "n_ordered")
-        improvements = hide_few_pairs(improvements, "average_below", few_pairs)
-        improvements = hide_few_pairs(improvements, "observed", few_pairs, "n_observed")
+        improvements = hide_few_in_agreement(improvements, few_pairs)
     found = [] if comparison is None else list(_best(hide_few_pairs(comparison, "difference", few_pairs)))
     for name, own in _by_evaluator(taus):
         found += [f"{name}{sentence}" for sentence in _close_models(own, few_pairs)]

@@ -417,7 +417,7 @@ def _warnings(scores: ModelScores, table: pd.DataFrame, settings: Resampling) ->
     if few.any() and settings.n_resamples and settings.resample != "items":
         found.append(
             f"intervals over fewer than {FEW_MODELS} models say little: "
-            + of_evaluators(scores, few, [f"{k:,} models" for k in n])
+            + of_evaluators(scores, few, ["1 model" if k == 1 else f"{k:,} models" for k in n])
         )
     if "failed_share" in table:
         some = table["failed_share"][(table["failed_share"] > 0) & (table["failed_share"] < 1)]

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_pairs
+from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
 from jaxeval.plots.style import GREY, plain
 
 _COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
@@ -66,9 +66,7 @@ def plot_agreement(curve: pd.DataFrame, probability: float | None = None, few_pa
         probability: one to mark.
         few_pairs: lines and steps end where fewer pairs stand behind them; 0 shows all.
     """
-    for name, count in (("probability", "n_ordered"), ("average_below", "n_pairs"), ("observed", "n_observed")):
-        curve = hide_few_pairs(curve, name, few_pairs, count)
-    curve = _with_evaluator(curve)
+    curve = _with_evaluator(hide_few_in_agreement(curve, few_pairs))
     evaluators = list(dict.fromkeys(curve["evaluator"]))
     columns = min(len(evaluators), 4)
     rows = -(-len(evaluators) // columns)

@@ -275,17 +275,17 @@ class _Run:
 
     def _with_context(self, spread: Spread) -> list[Bootstrap]:
         """The results with covariates or a tie model, one slice after the other."""
-        halves: Sequence[Bootstrap | None] = [None] * len(self.slices.boards)
-        section = "slice"
-        if self.ties != "half":  # the scale of expected scores, beside that of the tie model
-            half = replace(self, ties="half", contextual=len(self.covariates.names) > 0, method="dense")
-            halves, section = half.results(spread), f"{self.ties}-slice"
         slices: Any = self.slices.boards  # of cells with covariates
         context = ContextualSettings(self.covariates.names, self.normalize, self.feature_ridge, self.ties)
         fitted = fit_contextual_boards(
             slices, self.covariates, self.ridge, self.feature_ridge, self.ties, self.reweight,
             strict=self.slices.groups is None,
         )  # fmt: skip
+        halves: Sequence[Bootstrap | None] = [None] * len(self.slices.boards)
+        section = "slice"
+        if self.ties != "half":  # the scale of expected scores, beside that of the tie model
+            half = replace(self, ties="half", contextual=len(self.covariates.names) > 0, method="dense")
+            halves, section = half.results(spread), f"{self.ties}-slice"
         results: list[Bootstrap] = []
         for s, own in enumerate(fitted):
             with self._naming(s):

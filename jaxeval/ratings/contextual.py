@@ -89,7 +89,7 @@ class ContextualFit(BradleyTerryFit):
     - As half a win: the log-odds of the expected score, P(win) + P(tie) / 2 = s(theta_i - theta_j). This is the scale
       of fits without a tie model.
     - Davidson: the log-odds of decisive battles, P(win) / P(loss) = exp(theta_i - theta_j). The more ties, the wider
-      these ratings are spread: by up to 180 Elo on the votes of an arena.
+      these ratings are spread: some move by 50 Elo on votes of the Arena, and by 150 Elo where models differ more.
     - Rao and Kupper: the log-odds s(theta_i - theta_j) of a win if the slightest advantage decided every battle. A tie
       is an advantage under the threshold t. These ratings are spread wider, too.
 

@@ -153,7 +153,7 @@ class TestDegenerate:
         found = kendall_tau(pd.DataFrame({"x": [1.0, 2.0], "y": [np.nan, 3.0]}), [4.0, 5.0], n_resamples=B)
         assert found["status"].tolist() == ["ok", "fewer than two models"]
         assert found["n_pairs"].tolist() == [1, 0]
-        message = "intervals over fewer than 10 models say little: 2 models (x); 1 models (y)"
+        message = "intervals over fewer than 10 models say little: 2 models (x); 1 model (y)"
         assert message in found.attrs["warnings"]
 
     def test_top_of_few(self):
