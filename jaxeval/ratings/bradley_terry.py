@@ -241,7 +241,8 @@ def fit_bradley_terry(
             `position_advantage`, `same_group`.
         normalize: divide columns by their root mean square over all battles.
         feature_ridge: >= 0, of the normalised coefficients; infinite to hold them at 0.
-        ties: "half" a win; or a model of ties, "davidson" or "rao_kupper".
+        ties: "half" a win; or a model of ties, "davidson" or "rao_kupper". A model of ties has ratings on another
+            scale, see `ContextualFit`; its ``expected_score`` has those on the scale of "half".
         cluster: column of the clusters (prompts, voters, sessions) that ``standard_errors`` and ``covariance`` take as
             independent, in place of battles; the ratings stay what they are.
         start: a previous fit, or its ratings (Elo) by model, to start from: the same ratings in fewer steps. Models

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -25,7 +25,7 @@ from jaxeval.kernels import batch, tie_models
 from jaxeval.kernels.contextual import NO_TIES
 from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, battle_weights, fit_boards, padded_size
 from jaxeval.ratings.bootstrap_plan import ClusterRows, Members, cell_members
-from jaxeval.ratings.bradley_terry import BradleyTerryFit, clusters_of, fit_result
+from jaxeval.ratings.bradley_terry import BradleyTerryFit, clusters_of, fit_bradley_terry, fit_result
 from jaxeval.ratings.contextual_rows import ContextualCells, compress, counts_by_row, make_rows
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, Gauge
 from jaxeval.ratings.sandwich import score_squares, strength_slopes
@@ -84,12 +84,33 @@ class ContextualBoard(NamedTuple):
 class ContextualFit(BradleyTerryFit):
     """A fit with covariates, a tie model, or both: ratings as in `BradleyTerryFit`, in the presence of the others.
 
-    A rating difference is that of battles in which all covariates are equal on both sides. With ties as half a win it
-    gives the expected result s(theta_i - theta_j); with a tie model it gives the odds of a win against a loss.
+    A rating difference is that of battles in which all covariates are equal on both sides. Its scale depends on how
+    ties are treated. Ratings on different scales must not be compared.
+
+    - As half a win: the log-odds of the expected score, P(win) + P(tie) / 2 = s(theta_i - theta_j). This is the scale
+      of fits without a tie model.
+    - Davidson: the log-odds of decisive battles, P(win) / P(loss) = exp(theta_i - theta_j). The more ties, the wider
+      these ratings are spread: some move by 50 Elo on votes of the Arena, and by 150 Elo where models differ more.
+    - Rao and Kupper: the log-odds s(theta_i - theta_j) of a win if the slightest advantage decided every battle. A tie
+      is an advantage under the threshold t. These ratings are spread wider, too.
+
+    ``expected_score`` has the ratings on the first scale beside those of a tie model.
     """
 
     context: ContextualSettings
     _contextual: ContextualBoard = field(repr=False)
+    _ties_as_half: BradleyTerryFit | None = field(default=None, repr=False)
+
+    @property
+    def expected_score(self) -> BradleyTerryFit:
+        """The fit of the same battles with ties as half a win, whose ratings are on the scale of expected scores.
+
+        It is the Bradley-Terry model that is closest to the battles' results in Kullback-Leibler divergence: every
+        model's expected scores add up to the points that it took. Davidson's model without covariates has the same
+        sums, so that this fit is also the closest one to Davidson's expected scores. With ties as half a win it is this
+        fit itself.
+        """
+        return self if self._ties_as_half is None else self._ties_as_half
 
     @property
     def tie_parameter(self) -> float:
@@ -466,7 +487,14 @@ def fit_contextual(
     clusters = clusters_of(battles, cluster, compressed)
     (fitted,) = fit_contextual_boards([(battles.models, cells)], found, ridge, feature_ridge, ties, reweight)
     context = ContextualSettings(found.names, normalize, float(feature_ridge), ties)
-    return contextual_result(battles, fitted, ridge, gauge, base, reweight, context, cluster, clusters)
+    fit = contextual_result(battles, fitted, ridge, gauge, base, reweight, context, cluster, clusters)
+    if ties == "half":
+        return fit
+    half = fit_bradley_terry(
+        battles, ridge, gauge=gauge, base=base, reweight=reweight, features=features, normalize=normalize,
+        feature_ridge=feature_ridge, cluster=cluster, method="dense",
+    )  # fmt: skip
+    return replace(fit, _ties_as_half=half)
 
 
 def contextual_result(
