@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from jaxeval.evaluators.few_pairs import FEW_PAIRS, counted_pairs, hide_few_in_agreement, hide_few_pairs
 from jaxeval.evaluators.meaningful_gaps import AT_ONCE, NEVER
-from jaxeval.evaluators.model_scores import FEW_PAIRS
+from jaxeval.ratings.bradley_terry import named
 
 _FALL = 0.1  # tau of close models that is so much lower is worth a "but"
 
@@ -19,6 +20,7 @@ def evaluator_advice(
     changes: pd.DataFrame | None = None,
     gaps: pd.DataFrame | None = None,
     improvements: pd.DataFrame | None = None,
+    comparison: pd.DataFrame | None = None,
     few_pairs: int = FEW_PAIRS,
 ) -> list[str]:
     """Sentences on every evaluator, by what the tables hold; fewer pairs than ``few_pairs`` are not spoken of.
@@ -28,8 +30,15 @@ def evaluator_advice(
         changes: as `stratified_rank_change` returns it.
         gaps: as `smallest_gap` returns it.
         improvements: as `agreement_by_gap` returns it.
+        comparison: as `compare_evaluators` returns it.
     """
-    found = []
+    if changes is not None:
+        changes = hide_few_pairs(changes, "rank_change", few_pairs)
+    if gaps is not None:
+        gaps = hide_few_pairs(gaps, "delta", few_pairs)
+    if improvements is not None:
+        improvements = hide_few_in_agreement(improvements, few_pairs)
+    found = [] if comparison is None else list(_best(hide_few_pairs(comparison, "difference", few_pairs)))
     for name, own in _by_evaluator(taus):
         found += [f"{name}{sentence}" for sentence in _close_models(own, few_pairs)]
         parts = ((changes, _tiers), (gaps, _smallest_gap), (improvements, _improvements))
@@ -38,6 +47,24 @@ def evaluator_advice(
                 rows = table[table["evaluator"] == own["evaluator"].iloc[0]] if "evaluator" in table else table
                 found += [f"{name}{sentence}" for sentence in sentences(rows)]
     return found
+
+
+def _best(comparison: pd.DataFrame) -> Iterator[str]:
+    """The evaluator that ranks most like gold, and the others that the data tell from it."""
+    rows = comparison[comparison["evaluator"] == comparison["evaluator"].iloc[0]].dropna(subset="difference")
+    if len(rows) == 0:
+        return
+    text = f"{rows['evaluator'].iloc[0]} ranks most like gold"
+    if "lower" not in rows:
+        yield f"{text}; without resamples nothing says how sure that is"
+        return
+    worse = rows["lower"] > 0
+    parts = [
+        f"{what} {named(list(rows.loc[which, 'other']))}"
+        for what, which in (("more so than", worse), ("the models do not tell it from", ~worse))
+        if which.any()
+    ]
+    yield f"{text}: {'; '.join(parts)}"
 
 
 def _by_evaluator(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -58,17 +85,18 @@ def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
             yield f"no tau, {reason}"
         return
     row = all_pairs.iloc[0]
-    text = f"tau {row['tau']:.2f}{_ends(row)} over all {row['n_pairs']:,} pairs"
+    if row["n_pairs"] < few_pairs:
+        yield f"{counted_pairs(row['n_pairs'])} of models in all, too few to say anything"
+        return
+    text = f"tau {row['tau']:.2f}{_ends(row)} over all {counted_pairs(row['n_pairs'])}"
     if len(near) == 0:
         yield text
-        return
-    if row["n_pairs"] < few_pairs:
-        yield f"{text}, too few to say more"
         return
     if near["n_pairs"].min() == row["n_pairs"]:
         yield f"{text}; all of them lie under every delta, so choose smaller ones"
         return
-    told = near[(near["n_pairs"] >= few_pairs) & near["tau"].notna() & (near["n_pairs"] < row["n_pairs"])]
+    near = hide_few_pairs(near, "tau", few_pairs)
+    told = near[near["tau"].notna() & (near["n_pairs"] < row["n_pairs"])]
     if len(told) == 0:
         yield f"{text}; no delta has {few_pairs} pairs under it and some beyond, so choose others"
         return
@@ -76,8 +104,8 @@ def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
     word = "but" if close["tau"] < row["tau"] - _FALL else "and"
     doubt = "; of models so close it may be guessing" if close.get("lower", 1.0) <= 0 else ""
     yield (
-        f"{text}, {word} {close['tau']:.2f}{_ends(close)} over the {close['n_pairs']:,} within {close['delta']:g} "
-        f"points{doubt}"
+        f"{text}, {word} {close['tau']:.2f}{_ends(close)} over the {close['n_pairs']:,} within "
+        f"{_points(close['delta'])}{doubt}"
     )
 
 
@@ -108,16 +136,17 @@ def _smallest_gap(rows: pd.DataFrame) -> Iterator[str]:
 
 def _improvements(rows: pd.DataFrame) -> Iterator[str]:
     for _, row in rows[rows["probability"].notna()].iterrows():
-        told = row["n_pairs"] >= FEW_PAIRS and not np.isnan(row["average_below"])
-        below = f"; {row['average_below']:.2f} on average below it" if told else ""
-        points = f"{row['delta']:g} point{'s' * (row['delta'] != 1)}"
-        doubt = (
-            f"; the regression does not fit, {row['observed']:.2f} observed" if row.get("lack_of_fit", False) else ""
-        )
+        below = f"; {row['average_below']:.2f} on average below it ({counted_pairs(row['n_pairs'])})"
+        observed = "" if np.isnan(row["observed"]) else f", {row['observed']:.2f} observed"
+        doubt = f"; the regression does not fit{observed}" if row.get("lack_of_fit", False) else ""
         yield (
-            f"an improvement of {points} is one for gold with probability {row['probability']:.2f}{_ends(row)}{doubt}"
-            f"{below} ({row['n_pairs']:,} pairs)"
+            f"an improvement of {_points(row['delta'])} is one for gold with probability "
+            f"{row['probability']:.2f}{_ends(row)}{doubt}{'' if np.isnan(row['average_below']) else below}"
         )
+
+
+def _points(delta: float) -> str:
+    return f"{delta:g} {'point' if delta == 1 else 'points'}"
 
 
 def _ends(row: Any, form: str = ".2f") -> str:

@@ -23,9 +23,6 @@ from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
 from jaxeval.ratings.square_limits import MOST_SQUARE, check_square
 from jaxeval.statistics.quantiles import interval_bounds
 
-#: Clusters under which a bootstrap over clusters comes with a warning (DOI 10.1162/rest.90.3.414).
-FEW_CLUSTERS = 30
-
 
 @dataclass(frozen=True)
 class BootstrapSettings:
@@ -65,13 +62,17 @@ class Bootstrap:
     grad_norm: NDArray[np.float64]  # (B,)
     degenerate: pd.DataFrame  # (M, 3) resamples in which a model is undefeated, winless, not comparable
     settings: BootstrapSettings
-    n_clusters: int | None  # clusters drawn, if any
     n_refitted_sparse: int = field(repr=False)  # resamples that needed the slower solvers for sparse boards
 
     @property
     def models(self) -> pd.Index:
         """The M models, in the order of the columns of ``draws``."""
         return self.fit.ratings.index
+
+    @property
+    def n_clusters(self) -> int | None:
+        """Clusters drawn, if any."""
+        return self.fit.n_clusters
 
     @property
     def degenerate_share(self) -> pd.Series:
@@ -249,11 +250,6 @@ class Bootstrap:
                 f"all resamples give the same rating to {named(equal)}: the data do not show how uncertain it is, and "
                 "there is no interval"
             )
-        if self.n_clusters is not None and self.n_clusters < FEW_CLUSTERS:
-            messages.append(
-                f"only {self.n_clusters} clusters to resample: intervals from fewer than {FEW_CLUSTERS} are "
-                "unreliable, as a rule too narrow"
-            )
         failed = int((~self.converged).sum())
         if failed:
             messages.append(f"{failed} of {len(self.draws)} resamples did not converge and are NaN")
@@ -265,7 +261,6 @@ def bootstrap_result(
     board: Board,
     lanes: Refitted,
     ridge: float,
-    n_clusters: int | None,
     settings: BootstrapSettings,
 ) -> Bootstrap:
     """The draws of one slice."""
@@ -288,6 +283,5 @@ def bootstrap_result(
         grad_norm=lanes.grad_norm,
         degenerate=degenerate,
         settings=settings,
-        n_clusters=n_clusters,
         n_refitted_sparse=int((~np.isin(lanes.solver, (batch.CHORD, batch.SPARSE))).sum()),
     )

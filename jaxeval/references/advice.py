@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.evaluators.few_pairs import counted_pairs, hide_few_pairs
 from jaxeval.ratings.bradley_terry import named
 from jaxeval.references.rankings import ReferenceBoard, ReferenceStudySettings
 from jaxeval.statistics.quantiles import centred
@@ -90,14 +91,14 @@ def single_advice(tau: Float, table: pd.DataFrame, n_rated: int, settings: Refer
     yield (
         f"of the {len(own)} single references (of {n_single}) with {settings.budgets[b]:,} votes of nearly every "
         f"model, {row['references']} agrees best with the ranking of all votes under that budget: tau {row['tau']:.2f}"
-        f"{_interval(row, 'tau')} over {row['n_pairs']:,.0f} pairs{_sure(tau[:, own, b])}"
+        f"{_interval(row, 'tau')} over {counted_pairs(row['n_pairs'])}{_sure(tau[:, own, b])}"
     )
 
 
 def close_advice(by_delta: pd.DataFrame, settings: ReferenceStudySettings) -> Iterator[str]:
     """What close pairs are worth, under the smallest delta that half of the references have enough pairs under."""
     for delta, rows in by_delta[np.isfinite(by_delta["delta"])].groupby("delta"):
-        told = rows[(rows["n_pairs"] >= settings.few_pairs) & rows["tau"].notna()]
+        told = hide_few_pairs(rows, "tau", settings.few_pairs).dropna(subset="tau")
         if 2 * len(told) >= len(rows):
             yield (
                 f"win rates within {delta:g} points of each other: tau {told['tau'].mean():.2f} on average over the "
@@ -109,13 +110,14 @@ def close_advice(by_delta: pd.DataFrame, settings: ReferenceStudySettings) -> It
 
 def set_advice(table: pd.DataFrame, board: ReferenceBoard, settings: ReferenceStudySettings) -> Iterator[str]:
     """Several references against the same ones alone: the largest budget that nearly all models have votes for."""
-    fair = (table["n_short"] <= _MOST_SHORT * table["n_models"]) & (table["n_pairs"] >= settings.few_pairs)
-    for label, rows in table[fair & table["gain"].notna()].groupby("references", sort=False):
+    shown = hide_few_pairs(table, "gain", settings.few_pairs)
+    fair = shown["n_short"] <= _MOST_SHORT * shown["n_models"]
+    for label, rows in shown[fair & shown["gain"].notna()].groupby("references", sort=False):
         row = rows.iloc[-1]
         yield (
             f"{label} ({named(board.models[board.sets[label]])}) under {row['budget']:,} votes a model: tau "
             f"{row['tau']:.2f}, the same references alone {row['tau_alone']:.2f} on average on the same models "
-            f"(difference {row['gain']:+.2f}{_interval(row, 'gain', '+.2f')}; {row['n_pairs']:,.0f} pairs)"
+            f"(difference {row['gain']:+.2f}{_interval(row, 'gain', '+.2f')}; {counted_pairs(row['n_pairs'])})"
         )
 
 
