@@ -149,7 +149,8 @@ main.add_command(meta)
               help="Ties: half a win, or a model of their own.")  # fmt: skip
 @click.option("--effect", type=OutputFile(_FIGURE_ENDINGS), help="Draw how far control moves each model.")
 @click.option("--state", type=OutputFile((".parquet",)), metavar="FILE",
-              help="Add FILES to the battles that earlier runs saved there, rate all, and save them.")  # fmt: skip
+              help="Add FILES to the battles that earlier runs saved there, rate all, and save them; a run "
+              "that finds another adding waits for it.")  # fmt: skip
 @click.option("--distributed", type=Processes(), metavar="auto|I/N@HOST:PORT",
               help="This is one of several processes, which share the files and the resamples.")  # fmt: skip
 @_board_options
@@ -192,7 +193,6 @@ def leaderboard(
         raise click.UsageError("--raw-features is about the columns of --features, and there are none")
     outputs = {"--out": board["out"], "--plot": board["plot"], "--effect": effect, "--state": state}
     check_outputs(outputs, files_of(files))
-    opened = None if state is None else State.opened(state, files)
     read = partial(
         read_battles,
         model_a=model_a,
@@ -212,14 +212,15 @@ def leaderboard(
         with connected(distributed) as first:
             _rate(gather_files(files, read), first=first, **board)
         return
-    battles = read(files if len(files) > 1 else files[0])
-    if opened is not None:
-        battles = opened.with_added(battles)
-    _rate(battles, **board)
-    if effect is not None:
-        _draw_effect(battles, effect, board)
-    if opened is not None:
-        opened.save(battles)
+    with contextlib.nullcontext() if state is None else State.opened(state, files) as opened:
+        battles = read(files if len(files) > 1 else files[0])
+        if opened is not None:
+            battles = opened.with_added(battles)
+        _rate(battles, **board)
+        if effect is not None:
+            _draw_effect(battles, effect, board)
+        if opened is not None:
+            opened.save(battles)
 
 
 def _features(
