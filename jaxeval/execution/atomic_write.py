@@ -33,8 +33,8 @@ def whole_file(path: str | Path, check: Callable[[], None] = lambda: None) -> It
     try:
         remove_unfinished(target.parent)
         # Beside it, as only within one file system is a rename a single step.
-        with _locked_file(target) as file:
-            temporary = Path(file.name)
+        opened, temporary = _locked_file(target)
+        with opened as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -62,16 +62,14 @@ def remove_unfinished(folder: Path) -> None:
                 path.unlink()
 
 
-def _locked_file(target: Path) -> IO[bytes]:
+def _locked_file(target: Path) -> tuple[IO[bytes], Path]:
     while True:
-        file = tempfile.NamedTemporaryFile(
-            dir=target.parent, prefix=f".{target.name}.", suffix=_UNFINISHED, delete=False
-        )
+        handle, name = tempfile.mkstemp(_UNFINISHED, f".{target.name}.", target.parent)
         with suppress(OSError):  # no locks here: then nobody removes it either
-            try_lock(file.fileno())
-        if is_named(file.fileno(), Path(file.name)):
-            return file
-        file.close()  # removed before it was locked
+            try_lock(handle)
+        if is_named(handle, Path(name)):
+            return os.fdopen(handle, "wb"), Path(name)
+        os.close(handle)  # removed before it was locked
 
 
 def _usual_mode() -> int:

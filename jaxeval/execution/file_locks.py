@@ -1,8 +1,8 @@
 """Locks on files, which end with the process that holds them, however it ends.
 
-They are those of `flock` (on Windows, of `msvcrt.locking`): the kernel releases them. On NFS version 4, and on version 3
-with its lock service, they hold between hosts; mounted with ``nolock``, or as Lustre with ``localflock``, only within
-one. A file system without locks, as Lustre mounted without ``flock``, says so, and whoever asks for a lock is told.
+They are those of `flock` (on Windows, of `msvcrt.locking`): the kernel releases them. On NFS they hold between hosts;
+mounted with ``nolock`` (or Lustre with ``localflock``), they hold within one host only. A file system without locks, as
+Lustre mounted without ``flock``, says so, and whoever asks for a lock is told.
 """
 
 from __future__ import annotations

@@ -13,11 +13,6 @@ KILLED = (
 )
 
 
-def killed_while_writing(path):
-    subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
-    assert len(list(path.parent.glob(f".{path.name}.*.unfinished"))) == 1
-
-
 def written(path, content):
     with whole_file(path) as file:
         file.write(content)
@@ -25,7 +20,9 @@ def written(path, content):
 
 class TestUnfinished:
     def test_the_next_to_write_in_the_folder_removes_it(self, tmp_path):
-        killed_while_writing(tmp_path / "a.csv")
+        """After kill -9."""
+        subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "a.csv")], check=False)
+        assert len(list(tmp_path.glob(".a.csv.*.unfinished"))) == 1
         written(tmp_path / "b.csv", b"whole")
         assert [path.name for path in tmp_path.iterdir()] == ["b.csv"]
 
@@ -45,7 +42,7 @@ class TestUnfinished:
         assert {path.name for path in tmp_path.iterdir()} == {".a.csv.original", "a.unfinished", "a.csv"}
 
     def test_a_folder_of_finished_resamples(self, tmp_path):
-        killed_while_writing(tmp_path / "lanes.0-0.npz")
+        (tmp_path / ".lanes.0-0.npz.abcdefgh.unfinished").touch()
         Checkpoint(tmp_path, "digest", {})
         assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
 
