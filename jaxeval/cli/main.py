@@ -119,6 +119,12 @@ main.add_command(meta)
 @main.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--by", multiple=True, metavar="COL", help="Rate every group of COL on its own; may be repeated.")
+@click.option("--missing", default="error", show_default=True, type=click.Choice(["error", "drop", "label"]),
+              help="Battles without a value of --by: an error, in no group, or a group of their own.")  # fmt: skip
+@click.option("--min-slice-battles", default=0, show_default=True, type=click.IntRange(0), metavar="N",
+              help="List groups of --by with fewer battles and do not rate them.")  # fmt: skip
+@click.option("--max-slices", default=500, show_default=True, type=click.IntRange(1), metavar="N",
+              help="Refuse more groups of --by than that.")  # fmt: skip
 @click.option("--cluster", metavar="COL", help="Resample whole clusters: prompts, voters, sessions.")
 @click.option("--scheme", default="multinomial", show_default=True,
               type=click.Choice(["multinomial", "poisson", "bayesian"]))  # fmt: skip

@@ -92,22 +92,29 @@ def require_column(frame: pd.DataFrame, column: str) -> None:
         raise DataError(f"no column {column!r} in the table; its columns are {have}")
 
 
-def reject_missing(missing: NDArray[np.bool_], column: str, rows: Rows | None = None) -> None:
+def reject_missing(
+    missing: NDArray[np.bool_],
+    column: str,
+    rows: Rows | None = None,
+    advice: str = "fill them or drop those rows first",
+) -> None:
     """An error that counts the rows (N,) ``missing`` of a column, if there are any."""
     if missing.any():
         raise DataError(
-            f"column {column!r} has {count_rows(missing, rows):,} missing values{first_place(missing, rows)}: fill "
-            "them or drop those rows first"
+            f"column {column!r} has {count_rows(missing, rows):,} missing values{first_place(missing, rows)}: {advice}"
         )
 
 
-def factorize_sorted(column: pd.Series, name: str, rows: Rows | None = None) -> tuple[NDArray[np.intp], pd.Index]:
-    """(N,) codes of a column without missing values, and its sorted values."""
+def factorize_sorted(
+    column: pd.Series, name: str, rows: Rows | None = None, may_miss: bool = False
+) -> tuple[NDArray[np.intp], pd.Index]:
+    """(N,) codes of a column, and its sorted values; missing ones, if there may be some, have the code -1."""
     try:
         codes, values = pd.factorize(column)
     except TypeError as error:
         raise DataError(f"column {name!r} holds values that cannot be compared: {error}") from error
-    reject_missing(codes < 0, name, rows)
+    if not may_miss:
+        reject_missing(codes < 0, name, rows)
     values = pd.Index(values)
     if isinstance(values, pd.CategoricalIndex):
         values = pd.Index(values.astype(values.categories.dtype))
@@ -115,11 +122,13 @@ def factorize_sorted(column: pd.Series, name: str, rows: Rows | None = None) -> 
         order = values.argsort()
     except TypeError as error:
         times = None if rows is None else rows.times
-        counts = pd.Series(np.bincount(codes, times, minlength=len(values)).astype(int))
+        there = codes >= 0
+        times = times if times is None else times[there]
+        counts = pd.Series(np.bincount(codes[there], times, minlength=len(values)).astype(int))
         kinds = counts.groupby([type(v).__name__ for v in values]).sum()
         found = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
         raise DataError(f"column {name!r} mixes values of types {found}; make them one, by .astype(str)") from error
-    rank = np.empty(len(values), np.intp)
+    rank = np.full(len(values) + 1, -1, np.intp)  # the last one is that of the code -1
     rank[order] = np.arange(len(values))
     return rank[codes], values[order]
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.data.battles import Battles, as_battles
-from jaxeval.data.cells import Cells, Compress
+from jaxeval.data.battles import Battles, MissingGroup, as_battles
+from jaxeval.data.cells import Cells
 from jaxeval.data.features import Design, FeatureLike, checked_features, design
 from jaxeval.execution.checkpoints import Checkpoint
 from jaxeval.execution.lanes import Spread
@@ -24,7 +24,7 @@ from jaxeval.execution.precision import versions
 from jaxeval.execution.processes import check_alike, first_alone, together
 from jaxeval.execution.progress import progress_bar
 from jaxeval.ratings.boards import Board, fit_boards
-from jaxeval.ratings.bootstrap_plan import SCHEMES, ClusterRows, cluster_rows, make_plan
+from jaxeval.ratings.bootstrap_plan import SCHEMES, make_plan
 from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
 from jaxeval.ratings.bradley_terry import BradleyTerryFit, device_name, fit_result
 from jaxeval.ratings.contextual import ContextualSettings, Ties, checked_ties, contextual_result, fit_contextual_boards
@@ -32,6 +32,7 @@ from jaxeval.ratings.contextual_bootstrap import contextual_bootstrap_result, re
 from jaxeval.ratings.contextual_rows import compress
 from jaxeval.ratings.gauge import Gauge
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Lanes, refit_all
+from jaxeval.ratings.slices import MOST_SLICES, Bootstraps, Slices, Slicing, make_slices
 from jaxeval.ratings.sparse_boards import Method, check_dense, resolved
 from jaxeval.ratings.sparse_refits import make_sparse_plan, refit_sparse
 
@@ -59,6 +60,9 @@ class BootstrapOptions(TypedDict, total=False):
     memory_limit: int | None
     checkpoint: str | Path | None
     progress: bool | None
+    max_slices: int
+    min_slice_battles: int
+    missing: MissingGroup
 
 
 @overload
@@ -80,7 +84,7 @@ def bootstrap(
     *,
     by: str | Sequence[str],
     **options: Unpack[BootstrapOptions],
-) -> dict[Hashable, Bootstrap]: ...
+) -> Bootstraps: ...
 @overload
 def bootstrap(
     battles: Battles | Any,
@@ -90,7 +94,7 @@ def bootstrap(
     *,
     by: str | Sequence[str] | None = ...,
     **options: Unpack[BootstrapOptions],
-) -> Bootstrap | dict[Hashable, Bootstrap]: ...
+) -> Bootstrap | Bootstraps: ...
 def bootstrap(
     battles: Battles | Any,
     n_resamples: int = 1000,
@@ -113,7 +117,10 @@ def bootstrap(
     memory_limit: int | None = None,
     checkpoint: str | Path | None = None,
     progress: bool | None = None,
-) -> Bootstrap | dict[Hashable, Bootstrap]:
+    max_slices: int = MOST_SLICES,
+    min_slice_battles: int = 0,
+    missing: MissingGroup = "error",
+) -> Bootstrap | Bootstraps:
     """Resample the battles, refit every resample, and keep the joint draws.
 
     Resample r is a function of the slice's battles and of (seed, slice name, r) alone: the same for any number of
@@ -126,7 +133,7 @@ def bootstrap(
         scheme: "multinomial" draws N battles with replacement, exactly; "poisson" gives each battle a Poisson(1)
             weight; "bayesian" an exponential one; "cluster" draws whole clusters with replacement.
         by: column, or columns, whose groups are rated and resampled each on its own; the result is then a dict by
-            group. All in one batched call; with features or a tie model, one slice after the other. A slice that
+            group, `Bootstraps`. All in one batched call; with features or a tie model, one slice after the other. A slice that
             cannot tell a covariate from its models, or has no ties for a tie model, is rated without; its
             ``warnings`` say so.
         cluster: column of the clusters (prompts, voters, sessions); implies the scheme "cluster".
@@ -142,10 +149,17 @@ def bootstrap(
         checkpoint: folder that finished resamples are kept in. After an interruption the same call goes on from them,
             with the same draws; with more resamples, too.
         progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
+        max_slices: an error tells of more slices than that, before any is rated.
+        min_slice_battles: slices with fewer battles are listed and not rated: ``left_out`` and ``warnings`` of the
+            result. By default every slice is rated.
+        missing: what to do about battles without a value of ``by``: "error"; "drop", they are in no slice, and
+            ``n_missing`` and ``warnings`` of the result count them; "label", they are a slice, named "(missing)".
 
     Raises:
+        TypeError: an option is of another type than it says.
         ValueError: an unknown scheme, a bad number, an impossible gauge.
-        DataError: ``by`` or ``cluster`` names no column, or one with missing values; ``checkpoint`` is the folder of
+        DataError: ``by`` or ``cluster`` names no column, or one with missing values; there are more than ``max_slices``
+            slices, or none of ``min_slice_battles``; ``checkpoint`` is the folder of
             another run; without ``by``, a covariate that the models decide, or a tie model without ties.
         MemoryLimitError: not even one resample at a time fits ``memory_limit``.
         ProcessError: another process of a run in several (`jaxeval.gather_battles`) failed.
@@ -163,37 +177,25 @@ def bootstrap(
                 raise ValueError(f"refits with features or a tie model are in double precision, got dtype={dtype!r}")
         covariates = design(battles, features, normalize)
         compressed = partial(compress, battles, feature=covariates.matrix) if contextual else battles.compress
-        slices = _slices(battles, by, cluster, compressed)
+        slicing = Slicing(max_slices, min_slice_battles, missing).checked()
+        slices = make_slices(battles, by, cluster, compressed, slicing)
         run = _Run(
-            battles, slices, covariates, contextual, scheme, cluster, _columns(by), int(n_resamples), int(seed),
+            battles, slices, covariates, contextual, scheme, cluster, int(n_resamples), int(seed),
             float(ridge), gauge, float(base), reweight, dtype, normalize, float(feature_ridge), ties, method,
         )  # fmt: skip
         digest = run.digest() if checkpoint is not None or battles.n_processes > 1 else ""
         if battles.n_processes > 1:
             others = {"chunk_size": chunk_size, "memory_limit": memory_limit, "checkpoint": checkpoint is not None}
-            check_alike(run.identity() | run.presentation() | others, digest)
+            check_alike(run.identity() | run.presentation() | slicing._asdict() | others, digest)
         n_lanes = len(slices.boards) * n_resamples
         with progress_bar(n_lanes, "refitting resamples", progress) as advance:
             kept = None
             if checkpoint is not None:
                 kept = first_alone(partial(Checkpoint, checkpoint, digest, run.identity()), battles.n_processes)
             results = run.results(Spread(advance, chunk_size, memory_limit, kept, battles.n_processes))
-        return results[0] if slices.groups is None else dict(zip(slices.groups, results, strict=True))
-
-
-class _Slices(NamedTuple):
-    """The S boards that are resampled."""
-
-    groups: list[Hashable] | None  # None for the one board of all battles
-    boards: list[tuple[pd.Index, Cells]]  # models and battles of each
-    clusters: list[ClusterRows | None]  # what is drawn together in each
-
-    @property
-    def labels(self) -> list[str]:
-        """Names of the slices as text, which name their random numbers; the same for 1 of whatever integer type."""
-        if self.groups is None:
-            return [""]
-        return ["\x1f".join(map(str, group)) if isinstance(group, tuple) else str(group) for group in self.groups]
+        if slices.groups is None:
+            return results[0]
+        return Bootstraps(zip(slices.groups, results, strict=True), slices, slicing)
 
 
 @dataclass(frozen=True)
@@ -201,12 +203,11 @@ class _Run:
     """A call of `bootstrap`, checked."""
 
     battles: Battles
-    slices: _Slices
+    slices: Slices
     covariates: Design
     contextual: bool  # whether there are covariates or a tie model
     scheme: str
     cluster: str | None
-    by: list[str]
     n_resamples: int
     seed: int
     ridge: float
@@ -221,9 +222,10 @@ class _Run:
 
     def identity(self) -> dict[str, Any]:
         """What decides the draws, besides the battles."""
-        names = ("scheme", "cluster", "by", "seed", "ridge", "reweight", "dtype", "normalize", "feature_ridge", "ties",
+        names = ("scheme", "cluster", "seed", "ridge", "reweight", "dtype", "normalize", "feature_ridge", "ties",
                  "method")  # fmt: skip
-        return {name: getattr(self, name) for name in names} | {"features": list(self.covariates.names)}
+        others = {"by": self.slices.by, "features": list(self.covariates.names)}
+        return {name: getattr(self, name) for name in names} | others
 
     def presentation(self) -> dict[str, Any]:
         """What decides how many draws there are, and how they are written."""
@@ -294,7 +296,7 @@ class _Run:
 
     def _result(self, s: int, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:
         settings = BootstrapSettings(
-            self.scheme, self.cluster, self.by, self.n_resamples, self.seed, self.ridge, fit.settings.gauge, self.base,
+            self.scheme, self.cluster, self.slices.by, self.n_resamples, self.seed, self.ridge, fit.settings.gauge, self.base,
             self.reweight, self.dtype, device_name(), jax.local_device_count() * self.battles.n_processes, versions(),
             fit.settings.method,
         )  # fmt: skip
@@ -315,7 +317,7 @@ class _Run:
         except ValueError as error:
             if self.slices.groups is None:
                 raise
-            raise ValueError(f"{' / '.join(self.by)} = {self.slices.groups[s]!r}: {error}") from error
+            raise ValueError(f"{' / '.join(self.slices.by)} = {self.slices.groups[s]!r}: {error}") from error
 
 
 def _blocks(n_models: Sequence[int], method: Method) -> list[NDArray[np.intp]]:
@@ -368,35 +370,3 @@ def _checked_cluster(battles: Battles, scheme: Scheme, cluster: str | None) -> t
     if scheme not in ("cluster", "multinomial"):
         raise ValueError(f"clusters are drawn with replacement: scheme={scheme!r} cannot have cluster=")
     return "cluster", cluster
-
-
-def _columns(by: str | Sequence[str] | None) -> list[str]:
-    return [] if by is None else [by] if isinstance(by, str) else list(by)
-
-
-def _slices(battles: Battles, by: str | Sequence[str] | None, cluster: str | None, compressed: Compress) -> _Slices:
-    """The whole board, or one for each group of the columns ``by``."""
-    cluster_codes = None if cluster is None else battles.codes(cluster)[0]
-
-    def clusters_of(rows: slice | NDArray[np.intp], cell: NDArray[np.intp]) -> ClusterRows | None:
-        count = None if battles.count is None else battles.count[rows]
-        return None if cluster_codes is None else cluster_rows(cluster_codes[rows], cell, count)
-
-    if by is None:
-        if cluster is None and compressed == battles.compress:
-            return _Slices(None, [(battles.models, battles.cells)], [None])
-        cells, cell = compressed(slice(None))
-        return _Slices(None, [(battles.models, cells)], [clusters_of(slice(None), cell)])
-    if not isinstance(by, str):
-        if not isinstance(by, Sequence) or not all(isinstance(name, str) for name in by):
-            raise TypeError(f"by= takes the name of a column or a list of names, got {by!r}")
-        if len(by) == 0:
-            raise ValueError("by= names no column; leave it out to rate the whole board")
-        if len(set(by)) < len(by):
-            raise ValueError(f"by= names a column twice: {', '.join(by)}")
-    codes, groups = battles.codes(by)
-    slices, clusters = [], []
-    for rows, cells, cell in battles.cells_by_group(codes, len(groups), compressed):
-        slices.append(cells.localise(battles.models))
-        clusters.append(clusters_of(rows, cell))
-    return _Slices(list(groups), slices, clusters)

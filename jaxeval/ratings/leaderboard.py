@@ -18,6 +18,7 @@ from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.comparison import rank_spread
 from jaxeval.ratings.contextual import ContextualFit
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
+from jaxeval.ratings.slices import Bootstraps, slice_name, told_together
 from jaxeval.ratings.square_limits import MOST_COMPARISONS
 
 #: Under so many votes a rating is marked preliminary, as at the Arena.
@@ -87,17 +88,18 @@ def leaderboard(
     if not boards:
         raise ValueError("no board to show: the mapping of bootstraps is empty")
     ks = [rank_at_most] if isinstance(rank_at_most, int | np.integer) else list(rank_at_most)
-    names = [category_name(group) for group in boards]
+    names = [slice_name(group) for group in boards]
     if len(set(names)) < len(names):  # values that hold the separator themselves
         names = list(map(str, boards))
-    tables, warnings = [], []
+    tables, of_slice = [], []
     for name, board in zip(names, boards.values(), strict=True):
         table = _table(board, level, interval, ks)
         if name is not None:
             table.insert(7, "category", name)
         tables.append(table)
-        own = [*board.warnings, *_no_tiers(board)]
-        warnings += [w if name is None else f"{slice_title(name, board.settings.by)}: {w}" for w in own]
+        of_slice.append([*board.warnings, *_no_tiers(board)])
+    warnings = boards.warnings if isinstance(boards, Bootstraps) else []
+    warnings += of_slice[0] if names == [None] else told_together(names, of_slice, list(boards.values()))
     first = next(iter(boards.values()))
     enough = ceil(2 / (1 - Fraction(str(level))))  # one draw in each tail
     if len(first.draws) < enough:
@@ -120,16 +122,6 @@ def leaderboard(
         "settings": {**asdict(first.settings), **context, "level": float(level), "interval": interval},
     }
     return table
-
-
-def category_name(group: Hashable) -> Any:
-    """A slice's name as one value: the columns' values joined where there are several; None for the whole board."""
-    return " / ".join(map(str, group)) if isinstance(group, tuple) else group
-
-
-def slice_title(name: Any, by: Sequence[str]) -> str:
-    """A slice's name for readers, who may not know which column a number or a truth value is of."""
-    return f"{' / '.join(by)} = {name}" if by else str(name)
 
 
 def _no_tiers(board: Bootstrap) -> list[str]:
