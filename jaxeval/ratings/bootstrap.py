@@ -133,8 +133,8 @@ def bootstrap(
         scheme: "multinomial" draws N battles with replacement, exactly; "poisson" gives each battle a Poisson(1)
             weight; "bayesian" an exponential one; "cluster" draws whole clusters with replacement.
         by: column, or columns, whose groups are rated and resampled each on its own; the result is then a dict by
-            group, `Bootstraps`. All in one batched call; with features or a tie model, one slice after the other. A slice that
-            cannot tell a covariate from its models, or has no ties for a tie model, is rated without; its
+            group, `Bootstraps`. All in one batched call; with features or a tie model, one slice after the other. A
+            slice that cannot tell a covariate from its models, or has no ties for a tie model, is rated without; its
             ``warnings`` say so.
         cluster: column of the clusters (prompts, voters, sessions); implies the scheme "cluster".
         ridge: as in `fit_bradley_terry`, like ``gauge``, ``base`` and ``reweight``.
@@ -296,8 +296,8 @@ class _Run:
 
     def _result(self, s: int, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:
         settings = BootstrapSettings(
-            self.scheme, self.cluster, self.slices.by, self.n_resamples, self.seed, self.ridge, fit.settings.gauge, self.base,
-            self.reweight, self.dtype, device_name(), jax.local_device_count() * self.battles.n_processes, versions(),
+            self.scheme, self.cluster, self.slices.by, self.n_resamples, self.seed, self.ridge, fit.settings.gauge,
+            self.base, self.reweight, self.dtype, device_name(), jax.local_device_count() * self.battles.n_processes, versions(),
             fit.settings.method,
         )  # fmt: skip
         clusters = self.slices.clusters[s]
