@@ -28,6 +28,7 @@ from jaxeval.accuracy.estimates import (
 )
 from jaxeval.accuracy.judged_sums import POOLED, arrays, resampled, sums
 from jaxeval.accuracy.rogan_gladen import OUTSIDE, youden_j
+from jaxeval.checks import checked_integer
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import versions
@@ -131,8 +132,7 @@ def judge_accuracy(
     """
     checked_level(level)
     for name, value, least in (("n_resamples", n_resamples, 2), ("n_halves", n_halves, 1), ("seed", seed, 0)):
-        if not isinstance(value, int | np.integer) or not least <= value < 2**63:
-            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        checked_integer(name, value, least)
     calibration, warnings = _aligned(calibration, test, shared)
     slices = {}
     parts = {"": (calibration, test), **_slices(calibration, test, by)}

@@ -35,6 +35,8 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except EOFError as error:  # which click takes for Ctrl-C
             raise click.ClickException(f"a file ends too early: {error}") from error
+        except MemoryError as error:
+            raise click.ClickException(f"there is not enough memory: {error}") from error
         except (ValueError, OSError, ProcessError) as error:
             raise click.ClickException(str(error)) from error
 

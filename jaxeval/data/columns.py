@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype
 
 from jaxeval.errors import DataError
 
@@ -143,6 +144,7 @@ def encode_models(
         blank = np.array([isinstance(name, str) and not name.strip() for name in values], bool)
         if blank.any():
             reject_missing(blank[codes], column, rows)
+    _check_names(values_a, values_b, model_a, model_b)
     try:
         models = values_a.union(values_b).sort_values()
     except TypeError as error:
@@ -155,6 +157,20 @@ def encode_models(
     first = models.get_indexer(values_a).astype(np.int32)[codes_a]
     second = models.get_indexer(values_b).astype(np.int32)[codes_b]
     return models, first, second
+
+
+def _check_names(values_a: pd.Index, values_b: pd.Index, model_a: str, model_b: str) -> None:
+    """An error where names of one column would become those of other models to go with the other column."""
+    for whole, other in ((values_a, values_b), (values_b, values_a)):
+        if not is_integer_dtype(whole.dtype):
+            continue
+        beyond = (whole >= 2**53) | (whole <= -(2**53))
+        if is_bool_dtype(other.dtype) or (is_float_dtype(other.dtype) and beyond.any()):
+            names = f", beyond 2**53 ({whole[beyond][0]})" if is_float_dtype(other.dtype) else ""
+            raise DataError(
+                f"columns {model_a!r} and {model_b!r} name models by values of different types, whole numbers{names} "
+                f"and {other.dtype.name}, which do not go together: make them one, by .astype(str)"
+            )
 
 
 def numbers(column: pd.Series, name: str, rows: Rows | None = None) -> NDArray[np.float64]:

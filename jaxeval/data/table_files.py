@@ -104,9 +104,22 @@ def _files_of_one(path: str | Path) -> list[Path]:
         if not matches:
             raise FileNotFoundError(f"no file matches {path}")
         return [file for match in matches for file in _files_of_one(match)]
-    if not found.exists():
-        raise FileNotFoundError(f"no such file: {found}")
+    check_regular(found)
     return [found]
+
+
+def check_regular(path: Path) -> None:
+    """See to it that ``path`` is a file that can be read again and again.
+
+    Raises:
+        FileNotFoundError: there is nothing.
+        DataError: it is a pipe, a device or a socket.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"no such file: {path}")
+    if not path.is_file():
+        kind = "a folder" if path.is_dir() else "a pipe" if path.is_fifo() else "a device or a socket"
+        raise DataError(f"{path.name} is {kind}, and no file: write its content to a file, which is read twice")
 
 
 def _hidden(path: Path, patterns: Sequence[str] = ()) -> bool:
@@ -168,9 +181,8 @@ def pieces(
         widened: see `with_types`.
         advance: told the bytes read.
     """
+    check_regular(path)
     name = path.name.lower()
-    if not path.exists():
-        raise FileNotFoundError(f"no such file: {path}")
     if not name.endswith(_ENDINGS):
         raise DataError(f"unknown file type; known endings are {', '.join(_ENDINGS)}")
     advance = advance or (lambda n: None)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, overload
 
@@ -15,6 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.checks import check_room, checked_finite, checked_integer
 from jaxeval.data.battles import Battles, MissingGroup, as_battles
 from jaxeval.data.cells import Cells
 from jaxeval.data.features import Design, FeatureLike, checked_features, design
@@ -31,7 +33,7 @@ from jaxeval.ratings.contextual import ContextualSettings, Ties, checked_ties, c
 from jaxeval.ratings.contextual_bootstrap import contextual_bootstrap_result, refit_contextual
 from jaxeval.ratings.contextual_rows import compress
 from jaxeval.ratings.gauge import Gauge
-from jaxeval.ratings.refits import TOLERANCE_LOGIT, Lanes, refit_all
+from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Lanes, refit_all
 from jaxeval.ratings.slices import MOST_SLICES, Bootstraps, Slices, Slicing, make_slices
 from jaxeval.ratings.sparse_boards import Method, check_dense, resolved
 from jaxeval.ratings.sparse_refits import make_sparse_plan, refit_sparse
@@ -166,7 +168,8 @@ def bootstrap(
     """
     battles = as_battles(battles)
     with together(battles.n_processes):
-        _check_options(n_resamples, seed, scheme, dtype, chunk_size, memory_limit)
+        _check_options(n_resamples, seed, scheme, dtype, chunk_size, memory_limit, checkpoint)
+        ridge, base = checked_finite("ridge", ridge, 0), checked_finite("base", base)
         scheme, cluster = _checked_cluster(battles, scheme, cluster)
         features = checked_features(features, feature_ridge)
         checked_ties(battles, ties)
@@ -181,8 +184,9 @@ def bootstrap(
         slices = make_slices(battles, by, cluster, compressed, slicing)
         run = _Run(
             battles, slices, covariates, contextual, scheme, cluster, int(n_resamples), int(seed),
-            float(ridge), gauge, float(base), reweight, dtype, normalize, float(feature_ridge), ties, method,
+            ridge, gauge, base, reweight, dtype, normalize, float(feature_ridge), ties, method,
         )  # fmt: skip
+        check_room(int(n_resamples), RESULT_BYTES * sum(len(models) for models, _ in slices.boards))
         digest = run.digest() if checkpoint is not None or battles.n_processes > 1 else ""
         if battles.n_processes > 1:
             others = {"chunk_size": chunk_size, "memory_limit": memory_limit, "checkpoint": checkpoint is not None}
@@ -297,8 +301,8 @@ class _Run:
     def _result(self, s: int, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:
         settings = BootstrapSettings(
             self.scheme, self.cluster, self.slices.by, self.n_resamples, self.seed, self.ridge, fit.settings.gauge,
-            self.base, self.reweight, self.dtype, device_name(), jax.local_device_count() * self.battles.n_processes, versions(),
-            fit.settings.method,
+            self.base, self.reweight, self.dtype, device_name(), jax.local_device_count() * self.battles.n_processes,
+            versions(), fit.settings.method,
         )  # fmt: skip
         clusters = self.slices.clusters[s]
         return bootstrap_result(
@@ -342,22 +346,26 @@ def _blocks(n_models: Sequence[int], method: Method) -> list[NDArray[np.intp]]:
 
 
 def _check_options(
-    n_resamples: int, seed: int, scheme: str, dtype: str, chunk_size: int | None, memory_limit: int | None
+    n_resamples: int,
+    seed: int,
+    scheme: str,
+    dtype: str,
+    chunk_size: int | None,
+    memory_limit: int | None,
+    checkpoint: str | Path | None,
 ) -> None:
-    sizes = {"n_resamples": n_resamples, "seed": seed, "chunk_size": chunk_size, "memory_limit": memory_limit}
-    for name, value in sizes.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer | None):
-            raise TypeError(f"{name} must be an integer, got {value!r}")
-    if n_resamples < 1:
-        raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
-    if not 0 <= seed < 2**63:
-        raise ValueError(f"seed must be an integer from 0 to 2**63 - 1, got {seed}")
+    checked_integer("n_resamples", n_resamples, 1)
+    checked_integer("seed", seed)
     if scheme not in (*SCHEMES, "cluster"):
         raise ValueError(f"unknown scheme {scheme!r}; known are {', '.join(SCHEMES)} and cluster")
     if dtype not in TOLERANCE_LOGIT:
         raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
-    if chunk_size is not None and chunk_size < 1:
-        raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
+    if chunk_size is not None:
+        checked_integer("chunk_size", chunk_size, 1)
+    if memory_limit is not None:
+        checked_integer("memory_limit", memory_limit)
+    if not isinstance(checkpoint, str | PathLike | None):
+        raise TypeError(f"checkpoint must be the path of a folder, got {checkpoint!r}")
 
 
 def _checked_cluster(battles: Battles, scheme: Scheme, cluster: str | None) -> tuple[Scheme, str | None]:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.checks import checked_integer
 from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
 from jaxeval.kernels.solve import CONVERGED
@@ -140,8 +141,7 @@ class Bootstrap:
 
     def rank_share(self, k: int) -> pd.Series:
         """Share of resamples in which each model ranks k-th or better among the models that have a rating."""
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-            raise ValueError(f"k must be an integer >= 1, got {k!r}")
+        k = checked_integer("k", k, 1)
         return pd.Series(comparison.rank_at_most_share(self._rated_draws, k), self.models)
 
     def tiers(self, level: float = 0.95) -> pd.Series:

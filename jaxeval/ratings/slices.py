@@ -157,8 +157,8 @@ def _check_number(n_slices: int, sizes: NDArray[np.int64], by: Sequence[str], sl
         )
     if n_slices > slicing.max_slices:
         raise DataError(
-            f"there are {n_slices:,} slices by {column}, more than max_slices={slicing.max_slices:,}, and each would be "
-            f"rated on its own: name a coarser column, rate only slices of min_slice_battles=, or say "
+            f"there are {n_slices:,} slices by {column}, more than max_slices={slicing.max_slices:,}, each to be rated "
+            f"on its own: name a coarser column, rate only slices of min_slice_battles=, or say "
             f"max_slices={n_slices} (on the command line --min-slice-battles N, --max-slices {n_slices})"
         )
 

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from jaxeval.checks import checked_integer
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.errors import DataError
 from jaxeval.softelo.temperature import fit_temperature
@@ -48,8 +49,7 @@ def reliability(battles: JudgedBattles, beta: float | None = None, n_bins: int =
         One row a bin: ``predicted, agreement, standard_error, n_battles``. ``attrs["settings"]`` has ``ece``, the mean
         |predicted - agreement| weighted by battles, and ``beta``.
     """
-    if n_bins < 1:
-        raise ValueError(f"n_bins must be at least 1, got {n_bins}")
+    checked_integer("n_bins", n_bins, 1)
     beta = _beta(battles) if beta is None else float(beta)
     rows = decisive(battles)
     gap = np.abs(battles.score_difference[rows])

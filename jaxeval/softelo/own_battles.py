@@ -9,6 +9,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxeval.checks import check_room
 from jaxeval.execution.lanes import device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch, own_battles
@@ -62,6 +63,7 @@ def resampled_strengths(
     Resample r of a model is a function of (seed, the model's name, r) and its battles in the order given, whatever
     the other models, the chunks and the devices.
     """
+    check_room(n_resamples, 8 * len(models) * len(models[0].anchors))
     theta = np.full((len(models), len(models[0].anchors), n_resamples), np.nan)
     mesh = device_mesh()
     size = padded_size(max(own.anchors.shape[1] for own in models))
