@@ -71,6 +71,11 @@ def frame_of(table: pa.Table) -> pd.DataFrame:
     import pyarrow.compute as pc
 
     table = table.replace_schema_metadata(None)
+    for k, column in enumerate(table.columns):
+        # As polars has categories; Arrow makes no pandas of them.
+        if pa.types.is_dictionary(column.type) and pa.types.is_unsigned_integer(column.type.index_type):
+            signed = pa.dictionary(pa.int64(), column.type.value_type)
+            table = table.set_column(k, table.column_names[k], column.cast(signed))
     frame = table.to_pandas()
     for k, column in enumerate(table.columns):
         if column.null_count and pa.types.is_int64(column.type) and pc.max(pc.abs(column)).as_py() >= 2**53:

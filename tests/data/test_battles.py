@@ -197,6 +197,16 @@ class TestTables:
     def test_polars(self):
         assert battle_list(Battles.from_pandas(pl.from_pandas(VOTES))) == battle_list(Battles.from_pandas(VOTES))
 
+    @pytest.mark.parametrize("kind", ["uint8", "uint32", "int8"])
+    def test_arrow_categories(self, kind):
+        """Arrow itself makes no pandas of categories by unsigned numbers."""
+        names = pa.array(["a", "b"])
+        sides = [pa.DictionaryArray.from_arrays(pa.array(codes, kind), names) for codes in ([0, 1, None], [1, 0, 0])]
+        table = pa.table({"model_a": sides[0], "model_b": sides[1], "winner": ["tie"] * 3})
+        assert battle_list(Battles.from_pandas(table[:2])) == [("a", "b", 0.5, 1.0), ("b", "a", 0.5, 1.0)]
+        with pytest.raises(DataError, match="column 'model_a' has 1 missing values"):
+            Battles.from_pandas(table)
+
     def test_polars_categoricals(self):
         table = pl.from_pandas(VOTES).with_columns(pl.all().cast(pl.Categorical))
         assert battle_list(Battles.from_pandas(table)) == battle_list(Battles.from_pandas(VOTES))
