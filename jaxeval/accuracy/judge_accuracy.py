@@ -128,7 +128,10 @@ def judge_accuracy(
         progress: show a bar on standard error; None for "only on a terminal".
 
     Raises:
+        TypeError: a number that must be an integer is none.
+        ValueError: a number is out of range.
         DataError: calibration and test do not fit: no label, another judge, an unknown model or stratum.
+        MemoryLimitError: this machine's memory cannot hold the results of so many resamples.
     """
     checked_level(level)
     for name, value, least in (("n_resamples", n_resamples, 2), ("n_halves", n_halves, 1), ("seed", seed, 0)):

@@ -163,8 +163,10 @@ def bootstrap(
         DataError: ``by`` or ``cluster`` names no column, or one with missing values; there are more than ``max_slices``
             slices, or none of ``min_slice_battles``; ``checkpoint`` is the folder of
             another run; without ``by``, a covariate that the models decide, or a tie model without ties.
-        MemoryLimitError: not even one resample at a time fits ``memory_limit``.
-        ProcessError: another process of a run in several (`jaxeval.gather_battles`) failed.
+        MemoryLimitError: not even one resample at a time fits ``memory_limit``, or this machine's memory cannot hold
+            the results.
+        ProcessError: another process of a run in several (`jaxeval.gather_battles`) failed; or this one was forked
+            after JAX had started.
     """
     battles = as_battles(battles)
     with together(battles.n_processes):

@@ -95,7 +95,9 @@ def soft_elo(
         progress: show a bar; by default on a terminal.
 
     Raises:
+        TypeError: a number is none.
         ValueError: a ridge that is not positive, unknown methods, or no judge.
+        MemoryLimitError: this machine's memory cannot hold the results of so many resamples.
     """
     judges = dict(battles) if isinstance(battles, Mapping) else {battles.judge_name: battles}
     methods = (methods,) if isinstance(methods, str) else tuple(methods)
