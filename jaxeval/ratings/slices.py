@@ -66,12 +66,13 @@ class Bootstraps(dict[Hashable, Bootstrap]):
         """What is in no slice, in words."""
         by, messages = " / ".join(self.by), []
         if self.n_missing:
-            messages.append(f"{self.n_missing:,} battles without a value of {by} are in no slice")
+            are = "battles without a value of {} are" if self.n_missing > 1 else "battle without a value of {} is"
+            messages.append(f"{self.n_missing:,} {are.format(by)} in no slice")
         if len(self.left_out):
             shown = [f"{slice_name(group)} ({n:,})" for group, n in self.left_out.items()]
+            few = f"{len(shown):,} slices by {by} have" if len(shown) > 1 else f"1 slice by {by} has"
             messages.append(
-                f"{len(shown):,} slices by {by} have fewer than {self._least:,} battles and are not rated (their "
-                f"battles in brackets): {named(shown)}"
+                f"{few} fewer than {self._least:,} battles and no ratings (battles in brackets): {named(shown)}"
             )
         return messages
 
@@ -112,7 +113,8 @@ def make_slices(
     if by is None:
         if slicing != Slicing():
             raise ValueError(
-                "max_slices, min_slice_battles and missing are about the slices of by=, and there are none"
+                "max_slices, min_slice_battles and missing are about the slices of by= (on the command line --by), and "
+                "there are none"
             )
         nothing = pd.Series(dtype=np.int64)
         if cluster is None and compressed == battles.compress:

@@ -56,8 +56,7 @@ class TestFewBattles:
         for name, board in some.items():
             np.testing.assert_array_equal(board.draws, all_of_them[name].draws)
         message = (
-            "2 slices by language have fewer than 100 battles and are not rated (their battles in brackets): fr (97), "
-            "la (3)"
+            "2 slices by language have fewer than 100 battles and no ratings (battles in brackets): fr (97), la (3)"
         )
         assert some.warnings == [message]
         assert leaderboard(some).attrs["warnings"][0] == message
