@@ -34,14 +34,16 @@ def whole_file(path: str | Path, check: Callable[[], None] = lambda: None) -> It
         remove_unfinished(target.parent)
         # Beside it, as only within one file system is a rename a single step.
         opened, temporary = _locked_file(target)
-        with opened as file:
+        with opened as file:  # and locked until it has its place
             yield file
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else _usual_mode())
-        check()
-        temporary.replace(target)
-        temporary = None
+            temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else _usual_mode())
+            check()
+            if os.name == "nt":  # Windows renames no open file
+                file.close()
+            temporary.replace(target)
+            temporary = None
     except OSError as error:
         state = "is as it was" if target.exists() else "is not there"
         raise OSError(f"{path} cannot be written ({error.strerror or error}): the file {state}") from error

@@ -34,6 +34,11 @@ class TestUnfinished:
         assert (tmp_path / "a.csv").read_bytes() == b"first"
         assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
 
+    def test_what_is_written_and_waits_for_its_place_stays(self, tmp_path):
+        with whole_file(tmp_path / "a.csv", lambda: written(tmp_path / "b.csv", b"other")) as file:
+            file.write(b"whole")
+        assert (tmp_path / "a.csv").read_bytes() == b"whole"
+
     def test_hidden_files_of_others_stay(self, tmp_path):
         for name in (".a.csv.original", "a.unfinished"):
             (tmp_path / name).touch()
