@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from jaxeval.errors import MemoryLimitError
 
 #: Seeds and numbers of resamples are less.
 MOST = 2**63
@@ -43,6 +46,55 @@ def checked_number(name: str, value: Any) -> float:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
         raise TypeError(f"{name} must be a number, got {value!r}")
     return float(value)
+
+
+def checked_finite(name: str, value: Any, least: float = -np.inf, why: str = "") -> float:
+    """``value`` as Python's number, finite and at least ``least``; ``why`` ends the message.
+
+    Raises:
+        TypeError: it is no number, as "1000" and True are not.
+        ValueError: it is infinite, NaN or less.
+    """
+    number = checked_number(name, value)
+    if not (np.isfinite(number) and number >= least):
+        bound = "" if least == -np.inf else f" and >= {least:g}"
+        raise ValueError(f"{name} must be finite{bound}, got {value!r}{why}")
+    return number
+
+
+def checked_positive(name: str, value: Any, why: str = "") -> float:
+    """``value`` as Python's number, finite and above 0; ``why`` ends the message.
+
+    Raises:
+        TypeError: it is no number.
+        ValueError: it is infinite, NaN, 0 or less.
+    """
+    number = checked_number(name, value)
+    if not (np.isfinite(number) and number > 0):
+        raise ValueError(f"{name} must be finite and > 0, got {value!r}{why}")
+    return number
+
+
+def check_room(n_resamples: int, bytes_each: int) -> None:
+    """An error for resamples whose results the memory of this machine cannot hold, before any is drawn.
+
+    Raises:
+        MemoryLimitError: it tells the bytes.
+    """
+    memory = _memory()
+    if n_resamples * bytes_each > memory:
+        raise MemoryLimitError(
+            f"n_resamples={n_resamples:,}: their results would take {n_resamples * bytes_each:,} bytes, and this "
+            f"machine has {memory:,}; {memory // bytes_each:,} resamples are the most"
+        )
+
+
+def _memory() -> int:
+    """Bytes of memory of this machine; what a process can address where nobody tells."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return 2**47
 
 
 def checked_numbers(name: str, values: Any) -> NDArray[np.float64]:

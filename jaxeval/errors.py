@@ -12,8 +12,8 @@ class NoRowsError(DataError):
 
 
 class MemoryLimitError(ValueError):
-    """A stated limit of memory that the smallest piece of work does not fit in."""
+    """A limit of memory, a stated one or the machine's, that the smallest piece of work does not fit in."""
 
 
 class ProcessError(RuntimeError):
-    """Another process of the run failed, or was lost."""
+    """Another process of the run failed, or was lost; or this one is a copy, by fork, in which JAX would hang."""

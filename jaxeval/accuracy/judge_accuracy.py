@@ -37,6 +37,7 @@ from jaxeval.accuracy.statuses import (
     UNBOUNDED,
     WITHOUT_RESAMPLES,
 )
+from jaxeval.checks import checked_integer
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
@@ -149,12 +150,14 @@ def judge_accuracy(
         progress: show a bar on standard error; None for "only on a terminal".
 
     Raises:
+        TypeError: a number that must be an integer is none.
+        ValueError: a number is out of range.
         DataError: calibration and test do not fit: no label, another judge, an unknown model or stratum.
+        MemoryLimitError: this machine's memory cannot hold the results of so many resamples.
     """
     checked_level(level)
     for name, value, least in (("n_resamples", n_resamples, 2), ("n_halves", n_halves, 1), ("seed", seed, 0)):
-        if not isinstance(value, int | np.integer) or not least <= value < 2**63:
-            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        checked_integer(name, value, least)
     calibration, warnings = _aligned(calibration, test, shared)
     slices = {}
     parts = {"": (calibration, test), **_slices(calibration, test, by)}

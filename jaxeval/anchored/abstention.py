@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.anchored.scores import anchored_scores
+from jaxeval.checks import checked_finite
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 
@@ -38,8 +39,7 @@ def abstain(verdicts: AnchoredVerdicts, threshold: float = 0.25, *, prior: float
         DataError: there is one run only, or nothing is left.
         ValueError: the threshold is negative or not finite.
     """
-    if not (isinstance(threshold, int | float | np.number) and 0 <= threshold < np.inf):
-        raise ValueError(f"threshold must be a standard deviation, finite and not negative, got {threshold!r}")
+    threshold = checked_finite("threshold", threshold, 0, ": it is a standard deviation")
     if len(verdicts.levels["run"]) < 2:
         raise DataError("abstention needs repeated runs: name the column that numbers them with run=")
     cell, _ = verdicts.groups(["model", "judge", "anchor", "item"])

@@ -151,7 +151,7 @@ def anchored_elo(
     a, b = w + t / 2 + prior, lost + t / 2 + prior
     size = a + b
     p, q = a / size, b / size  # both, as one of them may be 1 but for what a number can hold
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", under="ignore"):
         left = np.where(np.isinf(pool), 1.0, np.where(pool > 1, np.maximum(pool - n, 0) / (pool - 1), 0.0))
         error = np.sqrt(p * q / (size + 1) * left) * kappa
         own_share = np.maximum(1 - lack / size / (p * q), 0.0)
@@ -232,7 +232,7 @@ def beta_interval(p: Float, q: Float, size: Float, level: float) -> tuple[Point,
 
 def _quantile(p: Float, q: Float, size: Float, tail: float, below: NDArray[np.bool_]) -> Point:
     """Points (D,) that Beta(p size, q size) is ``below`` with probability ``tail``, or else above."""
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         a, b, small = p * size, q * size, p * size <= _LARGE
         skewness = 2 * (q - p) / np.sqrt(size * p * q)
         z = np.where(below, 1, -1) * ndtri(tail)

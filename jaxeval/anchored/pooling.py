@@ -13,6 +13,7 @@ from jaxeval.anchored.elo import AnchoredElo, Link, anchored_elo, beta_interval,
 from jaxeval.anchored.judge_panel import judge_panel
 from jaxeval.anchored.scores import COUNTS, count_verdicts
 from jaxeval.anchored.screening import JudgeScreen, present_judges
+from jaxeval.checks import checked_integer
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
@@ -168,8 +169,8 @@ def pooling_curve(verdicts: AnchoredVerdicts, model: Any, anchor: Any = None, *,
         DataError: the model or the reference is unknown, or fewer than two strong judges have judged it.
         ValueError: there are fewer than two resamples.
     """
-    if n_resamples < 2:
-        raise ValueError(f"n_resamples must be at least 2, got {n_resamples!r}")
+    checked_integer("n_resamples", n_resamples, 2)
+    checked_integer("seed", seed)
     rows = np.ones(len(verdicts.outcome), bool)
     for role, name in (("model", model), ("anchor", anchor)):
         if name is None:

@@ -7,6 +7,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from jaxeval.anchored.elo import checked_prior
+from jaxeval.checks import checked_integer
 
 _HELD = 2**22  # outcomes held at a time
 
@@ -50,8 +51,7 @@ def subsample_study(
     prior, given_kappa = checked_prior(prior), np.asarray(kappa, float)
     if given_kappa.ndim or not 0 < given_kappa <= 1:
         raise ValueError(f"kappa must lie in (0, 1], got {kappa!r}")
-    if n_repeats < 1:
-        raise ValueError(f"n_repeats must be at least 1, got {n_repeats!r}")
+    checked_integer("n_repeats", n_repeats, 1)
     n = given.astype(int)
     rng = np.random.default_rng(seed)
     total = np.empty((n_repeats, len(n), values.shape[1]))

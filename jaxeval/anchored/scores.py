@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.anchored.elo import AnchoredElo, Link, anchored_elo, checked_link
+from jaxeval.checks import checked_integer
 from jaxeval.data.anchored_verdicts import ROLES, AnchoredVerdicts
 from jaxeval.data.columns import as_frame, numbers, plain, reject_missing, require_column
 from jaxeval.errors import DataError
@@ -220,8 +221,8 @@ def bootstrap_scores(
     Raises:
         ValueError: as in `anchored_elo`, or there are fewer than two resamples.
     """
-    if n_resamples < 2:
-        raise ValueError(f"n_resamples must be at least 2, got {n_resamples!r}")
+    checked_integer("n_resamples", n_resamples, 2)
+    checked_integer("seed", seed)
     by = [by] if isinstance(by, str) else list(by)
     table = anchored_scores(verdicts, by, prior=prior, level=level, link=link)
     group, _ = verdicts.groups(by)

@@ -15,6 +15,7 @@ from jaxeval.anchored.elo import anchored_elo
 from jaxeval.anchored.icc import NO_VARIATION, centred_runs, icc3
 from jaxeval.anchored.judge_panel import JudgePanel, judge_panel
 from jaxeval.anchored.scores import COUNTS, count_verdicts
+from jaxeval.checks import checked_integer
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
@@ -74,8 +75,8 @@ def screen_judges(
         DataError: there is one run only.
         ValueError: ``n_resamples`` is less than 1.
     """
-    if n_resamples < 1:
-        raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
+    checked_integer("n_resamples", n_resamples, 1)
+    checked_integer("seed", seed)
     panel = judge_panel(verdicts)
     if panel.n_runs.max() < 2:
         raise DataError("reliability needs repeated runs: name the column that numbers them with run=")

@@ -35,6 +35,8 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except EOFError as error:  # which click takes for Ctrl-C
             raise click.ClickException(f"a file ends too early: {error}") from error
+        except MemoryError as error:
+            raise click.ClickException(f"there is not enough memory: {error}") from error
         except (ValueError, OSError, ProcessError) as error:
             raise click.ClickException(str(error)) from error
 
@@ -125,6 +127,12 @@ main.add_command(meta)
 @main.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--by", multiple=True, metavar="COL", help="Rate every group of COL on its own; may be repeated.")
+@click.option("--missing", default="error", show_default=True, type=click.Choice(["error", "drop", "label"]),
+              help="Battles without a value of --by: an error, in no group, or a group of their own.")  # fmt: skip
+@click.option("--min-slice-battles", default=0, show_default=True, type=click.IntRange(0), metavar="N",
+              help="List groups of --by with fewer battles and do not rate them.")  # fmt: skip
+@click.option("--max-slices", default=500, show_default=True, type=click.IntRange(1), metavar="N",
+              help="Refuse more groups of --by than that.")  # fmt: skip
 @click.option("--cluster", metavar="COL", help="Resample whole clusters: prompts, voters, sessions.")
 @click.option("--scheme", default="multinomial", show_default=True,
               type=click.Choice(["multinomial", "poisson", "bayesian"]))  # fmt: skip
@@ -156,7 +164,8 @@ main.add_command(meta)
               "log-odds of decisive battles); those by expected score (a tie is half a win) stand beside.")  # fmt: skip
 @click.option("--effect", type=OutputFile(_FIGURE_ENDINGS), help="Draw how far control moves each model.")
 @click.option("--state", type=OutputFile((".parquet",)), metavar="FILE",
-              help="Add FILES to the battles that earlier runs saved there, rate all, and save them.")  # fmt: skip
+              help="Add FILES to the battles that earlier runs saved there, rate all, and save them; a run "
+              "that finds another adding waits for it.")  # fmt: skip
 @click.option("--distributed", type=Processes(), metavar="auto|I/N@HOST:PORT",
               help="This is one of several processes, which share the files and the resamples.")  # fmt: skip
 @_board_options
@@ -199,7 +208,6 @@ def leaderboard(
         raise click.UsageError("--raw-features is about the columns of --features, and there are none")
     outputs = {"--out": board["out"], "--plot": board["plot"], "--effect": effect, "--state": state}
     check_outputs(outputs, files_of(files))
-    opened = None if state is None else State.opened(state, files)
     read = partial(
         read_battles,
         model_a=model_a,
@@ -219,14 +227,15 @@ def leaderboard(
         with connected(distributed) as first:
             _rate(gather_files(files, read), first=first, **board)
         return
-    battles = read(files if len(files) > 1 else files[0])
-    if opened is not None:
-        battles = opened.with_added(battles)
-    _rate(battles, **board)
-    if effect is not None:
-        _draw_effect(battles, effect, board)
-    if opened is not None:
-        opened.save(battles)
+    with contextlib.nullcontext() if state is None else State.opened(state, files) as opened:
+        battles = read(files if len(files) > 1 else files[0])
+        if opened is not None:
+            battles = opened.with_added(battles)
+        _rate(battles, **board)
+        if effect is not None:
+            _draw_effect(battles, effect, board)
+        if opened is not None:
+            opened.save(battles)
 
 
 def _features(

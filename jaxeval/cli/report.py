@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from jaxeval.ratings.leaderboard import slice_title
+from jaxeval.ratings.slices import slice_title
 
 _BAR_WIDTH = 24
 _TIE_SCALES = {

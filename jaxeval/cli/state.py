@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +12,9 @@ from typing import NamedTuple
 import click
 
 from jaxeval.data.battles import Battles
-from jaxeval.data.saved_battles import digest_of, digests
+from jaxeval.data.saved_battles import digest_of, digests, write_battles
+from jaxeval.execution.atomic_write import whole_file
+from jaxeval.execution.file_locks import alone
 
 
 class State(NamedTuple):
@@ -22,15 +26,25 @@ class State(NamedTuple):
     added: dict[str, str]  # digests and names of the files that are added
 
     @classmethod
-    def opened(cls, path: Path, files: Sequence[Path]) -> State:
-        """The state at ``path``, to which ``files`` are to be added.
+    @contextmanager
+    def opened(cls, path: Path, files: Sequence[Path]) -> Iterator[State]:
+        """The state at ``path``, to which ``files`` are to be added, and which no other run adds to meanwhile.
+
+        A run that finds another at work waits for it, and then adds to what it left.
 
         Raises:
             DataError: it is no state, or one of the files has been added before.
+            OSError: the state cannot be read, or its folder cannot hold a lock.
         """
-        digest = digest_of(path) if path.exists() else None
-        battles = None if digest is None else Battles.load(path)
-        return cls(path, battles, digest, digests(files, {} if battles is None else battles.files))
+        target = Path(os.path.realpath(path))
+
+        def waiting() -> None:
+            click.echo(f"waiting for another run, which adds to {path}", err=True)
+
+        with alone(target.with_name(f".{target.name}.lock"), waiting):
+            digest = _digest(path)
+            battles = None if digest is None else Battles.load(path)
+            yield cls(path, battles, digest, digests(files, {} if battles is None else battles.files))
 
     def with_added(self, battles: Battles) -> Battles:
         """All battles, those of the files being ``battles``."""
@@ -39,15 +53,23 @@ class State(NamedTuple):
         return replace(together, files={**together.files, **self.added})
 
     def save(self, battles: Battles) -> None:
-        """Put ``battles`` in its place, unless another run has done so.
+        """Put ``battles`` in its place, unless something else than a run has changed it.
 
         Raises:
             ClickException: the file is not what it was when it was opened.
+            OSError: it cannot be written.
         """
-        if (digest_of(self.path) if self.path.exists() else None) != self.digest:
+        with whole_file(self.path, self._check_unchanged) as file:
+            write_battles(battles, file)
+        click.echo(f"saved {battles.n_battles:,} battles of {len(battles.files):,} files to {self.path}", err=True)
+
+    def _check_unchanged(self) -> None:
+        if _digest(self.path) != self.digest:
             raise click.ClickException(
                 f"{self.path} was changed while this run was at work, so that the battles of "
                 f"{', '.join(self.added.values())} are not in it: run the command again"
             )
-        battles.save(self.path)
-        click.echo(f"saved {battles.n_battles:,} battles of {len(battles.files):,} files to {self.path}", err=True)
+
+
+def _digest(path: Path) -> str | None:
+    return digest_of(path) if path.exists() else None

@@ -20,6 +20,7 @@ from jaxeval.data.columns import (
     encode_models,
     factorize_sorted,
     numbers,
+    reject_missing,
     reject_values,
     require_column,
 )
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 _MOST_BATTLES = 2**53
 
 BothBad = Literal["half", "drop"]
+#: What becomes of battles that have no value where battles are grouped.
+MissingGroup = Literal["error", "drop", "label"]
+#: The group of battles without a value, if they are to have one.
+_MISSING = "(missing)"
 
 
 @dataclass(frozen=True)
@@ -303,25 +308,48 @@ class Battles:
         rest = self.columns if self.kept is None else self.columns.iloc[self.kept]
         return pd.concat([pd.DataFrame(data), rest.reset_index(drop=True)], axis=1)
 
-    def codes(self, names: str | Sequence[str]) -> tuple[NDArray[np.intp], pd.Index]:
+    def codes(
+        self, names: str | Sequence[str], missing: MissingGroup | None = None
+    ) -> tuple[NDArray[np.intp], pd.Index]:
         """Group number of each row (R,) and the sorted groups of one or several further columns.
 
+        Args:
+            names: the columns.
+            missing: what to do about missing values: "error"; "drop", their rows have the number -1; "label", they are
+                a group, the last one, named "(missing)". None is an error, of a caller that has no such choice.
+
         Raises:
-            DataError: a column is not there, or has missing values.
+            DataError: a column is not there, has missing values, or has "(missing)" for a value beside them.
         """
         names = [names] if isinstance(names, str) else list(names)
-        parts = [factorize_sorted(self.column(name), name, self.rows) for name in names]
+        parts = [self._codes(name, missing) for name in names]
         if len(parts) == 1:
             return parts[0]
         joint = np.zeros(self.n_rows, np.intp)
         for codes, values in parts:
             joint = joint * len(values) + codes
-        groups, codes = np.unique(joint, return_inverse=True)
+        there = np.all([codes >= 0 for codes, _ in parts], axis=0)
+        groups, found = np.unique(joint[there], return_inverse=True)
+        codes = np.full(self.n_rows, -1, np.intp)
+        codes[there] = found
         levels = np.unravel_index(groups, [len(values) for _, values in parts])
         index = pd.MultiIndex.from_arrays(
             [values[level] for (_, values), level in zip(parts, levels, strict=True)], names=names
         )
         return codes, index
+
+    def _codes(self, name: str, missing: MissingGroup | None) -> tuple[NDArray[np.intp], pd.Index]:
+        codes, values = factorize_sorted(self.column(name), name, self.rows, may_miss=missing is not None)
+        none = codes < 0
+        if missing == "error":
+            advice = "say missing='drop' or missing='label' (on the command line --missing), or fill them"
+            reject_missing(none, name, self.rows, advice)
+        if missing == "label" and none.any():
+            if _MISSING in values:
+                raise DataError(f"column {name!r} has missing values and the value {_MISSING!r}: rename one of them")
+            codes = np.where(none, len(values), codes)
+            values = pd.Index([*values, _MISSING], dtype=object)
+        return codes, values
 
     def column(self, name: str) -> pd.Series:
         """A further column of the input, for the rows (R,) whose battles take part in fits.
@@ -348,10 +376,14 @@ class Battles:
     def cells_by_group(
         self, codes: NDArray[np.intp], n_groups: int, compress: Compress | None = None
     ) -> Iterator[tuple[NDArray[np.intp], Cells, NDArray[np.intp]]]:
-        """Rows, cells, and each row's cell, for the battles of every group in turn; by `compress` unless given."""
+        """Rows, cells, and each row's cell, for the battles of every group in turn; by `compress` unless given.
+
+        Rows of the group -1 are in none.
+        """
         compress = compress or self.compress
-        order = np.argsort(codes, kind="stable")
-        ends = np.cumsum(np.bincount(codes, minlength=n_groups))
+        n_without = int((codes < 0).sum())
+        order = np.argsort(codes, kind="stable")[n_without:]
+        ends = np.cumsum(np.bincount(codes[order], minlength=n_groups))
         for start, end in zip(np.concatenate([[0], ends[:-1]]), ends, strict=True):
             rows = order[start:end]
             yield rows, *compress(rows)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype
 
 from jaxeval.errors import DataError
 
@@ -70,6 +71,11 @@ def frame_of(table: pa.Table) -> pd.DataFrame:
     import pyarrow.compute as pc
 
     table = table.replace_schema_metadata(None)
+    for k, column in enumerate(table.columns):
+        # As polars has categories; Arrow makes no pandas of them.
+        if pa.types.is_dictionary(column.type) and pa.types.is_unsigned_integer(column.type.index_type):
+            signed = pa.dictionary(pa.int64(), column.type.value_type)
+            table = table.set_column(k, table.column_names[k], column.cast(signed))
     frame = table.to_pandas()
     for k, column in enumerate(table.columns):
         if column.null_count and pa.types.is_int64(column.type) and pc.max(pc.abs(column)).as_py() >= 2**53:
@@ -92,22 +98,29 @@ def require_column(frame: pd.DataFrame, column: str) -> None:
         raise DataError(f"no column {column!r} in the table; its columns are {have}")
 
 
-def reject_missing(missing: NDArray[np.bool_], column: str, rows: Rows | None = None) -> None:
+def reject_missing(
+    missing: NDArray[np.bool_],
+    column: str,
+    rows: Rows | None = None,
+    advice: str = "fill them or drop those rows first",
+) -> None:
     """An error that counts the rows (N,) ``missing`` of a column, if there are any."""
     if missing.any():
         raise DataError(
-            f"column {column!r} has {count_rows(missing, rows):,} missing values{first_place(missing, rows)}: fill "
-            "them or drop those rows first"
+            f"column {column!r} has {count_rows(missing, rows):,} missing values{first_place(missing, rows)}: {advice}"
         )
 
 
-def factorize_sorted(column: pd.Series, name: str, rows: Rows | None = None) -> tuple[NDArray[np.intp], pd.Index]:
-    """(N,) codes of a column without missing values, and its sorted values."""
+def factorize_sorted(
+    column: pd.Series, name: str, rows: Rows | None = None, may_miss: bool = False
+) -> tuple[NDArray[np.intp], pd.Index]:
+    """(N,) codes of a column, and its sorted values; missing ones, if there may be some, have the code -1."""
     try:
         codes, values = pd.factorize(column)
     except TypeError as error:
         raise DataError(f"column {name!r} holds values that cannot be compared: {error}") from error
-    reject_missing(codes < 0, name, rows)
+    if not may_miss:
+        reject_missing(codes < 0, name, rows)
     values = pd.Index(values)
     if isinstance(values, pd.CategoricalIndex):
         values = pd.Index(values.astype(values.categories.dtype))
@@ -115,11 +128,13 @@ def factorize_sorted(column: pd.Series, name: str, rows: Rows | None = None) -> 
         order = values.argsort()
     except TypeError as error:
         times = None if rows is None else rows.times
-        counts = pd.Series(np.bincount(codes, times, minlength=len(values)).astype(int))
+        there = codes >= 0
+        times = times if times is None else times[there]
+        counts = pd.Series(np.bincount(codes[there], times, minlength=len(values)).astype(int))
         kinds = counts.groupby([type(v).__name__ for v in values]).sum()
         found = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
         raise DataError(f"column {name!r} mixes values of types {found}; make them one, by .astype(str)") from error
-    rank = np.empty(len(values), np.intp)
+    rank = np.full(len(values) + 1, -1, np.intp)  # the last one is that of the code -1
     rank[order] = np.arange(len(values))
     return rank[codes], values[order]
 
@@ -134,6 +149,7 @@ def encode_models(
         blank = np.array([isinstance(name, str) and not name.strip() for name in values], bool)
         if blank.any():
             reject_missing(blank[codes], column, rows)
+    _check_names(values_a, values_b, model_a, model_b)
     try:
         models = values_a.union(values_b).sort_values()
     except TypeError as error:
@@ -146,6 +162,20 @@ def encode_models(
     first = models.get_indexer(values_a).astype(np.int32)[codes_a]
     second = models.get_indexer(values_b).astype(np.int32)[codes_b]
     return models, first, second
+
+
+def _check_names(values_a: pd.Index, values_b: pd.Index, model_a: str, model_b: str) -> None:
+    """An error where names of one column would become those of other models to go with the other column."""
+    for whole, other in ((values_a, values_b), (values_b, values_a)):
+        if not is_integer_dtype(whole.dtype):
+            continue
+        beyond = (whole >= 2**53) | (whole <= -(2**53))
+        if is_bool_dtype(other.dtype) or (is_float_dtype(other.dtype) and beyond.any()):
+            names = f", beyond 2**53 ({whole[beyond][0]})" if is_float_dtype(other.dtype) else ""
+            raise DataError(
+                f"columns {model_a!r} and {model_b!r} name models by values of different types, whole numbers{names} "
+                f"and {other.dtype.name}, which do not go together: make them one, by .astype(str)"
+            )
 
 
 def numbers(column: pd.Series, name: str, rows: Rows | None = None) -> NDArray[np.float64]:

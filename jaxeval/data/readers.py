@@ -36,7 +36,8 @@ def read_battles(
 
     Files may be larger than memory: rows that are equal in all columns that are read become one row and their number,
     from about two million rows on. Memory grows with the distinct rows: columns such as ``cluster=`` (a voter's name, a
-    time) that differ in every row keep all of them.
+    time) that differ in every row keep all of them. A line of JSON may have 32 MiB, and 200 lists and objects within
+    each other.
 
     Args:
         path: a file, a folder, a glob such as "votes/*.parquet", or a list of those, read as one table. The format

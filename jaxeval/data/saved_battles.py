@@ -113,7 +113,7 @@ def parse_battles(file: IO[bytes], name: str) -> Battles:
         table.validate(full=True)
     try:
         content = json.loads((table.schema.metadata or {}).get(STATE_KEY, b"null"))
-    except ValueError:
+    except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise DataError(f"{name} is a table, but none that jaxeval saved: read it by read_battles")

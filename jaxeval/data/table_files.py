@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
+from jaxeval.data.json_limits import MOST_BYTES, check_lines, count_lines, too_long
 from jaxeval.errors import DataError
 
 if TYPE_CHECKING:
@@ -103,9 +104,22 @@ def _files_of_one(path: str | Path) -> list[Path]:
         if not matches:
             raise FileNotFoundError(f"no file matches {path}")
         return [file for match in matches for file in _files_of_one(match)]
-    if not found.exists():
-        raise FileNotFoundError(f"no such file: {found}")
+    check_regular(found)
     return [found]
+
+
+def check_regular(path: Path) -> None:
+    """See to it that ``path`` is a file that can be read again and again.
+
+    Raises:
+        FileNotFoundError: there is nothing.
+        DataError: it is a pipe, a device or a socket.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"no such file: {path}")
+    if not path.is_file():
+        kind = "a folder" if path.is_dir() else "a pipe" if path.is_fifo() else "a device or a socket"
+        raise DataError(f"{path.name} is {kind}, and no file: write its content to a file, which is read twice")
 
 
 def _hidden(path: Path, patterns: Sequence[str] = ()) -> bool:
@@ -167,9 +181,8 @@ def pieces(
         widened: see `with_types`.
         advance: told the bytes read.
     """
+    check_regular(path)
     name = path.name.lower()
-    if not path.exists():
-        raise FileNotFoundError(f"no such file: {path}")
     if not name.endswith(_ENDINGS):
         raise DataError(f"unknown file type; known endings are {', '.join(_ENDINGS)}")
     advance = advance or (lambda n: None)
@@ -338,9 +351,14 @@ def _json_lines(path: Path, needed: Needed, text: Sequence[str]) -> Iterator[tup
         read = stream.read(_JSON_BYTES)
         while read:
             following = stream.read(_JSON_BYTES)
-            # No value of JSON holds a line end.
-            block, cut, rest = (rest + read).rpartition(b"\n") if following else (rest + read, b"", b"")
-            if block.strip():
+            # No text in JSON holds a line end.
+            end = read.rfind(b"\n") + 1 if following else len(read)
+            block, rest = (b"".join([rest, memoryview(read)[:end]]), read[end:]) if end else (b"", rest + read)
+            check_lines(block, line)
+            n_lines = count_lines(block)
+            if len(rest) > MOST_BYTES:
+                raise too_long(line + n_lines + 1)
+            if block and not block.isspace():
                 table, found = _json_block(block, line, needed, text)
                 names |= dict.fromkeys(found)
                 if inexact := _inexact(table):
@@ -348,7 +366,7 @@ def _json_lines(path: Path, needed: Needed, text: Sequence[str]) -> Iterator[tup
                         f"column {inexact[0]!r} holds numbers beyond 2**53, which are not read exactly: make them text"
                     )
                 yield table, raw.tell()
-            line += block.count(b"\n") + len(cut)
+            line += n_lines
             read = following
     if not names:
         raise DataError("the file is empty: it has blank lines only")
@@ -393,7 +411,7 @@ def _mixed_json_block(block: bytes, start: int, needed: Needed) -> tuple[pa.Tabl
 
     import pyarrow as pa
 
-    rows = []
+    rows, numbers = [], []
     for number, line in enumerate(block.split(b"\n"), start=start + 1):
         if not line.strip():
             continue
@@ -403,12 +421,19 @@ def _mixed_json_block(block: bytes, start: int, needed: Needed) -> tuple[pa.Tabl
             raise DataError(f"line {number:,} cannot be read as JSON: {error}") from error
         if not isinstance(rows[-1], dict):
             raise DataError(f"line {number:,} cannot be read: every line must hold one JSON object, {{...}}")
+        numbers.append(number)
     names = list(dict.fromkeys(name for row in rows for name in row))
     table = {}
     for name in filter(needed.may, names):
         values = [row.get(name) for row in rows]
         try:
             table[name] = pa.array(values)
+        except UnicodeEncodeError as error:
+            number = next(n for n, value in zip(numbers, values, strict=True) if not _is_writable(value))
+            raise DataError(
+                f"line {number:,}: column {name!r} holds half of a surrogate pair, {error.object[error.start]!r}, "
+                "which is no character: correct that line"
+            ) from error
         except OverflowError as error:
             raise DataError(f"column {name!r} holds numbers of more than 64 bits: make them text") from error
         except pa.ArrowException as error:
@@ -416,6 +441,17 @@ def _mixed_json_block(block: bytes, start: int, needed: Needed) -> tuple[pa.Tabl
             found = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
             raise DataError(f"column {name!r} mixes values of types {found}; make them one, text for names") from error
     return pa.table(table), names
+
+
+def _is_writable(value: Any) -> bool:
+    """Whether all text within a value of JSON is text in UTF-8."""
+    import json
+
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _opened(path: Path) -> tuple[pa.NativeFile, pa.NativeFile]:

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
-from jaxeval.checks import checked_number, checked_numbers
+from jaxeval.checks import checked_number, checked_numbers, checked_positive
 from jaxeval.evaluators.few_pairs import FEW_PAIRS, counted_pairs
 from jaxeval.evaluators.model_scores import (
     OK,
@@ -204,8 +204,7 @@ def agreement_fits(
     progress: bool | None = None,
 ) -> AgreementFits:
     """The regressions behind `agreement_by_gap` and `smallest_gap`: to ask both, or one often, and fit once."""
-    if not (np.isfinite(checked_number("ridge", ridge)) and ridge > 0):
-        raise ValueError(f"ridge must be positive, got {ridge!r}")
+    checked_positive("ridge", ridge)
     settings = Resampling(n_resamples, resample, level, seed, progress)
     aligned = align_scores(scores, gold)
     settings.check(aligned)

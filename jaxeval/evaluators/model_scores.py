@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from pandas.api.types import is_numeric_dtype
 
-from jaxeval.checks import checked_integer, checked_resamples
+from jaxeval.checks import check_room, checked_integer, checked_resamples
 from jaxeval.data.columns import as_frame
 from jaxeval.data.item_scores import ItemScores, step_of_means
 from jaxeval.errors import DataError
@@ -279,6 +279,7 @@ def _counts(scores: ModelScores, settings: Resampling) -> tuple[NDArray[np.uint8
     own = [(len(scores.gold), "models", settings.resample != "items")]
     if settings.resample != "models" and scores.items is not None:
         own.append((len(scores.items), "items", True))
+    check_room(settings.n_resamples, sum(size for size, *_ in own))
     found = []
     for n, stream, varies in own:
         width = -(-(n + 1) // _STEP) * _STEP

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from jaxeval.execution.file_locks import is_named, try_lock
+
+#: The end of the names of files that are being written.
+_UNFINISHED = ".unfinished"
+
 
 @contextmanager
-def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
+def whole_file(path: str | Path, check: Callable[[], None] = lambda: None) -> Iterator[IO[bytes]]:
     """A file to write that takes the place of ``path`` at the end; whatever happens before leaves ``path`` as it was.
+
+    What a process that was killed had written is removed by the next that writes in its folder.
+
+    Args:
+        path: the file, or a link to it.
+        check: called when all is written, right before the file takes its place; what it raises prevents that.
 
     Raises:
         OSError: it cannot be written: no such folder, no permission, a full disk.
@@ -20,21 +31,47 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
     target = Path(os.path.realpath(path))
     temporary = None
     try:
+        remove_unfinished(target.parent)
         # Beside it, as only within one file system is a rename a single step.
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-            temporary = Path(file.name)
+        opened, temporary = _locked_file(target)
+        with opened as file:  # and locked until it has its place
             yield file
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else _usual_mode())
-        temporary.replace(target)
-        temporary = None
+            temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else _usual_mode())
+            check()
+            if os.name == "nt":  # Windows renames no open file
+                file.close()
+            temporary.replace(target)
+            temporary = None
     except OSError as error:
         state = "is as it was" if target.exists() else "is not there"
         raise OSError(f"{path} cannot be written ({error.strerror or error}): the file {state}") from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what processes that were killed had written in a folder.
+
+    A file that is being written is locked by its process, and stays.
+    """
+    for path in folder.glob(f".*{_UNFINISHED}"):
+        # Somebody else's, gone meanwhile, open on Windows, or on a file system without locks: it stays.
+        with suppress(OSError), path.open("rb+") as file:
+            if try_lock(file.fileno()):
+                path.unlink()
+
+
+def _locked_file(target: Path) -> tuple[IO[bytes], Path]:
+    while True:
+        handle, name = tempfile.mkstemp(_UNFINISHED, f".{target.name}.", target.parent)
+        with suppress(OSError):  # no locks here: then nobody removes it either
+            try_lock(handle)
+        if is_named(handle, Path(name)):
+            return os.fdopen(handle, "wb"), Path(name)
+        os.close(handle)  # removed before it was locked
 
 
 def _usual_mode() -> int:

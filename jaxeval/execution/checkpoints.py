@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.errors import DataError
-from jaxeval.execution.atomic_write import whole_file
+from jaxeval.execution.atomic_write import remove_unfinished, whole_file
 from jaxeval.kernels.connectivity import INCOMPARABLE
 from jaxeval.kernels.solve import NON_FINITE
 
@@ -38,6 +38,7 @@ class Checkpoint:
             DataError: it holds another run, or something else.
         """
         self.folder = Path(folder)
+        remove_unfinished(self.folder)
         about = self.folder / "run.json"
         if about.exists():
             self._check(about, digest, settings)

@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 import jax
+import numpy as np
+from jax._src.xla_bridge import backends_are_initialized  # nothing public says so without initialising them
+
+from jaxeval.errors import ProcessError
+
+#: Whether this process is the copy of one in which JAX had started: its threads, which the copy lacks, would be awaited
+#: for ever.
+_without_threads = False
+
+
+def _note_fork() -> None:
+    global _without_threads
+    _without_threads = backends_are_initialized()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 def double_precision() -> AbstractContextManager[Any]:
-    """A context in which JAX arrays may have 64 bits, and types and ranks mix as usual.
+    """A context in which JAX arrays may have 64 bits, types and ranks mix as usual, and small numbers may become 0.
 
-    The caller's own settings are back afterwards.
+    The caller's own settings, of JAX and of NumPy's errors, are back afterwards.
+
+    Raises:
+        ProcessError: the process was forked from one in which JAX was at work, where every computation would hang.
     """
+    if _without_threads:
+        raise ProcessError(
+            "this process was forked from one in which JAX had started, and JAX would hang in it: start processes by "
+            "multiprocessing.get_context('spawn') or 'forkserver' (concurrent.futures takes it as mp_context=), or "
+            "fork before the first computation"
+        )
     contexts = ExitStack()
+    contexts.enter_context(np.errstate(under="ignore"))  # of constants that single precision lacks
     contexts.enter_context(jax.enable_x64(True))
     contexts.enter_context(jax.numpy_dtype_promotion("standard"))
     contexts.enter_context(jax.numpy_rank_promotion("allow"))

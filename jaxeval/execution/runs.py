@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
@@ -73,6 +74,8 @@ def open_run(
     """
     chunk_size = None if chunk_size is None else checked_integer("chunk_size", chunk_size, 1)
     memory_limit = None if memory_limit is None else checked_integer("memory_limit", memory_limit)
+    if not isinstance(checkpoint, str | PathLike | None):
+        raise TypeError(f"checkpoint must be the path of a folder, got {checkpoint!r}")
     kept, several = None, n_processes > 1
     if checkpoint is not None or several:
         own = identity()

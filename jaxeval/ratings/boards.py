@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.checks import checked_finite
 from jaxeval.data.cells import Cells
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision
@@ -67,8 +68,7 @@ def fit_boards(
 
     They start from ``starts`` (log-strengths) if given.
     """
-    if not (isinstance(ridge, int | float | np.number) and np.isfinite(ridge) and ridge >= 0):
-        raise ValueError(f"ridge must be finite and >= 0, got {ridge!r}")
+    ridge = checked_finite("ridge", ridge, 0)
     sums = []
     for _, cells in slices:
         factor = pair_frequency_weights(cells) if reweight else None

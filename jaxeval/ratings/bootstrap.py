@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import jax
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.data.battles import Battles, as_battles
-from jaxeval.data.cells import Cells, Compress
+from jaxeval.checks import check_room, checked_finite, checked_integer
+from jaxeval.data.battles import Battles, MissingGroup, as_battles
 from jaxeval.data.features import Design, FeatureLike, checked_features, design
-from jaxeval.execution.checkpoints import Checkpoint
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import versions
-from jaxeval.execution.processes import check_alike, first_alone, together
-from jaxeval.execution.progress import progress_bar
+from jaxeval.execution.processes import together
+from jaxeval.execution.runs import Identity, open_run
 from jaxeval.ratings.boards import Board, fit_boards
-from jaxeval.ratings.bootstrap_plan import SCHEMES, ClusterRows, cluster_rows, make_plan
+from jaxeval.ratings.bootstrap_plan import SCHEMES, make_plan
 from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
 from jaxeval.ratings.bradley_terry import BradleyTerryFit, device_name, fit_result
 from jaxeval.ratings.contextual import ContextualSettings, Ties, checked_ties, contextual_result, fit_contextual_boards
 from jaxeval.ratings.contextual_bootstrap import contextual_bootstrap_result, refit_contextual
 from jaxeval.ratings.contextual_rows import compress
 from jaxeval.ratings.gauge import Gauge
-from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted, refit_all
+from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Refitted, refit_all
+from jaxeval.ratings.slices import MOST_SLICES, Bootstraps, Slices, Slicing, make_slices
 from jaxeval.ratings.sparse_boards import Method, check_dense, resolved
 from jaxeval.ratings.sparse_refits import make_sparse_plan, refit_sparse
 
@@ -59,6 +57,9 @@ class BootstrapOptions(TypedDict, total=False):
     memory_limit: int | None
     checkpoint: str | Path | None
     progress: bool | None
+    max_slices: int
+    min_slice_battles: int
+    missing: MissingGroup
 
 
 @overload
@@ -80,7 +81,7 @@ def bootstrap(
     *,
     by: str | Sequence[str],
     **options: Unpack[BootstrapOptions],
-) -> dict[Hashable, Bootstrap]: ...
+) -> Bootstraps: ...
 @overload
 def bootstrap(
     battles: Battles | Any,
@@ -90,7 +91,7 @@ def bootstrap(
     *,
     by: str | Sequence[str] | None = ...,
     **options: Unpack[BootstrapOptions],
-) -> Bootstrap | dict[Hashable, Bootstrap]: ...
+) -> Bootstrap | Bootstraps: ...
 def bootstrap(
     battles: Battles | Any,
     n_resamples: int = 1000,
@@ -113,7 +114,10 @@ def bootstrap(
     memory_limit: int | None = None,
     checkpoint: str | Path | None = None,
     progress: bool | None = None,
-) -> Bootstrap | dict[Hashable, Bootstrap]:
+    max_slices: int = MOST_SLICES,
+    min_slice_battles: int = 0,
+    missing: MissingGroup = "error",
+) -> Bootstrap | Bootstraps:
     """Resample the battles, refit every resample, and keep the joint draws.
 
     Resample r is a function of the slice's battles and of (seed, slice name, r) alone: the same for any number of
@@ -126,8 +130,8 @@ def bootstrap(
         scheme: "multinomial" draws N battles with replacement, exactly; "poisson" gives each battle a Poisson(1)
             weight; "bayesian" an exponential one; "cluster" draws whole clusters with replacement.
         by: column, or columns, whose groups are rated and resampled each on its own; the result is then a dict by
-            group. All in one batched call; with features or a tie model, one slice after the other. A slice that
-            cannot tell a covariate from its models, or has no ties for a tie model, is rated without; its
+            group, `Bootstraps`. All in one batched call; with features or a tie model, one slice after the other. A
+            slice that cannot tell a covariate from its models, or has no ties for a tie model, is rated without; its
             ``warnings`` say so.
         cluster: column of the clusters (prompts, voters, sessions); implies the scheme "cluster", and the errors of
             ``fit`` are those of clusters, too.
@@ -144,17 +148,27 @@ def bootstrap(
         checkpoint: folder that finished resamples are kept in. After an interruption the same call goes on from them,
             with the same draws; with more resamples, too.
         progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
+        max_slices: an error tells of more slices than that, before any is rated.
+        min_slice_battles: slices with fewer battles are listed and not rated: ``left_out`` and ``warnings`` of the
+            result. By default every slice is rated.
+        missing: what to do about battles without a value of ``by``: "error"; "drop", they are in no slice, and
+            ``n_missing`` and ``warnings`` of the result count them; "label", they are a slice, named "(missing)".
 
     Raises:
+        TypeError: an option is of another type than it says.
         ValueError: an unknown scheme, a bad number, an impossible gauge.
-        DataError: ``by`` or ``cluster`` names no column, or one with missing values; ``checkpoint`` is the folder of
+        DataError: ``by`` or ``cluster`` names no column, or one with missing values; there are more than ``max_slices``
+            slices, or none of ``min_slice_battles``; ``checkpoint`` is the folder of
             another run; without ``by``, a covariate that the models decide, or a tie model without ties.
-        MemoryLimitError: not even one resample at a time fits ``memory_limit``.
-        ProcessError: another process of a run in several (`jaxeval.gather_battles`) failed.
+        MemoryLimitError: not even one resample at a time fits ``memory_limit``, or this machine's memory cannot hold
+            the results.
+        ProcessError: another process of a run in several (`jaxeval.gather_battles`) failed; or this one was forked
+            after JAX had started.
     """
     battles = as_battles(battles)
     with together(battles.n_processes):
-        _check_options(n_resamples, seed, scheme, dtype, chunk_size, memory_limit)
+        _check_options(n_resamples, seed, scheme, dtype)
+        ridge, base = checked_finite("ridge", ridge, 0), checked_finite("base", base)
         scheme, cluster = _checked_cluster(battles, scheme, cluster)
         features = checked_features(features, feature_ridge)
         checked_ties(battles, ties)
@@ -165,37 +179,22 @@ def bootstrap(
                 raise ValueError(f"refits with features or a tie model are in double precision, got dtype={dtype!r}")
         covariates = design(battles, features, normalize)
         compressed = partial(compress, battles, feature=covariates.matrix) if contextual else battles.compress
-        slices = _slices(battles, by, cluster, compressed)
+        slicing = Slicing(max_slices, min_slice_battles, missing).checked()
+        slices = make_slices(battles, by, cluster, compressed, slicing)
         run = _Run(
-            battles, slices, covariates, contextual, scheme, cluster, _columns(by), int(n_resamples), int(seed),
-            float(ridge), gauge, float(base), reweight, dtype, normalize, float(feature_ridge), ties, method,
+            battles, slices, covariates, contextual, scheme, cluster, int(n_resamples), int(seed),
+            ridge, gauge, base, reweight, dtype, normalize, float(feature_ridge), ties, method,
         )  # fmt: skip
-        digest = run.digest() if checkpoint is not None or battles.n_processes > 1 else ""
-        if battles.n_processes > 1:
-            others = {"chunk_size": chunk_size, "memory_limit": memory_limit, "checkpoint": checkpoint is not None}
-            check_alike(run.identity() | run.presentation() | others, digest)
+        check_room(int(n_resamples), RESULT_BYTES * sum(len(models) for models, _ in slices.boards))
         n_lanes = len(slices.boards) * n_resamples * (1 if ties == "half" else 2)
-        with progress_bar(n_lanes, "refitting resamples", progress) as advance:
-            kept = None
-            if checkpoint is not None:
-                kept = first_alone(partial(Checkpoint, checkpoint, digest, run.identity()), battles.n_processes)
-            results = run.results(LaneRun(advance, chunk_size, memory_limit, kept, battles.n_processes))
-        return results[0] if slices.groups is None else dict(zip(slices.groups, results, strict=True))
-
-
-class _Slices(NamedTuple):
-    """The S boards that are resampled."""
-
-    groups: list[Hashable] | None  # None for the one board of all battles
-    boards: list[tuple[pd.Index, Cells]]  # models and battles of each
-    clusters: list[ClusterRows | None]  # what is drawn together in each
-
-    @property
-    def labels(self) -> list[str]:
-        """Names of the slices as text, which name their random numbers; the same for 1 of whatever integer type."""
-        if self.groups is None:
-            return [""]
-        return ["\x1f".join(map(str, group)) if isinstance(group, tuple) else str(group) for group in self.groups]
+        with open_run(
+            partial(run.identity, slicing), n_lanes, "refitting resamples", battles.n_processes,
+            chunk_size=chunk_size, memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
+        ) as lanes:  # fmt: skip
+            results = run.results(lanes)
+        if slices.groups is None:
+            return results[0]
+        return Bootstraps(zip(slices.groups, results, strict=True), slices, slicing)
 
 
 @dataclass(frozen=True)
@@ -203,12 +202,11 @@ class _Run:
     """A call of `bootstrap`, checked."""
 
     battles: Battles
-    slices: _Slices
+    slices: Slices
     covariates: Design
     contextual: bool  # whether there are covariates or a tie model
     scheme: str
     cluster: str | None
-    by: list[str]
     n_resamples: int
     seed: int
     ridge: float
@@ -221,28 +219,15 @@ class _Run:
     ties: Ties
     method: Method
 
-    def identity(self) -> dict[str, Any]:
-        """What decides the draws, besides the battles."""
-        names = ("scheme", "cluster", "by", "seed", "ridge", "reweight", "dtype", "normalize", "feature_ridge", "ties",
+    def identity(self, slicing: Slicing) -> Identity:
+        """What decides the draws, and what decides how many there are and how they are written."""
+        names = ("scheme", "cluster", "seed", "ridge", "reweight", "dtype", "normalize", "feature_ridge", "ties",
                  "method")  # fmt: skip
-        return {name: getattr(self, name) for name in names} | {"features": list(self.covariates.names)}
-
-    def presentation(self) -> dict[str, Any]:
-        """What decides how many draws there are, and how they are written."""
-        return {"n_resamples": self.n_resamples, "gauge": self.gauge, "base": self.base}
-
-    def digest(self) -> str:
-        """A digest of all that the draws depend on."""
-        parts = self.slices.labels, self.slices.boards, self.slices.clusters, self.covariates.matrix, self.identity()
-        digest = hashlib.blake2b(digest_size=16)
-        for leaf in jax.tree.leaves(parts, is_leaf=lambda x: isinstance(x, pd.Index | Cells)):
-            arrays = [getattr(leaf, f.name) for f in fields(leaf)] if is_dataclass(leaf) else [leaf]
-            for array in arrays:
-                if isinstance(array, np.ndarray) and array.dtype != object:
-                    digest.update(np.ascontiguousarray(array).data)
-                else:
-                    digest.update(repr(list(array) if isinstance(array, pd.Index) else array).encode())
-        return digest.hexdigest()
+        settings = {name: getattr(self, name) for name in names}
+        settings |= {"by": self.slices.by, "features": list(self.covariates.names)}
+        data = self.slices.labels, self.slices.boards, self.slices.clusters, self.covariates.matrix
+        shown = {"n_resamples": self.n_resamples, "gauge": self.gauge, "base": self.base}
+        return Identity(settings, data, shown | slicing._asdict())
 
     def results(self, run: LaneRun) -> list[Bootstrap]:
         """The result of every slice."""
@@ -309,9 +294,9 @@ class _Run:
 
     def _result(self, fit: BradleyTerryFit, board: Board, lanes: Refitted) -> Bootstrap:
         settings = BootstrapSettings(
-            self.scheme, self.cluster, self.by, self.n_resamples, self.seed, self.ridge, fit.settings.gauge, self.base,
-            self.reweight, self.dtype, device_name(), jax.local_device_count() * self.battles.n_processes, versions(),
-            fit.settings.method,
+            self.scheme, self.cluster, self.slices.by, self.n_resamples, self.seed, self.ridge, fit.settings.gauge,
+            self.base, self.reweight, self.dtype, device_name(), jax.local_device_count() * self.battles.n_processes,
+            versions(), fit.settings.method,
         )  # fmt: skip
         return bootstrap_result(fit, board, lanes, self.ridge, settings)
 
@@ -327,7 +312,7 @@ class _Run:
         except ValueError as error:
             if self.slices.groups is None:
                 raise
-            raise ValueError(f"{' / '.join(self.by)} = {self.slices.groups[s]!r}: {error}") from error
+            raise ValueError(f"{' / '.join(self.slices.by)} = {self.slices.groups[s]!r}: {error}") from error
 
 
 def _blocks(n_models: Sequence[int], method: Method) -> list[NDArray[np.intp]]:
@@ -351,23 +336,13 @@ def _blocks(n_models: Sequence[int], method: Method) -> list[NDArray[np.intp]]:
     return [np.sort(np.array(block)) for block in (*alone, *blocks)]
 
 
-def _check_options(
-    n_resamples: int, seed: int, scheme: str, dtype: str, chunk_size: int | None, memory_limit: int | None
-) -> None:
-    sizes = {"n_resamples": n_resamples, "seed": seed, "chunk_size": chunk_size, "memory_limit": memory_limit}
-    for name, value in sizes.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer | None):
-            raise TypeError(f"{name} must be an integer, got {value!r}")
-    if n_resamples < 1:
-        raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
-    if not 0 <= seed < 2**63:
-        raise ValueError(f"seed must be an integer from 0 to 2**63 - 1, got {seed}")
+def _check_options(n_resamples: int, seed: int, scheme: str, dtype: str) -> None:
+    checked_integer("n_resamples", n_resamples, 1)
+    checked_integer("seed", seed)
     if scheme not in (*SCHEMES, "cluster"):
         raise ValueError(f"unknown scheme {scheme!r}; known are {', '.join(SCHEMES)} and cluster")
     if dtype not in TOLERANCE_LOGIT:
         raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
-    if chunk_size is not None and chunk_size < 1:
-        raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
 
 
 def _checked_cluster(battles: Battles, scheme: Scheme, cluster: str | None) -> tuple[Scheme, str | None]:
@@ -380,35 +355,3 @@ def _checked_cluster(battles: Battles, scheme: Scheme, cluster: str | None) -> t
     if scheme not in ("cluster", "multinomial"):
         raise ValueError(f"clusters are drawn with replacement: scheme={scheme!r} cannot have cluster=")
     return "cluster", cluster
-
-
-def _columns(by: str | Sequence[str] | None) -> list[str]:
-    return [] if by is None else [by] if isinstance(by, str) else list(by)
-
-
-def _slices(battles: Battles, by: str | Sequence[str] | None, cluster: str | None, compressed: Compress) -> _Slices:
-    """The whole board, or one for each group of the columns ``by``."""
-    cluster_codes = None if cluster is None else battles.codes(cluster)[0]
-
-    def clusters_of(rows: slice | NDArray[np.intp], cell: NDArray[np.intp]) -> ClusterRows | None:
-        count = None if battles.count is None else battles.count[rows]
-        return None if cluster_codes is None else cluster_rows(cluster_codes[rows], cell, count)
-
-    if by is None:
-        if cluster is None and compressed == battles.compress:
-            return _Slices(None, [(battles.models, battles.cells)], [None])
-        cells, cell = compressed(slice(None))
-        return _Slices(None, [(battles.models, cells)], [clusters_of(slice(None), cell)])
-    if not isinstance(by, str):
-        if not isinstance(by, Sequence) or not all(isinstance(name, str) for name in by):
-            raise TypeError(f"by= takes the name of a column or a list of names, got {by!r}")
-        if len(by) == 0:
-            raise ValueError("by= names no column; leave it out to rate the whole board")
-        if len(set(by)) < len(by):
-            raise ValueError(f"by= names a column twice: {', '.join(by)}")
-    codes, groups = battles.codes(by)
-    slices, clusters = [], []
-    for rows, cells, cell in battles.cells_by_group(codes, len(groups), compressed):
-        slices.append(cells.localise(battles.models))
-        clusters.append(clusters_of(rows, cell))
-    return _Slices(list(groups), slices, clusters)

@@ -153,8 +153,7 @@ class Bootstrap:
 
     def rank_share(self, k: int, *, min_battles: int = 0) -> pd.Series:
         """Share of resamples in which each model ranks k-th or better among those `ranked`; missing for the others."""
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-            raise ValueError(f"k must be an integer >= 1, got {k!r}")
+        k = checked_integer("k", k, 1)
         ranked = self.ranked(min_battles).to_numpy()
         share = np.full(len(ranked), np.nan)
         share[ranked] = comparison.rank_at_most_share(self._rated_draws[:, ranked], k)

@@ -300,7 +300,7 @@ def win_probability(ratings: pd.Series) -> pd.DataFrame:
     """(M, M) probability that the row's model beats the column's; NaN between equally infinite ratings."""
     check_square(len(ratings), MOST_SQUARE, "the table of win probabilities", "1 / (1 + exp(-difference of logits))")
     theta = ratings.to_numpy() / ELO_PER_LOGIT
-    with np.errstate(invalid="ignore", over="ignore"):
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         probability = 1 / (1 + np.exp(theta - theta[:, None]))
     return pd.DataFrame(probability, ratings.index, ratings.index)
 

@@ -152,7 +152,7 @@ class ContextualFit(BradleyTerryFit):
         # An odds ratio of the tie parameter, and its Elo, would mean nothing.
         of_features = np.arange(n) < d
         ratios = {"odds_ratio": estimate, "odds_ratio_lower": lower, "odds_ratio_upper": upper}
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             columns |= {name: np.where(of_features, np.exp(x), np.nan) for name, x in ratios.items()}
         table = pd.DataFrame(columns, pd.Index(names, name="feature", dtype=object))
         return table.assign(elo=np.where(of_features, ELO_PER_LOGIT * estimate, np.nan), unit=unit)

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.checks import checked_finite
+
 #: Elo points per logit: a difference of 400 means odds of ten to one.
 ELO_PER_LOGIT = 400 / np.log(10)
 
@@ -65,18 +67,18 @@ def make_scale(
         identified: (M,) models that have a comparable rating; only those enter a mean.
 
     Raises:
-        ValueError: an unknown gauge, or an anchor model that is not on the board or has no comparable rating.
+        TypeError: a rating is no number.
+        ValueError: an unknown gauge, a rating that is not finite, or an anchor model that is not on the board or has
+            no comparable rating.
     """
-    fixed = gauge[1] if isinstance(gauge, tuple) and len(gauge) == 2 else base
-    if not (isinstance(fixed, int | float | np.number) and np.isfinite(fixed)):
-        raise ValueError(f"the rating that fixes the gauge must be a finite number, got {fixed!r}")
+    base = checked_finite("base", base)
     if isinstance(gauge, str) and gauge in ("mean", "votes"):
         weights = np.where(identified, battles if gauge == "votes" else 1.0, 0.0)
         weights /= max(weights.sum(), np.finfo(float).tiny)
         return Scale(weights, base, f"mean rating {'weighted by battles ' if gauge == 'votes' else ''}{base:g}")
     if not (isinstance(gauge, tuple) and len(gauge) == 2):
         raise ValueError(f"gauge must be 'mean', 'votes' or (model, rating), got {gauge!r}")
-    anchor, rating = gauge
+    anchor, rating = gauge[0], checked_finite("the rating that fixes the gauge", gauge[1])
     if anchor not in models:
         near = [str(m) for m in models if str(anchor).lower() in str(m).lower()][:5]
         hint = f"; did you mean {', '.join(near)}?" if near else ""
@@ -89,4 +91,4 @@ def make_scale(
         )
     weights = np.zeros(len(models))
     weights[position] = 1.0
-    return Scale(weights, float(rating), f"{anchor} = {rating:g}")
+    return Scale(weights, rating, f"{anchor} = {rating:g}")

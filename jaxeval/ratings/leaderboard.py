@@ -22,6 +22,7 @@ from jaxeval.ratings.bradley_terry import named
 from jaxeval.ratings.contextual import ContextualFit
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
 from jaxeval.ratings.differences import MOST_NOT_FINITE, Differences
+from jaxeval.ratings.slices import Bootstraps, slice_name, told_together
 from jaxeval.ratings.square_limits import MOST_COMPARISONS
 
 #: Under so many votes a rating is marked preliminary, as at the Arena.
@@ -124,18 +125,19 @@ def leaderboard(
         raise ValueError("no board to show: the mapping of bootstraps is empty")
     _check_enough(boards.values(), min_battles)
     ks = [rank_at_most] if isinstance(rank_at_most, int | np.integer) else list(rank_at_most)
-    names = [category_name(group) for group in boards]
+    names = [slice_name(group) for group in boards]
     if len(set(names)) < len(names):  # values that hold the separator themselves
         names = list(map(str, boards))
-    tables, warnings = [], []
+    tables, of_slice = [], []
     for name, board in zip(names, boards.values(), strict=True):
         differences = board.differences(min_battles)
         table = _table(board, differences, level, interval, ks, min_battles, simultaneous_ranks)
         if name is not None:
             table.insert(7, "category", name)
         tables.append(table)
-        own = [*board.warnings, *_rank_warnings(board, differences, min_battles)]
-        warnings += [w if name is None else f"{slice_title(name, board.settings.by)}: {w}" for w in own]
+        of_slice.append([*board.warnings, *_rank_warnings(board, differences, min_battles)])
+    warnings = boards.warnings if isinstance(boards, Bootstraps) else []
+    warnings += of_slice[0] if names == [None] else told_together(names, of_slice, list(boards.values()))
     first = next(iter(boards.values()))
     enough = ceil(2 / (1 - Fraction(str(level))))  # one draw in each tail
     if len(first.draws) < enough:
@@ -165,16 +167,6 @@ def leaderboard(
         },
     }
     return table
-
-
-def category_name(group: Hashable) -> Any:
-    """A slice's name as one value: the columns' values joined where there are several; None for the whole board."""
-    return " / ".join(map(str, group)) if isinstance(group, tuple) else group
-
-
-def slice_title(name: Any, by: Sequence[str]) -> str:
-    """A slice's name for readers, who may not know which column a number or a truth value is of."""
-    return f"{' / '.join(by)} = {name}" if by else str(name)
 
 
 def _check_enough(boards: Iterable[Bootstrap], min_battles: int) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.checks import checked_integer, checked_numbers, checked_resamples
+from jaxeval.checks import checked_integer, checked_numbers, checked_positive, checked_resamples
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.evaluators.few_pairs import FEW_PAIRS
 from jaxeval.execution.lanes import LaneRun
@@ -192,8 +192,7 @@ def _settings(
     votes = np.unique(np.asarray(budgets))
     if len(votes) and not (np.issubdtype(votes.dtype, np.integer) and (votes > 0).all() and (votes < 2**31).all()):
         raise ValueError(f"budgets must be whole numbers of votes, from 1 to 2**31 - 1, got {budgets!r}")
-    if not (isinstance(ridge, int | float | np.number) and np.isfinite(ridge) and ridge > 0):
-        raise ValueError(f"ridge must be finite and > 0, got {ridge!r}: it keeps undefeated models finite")
+    checked_positive("ridge", ridge, ": it keeps undefeated models finite")
     return ReferenceStudySettings(
         deltas=tuple(margins[np.isfinite(margins)].tolist()),
         budgets=tuple(votes.astype(int).tolist()),

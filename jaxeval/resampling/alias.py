@@ -52,8 +52,9 @@ def poisson_tables(rates: NDArray[np.float64]) -> PoissonTables:
     table = np.repeat(np.arange(len(rates)), n_values)
     value = np.arange(n_values.sum()) - start[table] + smallest[table]
     log_mass = value * np.log(mean)[table] - rates[table] - gammaln(value + 1.0)
-    mass = np.where(rates[table] > 0, np.exp(log_mass), value == 0)
-    mass /= np.add.reduceat(mass, start)[table]
+    with np.errstate(under="ignore"):  # masses that round to 0
+        mass = np.where(rates[table] > 0, np.exp(log_mass), value == 0)
+        mass /= np.add.reduceat(mass, start)[table]
     fixed = np.rint(mass * 2.0**32).astype(np.int64)
     mode = start + np.floor(rates).astype(np.int64) - smallest
     fixed[mode] += 2**32 - np.add.reduceat(fixed, start)

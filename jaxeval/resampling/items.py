@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.checks import check_room
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import ITEMS
@@ -58,6 +59,7 @@ def resampled_sums(
         subsets: (H, n) row numbers. With them the result is (2, B, K): resample r of all rows, and one of n rows of
             subset r mod H.
     """
+    check_room(n_resamples, 8 * columns.shape[1] * (1 if subsets is None else 2))
     values, of_column = _distinct_columns(columns)
     pattern = _pattern(values)
     rows = [np.arange(len(columns)), *([] if subsets is None else subsets)]

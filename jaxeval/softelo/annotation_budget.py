@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import kendalltau, spearmanr
 
+from jaxeval.checks import checked_integer, checked_positive
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.ratings.bradley_terry import named
@@ -57,10 +58,8 @@ def budget_sweep(
         hard), ``mae`` (Elo), ``n_models`` in it, ``n_left_out`` (no battles, anchors apart, or no temperature).
         ``attrs["warnings"]`` says what was left out.
     """
-    if not ridge > 0:
-        raise ValueError(f"subsets separate models, so the sweep needs a ridge > 0, got {ridge}")
-    if n_repeats < 1:
-        raise ValueError(f"n_repeats must be at least 1, got {n_repeats}")
+    checked_positive("ridge", ridge, ": subsets separate models")
+    checked_integer("n_repeats", n_repeats, 1)
     n, m = len(battles.model_a), len(battles.models)
     sizes = {float(b): round(float(b) * m) for b in budgets}
     fitting = {b: size for b, size in sizes.items() if 0 < size < n}
@@ -139,8 +138,7 @@ def slice_ratings(
         ``beta`` (mean over folds). Methods: hard; soft, with the temperature of all battles; and soft_own, with the
         slice's own. ``attrs`` holds ``warnings`` and ``settings``.
     """
-    if not ridge > 0:
-        raise ValueError(f"slices separate models, so they need a ridge > 0, got {ridge}")
+    checked_positive("ridge", ridge, ": slices separate models")
     codes, names = pd.factorize(battles.column(by), sort=True)
     (whole,) = hold_out([compress(battles)], (), float(ridge))
     human, pooled = _placed(whole, whole)[0], _positive(whole)

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.checks import checked_finite, checked_integer, checked_positive
 from jaxeval.data.battles import Battles
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.data.versioned_json import read_versioned, write_versioned
@@ -219,8 +220,7 @@ class SoftEloCalibration:
         points = np.where(new_a, target, 1 - target)[own]
 
         b_resamples = self.settings.n_resamples if n_resamples is None else n_resamples
-        if b_resamples < 2:
-            raise ValueError(f"n_resamples must be at least 2, got {b_resamples}")
+        checked_integer("n_resamples", b_resamples, 2)
         # Sorted, so that the resamples depend neither on the order of the rows nor on the sides.
         order = np.lexsort([points, opponent, model])
         model, opponent, points = model[order], opponent[order], points[order]
@@ -375,16 +375,11 @@ def _anchors(battles: JudgedBattles, method: str, beta: float | None, ridge: flo
 
 
 def _check_settings(settings: CalibrationSettings) -> None:
-    for name in ("ridge", "base", "mean_score_difference"):
-        value = getattr(settings, name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-            raise ValueError(f"{name} must be a finite number, found {value!r}")
-    if settings.ridge <= 0:
-        raise ValueError(f"ridge must be > 0, found {settings.ridge}")
-    for name, least in (("n_resamples", 2), ("seed", 0)):
-        value = getattr(settings, name)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**63:
-            raise ValueError(f"{name} must be an integer >= {least}, found {value!r}")
+    checked_positive("ridge", settings.ridge)
+    checked_finite("base", settings.base)
+    checked_finite("mean_score_difference", settings.mean_score_difference)
+    checked_integer("n_resamples", settings.n_resamples, 2)
+    checked_integer("seed", settings.seed)
     if not isinstance(settings.scored, bool):
         raise ValueError(f"scored must be true or false, found {settings.scored!r}")
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from jaxeval.checks import checked_integer
 from jaxeval.softelo.residuals import grouping
 
 Float = NDArray[np.float64]
@@ -245,8 +246,7 @@ def conformal_study(
     n_cal = n // 2 if n_calibration is None else n_calibration
     if not 1 <= n_cal < n:
         raise ValueError(f"n_calibration must lie between 1 and {n - 1} (of {n} models), got {n_calibration}")
-    if n_repeats < 1:
-        raise ValueError(f"n_repeats must be at least 1, got {n_repeats}")
+    checked_integer("n_repeats", n_repeats, 1)
     order = np.random.default_rng(seed).permuted(np.tile(np.arange(n), (n_repeats, 1)), axis=1)
     calibration, test = order[:, :n_cal], order[:, n_cal:]
 

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from jaxeval.checks import checked_integer
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.errors import DataError
 from jaxeval.softelo.calibration_error import calibration_error
@@ -57,8 +58,7 @@ def reliability(
         |predicted - agreement| weighted by battles; ``ece_floor``, what it is on average for a judge without error;
         ``ece_debiased``, the error without that noise, with its 95 % interval ``ece_lower, ece_upper``; and ``beta``.
     """
-    if n_bins < 1:
-        raise ValueError(f"n_bins must be at least 1, got {n_bins}")
+    checked_integer("n_bins", n_bins, 1)
     beta = _beta(battles) if beta is None else float(beta)
     rows = decisive(battles)
     gap = np.abs(battles.score_difference[rows])

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxeval.checks import check_room
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import OWN_BATTLES
@@ -68,6 +69,7 @@ def resampled_strengths(
     """
     if all(own.cluster is None or own.cluster.max(initial=-1) + 1 == len(own.cluster) for own in models):
         models = [own._replace(cluster=None) for own in models]
+    check_room(n_resamples, 8 * len(models) * len(models[0].anchors))
     theta = np.full((len(models), len(models[0].anchors), n_resamples), np.nan)
     mesh = device_mesh()
     size = padded_size(max(own.anchors.shape[1] for own in models))

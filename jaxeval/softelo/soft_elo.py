@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.checks import check_room, checked_finite, checked_integer, checked_positive
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import versions
@@ -101,8 +102,10 @@ def soft_elo(
         progress: show a bar; by default on a terminal.
 
     Raises:
+        TypeError: a number is none.
         ValueError: a ridge that is not positive, unknown methods, or no judge.
         DataError: ``cluster`` names no column beside the battles, or one with missing values.
+        MemoryLimitError: this machine's memory cannot hold the results of so many resamples.
     """
     judges = dict(battles) if isinstance(battles, Mapping) else {battles.judge_name: battles}
     methods = (methods,) if isinstance(methods, str) else tuple(methods)
@@ -115,6 +118,7 @@ def soft_elo(
     names = names.rename("model")
     clusters = [None if cluster is None else judged.codes(cluster)[0] for judged in judges.values()]
     sets = [compress(judged) for judged in judges.values()]
+    check_room(n_resamples, 2 * 8 * len(judges) * len(methods) * len(names))
     draws = np.full((len(judges), len(methods), len(names), n_resamples), np.nan)
     total = sum(cells.n_models for cells in sets)
     with progress_bar(total, "rating held-out models", progress) as advance:
@@ -169,15 +173,10 @@ def _check(
 ) -> None:
     if not judges:
         raise ValueError("no judge's battles were given")
-    if not (np.isfinite(ridge) and ridge > 0):
-        raise ValueError(
-            f"ridge must be finite and > 0, got {ridge}: it holds a model that wins or loses all of a fold's battles"
-        )
-    for name, value in (("n_resamples", n_resamples), ("seed", seed)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 2**63:
-            raise ValueError(f"{name} must be an integer >= 0, got {value!r}")
-    if not np.isfinite(base):
-        raise ValueError(f"base must be finite, got {base}")
+    checked_positive("ridge", ridge, ": it holds a model that wins or loses all of a fold's battles")
+    checked_integer("n_resamples", n_resamples)
+    checked_integer("seed", seed)
+    checked_finite("base", base)
     if not methods or len(set(methods)) < len(methods):
         raise ValueError(f"methods must name each target map once, got {list(methods)}")
     for method in methods:

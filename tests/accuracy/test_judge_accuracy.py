@@ -482,8 +482,8 @@ def test_warnings_and_settings(accuracy):
         ({}, {"by": "length"}, DataError, "no column 'length' was kept"),
         ({"topic": "art"}, {"stratify": "topic"}, DataError, "no calibration labels where 'topic' is 'law'"),
         ({}, {"level": 95}, ValueError, "level must be between 0 and 1"),
-        ({}, {"n_resamples": 0}, ValueError, "n_resamples must be a whole number of at least 2, got 0"),
-        ({}, {"n_halves": 0}, ValueError, "n_halves must be a whole number of at least 1, got 0"),
+        ({}, {"n_resamples": 0}, ValueError, "n_resamples must be at least 2, got 0"),
+        ({}, {"n_halves": 0}, ValueError, "n_halves must be at least 1, got 0"),
     ],
 )
 def test_wrong_arguments(change, options, error, message):

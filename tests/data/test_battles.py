@@ -197,6 +197,16 @@ class TestTables:
     def test_polars(self):
         assert battle_list(Battles.from_pandas(pl.from_pandas(VOTES))) == battle_list(Battles.from_pandas(VOTES))
 
+    @pytest.mark.parametrize("kind", ["uint8", "uint32", "int8"])
+    def test_arrow_categories(self, kind):
+        """Arrow itself makes no pandas of categories by unsigned numbers."""
+        names = pa.array(["a", "b"])
+        sides = [pa.DictionaryArray.from_arrays(pa.array(codes, kind), names) for codes in ([0, 1, None], [1, 0, 0])]
+        table = pa.table({"model_a": sides[0], "model_b": sides[1], "winner": ["tie"] * 3})
+        assert battle_list(Battles.from_pandas(table[:2])) == [("a", "b", 0.5, 1.0), ("b", "a", 0.5, 1.0)]
+        with pytest.raises(DataError, match="column 'model_a' has 1 missing values"):
+            Battles.from_pandas(table)
+
     def test_polars_categoricals(self):
         table = pl.from_pandas(VOTES).with_columns(pl.all().cast(pl.Categorical))
         assert battle_list(Battles.from_pandas(table)) == battle_list(Battles.from_pandas(VOTES))
@@ -619,3 +629,24 @@ def test_a_blank_name_is_a_missing_one():
     frame = pd.DataFrame({"model_a": ["a", " ", ""], "model_b": ["b", "a", "a"], "winner": "model_a"})
     with pytest.raises(DataError, match="'model_a' has 2 missing values"):
         Battles.from_pandas(frame)
+
+
+class TestNamesByNumbers:
+    """Whole numbers in one column, numbers of another type in the other."""
+
+    @staticmethod
+    def read(a, b):
+        return Battles.from_pandas(pd.DataFrame({"model_a": a, "model_b": b, "winner": "model_a"}))
+
+    def test_that_are_the_same_models(self):
+        assert list(self.read([1, 2, 3], [2.0, 3.0, 1.5]).models) == [1, 1.5, 2, 3]
+        assert list(self.read([2**53 - 1, 2], [2.0, 3.0]).models) == [2, 3, 2**53 - 1]
+
+    @pytest.mark.parametrize("first", [2**53, 2**53 + 1, -(2**53)])
+    @pytest.mark.parametrize("others", [[2.0, 3.0], pd.array([2.0, 3.0], "Float64"), [True, False]])
+    def test_that_would_become_other_models(self, first, others):
+        """2**53 and 2**53 + 1 are one double: two models became one, or pandas gave up."""
+        for numbers in ([first, 3], pd.array([first, 3], "Int64")):
+            for columns in ((numbers, others), (others, numbers)):
+                with pytest.raises(DataError, match=r"name models by values of different types, whole numbers.*astype"):
+                    self.read(*columns)

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 
 import numpy as np
 import pandas as pd
@@ -313,6 +314,14 @@ class TestBadFiles:
     def test_missing_file(self, tmp_path):
         with pytest.raises(FileNotFoundError, match=r"no such file: .*nowhere\.csv"):
             read_battles(tmp_path / "nowhere.csv")
+
+    def test_pipes(self, tmp_path):
+        """They were told to be empty, or were waited for."""
+        os.mkfifo(tmp_path / "votes.csv")
+        with pytest.raises(DataError, match=r"^votes.csv is a pipe, and no file: write its content to a file"):
+            read_battles(tmp_path / "votes.csv")
+        with pytest.raises(DataError, match="null is a device or a socket, and no file"):
+            read_battles("/dev/null")
 
     @pytest.mark.parametrize("name", ["votes.xlsx", "votes.json", "votes", "votes.csv.zip"])
     def test_unknown_ending(self, name, tmp_path):

@@ -97,7 +97,7 @@ def test_never_at_once_and_always():
     ("call", "message"),
     [
         (lambda: agreement_by_gap(GAPS, GOLD, [np.inf]), "deltas must be finite numbers above 0"),
-        (lambda: agreement_by_gap(GAPS, GOLD, [1.0], ridge=0), "ridge must be positive"),
+        (lambda: agreement_by_gap(GAPS, GOLD, [1.0], ridge=0), "ridge must be finite and > 0"),
         (lambda: smallest_gap(GAPS, GOLD, 0.5), "probability must lie between 0.5 and 1"),
     ],
 )

@@ -925,7 +925,7 @@ class TestArguments:
             ({"n_resamples": 0}, ValueError, "n_resamples must be at least 1, got 0"),
             ({"n_resamples": -5}, ValueError, "n_resamples must be at least 1, got -5"),
             ({"n_resamples": 10.5}, (TypeError, ValueError), "integer"),
-            ({"seed": -1}, ValueError, r"seed must be an integer from 0 to 2\*\*63 - 1, got -1"),
+            ({"seed": -1}, ValueError, "seed must be at least 0, got -1"),
             ({"seed": 2**63}, ValueError, "seed must be an integer"),
             ({"seed": 1.5}, (TypeError, ValueError), "integer"),
             ({"scheme": "jackknife"}, ValueError, "'jackknife'; known are multinomial, poisson, bayesian and cluster"),

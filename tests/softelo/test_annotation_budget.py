@@ -142,7 +142,7 @@ def test_parts_without_a_temperature_have_no_soft_rating():
 
 
 def test_wrong_arguments(battles):
-    with pytest.raises(ValueError, match="needs a ridge > 0"):
+    with pytest.raises(ValueError, match="ridge must be finite and > 0, got 0: subsets separate models"):
         budget_sweep(battles, ridge=0)
     with pytest.raises(ValueError, match="no column 'country'"):
         slice_ratings(battles, "country")

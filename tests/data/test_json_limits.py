@@ -1,0 +1,109 @@
+import gzip
+import json
+import random
+
+import numpy as np
+import pytest
+
+from jaxeval import DataError, read_battles
+from jaxeval.data.json_limits import MOST_BYTES, MOST_LEVELS, check_lines, count_lines
+
+VOTE = b'{"model_a": "a", "model_b": "b", "winner": "tie"}\n'
+
+
+def beside(value):
+    """A vote with another column, which nobody asks for."""
+    return VOTE.replace(b"}", b', "x": ' + value + b"}")
+
+
+def nested(kind, levels):
+    """A value of so many levels."""
+    opening, closing = {"lists": (b"[", b"]"), "objects": (b'{"a":', b"}"), "mixed": (b'[{"]}": ', b"}]")}[kind]
+    times = levels // 2 if kind == "mixed" else levels
+    return opening * times + b"1" + closing * times
+
+
+@pytest.fixture
+def read(tmp_path):
+    def write_and_read(content, name="votes.jsonl"):
+        (tmp_path / name).write_bytes(gzip.compress(content, 1) if name.endswith(".gz") else content)
+        return read_battles(tmp_path / name)
+
+    return write_and_read
+
+
+class TestDepth:
+    @pytest.mark.parametrize("kind", ["lists", "objects", "mixed"])
+    @pytest.mark.parametrize("levels", [MOST_LEVELS, 20_000, 100_000])
+    def test_too_deep(self, read, kind, levels):
+        with pytest.raises(DataError, match=rf"^votes.jsonl: line 1,002 nests {levels + 1:,} lists and objects"):
+            read(VOTE * 1001 + beside(nested(kind, levels)) + VOTE * 3)
+
+    @pytest.mark.parametrize("kind", ["lists", "objects", "mixed"])
+    def test_deep_enough(self, read, kind):
+        levels = MOST_LEVELS - 1 if kind != "mixed" else MOST_LEVELS - 2
+        assert read(VOTE + beside(nested(kind, levels)) * 5 + VOTE).n_battles == 7
+
+    def test_brackets_that_nothing_closes(self, read):
+        with pytest.raises(DataError, match=r"line 2 nests 100,00\d lists"):
+            read(VOTE + b"[" * 100_000 + b"\n" + VOTE)
+
+    @pytest.mark.parametrize("opening", [b'{"a":\n', b"[\n", b'{"a": \r\n  ', b'{"]]": [{}\n, '])
+    def test_over_several_lines(self, read, opening):
+        """The parser minds no line ends."""
+        with pytest.raises(DataError, match=r"line \d nests .* lists and objects within each other, more than 200"):
+            read(VOTE + b'{"x": ' + opening * 20_000 + b"\n" + VOTE)
+
+    @pytest.mark.parametrize(
+        "value", [b'"' + b"[" * 999 + b'"', rb'"\"' + b": [{" * 999 + b'"', b"[" + b"[{}, 1]," * 999 + b"[1]]"]
+    )
+    def test_many_brackets_are_not_many_levels(self, read, value):
+        assert read(VOTE + beside(value) + VOTE).n_battles == 3
+
+    def test_any_value(self):
+        """Against a parser that counts."""
+        draw = random.Random(0)
+        text = ["", "]]}}", '"', "\\", '[{"', "\n", "é"]
+
+        def value(levels):
+            if levels == 0:
+                return draw.choice([1, None, "".join(draw.choices(text, k=9))])
+            parts = [value(levels - 1), *(value(draw.randrange(min(levels, 3))) for _ in range(draw.randrange(3)))]
+            draw.shuffle(parts)
+            return parts if draw.random() < 0.5 else {f"{draw.choice(text)}{k}": v for k, v in enumerate(parts)}
+
+        for levels in np.linspace(1, 230, 60).astype(int).tolist():
+            separators = draw.choice([(",", ":"), (", ", ": ")])
+            line = json.dumps({"x": value(levels - 1)}, separators=separators, indent=draw.choice([None, None, 1]))
+            block = b"{}\n{}\n" + line.encode() + b"\n{}\n"
+            if levels <= MOST_LEVELS:
+                check_lines(block, 0)
+            else:
+                with pytest.raises(DataError, match=f"line 13 nests {levels} lists"):
+                    check_lines(block, 10)
+
+
+class TestLength:
+    @pytest.mark.parametrize("name", ["votes.jsonl", "votes.jsonl.gz"])
+    @pytest.mark.parametrize("size", [MOST_BYTES + 1, 3 * MOST_BYTES])
+    def test_too_long(self, read, name, size):
+        with pytest.raises(DataError, match=rf"^{name}: line 3 is longer than 33,554,432 bytes"):
+            read(VOTE * 2 + beside(b'"' + b"a" * size + b'"') + VOTE, name)
+
+    def test_the_longest(self):
+        line = b"1" * MOST_BYTES + b"\n"
+        check_lines(VOTE + line + VOTE + line, 0)
+        with pytest.raises(DataError, match="line 104 is longer"):
+            check_lines(VOTE + line + VOTE + b"1" + line + VOTE, 100)
+
+
+@pytest.mark.parametrize("value", [rb"\ud800", rb"\udc00", rb"x\ud800\ud800"])
+def test_half_of_a_surrogate_pair(read, value):
+    assert read(VOTE + beside(b'"' + value + b'"')).n_battles == 2  # in a column that nobody asks for
+    with pytest.raises(DataError, match=r"^votes.jsonl: line 4: column 'model_b' holds half of a surrogate pair, '.ud"):
+        read(VOTE + b"\n" + VOTE + VOTE.replace(b'"b"', b'"' + value + b'"') + VOTE)
+
+
+def test_lines_are_counted():
+    for block in (b"", b"\n", b"a\nb", b"a\n\nb\n" * 100_000):
+        assert count_lines(block) == block.count(b"\n")

@@ -1,0 +1,63 @@
+import subprocess
+import sys
+
+import pytest
+
+from jaxeval.execution.atomic_write import remove_unfinished, whole_file
+from jaxeval.execution.checkpoints import Checkpoint
+
+KILLED = (
+    "import os, signal, sys; from jaxeval.execution.atomic_write import whole_file\n"
+    "with whole_file(sys.argv[1]) as file:\n"
+    "    file.write(b'half'); file.flush(); os.kill(os.getpid(), signal.SIGKILL)\n"
+)
+
+
+def written(path, content):
+    with whole_file(path) as file:
+        file.write(content)
+
+
+class TestUnfinished:
+    def test_the_next_to_write_in_the_folder_removes_it(self, tmp_path):
+        """After kill -9."""
+        subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "a.csv")], check=False)
+        assert len(list(tmp_path.glob(".a.csv.*.unfinished"))) == 1
+        written(tmp_path / "b.csv", b"whole")
+        assert [path.name for path in tmp_path.iterdir()] == ["b.csv"]
+
+    def test_what_another_is_writing_stays(self, tmp_path):
+        with whole_file(tmp_path / "a.csv") as first:
+            first.write(b"first")
+            written(tmp_path / "a.csv", b"second")
+            assert (tmp_path / "a.csv").read_bytes() == b"second"
+        assert (tmp_path / "a.csv").read_bytes() == b"first"
+        assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+    def test_what_is_written_and_waits_for_its_place_stays(self, tmp_path):
+        with whole_file(tmp_path / "a.csv", lambda: written(tmp_path / "b.csv", b"other")) as file:
+            file.write(b"whole")
+        assert (tmp_path / "a.csv").read_bytes() == b"whole"
+
+    def test_hidden_files_of_others_stay(self, tmp_path):
+        for name in (".a.csv.original", "a.unfinished"):
+            (tmp_path / name).touch()
+        written(tmp_path / "a.csv", b"x")
+        remove_unfinished(tmp_path)
+        assert {path.name for path in tmp_path.iterdir()} == {".a.csv.original", "a.unfinished", "a.csv"}
+
+    def test_a_folder_of_finished_resamples(self, tmp_path):
+        (tmp_path / ".lanes.0-0.npz.abcdefgh.unfinished").touch()
+        Checkpoint(tmp_path, "digest", {})
+        assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_a_check_that_fails_leaves_the_old_file(tmp_path):
+    def check():
+        raise RuntimeError("changed")
+
+    written(tmp_path / "a", b"old")
+    with pytest.raises(RuntimeError, match="changed"), whole_file(tmp_path / "a", check) as file:
+        file.write(b"new")
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]

@@ -1,0 +1,53 @@
+import subprocess
+import sys
+
+import numpy as np
+from styled import styled
+
+import jaxeval
+
+FORKED = """
+import os, warnings
+import jaxeval
+warnings.simplefilter("ignore")  # JAX and Python warn of every fork
+votes = jaxeval.simulate_battles(200, 4)
+
+def told_by_a_child():
+    inlet, outlet = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            text = str(float(jaxeval.fit_bradley_terry(votes).ratings.mean()))
+        except jaxeval.ProcessError as error:
+            text = str(error)
+        os.write(outlet, text.encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    return os.read(inlet, 10_000).decode()
+
+print(told_by_a_child())
+jaxeval.fit_bradley_terry(votes)
+print(told_by_a_child())
+print(jaxeval.fit_bradley_terry(votes).ratings.mean())
+"""
+
+
+def test_a_forked_process_says_that_jax_would_hang():
+    """But not one that was forked before JAX had started, nor the parent."""
+    run = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=120, check=True)
+    before, after, parent = run.stdout.splitlines()
+    assert float(before) == float(parent)
+    assert after.startswith("this process was forked from one in which JAX had started, and JAX would hang in it")
+    assert "get_context('spawn')" in after
+
+
+def test_numpy_may_raise_whatever_it_notices():
+    votes = styled()
+    expected = jaxeval.leaderboard(votes, n_resamples=32, features=["length"], ties="davidson")
+    with np.errstate(all="raise"):
+        found = jaxeval.leaderboard(votes, n_resamples=32, features=["length"], ties="davidson")
+        plain = jaxeval.bootstrap(votes, 32, dtype="float32", method="sparse")
+        fit = jaxeval.fit_bradley_terry(votes)
+        for result in (fit.win_probability, fit.standard_errors, plain.interval(), plain.tiers()):
+            assert len(result) == len(fit.ratings)
+    assert found.equals(expected)

@@ -1,0 +1,183 @@
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import jaxeval
+from jaxeval import Battles, DataError, bootstrap, leaderboard
+from jaxeval.cli.main import main
+from jaxeval.ratings.slices import MOST_SLICES, told_together
+
+VOTES = jaxeval.simulate_votes(600, 4, seed=1)[["model_a", "model_b", "winner"]].astype(str)
+#: 300, 200, 97 and 3 battles.
+SIZES = np.repeat(["en", "de", "fr", "la"], [300, 200, 97, 3])
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["leaderboard", *map(str, arguments), "--resamples", "20"])
+
+
+class TestNumber:
+    def test_too_many_slices_are_told_before_any_is_rated(self, monkeypatch, tmp_path):
+        monkeypatch.setattr("jaxeval.ratings.bootstrap.fit_boards", None)
+        votes = pd.concat([VOTES.assign(voter=np.arange(600) + 600 * k) for k in range(2)])
+        message = r"there are 1,200 slices by voter, more than max_slices=500, .* max_slices=1200 \(on the command line"
+        with pytest.raises(DataError, match=message):
+            leaderboard(votes, by="voter")
+        with pytest.raises(DataError, match="there are 1,200 slices by voter, more than max_slices=1,199"):
+            leaderboard(votes, by="voter", max_slices=1199)
+        votes.to_parquet(tmp_path / "votes.parquet")
+        result = run(tmp_path / "votes.parquet", "--by", "voter")
+        assert result.exit_code == 1
+        assert "there are 1,200 slices by voter" in " ".join(result.stderr.split())
+
+    def test_as_many_as_asked_for(self):
+        votes = VOTES[:300].assign(part=np.arange(300) % 3)
+        assert MOST_SLICES == 500
+        assert len(bootstrap(votes, 2, by="part", max_slices=3)) == 3
+        with pytest.raises(DataError, match="3 slices by part, more than max_slices=2"):
+            bootstrap(votes, 2, by="part", max_slices=2)
+
+    def test_slices_left_out_do_not_count(self):
+        votes = VOTES.assign(voter=np.where(np.arange(600) < 300, -1, np.arange(600)))
+        assert len(bootstrap(votes, 2, by="voter", max_slices=1, min_slice_battles=2)) == 1
+
+
+class TestFewBattles:
+    def test_they_are_listed_and_the_others_stay_as_they_are(self):
+        votes = VOTES.assign(language=SIZES, half=np.arange(600) % 2)
+        all_of_them, some = (bootstrap(votes, 20, by="language", min_slice_battles=n) for n in (0, 100))
+        assert list(all_of_them) == ["de", "en", "fr", "la"]
+        assert list(some) == ["de", "en"]
+        assert some.left_out.to_dict() == {"fr": 97, "la": 3}
+        assert all_of_them.left_out.empty
+        for name, board in some.items():
+            np.testing.assert_array_equal(board.draws, all_of_them[name].draws)
+        message = (
+            "2 slices by language have fewer than 100 battles and no ratings (battles in brackets): fr (97), la (3)"
+        )
+        assert some.warnings == [message]
+        assert leaderboard(some).attrs["warnings"][0] == message
+        both = bootstrap(votes, 2, by=["language", "half"], min_slice_battles=3)
+        assert both.left_out.to_dict() == {("la", 0): 1, ("la", 1): 2}
+        assert "la / 0 (1), la / 1 (2)" in both.warnings[0]
+
+    def test_a_row_that_stands_for_several(self):
+        counted = pd.DataFrame({"model_a": "a", "model_b": "b", "target": [0.0, 1.0] * 2, "n": [3, 3, 2, 3],
+                                "part": ["x", "x", "y", "y"]})  # fmt: skip
+        battles = Battles.from_pandas(counted, count="n")
+        assert bootstrap(battles, 2, by="part", min_slice_battles=6).left_out.to_dict() == {"y": 5}
+
+    def test_none_is_left(self):
+        message = "none of the 4 slices by language has 301 battles, the largest has 300: lower min_slice_battles"
+        with pytest.raises(DataError, match=message):
+            bootstrap(VOTES.assign(language=SIZES), 2, by="language", min_slice_battles=301)
+
+
+class TestMissing:
+    @pytest.fixture
+    def votes(self):
+        gone = np.isin(np.arange(600), [0, 350, 351])
+        return VOTES.assign(language=pd.Series(SIZES).mask(gone), half=np.arange(600) % 2)
+
+    def test_error(self, votes):
+        message = r"column 'language' has 3 missing values \(first in row 0; .*say missing='drop' or missing='label'"
+        with pytest.raises(DataError, match=message):
+            bootstrap(votes, 2, by="language")
+
+    def test_drop(self, votes):
+        found = bootstrap(votes, 20, by="language", missing="drop")
+        expected = bootstrap(votes.dropna(), 20, by="language")
+        assert list(found) == list(expected)
+        assert found.n_missing == 3
+        assert found.warnings == ["3 battles without a value of language are in no slice"]
+        for name, board in found.items():
+            np.testing.assert_array_equal(board.draws, expected[name].draws)
+        assert found.warnings[0] in leaderboard(found).attrs["warnings"]
+
+    def test_label(self, votes):
+        found = bootstrap(votes, 20, by="language", missing="label")
+        expected = bootstrap(votes.fillna("(missing)"), 20, by="language")
+        assert list(found) == ["de", "en", "fr", "la", "(missing)"]
+        assert found["(missing)"].fit.report.n_battles == 600
+        assert found["(missing)"].fit.n_battles.sum() == 2 * 3
+        for name, board in found.items():
+            np.testing.assert_array_equal(board.draws, expected[name].draws)
+
+    @pytest.mark.parametrize(
+        ("missing", "groups"),
+        [
+            ("drop", [("x", 1.0), ("y", 2.0)]),
+            ("label", [("x", 1.0), ("x", "(missing)"), ("y", 2.0), ("(missing)", 1.0)]),
+        ],
+    )
+    def test_several_columns(self, missing, groups):
+        votes = VOTES[:5].assign(p=["x", "x", "y", "y", None], q=[1, np.nan, 2, 2, 1])
+        assert list(bootstrap(votes, 2, by=["p", "q"], missing=missing)) == groups
+
+    def test_numbers_stay_numbers(self):
+        votes = VOTES[:4].assign(turn=pd.array([1, 2, 1, None], "Int64"))
+        assert list(bootstrap(votes, 2, by="turn", missing="drop")) == [1, 2]
+        assert list(bootstrap(votes, 2, by="turn", missing="label")) == [1, 2, "(missing)"]
+
+    def test_a_value_of_that_name(self):
+        votes = VOTES[:3].assign(language=["(missing)", None, "de"])
+        with pytest.raises(DataError, match=re.escape("has missing values and the value '(missing)': rename one")):
+            bootstrap(votes, 2, by="language", missing="label")
+
+    @pytest.mark.parametrize(("missing", "n_boards"), [("error", None), ("drop", 4), ("label", 5)])
+    def test_on_the_command_line(self, votes, tmp_path, missing, n_boards):
+        votes.to_parquet(tmp_path / "votes.parquet")
+        out = tmp_path / "board.csv"
+        result = run(tmp_path / "votes.parquet", "--by", "language", "--missing", missing, "--out", out)
+        assert result.exit_code == (n_boards is None), result.output
+        if n_boards is not None:
+            assert pd.read_csv(out)["category"].nunique() == n_boards
+            assert ("3 battles without a value of language are in no slice" in result.stdout) == (missing == "drop")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"max_slices": 0}, ValueError, "max_slices must be at least 1"),
+        ({"max_slices": 2.5}, TypeError, "max_slices must be an integer"),
+        ({"min_slice_battles": True}, TypeError, "min_slice_battles must be an integer"),
+        ({"missing": "incorrect"}, ValueError, "missing must be one of error, drop, label, got 'incorrect'"),
+    ],
+)
+def test_bad_options(options, error, message):
+    with pytest.raises(error, match=message):
+        bootstrap(VOTES, 2, by="model", **options)
+
+
+def test_options_of_slices_without_slices():
+    with pytest.raises(ValueError, match="max_slices, min_slice_battles and missing are about the slices of by="):
+        bootstrap(VOTES, 2, missing="drop")
+
+
+class TestToldTogether:
+    def test_walls_of_warnings(self):
+        """Twelve slices with a winless model each, under several names, and one with an undefeated one, too."""
+        rows = []
+        for k in range(12):
+            rows += [("a", "b", 1.0, f"s{k:02}"), ("b", "a", 1.0, f"s{k:02}"), ("a", f"new {k % 5}", 1.0, f"s{k:02}")]
+        rows.append(("best", "a", 1.0, "s07"))
+        table = pd.DataFrame(rows * 30, columns=["model_a", "model_b", "target", "part"])
+        warnings = leaderboard(table, n_resamples=100, by="part").attrs["warnings"]
+        assert warnings == [
+            "part = s00: new 0: never took a point off the main group: no finite rating; likewise in 11 more slices: "
+            "s01, s02, s03, s04, s05, s06, s07, s08 and 3 more",
+            "part = s07: best: never lost a point to the main group: no finite rating",
+        ]
+
+    def test_few_slices_are_told_one_by_one(self):
+        boards = list(bootstrap(VOTES.assign(part=np.arange(600) % 4), 2, by="part").values())
+        three = [["model-1: 3.5% of x"], ["model-2, model-3 and 12 more: 1,000% of x"], ["other"], ["4% of x"]]
+        assert told_together([0, 1, 2, 3], three, boards) == [
+            "part = 0: model-1: 3.5% of x",
+            "part = 1: model-2, model-3 and 12 more: 1,000% of x",
+            "part = 3: 4% of x",
+            "part = 2: other",
+        ]

@@ -1,0 +1,112 @@
+"""One rule and one wording for the settings of all functions."""
+
+import re
+
+import numpy as np
+import pytest
+from answers import CALIBRATION, TEST, read
+from click.testing import CliRunner
+from judged import read as read_judged
+from judged import two_orders
+
+import jaxeval
+from jaxeval import MemoryLimitError, checks
+from jaxeval.checks import check_room, checked_finite, checked_integer, checked_positive
+from jaxeval.cli.main import main
+
+VOTES = jaxeval.simulate_votes(300, 4)
+
+
+@pytest.mark.parametrize("check", [checked_integer, checked_finite, checked_positive])
+@pytest.mark.parametrize("value", ["1000", True, np.True_, None, [1], 1j])
+def test_no_numbers(check, value):
+    with pytest.raises(TypeError, match=rf"^x must be an? (integer|number), got {re.escape(repr(value))}"):
+        check("x", value)
+
+
+def test_numbers_out_of_range():
+    for value, least, message in (
+        (-1, 0, "at least 0, got -1"),
+        (2**63, 0, "from 0 to 2**63 - 1"),
+        (1, 2, "at least 2"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            checked_integer("x", value, least)
+    for value in (np.nan, np.inf, -1):
+        with pytest.raises(ValueError, match=r"x must be finite and >= 0, got .*: why"):
+            checked_finite("x", value, 0, ": why")
+    for value in (np.nan, np.inf, 0, -1):
+        with pytest.raises(ValueError, match=r"x must be finite and > 0, got .*: why"):
+            checked_positive("x", value, ": why")
+    assert (checked_integer("x", np.int8(3)), checked_finite("x", -2), checked_positive("x", np.float32(0.5))) == (
+        3,
+        -2,
+        0.5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ridge": "x"}, "ridge must be a number, got 'x'"),
+        ({"ridge": True}, "ridge must be a number, got True"),
+        ({"base": "1000"}, "base must be a number, got '1000'"),
+        ({"gauge": ("model-1", "1000")}, "the rating that fixes the gauge must be a number, got '1000'"),
+        ({"checkpoint": 5}, "checkpoint must be the path of a folder, got 5"),
+        ({"chunk_size": 2.0}, "chunk_size must be an integer, got 2.0"),
+        ({"memory_limit": "1GB"}, "memory_limit must be an integer, got '1GB'"),
+        ({"seed": True}, "seed must be an integer, got True"),
+    ],
+)
+def test_errors_name_the_option(options, message):
+    functions = [jaxeval.bootstrap, jaxeval.leaderboard]
+    if not set(options) & {"checkpoint", "chunk_size", "memory_limit", "seed"}:
+        functions.append(jaxeval.fit_bradley_terry)
+    for function in functions:
+        with pytest.raises(TypeError, match=f"^{re.escape(message)}"):
+            function(VOTES, **options)
+
+
+@pytest.mark.parametrize("option", ["seed", "n_resamples"])
+def test_true_is_no_integer_anywhere(option):
+    judged = read_judged(two_orders(60))
+    for call in (
+        lambda: jaxeval.judge_accuracy(read(CALIBRATION), read(TEST), **{option: True}),
+        lambda: jaxeval.soft_elo(judged, **{option: True}),
+        lambda: jaxeval.bootstrap(VOTES, **{option: True}),
+        lambda: jaxeval.kendall_tau([1.0, 2, 3], [1.0, 3, 2], **{option: True}),
+        lambda: jaxeval.reference_study(VOTES, **{option: True}),
+    ):
+        with pytest.raises(TypeError, match=f"{option} must be an integer, got True"):
+            call()
+
+
+class TestRoom:
+    def test_told_before_any_resample_is_drawn(self, monkeypatch):
+        monkeypatch.setattr(checks, "_memory", lambda: 10**9)
+        check_room(10**6, 1000)
+        message = (
+            "n_resamples=1,000,001: their results would take 1,000,001,000 bytes, and this machine has 1,000,000,000"
+        )
+        with pytest.raises(MemoryLimitError, match=f"{message}; 1,000,000 resamples are the most"):
+            check_room(10**6 + 1, 1000)
+
+    def test_as_many_as_nobody_has_memory_for(self):
+        judged = read_judged(two_orders(60))
+        for call in (
+            lambda n: jaxeval.bootstrap(VOTES, n),
+            lambda n: jaxeval.bootstrap(VOTES, n, memory_limit=10**9),
+            lambda n: jaxeval.bootstrap(VOTES, n, features=[jaxeval.position_advantage()]),
+            lambda n: jaxeval.soft_elo(judged, n_resamples=n),
+            lambda n: jaxeval.judge_accuracy(read(CALIBRATION), read(TEST), n_resamples=n),
+            lambda n: jaxeval.kendall_tau([1.0, 2, 3], [1.0, 3, 2], n_resamples=n),
+            lambda n: jaxeval.reference_study(VOTES, n_resamples=n),
+        ):
+            with pytest.raises(MemoryLimitError, match="n_resamples=1,000,000,000,000: their results would take"):
+                call(10**12)
+
+    def test_on_the_command_line(self, tmp_path):
+        VOTES.to_csv(tmp_path / "votes.csv")
+        result = CliRunner().invoke(main, ["leaderboard", str(tmp_path / "votes.csv"), "--resamples", str(10**12)])
+        assert result.exit_code == 1
+        assert "Error: n_resamples=1,000,000,000,000: their results would take" in result.stderr
