@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 import click
 
+from jaxeval.cli.terminal import tell
 from jaxeval.data.battles import Battles
 from jaxeval.data.saved_battles import digest_of, digests
+from jaxeval.wording import counted
 
 
 class State(NamedTuple):
@@ -34,7 +36,7 @@ class State(NamedTuple):
 
     def with_added(self, battles: Battles) -> Battles:
         """All battles, those of the files being ``battles``."""
-        click.echo(f"adding {battles.n_battles:,} battles of {', '.join(self.added.values())} to {self.path}", err=True)
+        tell(f"adding {counted(battles.n_battles, 'battle')} of {', '.join(self.added.values())} to {self.path}")
         together = battles if self.battles is None else Battles.concat([self.battles, battles])
         return replace(together, files={**together.files, **self.added})
 
@@ -50,4 +52,5 @@ class State(NamedTuple):
                 f"{', '.join(self.added.values())} are not in it: run the command again"
             )
         battles.save(self.path)
-        click.echo(f"saved {battles.n_battles:,} battles of {len(battles.files):,} files to {self.path}", err=True)
+        saved = f"{counted(battles.n_battles, 'battle')} of {counted(len(battles.files), 'file')}"
+        tell(f"saved {saved} to {self.path}")

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from jaxeval.plots.style import GREY, plain
 from jaxeval.references.study import ReferenceStudy
+from jaxeval.wording import visible_line
 
 _COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a")
 _MOST_REFERENCES = 60
@@ -46,7 +47,7 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf) -> Figure:
             label=f"reference of tier {t}" if t == 1 else f"tier {t}",
         )
     axis.margins(y=0.02)
-    axis.set_yticks(y, [str(name) for name in rows["reference"]], fontsize=7.5, parse_math=False)
+    axis.set_yticks(y, [visible_line(name) for name in rows["reference"]], fontsize=7.5, parse_math=False)
     pairs = "all pairs" if np.isinf(delta) else f"pairs within {delta:g} points of win rate"
     axis.set_xlabel(f"Kendall's tau-b with the ranking of all votes\n{pairs}")
     handles, labels = axis.get_legend_handles_labels()
@@ -105,7 +106,7 @@ def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf) -> Figu
         axis.annotate(f" {tier}", (line.index[-1][1], line.iloc[-1]), fontsize=7.5, color=GREY, va="center")
     several = rows[rows["n_references"] > 1]
     for k, (name, line) in enumerate(several.groupby("references", sort=False)):
-        _band(axis, line, _COLOURS[k % len(_COLOURS)], str(name))
+        _band(axis, line, _COLOURS[k % len(_COLOURS)], visible_line(name))
     axis.set_xscale("log")
     axis.set_xticks(sorted(rows["budget"].unique()), [f"{b:,}" for b in sorted(rows["budget"].unique())])
     axis.minorticks_off()

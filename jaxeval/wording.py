@@ -1,0 +1,59 @@
+"""Words that messages share: counted things, near misses of a name, and characters that a terminal must not obey."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+_MOST_HINTS = 3
+#: Control and format characters, lone surrogates, line and paragraph separators.
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def counted(n: Any, one: str, many: str | None = None) -> str:
+    """A number and what it counts: "1 file", "2,000 files".
+
+    Args:
+        n: a number, of which six digits at most are shown if it is not whole.
+        one: words after 1.
+        many: words after every other number; by default ``one`` and an s.
+    """
+    number = f"{n:,}" if n == int(n) else f"{n:,.6g}"
+    return f"{number.removesuffix('.0')} {one if n == 1 else many or f'{one}s'}"
+
+
+def did_you_mean(name: Any, known: Iterable[Any]) -> str:
+    """The end of an error about an unknown ``name``: "; did you mean 'winner'?"; nothing if no ``known`` one is near.
+
+    Near are names that differ by few letters, whatever their case, and names that contain it.
+    """
+    by_key: dict[str, list[str]] = {}
+    for other in known:
+        by_key.setdefault(str(other).casefold(), []).append(repr(str(other)))
+    key = str(name).casefold()
+    near = get_close_matches(key, by_key, _MOST_HINTS, 0.7)
+    near += [k for k in by_key if key.strip() and key in k and k not in near]
+    found = [other for k in near for other in by_key[k]][:_MOST_HINTS]
+    return f"; did you mean {' or '.join(found)}?" if found else ""
+
+
+def visible(text: str) -> str:
+    r"""``text`` with every character that is obeyed and not seen written as Python does: \x1b, \r, \u202e.
+
+    Those are control characters, which a terminal obeys; format characters, such as overrides of the direction of
+    writing and spaces without width, which make one name look like another; and lone surrogates. Line feeds stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(_escaped(sign) if unicodedata.category(sign) in _HIDDEN else sign for sign in text)
+
+
+def visible_line(value: Any) -> str:
+    r"""``value`` as text on one line: `visible`, and line feeds written as ``\n``."""
+    return visible(str(value)).replace("\n", "\\n")
+
+
+def _escaped(sign: str) -> str:
+    return sign if sign == "\n" else repr(sign)[1:-1]
