@@ -12,16 +12,17 @@ _MOST_HINTS = 3
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
-def counted(n: Any, one: str, many: str | None = None) -> str:
+def counted(n: Any, one: str, many: str | None = None, digits: int = 6) -> str:
     """A number and what it counts: "1 file", "2,000 files".
 
     Args:
-        n: a number, of which six digits at most are shown if it is not whole.
+        n: the number.
         one: words after 1.
         many: words after every other number; by default ``one`` and an s.
+        digits: significant ones, to which a number that is not whole is rounded.
     """
-    number = f"{n:,}" if n == int(n) else f"{n:,.6g}"
-    return f"{number.removesuffix('.0')} {one if n == 1 else many or f'{one}s'}"
+    number = f"{n:,.0f}" if n == round(n) else f"{n:,.{digits}g}"
+    return f"{number} {one if number == '1' else many or f'{one}s'}"
 
 
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:

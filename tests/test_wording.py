@@ -43,7 +43,7 @@ def test_did_you_mean(name, known, hint):
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("plain é 模型　\u00a0 m²", "plain é 模型　\u00a0 m²"),  # noqa: RUF001
+        ("plain é 模型　\u00a0 m²", "plain é 模型　\u00a0 m²"),
         ("a\x1b[31mb", r"a\x1b[31mb"),
         ("a\x9b31mb", r"a\x9b31mb"),
         ("\x1b]0;title\x07", r"\x1b]0;title\x07"),

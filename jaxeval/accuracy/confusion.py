@@ -14,6 +14,7 @@ from scipy.stats import norm
 from jaxeval.accuracy.rogan_gladen import CLIPPED, NO_SKILL, OK
 from jaxeval.errors import DataError
 from jaxeval.statistics.quantiles import bounds_with_failures, checked_level
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
@@ -142,7 +143,7 @@ def _values(values: ArrayLike, name: str) -> pd.Series:
         raise DataError(f"{name} is empty")
     if series.isna().any():
         raise DataError(
-            f"{name}: {series.isna().sum():,} of {len(series):,} values are missing (first at "
+            f"{name}: {series.isna().sum():,} of {counted(len(series), 'value is', 'values are')} missing (first at "
             f"{int(series.isna().argmax())}); leave those items out, or make missing a class"
         )
     return series

@@ -18,6 +18,7 @@ from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.items import resampled_sums
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
@@ -112,7 +113,10 @@ def pooling_curve(verdicts: AnchoredVerdicts, model: Any, anchor: Any = None, *,
     seen_by = verdicts.levels["judge"][np.unique(part.number["judge"])]
     chosen = [judge for judge in screen.strong if judge in seen_by]
     if len(chosen) < 2:
-        raise DataError(f"{len(chosen)} judges reach an ICC(3,k) of {screen.threshold:g}; a curve needs two")
+        raise DataError(
+            f"{counted(len(chosen), 'judge reaches', 'judges reach')} an ICC(3,k) of {screen.threshold:g}; a curve "
+            "needs two"
+        )
     panel = judge_panel(part)
     means = panel.run_means()[verdicts.levels["judge"].get_indexer(chosen)]
     there = ~np.isnan(means)

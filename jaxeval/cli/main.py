@@ -39,7 +39,7 @@ class _Commands(click.Group):
         except (ValueError, OSError, ProcessError) as error:
             raise click.ClickException(visible(str(error))) from error
         except click.ClickException as error:  # names of files
-            error.message = visible(error.message)
+            error.message = visible(error.message)  # type: ignore[misc]  # it is final for those who subclass
             raise
 
 
@@ -74,7 +74,7 @@ class _Bytes(click.ParamType):  # type: ignore[type-arg]
 
 def _board_options(command: Any) -> Any:
     """Options of a leaderboard that every command printing one has."""
-    options = [
+    options: list[Any] = [
         click.option("--resamples", default=1000, show_default=True, type=click.IntRange(1), metavar="N"),
         click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
         click.option(

@@ -161,7 +161,9 @@ def report(
     shown = ["method", "n_models", "n_left_out", "mae", "mae_lower", "mae_upper", "spearman", "kendall", "beta"]
     print_table(console, held_out.summary.reset_index()[shown], "Held-out ratings against human ratings (Elo)", _cell)
     if "conformal" in tables:
-        print_table(console, tables["conformal"], f"Split conformal intervals, {splits} random splits (Elo)", _cell)
+        print_table(
+            console, tables["conformal"], f"Split conformal intervals, {counted(splits, 'random split')} (Elo)", _cell
+        )
     print_table(console, found.headline.reset_index(), "The judge's scores", _cell)
     if smoothing:
         print_table(console, tables["smoothing"], "Label smoothing by its constant (Elo)", _cell)

@@ -18,7 +18,7 @@ _LABELS: dict[str, Callable[[Any], str]] = {
     "delta": lambda delta: "all pairs" if delta == float("inf") else f"< {delta:g}",
     "tier": "tier {:g}".format,  # rows of numbers hold whole ones as floats
     "test_tier": "tier {:g}".format,
-    "budget": "{:,.0f} votes".format,
+    "budget": lambda budget: counted(budget, "vote"),
 }
 
 

@@ -24,6 +24,7 @@ from jaxeval.data.columns import (
     require_column,
 )
 from jaxeval.errors import DataError, NoRowsError
+from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,21 +53,21 @@ class DataReport:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.n_rows:,} rows: {self.n_battles:,} battles between {self.n_models:,} models, "
-            f"{self.n_ties:,} of them ties"
+            f"{counted(self.n_rows, 'row')}: {counted(self.n_battles, 'battle')} between "
+            f"{counted(self.n_models, 'model')}, {counted(self.n_ties, 'of them a tie', 'of them ties')}"
         ]
         if self.n_both_bad:
             done = "counted as ties" if self.both_bad == "half" else "left out on request"
-            lines.append(f"{self.n_both_bad:,} both-bad battles {done}")
+            lines.append(f"{counted(self.n_both_bad, 'both-bad battle')} {done}")
         if self.n_self_battles:
-            lines.append(f"{self.n_self_battles:,} battles of a model against itself left out")
+            lines.append(f"{counted(self.n_self_battles, 'battle')} of a model against itself left out")
         if self.n_zero_weight:
-            lines.append(f"{self.n_zero_weight:,} battles of weight 0 left out")
+            lines.append(f"{counted(self.n_zero_weight, 'battle')} of weight 0 left out")
         if self.n_empty_rows:
-            lines.append(f"{self.n_empty_rows:,} rows that count no battle left out")
+            lines.append(f"{counted(self.n_empty_rows, 'row that counts', 'rows that count')} no battle left out")
         if self.models_left_out:
             names = ", ".join(map(str, self.models_left_out))
-            lines.append(f"{len(self.models_left_out)} models without a usable battle left out: {names}")
+            lines.append(f"{counted(len(self.models_left_out), 'model')} without a usable battle left out: {names}")
         return "\n".join(lines)
 
 
@@ -203,9 +204,9 @@ class Battles:
             first, second, targets = first[keep], second[keep], targets[keep]
             weights, counts = None if weights is None else weights[keep], None if counts is None else counts[keep]
         if len(first) == 0:
-            empty = f", and {n_empty_rows:,} rows count none" if n_empty_rows else ""
+            empty = f", and {counted(n_empty_rows, 'row counts', 'rows count')} none" if n_empty_rows else ""
             raise DataError(
-                f"no battle is left of {n_rows:,} rows: {n_left_out[0]:,} of a model against itself, "
+                f"no battle is left of {counted(n_rows, 'row')}: {n_left_out[0]:,} of a model against itself, "
                 f"{n_left_out[1]:,} both-bad left out, {n_left_out[2]:,} of weight 0{empty}"
             )
         met = np.zeros(len(models), bool)

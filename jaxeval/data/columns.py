@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.errors import DataError
+from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,8 +97,8 @@ def reject_missing(missing: NDArray[np.bool_], column: str, rows: Rows | None = 
     """An error that counts the rows (N,) ``missing`` of a column, if there are any."""
     if missing.any():
         raise DataError(
-            f"column {column!r} has {count_rows(missing, rows):,} missing values{first_place(missing, rows)}: fill "
-            "them or drop those rows first"
+            f"column {column!r} has {counted(count_rows(missing, rows), 'missing value')}{first_place(missing, rows)}: "
+            "fill them or drop those rows first"
         )
 
 

@@ -15,6 +15,7 @@ from jaxeval.data.columns import as_frame, encode_models, frame_of, require_colu
 from jaxeval.data.judge_scores import Scores, score_differences
 from jaxeval.data.outcomes import LabelCoding, labels
 from jaxeval.errors import DataError
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
@@ -39,13 +40,14 @@ class JudgedReport:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.n_rows:,} rows: {self.n_battles:,} judged battles between {self.n_models:,} models, "
-            f"{self.n_human:,} with a human label ({self.n_human_ties:,} ties)"
+            f"{counted(self.n_rows, 'row')}: {counted(self.n_battles, 'judged battle')} between "
+            f"{counted(self.n_models, 'model')}, {self.n_human:,} with a human label "
+            f"({counted(self.n_human_ties, 'tie')})"
         ]
         if self.n_self_battles:
-            lines.append(f"{self.n_self_battles:,} battles of a model against itself left out")
+            lines.append(f"{counted(self.n_self_battles, 'battle')} of a model against itself left out")
         if self.n_without_score:
-            lines.append(f"{self.n_without_score:,} battles without a judge's score left out")
+            lines.append(f"{counted(self.n_without_score, 'battle')} without a judge's score left out")
         return "\n".join(lines)
 
 
@@ -150,7 +152,7 @@ class JudgedBattles:
         is_self, unscored = first == second, np.isnan(difference)
         if (is_self | unscored).all():
             raise DataError(
-                f"no battle is left of {len(frame):,} rows: {is_self.sum():,} of a model against itself, "
+                f"no battle is left of {counted(len(frame), 'row')}: {is_self.sum():,} of a model against itself, "
                 f"{unscored.sum():,} without a score of the judge"
             )
         kept = whole.subset(~(is_self | unscored))

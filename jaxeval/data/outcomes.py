@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from jaxeval.data.columns import Rows, count_rows, numbers, reject_missing, reject_values, whole_numbers
 from jaxeval.errors import DataError
+from jaxeval.wording import counted
 
 LabelCoding = Literal["a_wins_1", "a_wins_0", "labels"]
 
@@ -121,8 +122,8 @@ def _one_hot_targets(frame: pd.DataFrame, rows: Rows | None) -> NDArray[np.float
         found = ", ".join(f"{v:g}" for v in values[:, int(bad.argmax())])
         place = f"row {int(bad.argmax())}" if rows is None else rows.place(int(bad.argmax()))
         raise DataError(
-            f"columns {', '.join(ONE_HOT_COLUMNS)} must hold one 1 and two 0s in each row; {count_rows(bad, rows):,} "
-            f"rows do not (rows count from 0; first {place}: {found})"
+            f"columns {', '.join(ONE_HOT_COLUMNS)} must hold one 1 and two 0s in each row; "
+            f"{counted(count_rows(bad, rows), 'row does', 'rows do')} not (rows count from 0; first {place}: {found})"
         )
     return values[0] + 0.5 * values[2]
 

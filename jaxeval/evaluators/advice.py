@@ -10,6 +10,7 @@ import pandas as pd
 
 from jaxeval.evaluators.meaningful_gaps import AT_ONCE, NEVER
 from jaxeval.evaluators.model_scores import FEW_PAIRS
+from jaxeval.wording import counted
 
 _FALL = 0.1  # tau of close models that is so much lower is worth a "but"
 
@@ -58,7 +59,7 @@ def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
             yield f"no tau, {reason}"
         return
     row = all_pairs.iloc[0]
-    text = f"tau {row['tau']:.2f}{_ends(row)} over all {row['n_pairs']:,} pairs"
+    text = f"tau {row['tau']:.2f}{_ends(row)} over all {counted(row['n_pairs'], 'pair')}"
     if len(near) == 0:
         yield text
         return
@@ -70,14 +71,14 @@ def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
         return
     told = near[(near["n_pairs"] >= few_pairs) & near["tau"].notna() & (near["n_pairs"] < row["n_pairs"])]
     if len(told) == 0:
-        yield f"{text}; no delta has {few_pairs} pairs under it and some beyond, so choose others"
+        yield f"{text}; no delta has {counted(few_pairs, 'pair')} under it and some beyond, so choose others"
         return
     close = told.iloc[0]
     word = "but" if close["tau"] < row["tau"] - _FALL else "and"
     doubt = "; of models so close it may be guessing" if close.get("lower", 1.0) <= 0 else ""
     yield (
-        f"{text}, {word} {close['tau']:.2f}{_ends(close)} over the {close['n_pairs']:,} within {close['delta']:g} "
-        f"points{doubt}"
+        f"{text}, {word} {close['tau']:.2f}{_ends(close)} over the {close['n_pairs']:,} within "
+        f"{counted(close['delta'], 'point')}{doubt}"
     )
 
 
@@ -99,24 +100,24 @@ def _smallest_gap(rows: pd.DataFrame) -> Iterator[str]:
     often = "as often as asked" if wanted is None else f"with probability {wanted:g}"
     for _, row in rows.iterrows():
         if row["status"] == NEVER:
-            yield f"at no gap seen, up to {row['largest_gap']:.3g} points, does gold agree {often}"
+            yield f"at no gap seen, up to {counted(row['largest_gap'], 'point', digits=3)}, does gold agree {often}"
         elif row["status"] == AT_ONCE:
             yield f"gold agrees {often} at any gap{_ends(row, '.3g')}"
         elif np.isfinite(row["delta"]) and row["delta"] > 0:
-            yield f"gold agrees {often} from a gap of {row['delta']:.3g} points on{_ends(row, '.3g')}"
+            yield f"gold agrees {often} from a gap of {counted(row['delta'], 'point', digits=3)} on{_ends(row, '.3g')}"
 
 
 def _improvements(rows: pd.DataFrame) -> Iterator[str]:
     for _, row in rows[rows["probability"].notna()].iterrows():
         told = row["n_pairs"] >= FEW_PAIRS and not np.isnan(row["average_below"])
         below = f"; {row['average_below']:.2f} on average below it" if told else ""
-        points = f"{row['delta']:g} point{'s' * (row['delta'] != 1)}"
+        points = counted(row["delta"], "point")
         doubt = (
             f"; the regression does not fit, {row['observed']:.2f} observed" if row.get("lack_of_fit", False) else ""
         )
         yield (
-            f"an improvement of {points} is one for gold with probability {row['probability']:.2f}{_ends(row)}{doubt}"
-            f"{below} ({row['n_pairs']:,} pairs)"
+            f"an improvement of {points} is one for gold with probability "
+            f"{row['probability']:.2f}{_ends(row)}{doubt}{below} ({counted(row['n_pairs'], 'pair')})"
         )
 
 

@@ -36,6 +36,7 @@ from jaxeval.kernels.rank_agreement import GapRegression, gap_regression, tau_b
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.resampling.units import rounded
 from jaxeval.statistics.quantiles import centred
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
@@ -178,8 +179,8 @@ class AgreementFits:
             of = f"{self.scores.evaluators[e]}: " if self.scores.labelled else ""
             table.attrs["warnings"].append(
                 f"{of}agreement is not logistic in the gap: {self.misfit[0, e, worst]:+.2f} beside the regression at "
-                f"gaps of {low:.3g} to {high:.3g} points ({self.regressions.bin_pairs[0, e, worst]:,.0f} pairs), so "
-                "that its probabilities, gaps and their intervals may be off: see the observed shares"
+                f"gaps of {low:.3g} to {high:.3g} points ({counted(self.regressions.bin_pairs[0, e, worst], 'pair')}), "
+                "so that its probabilities, gaps and their intervals may be off: see the observed shares"
             )
         return table
 

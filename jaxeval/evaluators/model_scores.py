@@ -22,6 +22,7 @@ from jaxeval.execution.progress import progress_bar
 from jaxeval.kernels import batch, rank_agreement
 from jaxeval.resampling.units import make_singles, rounded, singles_top_up_size, stream_number
 from jaxeval.statistics.quantiles import bounds_with_failures, centred, checked_level
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 Scores: TypeAlias = pd.DataFrame | pd.Series | ItemScores | ArrayLike
@@ -101,7 +102,10 @@ def align_scores(scores: Scores, gold: pd.Series | ArrayLike | str) -> ModelScor
     else:
         target = pd.Series(np.asarray(gold).reshape(-1))
         if len(target) != len(table):
-            raise DataError(f"{len(table):,} models have scores, but there are {len(target):,} gold scores")
+            raise DataError(
+                f"{counted(len(table), 'model has a score', 'models have scores')}, but there are "
+                f"{counted(len(target), 'gold score')}"
+            )
         target.index = table.index
     if table.shape[1] == 0:
         raise DataError("there is no evaluator: scores need a column besides the gold one")
@@ -118,7 +122,7 @@ def align_scores(scores: Scores, gold: pd.Series | ArrayLike | str) -> ModelScor
     keep = np.flatnonzero(both.any(0))
     if len(keep) == 0:
         raise DataError(
-            f"no model has both a score and a gold score: {len(table):,} models in scores (the first is "
+            f"no model has both a score and a gold score: {counted(len(table), 'model')} in scores (the first is "
             f"{table.index[0]!r}), {len(true):,} in gold (the first is {true.index[0]!r}); do their names agree?"
             if len(table) and len(true)
             else "there is no model"
@@ -165,7 +169,9 @@ def _numbers(column: pd.Series, name: Any) -> Float:
             f"column {name!r} is not numeric ({error}): put the models' names in the index, and drop other columns"
         ) from error
     if np.isinf(values).any():
-        raise DataError(f"column {name!r} has {np.isinf(values).sum():,} infinite scores: make them finite or missing")
+        raise DataError(
+            f"column {name!r} has {counted(np.isinf(values).sum(), 'infinite score')}: make them finite or missing"
+        )
     return values
 
 
@@ -408,15 +414,21 @@ def _warnings(scores: ModelScores, table: pd.DataFrame, settings: Resampling) ->
     for name, n, missing in zip(scores.evaluators, scores.n_models, scores.n_missing, strict=True):
         of = f"{name}: " if scores.labelled else ""
         if missing:
-            found.append(f"{of}{n:,} models have both scores, {missing:,} lack one of them and are left out")
+            found.append(
+                f"{of}{counted(n, 'model has', 'models have')} both scores, "
+                f"{counted(missing, 'lacks one of them and is', 'lack one of them and are')} left out"
+            )
         if settings.n_resamples and settings.resample != "items" and n < FEW_MODELS:
-            found.append(f"{of}intervals over {n:,} models say little; {FEW_MODELS} are the least to draw from")
+            found.append(
+                f"{of}intervals over {counted(n, 'model')} say little; {FEW_MODELS} are the least to draw from"
+            )
     if "failed_share" in table:
         some = table["failed_share"][(table["failed_share"] > 0) & (table["failed_share"] < 1)]
         if len(some):
             found.append(
-                f"{len(some):,} of {len(table):,} numbers are missing in some resamples, up to {some.max():.1%} of "
-                "them: there the ends of the intervals take the least and the greatest value that there is"
+                f"{len(some):,} of {counted(len(table), 'number is', 'numbers are')} missing in some resamples, up to "
+                f"{some.max():.1%} of them: there the ends of the intervals take the least and the greatest value that "
+                "there is"
             )
     return found
 
@@ -429,4 +441,5 @@ def _outside(table: pd.DataFrame, name: str) -> list[str]:
     slack = _ROUNDING * (1 + table[name].abs())
     below, above = table[name] < table[ends[0]] - slack, table[name] > table[ends[1]] + slack
     n = int((below | above).sum())
-    return [f"{n:,} of {len(table):,} numbers lie outside their own intervals: resamples are biased there"] if n else []
+    outside = counted(n, "number lies outside its own interval", "numbers lie outside their own intervals")
+    return [f"{outside}, of {len(table):,}: resamples are biased there"] if n else []

@@ -14,7 +14,7 @@ from jaxeval.anchored.diagnostics import rating_board
 from jaxeval.anchored.screening import JudgeScreen
 from jaxeval.errors import DataError
 from jaxeval.plots.style import GREY, plain
-from jaxeval.wording import visible_line
+from jaxeval.wording import counted, visible_line
 
 _COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
 _MOST_MODELS = 40
@@ -62,7 +62,7 @@ def plot_anchored(scores: pd.DataFrame, strong: list[Any] | None = None) -> Figu
         axis.set_xlabel("rating above the reference (Elo)")
     axes[0].set_yticks(np.arange(len(models)), [visible_line(m) for m in models], fontsize=8.5, parse_math=False)
     if len(models) < len(ranked):
-        figure.suptitle(f"the best {len(models)} of {len(ranked):,} models", x=0, ha="left", fontsize=9)
+        figure.suptitle(f"the best {len(models)} of {counted(len(ranked), 'model')}", x=0, ha="left", fontsize=9)
     if len(judges) > 1:
         legend = figure.legend(
             *axes[0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=8

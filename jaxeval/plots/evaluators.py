@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from jaxeval.evaluators.model_scores import FEW_PAIRS
 from jaxeval.plots.style import GREY, plain
-from jaxeval.wording import visible_line
+from jaxeval.wording import counted, visible_line
 
 _COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
 _EMPTY = "#f2f4f7"
@@ -31,7 +31,7 @@ def plot_tau_delta(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> Figure:
     taus = _with_evaluator(taus)
     deltas = list(dict.fromkeys(taus["delta"]))
     shown = (taus["n_pairs"] >= few_pairs) & taus["tau"].notna()
-    text = [_cell(row, "tau", f"{row.n_pairs:,} pairs", there, "+.2f") for row, there in _rows(taus, shown)]
+    text = [_cell(row, "tau", counted(row.n_pairs, "pair"), there, "+.2f") for row, there in _rows(taus, shown)]
     labels = ["all pairs" if np.isinf(delta) else f"Δ < {delta:g}" for delta in deltas]
     value = taus["tau"].where(shown).to_numpy()
     return _heat(taus, labels, value, text, "RdBu", (-1.0, 1.0), "Kendall's tau-b with gold")

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from jaxeval.plots.style import save_figure
-from jaxeval.wording import visible_line
+from jaxeval.wording import counted, visible_line
 
 _COLOUR, _MUTED, _PALE = "#1f5a93", "#8a8f98", "#e9edf2"
 
@@ -36,7 +36,11 @@ def plot_leaderboard(table: pd.DataFrame, top: int | None = 40, panels: int | No
     n_rows = -(-len(blocks) // n_columns)
     figure = Figure(figsize=(0.6 + 6.2 * n_columns, n_rows * (1.5 + 0.21 * rows)), layout="constrained")
     if "category" in table and left_out:
-        figure.suptitle(f"The {len(groups)} categories with most votes; {left_out} more are not shown", fontsize=10)
+        figure.suptitle(
+            f"The {counted(len(groups), 'category', 'categories')} with most votes; "
+            f"{counted(left_out, 'more is', 'more are')} not shown",
+            fontsize=10,
+        )
     axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for axis in axes[len(blocks) :]:
         axis.set_axis_off()
@@ -52,7 +56,7 @@ def plot_leaderboard(table: pd.DataFrame, top: int | None = 40, panels: int | No
         if (shown["preliminary"] | (shown["degenerate_share"] > 0)).any():
             notes.append("grey: few votes")
         if len(shown) < len(block):
-            notes.append(f"{len(block) - len(shown)} more models not shown")
+            notes.append(f"{counted(len(block) - len(shown), 'more model')} not shown")
         axis.set_xlabel(f"{label}\n{'; '.join(notes)}", fontsize=8.5)
     return figure
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from jaxeval.plots.style import GREY, plain
 from jaxeval.references.study import ReferenceStudy
-from jaxeval.wording import visible_line
+from jaxeval.wording import counted, visible_line
 
 _COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a")
 _MOST_REFERENCES = 60
@@ -48,7 +48,7 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf) -> Figure:
         )
     axis.margins(y=0.02)
     axis.set_yticks(y, [visible_line(name) for name in rows["reference"]], fontsize=7.5, parse_math=False)
-    pairs = "all pairs" if np.isinf(delta) else f"pairs within {delta:g} points of win rate"
+    pairs = "all pairs" if np.isinf(delta) else f"pairs within {counted(delta, 'point')} of win rate"
     axis.set_xlabel(f"Kendall's tau-b with the ranking of all votes\n{pairs}")
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels) or 1, frameon=False, fontsize=8)

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from jaxeval.plots.style import GREY, plain
-from jaxeval.wording import visible_line
+from jaxeval.wording import counted, visible_line
 
 _UP, _DOWN, _EVEN = "#2f7d4f", "#b5473c", "#1f5a93"
 
@@ -34,7 +34,7 @@ def plot_style_effect(effect: pd.DataFrame, top: int = 40) -> Figure:
     ratings.set_yticks(place, names, fontsize=8, parse_math=False)
     ratings.set_ylim(max(len(shown), 1) - 0.5, -0.5)
     hidden = len(effect) - len(shown)
-    more = f"\n{hidden} more models not shown" if hidden else ""
+    more = f"\n{counted(hidden, 'more model')} not shown" if hidden else ""
     ratings.set_xlabel(f"rating (Elo); rank with control, and (without){more}", fontsize=8.5)
     ratings.legend(frameon=False, fontsize=8, loc="lower right")
     shifts.hlines(place, shown["shift_lower"], shown["shift_upper"], color=colours, linewidth=2.2, alpha=0.5)

@@ -20,6 +20,7 @@ from jaxeval.ratings.gauge import ELO_PER_LOGIT, make_scale
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Lanes
 from jaxeval.ratings.square_limits import MOST_COMPARISONS, MOST_SQUARE, check_square
 from jaxeval.statistics.quantiles import interval_bounds
+from jaxeval.wording import counted
 
 #: Clusters under which a bootstrap over clusters comes with a warning (DOI 10.1162/rest.90.3.414).
 FEW_CLUSTERS = 30
@@ -154,8 +155,9 @@ class Bootstrap:
         """
         if self.n_comparisons > MOST_COMPARISONS:
             raise ValueError(
-                f"tiers compare all pairs of models in all resamples, here {self.n_comparisons:,} differences, beyond "
-                f"the {MOST_COMPARISONS:,} that are done in seconds; take fewer resamples or models"
+                "tiers compare all pairs of models in all resamples, here "
+                f"{counted(self.n_comparisons, 'difference')}, beyond the {MOST_COMPARISONS:,} that are done in "
+                "seconds; take fewer resamples or models"
             )
         estimate = ELO_PER_LOGIT * np.where(np.isfinite(self.fit.ratings), self.fit.theta, np.nan)
         tier = comparison.tiers(self._rated_draws, estimate, level, self._precision)
@@ -208,7 +210,7 @@ class Bootstrap:
             )
         if self.n_clusters is not None and self.n_clusters < FEW_CLUSTERS:
             messages.append(
-                f"only {self.n_clusters} clusters to resample: intervals from fewer than {FEW_CLUSTERS} are "
+                f"only {counted(self.n_clusters, 'cluster')} to resample: intervals from fewer than {FEW_CLUSTERS} are "
                 "unreliable, as a rule too narrow"
             )
         failed = int((~self.converged).sum())

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.wording import counted
+
 #: Elo points per logit: a difference of 400 means odds of ten to one.
 ELO_PER_LOGIT = 400 / np.log(10)
 
@@ -80,7 +82,7 @@ def make_scale(
     if anchor not in models:
         near = [str(m) for m in models if str(anchor).lower() in str(m).lower()][:5]
         hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise ValueError(f"the anchor model {anchor!r} is not among the {len(models)} models{hint}")
+        raise ValueError(f"the anchor model {anchor!r} is not among the {counted(len(models), 'model')}{hint}")
     position = models.get_loc(anchor)
     if not identified[position]:
         raise ValueError(

@@ -19,6 +19,7 @@ from jaxeval.ratings.comparison import rank_spread
 from jaxeval.ratings.contextual import ContextualFit
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
 from jaxeval.ratings.square_limits import MOST_COMPARISONS
+from jaxeval.wording import counted
 
 #: Under so many votes a rating is marked preliminary, as at the Arena.
 PRELIMINARY_VOTES = 300
@@ -102,8 +103,8 @@ def leaderboard(
     enough = ceil(2 / (1 - Fraction(str(level))))  # one draw in each tail
     if len(first.draws) < enough:
         warnings.append(
-            f"{len(first.draws):,} resamples are too few for {100 * level:g}% intervals, whose tails each hold less "
-            f"than one of them: take {enough:,} or more"
+            f"{counted(len(first.draws), 'resample is', 'resamples are')} too few for {100 * level:g}% intervals, "
+            f"whose tails each hold less than one of them: take {enough:,} or more"
         )
     table = pd.concat(tables, ignore_index=True)
     context = first.fit.context._asdict() if isinstance(first.fit, ContextualFit) else {}

@@ -18,6 +18,7 @@ from jaxeval.errors import DataError
 from jaxeval.softelo.temperature import fit_temperature
 from jaxeval.statistics.cohen_kappa import cohen_kappa, label_table
 from jaxeval.statistics.intervals import wilson
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 Bool = NDArray[np.bool_]
@@ -90,8 +91,9 @@ def agreement_by_score_gap(battles: JudgedBattles, edges: Sequence[float] = SCOR
     warnings = []
     if np.isnan(r):
         warnings.append(
-            f"{len(gap):,} decisive battles do not show whether larger score differences mean more agreement (all "
-            "scores, or all agreements, are equal): soft targets rest on an assumption that this data cannot test"
+            f"{counted(len(gap), 'decisive battle does', 'decisive battles do')} not show whether larger score "
+            "differences mean more agreement (all scores, or all agreements, are equal): soft targets rest on an "
+            "assumption that this data cannot test"
         )
     elif lower <= 0 <= upper:
         warnings.append(

@@ -20,6 +20,7 @@ from jaxeval.softelo.held_out import Folds, above_human, compress, hold_out, own
 from jaxeval.softelo.own_battles import resampled_strengths
 from jaxeval.softelo.temperature import Ties, in_likelihood, status_text
 from jaxeval.statistics.quantiles import interval_bounds
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
@@ -264,7 +265,9 @@ def _warnings(models: pd.DataFrame, several: bool) -> list[str]:
         for flags, flagged in group[group["flags"] != ""].groupby("flags", sort=False):
             shown = ", ".join(map(str, flagged["model"].head(8)))
             more = f" and {len(flagged) - 8} more" if len(flagged) > 8 else ""
-            messages.append(f"{where}: {len(flagged)} models left out of the averages ({flags}): {shown}{more}")
+            messages.append(
+                f"{where}: {counted(len(flagged), 'model')} left out of the averages ({flags}): {shown}{more}"
+            )
         if group["flags"].str.contains("negative slope").mean() > 0.5:
             messages.append(
                 f"{where}: the humans prefer what the judge scores lower. If labels mean the reverse of what "

@@ -145,7 +145,7 @@ class TestWeightsAndOmissions:
         assert list(battles.models) == ["a", "b", "c"]
         assert battles.report.models_left_out == ("z",)
         assert battles.report.n_models == 3
-        assert "1 models without a usable battle left out: z" in str(battles.report)
+        assert "1 model without a usable battle left out: z" in str(battles.report)
 
     @pytest.mark.parametrize(("policy", "n_battles"), [("half", 5), ("drop", 2)])
     def test_both_bad_policy(self, policy, n_battles):
@@ -170,16 +170,16 @@ class TestWeightsAndOmissions:
         assert str(half).splitlines() == [
             "7 rows: 5 battles between 4 models, 3 of them ties",
             "2 both-bad battles counted as ties",
-            "1 battles of a model against itself left out",
-            "1 battles of weight 0 left out",
-            "1 models without a usable battle left out: z",
+            "1 battle of a model against itself left out",
+            "1 battle of weight 0 left out",
+            "1 model without a usable battle left out: z",
         ]
         drop = Battles.from_pandas(rows, weight="w", both_bad="drop").report
         assert str(drop).splitlines() == [
             "7 rows: 3 battles between 3 models, 1 of them ties",
             "2 both-bad battles left out on request",
-            "1 battles of a model against itself left out",
-            "1 battles of weight 0 left out",
+            "1 battle of a model against itself left out",
+            "1 battle of weight 0 left out",
             "2 models without a usable battle left out: y, z",
         ]
 
@@ -332,7 +332,7 @@ class TestErrors:
 
     def test_missing_nullable_integers(self):
         frame = VOTES.drop(columns="winner").assign(target=pd.array([1, None, 0, 1, 1], "Int64"))
-        self.contains(self.message(frame), "'target'", "1 missing values", "row 1")
+        self.contains(self.message(frame), "'target'", "1 missing value", "row 1")
 
     def test_targets_out_of_range(self):
         frame = VOTES.drop(columns="winner").assign(target=[0.5, 2.0, -1.0, 1.0, 0.0])
@@ -466,7 +466,7 @@ class TestGroups:
 
     def test_missing_groups(self):
         frame = self.FRAME.assign(lang=["y", None, "y", "y", "x"])
-        with pytest.raises(DataError, match=r"'lang' has 1 missing values .*row 1"):
+        with pytest.raises(DataError, match=r"'lang' has 1 missing value .*row 1"):
             Battles.from_pandas(frame).codes("lang")
 
     def test_a_group_missing_only_in_a_row_left_out(self):
