@@ -33,7 +33,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.precision import versions
 from jaxeval.execution.progress import progress_bar
 from jaxeval.statistics.quantiles import bounds_with_failures, checked_level
-from jaxeval.wording import counted
+from jaxeval.wording import counted, did_you_mean
 
 Bool = NDArray[np.bool_]
 
@@ -193,7 +193,8 @@ def _aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Any) -> tu
         )
     if shared != POOLED and shared not in calibration.models:
         have = ", ".join(map(repr, calibration.models))
-        raise DataError(f"shared={shared!r} is no model of the calibration; its models are {have}, or 'pooled'")
+        hint = did_you_mean(shared, [*calibration.models, POOLED])
+        raise DataError(f"shared={shared!r} is no model of the calibration; its models are {have}, or 'pooled'{hint}")
     where = calibration.judges.get_indexer(test.judges)
     aligned = replace(
         calibration, judges=test.judges, judgment=calibration.judgment[:, :, where], binary=calibration.binary[where]

@@ -18,7 +18,7 @@ from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.items import resampled_sums
-from jaxeval.wording import counted
+from jaxeval.wording import counted, did_you_mean
 
 Float = NDArray[np.float64]
 
@@ -55,7 +55,8 @@ def pooled_scores(
     chosen = screen.strong if judges is None else list(dict.fromkeys(judges))
     unknown = [judge for judge in chosen if judge not in screen.table.index]
     if unknown:
-        raise DataError(f"no judge {unknown[0]!r}; there are {', '.join(map(repr, screen.table.index))}")
+        hint = did_you_mean(unknown[0], screen.table.index)
+        raise DataError(f"no judge {unknown[0]!r}; there are {', '.join(map(repr, screen.table.index))}{hint}")
     if not chosen:
         raise DataError(f"no judge reaches an ICC(3,k) of {screen.threshold:g}: choose judges, or a lower threshold")
     counts = count_verdicts(verdicts, ["model", "anchor", "judge"])

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from jaxeval.data import table_files
 from jaxeval.data.columns import as_frame, factorize_sorted, frame_of, numbers_or_nan, plain, require_column
 from jaxeval.errors import DataError
-from jaxeval.wording import counted
+from jaxeval.wording import counted, did_you_mean
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -141,7 +141,9 @@ class AnchoredVerdicts:
             raise ValueError(f"name a role at least: {', '.join(map(repr, ROLES))}")
         unknown = [role for role in roles if role not in ROLES]
         if unknown:
-            raise ValueError(f"roles are {', '.join(map(repr, ROLES))}, got {unknown[0]!r}")
+            raise ValueError(
+                f"roles are {', '.join(map(repr, ROLES))}, got {unknown[0]!r}{did_you_mean(unknown[0], ROLES)}"
+            )
         key = np.zeros(len(self.outcome), np.int64)
         for role in roles:
             key = key * len(self.levels[role]) + self.number[role]

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.errors import DataError
-from jaxeval.wording import counted
+from jaxeval.wording import counted, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,7 +90,9 @@ def require_column(frame: pd.DataFrame, column: str) -> None:
         raise DataError(f"the table has {times} columns named {column!r}; rename or drop all but one")
     if times == 0:
         have = ", ".join(map(repr, frame.columns))
-        raise DataError(f"no column {column!r} in the table; its columns are {have}")
+        raise DataError(
+            f"no column {column!r} in the table; its columns are {have}{did_you_mean(column, frame.columns)}"
+        )
 
 
 def reject_missing(missing: NDArray[np.bool_], column: str, rows: Rows | None = None) -> None:

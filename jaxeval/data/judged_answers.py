@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from jaxeval.data import table_files
 from jaxeval.data.columns import as_frame, factorize_sorted, frame_of, numbers_or_nan, require_column
 from jaxeval.errors import DataError
-from jaxeval.wording import counted
+from jaxeval.wording import counted, did_you_mean
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -256,7 +256,10 @@ class JudgedAnswers:
         """
         if name not in self.covariates:
             have = ", ".join(map(repr, self.covariates))
-            raise DataError(f"no column {name!r} was kept with the answers; there are {have or 'none'} (keep=[...])")
+            raise DataError(
+                f"no column {name!r} was kept with the answers; there are {have or 'none'} "
+                f"(keep=[...]){did_you_mean(name, self.covariates)}"
+            )
         return self.covariates[name]
 
     def _counts(self) -> AnswersReport:
@@ -301,7 +304,10 @@ def _judgment_columns(frame: pd.DataFrame, judgment: str | Sequence[str] | None)
         found = [c for c in DEFAULT_JUDGMENT if c in frame.columns][:1]
         if not found:
             have = ", ".join(map(repr, frame.columns))
-            raise DataError(f"no column 'judgment': name the column, or columns, with judgment=; the table has {have}")
+            raise DataError(
+                "no column 'judgment': name the column, or columns, with judgment=; the table has "
+                f"{have}{did_you_mean('judgment', frame.columns)}"
+            )
         return found
     names = [judgment] if isinstance(judgment, str) else list(judgment)
     if not names or len(set(names)) < len(names):

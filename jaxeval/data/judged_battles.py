@@ -15,7 +15,7 @@ from jaxeval.data.columns import as_frame, encode_models, frame_of, require_colu
 from jaxeval.data.judge_scores import Scores, score_differences
 from jaxeval.data.outcomes import LabelCoding, labels
 from jaxeval.errors import DataError
-from jaxeval.wording import counted
+from jaxeval.wording import counted, did_you_mean
 
 Float = NDArray[np.float64]
 
@@ -190,7 +190,9 @@ class JudgedBattles:
         """
         if name not in self.columns.columns:
             have = ", ".join(map(repr, self.columns.columns))
-            raise DataError(f"no column {name!r} beside the battles; there are {have or 'none'}")
+            raise DataError(
+                f"no column {name!r} beside the battles; there are {have or 'none'}{did_you_mean(name, self.columns)}"
+            )
         return self.columns[name]
 
     def subset(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> JudgedBattles:

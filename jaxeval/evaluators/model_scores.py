@@ -22,7 +22,7 @@ from jaxeval.execution.progress import progress_bar
 from jaxeval.kernels import batch, rank_agreement
 from jaxeval.resampling.units import make_singles, rounded, singles_top_up_size, stream_number
 from jaxeval.statistics.quantiles import bounds_with_failures, centred, checked_level
-from jaxeval.wording import counted
+from jaxeval.wording import counted, did_you_mean
 
 Float = NDArray[np.float64]
 Scores: TypeAlias = pd.DataFrame | pd.Series | ItemScores | ArrayLike
@@ -93,7 +93,8 @@ def align_scores(scores: Scores, gold: pd.Series | ArrayLike | str) -> ModelScor
     if isinstance(gold, str):
         if gold not in table.columns or isinstance(scores, ItemScores):
             have = ", ".join(map(repr, table.columns))
-            raise DataError(f"no column {gold!r} of gold scores; the columns are {have}")
+            hint = did_you_mean(gold, table.columns)
+            raise DataError(f"no column {gold!r} of gold scores; the columns are {have}{hint}")
         target, table = table[gold], table.drop(columns=gold)
     elif isinstance(gold, pd.Series) and (
         isinstance(scores, pd.DataFrame | pd.Series | ItemScores) or not isinstance(table.index, pd.RangeIndex)

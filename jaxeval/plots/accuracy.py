@@ -12,7 +12,7 @@ from jaxeval.accuracy.calibration_planning import interval_length, variance_rati
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 from jaxeval.accuracy.model_comparison import ModelComparison
 from jaxeval.plots.style import GREY, plain
-from jaxeval.wording import visible_line
+from jaxeval.wording import did_you_mean, visible_line
 
 _COLOURS = {
     "naive": "#8a8f98",
@@ -210,7 +210,8 @@ def _slice(table: pd.DataFrame, label: str) -> pd.DataFrame:
     if "slice" not in table:
         return table
     if label not in set(table["slice"]):
-        raise ValueError(f"no slice {label!r}; there are {', '.join(map(repr, dict.fromkeys(table['slice'])))}")
+        slices = dict.fromkeys(table["slice"])
+        raise ValueError(f"no slice {label!r}; there are {', '.join(map(repr, slices))}{did_you_mean(label, slices)}")
     return table[table["slice"] == label]
 
 

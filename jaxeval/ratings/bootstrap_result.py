@@ -197,10 +197,12 @@ class Bootstrap:
         held = self.fit.scale.weights > 0
         lost = float((self.converged & ~np.isfinite(self.draws_logit[:, held]).any(1)).mean())
         if held.any() and lost > 0:
+            anchored = self.fit.scale.anchored
+            lacking = f"{named(self.models[held])} has no" if anchored else "no model has a"
+            advice = "Choose another anchor, or a mean" if anchored else "More battles, or a ridge > 0, would help"
             messages.append(
-                f"in {lost:.1%} of the resamples {named(self.models[held])} has no finite rating to hold the gauge, "
-                "and so nobody has a rating: all intervals rest on the other resamples. Choose another anchor, or a "
-                "mean"
+                f"in {lost:.1%} of the resamples {lacking} finite rating to hold the gauge, and so nobody has a "
+                f"rating: all intervals rest on the other resamples. {advice}"
             )
         equal = self.models[self.without_spread & np.isfinite(self.fit.ratings)]
         if len(equal):

@@ -147,7 +147,8 @@ class BradleyTerryFit:
     def warnings(self) -> list[str]:
         """What the data cannot say, in words; empty for a healthy board."""
         far = self.logits.index[~(np.abs(self._board.theta) < _FAR_LOGIT) & self._board.active]
-        return board_warnings(self.component, self.standing, self.settings.ridge, self.status, far)
+        board = board_warnings(self.component, self.standing, self.settings.ridge, self.status, far)
+        return [*self.report.warnings, *board]
 
     @cached_property
     def _inverse(self) -> NDArray[np.float64]:

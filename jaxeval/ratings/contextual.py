@@ -28,7 +28,7 @@ from jaxeval.ratings.bradley_terry import BradleyTerryFit, fit_result
 from jaxeval.ratings.contextual_rows import ContextualCells, compress, counts_by_row, make_rows
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, Gauge
 from jaxeval.statistics.quantiles import checked_level
-from jaxeval.wording import counted
+from jaxeval.wording import counted, did_you_mean
 
 Float = NDArray[np.float64]
 
@@ -181,7 +181,8 @@ class ContextualFit(BradleyTerryFit):
     def theta_of(self, model: Any) -> float:
         """Log-strength of a model of the board; infinite or NaN if it has no rating."""
         if model not in self.ratings.index:
-            raise ValueError(f"no model {model!r} on the board of {len(self.ratings)}")
+            hint = did_you_mean(model, self.ratings.index)
+            raise ValueError(f"no model {model!r} on the board of {len(self.ratings)}{hint}")
         return float(self.logits[model])
 
     @cached_property

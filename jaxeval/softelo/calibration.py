@@ -38,7 +38,7 @@ from jaxeval.softelo.judge_agreement import agreement_by_score_gap
 from jaxeval.softelo.own_battles import OwnBattles, resampled_strengths, strengths
 from jaxeval.softelo.soft_elo import soft_elo
 from jaxeval.softelo.temperature import fit_temperature
-from jaxeval.wording import counted
+from jaxeval.wording import counted, did_you_mean
 
 _FORMAT, _VERSION = "jaxeval soft-elo calibration", 1
 _CALIBRATION_COLUMNS = ["model", "human_elo", "judge_elo", "residual", "standard_error", "n_battles"]
@@ -261,7 +261,7 @@ class SoftEloCalibration:
     def _method(self, name: str) -> CalibratedMethod:
         if name not in self.methods:
             have = ", ".join(map(repr, self.methods))
-            raise ValueError(f"the calibration has no method {name!r}; it has {have}")
+            raise ValueError(f"the calibration has no method {name!r}; it has {have}{did_you_mean(name, self.methods)}")
         return self.methods[name]
 
     def _check_source(self, new: JudgedBattles, method: str) -> list[str]:
@@ -292,7 +292,7 @@ class SoftEloCalibration:
             if unknown:
                 raise ValueError(
                     f"{what} names {counted(len(unknown), 'model that does', 'models that do')} not calibrate: "
-                    f"{named(unknown)}"
+                    f"{named(unknown)}{did_you_mean(unknown[0], scores.index)}"
                 )
         if among is not None:
             scores = scores.loc[list(dict.fromkeys(among))]
