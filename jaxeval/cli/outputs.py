@@ -65,7 +65,8 @@ def raw_names_option(command: Any) -> Any:
         expose_value=False,
         callback=keep,
         help="Write names to CSV files as they are. By default text that a spreadsheet would run as a formula, since "
-        "it begins with =, +, -, @, a tab or a line end, gets an apostrophe in front.",
+        "it begins with =, +, -, @, a tab or a line end, gets an apostrophe in front: remove it when you read the "
+        "file back.",
     )(command)
 
 

@@ -176,7 +176,7 @@ class TestWeightsAndOmissions:
         ]
         drop = Battles.from_pandas(rows, weight="w", both_bad="drop").report
         assert str(drop).splitlines() == [
-            "7 rows: 3 battles between 3 models, 1 of them ties",
+            "7 rows: 3 battles between 3 models, 1 of them a tie",
             "2 both-bad battles left out on request",
             "1 battle of a model against itself left out",
             "1 battle of weight 0 left out",
