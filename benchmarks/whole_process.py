@@ -10,8 +10,8 @@ the other, in turns, so that a busy spell of the machine falls on all:
 * a script that reads the votes with pandas and loops choix over 1,000 multinomial tables;
 * a script that reads them with arena-rank and takes its closed-form (sandwich) intervals from one fit.
 
-Nothing is left over from earlier runs: caches of compiled code that a tool keeps start empty, so that the first turn has
-none, and later turns have what the tool itself has kept. The ratings must agree, and so must the widths of intervals.
+Nothing is left over from earlier runs: caches of compiled code that a tool keeps start empty. The first turn has none,
+and later turns have what the tool itself has kept. The ratings must agree, and so must the widths of the intervals.
 """
 
 from __future__ import annotations

@@ -100,8 +100,8 @@ def _board_options(command: Any) -> Any:
                      help="Most memory for the refits and their results, as 500MB or 2GB; Python, compiling "
                      "(some 300 MB) and the votes come on top."),
         click.option("--top", type=click.IntRange(1), metavar="K", help="Print the first K models; by default 200."),
-        click.option("--out", type=OutputFile(_TABLE_ENDINGS), help="Write the table: .csv, .parquet, or .json (its rows and the settings; null for a number that is "
-                     "missing or infinite)."),
+        click.option("--out", type=OutputFile(_TABLE_ENDINGS), help="Write the table: .csv, .parquet, or .json, which "
+                     "holds rows and settings, and null for a number that is missing or infinite."),
         raw_names_option,
         click.option("--plot", type=OutputFile(_FIGURE_ENDINGS), help="Draw the ratings: .png, .svg or .pdf."),
     ]  # fmt: skip

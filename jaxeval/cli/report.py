@@ -70,7 +70,8 @@ def _print_block(block: pd.DataFrame, console: Console, title: str | None, top: 
                 _notes(row),
             ]
         )
-    taken = sum(min(max(map(cell_len, column)), _FOLDED) + 2 for column in zip(*rows, strict=True))
+    heads = [str(column.header) for column in grid.columns]
+    taken = sum(min(max(map(cell_len, column)), _FOLDED) + 2 for column in zip(heads, *rows, strict=True))
     for cells in rows:
         if taken > console.width:  # a bar that is cut would show another interval
             cells[_BAR] = ""

@@ -104,7 +104,7 @@ def test_missing_verdicts_need_a_policy(verdicts, tmp_path):
     assert "has 1 missing value (first in row 5" in anchored(path).output
     result = anchored(path, "--missing", "drop", "--resamples", 50)
     assert result.exit_code == 0, result.output
-    assert "1 missing verdicts left out" in result.output
+    assert "1 missing verdict left out" in result.output
 
 
 def test_counts_without_a_model_are_refused(counts, tmp_path):
@@ -154,10 +154,10 @@ def table_of(output, title):
 
 def test_ties_and_the_number_of_prompts_are_shown(verdicts, counts):
     header, rows = table_of(anchored(verdicts, "--resamples", 50).output, "Ratings above the reference")
-    assert header[:6] == ["model", "judge", "wins", "ties", "losses", "n"]
+    assert header[:6] == ["Model", "Judge", "Wins", "Ties", "Losses", "N"]
     assert rows[0][5] == "40"
     header, rows = table_of(anchored(counts, "--model", "name").output, "Ratings above the reference")
-    assert header[:6] == ["model", "anchor", "wins", "ties", "losses", "n"]
+    assert header[:6] == ["Model", "Anchor", "Wins", "Ties", "Losses", "N"]
     assert rows[0][:6] == ["a", "r", "60", "4", "36", "100"]
 
 

@@ -202,7 +202,7 @@ def test_columns():
     assert "no column 'z'" in message(keep=["z"])
     assert "column 'item' has 1 missing value (first in row 2" in message(TABLE.assign(item=[*"ab", None, *"cdefg"]))
     assert "column 'gpt' is not numeric" in message(TABLE.assign(gpt="right"))
-    assert "column 'gpt' has 1 infinite values" in message(TABLE.assign(gpt=[np.inf, *[1] * 7]))
+    assert "column 'gpt' has 1 infinite value" in message(TABLE.assign(gpt=[np.inf, *[1] * 7]))
     with pytest.raises(TypeError, match="keep must be a list"):
         read(keep="topic")
     with pytest.raises(ValueError, match="names the judges of one column of judgments"):
