@@ -175,6 +175,25 @@ def simultaneous_halfwidth(draws, estimate, level):
     return critical * error
 
 
+def rank_sets(draws, estimate, level, n_ranked):
+    """Step-down sets of ranks, model by model: what leaves the family is told apart; NaN draws are left out."""
+    m, sets = len(estimate), []
+    for i in range(m):
+        family, apart = [j for j in range(m) if j != i], []
+        gap = {j: estimate[j] - estimate[i] for j in family}
+        error = {j: np.nanstd(draws[:, j] - draws[:, i], ddof=1) for j in family}
+        while family:
+            statistics = [[abs(row[j] - row[i] - gap[j]) / error[j] for j in family] for row in draws]
+            largest = sorted(max(t for t in row if t == t) for row in statistics if not np.isnan(row).all())
+            critical = largest[ceil(Fraction(str(level)) * len(largest)) - 1]
+            leaving = [j for j in family if abs(gap[j]) > critical * error[j]]
+            if not leaving:
+                break
+            family, apart = [j for j in family if j not in leaving], apart + leaving
+        sets.append((1 + sum(gap[j] > 0 for j in apart), n_ranked - sum(gap[j] < 0 for j in apart)))
+    return sets
+
+
 # Accuracies by judges, item by item: labels y, their judgments f, and the judgments g of test items of one model.
 
 

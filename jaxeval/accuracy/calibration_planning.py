@@ -32,8 +32,8 @@ class Allocation:
         """The allocation in words."""
         words = np.frompyfunc(
             lambda more0, more1: (
-                f"label more items: {counted(int(more1), 'that turns', 'that turn')} out right and "
-                f"{counted(int(more0), 'that turns', 'that turn')} out wrong"
+                f"label {counted(int(more1), 'more item that turns', 'more items that turn')} out right and "
+                f"{counted(int(more0), 'more that turns', 'more that turn')} out wrong"
             ),
             2, 1,
         )  # fmt: skip

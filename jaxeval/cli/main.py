@@ -83,12 +83,18 @@ def _board_options(command: Any) -> Any:
             show_default=True,
             type=click.FloatRange(0, 1, min_open=True, max_open=True),
             metavar="L",
-            help="Confidence level of the intervals and, simultaneously, of the tiers.",
+            help="Confidence level of the intervals, of the rank spread and, simultaneously, of the tiers.",
         ),
+        click.option("--simultaneous-ranks", is_flag=True,
+                     help="The rank spreads of all models hold the true ranks at once at that level; by default each "
+                     "does by itself."),
+        click.option("--min-votes", "min_battles", default=0, show_default=True, type=click.IntRange(0), metavar="N",
+                     help="Models with fewer votes are rated with the others, but take no rank: they stand at the end, "
+                     "and the rank spread, the tiers and the figures leave them out."),
         click.option("--ridge", default=0.0, show_default=True, type=click.FloatRange(0), metavar="R"),
         click.option(
             "--gauge", default="mean", show_default=True, type=_Gauge(), metavar="mean|votes|MODEL=RATING",
-            help="What fixes the level of the ratings.",
+            help="What fixes the level of the ratings; ranks and tiers do not depend on it.",
         ),
         click.option("--base", default=1000.0, show_default=True, help="Mean rating of the gauges mean and votes."),
         click.option("--reweight", is_flag=True, help="Inverse-pair-frequency weights, 1 / max(battles of pair, 50)."),
@@ -258,7 +264,7 @@ def _draw_effect(battles: Any, path: Path, board: dict[str, Any]) -> None:
     from jaxeval.ratings.style_effect import style_effect
 
     names = ["features", "normalize", "feature_ridge", "ties", "seed", "scheme", "cluster", "level", "ridge", "base",
-             "reweight"]  # fmt: skip
+             "reweight", "min_battles"]  # fmt: skip
     options = {name: board[name] for name in names}
     gauge = _gauge(battles, board["gauge"])
     table = style_effect(battles, n_resamples=board["resamples"], gauge=gauge, **options)

@@ -155,10 +155,13 @@ def _settings_line(settings: dict[str, Any]) -> str:
     if settings.get("ties", "half") != "half":
         weights += f"; ties by {'Davidson' if settings['ties'] == 'davidson' else 'Rao and Kupper'}"
     cluster = f" of {settings['cluster']}" if settings["cluster"] else ""
+    few = f"; models under {settings['min_battles']:,} votes take no rank" if settings["min_battles"] else ""
     return (
         f"{counted(settings['n_resamples'], settings['scheme'] + ' resample')}{cluster}, seed {settings['seed']}; "
         f"{100 * settings['level']:g}% {settings['interval']} intervals; ridge {settings['ridge']:g}{weights}; "
         f"gauge: {settings['gauge']}\n"
+        f"rank spread: by differences to all other models, {100 * settings['level']:g}% "
+        f"{'for all models at once' if settings['simultaneous_ranks'] else 'for each model by itself'}{few}\n"
         f"{settings['dtype']}, {settings['method']} method, on {settings['n_devices']} x {settings['device']}; "
         f"{settings['versions']}"
     )

@@ -19,7 +19,8 @@ def plot_leaderboard(table: pd.DataFrame, top: int | None = 40, panels: int | No
     """Ratings with their intervals, best on top, tiers shaded; one panel a category.
 
     Args:
-        table: as `leaderboard` returns it; models without a finite rating are left out, and counted below the axis.
+        table: as `leaderboard` returns it; models without a rank (no finite rating, or too few battles) are left
+            out, and counted below the axis.
         top: models shown in each panel.
         panels: categories shown, those with most votes; the figure says how many are not.
     """
@@ -30,7 +31,7 @@ def plot_leaderboard(table: pd.DataFrame, top: int | None = 40, panels: int | No
         shown = np.argsort(votes)[::-1][: panels or len(groups)]
         left_out = len(groups) - len(shown)
         groups = [groups[k] for k in np.sort(shown)]
-    blocks = [(name, block[np.isfinite(block["rating"])].head(top or len(block)), block) for name, block in groups]
+    blocks = [(name, block[block["rank"].notna()].head(top or len(block)), block) for name, block in groups]
     rows = max(max(len(shown) for _, shown, _ in blocks), 1)
     n_columns = min(len(blocks), 4)
     n_rows = -(-len(blocks) // n_columns)
@@ -92,7 +93,7 @@ def _draw(axis, shown: pd.DataFrame) -> None:  # type: ignore[no-untyped-def]
     axis.set_yticks(place, names, fontsize=8, parse_math=False)
     axis.set_ylim(max(len(shown), 1) - 0.5, -0.5)
     if len(shown) == 0:
-        axis.text(0.5, 0.5, "no model has a finite rating", transform=axis.transAxes, ha="center", va="center")
+        axis.text(0.5, 0.5, "no model takes a rank", transform=axis.transAxes, ha="center", va="center")
     axis.set_xlim(low - margin, high + margin)
     axis.tick_params(axis="y", length=0)
     axis.tick_params(axis="x", labelsize=8)

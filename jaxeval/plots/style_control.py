@@ -16,11 +16,10 @@ def plot_style_effect(effect: pd.DataFrame, top: int = 40) -> Figure:
     """Each model's rating without control (hollow) and with it (full), and the shift with its interval.
 
     Args:
-        effect: as `style_effect` returns it.
+        effect: as `style_effect` returns it; models without ranks are left out.
         top: models shown, the best with control; the figure says how many are not.
     """
-    rated = effect[np.isfinite(effect["rating"]) & np.isfinite(effect["rating_plain"])]
-    shown = rated.head(top)
+    shown = effect[effect["rank"].notna() & effect["rank_plain"].notna()].head(top)
     place = np.arange(len(shown))
     figure = Figure(figsize=(8.6, 1.5 + 0.21 * max(len(shown), 1)), layout="constrained")
     ratings, shifts = figure.subplots(1, 2, sharey=True, width_ratios=[3, 2])

@@ -10,15 +10,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.checks import checked_integer
 from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.ratings import comparison
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.bradley_terry import BradleyTerryFit, named
+from jaxeval.ratings.differences import Differences, differences
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, make_scale
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Lanes
-from jaxeval.ratings.square_limits import MOST_COMPARISONS, MOST_SQUARE, check_square
+from jaxeval.ratings.square_limits import MOST_SQUARE, check_square
 from jaxeval.statistics.quantiles import interval_bounds
 from jaxeval.wording import counted
 
@@ -139,34 +141,74 @@ class Bootstrap:
         lower, upper = comparison.difference_bounds(self._rated_draws, level)
         return self._square(lower), self._square(upper)
 
-    def rank_share(self, k: int) -> pd.Series:
-        """Share of resamples in which each model ranks k-th or better among the models that have a rating."""
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-            raise ValueError(f"k must be an integer >= 1, got {k!r}")
-        return pd.Series(comparison.rank_at_most_share(self._rated_draws, k), self.models)
-
-    def tiers(self, level: float = 0.95) -> pd.Series:
-        """Tiers that the data can separate at the simultaneous ``level`` (max-t over all pairs), 1 = top.
-
-        Missing for models that have no finite rating, on the full data or in some resample.
+    def ranked(self, min_battles: int = 0) -> pd.Series:
+        """Whether each model takes a rank: it has a finite rating and at least ``min_battles`` battles.
 
         Raises:
-            ValueError: too many differences to look at, see `n_comparisons`.
+            TypeError: ``min_battles`` is no integer.
+            ValueError: it is negative.
         """
-        if self.n_comparisons > MOST_COMPARISONS:
-            raise ValueError(
-                "tiers compare all pairs of models in all resamples, here "
-                f"{counted(self.n_comparisons, 'difference')}, beyond the {MOST_COMPARISONS:,} that are done in "
-                "seconds; take fewer resamples or models"
-            )
-        estimate = ELO_PER_LOGIT * np.where(np.isfinite(self.fit.ratings), self.fit.theta, np.nan)
-        tier = comparison.tiers(self._rated_draws, estimate, level, self._precision)
-        return pd.Series(tier, self.models, dtype="Int64").where(tier > 0)
+        enough = self.fit.n_battles >= checked_integer("min_battles", min_battles)
+        return (enough & np.isfinite(self.fit.ratings)).rename("ranked")
 
-    @cached_property
-    def n_comparisons(self) -> int:
-        """Differences that `tiers` looks at: those of all pairs of models in all resamples."""
-        return comparison.n_comparisons(self._rated_draws)
+    def rank_share(self, k: int, *, min_battles: int = 0) -> pd.Series:
+        """Share of resamples in which each model ranks k-th or better among those `ranked`; missing for the others."""
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+            raise ValueError(f"k must be an integer >= 1, got {k!r}")
+        ranked = self.ranked(min_battles).to_numpy()
+        share = np.full(len(ranked), np.nan)
+        share[ranked] = comparison.rank_at_most_share(self._rated_draws[:, ranked], k)
+        return pd.Series(share, self.models)
+
+    def differences(self, min_battles: int = 0) -> Differences:
+        """Differences of all pairs of the models `ranked`, Elo, from which `tiers` and `rank_sets` come.
+
+        Nothing is compared yet; its ``n_comparisons`` says how much work that is.
+        """
+        # By the same numbers under every gauge, so that results are equal to the last digit.
+        estimate = ELO_PER_LOGIT * np.where(np.isfinite(self.fit.ratings), self.fit.theta, np.nan)
+        return differences(self._rated_draws, estimate, self.ranked(min_battles).to_numpy(), self._precision)
+
+    def tiers(self, level: float = 0.95, *, min_battles: int = 0) -> pd.Series:
+        """Tiers that the data can separate at the simultaneous ``level`` (max-t over all pairs), 1 = top.
+
+        They do not depend on the gauge. Missing for models that are not `ranked`, and for models without a finite
+        rating in more than 1 % of the resamples.
+
+        Raises:
+            ValueError: too many differences to look at, see `differences`.
+        """
+        tier = pd.Series(self.differences(min_battles).tiers(level), self.models, dtype="Int64")
+        return tier.where(tier > 0)
+
+    def rank_sets(self, level: float = 0.95, *, simultaneous: bool = False, min_battles: int = 0) -> pd.DataFrame:
+        """The ranks that the data leave open to each model: columns ``rank_best`` and ``rank_worst``.
+
+        The differences of a model to all others are compared at once (max-t over the draws, two-sided), by the
+        step-down method of Mogstad, Romano, Shaikh and Wilhelm (2023, DOI 10.1093/restud/rdad006). Its ``rank_best`` is
+        1 + the number of better models that it is told apart from, and its ``rank_worst`` is M less the number of
+        worse ones, of M models `ranked`. The sets do not depend on the gauge.
+
+        A model without a finite rating in more than 1 % of the resamples, whose interval may be infinite, is told
+        apart from nobody. Its own set is 1 to M. It adds one place above and one below to the set of each other model,
+        and changes no critical value.
+
+        Args:
+            level: the probability that a set holds the true rank of its model. Models of equal strength share all
+                ranks of their block, and the set then holds all of these.
+            simultaneous: all sets hold the true ranks at once with probability ``level``: all pairs of models have one
+                critical value, which is that of `tiers`. By default each set does by itself.
+            min_battles: models with fewer battles take no rank and are not compared.
+
+        Returns:
+            One row a model; missing for models that are not `ranked`.
+
+        Raises:
+            ValueError: too many differences to look at, see `differences`; a level that is none.
+        """
+        best, worst = self.differences(min_battles).rank_sets(level, simultaneous)
+        sets = pd.DataFrame({"rank_best": best, "rank_worst": worst}, self.models, dtype="Int64")
+        return sets.where(sets > 0)
 
     @cached_property
     def _rated_draws(self) -> NDArray[np.float64]:
@@ -191,7 +233,7 @@ class Bootstrap:
         if len(share):
             worst = ", ".join(f"{m} ({s:.1%})" for m, s in share.head(5).items())
             messages.append(
-                f"{len(share)} {'models have' if len(share) > 1 else 'model has'} no finite rating in some resamples "
+                f"{counted(len(share), 'model has', 'models have')} no finite rating in some resamples "
                 f"(share of them), which makes the interval unreliable: {worst}"
             )
         held = self.fit.scale.weights > 0

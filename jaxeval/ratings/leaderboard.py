@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from math import ceil
@@ -10,19 +10,25 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
+from jaxeval.errors import DataError
 from jaxeval.execution.processes import check_alike
 from jaxeval.ratings.bootstrap import BootstrapOptions, Scheme, bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap
-from jaxeval.ratings.comparison import rank_spread
+from jaxeval.ratings.bradley_terry import named
 from jaxeval.ratings.contextual import ContextualFit
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
+from jaxeval.ratings.differences import MOST_NOT_FINITE, Differences
 from jaxeval.ratings.square_limits import MOST_COMPARISONS
 from jaxeval.wording import counted
 
 #: Under so many votes a rating is marked preliminary, as at the Arena.
 PRELIMINARY_VOTES = 300
+#: The standing of models with fewer battles than ``min_battles``.
+TOO_FEW_BATTLES = "too few battles"
 
 
 class LeaderboardOptions(BootstrapOptions, total=False):
@@ -40,46 +46,74 @@ def leaderboard(
     level: float = 0.95,
     interval: Literal["percentile", "basic"] = "percentile",
     rank_at_most: int | Sequence[int] = (),
+    min_battles: int = 0,
+    simultaneous_ranks: bool = False,
     **options: Unpack[LeaderboardOptions],
 ) -> pd.DataFrame:
     """Ratings with bootstrap intervals, best first.
 
     Args:
         battles: `Battles`, a table with the standard columns, or the result of `bootstrap` (whose settings then hold).
-        level: of the intervals, and simultaneously of all differences for the tiers.
+        level: of the intervals, of the sets of ranks, and simultaneously of all differences for the tiers.
         interval: "percentile" or "basic".
         rank_at_most: k, or several: adds columns ``p_rank_<k>``, the share of resamples with rank k or better.
+        min_battles: models with fewer battles take part in the fit and are rated, but they take no rank. They stand at
+            the end of the table with the standing "too few battles"; they are not compared for tiers and sets of ranks,
+            and figures leave them out. (`soft_elo` has an option of the same name with another meaning.)
+        simultaneous_ranks: the sets of ranks hold all true ranks at once at ``level``; by default each set holds the
+            true rank of its own model at ``level``.
         **options: of `bootstrap`, by its names and with its defaults: ``n_resamples``, ``seed``, ``by``, ``cluster``,
             ``features`` and so on.
 
     Raises:
-        TypeError: options beside the result of `bootstrap`.
-        ValueError: as by `bootstrap`; a level, an interval or a rank that is none.
-        DataError: as by `bootstrap`.
+        TypeError: options beside the result of `bootstrap`; a ``min_battles`` that is no integer.
+        ValueError: as by `bootstrap`; a level, an interval, a rank or a ``min_battles`` that is none.
+        DataError: as by `bootstrap`; no model has ``min_battles`` battles.
         ProcessError: as by `bootstrap`.
 
     Returns:
-        One row a model (and category, with ``by``), sorted by rank, unrated models last:
+        One row a model (and category, with ``by``): by rank, then unrated models, then those with too few battles.
 
-        - ``model_name``; ``rating`` (the full-data fit), ``rating_lower``, ``rating_upper`` (Elo), ``variance`` (of
-          the draws, Elo^2), ``vote_count``, ``rank`` (by rating), and ``category`` with ``by``;
-        - ``rank_best``, ``rank_worst``: ranks that the intervals leave open;
-        - ``tier``: models that the data cannot tell from their tier's leader share its tier; missing, with a warning,
-          on boards so wide that comparing all pairs would take minutes;
+        These columns depend on the gauge:
+
+        - ``rating`` (the full-data fit), ``rating_lower``, ``rating_upper`` (Elo), ``variance`` (of the draws, Elo^2).
+
+        All others are the same under every gauge, to the last digit:
+
+        - ``model_name``; ``vote_count``; ``rank`` (by rating, among rated models with enough battles); and ``category``
+          with ``by``;
+        - ``rank_best``, ``rank_worst``: the ranks that the differences to all other models leave open, see
+          `Bootstrap.rank_sets`. Each set by itself holds the true rank of its model with probability ``level``, or all
+          do at once with ``simultaneous_ranks``. A model without a finite rating in more than 1 % of the resamples
+          is told apart from nobody, with a warning: it adds a place above and one below to the set of each other model;
+        - ``tier``: models that the data cannot tell from their tier's leader share its tier;
+        - ``p_rank_<k>``, with ``rank_at_most``;
         - ``component`` (1 = the largest group of models that met), ``standing`` ("undefeated", "winless", "not
-          comparable", or empty), ``preliminary`` (under 300 votes), ``degenerate_share`` (share of resamples in
-          which the model has no comparable rating).
+          comparable", "too few battles", or empty), ``preliminary`` (under 300 votes), ``degenerate_share`` (share of
+          resamples in which the model has no comparable rating).
+
+        On boards so wide that comparing all pairs would take minutes, ``rank_best``, ``rank_worst`` and ``tier`` are
+        missing, with a warning.
 
         ``attrs`` holds ``warnings`` (list of sentences), ``report`` (what was read and left out) and ``settings``; with
         features or a tie model ``coefficients``, a list of records, the tie parameter among them.
     """
+    min_battles = checked_integer("min_battles", min_battles)
     if isinstance(battles, Bootstrap):
         boards: Mapping[Hashable, Bootstrap] = {None: battles}
     elif isinstance(battles, Mapping) and all(isinstance(b, Bootstrap) for b in battles.values()):
         boards = battles
     else:
         if isinstance(battles, Battles) and battles.n_processes > 1:
-            check_alike({"level": level, "interval": interval, "rank_at_most": rank_at_most})
+            check_alike(
+                {
+                    "level": level,
+                    "interval": interval,
+                    "rank_at_most": rank_at_most,
+                    "min_battles": min_battles,
+                    "simultaneous_ranks": simultaneous_ranks,
+                }
+            )
         result: Any = bootstrap(battles, **options)
         boards = {None: result} if options.get("by") is None else result
         options = {}
@@ -87,17 +121,19 @@ def leaderboard(
         raise TypeError(f"the resamples are there: pass {', '.join(options)} to bootstrap(), which made them")
     if not boards:
         raise ValueError("no board to show: the mapping of bootstraps is empty")
+    _check_enough(boards.values(), min_battles)
     ks = [rank_at_most] if isinstance(rank_at_most, int | np.integer) else list(rank_at_most)
     names = [category_name(group) for group in boards]
     if len(set(names)) < len(names):  # values that hold the separator themselves
         names = list(map(str, boards))
     tables, warnings = [], []
     for name, board in zip(names, boards.values(), strict=True):
-        table = _table(board, level, interval, ks)
+        differences = board.differences(min_battles)
+        table = _table(board, differences, level, interval, ks, min_battles, simultaneous_ranks)
         if name is not None:
             table.insert(7, "category", name)
         tables.append(table)
-        own = [*board.warnings, *_no_tiers(board)]
+        own = [*board.warnings, *_rank_warnings(board, differences, min_battles)]
         warnings += [w if name is None else f"{slice_title(name, board.settings.by)}: {w}" for w in own]
     first = next(iter(boards.values()))
     enough = ceil(2 / (1 - Fraction(str(level))))  # one draw in each tail
@@ -118,7 +154,14 @@ def leaderboard(
         "warnings": warnings,
         "report": str(first.fit.report),
         **({"coefficients": coefficients} if context else {}),
-        "settings": {**asdict(first.settings), **context, "level": float(level), "interval": interval},
+        "settings": {
+            **asdict(first.settings),
+            **context,
+            "level": float(level),
+            "interval": interval,
+            "min_battles": min_battles,
+            "simultaneous_ranks": bool(simultaneous_ranks),
+        },
     }
     return table
 
@@ -133,48 +176,87 @@ def slice_title(name: Any, by: Sequence[str]) -> str:
     return f"{' / '.join(by)} = {name}" if by else str(name)
 
 
-def _no_tiers(board: Bootstrap) -> list[str]:
-    """A sentence where tiers are left out."""
-    if board.n_comparisons <= MOST_COMPARISONS:
-        return []
-    return [
-        f"no tiers: {board.n_comparisons:,} differences, of all pairs of models in all resamples, are more than the "
-        f"{MOST_COMPARISONS:,} that are compared"
-    ]
+def _check_enough(boards: Iterable[Bootstrap], min_battles: int) -> None:
+    """Raise DataError if no board has a model of ``min_battles`` battles."""
+    most, model = max((board.fit.n_battles.max(), str(board.fit.n_battles.idxmax())) for board in boards)
+    if most < min_battles:
+        raise DataError(
+            f"no model has {counted(min_battles, 'battle')} or more, so that nobody takes a rank; the most are the {most:,} of "
+            f"{model}: lower min_battles (--min-votes)"
+        )
 
 
-def _tiers(board: Bootstrap, level: float) -> Any:
-    if board.n_comparisons > MOST_COMPARISONS:
-        return pd.array([pd.NA] * len(board.models), "Int64")
-    return board.tiers(level).array
+def _rank_warnings(board: Bootstrap, differences: Differences, min_battles: int) -> list[str]:
+    """Sentences about models that take no rank, and about those that cannot be told apart."""
+    messages = []
+    few = board.models[board.fit.n_battles < min_battles]
+    if len(few):
+        messages.append(
+            f"{counted(len(few), 'model has', 'models have')} fewer than {min_battles:,} battles: rated with the others, at the end of the "
+            f"table without a rank: {named(few)}"
+        )
+    ranked = board.ranked(min_battles)
+    unsure = ranked & ~ranked.index.isin(board.models[differences.models])
+    if unsure.any():
+        messages.append(
+            f"{counted(int(unsure.sum()), 'model has', 'models have')} no finite rating in more than {MOST_NOT_FINITE:.0%} of the resamples, "
+            f"too often to be told apart from anybody: {named(ranked.index[unsure])}. Each has a rank spread over the "
+            "whole board and no tier, and adds a place above and one below to the spread of every other model; "
+            "min_battles (--min-votes) leaves out models with few battles"
+        )
+    if not differences.within_reach:
+        messages.append(
+            f"no tiers and no rank spread: {differences.n_comparisons:,} differences, of all pairs of models in all "
+            f"resamples, are more than the {MOST_COMPARISONS:,} that are compared; leave out models with few battles "
+            "(min_battles, --min-votes), or take fewer resamples"
+        )
+    return messages
 
 
-def _table(board: Bootstrap, level: float, interval: Literal["percentile", "basic"], ks: Sequence[int]) -> pd.DataFrame:
+def _table(
+    board: Bootstrap,
+    differences: Differences,
+    level: float,
+    interval: Literal["percentile", "basic"],
+    ks: Sequence[int],
+    min_battles: int,
+    simultaneous_ranks: bool,
+) -> pd.DataFrame:
     fit = board.fit
     bounds = board.interval(level, interval)
-    lower, upper = bounds["lower"].to_numpy(), bounds["upper"].to_numpy()
     rating = fit.ratings.to_numpy()
-    rated = np.isfinite(rating)
-    best, worst = rank_spread(lower, upper)
-    rank = pd.Series(np.where(rated, rating, np.nan)).rank(ascending=False, method="min")
+    rated, ranked = np.isfinite(rating), board.ranked(min_battles).to_numpy()
+    few = fit.n_battles.to_numpy() < min_battles
+    # Equal models differ by rounding, and the rounding of ratings depends on the gauge.
+    strength = np.where(rated, np.round(fit.theta, 9), rating)
+    rank = pd.Series(np.where(ranked, strength, np.nan)).rank(ascending=False, method="min")
+    best, worst, tier = np.zeros((3, len(rating)), np.int64)
+    if differences.within_reach:
+        best, worst = differences.rank_sets(level, simultaneous_ranks)
+        tier = differences.tiers(level)
     table = pd.DataFrame(
         {
             "model_name": fit.ratings.index.to_numpy(),
             "rating": rating,
-            "rating_lower": lower,
-            "rating_upper": upper,
+            "rating_lower": bounds["lower"].to_numpy(),
+            "rating_upper": bounds["upper"].to_numpy(),
             "variance": np.where(rated, board.standard_errors.to_numpy() ** 2, np.nan),
             "vote_count": fit.n_battles.to_numpy(),
             "rank": rank.astype("Int64"),
-            "rank_best": pd.array(best, "Int64"),
-            "rank_worst": pd.array(worst, "Int64"),
-            "tier": _tiers(board, level),
-            **{f"p_rank_{k}": board.rank_share(k).to_numpy() for k in ks},
+            "rank_best": _positive(best),
+            "rank_worst": _positive(worst),
+            "tier": _positive(tier),
+            **{f"p_rank_{k}": board.rank_share(k, min_battles=min_battles).to_numpy() for k in ks},
             "component": fit.component.to_numpy(),
-            "standing": fit.standing.to_numpy(),
+            "standing": np.where(few, TOO_FEW_BATTLES, fit.standing.to_numpy()),
             "preliminary": fit.n_battles.to_numpy() < PRELIMINARY_VOTES,
             "degenerate_share": board.degenerate_share.to_numpy(),
         }
     )
-    order = np.lexsort([table["model_name"].astype(str), -np.nan_to_num(rating), ~rated])
+    order = np.lexsort([table["model_name"].astype(str), -np.nan_to_num(strength), ~rated, few])
     return table.iloc[order].reset_index(drop=True)
+
+
+def _positive(numbers: NDArray[np.int64]) -> Any:
+    """Counts from 1, missing where 0."""
+    return pd.array(np.where(numbers > 0, numbers, np.nan), "Int64")

@@ -7,7 +7,7 @@ MOST_SQUARE = 10_000
 #: An inverse takes several tables, and M^3: ten seconds or more for 6,000 models.
 MOST_INVERTED = 6_000
 
-#: Differences of pairs, over all resamples, that tiers are searched among: ten to twenty seconds.
+#: Differences of pairs, over all resamples, that tiers and ranks are searched among: some ten seconds.
 MOST_COMPARISONS = 2_000_000_000
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, checked_features
 from jaxeval.ratings.bootstrap import Scheme, bootstrap
+from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.contextual import Ties
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
 from jaxeval.ratings.gauge import Gauge
@@ -33,6 +34,7 @@ def style_effect(
     base: float = 1000.0,
     reweight: bool = False,
     cluster: str | None = None,
+    min_battles: int = 0,
     progress: bool | None = None,
 ) -> pd.DataFrame:
     """Ratings with and without the covariates, from the same resamples.
@@ -40,6 +42,7 @@ def style_effect(
     Args:
         battles: `Battles`, or a table with the standard columns.
         features: as in `bootstrap`, like all else.
+        min_battles: models with fewer battles take no rank, as in `leaderboard`; figures leave them out.
 
     Returns:
         A row per model, by controlled rating: ``rating`` controlled, ``rating_plain``, ``shift`` with ``shift_lower``
@@ -74,8 +77,8 @@ def style_effect(
             "shift": shift,
             "shift_lower": np.where(np.isfinite(shift), lower, np.nan),
             "shift_upper": np.where(np.isfinite(shift), upper, np.nan),
-            "rank": _ranks(controlled.fit.ratings),
-            "rank_plain": _ranks(plain.fit.ratings),
+            "rank": _ranks(controlled, min_battles),
+            "rank_plain": _ranks(plain, min_battles),
             "standard_error": error.to_numpy(),
             "standard_error_plain": error_plain.to_numpy(),
             "variance_ratio": (error / error_plain).to_numpy() ** 2,
@@ -95,6 +98,6 @@ def style_effect(
     return table
 
 
-def _ranks(ratings: pd.Series) -> Any:
-    finite = ratings.where(np.isfinite(ratings))
-    return finite.rank(ascending=False, method="min").astype("Int64").array
+def _ranks(board: Bootstrap, min_battles: int) -> Any:
+    ratings = board.fit.ratings.where(board.ranked(min_battles))
+    return ratings.rank(ascending=False, method="min").astype("Int64").array

@@ -97,6 +97,36 @@ def test_an_anchor_named_by_a_number(tmp_path):
     assert "gauge: 2 = 1234" in result.stdout
 
 
+def test_too_few_votes_and_simultaneous_ranks(votes, tmp_path):
+    """Their models stand at the end without a rank, in the terminal, the file and the figure."""
+    out, plot = tmp_path / "board.csv", tmp_path / "board.svg"
+    board = jaxeval.bootstrap(jaxeval.read_battles(votes), 50)
+    least = int(board.fit.n_battles.median()) + 1
+    options = ["--min-votes", least, "--simultaneous-ranks", "--resamples", 50, "--out", out, "--plot", plot]
+    result = run("leaderboard", votes, *options)
+    assert result.exit_code == 0, result.output
+    expected = jaxeval.leaderboard(board, min_battles=least, simultaneous_ranks=True)
+    pd.testing.assert_frame_equal(pd.read_csv(out, keep_default_na=False, na_values=[""]).fillna({"standing": ""}),
+                                  expected, check_dtype=False)  # fmt: skip
+    few = expected[expected["standing"] == "too few battles"]
+    assert few.index.tolist() == [4, 5, 6, 7]
+    for name in few["model_name"]:
+        assert name not in plot.read_text()
+        (line,) = (line for line in result.stdout.splitlines() if name in line and "too few battles" in line)
+        assert line.split()[0] == name  # no rank and no spread before it
+    first = expected.iloc[0]
+    assert re.search(rf"^ *1 +{first.rank_best}-{first.rank_worst} +{first.model_name} ", result.stdout, re.MULTILINE)
+    said = " ".join(result.stdout.split())
+    assert "rank spread: by differences to all other models, 95% for all models at once" in said
+    assert f"models under {least:,} votes take no rank" in said
+    assert f"warning: 4 models have fewer than {least:,} battles" in said
+    plain = run("leaderboard", votes, "--resamples", 50)
+    assert "rank spread: by differences to all other models, 95% for each model by itself\n" in plain.stdout
+    none = run("leaderboard", votes, "--min-votes", 99_999, "--resamples", 50)
+    assert none.exit_code == 1
+    assert none.stderr.startswith("Error: no model has 99,999 battles or more, so that nobody takes a rank")
+
+
 def test_warnings_are_printed(tmp_path):
     path = tmp_path / "votes.csv"
     rows = ["model_a,model_b,winner", *["a,b,model_a", "a,b,model_b"] * 30, "c,a,model_a", "d,e,tie"]

@@ -27,6 +27,14 @@ def test_top_limits_the_models_shown(table):
     assert len(figure.axes[0].get_yticks()) == 3
 
 
+def test_models_with_too_few_battles_are_left_out():
+    table = jaxeval.leaderboard(jaxeval.simulate_battles(2000, 8), n_resamples=50, min_battles=400)
+    ranked = table[table["rank"].notna()]
+    axis = plot_leaderboard(table).axes[0]
+    assert 0 < len(ranked) == len(axis.get_yticks()) < 8
+    assert f"{8 - len(ranked)} more models not shown" in axis.get_xlabel()
+
+
 @pytest.mark.slow
 def test_one_panel_a_category():
     boards = jaxeval.leaderboard(jaxeval.simulate_battles(2000, 4), n_resamples=20, by="language")
@@ -57,7 +65,7 @@ def test_a_board_without_ratings_is_drawn(tmp_path):
     frame = pd.DataFrame({"model_a": ["a"], "model_b": ["b"], "winner": ["model_a"]})
     table = jaxeval.leaderboard(frame, n_resamples=50)
     save_leaderboard(table, tmp_path / "board.png")
-    assert "no model has a finite rating" in [t.get_text() for t in plot_leaderboard(table).axes[0].texts]
+    assert "no model takes a rank" in [t.get_text() for t in plot_leaderboard(table).axes[0].texts]
 
 
 def test_unrated_models_and_infinite_bounds_can_be_drawn(tmp_path):

@@ -908,6 +908,7 @@ class TestIntervals:
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-8)
         np.testing.assert_allclose(dense.beat_share(), anchored.beat_share(), rtol=0, atol=1e-12)
         assert dense.tiers().equals(anchored.tiers())
+        assert dense.rank_sets().equals(anchored.rank_sets())
 
     def test_what_joint_draws_say_carries_labels(self, dense):
         share = dense.beat_share()
@@ -918,6 +919,10 @@ class TestIntervals:
         assert dense.rank_share(1).sum() == pytest.approx(1)
         assert dense.rank_share(12).to_numpy() == pytest.approx(np.ones(12))
         assert dense.tiers()[best] == 1
+        sets = dense.rank_sets()
+        assert sets.index.equals(dense.models)
+        assert sets.loc[best, "rank_best"] == 1
+        assert sets.loc[worst, "rank_worst"] == 12
         lower, upper = dense.difference_interval()
         assert lower.loc[best, worst] > 0
         assert upper.loc[worst, best] == pytest.approx(-lower.loc[best, worst])

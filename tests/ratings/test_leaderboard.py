@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import twins
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard, simulate_votes
 
@@ -63,6 +64,24 @@ def odd_table(odd_votes):
     return leaderboard(odd_votes, n_resamples=100)
 
 
+@pytest.fixture(scope="module")
+def fitted(odd_votes):
+    """With a thin model that may be first or last: no finite rating in many resamples."""
+    thin = pd.DataFrame({"model_a": "thin", "model_b": ["model-01"] * 3 + ["model-02"] * 2, "winner": "model_a"})
+    thin.loc[4, "winner"] = "model_b"
+    return bootstrap(pd.concat([odd_votes, thin], ignore_index=True), 200)
+
+
+@pytest.fixture(scope="module")
+def everyone(fitted):
+    return leaderboard(fitted, rank_at_most=1)
+
+
+@pytest.fixture(scope="module")
+def few(fitted):
+    return leaderboard(fitted, rank_at_most=1, min_battles=21)
+
+
 class TestColumns:
     def test_names_and_order(self, table):
         at = COLUMNS.index("component")
@@ -103,16 +122,49 @@ class TestColumns:
         np.testing.assert_array_equal(by_model.rating_lower, board.interval(0.8, kind).lower)
         np.testing.assert_array_equal(by_model.rating_upper, board.interval(0.8, kind).upper)
 
-    def test_rank_spread_from_its_definition(self, table, odd_table):
-        for t in (table, odd_table):
-            rated = t[t["rank"].notna()]
-            for i, row in rated.iterrows():
-                others = rated.drop(i)
-                assert row.rank_best == 1 + (others.rating_lower > row.rating_upper).sum()
-                assert row.rank_worst == 1 + (others.rating_upper > row.rating_lower).sum()
-                assert row.rank_best <= row["rank"] <= row.rank_worst
+    def test_rank_spread_from_its_definition(self, board, table):
+        expected = pd.DataFrame(twins.rank_sets(board.draws, board.fit.ratings.to_numpy(), 0.95, 12), board.models)
+        found = table.set_index("model_name").loc[board.models]
+        np.testing.assert_array_equal(found[["rank_best", "rank_worst"]].astype(int), expected)
+        assert (table.rank_best <= table["rank"]).all()
+        assert (table["rank"] <= table.rank_worst).all()
         assert (table.rank_best < table.rank_worst).any()
         assert (table.rank_best > 1).any()
+
+    def test_rank_spreads_at_once(self, board, table):
+        sets = board.rank_sets(0.95, simultaneous=True)
+        wide = leaderboard(board, simultaneous_ranks=True)
+        assert wide.rank_best.tolist() == sets.rank_best[table.model_name].tolist()
+        assert wide.rank_worst.tolist() == sets.rank_worst[table.model_name].tolist()
+        assert (wide.rank_best <= table.rank_best).all()
+        assert (wide.rank_worst >= table.rank_worst).all()
+        assert (wide.rank_worst - wide.rank_best).sum() > (table.rank_worst - table.rank_best).sum()
+        assert wide.tier.equals(table.tier)
+        assert wide.attrs["settings"]["simultaneous_ranks"] is True
+        assert table.attrs["settings"]["simultaneous_ranks"] is False
+
+    @pytest.mark.parametrize("gauge", ["votes", ("model-12", 1234.5)])
+    def test_what_depends_on_the_gauge(self, votes, table, gauge):
+        """The ratings, their bounds and their variance; nothing else, to the last digit. The second anchor is thin."""
+        ratings = ["rating", "rating_lower", "rating_upper", "variance"]
+        other = leaderboard(votes, n_resamples=400, rank_at_most=[1, 3], gauge=gauge)
+        pd.testing.assert_frame_equal(other.drop(columns=ratings), table.drop(columns=ratings), check_exact=True)
+        for column in ratings:
+            assert (other[column] != table[column]).all(), column
+
+    def test_equal_models_share_a_rank_under_every_gauge(self):
+        """Twins with the same results: their ratings are equal up to rounding, in every gauge otherwise."""
+        rng = np.random.default_rng(0)
+        for _ in range(5):
+            outcomes = [(m, w) for m in ["one", "two", "three"] for w in rng.choice(["model_a", "model_b"], 9)]
+            rows = [(twin, m, w) for m, w in outcomes for twin in ("left", "right")]
+            votes = pd.DataFrame(rows, columns=["model_a", "model_b", "winner"])
+            tables = [leaderboard(votes, n_resamples=5, gauge=g) for g in ("mean", ("left", 333.3), ("three", 0.1))]
+            for table in tables:
+                assert table.model_name.tolist() == tables[0].model_name.tolist()
+                assert table["rank"].tolist() == tables[0]["rank"].tolist()
+            ranks = tables[0].set_index("model_name")["rank"]
+            assert ranks["left"] == ranks["right"]
 
     def test_shares_of_ranks(self, board, table):
         higher = board.draws[:, :, None] < board.draws[:, None, :]
@@ -187,6 +239,81 @@ class TestUnrated:
         assert np.isfinite(table[["rating", "rating_lower", "rating_upper"]]).all(axis=None)
         assert any("ridge of 0.1 alone" in w for w in table.attrs["warnings"])
         assert table.attrs["settings"]["ridge"] == 0.1
+
+
+class TestTooFewBattles:
+    """Models with fewer battles than ``min_battles``."""
+
+    def test_they_stand_at_the_end_without_ranks(self, few):
+        assert few.model_name.tolist()[12:] == ["thin", "unbeaten", "island", "islet", "hopeless"]
+        last = few.iloc[12:]
+        assert (last.standing == "too few battles").all()
+        assert (last.vote_count < 21).all()
+        assert last[["rank", "rank_best", "rank_worst", "tier", "p_rank_1"]].isna().all(axis=None)
+        assert few["rank"].iloc[:12].tolist() == list(range(1, 13))
+        assert (few.standing.iloc[:12] == "").all()
+
+    def test_they_stand_below_unrated_models_with_more(self, fitted):
+        table = leaderboard(fitted, min_battles=5)
+        assert table.model_name.tolist()[13:] == ["unbeaten", "hopeless", "island", "islet"]
+        assert table.standing.tolist()[13:] == ["undefeated", "winless", "too few battles", "too few battles"]
+
+    def test_they_are_rated_with_the_others(self, everyone, few):
+        ratings = ["rating", "rating_lower", "rating_upper", "variance", "vote_count", "degenerate_share"]
+        by_model = few.set_index("model_name").loc[everyone.model_name]
+        pd.testing.assert_frame_equal(by_model[ratings].reset_index(drop=True), everyone[ratings], check_exact=True)
+
+    def test_the_others_are_compared_among_themselves(self, fitted, few):
+        ranked = few.model_name.iloc[:12].tolist()
+        places = fitted.models.get_indexer(ranked)
+        sets = twins.rank_sets(fitted.draws[:, places], fitted.fit.ratings[ranked].to_numpy(), 0.95, 12)
+        found = few[["rank_best", "rank_worst"]].iloc[:12].astype(int)
+        assert [tuple(row) for row in found.to_numpy().tolist()] == sets
+        assert few.tier.iloc[:12].tolist() == fitted.tiers(min_battles=21)[ranked].tolist()
+        assert few.p_rank_1.iloc[:12].sum() == pytest.approx(1)
+
+    def test_a_model_with_an_infinite_bound_adds_a_place_on_each_side(self, everyone, few):
+        """The data do not say where it is; where the others are, they say as before."""
+        both = everyone.set_index("model_name").join(few.set_index("model_name").add_suffix("_few"))
+        assert np.isinf(both.rating_upper["thin"])
+        assert both.loc["thin", ["rank_best", "rank_worst"]].tolist() == [1, 13]
+        others = both[both.rank_few.notna()]
+        assert others.rank_best.equals(others.rank_best_few)
+        assert others.rank_worst.equals(others.rank_worst_few + 1)
+        assert others.tier.equals(others.tier_few)
+
+    def test_warnings(self, everyone, few):
+        text = " ".join(everyone.attrs["warnings"])
+        assert "1 model has no finite rating in more than 1% of the resamples, too often to be told apart" in text
+        assert "from anybody: thin. Each has a rank spread over the whole board and no tier" in text
+        text = " ".join(few.attrs["warnings"])
+        assert (
+            "5 models have fewer than 21 battles: rated with the others, at the end of the table without a rank" in text
+        )
+        assert "told apart" not in text
+
+    def test_settings(self, everyone, few):
+        assert everyone.attrs["settings"]["min_battles"] == 0
+        assert few.attrs["settings"]["min_battles"] == 21
+
+    def test_nobody_is_left(self, fitted):
+        message = r"no model has 9,000 battles or more, so that nobody takes a rank; the most are the [\d,]+ of model-0"
+        with pytest.raises(DataError, match=message):
+            leaderboard(fitted, min_battles=9000)
+
+    def test_a_slice_in_which_nobody_is_left(self, votes):
+        sliced = votes.assign(half=np.where(np.arange(6000) < 5990, "most", "rest"))
+        table = leaderboard(sliced, by="half", n_resamples=50, min_battles=30)
+        rest = table[table.category == "rest"]
+        assert rest["rank"].isna().all()
+        assert (rest.standing == "too few battles").all()
+        assert table.loc[table.category == "most", "rank"].notna().all()
+        assert any(w.startswith(f"half = rest: {len(rest)} models have fewer than") for w in table.attrs["warnings"])
+
+    @pytest.mark.parametrize(("value", "error"), [(-1, ValueError), (2.5, TypeError), (True, TypeError)])
+    def test_bad_numbers(self, board, value, error):
+        with pytest.raises(error, match="min_battles must be"):
+            leaderboard(board, min_battles=value)
 
 
 class TestSlices:
@@ -348,3 +475,16 @@ def test_options_of_resamples_that_are_there():
     for result in (bootstrap(votes, 20), {"all": bootstrap(votes, 20)}):
         with pytest.raises(TypeError, match=r"pass gauge, n_resamples to bootstrap\(\), which made them"):
             leaderboard(result, gauge="votes", n_resamples=5)
+
+
+@pytest.mark.slow
+def test_rank_spread_of_real_votes(data):
+    """52 models of the Arena; by intervals, an anchor with few votes widens the mean spread from 10.4 to 28.4 ranks."""
+    votes = pd.read_parquet(data / "arena140k_votes.parquet", columns=["model_a", "model_b", "winner"]).astype(str)
+    tables = {}
+    for gauge in ("mean", ("gemini-2.0-flash-thinking-exp-01-21", 1000.0)):
+        tables[gauge] = leaderboard(votes, n_resamples=1000, gauge=gauge, min_battles=300)
+    one, other = tables.values()
+    for column in ("model_name", "rank", "rank_best", "rank_worst", "tier"):
+        assert one[column].equals(other[column]), column
+    assert (one.rank_worst - one.rank_best + 1).mean() == pytest.approx(9.9, abs=0.3)

@@ -322,11 +322,21 @@ class TestWide:
             with pytest.raises(ValueError, match=r"models, beyond the .* that it is meant for; use"):
                 ask()
 
-    def test_tiers_are_left_out_with_a_warning(self, wide, monkeypatch):
-        for module in ("leaderboard", "bootstrap_result"):
-            monkeypatch.setattr(f"jaxeval.ratings.{module}.MOST_COMPARISONS", 1000)
+    def test_tiers_and_ranks_are_left_out_with_a_warning(self, wide, monkeypatch):
+        monkeypatch.setattr("jaxeval.ratings.differences.MOST_COMPARISONS", 1000)
         table = leaderboard(wide)
-        assert table["tier"].isna().all()
-        assert any(w.startswith("no tiers: ") for w in table.attrs["warnings"])
-        with pytest.raises(ValueError, match="tiers compare all pairs"):
-            wide.tiers()
+        assert table[["rank_best", "rank_worst", "tier"]].isna().all(axis=None)
+        assert table["rank"].notna().any()
+        assert any(w.startswith("no tiers and no rank spread: ") for w in table.attrs["warnings"])
+        for ask in (wide.tiers, wide.rank_sets):
+            with pytest.raises(ValueError, match="tiers and ranks compare all pairs"):
+                ask()
+
+    def test_fewer_models_bring_them_within_reach(self, wide, monkeypatch):
+        battles = wide.fit.n_battles.sort_values(ascending=False)
+        least = int(battles.iloc[9]) + 1
+        monkeypatch.setattr("jaxeval.ratings.differences.MOST_COMPARISONS", wide.differences(least).n_comparisons)
+        table = leaderboard(wide, min_battles=least)
+        assert 1 < table["rank"].notna().sum() < 10
+        assert table["rank_best"].notna().equals(table["rank"].notna())
+        assert not any(w.startswith("no tiers") for w in table.attrs["warnings"])

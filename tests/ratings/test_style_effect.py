@@ -42,6 +42,19 @@ def test_ratings_with_and_without(battles, effect):
     assert table["variance_ratio"].idxmax() == "model-3"
 
 
+def test_models_with_too_few_battles_take_no_rank(battles, effect):
+    """Nor a line in the figure; the others' ranks are among themselves."""
+    votes = fit_bradley_terry(battles).n_battles
+    least = int(votes.median()) + 1
+    table = style_effect(battles, FEATURES, n_resamples=100, min_battles=least)
+    ranked = (votes[table["model_name"]] >= least).to_numpy()
+    assert 0 < ranked.sum() < len(table)
+    assert table["rank"].notna().tolist() == table["rank_plain"].notna().tolist() == ranked.tolist()
+    assert table["rank"][ranked].tolist() == list(range(1, ranked.sum() + 1))
+    pd.testing.assert_series_equal(table["shift"], effect["shift"])
+    assert len(plot_style_effect(table).axes[0].get_yticks()) == ranked.sum()
+
+
 def test_shifts_are_of_the_same_resamples(battles, effect):
     """Their intervals are narrower than those of ratings by far."""
     drawn = bootstrap(battles, 100, features=FEATURES)

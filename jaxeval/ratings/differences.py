@@ -1,0 +1,215 @@
+"""Which models the draws tell apart: differences in units of their standard errors, tiers and sets of ranks.
+
+Everything here rests on differences between two models of one draw, so that nothing depends on the gauge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxeval.execution.blas import one_blas_thread
+from jaxeval.ratings.square_limits import MOST_COMPARISONS
+from jaxeval.statistics.quantiles import checked_level
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+
+#: A model whose draws are not finite more often than that is told apart from nobody.
+MOST_NOT_FINITE = 0.01
+#: Rows of standard errors computed at once.
+_BLOCK = 64
+#: Differences held at once: half a megabyte, which stays in the cache.
+_DIFFERENCES = 65_536
+#: Standard errors of differences, relative to those of the models, that are the rounding of equal draws.
+_ROUNDING = 3e-7
+
+
+@dataclass(frozen=True, eq=False)
+class Differences:
+    """Differences of all pairs of the F models that can be told apart, of the M models that have a rank.
+
+    The statistic of a difference in a draw is |difference - its estimate| / its standard error. Its largest value over
+    a family of differences, draw by draw, gives the critical value that covers the family at once (max-t).
+
+    A draw without a finite value of a model is left out for the differences of that model, and serves the others. A
+    model with more than 1 % of such draws is told apart from nobody, and is not among the F. A difference with a
+    standard error of at most ``noise``, the precision of the draws, tells nobody apart either.
+    """
+
+    models: NDArray[np.intp]  # (F,) positions on the board, best first
+    ranked: NDArray[np.bool_]  # (N,) models of the board that have a rank: M of them
+    estimate: Float  # (F,)
+    draws: Float  # (F, B) less the estimate; NaN where not finite
+    noise: float
+
+    @property
+    def n_comparisons(self) -> int:
+        """Differences of all pairs in all draws."""
+        n_models, n_draws = self.draws.shape
+        return n_draws * n_models * (n_models - 1) // 2
+
+    @property
+    def within_reach(self) -> bool:
+        """Whether all pairs are compared in seconds."""
+        return self.n_comparisons <= MOST_COMPARISONS
+
+    def critical(self, level: float) -> float:
+        """The critical value of all differences at once; NaN for one model."""
+        return _critical(_largest_of(self._largest), _exact(level))
+
+    def tiers(self, level: float) -> Int:
+        """(N,) tiers, 1 = top; 0 for models that are not among the F.
+
+        From the top down, a new tier starts at the first model whose difference interval from its tier's leader,
+        simultaneous over all pairs at ``level``, excludes 0.
+        """
+        tier = np.zeros(len(self.ranked), np.int64)
+        critical = self.critical(level)
+        current, apart = 0, np.ones(len(self.models), bool)  # the first model starts a tier
+        for k, model in enumerate(self.models):
+            if apart[k]:
+                current, apart = current + 1, self._apart(k, self.errors(slice(k, k + 1))[0], critical)
+            tier[model] = current
+        return tier
+
+    def rank_sets(self, level: float, simultaneous: bool = False) -> tuple[Int, Int]:
+        """(N,) best and worst ranks that the draws leave open; 0 for models without a rank.
+
+        best = 1 + #{models above, told apart}, worst = M - #{models below, told apart}. Each set holds the true rank of
+        its model with probability ``level`` (the ranks of the whole block, where models are equal): its family is the
+        differences of that model. With ``simultaneous`` all sets do so at once: their family is all differences, and
+        the critical value is that of `tiers`.
+        """
+        share, n_ranked = _exact(level), int(self.ranked.sum())
+        best, worst = np.where(self.ranked, 1, 0), np.where(self.ranked, n_ranked, 0)
+        of_all = self.critical(level) if simultaneous else None
+        for i, error in self._rows():
+            critical = self._critical_of_one(i, error, share) if of_all is None else of_all
+            apart = self._apart(i, error, critical)
+            best[self.models[i]] += (apart & (self.estimate > self.estimate[i])).sum()
+            worst[self.models[i]] -= (apart & (self.estimate < self.estimate[i])).sum()
+        return best, worst
+
+    def errors(self, rows: slice) -> Float:
+        """(R, F) standard errors of the differences of the models ``rows`` to every model; NaN where they are noise."""
+        x, square, finite = (moment[rows] for moment in self._moments)
+        all_x, all_square, all_finite = self._moments
+        with one_blas_thread():  # the products are small, and waiting threads in the way of others
+            n = finite @ all_finite.T
+            total = x @ all_finite.T - finite @ all_x.T
+            squares = square @ all_finite.T + finite @ all_square.T
+            products = x @ all_x.T
+        with np.errstate(invalid="ignore", divide="ignore"):  # fewer than two draws have both
+            variance = (squares - 2 * products - total**2 / n) / (n - 1)
+            known = (variance > self.noise**2) & (variance > _ROUNDING**2 * squares / n)
+            return np.sqrt(np.where(known, variance, np.nan))
+
+    @cached_property
+    def _moments(self) -> tuple[Float, Float, Float]:
+        """(F, B) draws less their mean, their squares, and 1; each 0 where a draw is not finite."""
+        finite = np.isfinite(self.draws)
+        mean = np.nanmean(self.draws, axis=1, keepdims=True)
+        centred = np.where(finite, self.draws - mean, 0.0)
+        return centred, centred**2, finite.astype(np.float64)
+
+    def _rows(self) -> Iterator[tuple[int, Float]]:
+        """Every model, and the (F,) standard errors of its differences; (F, F) of them may not fit in memory."""
+        for start in range(0, len(self.models), _BLOCK):
+            yield from enumerate(self.errors(slice(start, start + _BLOCK)), start)
+
+    @cached_property
+    def _largest(self) -> Float:
+        """(F, B) largest statistic of the differences of each model, draw by draw; NaN where its own draw is missing.
+
+        Raises:
+            ValueError: too many differences to look at.
+        """
+        if not self.within_reach:
+            raise ValueError(
+                f"tiers and ranks compare all pairs of models in all resamples, here {self.n_comparisons:,} "
+                f"differences, beyond the {MOST_COMPARISONS:,} that are done in seconds; leave out models with few "
+                "battles (min_battles), or take fewer resamples"
+            )
+        found = np.full(self.draws.shape, np.nan)
+        for i, error in self._rows():
+            below = slice(i + 1, len(self.models))
+            for part, statistic in self._statistics(i, below, error):
+                np.fmax(found[i], _largest_of(statistic), out=found[i])
+                np.fmax(found[part], statistic, out=found[part])
+        return found
+
+    def _statistics(self, i: int, others: slice, error: Float) -> Iterator[tuple[slice, Float]]:
+        """Statistics of the differences of model ``i`` to ``others``, by parts that stay in the cache.
+
+        A part is a slice of J models, and their (J, B) statistics: NaN where the (F,) ``error`` is.
+        """
+        step = max(_DIFFERENCES // self.draws.shape[1], 1)
+        for start in range(others.start, others.stop, step):
+            part = slice(start, min(start + step, others.stop))
+            statistic = self.draws[part] - self.draws[i]
+            np.abs(statistic, out=statistic)
+            statistic *= 1 / error[part, None]
+            yield part, statistic
+
+    def _apart(self, i: int, error: Float, critical: float) -> NDArray[np.bool_]:
+        """(F,) models that are told apart from model ``i``: their difference is beyond the ``critical`` value."""
+        return np.asarray(np.abs(self.estimate - self.estimate[i]) > critical * error)
+
+    def _critical_of_one(self, i: int, error: Float, level: Fraction) -> float:
+        """The critical value of the differences of model ``i``, by steps down.
+
+        Differences beyond the critical value leave the family, and the rest have a critical value of their own, until
+        none leaves (Mogstad, Romano, Shaikh and Wilhelm 2023, DOI 10.1093/restud/rdad006).
+        """
+        largest, n_left = self._largest[i], int((~np.isnan(error)).sum())
+        while True:
+            critical = _critical(largest, level)
+            left = np.where(self._apart(i, error, critical), np.nan, error)
+            places = np.flatnonzero(~np.isnan(left))
+            if len(places) in (0, n_left):
+                return critical
+            n_left, largest = len(places), np.full(self.draws.shape[1], np.nan)
+            # The models that are left are close to model i, and so next to each other.
+            for _, statistic in self._statistics(i, slice(places[0], places[-1] + 1), left):
+                np.fmax(largest, _largest_of(statistic), out=largest)
+
+
+def differences(draws: Float, estimate: Float, ranked: NDArray[np.bool_], noise: float = 0.0) -> Differences:
+    """Differences of the ``ranked`` (N,) models with (N,) finite ``estimate`` and (B, N) ``draws``.
+
+    Draws in which nobody has a finite value (refits that failed) are left out.
+    """
+    finite = np.isfinite(draws)
+    known = finite.any(1)
+    share = (~finite[known]).mean(0) if known.any() else np.ones(len(estimate))
+    models = np.flatnonzero(ranked & (share <= MOST_NOT_FINITE))
+    models = models[np.argsort(-estimate[models], kind="stable")]
+    # Models in rows: a row is then one piece of memory.
+    own = np.ascontiguousarray((draws[np.ix_(known, models)] - estimate[models]).T)
+    return Differences(models, ranked, estimate[models], np.where(np.isfinite(own), own, np.nan), noise)
+
+
+def _largest_of(statistic: Float) -> Float:
+    """(B,) largest of (J, B) statistics, NaN left out; NaN where there are none."""
+    return np.asarray(np.fmax.reduce(statistic, axis=0, initial=np.nan))
+
+
+def _exact(level: float) -> Fraction:
+    """The checked ``level`` as it was written: a rank computed in floating point may be one too high."""
+    return Fraction(str(checked_level(level)))
+
+
+def _critical(largest: Float, level: Fraction) -> float:
+    """The smallest draw that reaches the level, so that never less than the level is covered; NaN without draws."""
+    known = largest[~np.isnan(largest)]
+    if len(known) == 0:
+        return np.nan
+    place = ceil(level * len(known)) - 1
+    return float(np.partition(known, place)[place])
