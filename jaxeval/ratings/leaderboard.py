@@ -181,9 +181,8 @@ def _check_enough(boards: Iterable[Bootstrap], min_battles: int) -> None:
     most, model = max((board.fit.n_battles.max(), str(board.fit.n_battles.idxmax())) for board in boards)
     if most < min_battles:
         raise DataError(
-            f"no model has {counted(min_battles, 'battle')} or more, so that nobody takes a rank; the most "
-            f"are the {most:,} of "
-            f"{model}: lower min_battles (--min-votes)"
+            f"no model has {counted(min_battles, 'battle')} or more, so that nobody takes a rank; the most are the "
+            f"{most:,} of {model}: lower min_battles (--min-votes)"
         )
 
 
@@ -193,19 +192,18 @@ def _rank_warnings(board: Bootstrap, differences: Differences, min_battles: int)
     few = board.models[board.fit.n_battles < min_battles]
     if len(few):
         messages.append(
-            f"{counted(len(few), 'model has', 'models have')} fewer than {min_battles:,} battles: rated with "
-            "the others, at the end of the "
-            f"table without a rank: {named(few)}"
+            f"{counted(len(few), 'model has', 'models have')} fewer than {min_battles:,} battles: rated with the "
+            f"others, at the end of the table without a rank: {named(few)}"
         )
     ranked = board.ranked(min_battles)
     unsure = ranked & ~ranked.index.isin(board.models[differences.models])
     if unsure.any():
         messages.append(
             f"{counted(int(unsure.sum()), 'model has', 'models have')} no finite rating in more than "
-            f"{MOST_NOT_FINITE:.0%} of the resamples, "
-            f"too often to be told apart from anybody: {named(ranked.index[unsure])}. Each has a rank spread over the "
-            "whole board and no tier, and adds a place above and one below to the spread of every other model; "
-            "min_battles (--min-votes) leaves out models with few battles"
+            f"{MOST_NOT_FINITE:.0%} of the resamples, too often to be told apart from anybody: "
+            f"{named(ranked.index[unsure])}. Each has a rank spread over the whole board and no tier, and adds a place "
+            "above and one below to the spread of every other model; min_battles (--min-votes) leaves out models with "
+            "few battles"
         )
     if not differences.within_reach:
         messages.append(
