@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+import twins
 
 from jaxeval.accuracy.judge_accuracy import judge_accuracy
 from jaxeval.data.judged_answers import JudgedAnswers
@@ -43,7 +44,24 @@ def read(frame, **options):
 
 
 def rows(calibration, test, model, judge):
-    """Labels, their judgments, and the judgments of the test, of one model and judge in two tables."""
+    """Labels, their judgments, and the judgments of all test answers of one model and judge in two tables.
+
+    Missing judgments are the mean of the judge's test judgments.
+    """
+    own, judged = (frame[frame["model"] == model] for frame in (calibration[calibration["human"].notna()], test))
+    fill = judged[judge].mean()
+    return own["human"].tolist(), own[judge].fillna(fill).tolist(), judged[judge].fillna(fill).tolist()
+
+
+def accuracies(calibration, test, model, judge, binary):
+    """Every estimator with the model's own calibration, from the rows that it uses."""
+    judged = twins.accuracies(*judged_rows(calibration, test, model, judge), binary)
+    of_judged = {name: value for name, value in judged.items() if name in ("naive", "rogan_gladen")}
+    return twins.accuracies(*rows(calibration, test, model, judge), binary) | of_judged
+
+
+def judged_rows(calibration, test, model, judge):
+    """Labels that have a judgment, their judgments, and the judgments of the test, of one model and judge."""
     known = calibration[calibration["human"].notna() & calibration[judge].notna()]
     own, judged = (frame[frame["model"] == model] for frame in (known, test))
     return own["human"].tolist(), own[judge].tolist(), judged[judge].dropna().tolist()

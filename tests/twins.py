@@ -263,11 +263,12 @@ def ppi_interval(y, f, g, lam, verdicts, level=0.95):
 
 
 def by_verdict(y, f, verdicts):
-    """Mean label of every verdict, times its share among ``verdicts``."""
+    """Mean label of the verdicts 1 and 0, times their shares; a verdict between them is in part either."""
     total = 0.0
-    for verdict in set(verdicts):
-        labels = [label for label, judged in zip(y, f, strict=True) if judged == verdict]
-        total += mean(labels) * sum(v == verdict for v in verdicts) / len(verdicts)
+    for part in (lambda v: v, lambda v: 1 - v):
+        share = mean([part(v) for v in verdicts])
+        if share > 0:
+            total += share * sum(part(v) * label for label, v in zip(y, f, strict=True)) / sum(map(part, f))
     return total
 
 

@@ -113,7 +113,10 @@ def interval_length(
     *,
     truncated: bool = True,
 ) -> Any:
-    """Length of the interval of `rogan_gladen`, NaN where it is undefined; ``n`` may be infinite (Figure 3)."""
+    """Length of the interval of `rogan_gladen`; ``n`` may be infinite (Figure 3).
+
+    NaN where the interval is undefined; 1, or infinite untruncated, where J is near 0 or a class has few labels.
+    """
     found = rogan_gladen(p, q0, q1, n, m0, m1, level)
     if truncated:
         return found.upper - found.lower

@@ -11,14 +11,24 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
-from jaxeval.accuracy.rogan_gladen import CLIPPED, NO_SKILL, OK
+from jaxeval.accuracy.statuses import (
+    CLASS_WITHOUT_LABEL,
+    CLIPPED,
+    FEW_OF_CLASS,
+    HAVE_NUMBERS,
+    NEAR_0,
+    NO_SKILL,
+    OK,
+    SINGULAR,
+    UNBOUNDED,
+)
 from jaxeval.errors import DataError
+from jaxeval.kernels import judge_error
 from jaxeval.statistics.quantiles import bounds_with_failures, checked_level
 from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
-SINGULAR, NO_CLASS = "singular confusion matrix", "a class has no label"
 _LARGEST_CONDITION = 1e12
 
 
@@ -28,7 +38,8 @@ class ClassShares:
 
     ``table`` has a row per class: ``judged`` (the judge's own share), ``estimate``, ``lower``, ``upper`` (truncated to
     [0, 1]), ``standard_error``, ``labels``. ``status`` is "ok"; "clipped" where some share left [0, 1] (they are then
-    the nearest point of the simplex, unclipped ones beside in ``unclipped``); "singular confusion matrix", "J <= 0"
+    the nearest point of the simplex, unclipped ones beside in ``unclipped``); "few labels of a class" (fewer than 5) or
+    "J near 0" (two classes, as in `rogan_gladen`), with the intervals [0, 1]; "singular confusion matrix", "J <= 0"
     (two classes) or "a class has no label", with NaN. ``condition`` is the condition number of the confusion matrix, by
     which errors may grow.
     """
@@ -129,7 +140,17 @@ def corrected_shares(counts: ArrayLike, judged: ArrayLike) -> tuple[Float, Float
         spread = spread + (shares[..., c] ** 2 / more_labels[..., c])[..., None, None] * of_column
     covariance = inverse @ spread @ np.swapaxes(inverse, -1, -2)
     outside = ((shares < -1e-12) | (shares > 1 + 1e-12)).any(-1)
-    status = np.select([no_class, no_skill, singular, outside], [NO_CLASS, NO_SKILL, SINGULAR, CLIPPED], OK)
+    few = (labels < judge_error.FEWEST_OF_CLASS).any(-1)
+    near_0 = np.zeros(few.shape, bool)
+    if k == 2:
+        rates = judge_error.Rates(safe[..., 0, 0], safe[..., 1, 1], labels[..., 0], labels[..., 1])
+        j, variance = judge_error.youden_j(rates)
+        near_0 = j <= judge_error.SURE_Z * np.sqrt(variance)
+    status = np.select(
+        [no_class, no_skill, singular, few, near_0, outside],
+        [CLASS_WITHOUT_LABEL, NO_SKILL, SINGULAR, FEW_OF_CLASS, NEAR_0, CLIPPED],
+        OK,
+    )
     return np.where(bad[..., None], np.nan, shares), np.where(bad[..., None, None], np.nan, covariance), status
 
 
@@ -171,15 +192,15 @@ def _result(counts: Float, judged: Float, index: pd.Index, level: float, n_resam
     drawn = rng.multinomial(m, counts.reshape(-1) / m, n_resamples).reshape(-1, *counts.shape)
     draws, _, _ = corrected_shares(drawn, rng.multinomial(n, judged / n, n_resamples))
     _, boot_lower, boot_upper, failed = bounds_with_failures(np.clip(draws, 0, 1), level, 0.0, 1.0)
-    there = status in (OK, CLIPPED)
+    there, unbounded = status in HAVE_NUMBERS, status in UNBOUNDED
     with np.errstate(invalid="ignore", divide="ignore"):
         confusion = counts / labels
     table = pd.DataFrame(
         {
             "judged": judged / n,
-            "estimate": _nearest_shares(shares) if status == CLIPPED else shares,
-            "lower": np.clip(shares - z * error, 0, 1),
-            "upper": np.clip(shares + z * error, 0, 1),
+            "estimate": _nearest_shares(shares) if there and ((shares < 0) | (shares > 1)).any() else shares,
+            "lower": np.zeros(len(shares)) if unbounded else np.clip(shares - z * error, 0, 1),
+            "upper": np.ones(len(shares)) if unbounded else np.clip(shares + z * error, 0, 1),
             "boot_lower": np.where(there, boot_lower, np.nan),
             "boot_upper": np.where(there, boot_upper, np.nan),
             "unclipped": shares,

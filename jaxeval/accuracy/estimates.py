@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import jax
@@ -13,11 +13,27 @@ from scipy.stats import norm, t
 from jaxeval.accuracy import influence
 from jaxeval.accuracy.influence import Contributions
 from jaxeval.accuracy.judged_sums import Arrays, Sums
-from jaxeval.accuracy.rogan_gladen import CLIPPED, NO_CLASS, NO_SKILL, OK, OUTSIDE
+from jaxeval.accuracy.rogan_gladen import ROUNDING
+from jaxeval.accuracy.statuses import (
+    CLIPPED,
+    FEW_OF_CLASS,
+    NEAR_0,
+    NO_CLASS,
+    NO_LABELS,
+    NO_SKILL,
+    NO_SUCH_VERDICT,
+    NO_TEST,
+    NOT_BINARY,
+    NOT_SHARES,
+    OK,
+    ONE_CLASS,
+    TOO_FEW_ITEMS,
+    TOO_FEW_LABELS,
+)
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch, judge_error
-from jaxeval.kernels.judge_error import JudgedSums, LabelledSums, Rates
+from jaxeval.kernels.judge_error import Accuracies, JudgedSums, LabelledSums, Rates
 from jaxeval.statistics.intervals import wilson
 
 Float = NDArray[np.float64]
@@ -41,40 +57,56 @@ BY_RATES = ("rogan_gladen", "rogan_gladen_shared")
 _BY_VERDICT = ("conditional", "eif", *BY_RATES)
 #: Those that take the labelled items' errors as they are: labels of one class tell them nothing about the other.
 CORRECTED_BY_LABELS = ("difference", "ppi_plus_plus", "ppi_plus_plus_half", "conditional", "eif")
+#: Those that use all labels and all test answers, also where the judgment is missing; the others are of judged answers.
+OF_ALL_ANSWERS = ("calibration_only", *CORRECTED_BY_LABELS)
 
-NO_LABELS = "no calibration items"
 _WORDS = {
     judge_error.FINE: OK,
+    judge_error.NEAR_0: NEAR_0,
+    judge_error.FEW_OF_CLASS: FEW_OF_CLASS,
     judge_error.NO_ITEMS: NO_LABELS,
     judge_error.NO_CLASS: NO_CLASS,
     judge_error.NO_SKILL: NO_SKILL,
-    judge_error.NO_SUCH_VERDICT: "a verdict of the test is not in the calibration",
+    judge_error.NO_SUCH_VERDICT: NO_SUCH_VERDICT,
 }
-NOT_BINARY, NOT_SHARES, NO_TEST = "needs verdicts of 0 and 1", "scores are no shares", "no test items"
-#: Statuses of numbers that are there.
-HAVE_NUMBERS = (OK, CLIPPED, OUTSIDE)
-#: Estimate and closed form are there, for what they are worth; resamples repeat the one class and say nothing.
-ONE_CLASS = "labels of one class"
-_ROUNDING = 1e-12
 
 
-class Slice(NamedTuple):
-    """One slice: its answers, their sums, and those of the resamples."""
+class Evidence(NamedTuple):
+    """Answers that estimates rest on, their sums, and those of the resamples."""
 
-    calibration: JudgedAnswers
-    test: JudgedAnswers
     data: Arrays
     total: Sums
     draws: Sums
     half_draws: LabelledSums
 
 
-def estimates(total: Sums, binary: Bool) -> dict[str, Float]:
-    """(..., M, J) of every estimator but "ppi_plus_plus_half", not clipped; NaN where it is not defined."""
+class Slice(NamedTuple):
+    """One slice: its answers, and what estimates make of the judged ones and of every one."""
+
+    calibration: JudgedAnswers
+    test: JudgedAnswers
+    judged: Evidence
+    every: Evidence  # missing judgments filled; the same object where none is missing
+
+    def of(self, name: str) -> Evidence:
+        """What the estimator ``name`` rests on."""
+        return self.every if name in OF_ALL_ANSWERS else self.judged
+
+
+def _by_estimator(kernel: Callable[..., Accuracies], judged: Sums, every: Sums, binary: Bool) -> dict[str, Float]:
+    """Values of a kernel by estimator, each from the sums that it rests on."""
     with double_precision():
-        found = jax.device_get(batch.accuracies(total.own, total.test, binary))
-    shared = shared_estimates(total.shared, total.test, binary)
-    return {**{name: np.asarray(x) for name, x in found._asdict().items()}, "rogan_gladen_shared": shared}
+        found = jax.device_get(kernel(judged.own, judged.test, binary))._asdict()
+        if every is not judged:
+            of_all = jax.device_get(kernel(every.own, every.test, binary))._asdict()
+            found |= {name: of_all[name] for name in OF_ALL_ANSWERS if name in of_all}
+    return {name: np.asarray(x) for name, x in found.items()}
+
+
+def estimates(judged: Sums, every: Sums, binary: Bool) -> dict[str, Float]:
+    """(..., M, J) of every estimator but "ppi_plus_plus_half", not clipped; NaN where it is not defined."""
+    found = _by_estimator(batch.accuracies, judged, every, binary)
+    return {**found, "rogan_gladen_shared": shared_estimates(judged.shared, judged.test, binary)}
 
 
 def shared_estimates(shared: LabelledSums, test: JudgedSums, binary: Bool) -> Float:
@@ -85,63 +117,60 @@ def shared_estimates(shared: LabelledSums, test: JudgedSums, binary: Bool) -> Fl
 
 def estimate_draws(part: Slice, binary: Bool) -> dict[str, Float]:
     """(B, M, J) of every estimator; clipped where that is how its bootstrap is defined."""
-    found = estimates(part.draws, binary)
+    found = estimates(part.judged.draws, part.every.draws, binary)
+    half, test = part.every.half_draws, part.every.draws.test
     with double_precision():
-        found["ppi_plus_plus_half"] = np.asarray(batch.ppi_accuracy(part.half_draws, part.draws.test, binary))
+        found["ppi_plus_plus_half"] = np.asarray(batch.ppi_accuracy(half, test, binary))
     return {name: np.clip(found[name], 0, 1) if name in BY_RATES else found[name] for name in ESTIMATORS}
 
 
 def contributions(part: Slice, binary: Bool) -> dict[str, Contributions]:
     """Contributions of items to the estimates that have a closed form."""
-    data, total = part.data, part.total
+    data, total, *_ = part.judged
+    all_data, all_total, *_ = part.every
+    each = _by_estimator(batch.by_stratum, total, all_total, binary)
     with double_precision():
-        each, shared, weights = jax.device_get(
+        shared, weights = jax.device_get(
             (
-                batch.by_stratum(total.own, total.test, binary),
                 batch.with_rates_of(total.shared, total.test, binary),
-                batch.weights(total.own, total.test, binary),
+                batch.weights(all_total.own, all_total.test, binary),
             )
         )
     return {
-        "naive": influence.naive(data, total, each.naive),
+        "naive": influence.naive(data, total, each["naive"]),
         **{
-            name: influence.control_variate(data, total, getattr(each, name), weight)
+            name: influence.control_variate(all_data, all_total, each[name], weight)
             for name, weight in weights._asdict().items()
         },
-        "rogan_gladen": influence.rogan_gladen(data, total, each.rogan_gladen),
+        "rogan_gladen": influence.rogan_gladen(data, total, each["rogan_gladen"]),
         "rogan_gladen_shared": influence.shared_rogan_gladen(data, total, total.shared, None, shared),
     }
 
 
 def excess_variances(part: Slice, binary: Bool) -> dict[str, Float]:
     """(M, J) by how much variances grow when they allow for few items, see `judge_error.small_sample_excess`."""
+    judged = part.judged.total
+    found = _by_estimator(batch.small_sample_excess, judged, part.every.total, binary)
     with double_precision():
-        own, shared = jax.device_get(
-            (
-                batch.small_sample_excess(part.total.own, part.total.test, binary),
-                batch.rates_excess(part.total.shared, part.total.test),
-            )
-        )
-    share = part.total.test.n / np.maximum(part.total.test.n.sum(0), 1)
-    return {
-        name: np.where(share > 0, share**2 * x, 0.0).sum(0)
-        for name, x in {**own._asdict(), "rogan_gladen_shared": shared}.items()
-    }
+        found["rogan_gladen_shared"] = np.asarray(batch.rates_excess(judged.shared, judged.test))
+    share = {name: part.of(name).total.test.n for name in found}
+    share = {name: n / np.maximum(n.sum(0), 1) for name, n in share.items()}
+    return {name: np.where(share[name] > 0, share[name] ** 2 * x, 0.0).sum(0) for name, x in found.items()}
 
 
 def centre_shifts(part: Slice, binary: Bool) -> dict[str, Float]:
     """(M, J) where intervals are centred, less the estimate; 0 with several strata, whose shifts would add up."""
-    zero = np.zeros(part.total.test.n.shape[1:])
-    if part.data.n_strata > 1:
-        return dict.fromkeys(ESTIMATORS, zero)
-    with double_precision():
-        found = jax.device_get(batch.small_sample_shift(part.total.own, part.total.test, binary))
-    return {**dict.fromkeys(ESTIMATORS, zero), **{name: np.asarray(x)[0] for name, x in found._asdict().items()}}
+    judged = part.judged.total
+    zero = dict.fromkeys(ESTIMATORS, np.zeros(judged.test.n.shape[1:]))
+    if part.judged.data.n_strata > 1:
+        return zero
+    found = _by_estimator(batch.small_sample_shift, judged, part.every.total, binary)
+    return zero | {name: x[0] for name, x in found.items()}
 
 
 def critical_values(part: Slice, binary: Bool, level: float) -> Float:
     """(M, J) quantiles: normal; of scores, Student's t by the number of labels."""
-    labels = np.maximum(part.total.own.n.sum(0) - 2, 1)
+    labels = np.maximum(part.every.total.own.n.sum(0) - 2, 1)
     return np.where(binary, norm.ppf((1 + level) / 2), t.ppf((1 + level) / 2, labels))
 
 
@@ -155,34 +184,42 @@ def closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: f
         half = quantile * np.sqrt(items.variance() + excess[name])
         centre = values[name] + shift[name]
         ends[name] = centre - half, centre + half
-    if part.data.n_strata > 1:
+    data, total, *_ = part.judged
+    if data.n_strata > 1:
         return ends
-    test = JudgedSums(*(x[0] for x in part.total.test))
-    own, shared = (LabelledSums(*(x[0] for x in sums)) for sums in (part.total.own, part.total.shared))
+    test = JudgedSums(*(x[0] for x in total.test))
+    own, shared = (LabelledSums(*(x[0] for x in sums)) for sums in (total.own, total.shared))
     with np.errstate(invalid="ignore", divide="ignore"), double_precision():
         p = test.judgment / test.n
         # Labels of several models on an item are not independent, as Eq. 6 takes them.
-        one_model = part.data.shared.any(axis=(0, 2)).sum() <= 1
+        one_model = data.shared.any(axis=(0, 2)).sum() <= 1
         for name, labelled in (("rogan_gladen", own), *([("rogan_gladen_shared", shared)] if one_model else [])):
             rates = judge_error.rates(labelled)
-            lower, upper, _ = (np.asarray(x) for x in batch.rogan_gladen_interval(p, test.n, rates, z))
+            lower, upper = (np.asarray(x) for x in batch.rogan_gladen_interval(p, test.n, rates, z))
             ends[name] = np.broadcast_to(lower, p.shape), np.broadcast_to(upper, p.shape)
         score = wilson(p, test.n, level)
         ends["naive"] = tuple(np.where(binary, a, b) for a, b in zip(score, ends["naive"], strict=True))  # type: ignore[assignment]
-        ends["calibration_only"] = wilson(own.label / own.n, own.n, level)
+        n, right = part.every.total.own.n[0], part.every.total.own.label[0]
+        ends["calibration_only"] = wilson(right / n, n, level)
     return ends
 
 
-def status_of(name: str, labelled: LabelledSums, n_test: Float, estimate: Float, binary: Bool, shares: Bool) -> Words:
-    """(M, J) status of the estimates (M, J) by sums (T, M, J), in words; ``shares`` (J,): judgments lie in [0, 1]."""
-    status = np.where((estimate < -_ROUNDING) | (estimate > 1 + _ROUNDING), CLIPPED, OK).astype(object)
+def status_of(name: str, part: Slice, estimate: Float, binary: Bool, labelled: LabelledSums | None = None) -> Words:
+    """(M, J) status of the estimates (M, J) of one estimator, in words; ``labelled`` other than its own."""
+    total, shares = part.of(name).total, part.test.shares
+    labelled = labelled or (total.shared if name == "rogan_gladen_shared" else total.own)
+    n_test = total.test.n
+    status = np.where((estimate < -ROUNDING) | (estimate > 1 + ROUNDING), CLIPPED, OK).astype(object)
+    one_score = ~binary & ((n_test > 0) & (n_test < 2)).any(0)  # in some stratum
     if name == "naive":
+        status = np.where(one_score, TOO_FEW_ITEMS, status)
         status = np.where(np.broadcast_to(shares, status.shape), status, NOT_SHARES)
     else:
         if name in BY_RATES:
-            with double_precision():
+            with np.errstate(invalid="ignore", divide="ignore"), double_precision():
                 code = np.asarray(batch.failure(labelled, np.maximum(n_test, 1)))
-            code = np.where((code == judge_error.FINE) & ~(_adjusted_j(labelled) > 0), judge_error.NO_SKILL, code)
+                doubt = np.asarray(batch.doubt(judge_error.rates(labelled)))
+            code = np.where(code == judge_error.FINE, doubt, code)
         else:
             code = np.where(labelled.n == 0, judge_error.NO_ITEMS, judge_error.FINE)
         worst = np.where(n_test > 0, code, judge_error.FINE).max(0)
@@ -192,17 +229,12 @@ def status_of(name: str, labelled: LabelledSums, n_test: Float, estimate: Float,
         if name in CORRECTED_BY_LABELS:
             right, n = labelled.label.sum(0), labelled.n.sum(0)
             one_class = ((right == 0) | (right == n)) & (n > 0)
-            status = np.where(one_class & (worst == judge_error.FINE), ONE_CLASS, status)
+            few = ~binary & ((n_test > 0) & (labelled.n < 3)).any(0)
+            doubts = np.select([few, one_score, one_class], [TOO_FEW_LABELS, TOO_FEW_ITEMS, ONE_CLASS], OK)
+            status = np.where((doubts != OK) & (worst == judge_error.FINE), doubts, status)
         if name in _BY_VERDICT:
             status = np.where(np.broadcast_to(binary, status.shape), status, NOT_BINARY)
     return np.where(n_test.sum(0) == 0, NO_TEST, status)
-
-
-def _adjusted_j(labelled: LabelledSums) -> Float:
-    """J with one success and one failure more in each class, as the interval of Eq. 6 has it."""
-    m1, m0 = labelled.label, labelled.n - labelled.label
-    passed = labelled.judgment - labelled.product
-    return (m0 - passed + 1) / (m0 + 2) + (labelled.product + 1) / (m1 + 2) - 1
 
 
 def label_counts(
@@ -217,11 +249,13 @@ def label_counts(
     return factor * m0, factor * m1
 
 
-def truth_of(test: JudgedAnswers) -> Float:
-    """(M, J) mean label of the judged test answers, NaN unless all of them have one."""
-    label = np.where(test.judged, test.label[:, :, None], 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return label.sum(0) / test.judged.sum(0)
+def truth_of(test: JudgedAnswers) -> tuple[Float, Float]:
+    """(M, J) mean label of the test answers that have one, NaN where none has, and the number of these labels."""
+    shape = test.judgment.shape[1:]
+    n = (~np.isnan(test.label)).sum(0)
+    with np.errstate(invalid="ignore"):
+        mean = np.nansum(test.label, axis=0) / n
+    return tuple(np.broadcast_to(x[:, None], shape) for x in (mean, n))  # type: ignore[return-value]
 
 
 def rates_of(labelled: LabelledSums) -> Rates:

@@ -11,12 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.accuracy.belief import believed, shifted
 from jaxeval.accuracy.estimates import (
     ESTIMATORS,
-    HAVE_NUMBERS,
-    NO_LABELS,
-    NOT_BINARY,
-    ONE_CLASS,
+    Evidence,
     Slice,
     closed_form,
     estimate_draws,
@@ -26,8 +24,19 @@ from jaxeval.accuracy.estimates import (
     status_of,
     truth_of,
 )
-from jaxeval.accuracy.judged_sums import POOLED, arrays, resampled, sums
-from jaxeval.accuracy.rogan_gladen import OUTSIDE, youden_j
+from jaxeval.accuracy.judged_sums import POOLED, arrays, resampled, sums, with_missing_filled
+from jaxeval.accuracy.missing_judgments import missing_judgments
+from jaxeval.accuracy.rogan_gladen import youden_j
+from jaxeval.accuracy.statuses import (
+    BOUNDED,
+    HAVE_NUMBERS,
+    NO_LABELS,
+    NOT_BINARY,
+    ONE_CLASS,
+    OUTSIDE,
+    UNBOUNDED,
+    WITHOUT_RESAMPLES,
+)
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import versions
@@ -60,9 +69,20 @@ class JudgeAccuracy:
     ``table`` has a row per slice, model, judge and estimator: ``estimate``; ``lower`` and ``upper`` in closed form,
     truncated to [0, 1], with the ``untruncated`` ends beside; ``median``, ``boot_lower`` and ``boot_upper`` of the
     resamples; ``failed_share`` of resamples in which the estimate is not defined, which enter the lower end as 0 and
-    the upper end as 1; ``status``; ``n_test``; ``m0`` and ``m1``, the labels wrong and right that the estimator used
-    (an answer that several models share is one label); ``truth``, the mean label of the test items where all have one,
-    which no estimate uses: intervals are for the population that the items stand for, and its mean is another number.
+    the upper end as 1; ``status``, in the words of `STATUSES`; ``believe``, True for the one estimate to believe, by
+    the rule of `believed`; ``n_test``; ``m0`` and ``m1``, the labels wrong and right that the estimator used (an answer
+    that several models share is one label); ``truth``, the mean label of the model's test answers, and ``n_truth``, how
+    many of them have a label. No estimate uses the truth: intervals are for the population that the items stand for,
+    and its mean is another number.
+
+    Where the status says that nothing bounds an estimate (`UNBOUNDED`), its intervals are [0, 1] and the untruncated
+    ends are infinite. With strata the status is that of the worst stratum.
+
+    Where judgments are missing (read with missing="drop"), labels alone, PPI, PPI++, "conditional" and "eif" still use
+    all labels and all test answers: a missing judgment counts as the judge's mean judgment of the model's test answers,
+    in calibration and test alike, which leaves them unbiased for all answers if judgments are missing alike in both.
+    The raw share, Rogan-Gladen and ``rates`` are of judged answers alone. ``warnings`` count missing judgments, and say
+    where they are missing more often for one class, for one model, or in one of calibration and test.
 
     The closed form adds a few observations (for scores, it has Student's quantiles), so that a judge who never erred on
     a few labels is not taken for perfect; the resamples take it for just that.
@@ -116,7 +136,8 @@ def judge_accuracy(
     Args:
         calibration: answers with labels; those without are left out and counted. Without a model column it is one
             calibration that all models share; the estimators that need a model's own then say so.
-        test: answers to rate. Labels, where there are some, are shown as ``truth`` and not used.
+        test: answers to rate. Labels, where there are some, are shown as ``truth`` and not used; a warning says where
+            some answers of a model have none.
         by: column kept with both; every value is a slice of its own, beside all items together.
         stratify: column kept with both; answers are corrected within its values and added up by test shares, where the
             judge's errors depend on it.
@@ -143,8 +164,11 @@ def judge_accuracy(
                 data = arrays(labelled, judged, stratify, shared)
             except DataError as error:
                 raise DataError(f"slice {label!r} of {by!r}: {error}" if label else str(error)) from error
-            draws, half = resampled(data, label, n_resamples, n_halves, seed, advance)
-            slices[label] = Slice(labelled, judged, data, sums(data), draws, half)
+            filled = with_missing_filled(data)
+            sets = [data] if filled is data else [data, filled]
+            drawn = resampled(sets, label, n_resamples, n_halves, seed, advance)
+            evidence = [Evidence(x, sums(x), *draws) for x, draws in zip(sets, drawn, strict=True)]
+            slices[label] = Slice(labelled, judged, evidence[0], evidence[-1])
     settings = AccuracySettings(
         level, n_resamples, seed, n_halves, str(shared), by, stratify, jax.default_backend(), versions()
     )
@@ -223,7 +247,20 @@ def _aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Any) -> tu
             f"models were judged on different items ({counted(absent, 'time')} one has no judgment where others have): "
             "differences compare each model on its own; missing='complete' keeps the items that all have"
         )
-    return aligned, warnings
+    return aligned, warnings + missing_judgments(aligned, test) + _truth_warnings(test)
+
+
+def _truth_warnings(test: JudgedAnswers) -> list[str]:
+    """Where some test answers of a model have a label, and some have none."""
+    n, known = test.answered.sum(0), (test.answered & ~np.isnan(test.label)).sum(0)
+    partly = np.flatnonzero((known > 0) & (known < n))
+    if not len(partly):
+        return []
+    of = ", ".join(f"{test.models[k]} ({known[k]:,} of {n[k]:,})" for k in partly[:8])
+    return [
+        f"not all test answers have a label, so the truth is the mean of those that have one: {of}"
+        f"{' and others' if len(partly) > 8 else ''}"
+    ]
 
 
 def _data_warnings(slices: Mapping[str, Slice], by: str | None) -> list[str]:
@@ -262,6 +299,7 @@ def _only(answers: JudgedAnswers, by: str, level: Any) -> JudgedAnswers:
         answers,
         judgment=np.where(chosen[:, :, None], answers.judgment, np.nan),
         label=np.where(chosen, answers.label, np.nan),
+        answered=answers.answered & chosen,
     )
     return part.take(np.flatnonzero(chosen.any(axis=1)))
 
@@ -271,54 +309,61 @@ def _only(answers: JudgedAnswers, by: str, level: Any) -> JudgedAnswers:
 
 def _table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
     m, j = len(part.test.models), len(part.test.judges)
-    values = estimates(part.total, binary)
+    values = estimates(part.judged.total, part.every.total, binary)
     closed = closed_form(part, values, binary, level)
     draws = estimate_draws(part, binary)
     nothing = np.full((m, j), np.nan)
+    truth, n_truth = truth_of(part.test)
     blocks = []
     for name in ESTIMATORS:
-        labelled = part.total.shared if name == "rogan_gladen_shared" else part.total.own
-        distinct = part.data.shared_labels if name == "rogan_gladen_shared" else None
+        total, data = part.of(name).total, part.of(name).data
+        labelled = total.shared if name == "rogan_gladen_shared" else total.own
+        distinct = data.shared_labels if name == "rogan_gladen_shared" else None
         m0, m1 = label_counts(name, labelled, (m, j), distinct)
         median, *percentiles, failed = bounds_with_failures(draws[name], level, 0.0, 1.0)
         # Random halves leave no one estimate: the median of the resamples stands for it.
         estimate = values.get(name, median)
-        status = status_of(name, labelled, part.total.test.n, estimate, binary, part.test.shares)
-        ends = closed.get(name, (nothing, nothing))
+        lower, upper = closed.get(name, (nothing, nothing))
+        status = status_of(name, part, estimate, binary)
+        outside = np.isin(status, (*BOUNDED, ONE_CLASS)) & ((upper < 0) | (lower > 1))
+        status = np.where(outside, OUTSIDE, status)
+        unbounded = np.isin(status, UNBOUNDED)
+        lower, boot_lower = (np.where(unbounded & ~np.isnan(x), -np.inf, x) for x in (lower, percentiles[0]))
+        upper, boot_upper = (np.where(unbounded & ~np.isnan(x), np.inf, x) for x in (upper, percentiles[1]))
+        there = np.isin(status, HAVE_NUMBERS)
+        drawn = there & ~np.isin(status, WITHOUT_RESAMPLES)
         numbers = {
-            "estimate": np.clip(estimate, 0, 1),
-            "lower": np.clip(ends[0], 0, 1),
-            "upper": np.clip(ends[1], 0, 1),
-            "lower_untruncated": ends[0],
-            "upper_untruncated": ends[1],
-            "median": np.clip(median, 0, 1),
-            "boot_lower": np.clip(percentiles[0], 0, 1),
-            "boot_upper": np.clip(percentiles[1], 0, 1),
+            "estimate": (np.clip(estimate, 0, 1), there),
+            "lower": (np.clip(lower, 0, 1), there),
+            "upper": (np.clip(upper, 0, 1), there),
+            "lower_untruncated": (lower, there),
+            "upper_untruncated": (upper, there),
+            "median": (np.clip(median, 0, 1), drawn),
+            "boot_lower": (np.clip(boot_lower, 0, 1), drawn),
+            "boot_upper": (np.clip(boot_upper, 0, 1), drawn),
         }
-        there = np.isin(status, (*HAVE_NUMBERS, ONE_CLASS))
-        status = np.where(there & ((ends[1] < 0) | (ends[0] > 1)), OUTSIDE, status)
-        drawn = there & (status != ONE_CLASS)
         blocks.append(
             {
                 "estimator": np.full((m, j), name, object),
-                **{
-                    key: np.where(drawn if key in ("median", "boot_lower", "boot_upper") else there, x, np.nan)
-                    for key, x in numbers.items()
-                },
+                **{key: np.where(shown, x, np.nan) for key, (x, shown) in numbers.items()},
                 "failed_share": failed,
                 "status": status,
-                "n_test": part.total.test.n.sum(0).astype(int),
+                "n_test": total.test.n.sum(0).astype(int),
                 "m0": m0,
                 "m1": m1,
-                "truth": truth_of(part.test),
+                "truth": truth,
+                "n_truth": n_truth,
             }
         )
-    columns = {key: np.stack([block[key] for block in blocks], -1).reshape(-1) for key in blocks[0]}
+    columns = {key: np.stack([block[key] for block in blocks], -1) for key in blocks[0]}
+    statuses = dict(zip(ESTIMATORS, np.moveaxis(columns["status"], -1, 0), strict=True))
+    believe = believed(statuses, shifted(part.judged.total))
+    columns["believe"] = columns["estimator"] == believe[..., None]
     return pd.DataFrame(
         {
             "model": np.repeat(part.test.models.to_numpy(), j * len(blocks)),
             "judge": np.tile(np.repeat(part.test.judges.to_numpy(), len(blocks)), m),
-            **columns,
+            **{key: x.reshape(-1) for key, x in columns.items()},
         }
     )
 
@@ -326,7 +371,7 @@ def _table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
 def _rates_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
     """Specificity, sensitivity and J of every model and judge, strata together."""
     m, j = len(part.test.models), len(part.test.judges)
-    point, draws = rates_of(part.total.own), rates_of(part.draws.own)
+    point, draws = rates_of(part.judged.total.own), rates_of(part.judged.draws.own)
     # Scores may lie outside of [0, 1].
     q0, q1, m0, m1 = (np.where(binary, x, 0.0) for x in point)
     closed = youden_j(q0, q1, m0, m1, level)

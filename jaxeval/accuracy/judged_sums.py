@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,10 +24,11 @@ POOLED = "pooled"
 class Arrays(NamedTuple):
     """Calibration and test as arrays: n and N items, M models of the test, J judges, T strata.
 
-    ``used`` says which calibration answers have label and judgment; ``shared`` which of them make the shared
-    calibration, of the K models of the calibration, which may be others than those of the test. ``shared_labels`` are
-    its labels wrong and right: an answer that several models gave is one label there, though it weighs as often as it
-    was given, so that the rates are those of the models' answers.
+    ``used`` says which calibration answers have label and judgment, ``human`` is the label of all that have one;
+    ``judged`` says which test answers have a judgment, ``answered`` which there are. ``shared`` says which answers make
+    the shared calibration, of the K models of the calibration, which may be others than those of the test.
+    ``shared_labels`` are its labels wrong and right: an answer that several models gave is one label there, though it
+    weighs as often as it was given, so that the rates are those of the models' answers.
     """
 
     n_strata: int
@@ -34,6 +36,7 @@ class Arrays(NamedTuple):
     judgment: Float  # (n, M, J)
     used: Bool  # (n, M, J)
     stratum: NDArray[np.int64]  # (n, M)
+    human: Float  # (n, M) NaN without a label
     shared_label: Float  # (n, K, J)
     shared_judgment: Float
     shared: Bool
@@ -42,6 +45,7 @@ class Arrays(NamedTuple):
     test_judgment: Float  # (N, M, J)
     judged: Bool
     test_stratum: NDArray[np.int64]  # (N, M)
+    answered: Bool  # (N, M)
 
 
 class Sums(NamedTuple):
@@ -54,9 +58,9 @@ class Sums(NamedTuple):
 
 def arrays(calibration: JudgedAnswers, test: JudgedAnswers, stratify: str | None, shared: Any) -> Arrays:
     """`Arrays` of answers by the same judges; ``shared`` is "pooled" or a model of the calibration."""
+    labelled = ~np.isnan(calibration.label)
+    calibration = calibration.take(np.flatnonzero(labelled.any(axis=1)))
     used = calibration.judged & ~np.isnan(calibration.label)[:, :, None]
-    keep: Any = used.any(axis=(1, 2))
-    calibration, used = calibration.take(keep), used[keep]
     n_strata, stratum, test_stratum = _strata(calibration, test, stratify)
     where = calibration.models.get_indexer(test.models)
     own = used[:, where] & (where >= 0)[:, None]
@@ -72,6 +76,7 @@ def arrays(calibration: JudgedAnswers, test: JudgedAnswers, stratify: str | None
         judgment=np.where(own, judgment[:, where], 0.0),
         used=own,
         stratum=stratum[:, where],
+        human=np.where(where >= 0, calibration.label[:, where], np.nan),
         shared_label=np.where(those, label, 0.0),
         shared_judgment=np.where(those, judgment, 0.0),
         shared=those,
@@ -80,6 +85,36 @@ def arrays(calibration: JudgedAnswers, test: JudgedAnswers, stratify: str | None
         test_judgment=np.where(judged, test.judgment, 0.0),
         judged=judged,
         test_stratum=test_stratum,
+        answered=test.answered,
+    )
+
+
+def with_missing_filled(data: Arrays) -> Arrays:
+    """``data`` with all labelled answers and all test answers; the same object where no judgment is missing.
+
+    A missing judgment counts as the judge's mean judgment of the model's test answers (of the stratum), in calibration
+    and test alike. An estimator that adds the judge's shift from calibration to test to the mean label stays unbiased
+    whatever stands there, if judgments are missing in the test as they are in the calibration; with this value also if
+    they are missing at random in either. So no label is lost, and labels whose judgments are missing more often in one
+    class than in the other do not shift the estimate.
+    """
+    used = np.broadcast_to(~np.isnan(data.human)[:, :, None], data.used.shape)
+    # A judge who judged no test answer of a model was not asked about it.
+    judged = data.answered[:, :, None] & data.judged.any(axis=0)
+    if (used == data.used).all() and (judged == data.judged).all():
+        return data
+    n, total = (place(x, data.test_stratum, data.n_strata).sum(0) for x in (data.judged, data.test_judgment))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        overall = np.nan_to_num(total.sum(0) / n.sum(0))
+        mean = np.where(n > 0, total / n, overall)
+    model = np.arange(data.used.shape[1])
+    fill, test_fill = (mean[stratum, model] for stratum in (data.stratum, data.test_stratum))
+    return data._replace(
+        label=np.where(used, np.nan_to_num(data.human)[:, :, None], 0.0),
+        judgment=np.where(data.used, data.judgment, np.where(used, fill, 0.0)),
+        used=used,
+        test_judgment=np.where(data.judged, data.test_judgment, np.where(judged, test_fill, 0.0)),
+        judged=judged,
     )
 
 
@@ -90,14 +125,16 @@ def sums(data: Arrays) -> Sums:
 
 
 def resampled(
-    data: Arrays, label: str, n_resamples: int, n_halves: int, seed: int, advance: Advance
-) -> tuple[Sums, LabelledSums]:
-    """Sums of resamples, and those of resampled random halves of the calibration items.
+    sets: Sequence[Arrays], label: str, n_resamples: int, n_halves: int, seed: int, advance: Advance
+) -> list[tuple[Sums, LabelledSums]]:
+    """Sums of resamples of each of ``sets``, and those of resampled random halves of the calibration items.
 
-    Test and calibration items are drawn apart, from streams named by the slice's ``label``.
+    The sets are of the same items, which are drawn once for all of them. Test and calibration items are drawn apart,
+    from streams named by the slice's ``label``.
     """
-    test, own, shared = _columns(data)
-    both = np.concatenate([own, shared], axis=1)
+    columns = [_columns(data) for data in sets]
+    test = np.concatenate([of_test for of_test, _, _ in columns], axis=1)
+    both = np.concatenate([x for _, own, shared in columns for x in (own, shared)], axis=1)
     if len(test):
         test = resampled_sums(test, n_resamples, seed, f"{label} test", advance=advance)
     else:
@@ -107,11 +144,13 @@ def resampled(
         drawn = resampled_sums(both, n_resamples, seed, f"{label} calibration", split, advance)
     else:
         drawn = np.broadcast_to(both.sum(0), (2, n_resamples, both.shape[1]))
-    labelled, half = drawn[..., : own.shape[1]]
-    return (
-        Sums(_judged(test, data), _labelled(labelled, data), _labelled(drawn[0][:, own.shape[1] :], data, 1)),
-        _labelled(half, data),
-    )
+    found = []
+    for data, of_test, of_both in zip(sets, np.split(test, len(sets), 1), np.split(drawn, len(sets), 2), strict=True):
+        n_own = columns[0][1].shape[1]
+        labelled, half = of_both[..., :n_own]
+        shared = _labelled(of_both[0][:, n_own:], data, 1)
+        found.append((Sums(_judged(of_test, data), _labelled(labelled, data), shared), _labelled(half, data)))
+    return found
 
 
 def _columns(data: Arrays) -> tuple[Float, Float, Float]:

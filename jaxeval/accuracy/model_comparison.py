@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from jaxeval.accuracy import influence
+from jaxeval.accuracy.belief import believed_of_pair
 from jaxeval.accuracy.estimates import (
     BY_RATES,
     ESTIMATORS,
-    HAVE_NUMBERS,
-    ONE_CLASS,
     Slice,
     Words,
     centre_shifts,
@@ -34,7 +33,7 @@ from jaxeval.accuracy.estimates import (
 )
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy, joined, judge_accuracy
 from jaxeval.accuracy.judged_sums import POOLED
-from jaxeval.accuracy.rogan_gladen import OK
+from jaxeval.accuracy.statuses import BOUNDED, HAVE_NUMBERS, OK, ONE_CLASS, UNBOUNDED, WITHOUT_RESAMPLES
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import double_precision
@@ -57,8 +56,11 @@ class ModelComparison:
     ``table`` has a row per slice, judge, pair and estimator: ``difference`` of the estimates; ``lower`` and ``upper``
     from the influence of every item (Appendix B of arXiv:2605.06939 for a shared calibration), which keeps test items
     paired; ``median``, ``boot_lower``, ``boot_upper`` of the paired resamples; ``failed_share`` of resamples without an
-    estimate, which enter the ends as -1 and 1; ``labels`` that the estimator used, of both models; ``status``;
-    ``truth`` where all test items have labels.
+    estimate, which enter the ends as -1 and 1; ``labels`` that the estimator used, of both models; ``status``, the
+    worse of the two models', in the words of `STATUSES`; ``believe``, True for the one difference to believe, by the
+    rule of `believed_of_pair`; ``truth``, the difference of the mean labels of the test answers that have one.
+
+    Where the status says that nothing bounds an estimate (`UNBOUNDED`), the intervals are [-1, 1].
 
     ``stability`` has a row per slice, judge and pair: ``delta_j`` = J_A - J_B from all labels of the two models, with
     an interval of adjusted rates that keeps items paired (one of the resamples beside, ``delta_j_boot``), ``delta_q0``
@@ -120,9 +122,9 @@ def compare(accuracy: JudgeAccuracy, pairs: Sequence[Pair], labels_of_b: bool = 
     """
     tables, stabilities = {}, {}
     for label, part in accuracy.slices.items():
-        own = _own(part, accuracy)
+        own, believe = _own(part, accuracy), _believed(accuracy, label)
         numbers = np.array([[part.test.models.get_loc(model) for model in pair] for pair in pairs])
-        has_labels = (part.total.own.n > 0).all((0, 2))
+        has_labels = (part.judged.total.own.n > 0).all((0, 2))
         only = [int(b) if labels_of_b and has_labels[b] else None for _, b in numbers]
         of_model = {which: _shared(part, accuracy, which) for which in dict.fromkeys(only)}
         rows, checks = [], []
@@ -130,7 +132,7 @@ def compare(accuracy: JudgeAccuracy, pairs: Sequence[Pair], labels_of_b: bool = 
             some = slice(start, start + _PAIRS_AT_A_TIME)
             shared = [of_model[which] for which in only[some]]
             a, b = numbers[some].T
-            rows.append(_differences(a, b, part, own, shared, accuracy))
+            rows.append(_differences(a, b, part, own, shared, believe, accuracy))
             checks.append(_stability(a, b, own, shared, accuracy))
         tables[label], stabilities[label] = (
             _labelled(pairs, part, {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]})
@@ -211,51 +213,69 @@ class _Shared(NamedTuple):
 
 def _own(part: Slice, accuracy: JudgeAccuracy) -> _Own:
     binary = accuracy.binary
-    estimate, draws = estimates(part.total, binary), estimate_draws(part, binary)
+    estimate = estimates(part.judged.total, part.every.total, binary)
+    draws = estimate_draws(part, binary)
     # Random halves leave no one estimate: the median of the resamples stands for it.
     estimate["ppi_plus_plus_half"] = np.median(draws["ppi_plus_plus_half"], 0)
-    n_test, shares = part.total.test.n, part.test.shares
+    judged = part.judged
     return _Own(
         estimate,
         draws,
         {name: items.covariance() for name, items in contributions(part, binary).items()},
         excess_variances(part, binary),
         centre_shifts(part, binary),
-        {name: status_of(name, part.total.own, n_test, x, binary, shares) for name, x in estimate.items()},
+        {name: status_of(name, part, x, binary) for name, x in estimate.items()},
         critical_values(part, binary, accuracy.settings.level),
-        rates_of(part.total.own),
-        rates_of(part.draws.own),
-        influence.youden_j(part.data, part.total).covariance(),
+        rates_of(judged.total.own),
+        rates_of(judged.draws.own),
+        influence.youden_j(judged.data, judged.total).covariance(),
     )
 
 
+def _believed(accuracy: JudgeAccuracy, label: str) -> Words:
+    """(M, J) name of the estimate to believe in a slice, "" for none."""
+    table = accuracy.table
+    rows = table[table["slice"] == (label or "all")] if "slice" in table else table
+    chosen = rows["believe"].to_numpy().reshape(len(accuracy.models), len(accuracy.judges), len(ESTIMATORS))
+    return np.where(chosen.any(-1), np.array(list(ESTIMATORS), object)[chosen.argmax(-1)], "")
+
+
 def _shared(part: Slice, accuracy: JudgeAccuracy, only: int | None) -> _Shared:
-    labelled, draws, name = part.total.shared, part.draws.shared, accuracy.settings.shared
+    data, total, drawn, _ = part.judged
+    labelled, draws, name = total.shared, drawn.shared, accuracy.settings.shared
     if only is not None:
-        labelled, draws = (LabelledSums(*(x[..., only : only + 1, :] for x in s.own)) for s in (part.total, part.draws))
+        labelled, draws = (LabelledSums(*(x[..., only : only + 1, :] for x in s.own)) for s in (total, drawn))
         name = str(part.test.models[only])
     with double_precision():
-        each = np.asarray(batch.with_rates_of(labelled, part.total.test, accuracy.binary))
-    estimate = shared_estimates(labelled, part.total.test, accuracy.binary)
+        each = np.asarray(batch.with_rates_of(labelled, total.test, accuracy.binary))
+    estimate = shared_estimates(labelled, total.test, accuracy.binary)
     return _Shared(
         labelled,
         estimate,
-        np.clip(shared_estimates(draws, part.draws.test, accuracy.binary), 0, 1),
-        influence.shared_rogan_gladen(part.data, part.total, labelled, only, each),
-        status_of(_SHARED, labelled, part.total.test.n, estimate, accuracy.binary, part.test.shares),
-        part.data.shared_labels if only is None else None,
+        np.clip(shared_estimates(draws, drawn.test, accuracy.binary), 0, 1),
+        influence.shared_rogan_gladen(data, total, labelled, only, each),
+        status_of(_SHARED, part, estimate, accuracy.binary, labelled),
+        data.shared_labels if only is None else None,
         name,
     )
 
 
 def _differences(
-    a: NDArray[np.intp], b: NDArray[np.intp], part: Slice, own: _Own, shared: Sequence[_Shared], accuracy: JudgeAccuracy
+    a: NDArray[np.intp],
+    b: NDArray[np.intp],
+    part: Slice,
+    own: _Own,
+    shared: Sequence[_Shared],
+    believe: Words,
+    accuracy: JudgeAccuracy,
 ) -> dict[str, NDArray[Any]]:
-    """Columns (P, J, E) of pairs of models ``a`` and ``b`` (P,)."""
+    """Columns (P, J, E) of pairs of models ``a`` and ``b`` (P,); ``believe`` (M, J) estimates of their accuracies."""
     level = accuracy.settings.level
     m, j = part.test.judged.shape[1:]
-    truth = truth_of(part.test)
+    truth, _ = truth_of(part.test)
     quantile = np.maximum(own.quantile[a], own.quantile[b])
+    both_corrected = (own.status["rogan_gladen"][a] == OK) & (own.status["rogan_gladen"][b] == OK)
+    believe = believed_of_pair(believe[a], believe[b], both_corrected)
     blocks: list[dict[str, NDArray[Any]]] = []
     for name in ESTIMATORS:
         if name == _SHARED:
@@ -268,7 +288,7 @@ def _differences(
             estimate = [own.estimate[name][x] for x in (a, b)]
             drawn = own.draws[name][:, a] - own.draws[name][:, b]
             status = _worse(own.status[name][a], own.status[name][b])
-            each = np.add(*label_counts(name, part.total.own, (m, j)))
+            each = np.add(*label_counts(name, part.of(name).total.own, (m, j)))
             labels = each[a] + each[b]
             variance = np.full(labels.shape, np.nan)
             if name in own.covariance:
@@ -287,19 +307,24 @@ def _differences(
             half = quantile * np.sqrt(variance)
         shift = own.shift.get(name)
         centre = difference if shift is None or name in BY_RATES else difference + shift[a] - shift[b]
-        there = np.isin(status, (*HAVE_NUMBERS, ONE_CLASS))
-        resampled = there & (status != ONE_CLASS)
+        unbounded = np.isin(status, UNBOUNDED)
+        lower, upper = np.maximum(centre - half, -1), np.minimum(centre + half, 1)
+        lower, boot_lower = (np.where(unbounded & ~np.isnan(x), -1.0, x) for x in (lower, boot_lower))
+        upper, boot_upper = (np.where(unbounded & ~np.isnan(x), 1.0, x) for x in (upper, boot_upper))
+        there = np.isin(status, HAVE_NUMBERS)
+        resampled = there & ~np.isin(status, WITHOUT_RESAMPLES)
         blocks.append(
             {
                 "estimator": np.full(status.shape, name, object),
                 "difference": np.where(there, difference, np.nan),
-                "lower": np.where(there, np.maximum(centre - half, -1), np.nan),
-                "upper": np.where(there, np.minimum(centre + half, 1), np.nan),
+                "lower": np.where(there, lower, np.nan),
+                "upper": np.where(there, upper, np.nan),
                 "median": np.where(resampled, median, np.nan),
                 "boot_lower": np.where(resampled, boot_lower, np.nan),
                 "boot_upper": np.where(resampled, boot_upper, np.nan),
                 "failed_share": failed,
                 "status": status,
+                "believe": believe == name,
                 "labels": labels,
                 "truth": truth[a] - truth[b],
             }
@@ -308,9 +333,9 @@ def _differences(
 
 
 def _worse(one: Words, other: Words) -> Words:
-    """The status that has no number, else the one that is not "ok"."""
+    """The status that has no number, else no bounds, else no resamples, else the one that is not "ok"."""
     rank_one, rank_other = (
-        np.where(x == OK, 0, np.where(np.isin(x, HAVE_NUMBERS), 1, np.where(x == ONE_CLASS, 2, 3)))
+        np.select([x == OK, np.isin(x, BOUNDED), x == ONE_CLASS, np.isin(x, UNBOUNDED)], [0, 1, 2, 3], 4)
         for x in (one, other)
     )
     return np.where(rank_one >= rank_other, one, other)
@@ -323,12 +348,11 @@ def _stability(
     point, draws, level = own.rates, own.rate_draws, accuracy.settings.level
     columns: dict[str, NDArray[Any]] = {}
     with np.errstate(invalid="ignore", divide="ignore"):
-        q0, q1, m0, m1 = (np.asarray(x) for x in judge_error.adjusted_rates(point))
-        variance = q0 * (1 - q0) / m0 + q1 * (1 - q1) / m1
+        centres, variance = (np.asarray(x) for x in judge_error.youden_j(point))
         # Judgments of both models on an item go together.
         together = np.stack([own.j_covariance[:, i, k] for i, k in zip(a, b, strict=True)])
         error = np.sqrt(np.maximum(variance[a] + variance[b] - 2 * together, 0.0))
-    centre = (q0 + q1)[a] - (q0 + q1)[b]
+    centre = centres[a] - centres[b]
     half = norm.ppf((1 + level) / 2) * error
     columns["delta_j"] = (point.q0 + point.q1)[a] - (point.q0 + point.q1)[b]
     columns["delta_j_lower"], columns["delta_j_upper"] = np.maximum(centre - half, -2), np.minimum(centre + half, 2)

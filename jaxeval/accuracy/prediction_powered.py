@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm, t
 
+from jaxeval.accuracy.statuses import NO_VARIATION, OK, ONE_CLASS, TOO_FEW_ITEMS, TOO_FEW_LABELS, UNBOUNDED
 from jaxeval.execution.elementwise import scalar_or_array
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import judge_error
@@ -20,8 +21,6 @@ from jaxeval.statistics.quantiles import checked_level
 
 Float = NDArray[np.float64]
 
-OK, ONE_CLASS, TOO_FEW = "ok", "labels of one class", "too few labels"
-
 
 @dataclass(frozen=True)
 class PredictionPowered:
@@ -29,7 +28,8 @@ class PredictionPowered:
 
     ``status`` is "ok"; "judgments do not vary" where lambda is 0 for want of any variation; "labels of one class" where
     all labels are equal, so that nothing is known of the judge's errors on others; "too few labels" (one, or two beside
-    scores), which have no interval.
+    scores) and "too few test items" (one with a score, unless a lambda of 0 is given), which leave no variance to
+    estimate: the ends of the interval are NaN. `STATUSES` has a sentence for each status.
     """
 
     estimate: Any
@@ -97,17 +97,20 @@ def ppi_plus_plus(
     z = np.where(verdicts | pooled_variance, normal, t.ppf((1 + level) / 2, max(n - 2, 1)))
     with np.errstate(invalid="ignore"):
         half = z * error
+    scored = ~verdicts & (not pooled_variance)
     equal = np.broadcast_to(np.all(y == y[..., :1], -1), estimate.shape)
     status = np.select(
         [
-            np.broadcast_to((n < 2) | ((n < 3) & ~verdicts & (not pooled_variance)), estimate.shape),
+            np.broadcast_to((n < 2) | ((n < 3) & scored), estimate.shape),
+            # One score has no variance, which an estimated lambda needs and the interval of any lambda but 0.
+            np.broadcast_to((g.shape[-1] < 2) & scored, estimate.shape) & ((lam is None) | (weight != 0)),
             equal,
             (spread == 0) & (lam is None),
         ],
-        [TOO_FEW, ONE_CLASS, "judgments do not vary"],
+        [TOO_FEW_LABELS, TOO_FEW_ITEMS, ONE_CLASS, NO_VARIATION],
         OK,
     )
-    half = np.where(status == TOO_FEW, np.nan, half)
+    half = np.where(np.isin(status, UNBOUNDED), np.nan, half)
     return PredictionPowered(
         estimate=scalar_or_array(estimate),
         lower=scalar_or_array(centre - half),

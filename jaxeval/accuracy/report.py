@@ -7,55 +7,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from jaxeval.accuracy.calibration_planning import allocate_calibration, minimum_calibration_size
-from jaxeval.accuracy.estimates import (
-    ESTIMATORS,
-    HAVE_NUMBERS,
-    NO_LABELS,
-    NOT_BINARY,
-    NOT_SHARES,
-    ONE_CLASS,
-)
+from jaxeval.accuracy.belief import REASONS
+from jaxeval.accuracy.calibration_planning import allocate_calibration
+from jaxeval.accuracy.cautions import Caution, model_cautions, numbers, of_slice, pair_cautions
+from jaxeval.accuracy.estimates import ESTIMATORS
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 from jaxeval.accuracy.model_comparison import ModelComparison
-from jaxeval.accuracy.rogan_gladen import CLIPPED, OK, OUTSIDE
+from jaxeval.accuracy.statuses import BOUNDED, NOT_BINARY, NOT_SHARES, OK, STATUSES
 from jaxeval.wording import counted
-
-#: At J = 0.3 the simulations of arXiv:2605.06939 find Rogan-Gladen with a shared calibration far from its level.
-LOW_J = 0.3
-#: Labels of a class in the pilot of Algorithm 1 of arXiv:2511.21140; with fewer a rate is hardly known.
-FEW_LABELS = 10
-
-#: Differences within this are near ties: biases of that size are common.
-NEAR_TIE = 0.05
-#: With fewer errors of a judge on labelled items its resamples know too little of them.
-FEW_ERRORS = 5
 
 NEXT_LABELS = 100
 
-_WEAKENING = {"low J", "few labels", "few test items", "delta J", "near tie"}
+_WEAKENING = {"low J", "few labels", "few test items", "delta J", "near tie", "another share"}
 _SHOWN = ("naive", "calibration_only", "ppi_plus_plus", "rogan_gladen", "rogan_gladen_shared")
-
-
-@dataclass(frozen=True)
-class Caution:
-    """One thing that the data cannot say, about a model or a pair of models."""
-
-    kind: str  # "low J", "few labels", "undefined", "clipped", "delta J", "near tie", "sign", "shared bias", ...
-    slice: str
-    judge: Any
-    models: tuple[Any, ...]
-    text: str
+_SPOKEN = {
+    "ppi_plus_plus": "PPI++",
+    "rogan_gladen": "Rogan-Gladen with the models' own labels",
+    "calibration_only": "labels alone",
+}
 
 
 @dataclass(frozen=True, eq=False)
 class JudgeReport:
-    """Judged accuracies, or differences, with their cautions: as text, DataFrame or Markdown."""
+    """Judged accuracies, or differences, with their cautions: as text, DataFrame or Markdown.
+
+    The column ``believe`` marks the one estimate to believe of each model and judge, by the rule of `believed`, or of
+    each pair of models, by that of `believed_of_pair`: True in the DataFrame, "yes" in text and Markdown. Sentences
+    above each table say why, and what every status in it means (`STATUSES`).
+    """
 
     accuracy: JudgeAccuracy
     comparison: ModelComparison | None
@@ -98,7 +82,7 @@ class JudgeReport:
             ],
             None,
         )
-        own = bool((part.total.own.n > 0).any())
+        own = bool((part.judged.total.own.n > 0).any())
         calibrated = f"shared calibration: labels of {self._shared_by()}"
         yield (
             "Calibration",
@@ -114,25 +98,24 @@ class JudgeReport:
             ],
             None,
         )
-        shown = ["model", "judge", "q0", "q1", "j", "j_lower", "j_upper", "m0", "m1", "status"]
-        yield "How good the judges are (all labels)", [], _columns(self._involved(self.accuracy.rates), shown)
+        shown = [f"{rate}{end}" for rate in ("q0", "q1", "j") for end in ("", "_lower", "_upper")]
+        rates = _columns(self._involved(self.accuracy.rates), ["model", "judge", *shown, "m0", "m1", "status"])
+        yield "How good the judges are (all labels)", [f"Intervals are {level}.", *_statuses(rates)], rates
         table = self._involved(self.accuracy.table)
         # In a comparison the shared calibration is that of a model, and belongs to the differences.
         shown = [name for name in _SHOWN if self.comparison is None or name != "rogan_gladen_shared"]
         table = table[table["estimator"].isin(shown) & ~table["status"].isin([NOT_BINARY, NOT_SHARES])]
-        shown = ["model", "judge", "estimator", "estimate", "lower", "upper", "boot_lower", "boot_upper", "status"]
-        yield "Accuracy of each model", [], _columns(table, shown)
+        ends = ["lower", "upper", "boot_lower", "boot_upper"]
+        shown = ["model", "judge", "estimator", "believe", "estimate", *ends, "status"]
+        yield "Accuracy of each model", _legend(table, ["model"]), _columns(table, shown)
         if self.comparison is not None:
             stability = self.comparison.stability
             shown = ["judge", "model_a", "model_b", "delta_j", "delta_j_lower", "delta_j_upper", "shared_bias"]
             yield "Is the judge equally good on both models?", [], _columns(stability, shown)
             table = self.comparison.table
             table = table[table["estimator"].isin(_SHOWN) & ~table["status"].isin([NOT_BINARY, NOT_SHARES])]
-            shown = [
-                "judge", "model_a", "model_b", "estimator", "difference", "lower", "upper", "boot_lower", "boot_upper",
-                "labels", "status",
-            ]  # fmt: skip
-            yield "Differences, A minus B", [], _columns(table, shown)
+            shown = ["judge", "model_a", "model_b", "estimator", "believe", "difference", *ends, "labels", "status"]
+            yield "Differences, A minus B", _legend(table, ["model_a", "model_b"]), _columns(table, shown)
             yield "What can be claimed", list(self.claims()), None
         plan = self._next_labels()
         if len(plan):
@@ -145,29 +128,33 @@ class JudgeReport:
         )
 
     def claims(self) -> Iterator[str]:
-        """A sentence per slice, judge and pair: what the model-specific PPI++ says, weakened by the cautions."""
+        """A sentence per slice, judge and pair: what the difference to believe says, weakened by the cautions."""
         if self.comparison is None:
             return
         kinds = self._kinds()
         table = self.comparison.table
-        for row in table[table["estimator"] == "ppi_plus_plus"].to_dict("records"):
-            label, judge = row.get("slice", "all"), row["judge"]
-            a, b = row["model_a"], row["model_b"]
-            where = f"{_where(label)}{judge}, {a} against {b}: "
-            if row["status"] not in HAVE_NUMBERS:
-                yield where + f"no claim; PPI++ with labels of both models: {row['status']}"
+        keys = [c for c in ("slice", "judge", "model_a", "model_b") if c in table]
+        for _, rows in table.groupby(keys, sort=False):
+            best = rows[rows["estimator"] == "ppi_plus_plus"].iloc[0]
+            label, judge = best.get("slice", "all"), best["judge"]
+            a, b = best["model_a"], best["model_b"]
+            about = f"{of_slice(label)}{judge}, {a} against {b}: "
+            if not rows["believe"].any():
+                why = "calibration and test differ" if best["status"] in BOUNDED else best["status"]
+                yield about + f"no claim; PPI++ with labels of both models: {why}"
                 continue
-            numbers = f"{_numbers(row)} by PPI++"
+            row = rows[rows["believe"]].iloc[0]
+            said = f"{numbers(row)} by {_SPOKEN[row['estimator']]}"
             if row["lower"] <= 0 <= row["upper"]:
-                yield where + f"not told apart, {numbers}"
+                yield about + f"not told apart, {said}"
                 continue
             ahead = a if row["difference"] > 0 else b
             found = {kind for key in ((a,), (b,), (a, b)) for kind in kinds.get((label, judge, key), ())}
             doubt = sorted(found & _WEAKENING)
             if doubt:
-                yield where + f"{ahead} seems ahead, {numbers}; a weak claim (see the cautions: {', '.join(doubt)})"
+                yield about + f"{ahead} seems ahead, {said}; a weak claim (see the cautions: {', '.join(doubt)})"
             else:
-                yield where + f"{ahead} is ahead, {numbers}"
+                yield about + f"{ahead} is ahead, {said}"
 
     @property
     def text(self) -> str:
@@ -242,192 +229,37 @@ class JudgeReport:
 
 def judge_report(accuracy: JudgeAccuracy, comparison: ModelComparison | None = None) -> JudgeReport:
     """The report of accuracies, or of a comparison, with all cautions that the checks find."""
-    cautions = list(_model_cautions(accuracy))
+    cautions = list(model_cautions(accuracy))
     if comparison is not None:
         involved = {model for pair in comparison.pairs for model in pair}
         cautions = [c for c in cautions if set(c.models) <= involved]
-        cautions += _pair_cautions(comparison)
+        cautions += pair_cautions(comparison)
     return JudgeReport(accuracy, comparison, cautions)
-
-
-def _model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
-    counts = _error_counts(accuracy)
-    for row, errors in zip(accuracy.rates.to_dict("records"), counts, strict=True):
-        label, judge, model = row.get("slice", "all"), row["judge"], row["model"]
-        about = f"{_where(label)}{judge} on {model}: "
-
-        def caution(kind: str, text: str, label: str = label, judge: Any = judge, model: Any = model,
-                    about: str = about) -> Caution:  # fmt: skip
-            return Caution(kind, label, judge, (model,), about + text)
-
-        j, m0, m1 = row["j"], row["m0"], row["m1"]
-        if errors.n_test and errors.n_test < FEW_LABELS:
-            yield caution("few test items", f"only {counted(errors.n_test, 'test item')}")
-        if m0 + m1 == 0:
-            continue
-        if min(m0, m1) < FEW_LABELS:
-            yield caution(
-                "few labels",
-                f"only {counted(m0, 'label')} wrong and {m1} right; the judge's errors are hardly known",
-            )
-        elif errors.fewest_in_stratum < FEW_LABELS:
-            yield caution(
-                "few labels",
-                f"a stratum has only {counted(errors.fewest_in_stratum, 'label')}; corrections within it are hardly "
-                "known",
-            )
-        if row["status"] == NOT_BINARY:
-            continue
-        if min(errors.passed, errors.failed) < FEW_ERRORS:
-            yield caution(
-                "few errors",
-                f"on labelled items it passed {counted(errors.passed, 'wrong answer')} and failed "
-                f"{counted(errors.failed, 'right one')}; percentile intervals of resamples take so few for all there "
-                "are (the closed form does not)",
-            )
-        if np.isnan(j):
-            continue
-        interval = f"J = {j:.2f} [{row['j_lower']:.2f}, {row['j_upper']:.2f}]"
-        if row["j_upper"] < 0:
-            yield caution(
-                "low J",
-                f"{interval} is below 0: the judge errs systematically, or its verdicts are coded in reverse",
-            )
-        elif row["j_lower"] <= 0:
-            yield caution(
-                "low J",
-                f"{interval} is not told from a judge that guesses; corrected estimates are unstable: weaken any claim",
-            )
-        elif j < LOW_J:
-            yield caution(
-                "low J",
-                f"{interval} is low: errors of the calibration grow by 1/J = {1 / j:.1f} in a corrected estimate",
-            )
-        needed = float(minimum_calibration_size((1 + j) / 2)) if j > 0 else np.inf
-        if m0 + m1 < needed < np.inf:
-            yield caution(
-                "few labels",
-                f"{counted(m0 + m1, 'label')}, and at J = {j:.2f} a correction has less bias than the raw share only "
-                f"from about {needed:.0f} (Proposition 5.1 of arXiv:2511.21140)",
-            )
-    for row in accuracy.table.to_dict("records"):
-        label, name = row.get("slice", "all"), row["estimator"]
-        about = f"{_where(label)}{row['judge']} on {row['model']}: {name}"
-        key = label, row["judge"], (row["model"],)
-        if row["status"] in (CLIPPED, OUTSIDE):
-            what = "left [0, 1] and is clipped" if row["status"] == CLIPPED else "and all of its interval left [0, 1]"
-            yield Caution(
-                row["status"], *key,
-                f"{about} {what}: the judged share is hard to reconcile with the calibration",
-            )  # fmt: skip
-        elif row["status"] == ONE_CLASS and name == "ppi_plus_plus":
-            yield Caution(
-                "few labels", *key,
-                f"{about} has labels of one class only: of the judge's errors on the other nothing is known",
-            )  # fmt: skip
-        elif row["status"] not in (*HAVE_NUMBERS, ONE_CLASS, NOT_BINARY, NOT_SHARES, NO_LABELS):
-            yield Caution("undefined", *key, f"{about} is not defined ({row['status']})")
-        elif row["status"] == OK and row["failed_share"] > 0:
-            yield Caution(
-                "failed resamples", *key,
-                f"{about} is not defined in {row['failed_share']:.1%} of the resamples; they count as 0 and 1 in its "
-                "bootstrap interval",
-            )  # fmt: skip
-
-
-class _Counts(NamedTuple):
-    """What is behind the rates of a judge on a model."""
-
-    passed: float  # labelled items that are wrong and passed
-    failed: float  # and that are right and failed
-    fewest_in_stratum: int  # labels in the stratum of the test that has fewest
-    n_test: int
-
-
-def _error_counts(accuracy: JudgeAccuracy) -> Iterator[_Counts]:
-    """In the order of the rows of ``accuracy.rates``."""
-    for part in accuracy.slices.values():
-        own, test = part.total.own, part.total.test
-        passed, failed = (own.judgment - own.product).sum(0), (own.label - own.product).sum(0)
-        fewest = np.where(test.n > 0, own.n, np.inf).min(0)
-        for k in np.ndindex(passed.shape):
-            labels = int(fewest[k]) if np.isfinite(fewest[k]) else 0
-            yield _Counts(round(float(passed[k]), 2), round(float(failed[k]), 2), labels, int(test.n.sum(0)[k]))
-
-
-def _pair_cautions(comparison: ModelComparison) -> Iterator[Caution]:
-    for row in comparison.stability.to_dict("records"):
-        label, a, b = row.get("slice", "all"), row["model_a"], row["model_b"]
-        about = f"{_where(label)}{row['judge']}, {a} against {b}: "
-        key = label, row["judge"], (a, b)
-        delta, lower, upper = row["delta_j"], row["delta_j_lower"], row["delta_j_upper"]
-        if np.isnan(delta):
-            continue
-        if lower > 0 or upper < 0:
-            bias = row["shared_bias"]
-            predicted = "" if np.isnan(bias) else f" (its predicted bias: {bias:+.3f})"
-            yield Caution(
-                "delta J", *key,
-                f"{about}delta J = {delta:+.2f} [{lower:+.2f}, {upper:+.2f}] excludes 0: the judge errs differently on "
-                f"the two, and a shared calibration is not defensible{predicted}",
-            )  # fmt: skip
-    table = comparison.table
-    keys = [c for c in ("slice", "judge", "model_a", "model_b") if c in table]
-    n_pairs = len(comparison.pairs) * len(dict.fromkeys(table["judge"]))
-    if n_pairs > 1:
-        share = 1 - comparison.accuracy.settings.level
-        yield Caution(
-            "many comparisons", "all", None, (),
-            f"{counted(n_pairs, 'comparison')}, each with an interval of its own: if no models differed, about "
-            f"{n_pairs * share:.1f} of them would exclude 0 by chance",
-        )  # fmt: skip
-    for _, group in table.groupby(keys, sort=False):
-        yield from _claim_cautions(group.set_index("estimator", drop=False))
-
-
-def _claim_cautions(rows: pd.DataFrame) -> Iterator[Caution]:
-    first = rows.iloc[0]
-    label, judge, a, b = first.get("slice", "all"), first["judge"], first["model_a"], first["model_b"]
-    about = f"{_where(label)}{judge}, {a} against {b}: "
-    best = rows.loc["ppi_plus_plus"]
-    if best["status"] not in HAVE_NUMBERS:
-        return
-    tied = best["lower"] <= 0 <= best["upper"]
-    if max(-best["lower"], best["upper"]) <= NEAR_TIE:
-        yield Caution(
-            "near tie", label, judge, (a, b),
-            f"{about}a near tie; by PPI++ the difference is {_numbers(best)}, and biases of that size can make any "
-            "estimate look directional",
-        )  # fmt: skip
-    elif tied:
-        yield Caution(
-            "not told apart", label, judge, (a, b),
-            f"{about}not told apart; by PPI++ the difference is {_numbers(best)}: more labels or items would tell",
-        )  # fmt: skip
-    for name in ("naive", "rogan_gladen_shared"):
-        row = rows.loc[name]
-        if row["status"] not in HAVE_NUMBERS:
-            continue
-        clear = not row["lower"] <= 0 <= row["upper"]
-        if np.sign(row["difference"]) == -np.sign(best["difference"]) and (clear or not tied):
-            yield Caution(
-                "sign", label, judge, (a, b),
-                f"{about}{name} has the opposite sign, {_numbers(row)} against {_numbers(best)} by PPI++ with labels "
-                "of both models: a reversal",
-            )  # fmt: skip
-
-
-def _numbers(row: Any) -> str:
-    return f"{row['difference']:+.3f} [{row['lower']:+.3f}, {row['upper']:+.3f}]"
-
-
-def _where(label: str) -> str:
-    return "" if label == "all" else f"{label}, "
 
 
 def _columns(table: pd.DataFrame, shown: list[str]) -> pd.DataFrame:
     table = table[[c for c in ("slice", *shown) if c in table]]
+    if "believe" in table:
+        table = table.assign(believe=np.where(table["believe"], "yes", ""))
     return table.assign(labels=table["labels"].round().astype(int)) if "labels" in table else table
+
+
+def _statuses(table: pd.DataFrame) -> list[str]:
+    """What the statuses of a table mean, but "ok"."""
+    return [f"{status}: {STATUSES[status]}." for status in dict.fromkeys(table["status"]) if status != OK]
+
+
+def _legend(table: pd.DataFrame, models: list[str]) -> list[str]:
+    """Why estimates are marked to be believed, and what the statuses mean."""
+    marked = dict.fromkeys(table.loc[table["believe"], "estimator"])
+    lines = [f"believe {name}: {REASONS[name]}." for name in marked]
+    keys = [c for c in ("slice", *models, "judge") if c in table]
+    if not table.groupby(keys, sort=False)["believe"].any().all():
+        lines.append(
+            "No estimate is marked where a model has no labels of its own, or where calibration and test differ and "
+            "Rogan-Gladen is not ok."
+        )
+    return lines + _statuses(table)
 
 
 def _escaped(text: str) -> str:

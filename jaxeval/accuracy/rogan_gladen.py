@@ -10,6 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
+from jaxeval.accuracy.statuses import (
+    CLIPPED,
+    FEW_OF_CLASS,
+    INCLUDES_0,
+    NEAR_0,
+    NO_CLASS,
+    NO_SKILL,
+    OK,
+    OUTSIDE,
+    UNBOUNDED,
+)
 from jaxeval.execution.elementwise import apply, broadcast, require, scalar_or_array
 from jaxeval.kernels import judge_error
 from jaxeval.statistics.intervals import wilson
@@ -17,11 +28,10 @@ from jaxeval.statistics.quantiles import checked_level
 
 Float = NDArray[np.float64]
 
-# J this close to 0 is 0 with its rounding, and an estimate that far outside of [0, 1] is on its edge.
-_LEAST_J = _ROUNDING = 1e-12
+#: An estimate this far outside of [0, 1] is on its edge, and a J this close to 0 is 0 with its rounding.
+ROUNDING = 1e-12
 
-OK, CLIPPED, OUTSIDE = "ok", "clipped", "outside"
-NO_SKILL, NO_CLASS = "J <= 0", "labels of one class only"
+_DOUBTS = {judge_error.NO_SKILL: NO_SKILL, judge_error.FEW_OF_CLASS: FEW_OF_CLASS, judge_error.NEAR_0: NEAR_0}
 
 
 @dataclass(frozen=True)
@@ -29,8 +39,13 @@ class RoganGladen:
     """Corrected accuracy; scalars, or arrays of the broadcast shape of the arguments.
 
     ``status`` is "ok"; "clipped" where the estimate left [0, 1]; "outside" where the whole interval did, so that the
-    judged share is not one that the rates allow; "J <= 0" where the judge is no better than chance, before or after
-    the adjustment of the interval; "labels of one class only" where m0 or m1 is 0. The last two have NaN for numbers.
+    judged share is not one that the rates allow; "few labels of a class" where m0 or m1 is below 5, and "J near 0"
+    where the 99.9 % interval of J includes 0; "J <= 0" where the judge is no better than chance, before or after the
+    adjustment of the interval; "labels of one class only" where m0 or m1 is 0.
+
+    With "few labels of a class" and "J near 0" the data do not bound the accuracy: the estimate is there, the interval
+    is [0, 1], and its untruncated ends are infinite. With the last two statuses all numbers are NaN. `STATUSES` has a
+    sentence for each status; `judge_error.doubt` says how often intervals miss with these limits and without them.
     """
 
     estimate: Any  # in [0, 1]
@@ -83,22 +98,29 @@ def rogan_gladen(
 @jax.jit
 def _kernel(p: Any, q0: Any, q1: Any, n: Any, m0: Any, m1: Any, z: Any) -> Any:
     rates = judge_error.Rates(q0, q1, m0, m1)
-    return judge_error.rogan_gladen(p, q0, q1), judge_error.rogan_gladen_interval(p, n, rates, z)
+    interval = judge_error.rogan_gladen_interval(p, n, rates, z)
+    return judge_error.rogan_gladen(p, q0, q1), interval, judge_error.doubt(rates)
 
 
 def _rogan_gladen(given: dict[str, Float], z: float, level: float) -> RoganGladen:
     with np.errstate(invalid="ignore"):
         j = given["q0"] + given["q1"] - 1
-    raw, (lower, upper, adjusted_j) = apply(_kernel, *given.values(), np.full(j.shape, z))
+    raw, (lower, upper), doubt = apply(_kernel, *given.values(), np.full(j.shape, z))
     one_class = (given["m0"] == 0) | (given["m1"] == 0)
-    no_skill = ~(j > _LEAST_J) | ~(adjusted_j > _LEAST_J)
-    undefined = one_class | no_skill
-    estimate, lower, upper = (np.where(undefined, np.nan, x) for x in (raw, lower, upper))
     status = np.select(
-        [one_class, no_skill, (upper < 0) | (lower > 1), (estimate < -_ROUNDING) | (estimate > 1 + _ROUNDING)],
-        [NO_CLASS, NO_SKILL, OUTSIDE, CLIPPED],
+        [
+            one_class,
+            ~(j > ROUNDING),
+            *(doubt == code for code in _DOUBTS),
+            (upper < 0) | (lower > 1),
+            (raw < -ROUNDING) | (raw > 1 + ROUNDING),
+        ],
+        [NO_CLASS, NO_SKILL, *_DOUBTS.values(), OUTSIDE, CLIPPED],
         OK,
     )
+    undefined, unbounded = np.isin(status, (NO_CLASS, NO_SKILL)), np.isin(status, UNBOUNDED)
+    lower, upper = np.where(unbounded, -np.inf, lower), np.where(unbounded, np.inf, upper)
+    estimate, lower, upper = (np.where(undefined, np.nan, x) for x in (raw, lower, upper))
     return RoganGladen(
         estimate=scalar_or_array(np.clip(estimate, 0, 1)),
         lower=scalar_or_array(np.clip(lower, 0, 1)),
@@ -141,16 +163,11 @@ def youden_j(q0: ArrayLike, q1: ArrayLike, m0: ArrayLike, m1: ArrayLike, level: 
     for rate, count in (("q0", "m0"), ("q1", "m1")):
         require(given, count, given[count] >= 0, "not be negative")
         require(given, rate, (given[count] == 0) | ((given[rate] >= 0) & (given[rate] <= 1)), "lie in [0, 1]")
-    j, centre, variance = (np.full(given["q0"].shape, x) for x in (-1.0, -1.0, 0.0))
-    for rate, count in (("q0", "m0"), ("q1", "m1")):
-        adjusted = given[rate] + (1 - 2 * given[rate]) / (given[count] + 2)
-        j, centre = j + given[rate], centre + adjusted
-        variance = variance + adjusted * (1 - adjusted) / (given[count] + 2)
+    j = given["q0"] + given["q1"] - 1
+    centre, variance = judge_error.youden_j(judge_error.Rates(**given))
     one_class = (given["m0"] == 0) | (given["m1"] == 0)
     lower, upper = np.maximum(centre - z * np.sqrt(variance), -1), np.minimum(centre + z * np.sqrt(variance), 1)
-    status = np.select(
-        [one_class, ~(j > _LEAST_J), (lower <= 0) & (upper >= 0)], [NO_CLASS, NO_SKILL, "includes 0"], OK
-    )
+    status = np.select([one_class, ~(j > ROUNDING), lower <= 0], [NO_CLASS, NO_SKILL, INCLUDES_0], OK)
     with np.errstate(invalid="ignore", divide="ignore"):
         q0_lower, q0_upper = wilson(given["q0"], given["m0"], level)
         q1_lower, q1_upper = wilson(given["q1"], given["m1"], level)

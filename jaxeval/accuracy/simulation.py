@@ -47,6 +47,7 @@ def coverage_study(
         A row per setting and method ("naive", "rogan_gladen", "rogan_gladen_adaptive"): ``theta, q0, q1, n, m, bias,
         bias_se`` (its Monte Carlo error), ``coverage, length`` of the truncated interval, ``length_untruncated,
         undefined_share, mean_m1``. Undefined replications count as not covering, and are left out of bias and lengths.
+        ``length_untruncated`` is infinite where nothing bounds the interval of some replication (`rogan_gladen`).
     """
     checked_level(level)
     given = broadcast(theta=theta, q0=q0, q1=q1, n=n, m=m)

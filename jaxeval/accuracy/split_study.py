@@ -48,7 +48,8 @@ def split_study(
 
     Returns:
         A row per model, judge and estimator: ``bias, bias_se, coverage, length, undefined_share``. Splits without an
-        estimate count as not covering and are left out of the rest. "rogan_gladen_shared" pools the models' labels.
+        estimate count as not covering and are left out of the rest; Rogan-Gladen's interval is [0, 1] where J is near
+        0 or a class has few labels. "rogan_gladen_shared" pools the models' labels.
 
     Raises:
         DataError: no judged answer has a label.
@@ -156,12 +157,12 @@ def _intervals(
 ) -> dict[str, tuple[Float, Float, Float]]:
     """Estimate and untruncated ends (R, M, J) by estimator."""
     in_one = Sums(*(type(x)(*(leaf[:, None] for leaf in x)) for x in sums))  # type: ignore[arg-type]
-    values = estimates(in_one, binary)
+    values = estimates(in_one, in_one, binary)
     test, own, shared = sums
     with np.errstate(invalid="ignore", divide="ignore"), double_precision():
         p = test.judgment / test.n
         most = np.where(binary, 1.0, np.inf)
-        ends = {}
+        ends: dict[str, tuple[Float, Float]] = {}
         scores = t.ppf(norm.cdf(z), np.maximum(own.n - 2, 1))
         for name, (variance, shift) in jax.device_get(_control_variates(own, test, binary, most)).items():
             half = np.where(binary, z, scores) * np.sqrt(variance)
@@ -171,10 +172,8 @@ def _intervals(
         score = wilson(p, test.n, level)
         ends["naive"] = np.where(binary, score[0], p - half), np.where(binary, score[1], p + half)
         ends["calibration_only"] = wilson(own.label / own.n, own.n, level)
-        found = batch.rogan_gladen_interval(p, test.n, judge_error.rates(own), z)
-        lower, upper, j = (np.asarray(x) for x in found)
-        defined = (j > 0) & ~np.isnan(values["rogan_gladen"])
-        ends["rogan_gladen"] = np.where(defined, lower, np.nan), np.where(defined, upper, np.nan)
+        lower, upper = batch.rogan_gladen_interval(p, test.n, judge_error.rates(own), z)
+        ends["rogan_gladen"] = np.asarray(lower), np.asarray(upper)
         # The models' labels on an item go together: contributions by item, see `influence`.
         q0, q1, m0, m1 = judge_error.rates(shared)
         theta = values["rogan_gladen_shared"]
@@ -183,4 +182,10 @@ def _intervals(
         excess = np.asarray(batch.rates_excess(shared, test))
         half = z * np.sqrt((p * (1 - p) / test.n + calibrating) / (q0 + q1 - 1) ** 2 + excess)
         ends["rogan_gladen_shared"] = theta - half, theta + half
+        for name, labelled in (("rogan_gladen", own), ("rogan_gladen_shared", shared)):
+            doubt = np.asarray(batch.doubt(judge_error.rates(labelled)))
+            undefined = np.isnan(values[name]) | (doubt == judge_error.NO_SKILL)
+            lower, upper = (np.where(undefined, np.nan, end) for end in ends[name])
+            unbounded = ~undefined & (doubt != judge_error.FINE)
+            ends[name] = np.where(unbounded, -np.inf, lower), np.where(unbounded, np.inf, upper)
     return {name: (value, *ends[name]) for name, value in values.items()}

@@ -42,7 +42,7 @@ _MOST_CAUTIONS = 25
     default="error",
     show_default=True,
     type=click.Choice(["error", "drop", "complete", "incorrect"]),
-    help="Missing judgments: leave them out, their items, or count them as 0.",
+    help="Missing judgments: leave them out and keep their labels, leave out their items, or count them as 0.",
 )
 @click.option("--compare", "pairs", nargs=2, multiple=True, metavar="A B", help="Compare two models; may be repeated.")
 @click.option("--shared", metavar="MODEL", help="Whose labels the shared calibration uses. [B of a pair; else all]")
@@ -72,7 +72,8 @@ def judge(
     """Accuracies of models by LLM judges, corrected by human labels, with what the data cannot say.
 
     Every estimate comes with an interval: the judge's raw share, labels alone, PPI++, Rogan-Gladen with each model's
-    own and with a shared calibration. Columns have the same names in both files.
+    own and with a shared calibration. The column "believe" marks the one to believe, and sentences under each table say
+    why, and what each status means. Columns have the same names in both files.
     """
     from jaxeval.accuracy.judge_accuracy import judge_accuracy
     from jaxeval.accuracy.judged_sums import POOLED
@@ -141,6 +142,10 @@ def _show(report: JudgeReport, labelled: JudgedAnswers, judged: JudgedAnswers) -
     for title, sentences, table in report.sections():
         if table is not None:
             print_table(console, table, title, _cell)
+            for sentence in sentences:
+                say(console, sentence, "dim")
+            if sentences:
+                console.print()
         elif title == "What can be claimed":
             for sentence in sentences:
                 say(console, sentence, "bold")

@@ -61,7 +61,9 @@ class AnswersReport:
         if self.n_runs > 1:
             lines.append(f"up to {self.n_runs:,} runs of a judge on one answer, averaged")
         if self.n_missing:
-            done = {"drop": "left out", "incorrect": "counted as incorrect"}.get(self.missing, "their items left out")
+            done = {"drop": "left out, their labels stay", "incorrect": "counted as incorrect"}.get(
+                self.missing, "their items left out"
+            )
             lines.append(f"{self.n_missing:,} judgments are missing: {done}")
         if self.n_dropped_items:
             lines.append(f"{counted(self.n_dropped_items, 'item')} left out, which some model or judge lacks")
@@ -80,7 +82,8 @@ class JudgedAnswers:
     """Answers of M models to N items as J judges saw them.
 
     ``judgment`` (N, M, J) is 1 for right and 0 for wrong, or a score; the mean over the runs of a judge; NaN where
-    there is none. ``label`` (N, M) is the human label, 1 or 0, NaN where there is none. Items and models are sorted.
+    there is none. ``label`` (N, M) is the human label, 1 or 0, NaN where there is none. ``answered`` (N, M) is whether
+    the model has an answer to the item, judged or not. Items and models are sorted.
     """
 
     items: pd.Index
@@ -88,6 +91,7 @@ class JudgedAnswers:
     judges: pd.Index
     judgment: Float
     label: Float
+    answered: Bool
     binary: Bool  # (J,) every run of the judge gave 0 or 1
     answer: Int  # (N, M) number of the answer; models that gave the same to an item share a judgment
     covariates: Mapping[str, Covariate] = field(repr=False)
@@ -128,8 +132,9 @@ class JudgedAnswers:
             positive: the value of labels and judgments that means right (say "yes"), where they are not 0 and 1; they
                 may have one other value.
             threshold: makes verdicts of scores: 1 from this score on.
-            missing: what to do about missing judgments: "error"; "drop" the judgment; "complete", drop the item for all
-                models and judges, also where a model has no answer to it; "incorrect", count it as 0.
+            missing: what to do about missing judgments: "error"; "drop" the judgment, but keep the answer and its
+                label; "complete", drop the item for all models and judges, also where a model has no answer to it;
+                "incorrect", count it as 0.
 
         Raises:
             DataError: a column is missing, values cannot be read, an answer is judged twice, or nothing is left. The
@@ -186,7 +191,8 @@ class JudgedAnswers:
         labels = np.full(len(frame), np.nan) if label is None else _labels(frame[label], label, positive)
         answers = cls(
             items.rename("item"), models.rename("model"), judges.rename("judge"), table,
-            _one_each(labels, place, shape, f"labels {label!r}"), binary,
+            _one_each(labels, place, shape, f"labels {label!r}"),
+            np.isin(np.arange(shape[0] * shape[1]), place).reshape(shape), binary,
             np.arange(shape[0] * shape[1]).reshape(shape),
             {name: _covariate(frame, name, place, shape) for name in keep},
             _NO_REPORT,
@@ -227,6 +233,7 @@ class JudgedAnswers:
             items=self.items[items],
             judgment=self.judgment[items],
             label=self.label[items],
+            answered=self.answered[items],
             answer=self.answer[items],
             covariates=kept,
         )
@@ -272,8 +279,8 @@ class JudgedAnswers:
             n_judges=j,
             n_judgments=int(self.judged.sum()),
             n_labels=int((~np.isnan(self.label)).sum()),
-            n_absent=int((~self.judged.any(2) & np.isnan(self.label)).sum()),
-            n_repeated=int(repeated(self.answer, self.judged.any(axis=2) | ~np.isnan(self.label)).sum()),
+            n_absent=int((~self.answered).sum()),
+            n_repeated=int(repeated(self.answer, self.answered).sum()),
         )
 
 

@@ -12,8 +12,13 @@ import jax.numpy as jnp
 
 Array = Any  # JAX or NumPy: the closed forms need no more than operators
 
-# Why an estimate is missing, or what to know about it.
-FINE, NO_ITEMS, NO_CLASS, NO_SKILL, NO_SUCH_VERDICT, CLIPPED = range(6)
+# Why an estimate is missing, or has no bounds; the larger number is the worse.
+FINE, NEAR_0, FEW_OF_CLASS, NO_ITEMS, NO_CLASS, NO_SKILL, NO_SUCH_VERDICT = range(7)
+
+# See `doubt`.
+FEWEST_OF_CLASS = 5
+SURE_Z = 3.2905  # of 99.9 %, two-sided
+_LEAST_J = 1e-12  # J this close to 0 is 0 with its rounding
 
 
 class LabelledSums(NamedTuple):
@@ -72,15 +77,30 @@ def adjusted_rates(rates: Rates) -> Rates:
     return Rates(q0 + (1 - 2 * q0) / (m0 + 2), q1 + (1 - 2 * q1) / (m1 + 2), m0 + 2, m1 + 2)
 
 
-class Adjusted(NamedTuple):
-    """The interval of Eq. 6 before truncation, and the index J that its adjusted rates have."""
-
-    lower: Array
-    upper: Array
-    j: Array
+def youden_j(rates: Rates) -> tuple[Array, Array]:
+    """J of the adjusted rates, the centre of its interval, and its variance (Agresti and Caffo 2000)."""
+    q0, q1, m0, m1 = adjusted_rates(rates)
+    return q0 + q1 - 1, q0 * (1 - q0) / m0 + q1 * (1 - q1) / m1
 
 
-def rogan_gladen_interval(p: Array, n: Array, rates: Rates, z: Array) -> Adjusted:
+def doubt(rates: Rates) -> Array:
+    """Why `rogan_gladen_interval` is no interval, int8: J <= 0, few labels of a class, J near 0, or FINE.
+
+    J is near 0 where its 99.9 % interval includes 0. In simulations of 2,000 test items, 2 to 500 labels of a class and
+    judges of J = 0 to 0.96, a 95 % interval that is FINE missed the truth in at most 11 of 100 data sets, and in more
+    than 8 of them at one setting in 100. With the 95 % interval of J instead it missed in up to 17 of 100, with
+    J > 0 alone in up to 43. Fewer labels of a class than 5 are worse than any J: with one it missed in up to 98 of 100,
+    with two in 95, with three in 24; five are about as good as ten.
+    """
+    j, variance = youden_j(rates)
+    return jnp.select(
+        [~(j > _LEAST_J), jnp.minimum(rates.m0, rates.m1) < FEWEST_OF_CLASS, j <= SURE_Z * jnp.sqrt(variance)],
+        [jnp.int8(NO_SKILL), jnp.int8(FEW_OF_CLASS), jnp.int8(NEAR_0)],
+        jnp.int8(FINE),
+    )
+
+
+def rogan_gladen_interval(p: Array, n: Array, rates: Rates, z: Array) -> tuple[Array, Array]:
     """Eq. 6 to 8, centred on the adjusted estimate (DOI 10.1016/j.prevetmed.2013.09.015); ``n`` may be infinite."""
     adjusted = adjusted_rates(rates)
     q0, q1, m0, m1 = adjusted
@@ -88,7 +108,7 @@ def rogan_gladen_interval(p: Array, n: Array, rates: Rates, z: Array) -> Adjuste
     theta = rogan_gladen(p, q0, q1)
     shift = 2 * z**2 * (theta * q1 * (1 - q1) / m1 - (1 - theta) * q0 * (1 - q0) / m0)
     half = z * jnp.sqrt(rogan_gladen_variance(p, n + z**2, adjusted))
-    return Adjusted(theta + shift - half, theta + shift + half, q0 + q1 - 1)
+    return theta + shift - half, theta + shift + half
 
 
 class Slopes(NamedTuple):
@@ -189,7 +209,9 @@ def careful_ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Array
     lambda is estimated.
     """
     of_test, of_labelled = _spreads(labelled, test, weight)
-    scores = _over(of_test, test.n - 1) + _over(of_labelled, labelled.n - 2)
+    # Without weight the test items are not used: how many there are does not matter.
+    judged = jnp.where(weight == 0, 0.0, _over(of_test, test.n - 1))
+    scores = judged + _over(of_labelled, labelled.n - 2)
     verdicts = jnp.maximum(ppi_variance(*_with_more(labelled, test), weight), ppi_variance(labelled, test, weight))
     return jnp.where(binary, verdicts, scores)
 
@@ -227,7 +249,7 @@ def failure(labelled: LabelledSums, n_test: Array) -> Array:
     """Why `rogan_gladen` with the rates of ``labelled`` is no estimate, int8: no items, no class, J <= 0, or FINE."""
     m1, m0 = labelled.label, labelled.n - labelled.label
     # J > 0 in whole numbers: as a sum of two quotients it may miss 0 by rounding.
-    skill = labelled.product * m0 > (labelled.judgment - labelled.product) * m1 + 1e-12 * m0 * m1
+    skill = labelled.product * m0 > (labelled.judgment - labelled.product) * m1 + _LEAST_J * m0 * m1
     return jnp.select(
         [(labelled.n == 0) | (n_test == 0), (m0 <= 0) | (m1 <= 0), ~skill],
         [jnp.int8(NO_ITEMS), jnp.int8(NO_CLASS), jnp.int8(NO_SKILL)],

@@ -45,6 +45,22 @@ def test_two_classes_are_rogan_gladen():
         np.testing.assert_allclose(found.covariance, variance / j**2 * np.array([[1, -1], [-1, 1]]), rtol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("labels", "judgments", "status"),
+    [
+        ([0] * 4 + [1] * 30, [0] * 4 + [1] * 30, "few labels of a class"),
+        ([0] * 40 + [1] * 40, [0, 1] * 20 + [0, 1, 1, 0, 1] * 8, "J near 0"),
+        ([0] * 20 + [1] * 3 + [2] * 20, [0] * 20 + [1] * 3 + [2] * 20, "few labels of a class"),
+    ],
+)
+def test_what_the_labels_do_not_bound_has_the_whole_range(labels, judgments, status):
+    found = class_shares(labels, judgments, judgments * 3)
+    assert found.status == status
+    assert (found.table["lower"] == 0).all()
+    assert (found.table["upper"] == 1).all()
+    assert found.table["estimate"].sum() == pytest.approx(1)
+
+
 def test_shares_solve_the_confusion_matrix():
     found = class_shares(LABELS, JUDGMENTS, TEST)
     confusion = pd.crosstab(JUDGMENTS, LABELS, normalize="columns").to_numpy()

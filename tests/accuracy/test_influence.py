@@ -1,15 +1,13 @@
 """Variances from what every item contributes: the closed forms of the papers, and the bootstrap's."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import twins
-from answers import BINARY, CALIBRATION, JUDGES, MANY, MODELS, TEST, read, rows, simulate, stratified
+from answers import BINARY, CALIBRATION, JUDGES, MANY, MODELS, TEST, judged_rows, read, rows, simulate, stratified
 
 from jaxeval.accuracy import influence
-from jaxeval.accuracy.estimates import contributions, estimate_draws, estimates
-from jaxeval.accuracy.judged_sums import POOLED, Sums, arrays, sums
+from jaxeval.accuracy.estimates import Evidence, Slice, contributions, estimate_draws, estimates
+from jaxeval.accuracy.judged_sums import POOLED, Sums, arrays, sums, with_missing_filled
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums
 
@@ -37,8 +35,8 @@ def pooled_variance(calibration, judge, g, other=None):
 def of(calibration, test, stratify=None):
     """Sums, and the contributions to estimates, of all items; no resamples."""
     data = arrays(calibration, test, stratify, POOLED)
-    part = SimpleNamespace(data=data, total=sums(data))
-    return part, contributions(part, BINARY)
+    judged, every = (Evidence(x, sums(x), None, None) for x in (data, with_missing_filled(data)))
+    return judged, contributions(Slice(calibration, test, judged, every), BINARY)
 
 
 @pytest.fixture(scope="module")
@@ -56,17 +54,18 @@ def complete():
 def test_variances_are_the_closed_forms(small, model, judge):
     y, f, g = rows(CALIBRATION, TEST, MODELS[model], JUDGES[judge])
     found = {name: items.variance()[model, judge] for name, items in small[1].items()}
-    assert found["naive"] == pytest.approx(np.var(g) / len(g))
+    known, verdicts, judged = judged_rows(CALIBRATION, TEST, MODELS[model], JUDGES[judge])
+    assert found["naive"] == pytest.approx(np.var(judged) / len(judged))
     assert found["calibration_only"] == pytest.approx(np.var(y) / len(y))
     weights = {"difference": 1.0, "ppi_plus_plus": twins.ppi_lambda(y, f, g, 1.0 if BINARY[judge] else np.inf)}
     if BINARY[judge]:
-        weights["conditional"] = twins.moments(y, f) / twins.moments(f, f)
+        weights["conditional"] = twins.moments(y, f) / (np.mean(f) * (1 - np.mean(f)))
         weights["eif"] = weights["conditional"] / (1 + len(y) / len(g))
-        q0, q1, m0, m1 = twins.judge_rates(y, f)
+        q0, q1, m0, m1 = twins.judge_rates(known, verdicts)
         if q0 + q1 > 1:
-            expected = twins.misclassification_variance(np.mean(g), len(g), q0, q1, m0, m1)
+            expected = twins.misclassification_variance(np.mean(judged), len(judged), q0, q1, m0, m1)
             assert found["rogan_gladen"] == pytest.approx(expected)
-        assert found["rogan_gladen_shared"] == pytest.approx(pooled_variance(CALIBRATION, JUDGES[judge], g))
+        assert found["rogan_gladen_shared"] == pytest.approx(pooled_variance(CALIBRATION, JUDGES[judge], judged))
     for name, weight in weights.items():
         assert found[name] == pytest.approx(twins.ppi_variance(y, f, g, weight))
 
@@ -122,12 +121,14 @@ def test_differences_keep_items_paired(complete):
 @pytest.mark.parametrize("judge", JUDGES)
 def test_variances_of_strata_and_of_their_shares_add_up(judge):
     found = {name: items.variance()[0, JUDGES.index(judge)] for name, items in of(*map(read, MANY), "topic")[1].items()}
-    g = rows(*MANY, "a", judge)[2]
+    g = judged_rows(*MANY, "a", judge)[2]
     assert found["naive"] == pytest.approx(np.var(g) / len(g))  # added up, its strata are no strata
-    parts = [rows(*(frame[frame["topic"] == topic] for frame in MANY), "a", judge) for topic in ("art", "law")]
-    share = np.array([len(part[2]) for part in parts]) / len(g)
     corrected = {"difference": 1.0} if judge == "score" else {"difference": 1.0, "rogan_gladen": None}
     for name, lam in corrected.items():
+        used = rows if lam else judged_rows
+        parts = [used(*(frame[frame["topic"] == topic] for frame in MANY), "a", judge) for topic in ("art", "law")]
+        n = sum(len(part[2]) for part in parts)
+        share = np.array([len(part[2]) for part in parts]) / n
         if lam is None:
             rates = [(np.mean(g), len(g), *twins.judge_rates(y, f)) for y, f, g in parts]
             within = [twins.misclassification_variance(*given) for given in rates]
@@ -135,7 +136,7 @@ def test_variances_of_strata_and_of_their_shares_add_up(judge):
         else:
             within = [twins.ppi_variance(*part, lam) for part in parts]
             theta = [twins.ppi_mean(*part, lam) for part in parts]
-        between = share @ (theta - share @ theta) ** 2 / len(g)
+        between = share @ (theta - share @ theta) ** 2 / n
         assert found[name] == pytest.approx(share**2 @ within + between)
 
 
@@ -146,7 +147,11 @@ def test_the_bootstrap_has_the_same_variances(stratify):
     part = stratified().slices[""]
     if stratify is None:
         # The same resamples, whose strata are put together.
-        draws = estimates(Sums(*(type(x)(*(leaf.sum(-3, keepdims=True) for leaf in x)) for x in part.draws)), BINARY)
+        drawn = (
+            Sums(*(type(x)(*(leaf.sum(-3, keepdims=True) for leaf in x)) for x in evidence.draws))
+            for evidence in (part.judged, part.every)
+        )
+        draws = estimates(*drawn, BINARY)
         contributed = of(*map(read, MANY))[1]
     else:
         draws, contributed = estimate_draws(part, BINARY), contributions(part, BINARY)
@@ -167,5 +172,5 @@ def test_answers_that_models_share_weigh_twice_and_go_together():
     columns = ["human", *JUDGES, "text"]
     calibration.loc[copies, columns] = calibration.loc[np.flatnonzero(copies) - 1, columns].to_numpy()
     variance = of(read(calibration, answer="text"), read(TEST))[1]["rogan_gladen_shared"].variance()
-    g = rows(calibration, TEST, "a", "good")[2]
+    g = judged_rows(calibration, TEST, "a", "good")[2]
     assert variance[0, 0] == pytest.approx(pooled_variance(calibration, "good", g))

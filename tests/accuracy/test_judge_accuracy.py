@@ -12,6 +12,8 @@ from answers import (
     MODELS,
     SETTINGS,
     TEST,
+    accuracies,
+    judged_rows,
     pool,
     read,
     rows,
@@ -24,7 +26,8 @@ from scipy.stats import binomtest, norm
 from jaxeval import DataError, JudgedAnswers
 from jaxeval.accuracy.estimates import ESTIMATORS, estimate_draws
 from jaxeval.accuracy.judge_accuracy import judge_accuracy
-from jaxeval.accuracy.judged_sums import arrays, resampled
+from jaxeval.accuracy.judged_sums import Sums, arrays, resampled, with_missing_filled
+from jaxeval.accuracy.model_comparison import compare_models
 from jaxeval.statistics.quantiles import bounds_with_failures
 
 Z = norm.ppf(0.975)
@@ -53,7 +56,7 @@ def assert_estimates(table, calibration, test, names=ESTIMATORS, judges=JUDGES):
     """Rows of a table, of all models and estimators with a model's own labels, against the rows."""
     for model in MODELS:
         for judge in judges:
-            expected = twins.accuracies(*rows(calibration, test, model, judge), judge != "score")
+            expected = accuracies(calibration, test, model, judge, judge != "score")
             for name in expected.keys() & names:
                 value = expected[name]
                 found = table.loc[(model, judge, name)]
@@ -63,9 +66,10 @@ def assert_estimates(table, calibration, test, names=ESTIMATORS, judges=JUDGES):
                     continue
                 assert found["estimate"] == pytest.approx(np.clip(value, 0, 1), abs=1e-12, nan_ok=True)
                 outside = value < -1e-12 or value > 1 + 1e-12
-                assert found["status"] in (
-                    ["J <= 0"] if np.isnan(value) else ["clipped", "outside"] if outside else ["ok"]
-                )
+                expected_status = ["J <= 0"] if np.isnan(value) else ["clipped", "outside"] if outside else ["ok"]
+                if name == "rogan_gladen" and not np.isnan(value):
+                    expected_status += ["J near 0", "few labels of a class"]
+                assert found["status"] in expected_status
 
 
 @pytest.mark.parametrize("part", ["all", "art", "law"])
@@ -87,18 +91,25 @@ def test_every_estimate_is_that_of_the_rows(accuracy, part):
 def test_counts_and_truth(table):
     for model in MODELS:
         for judge in JUDGES:
-            y, _, g = rows(CALIBRATION, TEST, model, judge)
-            judged = TEST[(TEST["model"] == model) & TEST[judge].notna()]
-            found = table.loc[(model, judge, "ppi_plus_plus")]
-            assert (found["n_test"], found["m1"], found["m0"]) == (len(g), sum(y), len(y) - sum(y))
-            assert found["truth"] == pytest.approx(judged["human"].mean())
+            found = table.loc[(model, judge)]
+            for name, used in (("ppi_plus_plus", rows), ("rogan_gladen", judged_rows)):
+                y, _, g = used(CALIBRATION, TEST, model, judge)
+                counts = found.loc[name, ["n_test", "m1", "m0"]].tolist()
+                assert counts == [len(g), sum(y), len(y) - sum(y)]
+            labels = TEST[TEST["model"] == model]["human"]
+            assert found["truth"].to_numpy() == pytest.approx(labels.mean())
+            assert (found["n_truth"] == len(labels)).all()
             assert table.loc[(model, judge, "naive"), ["m0", "m1"]].tolist() == [0, 0]
 
 
 def test_labels_of_the_test_are_not_used(table):
-    blind = run(test=TEST.assign(human=np.where(TEST["human"] == 1, 0, np.nan)))
-    pd.testing.assert_frame_equal(blind.drop(columns="truth"), table.drop(columns="truth"))
+    truth = ["truth", "n_truth"]
+    for human in (np.nan, 1 - TEST["human"]):
+        other = run(test=TEST.assign(human=human))
+        pd.testing.assert_frame_equal(other.drop(columns=truth), table.drop(columns=truth))
+    blind = run(test=TEST.assign(human=np.nan))
     assert blind["truth"].isna().all()
+    assert (blind["n_truth"] == 0).all()
 
 
 @pytest.mark.parametrize(("model", "judge"), [("a", "good"), ("b", "poor"), ("c", "score")])
@@ -114,12 +125,16 @@ def test_intervals_are_the_closed_forms(table, model, judge):
     binary = judge != "score"
     weights = {"difference": 1.0, "ppi_plus_plus": twins.ppi_lambda(y, f, g, 1.0 if binary else np.inf)}
     if binary:
-        conditional = twins.moments(y, f) / twins.moments(f, f)
+        conditional = twins.moments(y, f) / (np.mean(f) * (1 - np.mean(f)))
         weights |= {"conditional": conditional, "eif": conditional / (1 + len(y) / len(g))}
-        assert ends("naive") == pytest.approx(binomtest(int(sum(g)), len(g)).proportion_ci(method="wilson"))
-        q0, q1, m0, m1 = twins.judge_rates(y, f)
-        interval = twins.misclassification_interval(np.mean(g), q0, q1, len(g), m0, m1)
-        assert ends("rogan_gladen") == pytest.approx(interval)
+        known, verdicts, judged = judged_rows(CALIBRATION, TEST, model, judge)
+        wilson = binomtest(int(sum(judged)), len(judged)).proportion_ci(method="wilson")
+        assert ends("naive") == pytest.approx(list(wilson))
+        q0, q1, m0, m1 = twins.judge_rates(known, verdicts)
+        interval = twins.misclassification_interval(np.mean(judged), q0, q1, len(judged), m0, m1)
+        near_0 = found.loc["rogan_gladen", "status"] == "J near 0"
+        assert near_0 == (judge == "poor")
+        assert ends("rogan_gladen") == pytest.approx([-np.inf, np.inf] if near_0 else interval)
     else:
         assert np.isnan(ends("naive")).all()  # scores beyond 1
     for name, lam in weights.items():
@@ -137,19 +152,22 @@ def items_of(sums, lane, model):
     return [1] * right + [0] * wrong, f
 
 
-def test_resamples_are_estimates_of_resampled_rows(accuracy):
+def test_resamples_are_estimates_of_resampled_rows():
+    """Of complete answers: what is filled in for a missing judgment cannot be told from sums."""
+    accuracy = judge_accuracy(read(simulate(60, 1)), read(simulate(100, 2, first=60)), **SETTINGS)
     part = accuracy.slices[""]
+    assert part.every is part.judged
     draws = estimate_draws(part, accuracy.binary)
     for lane in range(0, 400, 57):
         for model in range(3):
-            n, judged, _ = (round(x[lane, 0, model, 0]) for x in part.draws.test)
+            n, judged, _ = (round(x[lane, 0, model, 0]) for x in part.judged.draws.test)
             g = [1] * judged + [0] * (n - judged)
-            y, f = items_of(part.draws.own, lane, model)
+            y, f = items_of(part.judged.draws.own, lane, model)
             expected = twins.accuracies(y, f, g, True)
             expected["rogan_gladen"] = np.clip(expected["rogan_gladen"], 0, 1)
-            y, f = items_of(part.half_draws, lane, model)
+            y, f = items_of(part.every.half_draws, lane, model)
             expected["ppi_plus_plus_half"] = twins.accuracies(y, f, g, True)["ppi_plus_plus"]
-            q0, q1, _, _ = twins.judge_rates(*items_of(part.draws.shared, lane, 0))
+            q0, q1, _, _ = twins.judge_rates(*items_of(part.judged.draws.shared, lane, 0))
             adjusted = twins.misclassification_adjusted(judged / n, q0, q1)
             expected["rogan_gladen_shared"] = np.clip(adjusted, 0, 1) if q0 + q1 > 1 else np.nan
             for name, value in expected.items():
@@ -189,7 +207,7 @@ def test_bounds_take_failures_for_the_worst_on_either_side():
 
 def test_the_level_is_the_share_of_draws_between_the_ends(accuracy):
     found, draws = run(level=0.2), estimate_draws(accuracy.slices[""], accuracy.binary)
-    for judge, name in (("good", "ppi_plus_plus"), ("poor", "rogan_gladen")):
+    for judge, name in (("good", "ppi_plus_plus"), ("good", "rogan_gladen")):
         drawn = draws[name][:, 0, JUDGES.index(judge)]
         ends = [twins.quantile(np.where(np.isnan(drawn), at, drawn), q) for at, q in ((0, 0.4), (1, 0.6))]
         row = found.loc[("a", judge, name)]
@@ -204,10 +222,10 @@ def test_the_level_is_the_share_of_draws_between_the_ends(accuracy):
 def test_rates(accuracy):
     found = accuracy.rates[accuracy.rates["slice"] == "law"].set_index(["model", "judge"])
     known = CALIBRATION[CALIBRATION["topic"] == "law"]
-    drawn = accuracy.slices["law"].draws.own
+    drawn = accuracy.slices["law"].judged.draws.own
     for m, model in enumerate(MODELS):
         for j, judge in enumerate(JUDGES[:2]):
-            q0, q1, m0, m1 = twins.judge_rates(*rows(known, TEST, model, judge)[:2])
+            q0, q1, m0, m1 = twins.judge_rates(*judged_rows(known, TEST, model, judge)[:2])
             row = found.loc[(model, judge)]
             assert row[["q0", "q1", "j", "m0", "m1"]].tolist() == pytest.approx([q0, q1, q0 + q1 - 1, m0, m1])
             q1_draws = (drawn.product / drawn.label)[:, 0, m, j]
@@ -246,7 +264,7 @@ def adjusted(model, judge, labelled):
 def test_a_named_model_shares_its_calibration(table):
     found = run(shared="b")
     for model in MODELS:
-        expected = adjusted(model, "good", rows(CALIBRATION, TEST, "b", "good")[:2])
+        expected = adjusted(model, "good", judged_rows(CALIBRATION, TEST, "b", "good")[:2])
         assert found.loc[(model, "good", "rogan_gladen_shared"), "estimate"] == pytest.approx(expected)
     own = found.loc[("b", "good", "rogan_gladen"), NUMBERS].astype(float)
     shared = found.loc[("b", "good", "rogan_gladen_shared"), NUMBERS].astype(float)
@@ -297,16 +315,17 @@ def test_strata_are_corrected_apart_and_added_up_by_test_shares():
     for model in MODELS:
         for judge, binary in zip(JUDGES, BINARY, strict=True):
             expected = dict.fromkeys(ESTIMATORS, 0.0)
-            n = len(rows(*MANY, model, judge)[2])
+            n, n_judged = (len(used(*MANY, model, judge)[2]) for used in (rows, judged_rows))
             for topic in ("art", "law"):
                 calibration, test = (frame[frame["topic"] == topic] for frame in MANY)
-                own = rows(calibration, test, model, judge)
-                for name, value in twins.accuracies(*own, binary).items():
-                    expected[name] += len(own[2]) / n * value
+                g, judged = (used(calibration, test, model, judge)[2] for used in (rows, judged_rows))
+                for name, value in accuracies(calibration, test, model, judge, binary).items():
+                    of_judged = name in ("naive", "rogan_gladen")
+                    expected[name] += (len(judged) / n_judged if of_judged else len(g) / n) * value
                 if binary:
                     q0, q1, _, _ = twins.judge_rates(*pool(calibration, judge))
-                    shared = twins.misclassification_adjusted(np.mean(own[2]), q0, q1) if q0 + q1 > 1 else np.nan
-                    expected["rogan_gladen_shared"] += len(own[2]) / n * shared
+                    shared = twins.misclassification_adjusted(np.mean(judged), q0, q1) if q0 + q1 > 1 else np.nan
+                    expected["rogan_gladen_shared"] += len(judged) / n_judged * shared
             for name, value in expected.items():
                 row = found.loc[(model, judge, name)]
                 if name != "ppi_plus_plus_half" and row["status"] not in NO_ANSWER:
@@ -330,7 +349,9 @@ def test_the_order_of_rows_does_not_matter(table):
 def test_names_of_items_do_not_matter(accuracy):
     """Their order neither, save for the random halves."""
     turned = [frame.assign(item=frame["item"].map(lambda name: name[::-1])) for frame in (CALIBRATION, TEST)]
-    assert_same_draws(judge_accuracy(*map(read, turned), **SETTINGS).slices[""].draws, accuracy.slices[""].draws)
+    assert_same_draws(
+        judge_accuracy(*map(read, turned), **SETTINGS).slices[""].judged.draws, accuracy.slices[""].judged.draws
+    )
 
 
 def test_names_of_models_do_not_matter(table):
@@ -340,7 +361,8 @@ def test_names_of_models_do_not_matter(table):
     closed = ["estimate", "lower", "upper", "status", "n_test", "m0", "m1", "truth"]
     whole = found.index.get_level_values("estimator") != "ppi_plus_plus_half"
     pd.testing.assert_frame_equal(found.loc[whole, closed], table.loc[whole, closed], rtol=1e-12)
-    one, other = (x[whole & (x["failed_share"] == 0) & ~x["status"].isin(NO_ANSWER)] for x in (found, table))
+    never_failed = (found["failed_share"] == 0) & (table["failed_share"] == 0)
+    one, other = (x[whole & never_failed & ~x["status"].isin(NO_ANSWER)] for x in (found, table))
     spread = (other["boot_upper"] - other["boot_lower"]) / (2 * Z)
     # The error of a median of 400 normal draws is 0.063 standard deviations.
     assert (np.abs(one["median"] - other["median"]) <= 5 * np.sqrt(2) * 0.063 * spread + 1e-12).all()
@@ -348,23 +370,23 @@ def test_names_of_models_do_not_matter(table):
 
 def test_the_first_resamples_are_the_same_of_more(accuracy):
     data = arrays(read(CALIBRATION), read(TEST), None, "pooled")
-    few, few_halves = resampled(data, "", 394, 4, 0, lambda n: None)
+    _, (few, few_halves) = resampled([data, with_missing_filled(data)], "", 394, 4, 0, lambda n: None)
     part = accuracy.slices[""]
-    first = type(part.draws)(*(type(x)(*(leaf[:394] for leaf in x)) for x in part.draws))
+    first = Sums(*(type(x)(*(leaf[:394] for leaf in x)) for x in part.every.draws))
     assert_same_draws(few, first)
-    np.testing.assert_allclose(few_halves.judgment, part.half_draws.judgment[:394])
+    np.testing.assert_allclose(few_halves.judgment, part.every.half_draws.judgment[:394])
 
 
 def test_seeds_and_slices_have_draws_of_their_own(accuracy):
     data = arrays(read(CALIBRATION), read(TEST), None, "pooled")
-    plain = accuracy.slices[""].draws.test.judgment
+    plain = accuracy.slices[""].judged.draws.test.judgment
     for label, seed in (("", 1), ("law", 0)):
-        other = resampled(data, label, 400, 4, seed, lambda n: None)[0].test.judgment
-        assert not np.isclose(other, plain).all((1, 2, 3)).any()
+        (other, _), _ = resampled([data, with_missing_filled(data)], label, 400, 4, seed, lambda n: None)
+        assert not np.isclose(other.test.judgment, plain).all((1, 2, 3)).any()
 
 
 def test_test_and_calibration_are_drawn_apart_and_judges_together():
-    draws = stratified().slices[""].draws
+    draws = stratified().slices[""].judged.draws
     test, own, n = draws.test.judgment.sum(1), draws.own.judgment.sum(1), draws.test.n.sum(1)
     for j in range(3):
         assert abs(np.corrcoef(test[:, 0, j], own[:, 0, j])[0, 1]) < 5 / np.sqrt(400)
@@ -388,7 +410,7 @@ def test_one_class_and_no_labels():
     assert found.loc[("a", "good"), "ppi_plus_plus"] == "labels of one class"
     assert found.loc[("a", "good"), "calibration_only"] == "ok"
     assert found.loc[("b", "good"), "ppi_plus_plus"] == "no calibration items"
-    assert found.loc[("b", "good"), "rogan_gladen_shared"] == "ok"
+    assert found.loc[("b", "good"), "rogan_gladen_shared"] == "J near 0"
     assert found.loc[("c", "score"), "eif"] == "needs verdicts of 0 and 1"
     assert found.loc[("c", "poor"), "rogan_gladen"] == "J <= 0"
 
@@ -496,6 +518,42 @@ def test_a_judge_who_never_erred_on_few_labels_is_not_taken_for_perfect():
     row = of_few([1.0] * 28 + [0.0] * 12, [1.0] * 28 + [0.0] * 12, 5000).loc["ppi_plus_plus"]
     assert row["upper"] - row["lower"] > 0.1
     assert row["boot_upper"] - row["boot_lower"] < 0.05  # the resamples do take it for that
+
+
+@pytest.mark.parametrize(
+    ("labels", "judgments", "status"),
+    [
+        ([0.0] * 4 + [1.0] * 30, [0.0] * 4 + [1.0] * 30, "few labels of a class"),
+        ([0.0] * 30 + [1.0] * 30, [0.0, 1.0, 0.0] * 10 + [1.0, 1.0, 0.0] * 10, "J near 0"),
+    ],
+)
+def test_what_the_labels_do_not_bound_has_the_whole_range(labels, judgments, status):
+    """In closed form, by resamples, and in differences; the estimate stays."""
+    answers = tuple(few(labels, judgments))
+    found = judge_accuracy(*answers, **SETTINGS).table
+    row = found[found["model"] == "a"].set_index("estimator").loc["rogan_gladen"]
+    assert row["status"] == status
+    ends = ["lower", "upper", "boot_lower", "boot_upper", "lower_untruncated", "upper_untruncated"]
+    assert row[ends].tolist() == [0, 1, 0, 1, -np.inf, np.inf]
+    assert 0 <= row["estimate"] <= 1
+    pair = compare_models(*answers, ("a", "b"), **SETTINGS).table.set_index("estimator").loc["rogan_gladen"]
+    assert pair["status"] == status
+    assert pair[ends[:4]].tolist() == [-1, 1, -1, 1]
+
+
+def test_one_score_to_test_and_two_labels_do_not_bound_the_accuracy():
+    """Their variance is unknown: the interval was the whole range, "ok"."""
+    for labels, n_test, status in (([1.0, 0.0, 1.0], 1, "too few test items"), ([1.0, 0.0], 9, "too few labels")):
+        calibration = pd.DataFrame({"good": np.linspace(0.1, 0.8, len(labels)), "human": labels})
+        test = pd.DataFrame({"good": np.linspace(0.2, 0.9, n_test)})
+        parts = (JudgedAnswers.from_pandas(frame, judgment="good") for frame in (calibration, test))
+        rows_of = judge_accuracy(*parts, **SETTINGS).table.set_index("estimator")
+        for name in ("difference", "ppi_plus_plus"):
+            row = rows_of.loc[name]
+            assert (row["status"], row["lower"], row["upper"]) == (status, 0, 1)
+            assert row[["median", "boot_lower"]].isna().all()
+        assert rows_of.loc["calibration_only", "status"] == "ok"
+        assert rows_of.index[rows_of["believe"]].tolist() == ["calibration_only"]
 
 
 def test_labels_of_one_class_have_no_resamples():

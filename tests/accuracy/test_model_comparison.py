@@ -4,7 +4,20 @@ import numpy as np
 import pandas as pd
 import pytest
 import twins
-from answers import CALIBRATION, JUDGES, MODELS, SETTINGS, TEST, pool, read, rows, simulate, without_models
+from answers import (
+    CALIBRATION,
+    JUDGES,
+    MODELS,
+    SETTINGS,
+    TEST,
+    accuracies,
+    judged_rows,
+    pool,
+    read,
+    rows,
+    simulate,
+    without_models,
+)
 
 from jaxeval import DataError
 from jaxeval.accuracy.estimates import ESTIMATORS, estimate_draws
@@ -35,14 +48,14 @@ def table(comparison):
 
 def adjusted(model, judge, labelled):
     q0, q1, _, _ = twins.judge_rates(*labelled)
-    g = rows(CALIBRATION, TEST, model, judge)[2]
+    g = judged_rows(CALIBRATION, TEST, model, judge)[2]
     return np.clip(twins.misclassification_adjusted(np.mean(g), q0, q1), 0, 1) if q0 + q1 > 1 else np.nan
 
 
 @pytest.mark.parametrize("judge", JUDGES)
 def test_differences_are_those_of_the_rows(table, judge):
     for a, b in PAIRS:
-        one, other = (twins.accuracies(*rows(CALIBRATION, TEST, k, judge), judge != "score") for k in (a, b))
+        one, other = (accuracies(CALIBRATION, TEST, k, judge, judge != "score") for k in (a, b))
         for name in one:
             bound = (0, 1) if name == "rogan_gladen" else (-np.inf, np.inf)
             expected = np.clip(one[name], *bound) - np.clip(other[name], *bound)
@@ -54,7 +67,7 @@ def test_differences_are_those_of_the_rows(table, judge):
                 assert (row["status"] == "J <= 0") == np.isnan(expected)
             assert row["difference"] == pytest.approx(expected, nan_ok=True)
         if judge != "score":
-            labels = rows(CALIBRATION, TEST, b, judge)[:2]
+            labels = judged_rows(CALIBRATION, TEST, b, judge)[:2]
             expected = adjusted(a, judge, labels) - adjusted(b, judge, labels)
             row = table.loc[(a, b, judge, "rogan_gladen_shared")]
             assert row["difference"] == pytest.approx(expected)
@@ -63,11 +76,13 @@ def test_differences_are_those_of_the_rows(table, judge):
 
 def test_labels_and_truth(table):
     for a, b in PAIRS:
-        m, n = (len(rows(CALIBRATION, TEST, k, "good")[0]) for k in (a, b))
+        every, judged = (
+            sum(len(used(CALIBRATION, TEST, k, "good")[0]) for k in (a, b)) for used in (rows, judged_rows)
+        )
         labels = table.loc[(a, b, "good"), "labels"]
-        assert labels[["naive", "rogan_gladen", "ppi_plus_plus"]].tolist() == [0, m + n, m + n]
-        assert labels["ppi_plus_plus_half"] == (m + n) / 2
-        one, other = (TEST[(TEST["model"] == k) & TEST["good"].notna()]["human"].mean() for k in (a, b))
+        assert labels[["naive", "rogan_gladen", "ppi_plus_plus"]].tolist() == [0, judged, every]
+        assert labels["ppi_plus_plus_half"] == every / 2
+        one, other = (TEST[TEST["model"] == k]["human"].mean() for k in (a, b))
         assert table.loc[(a, b, "good"), "truth"].to_numpy() == pytest.approx(one - other)
 
 
@@ -75,7 +90,10 @@ def test_a_pool_or_a_model_may_be_shared(accuracy):
     pooled = compare(accuracy, PAIRS, labels_of_b=False)
     assert (pooled.stability["shared_labels"] == "pooled").all()
     found = pooled.table.set_index(KEY)
-    for shared, labelled in (("pooled", pool(CALIBRATION, "good")), ("c", rows(CALIBRATION, TEST, "c", "good")[:2])):
+    for shared, labelled in (
+        ("pooled", pool(CALIBRATION, "good")),
+        ("c", judged_rows(CALIBRATION, TEST, "c", "good")[:2]),
+    ):
         if shared == "c":
             third = compare_models(read(CALIBRATION), read(TEST), PAIRS, shared="c", **SETTINGS)
             found = third.table.set_index(KEY)
@@ -160,12 +178,12 @@ def delta_j(a, b, judge):
 
 def test_stability_is_the_difference_of_the_rates(accuracy, comparison):
     found = comparison.stability.set_index(["model_a", "model_b", "judge"])
-    own = accuracy.slices[""].draws.own
+    own = accuracy.slices[""].judged.draws.own
     q0 = (1 - (own.judgment - own.product) / (own.n - own.label))[:, 0]
     q1 = (own.product / own.label)[:, 0]
     for a, b in PAIRS:
         for judge in JUDGES[:2]:
-            one, other = (twins.judge_rates(*rows(CALIBRATION, TEST, k, judge)[:2]) for k in (a, b))
+            one, other = (twins.judge_rates(*judged_rows(CALIBRATION, TEST, k, judge)[:2]) for k in (a, b))
             row = found.loc[(a, b, judge)]
             gaps = one[0] - other[0], one[1] - other[1]
             assert row[["delta_q0", "delta_q1", "delta_j"]].tolist() == pytest.approx([*gaps, sum(gaps)])
@@ -189,8 +207,8 @@ def test_predicted_bias_is_by_how_much_the_shared_calibration_errs(table, compar
     """Appendix C, where nothing is clipped: shared minus model-specific, and B, whose labels they are, has none."""
     found = comparison.stability.set_index(["model_a", "model_b", "judge"])["shared_bias"]
     for a, b in PAIRS:
-        rates = [twins.judge_rates(*rows(CALIBRATION, TEST, k, "good")[:2]) for k in (a, b)]
-        theta = adjusted(a, "good", rows(CALIBRATION, TEST, a, "good")[:2])
+        rates = [twins.judge_rates(*judged_rows(CALIBRATION, TEST, k, "good")[:2]) for k in (a, b)]
+        theta = adjusted(a, "good", judged_rows(CALIBRATION, TEST, a, "good")[:2])
         delta_j = sum(rates[0][:2]) - sum(rates[1][:2])
         expected = (theta * delta_j - (rates[0][0] - rates[1][0])) / (sum(rates[1][:2]) - 1)
         assert found[(a, b, "good")] == pytest.approx(expected)
@@ -207,8 +225,8 @@ def test_bias_of_a_pool_counts_for_both_models(accuracy):
     q0, q1, _, _ = twins.judge_rates(*labelled)
     bias = {}
     for model in MODELS:
-        own = twins.judge_rates(*rows(CALIBRATION, TEST, model, "good")[:2])
-        theta = adjusted(model, "good", rows(CALIBRATION, TEST, model, "good")[:2])
+        own = twins.judge_rates(*judged_rows(CALIBRATION, TEST, model, "good")[:2])
+        theta = adjusted(model, "good", judged_rows(CALIBRATION, TEST, model, "good")[:2])
         bias[model] = (theta * (own[0] + own[1] - q0 - q1) - (own[0] - q0)) / (q0 + q1 - 1)
     for a, b in PAIRS:
         assert found[(a, b, "good")] == pytest.approx(bias[a] - bias[b])
@@ -231,7 +249,7 @@ def test_slices_and_all_pairs(accuracy):
     assert len(found.stability) == 3 * 3 * 3
     law = found.table[found.table["slice"] == "law"].set_index(KEY)
     calibration, test = (frame[frame["topic"] == "law"] for frame in (CALIBRATION, TEST))
-    one, other = (twins.accuracies(*rows(calibration, test, k, "good"), True) for k in "ab")
+    one, other = (accuracies(calibration, test, k, "good", True) for k in "ab")
     for name in ("naive", "ppi_plus_plus", "eif"):
         assert law.loc[("a", "b", "good", name), "difference"] == pytest.approx(one[name] - other[name])
     assert found.warnings == found.accuracy.warnings

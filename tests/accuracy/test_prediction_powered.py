@@ -131,6 +131,23 @@ def test_wrong_level():
         ppi_plus_plus([0, 1], [0, 1], [1], level=1.0)
 
 
+def test_one_score_to_test_has_a_status_and_no_interval():
+    """Its variance is not known: once an infinite interval was "ok"."""
+    for labels, judgments, lam in (
+        ([1, 0, 1], [0, 1, 0], None),  # lambda is 0
+        ([1, 0, 1, 1], [0.9, 0.1, 0.7, 0.8], None),
+        ([1, 0, 1, 1], [0.9, 0.1, 0.7, 0.8], 1.0),
+    ):
+        found = ppi_plus_plus(labels, judgments, [0.5], lam)
+        assert found.status == "too few test items"
+        assert np.isnan([found.lower, found.upper]).all()
+        assert np.isfinite(found.estimate)
+    unused = ppi_plus_plus([1, 0, 1, 1], [0.9, 0.1, 0.7, 0.8], [0.5], 0.0)
+    assert unused.status == "ok"
+    assert np.isfinite([unused.lower, unused.upper]).all()
+    assert ppi_plus_plus([1, 0, 1], [0, 1, 0], [1]).status == "ok"  # a verdict, whose variance is bounded
+
+
 @pytest.mark.parametrize(
     ("n", "theta", "q0", "q1"),
     [(10, 0.8, 0.9, 0.9), (20, 0.9, 0.9, 0.95), (40, 0.7, 0.95, 0.95), (50, 0.95, 0.95, 0.95), (100, 0.7, 0.7, 0.9)],
@@ -158,6 +175,8 @@ def test_scores_have_students_interval():
 
 def test_labels_that_say_little_have_a_status():
     assert ppi_plus_plus([1, 1, 1], [1, 0, 1], [1, 0, 1]).status == "labels of one class"
+    assert ppi_plus_plus([1, 1, 0], [0.2, 0.4, 0.1], [0.3, 0.5]).status == "ok"
+    assert ppi_plus_plus([1, 0], [0.2, 0.4], [0.3, 0.5]).status == "too few labels"
     one = ppi_plus_plus([1], [1], [1, 0, 1])
     assert one.status == "too few labels"
     assert np.isnan([one.lower, one.upper]).all()

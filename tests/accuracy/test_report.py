@@ -7,6 +7,7 @@ import pytest
 import jaxeval
 from jaxeval import JudgedAnswers
 from jaxeval.accuracy.report import judge_report
+from jaxeval.accuracy.statuses import STATUSES
 
 SETTINGS = {"n_resamples": 400, "seed": 1}
 
@@ -33,10 +34,11 @@ def reversal():
 
 
 def test_a_good_judge_gives_a_plain_claim(good):
-    assert kinds(good) == set()
+    assert kinds(good) == {"raw share"}  # it errs in both directions, and its own shares say less than PPI++
     (claim,) = good.claims()
     assert claim.startswith("judge-1, model-1 against model-2: model-1 is ahead, +0.")
-    assert "None of the checks found a reason" in good.text
+    assert claim.endswith("by PPI++")
+    assert "weak" not in claim
 
 
 def test_the_seven_points(good):
@@ -50,6 +52,8 @@ def test_the_seven_points(good):
         "360 calibration items, 540 test items",
         "resamples keep the judgments of all models on an item together",  # 4 what intervals hold
         "How good the judges are",  # 5 rates with intervals
+        "q0_lower",
+        "q1_upper",
         "j_lower",
         "delta_j_lower",  # 6
         "What can be claimed",  # 7
@@ -83,7 +87,7 @@ def test_a_judge_that_guesses_is_named():
     low = [c for c in report.cautions if c.kind == "low J"]
     assert {c.models for c in low} == {("model-1",)}
     assert "not told from a judge that guesses" in low[0].text
-    assert {"failed resamples", "undefined", "clipped"} & kinds(report)
+    assert {"no bounds", "undefined"} & kinds(report)
 
 
 def test_few_labels_are_counted():
@@ -115,6 +119,42 @@ def test_the_frame_carries_the_cautions_of_its_rows(reversal):
     assert frame["cautions"].str.contains("delta J").all()
     alone = judge_report(reversal.accuracy).to_frame()
     assert list(alone.columns[:-1]) == list(reversal.accuracy.table.columns)
+
+
+def test_the_estimate_to_believe_is_marked_everywhere(good):
+    frame = good.to_frame()
+    assert frame.loc[frame["believe"], "estimator"].tolist() == ["ppi_plus_plus"]
+    marked = [line for line in good.to_markdown().splitlines() if line.startswith("| model-1 |") and "| yes |" in line]
+    assert len(marked) == 1
+    assert "| ppi\\_plus\\_plus | yes |" in marked[0]
+    assert "believe ppi_plus_plus: with labels of the model itself it is unbiased and shortest" in good.text
+
+
+def test_statuses_are_explained_in_the_words_of_the_statuses():
+    report = study([0.7, 0.5], [[0.5], [0.8]], [[0.55], [0.8]])
+    shown = set(report.accuracy.table["status"])
+    assert "J near 0" in shown
+    for status in shown - {"ok"}:
+        assert f"{status}: {STATUSES[status]}." in report.text
+    assert any(caution.kind == "no bounds" and STATUSES["J near 0"] in caution.text for caution in report.cautions)
+
+
+def test_raw_shares_outside_of_the_interval_of_ppi_are_named(good, reversal):
+    rows = good.accuracy.table.set_index(["model", "estimator"])
+    told = {c.models for c in good.cautions if c.kind == "raw share" and len(c.models) == 1}
+    expected = {
+        (model,)
+        for model in ("model-1", "model-2")
+        if not rows.loc[(model, "ppi_plus_plus"), "lower"]
+        <= rows.loc[(model, "naive"), "estimate"]
+        <= rows.loc[(model, "ppi_plus_plus"), "upper"]
+    }
+    assert told == expected != set()
+    # Of a difference: with the right sign and the wrong size, or with the wrong sign, which has its own caution.
+    lenient = study([0.8, 0.6], [[0.9], [0.6]], [[0.9], [0.9]], n=2000, seed=1)
+    (caution,) = [c for c in lenient.cautions if c.kind == "raw share" and len(c.models) == 2]
+    assert "the difference of the raw shares" in caution.text
+    assert not any(c.kind == "raw share" and len(c.models) == 2 for c in reversal.cautions)
 
 
 def test_markdown_has_the_sections_and_escaped_tables(reversal):

@@ -33,12 +33,16 @@ def test_the_printed_code_on_a_grid(level):
     assert found.estimate.shape == p.shape
     for k in np.ndindex(p.shape):
         ends = twins.misclassification_interval(p[k], q0[k], q1[k], 50, 12, 20, 1 - level)
+        if found.status[k] == "J near 0":
+            ends = -np.inf, np.inf
         raw = twins.misclassification_adjusted(p[k], q0[k], q1[k])
         np.testing.assert_allclose([found.lower_untruncated[k], found.upper_untruncated[k]], ends, atol=1e-12)
         np.testing.assert_allclose([found.lower[k], found.upper[k]], np.clip(ends, 0, 1), atol=1e-12)
         assert found.estimate[k] == pytest.approx(np.clip(raw, 0, 1), abs=1e-12)
         outside, clipped = ends[1] < 0 or ends[0] > 1, raw < -1e-12 or raw > 1 + 1e-12
-        assert found.status[k] == ("outside" if outside else "clipped" if clipped else "ok")
+        near_0 = youden_j(q0[k], q1[k], 12, 20, 0.999).lower <= 0
+        expected = "J near 0" if near_0 else "outside" if outside else "clipped" if clipped else "ok"
+        assert found.status[k] == expected
         assert found.j[k] == pytest.approx(q0[k] + q1[k] - 1)
 
 
@@ -83,6 +87,81 @@ def test_one_class_is_a_status_and_no_number(change):
     found = rogan_gladen(**{**JUDGE, **change})
     assert found.status == "labels of one class only"
     assert np.isnan([found.estimate, found.lower, found.upper, found.j]).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"q0": 0.5, "q1": 0.53}, "J near 0"),
+        ({"q0": 0.6, "q1": 0.62, "m0": 40, "m1": 40}, "J near 0"),
+        ({"q0": 1.0, "m0": 1}, "few labels of a class"),
+        ({"q1": 0.75, "m1": 4}, "few labels of a class"),
+        ({"q0": 0.8, "m0": 5, "q1": 0.98}, "ok"),
+        ({}, "ok"),
+    ],
+)
+def test_what_the_labels_do_not_bound_has_a_status_and_the_whole_range(change, status):
+    found = rogan_gladen(**{**JUDGE, **change})
+    assert found.status == status
+    assert 0 <= found.estimate <= 1
+    ends = [found.lower, found.upper, found.lower_untruncated, found.upper_untruncated]
+    assert (ends == [0, 1, -np.inf, np.inf]) == (status != "ok")
+
+
+def test_one_label_of_a_class_does_not_bound_the_accuracy():
+    """Truth 0.91: the interval was [0.964, 1], "ok"."""
+    found = rogan_gladen(0.9, 1.0, 0.93, 2000, 1, 59)
+    assert (found.status, found.lower, found.upper) == ("few labels of a class", 0, 1)
+
+
+@pytest.fixture(scope="module")
+def replications():
+    """By setting: interval and status of 2,000 data sets, truth, J and labels of the rarer class."""
+    rng = np.random.default_rng(0)
+    labels = [(1, 60), (2, 50), (5, 5), (5, 500), (10, 50), (10, 500), (20, 20), (20, 200), (50, 50), (100, 400)]
+    grid = [
+        (m0, m1, theta, q0, q1)
+        for m0, m1 in labels
+        for theta in (0.05, 0.3, 0.7, 0.95)
+        for q0 in (0.05, 0.3, 0.5, 0.7, 0.9, 0.98)
+        for q1 in (0.1, 0.3, 0.53, 0.7, 0.9, 0.98)
+        if q0 + q1 >= 1
+    ]
+    m0, m1, theta, q0, q1 = np.array(grid).T[:, :, None]
+    size = len(grid), 2000
+    p = rng.binomial(2000, theta * q1 + (1 - theta) * (1 - q0), size) / 2000
+    rates = (rng.binomial(m.astype(int), q, size) / m for m, q in ((m0, q0), (m1, q1)))
+    found = rogan_gladen(p, *rates, 2000, m0, m1)
+    covered = (found.lower <= theta) & (theta <= found.upper)
+    return found, covered, m0[:, 0], (q0 + q1 - 1)[:, 0]
+
+
+@pytest.mark.slow
+def test_an_interval_that_is_ok_is_seldom_wrong(replications):
+    """Data sets whose interval is "ok" and misses: 5 of 100 are meant; where J is near 0, hardly any is "ok"."""
+    found, covered, m0, j = replications
+    ok = np.isin(found.status, ("ok", "clipped", "outside"))
+    wrong = (ok & ~covered).mean(1)
+    error = np.sqrt(0.11 * 0.89 / 2000)
+    assert wrong.max() < 0.11 + 5 * error
+    assert np.quantile(wrong, 0.99) < 0.08 + 5 * error
+    assert wrong.mean() < 0.05
+    assert not ok[m0 < 5].any()
+    assert ok[np.abs(j) < 0.04].mean() < 0.01
+    assert ok[(j > 0.5) & (m0 >= 20)].mean() > 0.95
+
+
+@pytest.mark.slow
+def test_without_the_limits_intervals_mislead():
+    """By the formula alone, with one label of a class, and with a judge of J = 0.03."""
+    rng = np.random.default_rng(1)
+    for m0, m1, theta, q0, q1, least in ((1, 500, 0.3, 0.98, 0.98, 0.9), (20, 200, 0.3, 0.05, 0.98, 0.3)):
+        p = rng.binomial(2000, theta * q1 + (1 - theta) * (1 - q0), 2000) / 2000
+        rates = [rng.binomial(m, q, 2000) / m for m, q in ((m0, q0), (m1, q1))]
+        there = rates[0] + rates[1] > 1
+        ends = np.array([twins.misclassification_interval(*row, 2000, m0, m1) for row in zip(p, *rates, strict=True)])
+        missed = there & ~((ends[:, 0] <= theta) & (theta <= ends[:, 1]))
+        assert missed.mean() > least
 
 
 def test_infinite_tests_are_the_limit():

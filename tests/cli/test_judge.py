@@ -4,6 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 import jaxeval
+from jaxeval.accuracy.statuses import STATUSES
 from jaxeval.cli.main import main
 
 FAST = ("--resamples", 400)  # of three models by two judges, as other tests have them
@@ -123,4 +124,17 @@ def test_missing_judgments_need_a_policy(files, columns, tmp_path):
     assert "--missing" in result.stderr
     result = run(*arguments, "--missing", "drop")
     assert result.exit_code == 0, result.output
-    assert "1 judgments are missing: left out" in result.stdout
+    assert "1 judgments are missing: left out, their labels stay" in result.stdout
+    assert "caution: judge-1: 1 of 360 labelled calibration answers and 0 of 540 test answers" in result.stdout
+
+
+def test_the_estimate_to_believe_and_the_statuses_are_explained(files, columns):
+    table = pd.read_csv(files / "cal.csv")
+    table["judge-2"] = table["item"] % 2
+    table.to_csv(files / "guesses.csv", index=False)
+    result = run("--calibration", files / "guesses.csv", "--test", files / "test.parquet", *columns, *FAST)
+    assert result.exit_code == 0, result.output
+    flat = " ".join(result.stdout.split())
+    assert "believe ppi_plus_plus: with labels of the model itself" in flat
+    shown = [status for status in STATUSES if status != "ok" and f"{status}: {STATUSES[status]}." in flat]
+    assert {"J near 0", "J <= 0"} & set(shown)

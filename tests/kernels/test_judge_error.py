@@ -96,13 +96,35 @@ def test_rates_variances_and_weights_are_those_of_the_items(own, test, verdicts)
 
 def test_interval_is_the_printed_code(verdicts):
     z = twins.norm.ppf(0.975)
-    found = call(judge_error.rogan_gladen_interval, verdicts.p, verdicts.test.n, verdicts.rates, z)
-    positive = found.j > 0
+    lower, upper = call(judge_error.rogan_gladen_interval, verdicts.p, verdicts.test.n, verdicts.rates, z)
+    positive = call(judge_error.youden_j, verdicts.rates)[0] > 0
     assert not positive.all()
     for s in np.flatnonzero(positive):
         r = verdicts.rates
         expected = twins.misclassification_interval(verdicts.p[s], r.q0[s], r.q1[s], N_TEST, r.m0[s], r.m1[s])
-        np.testing.assert_allclose([found.lower[s], found.upper[s]], expected, rtol=1e-12)
+        np.testing.assert_allclose([lower[s], upper[s]], expected, rtol=1e-12)
+
+
+def test_doubt_is_the_interval_of_j_and_the_labels(verdicts):
+    found = call(judge_error.doubt, verdicts.rates)
+    z = twins.norm.ppf(0.9995)
+    for s in range(STUDIES):
+        q0, q1, m0, m1 = (x[s] for x in verdicts.rates)
+        a, b = (m0 * q0 + 1) / (m0 + 2), (m1 * q1 + 1) / (m1 + 2)
+        error = np.sqrt(a * (1 - a) / (m0 + 2) + b * (1 - b) / (m1 + 2))
+        expected = judge_error.FINE if a + b - 1 > z * error else judge_error.NEAR_0
+        expected = judge_error.FEW_OF_CLASS if min(m0, m1) < 5 else expected
+        assert found[s] == (expected if a + b > 1 else judge_error.NO_SKILL)
+    assert {judge_error.FINE, judge_error.NEAR_0, judge_error.NO_SKILL} <= set(found.tolist())
+
+
+def test_an_unused_test_item_needs_no_variance(own):
+    """One score has none; with weight 0 the interval is that of the labels, with another it has no end."""
+    one = JudgedSums(*(np.ones((STUDIES, 2)) for _ in range(3)))
+    scores = np.array([False, False])
+    weightless = call(judge_error.careful_ppi_variance, own, one, np.zeros((STUDIES, 2)), scores)
+    np.testing.assert_allclose(weightless[:, 1], Y.var(1) / (N_CAL - 2))
+    assert np.isinf(call(judge_error.careful_ppi_variance, own, one, np.ones((STUDIES, 2)), scores)).all()
 
 
 def test_a_weight_of_one_over_j_is_rogan_gladen(verdicts):

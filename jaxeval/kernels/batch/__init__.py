@@ -35,6 +35,7 @@ from jaxeval.kernels.batch.items import (
 from jaxeval.kernels.batch.judge_errors import (
     accuracies,
     by_stratum,
+    doubt,
     failure,
     ppi_accuracy,
     rates_excess,
@@ -103,6 +104,7 @@ __all__ = [
     "accuracies",
     "by_stratum",
     "delta_sums",
+    "doubt",
     "draw",
     "draw_contextual",
     "draw_singles",
