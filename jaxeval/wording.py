@@ -28,14 +28,14 @@ def counted(n: Any, one: str, many: str | None = None, digits: int = 6) -> str:
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     """The end of an error about an unknown ``name``: "; did you mean 'winner'?"; nothing if no ``known`` one is near.
 
-    Near are names that differ by few letters, whatever their case, and names that contain it.
+    Near are names that contain it, and then names that differ by few letters, whatever the case.
     """
     by_key: dict[str, list[str]] = {}
     for other in known:
         by_key.setdefault(str(other).casefold(), []).append(repr(str(other)))
     key = str(name).casefold()
-    near = get_close_matches(key, by_key, _MOST_HINTS, 0.7)
-    near += [k for k in by_key if key.strip() and key in k and k not in near]
+    near = [k for k in by_key if key.strip() and key in k]
+    near += [k for k in get_close_matches(key, by_key, _MOST_HINTS, 0.7) if k not in near]
     found = [other for k in near for other in by_key[k]][:_MOST_HINTS]
     return f"; did you mean {' or '.join(found)}?" if found else ""
 
