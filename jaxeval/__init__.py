@@ -22,6 +22,7 @@ from jaxeval.data.judged_battles import JudgedBattles, read_judged_battles
 from jaxeval.data.readers import read_battles
 from jaxeval.data.simulate import simulate_battles, simulate_judged_battles, simulate_strengths, simulate_votes
 from jaxeval.errors import DataError, MemoryLimitError, ProcessError
+from jaxeval.evaluators.comparison import compare_evaluators
 from jaxeval.evaluators.meaningful_gaps import agreement_by_gap, smallest_gap
 from jaxeval.evaluators.rank_change import stratified_rank_change
 from jaxeval.evaluators.rank_correlation import kendall_tau, kendall_tau_delta, rank_agreement
@@ -71,6 +72,7 @@ __all__ = [
     "anchored_scores",
     "bootstrap",
     "class_shares",
+    "compare_evaluators",
     "compare_models",
     "compare_tie_models",
     "conformal_quantile",

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainccinv, betaincinv, betaln, ndtri
+from scipy.special import betainccinv, betaincinv, betaln, expit, ndtr, ndtri
 
 from jaxeval.execution.elementwise import broadcast, require, scalar_or_array
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
@@ -25,10 +25,11 @@ Float = NDArray[np.float64]
 
 
 class Link(NamedTuple):
-    """A smooth increasing map from probabilities to the reporting scale, and its derivative."""
+    """A smooth increasing map from probabilities to the reporting scale, its derivative, and its inverse if needed."""
 
     map: Callable[[Float], Float]
     derivative: Callable[[Float], Float]
+    inverse: Callable[[Float], Float] | None = None  # only pooled probabilities need it
 
 
 def _logit(p: Float) -> Float:
@@ -41,9 +42,9 @@ def _cloglog(p: Float) -> Float:
 
 #: Links by name. Only "logit" gives Elo gaps in the usual sense; the others keep the order.
 LINKS = {
-    "logit": Link(_logit, lambda p: 1 / (p * (1 - p))),
-    "probit": Link(ndtri, lambda p: np.sqrt(2 * np.pi) * np.exp(ndtri(p) ** 2 / 2)),
-    "cloglog": Link(_cloglog, lambda p: -1 / ((1 - p) * np.log1p(-p))),
+    "logit": Link(_logit, lambda p: 1 / (p * (1 - p)), expit),
+    "probit": Link(ndtri, lambda p: np.sqrt(2 * np.pi) * np.exp(ndtri(p) ** 2 / 2), ndtr),
+    "cloglog": Link(_cloglog, lambda p: -1 / ((1 - p) * np.log1p(-p)), lambda x: -np.expm1(-np.exp(x))),
 }
 
 
@@ -58,9 +59,9 @@ class AnchoredElo:
     """Ratings against the reference; scalars, or arrays of the broadcast shape of the counts.
 
     Probabilities lie in (0, 1); ratings are Elo above the reference (by the complementary log-log link an even
-    probability is not 0). ``own_lower`` and ``own_upper`` are the interval of the probability by the prompts' own
-    variance, which ties, averages over runs and outcomes between make less than that of coins: there the Beta interval
-    covers more often than its level.
+    probability is not 0). ``own_lower``, ``own_upper`` and ``own_se`` are the interval and the standard error of the
+    probability by the prompts' own variance, which ties, averages over runs and outcomes between make less than that of
+    coins: there the Beta interval covers more often than its level.
     """
 
     probability: Any
@@ -73,6 +74,7 @@ class AnchoredElo:
     rating_se: Any
     own_lower: Any
     own_upper: Any
+    own_se: Any
     n: Any  # outcomes
     prior: float
     level: float
@@ -155,10 +157,10 @@ def anchored_elo(
         error = np.sqrt(p * q / (size + 1) * left) * kappa
         own_share = np.maximum(1 - lack / size / (p * q), 0.0)
         sizes = [np.where(left > 0, (size + 1) / (left * share * kappa**2) - 1, np.inf) for share in (1.0, own_share)]
-    ends = _interval(p, q, sizes[0], level)
+    ends = beta_interval(p, q, sizes[0], level)
     own = own_share < 1  # elsewhere it is the same interval
     own_ends = [end[0].copy() for end in ends]
-    for mine, end in zip(own_ends, _interval(p[own], q[own], sizes[1][own], level), strict=True):
+    for mine, end in zip(own_ends, beta_interval(p[own], q[own], sizes[1][own], level), strict=True):
         mine[own] = end[0]
     point = p, q, np.log(p), np.log(q)
     return AnchoredElo(
@@ -166,12 +168,13 @@ def anchored_elo(
         probability_lower=scalar_or_array(ends[0][0]),
         probability_upper=scalar_or_array(ends[1][0]),
         probability_se=scalar_or_array(error),
-        rating=_rating(link, chosen, point),
-        rating_lower=_rating(link, chosen, ends[0]),
-        rating_upper=_rating(link, chosen, ends[1]),
+        rating=linked_rating(link, chosen, point),
+        rating_lower=linked_rating(link, chosen, ends[0]),
+        rating_upper=linked_rating(link, chosen, ends[1]),
         rating_se=scalar_or_array(ELO_PER_LOGIT * _derivative(link, chosen, p, q) * error),
         own_lower=scalar_or_array(own_ends[0]),
         own_upper=scalar_or_array(own_ends[1]),
+        own_se=scalar_or_array(error * np.sqrt(own_share)),
         n=scalar_or_array(n),
         prior=prior,
         level=level,
@@ -200,7 +203,8 @@ def checked_link(link: Any) -> Link:
 Point = tuple[Float, Float, Float, Float]
 
 
-def _rating(name: str | Link, link: Link, point: Point) -> Any:
+def linked_rating(name: str | Link, link: Link, point: Point) -> Any:
+    """Elo of a point, through the ``link`` that goes by ``name``."""
     p, _, log_p, log_q = point
     return scalar_or_array(np.asarray(ELO_PER_LOGIT * (log_p - log_q if name == "logit" else link.map(_inside(p)))))
 
@@ -214,7 +218,7 @@ def _inside(p: Float) -> Float:
     return np.clip(p, np.finfo(float).tiny, 1 - np.finfo(float).epsneg)
 
 
-def _interval(p: Float, q: Float, size: Float, level: float) -> tuple[Point, Point]:
+def beta_interval(p: Float, q: Float, size: Float, level: float) -> tuple[Point, Point]:
     """Equal-tailed quantiles of Beta(p size, q size), p + q = 1; the mean itself where the size is infinite."""
     (p_, q_, size_), where = _distinct(*(x.reshape(-1) for x in (p, q, size)))
     swap = p_ > q_  # the side of the smaller mean has the finer numbers

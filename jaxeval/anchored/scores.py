@@ -27,7 +27,7 @@ _TIES = {"tie", "draw", "draws", "n_ties", "n_draws"}
 _DRAWS = 2**23  # sums of resamples held at a time
 _SHOWN = (
     "probability", "probability_lower", "probability_upper", "probability_se", "rating", "rating_lower", "rating_upper",
-    "rating_se", "own_lower", "own_upper",
+    "rating_se", "own_lower", "own_upper", "own_se",
 )  # fmt: skip
 
 

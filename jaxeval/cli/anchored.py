@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+#: Columns that are written and not printed: there is no room.
+_FILES_ONLY = [
+    "probability_se", "rating_se", "own_se", "rating_se_predicted", "rating_se_predicted_observed", "informative",
+    "squares",
+]  # fmt: skip
 
 
 @click.command()
@@ -136,7 +141,7 @@ def anchored(
     }
     for name, title in titles.items():
         if name in tables:
-            print_table(console, tables[name], title, _cell)
+            print_table(console, tables[name].drop(columns=_FILES_ONLY, errors="ignore"), title, _cell)
     for line in notes:
         note(console, line)
     note(console, f"prior {prior:g}; {100 * level:g}% Beta intervals; link {link}")
@@ -178,8 +183,7 @@ def _read_counts(file: Path, by_task: bool, missing: str, **columns: str | None)
 
 def _shown(scores: pd.DataFrame) -> pd.DataFrame:
     """Columns for the terminal: not those of roles that the file has no column for, and how many prompts there are."""
-    hidden = {"probability_se", "rating_se", "informative", "squares"}
-    shown = [c for c in scores if c not in hidden and not (scores[c].astype(str) == f"(one {c})").all()]
+    shown = [c for c in scores if c not in _FILES_ONLY and not (scores[c].astype(str) == f"(one {c})").all()]
     table = scores[shown].rename(columns={"n_items": "n"})
     if "n" not in table:
         total = scores["wins"] + scores["losses"] + scores.get("ties", 0)

@@ -51,8 +51,9 @@ def study_evaluators(
     import numpy as np
 
     from jaxeval.evaluators.advice import evaluator_advice
+    from jaxeval.evaluators.comparison import compare_evaluators
+    from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
     from jaxeval.evaluators.meaningful_gaps import agreement_fits
-    from jaxeval.evaluators.model_scores import FEW_PAIRS
     from jaxeval.evaluators.rank_change import stratified_rank_change
     from jaxeval.evaluators.rank_correlation import kendall_tau_delta, rank_agreement
 
@@ -70,8 +71,15 @@ def study_evaluators(
     }
     if improvements:
         tables["improvement"] = fits.by_gap(sorted(set(improvements)))
+    if frame.shape[1] > 2:
+        tables = {"comparison": compare_evaluators(frame, gold, few_pairs=few, **drawn), **tables}
     advice = evaluator_advice(
-        tables["tau"], tables["rank_change"], tables["smallest_gap"], tables.get("improvement"), few
+        tables["tau"],
+        tables["rank_change"],
+        tables["smallest_gap"],
+        tables.get("improvement"),
+        tables.get("comparison"),
+        few,
     )
     # Files first: what is wrong with the terminal must not cost them.
     if out is not None:
@@ -79,34 +87,43 @@ def study_evaluators(
 
         figures = {
             "tau": plots.plot_tau_delta(tables["tau"], few),
-            "rank_change": plots.plot_rank_change(tables["rank_change"]),
+            "rank_change": plots.plot_rank_change(tables["rank_change"], few),
         }
         curves = _curves(fits)
         if curves is not None:
             tables["curves"] = curves
-            figures["curves"] = plots.plot_agreement(curves, wanted)
+            figures["curves"] = plots.plot_agreement(curves, wanted, few)
         write_results(tables, figures, advice, out)
     console = stdout_console()
+    if "comparison" in tables:
+        print_table(
+            console,
+            _ranking_rows(tables["tau"], tables["comparison"], few),
+            f"Which evaluator ranks most like {gold}: Kendall's tau-b over all models, and the best evaluator's tau "
+            "less this one's on the models that both scored (pairs of models)",
+            number_cell,
+        )
     print_table(
         console,
-        wide(tables["tau"], "evaluator", "delta", pairs_cell("tau", few)),
+        wide(hide_few_pairs(tables["tau"], "tau", few), "evaluator", "delta", pairs_cell("tau")),
         "Kendall's tau-b of models whose scores differ by less than delta points (pairs of models)",
         number_cell,
     )
-    shown = tables["agreement"].assign(measure=tables["agreement"]["measure"].str.replace("_", " "))
+    shown = hide_few_pairs(tables["agreement"], "value", few)
+    shown = shown.assign(measure=shown["measure"].str.replace("_", " "))
     measures = wide(shown, "evaluator", "measure", lambda row: estimate(row, "value"))
     counts = shown.drop_duplicates("evaluator")[["n_models", "n_pairs", "n_missing"]].reset_index(drop=True)
     title = f"All models; the top has {top or TOP}; rank deviation in places"
     print_table(console, measures.join(counts.rename(columns=lambda name: name.removeprefix("n_"))), title, number_cell)
     print_table(
         console,
-        wide(tables["rank_change"], "evaluator", "tier",
+        wide(hide_few_pairs(tables["rank_change"], "rank_change", few), "evaluator", "tier",
               lambda row: estimate(row, "rank_change", ".1f", f" ({row['n_models']:,.0f})")),
         "Mean |rank - gold rank| by tier of gold (models of the tier that the evaluator scored); tiers are of all "
         "models that gold and any evaluator scored",
         number_cell,
     )  # fmt: skip
-    gaps = tables["smallest_gap"]
+    gaps = hide_few_pairs(tables["smallest_gap"], "delta", few)
     named = ["evaluator", "delta", "lower", "upper", "largest_gap", "n_pairs", "reached_share", "lack_of_fit", "status"]
     title = f"Smallest gap of scores at which gold agrees with probability {wanted:g}"
     print_table(console, gaps[[name for name in named if name in gaps]], title, one_line_cell)
@@ -114,7 +131,7 @@ def study_evaluators(
         print_table(
             console,
             wide(
-                tables["improvement"],
+                hide_few_in_agreement(tables["improvement"], few),
                 "evaluator",
                 "delta",
                 _improvement_cell,
@@ -200,6 +217,25 @@ def _curves(fits: AgreementFits) -> pd.DataFrame | None:
     for evaluator, grid in zip(largest.index, grids.T, strict=True):
         own |= (curves["evaluator"] == evaluator).to_numpy() & curves["delta"].isin(grid).to_numpy()
     return curves[own].reset_index(drop=True)
+
+
+def _ranking_rows(taus: pd.DataFrame, comparison: pd.DataFrame, few: int) -> pd.DataFrame:
+    """Evaluators, the best first: the tau of each over all its models, and how much better the best is."""
+    import numpy as np
+    import pandas as pd
+
+    from jaxeval.evaluators.few_pairs import hide_few_pairs
+
+    own = hide_few_pairs(taus[np.isinf(taus["delta"])], "tau", few).set_index("evaluator")
+    best = comparison["evaluator"].iloc[0]
+    others = hide_few_pairs(comparison[comparison["evaluator"] == best], "difference", few).set_index("other")
+    tau, difference = pairs_cell("tau"), pairs_cell("difference")
+    rows = {
+        "evaluator": [best, *others.index],
+        "kendall tau": [tau(own.loc[name]) for name in (best, *others.index)],
+        "best less this": ["", *(difference(row) for _, row in others.iterrows())],
+    }
+    return pd.DataFrame(rows)
 
 
 def _improvement_cell(row: Any) -> str:

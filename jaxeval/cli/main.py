@@ -158,7 +158,8 @@ main.add_command(meta)
 @click.option("--feature-ridge", default=0.0, show_default=True, type=click.FloatRange(0), metavar="R")
 @click.option("--raw-features", is_flag=True, help="Do not divide features by their root mean square.")
 @click.option("--ties", default="half", show_default=True, type=click.Choice(["half", "davidson", "rao_kupper"]),
-              help="Ties: half a win, or a model of their own.")  # fmt: skip
+              help="Ties: half a win, or a model of their own. Ratings of a tie model are on another scale (Davidson: "
+              "log-odds of decisive battles); those by expected score (a tie is half a win) stand beside.")  # fmt: skip
 @click.option("--effect", type=OutputFile(_FIGURE_ENDINGS), help="Draw how far control moves each model.")
 @click.option("--state", type=OutputFile((".parquet",)), metavar="FILE",
               help="Add FILES to the battles that earlier runs saved there, rate all, and save them.")  # fmt: skip

@@ -75,7 +75,11 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
 @click.option("--deltas", type=_Numbers(float, "D,D,..."),
               help="Gaps under which models are close, in points. [1,2,5,10,20; of votes 2,5,10,20]")  # fmt: skip
 @click.option("--tiers", default=4, show_default=True, type=click.IntRange(1), metavar="T")
-@click.option("--few-pairs", is_flag=True, help="Also show what fewer than 15 pairs of models stand behind.")
+@click.option(
+    "--few-pairs",
+    is_flag=True,
+    help="Also show what fewer than 15 pairs of models stand behind, in tables, advice and figures.",
+)
 @click.option(
     "--level", default=0.95, show_default=True, metavar="L", type=click.FloatRange(0, 1, min_open=True, max_open=True)
 )
@@ -83,13 +87,14 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
               help="Of models, or of votes; 0 for no intervals.")  # fmt: skip
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
-              help="Write CSVs, the advice and figures.")  # fmt: skip
+              help="Write CSVs (of all numbers, with their pairs), the advice and figures.")  # fmt: skip
 @raw_names_option
 def meta(file: Path | None, votes: Path | None, **options: Any) -> None:
-    """Whether evaluators rank models as people do, close ones too.
+    """Which evaluators rank models as people do, close ones too.
 
-    FILE has a row per model, a column of gold scores and a column per evaluator. With --votes, models are ranked by
-    their votes against single references and sets of them, and compared with the ranking of all votes.
+    FILE has a row per model, a column of gold scores and a column per evaluator. The first table compares evaluators
+    with each other, the best first, on the models that they share. With --votes, models are ranked by their votes
+    against single references and sets of them, and compared with the ranking of all votes.
     """
     if (file is None) == (votes is None):
         raise click.UsageError("give a FILE of scores with --gold, or --votes FILE")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,7 @@ def study_references(
 ) -> None:
     """Reads the votes, studies references on them, writes and prints what is found."""
     from jaxeval.data.readers import read_battles
-    from jaxeval.evaluators.model_scores import FEW_PAIRS
+    from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_pairs
     from jaxeval.references.study import reference_study
 
     battles = read_battles(
@@ -91,7 +91,7 @@ def study_references(
                 one_line_cell)  # fmt: skip
     print_table(
         console,
-        wide(study.by_tier, "tier", "delta", pairs_cell("tau", few)),
+        wide(hide_few_pairs(study.by_tier, "tau", few), "tier", "delta", pairs_cell("tau")),
         "Kendall's tau-b of models whose win rates differ by less than delta points: means over the references of a "
         "tier (pairs)",
         number_cell,
@@ -108,7 +108,7 @@ def study_references(
     if len(study.by_set):
         print_table(
             console,
-            wide(study.by_set, "references", "budget", _set_cell(few)),
+            wide(hide_few_pairs(study.by_set, "gain", few), "references", "budget", _set_cell),
             "Several references: gain in tau over the same ones alone, on the same models, by votes of a model; tau "
             "alone (pairs)",
             number_cell,
@@ -120,12 +120,13 @@ def study_references(
 
 def _reference_rows(table: pd.DataFrame, few: int) -> pd.DataFrame:
     """References, what fewer pairs than ``few`` stand behind left blank."""
+    from jaxeval.evaluators.few_pairs import hide_few_pairs
+
     shown = table[["reference", "tier", "rank", "n_battles", "n_models", "n_pairs"]].copy()
     shown["n_battles"] = shown["n_battles"].map("{:,.6g}".format)  # weights need not be whole
-    enough = table["n_pairs"] >= few
     for name, form in (("tau", ".3f"), ("misordered", ".3f"), ("rank_change", ".1f")):
-        cells = [estimate(row, name, form, between=" ") for _, row in table.iterrows()]
-        shown[name] = [cell if there else "-" for cell, there in zip(cells, enough, strict=True)]
+        rows = hide_few_pairs(table, name, few).iterrows()
+        shown[name] = [estimate(row, name, form, between=" ") for _, row in rows]
     return shown.rename(columns=lambda name: name.removeprefix("n_"))
 
 
@@ -136,13 +137,10 @@ def _change_cell(row: pd.Series) -> str:
     return f"{estimate(percent, 'relative_change', '.1f')}\n{row['rank_change']:.1f} ({row['n_references']:.0f})"
 
 
-def _set_cell(few: int) -> Callable[[pd.Series], str]:
-    def cell(row: pd.Series) -> str:
-        if not row["n_pairs"] >= few:
-            return "-"
-        return f"{estimate(row, 'gain', '+.3f')}\n{row['tau_alone']:.3f} ({row['n_pairs']:,.0f})"
-
-    return cell
+def _set_cell(row: pd.Series) -> str:
+    if row["gain"] != row["gain"]:
+        return "-"
+    return f"{estimate(row, 'gain', '+.3f')}\n{row['tau_alone']:.3f} ({row['n_pairs']:,.0f})"
 
 
 def _budget_rows(table: pd.DataFrame, few: int) -> pd.DataFrame:
@@ -150,9 +148,11 @@ def _budget_rows(table: pd.DataFrame, few: int) -> pd.DataFrame:
     import numpy as np
     import pandas as pd
 
-    rows = table[np.isinf(table["delta"])]
-    single = rows[(rows["n_references"] == 1) & (rows["n_pairs"] >= few)].dropna(subset="tier")
+    from jaxeval.evaluators.few_pairs import hide_few_pairs
+
+    rows = hide_few_pairs(table[np.isinf(table["delta"])], "misordered", few)
+    single = rows[rows["n_references"] == 1].dropna(subset=["tier", "misordered"])
     means = single.groupby(["tier", "budget"], as_index=False)[["misordered", "n_pairs"]].mean()
     means = means.assign(references=[f"one of tier {tier}, mean" for tier in means["tier"]])
     cells = pd.concat([rows[rows["n_references"] > 1], means], ignore_index=True)
-    return wide(cells, "references", "budget", pairs_cell("misordered", few))
+    return wide(cells, "references", "budget", pairs_cell("misordered"))

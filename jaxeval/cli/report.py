@@ -15,6 +15,10 @@ from jaxeval.wording import counted, visible_line
 
 _BAR, _BAR_WIDTH = 5, 24  # its column, and its characters
 _FOLDED = 32  # characters from which on names and notes may be folded to make room for bars
+_TIE_SCALES = {
+    "davidson": "Davidson: ratings are log-odds of decisive battles",
+    "rao_kupper": "Rao and Kupper: ratings are log-odds of a win if the slightest advantage decided",
+}
 _MOST_WARNINGS = 25
 #: Boards of more models are cut to so many rows, unless told how many.
 _MOST_ROWS = 200
@@ -51,6 +55,9 @@ def _print_block(block: pd.DataFrame, console: Console, title: str | None, top: 
     grid.add_column("Rating", justify="right")
     grid.add_column("+/-", justify="left")
     grid.add_column("", style="cyan", no_wrap=True)
+    by_score = "expected_score_rating" in block
+    if by_score:
+        grid.add_column("By expected score", justify="right")
     grid.add_column("Votes", justify="right")
     grid.add_column("Tier", justify="right")
     grid.add_column("Notes", overflow="fold", style="yellow")
@@ -65,6 +72,7 @@ def _print_block(block: pd.DataFrame, console: Console, title: str | None, top: 
                 f"{row['rating']:.1f}" if np.isfinite(row["rating"]) else "unrated",
                 _plus_minus(row),
                 bar,
+                *([_by_score(row)] if by_score else []),
                 f"{row['vote_count']:,}",
                 _whole(row["tier"]),
                 _notes(row),
@@ -113,6 +121,15 @@ def _plus_minus(row: pd.Series) -> str:
     return f"{row['rating_upper'] - row['rating']:+.1f}/{row['rating_lower'] - row['rating']:+.1f}"
 
 
+def _by_score(row: pd.Series) -> str:
+    """The rating on the scale of expected scores, with its interval."""
+    if not np.isfinite(row["expected_score_rating"]):
+        return "unrated"
+    ends = row["expected_score_lower"], row["expected_score_upper"]
+    interval = "" if pd.isna(ends[0]) else f" [{ends[0]:.0f}, {ends[1]:.0f}]"
+    return f"{row['expected_score_rating']:.1f}{interval}"
+
+
 def _notes(row: pd.Series) -> str:
     notes = []
     if row["component"] > 1:
@@ -153,7 +170,7 @@ def _settings_line(settings: dict[str, Any]) -> str:
         features = counted(len(settings["features"]), f"{unit} feature")
         weights += f"; {features}, with ridge {settings['feature_ridge']:g}"
     if settings.get("ties", "half") != "half":
-        weights += f"; ties by {'Davidson' if settings['ties'] == 'davidson' else 'Rao and Kupper'}"
+        weights += f"; ties by {_TIE_SCALES[settings['ties']]}; by expected score: a tie is half a win"
     cluster = f" of {settings['cluster']}" if settings["cluster"] else ""
     few = f"; models under {settings['min_battles']:,} votes take no rank" if settings["min_battles"] else ""
     return (

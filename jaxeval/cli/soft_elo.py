@@ -48,6 +48,9 @@ def _columns(command: Any) -> Any:
         click.option("--score-difference", metavar="COL", help="Score of A minus that of B, instead of scores."),
         click.option("--human", metavar="COL", help="Human labels. [human or human_pref]"),
         click.option("--verdict", metavar="COL", help="The judge's own verdicts. [verdict or judge_pref]"),
+        click.option("--verdict-swapped", metavar="COL", help="Its verdicts with B shown first."),
+        click.option("--hard-label", type=click.Choice(["scores", "verdict"]),
+                     help="What the hard label is. [scores if given in both orders, else verdict if there is one]"),
         click.option("--labels", "label_coding", type=click.Choice(["a_wins_1", "a_wins_0", "labels"]),
                      help="What labels mean; numbers are never guessed."),
         click.option("--judge-name", default="judge", show_default=True, metavar="NAME"),
@@ -82,6 +85,11 @@ _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path
 @click.option(
     "--method", "methods", multiple=True, metavar="NAME", help="hard, soft, ...; may be repeated. [hard, soft]"
 )
+@click.option(
+    "--cluster",
+    metavar="COL",
+    help="Resample whole clusters, prompts or voters; errors and intervals over battles take them as independent.",
+)
 @click.option("--by", metavar="COL", help="Also rate slices of this column.")
 @click.option("--length-a", metavar="COL", help="Length of A's answers, for the effects of verbosity.")
 @click.option("--length-b", metavar="COL", help="Length of B's answers.")
@@ -94,6 +102,7 @@ def report(
     level: float,
     splits: int,
     methods: tuple[str, ...],
+    cluster: str | None,
     by: str | None,
     length_a: str | None,
     length_b: str | None,
@@ -115,10 +124,12 @@ def report(
     battles = read_judged_battles(file, **columns)
     for column in filter(None, (by, length_a, length_b)):
         battles.column(column)  # which must be there, before anything is computed
+    if cluster:
+        battles.codes(cluster)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-    held_out = soft_elo(battles, ridge, resamples, seed, methods or ("hard", "soft"), base=base)
-    found = diagnose(battles, held_out, length_a=length_a, length_b=length_b, ridge=ridge)
+    held_out = soft_elo(battles, ridge, resamples, seed, methods or ("hard", "soft"), base=base, cluster=cluster)
+    found = diagnose(battles, held_out, length_a=length_a, length_b=length_b, ridge=ridge, cluster=cluster)
     tables = {
         "models": held_out.models,
         "summary": held_out.summary.reset_index(),
@@ -126,7 +137,8 @@ def report(
         **found.tables,
     }
     warnings = [*held_out.warnings, *found.warnings]
-    used = f"ridge {ridge:g}; {counted(resamples, 'resample')}, seed {seed}"
+    drawn = f"{counted(resamples, 'resample')}{f' of {cluster}' if cluster else ''}"
+    used = f"ridge {ridge:g}; {drawn}, seed {seed}"
     try:
         study = conformal_study(held_out, level, splits, seed=seed)
         tables["conformal"], tables["conformal_splits"] = study.summary.reset_index(), study.splits
@@ -146,7 +158,7 @@ def report(
     if budget:
         from jaxeval.softelo.annotation_budget import budget_sweep
 
-        tables["budget"] = budget_sweep(battles, ridge=ridge, seed=seed)
+        tables["budget"] = budget_sweep(battles, ridge=ridge, seed=seed, cluster=cluster)
         warnings += tables["budget"].attrs["warnings"]
 
     if smoothing:

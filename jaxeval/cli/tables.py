@@ -36,12 +36,12 @@ def wide(
     return pd.DataFrame(list(found.values()))
 
 
-def pairs_cell(name: str, few: int) -> Callable[[Any], str]:
-    """Cells of the estimate ``name`` and its pairs; of fewer pairs than ``few`` the pairs alone."""
+def pairs_cell(name: str) -> Callable[[Any], str]:
+    """Cells of the estimate ``name`` and its pairs; the pairs alone where it is missing or hidden."""
 
     def cell(row: Any) -> str:
         n = 0 if row["n_pairs"] != row["n_pairs"] else row["n_pairs"]
-        return estimate(row, name, count=f" ({n:,.0f})") if n >= few else f"- ({n:,.0f})"
+        return estimate(row, name, count=f" ({n:,.0f})")
 
     return cell
 

@@ -63,9 +63,8 @@ class DataReport:
         return [
             f"column {name!r} is used as the probability that side A wins, and column 'winner' is not used: they name "
             f"opposite sides in {self.n_opposed:,} of {counted(self.n_decided, 'battle')} "
-            f"({self.n_opposed / self.n_decided:.0%}). If {name!r} says how sure a judge was of the winner, "
-            "use it as a "
-            f"weight: weight={name!r}, on the command line --weight {name}"
+            f"({self.n_opposed / self.n_decided:.0%}). If {name!r} says how sure a judge was of the winner, use it as "
+            f"a weight: weight={name!r}, on the command line --weight {name}"
         ]
 
     def __str__(self) -> str:

@@ -30,9 +30,12 @@ def score_differences(
     scores_a_swapped: Scores | None,
     scores_b_swapped: Scores | None,
     score_difference: str | None,
-    verdicts: Float | None,
+    verdicts: Sequence[Float],
 ) -> tuple[Float, Float | None]:
-    """(N,) score differences A minus B, NaN without a score, and (N, 2) those of the two orders if both are given."""
+    """(N,) score differences A minus B, NaN without a score, and (N, 2) those of the two orders if both are given.
+
+    Without scores they are those of the ``verdicts`` (N,), of no, one or both orders.
+    """
     pairs = [(scores_a, scores_b), (scores_a_swapped, scores_b_swapped)]
     for a, b in pairs:
         if (a is None) != (b is None):
@@ -45,18 +48,25 @@ def score_differences(
     if scores_a is None and given:
         raise ValueError("scores of the swapped order need scores_a= and scores_b= of the other beside them")
     if not given:
-        if verdicts is None:
+        if not verdicts:
             have = ", ".join(map(repr, frame.columns))
             raise DataError(
                 "no scores of a judge: name them with scores_a= and scores_b=, score_difference=, or verdict= for a "
                 f"judge that gives verdicts only; the table has {have}"
             )
-        return 2 * verdicts - 1, None
-    each = [_rounded(_criteria_difference(frame, a, b)) for a, b in given]
+        each = [2 * label - 1 for label in verdicts]
+    else:
+        each = [_rounded(_criteria_difference(frame, a, b)) for a, b in given]
     if len(each) == 1:
         return each[0], None
     orders = np.stack(each, axis=1)
     return _rounded(orders.mean(1)), orders
+
+
+def sign_labels(difference: Float, orders: Float | None) -> Float:
+    """(N,) signs of differences A minus B as targets that A wins; a tie where the sign flips between (N, 2) orders."""
+    label = (1 + np.sign(difference)) / 2
+    return label if orders is None else np.where(orders[:, 0] * orders[:, 1] < 0, 0.5, label)
 
 
 def _rounded(values: Float) -> Float:

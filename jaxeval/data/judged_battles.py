@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.data import table_files
-from jaxeval.data.columns import as_frame, encode_models, frame_of, require_column
-from jaxeval.data.judge_scores import Scores, score_differences
+from jaxeval.data.columns import Rows, as_frame, encode_models, factorize_sorted, frame_of, require_column
+from jaxeval.data.judge_scores import Scores, score_differences, sign_labels
 from jaxeval.data.outcomes import LabelCoding, labels
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
 
 Float = NDArray[np.float64]
+HardLabel = Literal["scores", "verdict"]
 
 #: Columns taken where none is named and the table has one of them.
 DEFAULT_SCORES = ("scores_a", "scores_b")
@@ -37,6 +38,9 @@ class JudgedReport:
     n_judge_ties: int  # hard label 1/2, flips included
     n_self_battles: int  # a model against itself: left out
     n_without_score: int  # no score or verdict of the judge: left out
+    hard_label: str  # what it is made of, in words
+    n_verdicts: int  # battles with a verdict beside their scores
+    n_verdict_differs: int  # of them, those whose verdict is not the label that their scores give
 
     def __str__(self) -> str:
         lines = [
@@ -48,6 +52,13 @@ class JudgedReport:
             lines.append(f"{counted(self.n_self_battles, 'battle')} of a model against itself left out")
         if self.n_without_score:
             lines.append(f"{counted(self.n_without_score, 'battle')} without a judge's score left out")
+        lines.append(f"hard label: {self.hard_label} ({self.n_judge_ties:,} ties)")
+        if self.n_verdicts:
+            share = self.n_verdict_differs / self.n_verdicts
+            lines.append(
+                f"verdict and label of the scores differ in {self.n_verdict_differs:,} of {self.n_verdicts:,} battles "
+                f"({share:.1%})"
+            )
         return "\n".join(lines)
 
 
@@ -56,9 +67,12 @@ class JudgedBattles:
     """N battles between M models as one judge saw them.
 
     ``models`` are sorted. ``score_difference`` is A minus B: the mean over criteria, averaged over both presentation
-    orders where both were judged; +1, 0 or -1 for a judge that gives verdicts only. ``judge`` is its sign as a target
-    (1, 1/2, 0), a tie where the sign flips between the orders. ``human`` is the target that A wins, NaN without a
-    human label. ``verdict`` is the judge's own printed verdict where a column gives one (NaN where it is missing).
+    orders where both were judged; +1, 0 or -1 for a judge that gives verdicts only, averaged likewise. ``judge`` is its
+    sign as a target (1, 1/2, 0), a tie where the sign flips between the orders: the paper's hard label (section 3.2 of
+    arXiv:2606.13221). ``human`` is the target that A wins, NaN without a human label. ``verdict`` is the judge's own
+    printed verdict where a column gives one (NaN where it is missing); of two orders, their common side, or the side
+    that one of them names where the other is a tie, and a tie where they name different sides. ``hard_label`` says
+    which of ``judge`` and ``verdict`` is `hard`.
     """
 
     models: pd.Index
@@ -73,6 +87,8 @@ class JudgedBattles:
     judge_name: str
     report: JudgedReport
     scored: bool = True  # False for a judge that gives verdicts only
+    verdict_orders: Float | None = None  # (N, 2) verdicts, as targets that A wins, with A first and with B first
+    hard_label: HardLabel = "scores"
 
     @classmethod
     def from_pandas(
@@ -86,6 +102,8 @@ class JudgedBattles:
         score_difference: str | None = None,
         human: str | None = None,
         verdict: str | None = None,
+        verdict_swapped: str | None = None,
+        hard_label: HardLabel | None = None,
         label_coding: LabelCoding | None = None,
         model_a: str = "model_a",
         model_b: str = "model_b",
@@ -106,7 +124,13 @@ class JudgedBattles:
             scores_b_swapped: scores of model B when it was shown first.
             human: column of human labels, missing where there is none; by default "human" or "human_pref" if there.
             verdict: column of the judge's own verdicts; by default "verdict" or "judge_pref" if there.
-            label_coding: what the labels of ``human`` and ``verdict`` mean: "a_wins_1" (1 = A wins, 0 = B wins),
+            verdict_swapped: verdicts with B shown first, in the same coding: A is still the model of column
+                ``model_a``; with it, ``verdict`` are those with A shown first.
+            hard_label: what the hard label is: "scores", the sign of the score difference, a tie where the sign flips
+                between the orders; or "verdict", and the sign where a verdict is missing. By default "scores" where
+                the scores of both orders are given, as in section 3.2 of the paper; else "verdict" if there is one: a
+                table of averaged scores does not show flips, and its verdict may.
+            label_coding: what the labels of ``human`` and the verdicts mean: "a_wins_1" (1 = A wins, 0 = B wins),
                 "a_wins_0" (0 = A wins, 1 = B wins), both with 0.5 = tie, or "labels" (model_a, model_b, tie and three
                 spellings of both-bad, all ties). Numbers are never guessed: without it they are an error.
             model_a: column of the model on side A.
@@ -128,7 +152,10 @@ class JudgedBattles:
             found = [c for c in DEFAULT_SCORES if c in frame.columns]
             if len(found) == 2:
                 scores_a, scores_b = found
-        columns = (scores_a, scores_b, scores_a_swapped, scores_b_swapped, score_difference, human, verdict)
+        if verdict_swapped is not None and verdict is None:
+            raise ValueError("verdicts of the swapped order need verdict= of the other beside them")
+        columns = (scores_a, scores_b, scores_a_swapped, scores_b_swapped, score_difference, human, verdict,
+                   verdict_swapped)  # fmt: skip
         used = [model_a, model_b]
         for given in columns:
             used += [] if given is None else [given] if isinstance(given, str) else list(given)
@@ -138,17 +165,18 @@ class JudgedBattles:
         models, first, second = encode_models(frame, model_a, model_b)
         missing = np.full(len(frame), np.nan)
         humans = missing if human is None else labels(frame[human], label_coding)
-        verdicts = None if verdict is None else labels(frame[verdict], label_coding)
+        verdicts = [labels(frame[column], label_coding) for column in (verdict, verdict_swapped) if column is not None]
         difference, orders = score_differences(
             frame, scores_a, scores_b, scores_a_swapped, scores_b_swapped, score_difference, verdicts
         )
-        judge = (1 + np.sign(difference)) / 2
-        if orders is not None:
-            judge[orders[:, 0] * orders[:, 1] < 0] = 0.5
         scored = scores_a is not None or score_difference is not None
+        both = np.stack(verdicts, axis=1) if len(verdicts) == 2 else None
         whole = cls(
-            models, first, second, difference, humans, judge, verdicts, orders, frame, judge_name, _NO_REPORT, scored
-        )
+            models, first, second, difference, humans, sign_labels(difference, orders),
+            sign_labels(both.sum(1) - 1, None) if both is not None else verdicts[0] if verdicts else None,
+            orders, frame.reset_index(drop=True), judge_name, _NO_REPORT, scored=scored, verdict_orders=both,
+            hard_label=_hard_label(hard_label, bool(verdicts), scored, orders is not None),
+        )  # fmt: skip
         is_self, unscored = first == second, np.isnan(difference)
         if (is_self | unscored).all():
             raise DataError(
@@ -177,8 +205,8 @@ class JudgedBattles:
 
     @property
     def hard(self) -> Float:
-        """(N,) hard label of the judge: its own verdict where there is one, else the sign of its scores."""
-        if self.verdict is None:
+        """(N,) hard label of the judge: the sign of its scores, or its own verdict, as ``hard_label`` says."""
+        if self.hard_label == "scores" or self.verdict is None:
             return self.judge
         return np.where(np.isnan(self.verdict), self.judge, self.verdict)
 
@@ -194,6 +222,16 @@ class JudgedBattles:
                 f"no column {name!r} beside the battles; there are {have or 'none'}{did_you_mean(name, self.columns)}"
             )
         return self.columns[name]
+
+    def codes(self, name: str) -> tuple[NDArray[np.intp], pd.Index]:
+        """Group number of each battle (N,) and the sorted groups of a column beside the battles.
+
+        Raises:
+            DataError: there is no such column, or it has missing values.
+        """
+        column = self.column(name)
+        # Errors name rows of the table that was read.
+        return factorize_sorted(column, name, Rows(np.ones(len(column), np.int64), column.index.to_numpy()))
 
     def subset(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> JudgedBattles:
         """The battles that ``mask`` (or row numbers) selects, and the models that have some."""
@@ -212,9 +250,11 @@ class JudgedBattles:
             human=human,
             judge=judge,
             verdict=None if self.verdict is None else self.verdict[rows],
+            verdict_orders=None if self.verdict_orders is None else self.verdict_orders[rows],
             orders=None if self.orders is None else self.orders[rows],
             columns=self.columns.iloc[rows],
         )
+        beside = np.zeros(len(rows), bool) if result.verdict is None or not self.scored else ~np.isnan(result.verdict)
         report = JudgedReport(
             n_rows=len(rows),
             n_battles=len(rows),
@@ -224,11 +264,38 @@ class JudgedBattles:
             n_judge_ties=int(np.count_nonzero(result.hard == 0.5)),
             n_self_battles=0,
             n_without_score=0,
+            hard_label=_hard_label_text(result),
+            n_verdicts=int(beside.sum()),
+            n_verdict_differs=int(np.count_nonzero(beside & (result.verdict != judge))),
         )
         return replace(result, report=report)
 
 
-_NO_REPORT = JudgedReport(0, 0, 0, 0, 0, 0, 0, 0)
+_NO_REPORT = JudgedReport(0, 0, 0, 0, 0, 0, 0, 0, "", 0, 0)
+
+
+def _hard_label(asked: HardLabel | None, has_verdict: bool, scored: bool, both_orders: bool) -> HardLabel:
+    """Which hard label a table gives: what was asked for, or the paper's where its scores are of both orders."""
+    if asked not in (None, *get_args(HardLabel)):
+        raise ValueError(f"hard_label must be 'scores' or 'verdict', got {asked!r}")
+    if asked == "verdict" and not has_verdict:
+        raise DataError("hard_label='verdict' needs a column of verdicts: name it with verdict=")
+    if asked == "scores" and not scored:
+        raise DataError("hard_label='scores' needs scores: the judge gives verdicts only")
+    if asked is not None:
+        return asked
+    return "scores" if not has_verdict or (scored and both_orders) else "verdict"
+
+
+def _hard_label_text(battles: JudgedBattles) -> str:
+    """What the hard label of a judge is, in words."""
+    if battles.hard_label == "scores" or battles.verdict is None:
+        return "sign of the scores" + (", a tie where it flips with the order" if battles.orders is not None else "")
+    text = "the judge's verdict"
+    if battles.verdict_orders is not None:
+        text += ", a tie where it changes sides with the order"
+    n_missing = int(np.isnan(battles.verdict).sum())
+    return text + (f", and the sign of the scores in {counted(n_missing, 'battle')} without one" if n_missing else "")
 
 
 def read_judged_battles(
@@ -241,6 +308,8 @@ def read_judged_battles(
     score_difference: str | None = None,
     human: str | None = None,
     verdict: str | None = None,
+    verdict_swapped: str | None = None,
+    hard_label: HardLabel | None = None,
     label_coding: LabelCoding | None = None,
     model_a: str = "model_a",
     model_b: str = "model_b",
@@ -270,6 +339,8 @@ def read_judged_battles(
             score_difference=score_difference,
             human=human,
             verdict=verdict,
+            verdict_swapped=verdict_swapped,
+            hard_label=hard_label,
             label_coding=label_coding,
             model_a=model_a,
             model_b=model_b,

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
 from jaxeval.evaluators.meaningful_gaps import AT_ONCE, NEVER
-from jaxeval.evaluators.model_scores import FEW_PAIRS
+from jaxeval.ratings.bradley_terry import named
 from jaxeval.wording import counted
 
 _FALL = 0.1  # tau of close models that is so much lower is worth a "but"
@@ -20,6 +21,7 @@ def evaluator_advice(
     changes: pd.DataFrame | None = None,
     gaps: pd.DataFrame | None = None,
     improvements: pd.DataFrame | None = None,
+    comparison: pd.DataFrame | None = None,
     few_pairs: int = FEW_PAIRS,
 ) -> list[str]:
     """Sentences on every evaluator, by what the tables hold; fewer pairs than ``few_pairs`` are not spoken of.
@@ -29,8 +31,15 @@ def evaluator_advice(
         changes: as `stratified_rank_change` returns it.
         gaps: as `smallest_gap` returns it.
         improvements: as `agreement_by_gap` returns it.
+        comparison: as `compare_evaluators` returns it.
     """
-    found = []
+    if changes is not None:
+        changes = hide_few_pairs(changes, "rank_change", few_pairs)
+    if gaps is not None:
+        gaps = hide_few_pairs(gaps, "delta", few_pairs)
+    if improvements is not None:
+        improvements = hide_few_in_agreement(improvements, few_pairs)
+    found = [] if comparison is None else list(_best(hide_few_pairs(comparison, "difference", few_pairs)))
     for name, own in _by_evaluator(taus):
         found += [f"{name}{sentence}" for sentence in _close_models(own, few_pairs)]
         parts = ((changes, _tiers), (gaps, _smallest_gap), (improvements, _improvements))
@@ -39,6 +48,24 @@ def evaluator_advice(
                 rows = table[table["evaluator"] == own["evaluator"].iloc[0]] if "evaluator" in table else table
                 found += [f"{name}{sentence}" for sentence in sentences(rows)]
     return found
+
+
+def _best(comparison: pd.DataFrame) -> Iterator[str]:
+    """The evaluator that ranks most like gold, and the others that the data tell from it."""
+    rows = comparison[comparison["evaluator"] == comparison["evaluator"].iloc[0]].dropna(subset="difference")
+    if len(rows) == 0:
+        return
+    text = f"{rows['evaluator'].iloc[0]} ranks most like gold"
+    if "lower" not in rows:
+        yield f"{text}; without resamples nothing says how sure that is"
+        return
+    worse = rows["lower"] > 0
+    parts = [
+        f"{what} {named(list(rows.loc[which, 'other']))}"
+        for what, which in (("more so than", worse), ("the models do not tell it from", ~worse))
+        if which.any()
+    ]
+    yield f"{text}: {'; '.join(parts)}"
 
 
 def _by_evaluator(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -59,17 +86,18 @@ def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
             yield f"no tau, {reason}"
         return
     row = all_pairs.iloc[0]
+    if row["n_pairs"] < few_pairs:
+        yield f"{counted(row['n_pairs'], 'pair')} of models in all, too few to say anything"
+        return
     text = f"tau {row['tau']:.2f}{_ends(row)} over all {counted(row['n_pairs'], 'pair')}"
     if len(near) == 0:
         yield text
         return
-    if row["n_pairs"] < few_pairs:
-        yield f"{text}, too few to say more"
-        return
     if near["n_pairs"].min() == row["n_pairs"]:
         yield f"{text}; all of them lie under every delta, so choose smaller ones"
         return
-    told = near[(near["n_pairs"] >= few_pairs) & near["tau"].notna() & (near["n_pairs"] < row["n_pairs"])]
+    near = hide_few_pairs(near, "tau", few_pairs)
+    told = near[near["tau"].notna() & (near["n_pairs"] < row["n_pairs"])]
     if len(told) == 0:
         yield f"{text}; no delta has {counted(few_pairs, 'pair')} under it and some beyond, so choose others"
         return
@@ -109,15 +137,12 @@ def _smallest_gap(rows: pd.DataFrame) -> Iterator[str]:
 
 def _improvements(rows: pd.DataFrame) -> Iterator[str]:
     for _, row in rows[rows["probability"].notna()].iterrows():
-        told = row["n_pairs"] >= FEW_PAIRS and not np.isnan(row["average_below"])
-        below = f"; {row['average_below']:.2f} on average below it" if told else ""
-        points = counted(row["delta"], "point")
-        doubt = (
-            f"; the regression does not fit, {row['observed']:.2f} observed" if row.get("lack_of_fit", False) else ""
-        )
+        below = f"; {row['average_below']:.2f} on average below it ({counted(row['n_pairs'], 'pair')})"
+        observed = "" if np.isnan(row["observed"]) else f", {row['observed']:.2f} observed"
+        doubt = f"; the regression does not fit{observed}" if row.get("lack_of_fit", False) else ""
         yield (
-            f"an improvement of {points} is one for gold with probability "
-            f"{row['probability']:.2f}{_ends(row)}{doubt}{below} ({counted(row['n_pairs'], 'pair')})"
+            f"an improvement of {counted(row['delta'], 'point')} is one for gold with probability "
+            f"{row['probability']:.2f}{_ends(row)}{doubt}{'' if np.isnan(row['average_below']) else below}"
         )
 
 

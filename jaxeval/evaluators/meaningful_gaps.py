@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from jaxeval.checks import checked_number, checked_numbers
+from jaxeval.evaluators.few_pairs import FEW_PAIRS
 from jaxeval.evaluators.model_scores import (
-    FEW_PAIRS,
     OK,
     ModelScores,
     Resample,
@@ -28,6 +28,7 @@ from jaxeval.evaluators.model_scores import (
     align_scores,
     evaluator_table,
     interval_columns,
+    of_evaluators,
     resampled,
     resampled_delta_sums,
 )
@@ -98,6 +99,7 @@ class AgreementFits:
             "n_observed": np.where(beyond, 0, np.take_along_axis(np.asarray(fits.bin_pairs[:1]), near, 2)[0]).astype(
                 int
             ),
+            "n_ordered": np.broadcast_to(np.asarray(fits.pairs[0]).astype(int)[:, None], shape),
             "n_models": np.broadcast_to(aligned.n_models[:, None], shape),
             "n_missing": np.broadcast_to(aligned.n_missing[:, None], shape),
             "status": np.where(beyond & (status == OK), BEYOND, status),
@@ -173,16 +175,22 @@ class AgreementFits:
     def _table(self, inner: Sequence[tuple[str, Any]], columns: dict[str, Any]) -> pd.DataFrame:
         table = evaluator_table(self.scores, inner, columns, self.settings)
         table.attrs["settings"]["ridge"] = self.ridge
-        for e in np.flatnonzero(self.lack_of_fit):
-            worst = int(np.nanargmax(np.abs(self.misfit[0, e])))
-            low, high = self.edges[e, worst], min(self.edges[e, worst + 1], _largest_gaps(self.scores)[e])
-            of = f"{self.scores.evaluators[e]}: " if self.scores.labelled else ""
+        if self.lack_of_fit.any():
+            worst = [self._worst_misfit(e) if unfit else "" for e, unfit in enumerate(self.lack_of_fit)]
             table.attrs["warnings"].append(
-                f"{of}agreement is not logistic in the gap: {self.misfit[0, e, worst]:+.2f} beside the regression at "
-                f"gaps of {low:.3g} to {high:.3g} points ({counted(self.regressions.bin_pairs[0, e, worst], 'pair')}), "
-                "so that its probabilities, gaps and their intervals may be off: see the observed shares"
+                "agreement is not logistic in the gap, so that probabilities, gaps and their intervals may be off (see "
+                "the observed shares): " + of_evaluators(self.scores, self.lack_of_fit, worst)
             )
         return table
+
+    def _worst_misfit(self, e: int) -> str:
+        """Where evaluator ``e`` is farthest from its regression, in words."""
+        worst = int(np.nanargmax(np.abs(self.misfit[0, e])))
+        low, high = self.edges[e, worst], min(self.edges[e, worst + 1], _largest_gaps(self.scores)[e])
+        return (
+            f"{self.misfit[0, e, worst]:+.2f} beside the regression at gaps of {low:.3g} to {high:.3g} points, "
+            f"{counted(float(self.regressions.bin_pairs[0, e, worst]), 'pair')}"
+        )
 
 
 def agreement_fits(
@@ -233,7 +241,8 @@ def agreement_by_gap(
         A row per evaluator and delta: ``evaluator`` (if they have names), ``delta``; ``probability`` at that gap;
         ``average_below``, (1 + tau_delta) / 2, the average over the pairs under it; ``n_pairs`` under it; ``observed``,
         the share of agreeing pairs among the ``n_observed`` of similar gaps, which supposes no regression (up to eight
-        bins of 15 pairs or more); ``n_models, n_missing, status``; with resamples ``lower, upper`` of the probability,
+        bins of 15 pairs or more); ``n_ordered``, the pairs of the regression, which the evaluator orders; ``n_models,
+        n_missing, status``; with resamples ``lower, upper`` of the probability,
         ``average_below_lower, average_below_upper, observed_lower, observed_upper``, ``failed_share``, of the resamples
         without a regression, which count as 0 and 1, and ``lack_of_fit``. A gap beyond the largest between two models
         has no probability. Intervals of the probability hold if agreement is logistic in the gap; ``lack_of_fit`` says

@@ -20,6 +20,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.progress import progress_bar
 from jaxeval.kernels import batch, rank_agreement
+from jaxeval.ratings.bradley_terry import named
 from jaxeval.resampling.units import make_singles, rounded, singles_top_up_size, stream_number
 from jaxeval.statistics.quantiles import bounds_with_failures, centred, checked_level
 from jaxeval.wording import counted, did_you_mean
@@ -28,8 +29,6 @@ Float = NDArray[np.float64]
 Scores: TypeAlias = pd.DataFrame | pd.Series | ItemScores | ArrayLike
 Resample: TypeAlias = Literal["models", "items", "both"]
 
-#: Tables and figures hide numbers that fewer pairs stand behind, as the paper does.
-FEW_PAIRS = 15
 #: Models under which percentile intervals over models say little.
 FEW_MODELS = 10
 # Differences of decimal numbers are exact to about this share of them.
@@ -397,7 +396,13 @@ def evaluator_table(
             **{name: np.asarray(values).reshape(-1) for name, values in columns.items()},
         }
     )
-    table.attrs = {
+    table.attrs = table_attributes(scores, table, next(iter(columns)), settings)
+    return table
+
+
+def table_attributes(scores: ModelScores, table: pd.DataFrame, name: str, settings: Resampling) -> dict[str, Any]:
+    """``settings`` and ``warnings`` of a table whose intervals are of the column ``name``."""
+    return {
         "settings": {
             "n_resamples": settings.n_resamples,
             "resample": settings.resample,
@@ -405,24 +410,22 @@ def evaluator_table(
             "seed": settings.seed,
             "n_models": len(scores.gold),
         },
-        "warnings": [*_warnings(scores, table, settings), *_outside(table, next(iter(columns)))],
+        "warnings": [*_warnings(scores, table, settings), *_outside(table, name)],
     }
-    return table
 
 
 def _warnings(scores: ModelScores, table: pd.DataFrame, settings: Resampling) -> list[str]:
     found = []
-    for name, n, missing in zip(scores.evaluators, scores.n_models, scores.n_missing, strict=True):
-        of = f"{name}: " if scores.labelled else ""
-        if missing:
-            found.append(
-                f"{of}{counted(n, 'model has', 'models have')} both scores, "
-                f"{counted(missing, 'lacks one of them and is', 'lack one of them and are')} left out"
-            )
-        if settings.n_resamples and settings.resample != "items" and n < FEW_MODELS:
-            found.append(
-                f"{of}intervals over {counted(n, 'model')} say little; {FEW_MODELS} are the least to draw from"
-            )
+    n, missing = scores.n_models, scores.n_missing
+    if missing.any():
+        left = [f"{m:,} of {k + m:,}" for k, m in zip(n, missing, strict=True)]
+        found.append("models that lack one of the two scores are left out: " + of_evaluators(scores, missing > 0, left))
+    few = n < FEW_MODELS
+    if few.any() and settings.n_resamples and settings.resample != "items":
+        found.append(
+            f"intervals over fewer than {FEW_MODELS} models say little: "
+            + of_evaluators(scores, few, [counted(k, "model") for k in n])
+        )
     if "failed_share" in table:
         some = table["failed_share"][(table["failed_share"] > 0) & (table["failed_share"] < 1)]
         if len(some):
@@ -432,6 +435,17 @@ def _warnings(scores: ModelScores, table: pd.DataFrame, settings: Resampling) ->
                 "there is"
             )
     return found
+
+
+def of_evaluators(scores: ModelScores, chosen: NDArray[np.bool_], facts: Sequence[str], limit: int = 5) -> str:
+    """The facts (E,) of the ``chosen`` evaluators, each with its evaluator's name; equal facts are told once."""
+    if not scores.labelled:
+        return facts[0]
+    by_fact: dict[str, list[Any]] = {}
+    for k in np.flatnonzero(chosen).tolist():
+        by_fact.setdefault(facts[k], []).append(scores.evaluators[k])
+    told = [f"{fact} ({named(names)})" for fact, names in by_fact.items()]
+    return "; ".join(told[:limit]) + f"; and {len(told) - limit} more such" * (len(told) > limit)
 
 
 def _outside(table: pd.DataFrame, name: str) -> list[str]:

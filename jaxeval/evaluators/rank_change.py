@@ -52,7 +52,8 @@ def stratified_rank_change(
 
     Returns:
         A row per evaluator and tier: ``evaluator`` (if they have names), ``tier, rank_change, n_models`` (of the tier,
-        scored), ``n_missing`` (models with one of the two scores only) and ``status``; with resamples ``lower, upper``
+        scored), ``n_pairs`` (of models that are ranked against each other, one or both of the tier), ``n_missing``
+        (models with one of the two scores only) and ``status``; with resamples ``lower, upper``
         and ``failed_share``, of the resamples without models in the tier, which count as 0 and as the greatest change
         that there could be.
 
@@ -76,9 +77,12 @@ def stratified_rank_change(
     ]  # fmt: skip
     conditions = [np.broadcast_to(condition, (e, n_tiers)) for condition, _ in reasons]
     status = np.select(conditions, [reason for _, reason in reasons], OK).astype(object)
+    of_tier = found.models[0].astype(int)
+    inside = of_tier * (of_tier - 1) // 2
     columns: dict[str, Any] = {
         "rank_change": np.where(status == OK, found.change[0], np.nan),
-        "n_models": found.models[0].astype(int),
+        "n_models": of_tier,
+        "n_pairs": inside if within_tier else inside + of_tier * (n - of_tier),
         "n_missing": np.broadcast_to(aligned.n_missing[:, None], (e, n_tiers)),
         "status": status,
         **interval_columns(np.where(status == OK, found.change, np.nan), settings, 0.0, m - 1.0),

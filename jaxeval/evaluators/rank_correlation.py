@@ -15,8 +15,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.checks import checked_integer, checked_numbers
+from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_pairs
 from jaxeval.evaluators.model_scores import (
-    FEW_PAIRS,
     OK,
     ModelScores,
     Resample,
@@ -96,7 +96,7 @@ def kendall_tau_delta(
         "n_pairs": sums.pairs[0].astype(int),
         "n_models": np.broadcast_to(aligned.n_models[:, None], shape),
         "n_missing": np.broadcast_to(aligned.n_missing[:, None], shape),
-        "status": _status(aligned, sums),
+        "status": tau_status(aligned, sums),
         **interval_columns(tau, settings, -1.0, 1.0),
     }
     return evaluator_table(aligned, [("delta", gaps)], columns, settings)
@@ -166,7 +166,7 @@ def rank_agreement(
     ends = [interval_columns(x, settings, least, most) for x, least, most in draws.values()]
     if settings.n_resamples:
         ends[-1]["upper"] = np.minimum(ends[-1]["upper"], np.maximum(aligned.n_models - 1.0, 0))
-    status = np.repeat(_status(aligned, sums), len(MEASURES), axis=1)
+    status = np.repeat(tau_status(aligned, sums), len(MEASURES), axis=1)
     short = (aligned.n_models < top) & (status[:, 3] == OK)
     status[short, 3] = FEW_FOR_TOP
     shape = e, len(MEASURES)
@@ -188,7 +188,7 @@ def accuracy(sums: PairSums) -> Float:
     return np.where(told, (1 + sums.concordance / np.where(told, ordered, 1)) / 2, np.nan)
 
 
-def _status(scores: ModelScores, sums: PairSums) -> NDArray[Any]:
+def tau_status(scores: ModelScores, sums: PairSums) -> NDArray[Any]:
     """(E, D) "ok", or why the data have no tau."""
     pairs, tied, tied_gold = (np.asarray(x[0]) for x in (sums.pairs, sums.tied_scores, sums.tied_gold))
     m = scores.n_models[:, None]
@@ -210,7 +210,7 @@ def delta_table(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> pd.DataFrame:
     Args:
         few_pairs: taus of fewer pairs are hidden (NaN); 0 shows all.
     """
-    shown = taus.assign(tau=taus["tau"].where(taus["n_pairs"] >= few_pairs))
+    shown = hide_few_pairs(taus, "tau", few_pairs)
     if "evaluator" not in shown:
         shown = shown.assign(evaluator="")
     order = list(dict.fromkeys(shown["evaluator"]))

@@ -119,9 +119,8 @@ def _ends(
         lie = counted(outside.sum(), "score lies outside its own interval", "scores lie outside their own intervals")
         raise DataError(
             f"{lie}, the first that of model {aligned.models[m]!r} by {aligned.evaluators[e]!r}, "
-            f"{aligned.scores[e, m]:g} with [{low[e, m]:g}, {high[e, m]:g}]: do lower and upper belong to "
-            "these scores, "
-            "in the same order?"
+            f"{aligned.scores[e, m]:g} with [{low[e, m]:g}, {high[e, m]:g}]: do lower and upper belong to these "
+            "scores, in the same order?"
         )
     return low, high
 

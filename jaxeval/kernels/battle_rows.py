@@ -130,19 +130,6 @@ def derivatives(model: int, rows: Rows, phi: Array, count: Array, moves: Array, 
     return jnp.where(moves, grad, 0.0), _regular(matrix, moves.T, n_models, ridge)
 
 
-def outer_scores(model: int, rows: Rows, phi: Array, count: Array, n_models: int) -> Array:
-    """(P, P) sum over ``count`` (T, E, G) draws of the outer products of rows' scores at ``phi`` (P,)."""
-
-    def add(block: Rows, t: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
-        z = predictor(block, phi[:, None], n_models)
-        of_row = tie_models.score(model, block.target[..., None], z, phi[-1])
-        weight = (count[t] * block.factor**2)[..., None]
-        products = weight * of_row.z**2, weight * of_row.z * of_row.t, weight * of_row.t**2
-        return _add_information(block, total, tie_models.Information(*products), n_models)
-
-    return _assembled(over_blocks(rows, add, _no_information(rows, n_models, 1)), n_models, 1)[0]
-
-
 def _no_information(rows: Rows, n_models: int, n_lanes: int) -> tuple[Array, Array, Array]:
     n_others = rows.feature.shape[-1] + 1
     shapes = (n_models**2,), (n_models, n_others), (n_others, n_others)

@@ -10,9 +10,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from jaxeval.evaluators.model_scores import FEW_PAIRS
+from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
 from jaxeval.plots.style import GREY, plain
-from jaxeval.wording import counted, visible_line
+from jaxeval.wording import visible_line
 
 _COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
 _EMPTY = "#f2f4f7"
@@ -28,24 +28,25 @@ def plot_tau_delta(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> Figure:
         taus: as `kendall_tau_delta` returns it.
         few_pairs: taus of fewer pairs are hidden, their numbers of pairs are not; 0 shows all.
     """
-    taus = _with_evaluator(taus)
+    taus = _with_evaluator(hide_few_pairs(taus, "tau", few_pairs))
     deltas = list(dict.fromkeys(taus["delta"]))
-    shown = (taus["n_pairs"] >= few_pairs) & taus["tau"].notna()
-    text = [_cell(row, "tau", counted(row.n_pairs, "pair"), there, "+.2f") for row, there in _rows(taus, shown)]
+    shown = taus["tau"].notna()
+    text = [_cell(row, "tau", f"{row.n_pairs:,} pairs", there, "+.2f") for row, there in _rows(taus, shown)]
     labels = ["all pairs" if np.isinf(delta) else f"Δ < {delta:g}" for delta in deltas]
-    value = taus["tau"].where(shown).to_numpy()
+    value = taus["tau"].to_numpy()
     return _heat(taus, labels, value, text, "RdBu", (-1.0, 1.0), "Kendall's tau-b with gold")
 
 
-def plot_rank_change(changes: pd.DataFrame) -> Figure:
+def plot_rank_change(changes: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> Figure:
     """Mean change of ranks by evaluator and tier as a heat table, the best tier first (Figures 1 and 2 of the method).
 
     Each cell has its number of models in parentheses and its interval, if it has one.
 
     Args:
         changes: as `stratified_rank_change` returns it.
+        few_pairs: changes of fewer pairs are hidden, their numbers of models are not; 0 shows all.
     """
-    changes = _with_evaluator(changes)
+    changes = _with_evaluator(hide_few_pairs(changes, "rank_change", few_pairs))
     tiers = list(dict.fromkeys(changes["tier"]))
     shown = changes["rank_change"].notna()
     text = [_cell(row, "rank_change", f"({row.n_models})", there, ".1f") for row, there in _rows(changes, shown)]
@@ -56,7 +57,7 @@ def plot_rank_change(changes: pd.DataFrame) -> Figure:
     return _heat(changes, labels, value, text, "YlOrBr", (0.0, most or 1.0), "mean |rank - gold rank| (places)")
 
 
-def plot_agreement(curve: pd.DataFrame, probability: float | None = None) -> Figure:
+def plot_agreement(curve: pd.DataFrame, probability: float | None = None, few_pairs: int = FEW_PAIRS) -> Figure:
     """Probability that gold agrees against the gap of scores, a line and band an evaluator; dotted, the average below.
 
     Steps are the observed shares of agreeing pairs; where they leave the line, it is none.
@@ -64,8 +65,9 @@ def plot_agreement(curve: pd.DataFrame, probability: float | None = None) -> Fig
     Args:
         curve: as `agreement_by_gap` returns it; a dozen gaps or more make a smooth line.
         probability: one to mark.
+        few_pairs: lines and steps end where fewer pairs stand behind them; 0 shows all.
     """
-    curve = _with_evaluator(curve)
+    curve = _with_evaluator(hide_few_in_agreement(curve, few_pairs))
     evaluators = list(dict.fromkeys(curve["evaluator"]))
     columns = min(len(evaluators), 4)
     rows = -(-len(evaluators) // columns)
@@ -77,13 +79,8 @@ def plot_agreement(curve: pd.DataFrame, probability: float | None = None) -> Fig
         if "lower" in own:
             axis.fill_between(own["delta"], own["lower"], own["upper"], color=colour, alpha=0.18, linewidth=0)
         axis.plot(own["delta"], own["probability"], color=colour, label="at this gap")
-        enough = own["n_pairs"] >= FEW_PAIRS
         axis.plot(
-            own["delta"],
-            own["average_below"].where(enough),
-            color=colour,
-            linestyle=":",
-            label="average below it, (1 + tau)/2",
+            own["delta"], own["average_below"], color=colour, linestyle=":", label="average below it, (1 + tau)/2"
         )
         axis.step(own["delta"], own["observed"], where="mid", color="black", linewidth=0.9, label="observed, by bins")
         axis.axhline(0.5, color=GREY, linewidth=0.8)

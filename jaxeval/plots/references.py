@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from jaxeval.evaluators.few_pairs import hide_few_pairs
 from jaxeval.plots.style import GREY, plain
 from jaxeval.references.study import ReferenceStudy
 from jaxeval.wording import counted, visible_line
@@ -19,7 +20,8 @@ _MOST_REFERENCES = 60
 def plot_references(study: ReferenceStudy, delta: float = np.inf) -> Figure:
     """tau-b of the pairs within ``delta`` points with its interval, a row per reference, the best model on top.
 
-    References without so many pairs that the number means something are pale. Those with more votes agree better.
+    References with fewer pairs than the study's ``few_pairs`` show that number of pairs only. Those with more votes
+    agree better.
     """
     rows = study.by_delta[study.by_delta["delta"] == delta]
     if len(rows) == 0:
@@ -32,12 +34,16 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf) -> Figure:
         axis.set_axis_off()
         axis.set_title("no reference has two models to rank", loc="left", fontsize=10)
         return figure
+    rows = hide_few_pairs(rows, "tau", study.settings.few_pairs)
     y = -np.arange(len(rows))
     number = rows["tier"].fillna(0).to_numpy(int)
     colours = [GREY if t == 0 else _COLOURS[(t - 1) % len(_COLOURS)] for t in number]
-    shade: Any = np.where(rows["n_pairs"] < study.settings.few_pairs, 0.25, 1.0)
-    axis.hlines(y, rows["tau_lower"], rows["tau_upper"], color=colours, alpha=0.5 * shade, linewidth=2.2)
-    axis.scatter(rows["tau"], y, s=16, color=colours, alpha=shade, zorder=3)
+    axis.hlines(y, rows["tau_lower"], rows["tau_upper"], color=colours, alpha=0.5, linewidth=2.2)
+    axis.scatter(rows["tau"], y, s=16, color=colours, zorder=3)
+    for k in np.flatnonzero(rows["tau"].isna()):
+        place = 0.01, y[k]
+        text = counted(rows["n_pairs"].iloc[k], "pair")
+        axis.annotate(text, place, xycoords=("axes fraction", "data"), fontsize=7, color=GREY, va="center")
     for t in np.unique(number[number > 0]):
         axis.scatter(
             [],
@@ -90,14 +96,15 @@ def plot_reference_tiers(study: ReferenceStudy) -> Figure:
 def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf) -> Figure:
     """Share of pairs in the wrong order against the votes of a model: sets of references, and single ones by tier.
 
-    A line turns flat where models run out of votes (``n_short`` in the table). Single references enter the mean of
-    their tier where enough pairs stand behind them; they rank other models than sets do, unlike in ``by_set``.
+    A line turns flat where models run out of votes (``n_short`` in the table). It ends where fewer pairs than the
+    study's ``few_pairs`` stand behind it, and single references with fewer do not enter the mean of their tier. They
+    rank other models than sets do, unlike in ``by_set``.
     """
     rows = study.by_budget[study.by_budget["delta"] == delta]
     if len(rows) == 0:
         raise ValueError(f"no budget was studied with delta {delta:g}")
-    enough = rows[(rows["n_references"] == 1) & (rows["n_pairs"] >= study.settings.few_pairs)]
-    single = enough.groupby(["tier", "budget"])["misordered"].mean()
+    rows = hide_few_pairs(rows, "misordered", study.settings.few_pairs).dropna(subset="misordered")
+    single = rows[rows["n_references"] == 1].groupby(["tier", "budget"])["misordered"].mean()
     figure = Figure(figsize=(6.4, 3.8), layout="constrained")
     axis = figure.subplots()
     for k, (tier, line) in enumerate(single.groupby(level="tier")):
@@ -108,7 +115,7 @@ def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf) -> Figu
     for k, (name, line) in enumerate(several.groupby("references", sort=False)):
         _band(axis, line, _COLOURS[k % len(_COLOURS)], visible_line(name))
     axis.set_xscale("log")
-    axis.set_xticks(sorted(rows["budget"].unique()), [f"{b:,}" for b in sorted(rows["budget"].unique())])
+    axis.set_xticks(study.settings.budgets, [f"{b:,}" for b in study.settings.budgets])
     axis.minorticks_off()
     axis.set_xlabel("votes of a model")
     axis.set_ylabel("share of pairs in the wrong order")

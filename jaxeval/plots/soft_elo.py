@@ -129,6 +129,12 @@ def plot_calibration(agreement: pd.DataFrame, reliability: pd.DataFrame) -> Figu
     right.set_title(
         f"ECE {settings['ece']:.3f} at beta {settings['beta']:.3f}", loc="left", fontsize=11, fontweight="bold"
     )
+    right.text(
+        0.98, 0.03,
+        f"a judge without error shows {settings['ece_floor']:.3f}\n"
+        f"without that noise {settings['ece_debiased']:.3f} [{settings['ece_lower']:.3f}, {settings['ece_upper']:.3f}]",
+        transform=right.transAxes, ha="right", va="bottom", fontsize=8.5,
+    )  # fmt: skip
     for axis in (left, right):
         plain(axis)
     return figure

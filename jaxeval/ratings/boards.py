@@ -173,6 +173,15 @@ def pair_frequency_weights(cells: Cells) -> NDArray[np.float64]:
     return np.asarray(1 / np.maximum(count, PAIR_FREQUENCY_FLOOR))
 
 
+def battle_weights(board: Board, cells: Cells) -> NDArray[np.float64]:
+    """(C,) weight of one battle of each of the ``cells``, the factor of its pair included; 0 for unrated models'."""
+    weight = cells.weight
+    if board.pair_weight is not None:
+        weight = weight * board.pair_weight[cells.pair]
+    both = board.active[cells.first] & board.active[cells.second]
+    return np.where(both[cells.pair], weight, 0.0)
+
+
 def rated_theta(board: Board) -> NDArray[np.float64]:
     """(M,) log-strengths with +inf, -inf and NaN where the data set none."""
     unrated = np.array([0.0, np.inf, -np.inf, np.nan])[board.connectivity.standing]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
@@ -129,11 +129,13 @@ def bootstrap(
             group. All in one batched call; with features or a tie model, one slice after the other. A slice that
             cannot tell a covariate from its models, or has no ties for a tie model, is rated without; its
             ``warnings`` say so.
-        cluster: column of the clusters (prompts, voters, sessions); implies the scheme "cluster".
+        cluster: column of the clusters (prompts, voters, sessions); implies the scheme "cluster", and the errors of
+            ``fit`` are those of clusters, too.
         ridge: as in `fit_bradley_terry`, like ``gauge``, ``base`` and ``reweight``.
         dtype: precision of the refits; "float32" stays within 0.05 Elo of "float64" on boards that are not sparse.
         features: as in `fit_bradley_terry`, like ``normalize``, ``feature_ridge`` and ``ties``; with them, or a tie
-            model, results are `ContextualBootstrap`.
+            model, results are `ContextualBootstrap`. With a tie model resamples are also refitted with ties as half a
+            win, see `ContextualBootstrap.expected_score`.
         method: as in `fit_bradley_terry`, for each slice by its own number of models; the draws are the same.
         chunk_size: resamples computed together; by default sized to the cache (CPU) or to 1 GB (GPU, TPU).
         memory_limit: bytes that the refits, their tables and results may take, give or take a fifth; chunks shrink to
@@ -172,7 +174,7 @@ def bootstrap(
         if battles.n_processes > 1:
             others = {"chunk_size": chunk_size, "memory_limit": memory_limit, "checkpoint": checkpoint is not None}
             check_alike(run.identity() | run.presentation() | others, digest)
-        n_lanes = len(slices.boards) * n_resamples
+        n_lanes = len(slices.boards) * n_resamples * (1 if ties == "half" else 2)
         with progress_bar(n_lanes, "refitting resamples", progress) as advance:
             kept = None
             if checkpoint is not None:
@@ -252,11 +254,15 @@ class _Run:
             fits = []
             for s, board in zip(block, boards, strict=True):
                 with self._naming(s):
-                    report = self.battles.report
-                    fits.append(fit_result(report, board, self.ridge, self.gauge, self.base, self.reweight))
+                    fits.append(
+                        fit_result(
+                            self.battles.report, board, self.ridge, self.gauge, self.base, self.reweight, self.cluster,
+                            self.slices.clusters[s],
+                        )
+                    )  # fmt: skip
             refits = self._refit(block, boards, spread)
             for s, fit, board, lanes in zip(block, fits, boards, refits, strict=True):
-                results[s] = self._result(s, fit, board, lanes)
+                results[s] = self._result(fit, board, lanes)
         return [results[s] for s in range(len(results))]
 
     def _refit(self, block: NDArray[np.intp], boards: Sequence[Board], spread: Spread) -> list[Lanes]:
@@ -280,28 +286,34 @@ class _Run:
             slices, self.covariates, self.ridge, self.feature_ridge, self.ties, self.reweight,
             strict=self.slices.groups is None,
         )  # fmt: skip
+        halves: Sequence[Bootstrap | None] = [None] * len(self.slices.boards)
+        section = "slice"
+        if self.ties != "half":  # the scale of expected scores, beside that of the tie model
+            half = replace(self, ties="half", contextual=len(self.covariates.names) > 0, method="dense")
+            halves, section = half.results(spread), f"{self.ties}-slice"
         results: list[Bootstrap] = []
         for s, own in enumerate(fitted):
             with self._naming(s):
-                fit = contextual_result(self.battles, own, self.ridge, self.gauge, self.base, self.reweight, context)
+                fit = contextual_result(
+                    self.battles, own, self.ridge, self.gauge, self.base, self.reweight, context, self.cluster,
+                    self.slices.clusters[s],
+                )  # fmt: skip
             label, cluster = self.slices.labels[s], self.slices.clusters[s]
             lanes = refit_contextual(
-                own, self._scheme, label, cluster, self.ties, self.n_resamples, self.seed, spread, f"slice-{s}"
-            )
-            plain = self._result(s, fit, own.board, lanes.of_models())
-            results.append(contextual_bootstrap_result(plain, fit, lanes))
+                own, self._scheme, label, cluster, self.ties, self.n_resamples, self.seed, spread,
+                f"{section}-{s}",
+            )  # fmt: skip
+            plain = self._result(fit, own.board, lanes.of_models())
+            results.append(contextual_bootstrap_result(plain, fit, lanes, halves[s]))
         return results
 
-    def _result(self, s: int, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:
+    def _result(self, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:
         settings = BootstrapSettings(
             self.scheme, self.cluster, self.by, self.n_resamples, self.seed, self.ridge, fit.settings.gauge, self.base,
             self.reweight, self.dtype, device_name(), jax.local_device_count() * self.battles.n_processes, versions(),
             fit.settings.method,
         )  # fmt: skip
-        clusters = self.slices.clusters[s]
-        return bootstrap_result(
-            fit, board, lanes, self.ridge, None if clusters is None else len(clusters.size), settings
-        )
+        return bootstrap_result(fit, board, lanes, self.ridge, settings)
 
     @property
     def _scheme(self) -> int:

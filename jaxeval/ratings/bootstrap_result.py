@@ -24,9 +24,6 @@ from jaxeval.ratings.square_limits import MOST_SQUARE, check_square
 from jaxeval.statistics.quantiles import interval_bounds
 from jaxeval.wording import counted
 
-#: Clusters under which a bootstrap over clusters comes with a warning (DOI 10.1162/rest.90.3.414).
-FEW_CLUSTERS = 30
-
 
 @dataclass(frozen=True)
 class BootstrapSettings:
@@ -66,13 +63,17 @@ class Bootstrap:
     grad_norm: NDArray[np.float64]  # (B,)
     degenerate: pd.DataFrame  # (M, 3) resamples in which a model is undefeated, winless, not comparable
     settings: BootstrapSettings
-    n_clusters: int | None  # clusters drawn, if any
     n_refitted_sparse: int = field(repr=False)  # resamples that needed the slower solvers for sparse boards
 
     @property
     def models(self) -> pd.Index:
         """The M models, in the order of the columns of ``draws``."""
         return self.fit.ratings.index
+
+    @property
+    def n_clusters(self) -> int | None:
+        """Clusters drawn, if any."""
+        return self.fit.n_clusters
 
     @property
     def degenerate_share(self) -> pd.Series:
@@ -233,8 +234,8 @@ class Bootstrap:
         if len(share):
             worst = ", ".join(f"{m} ({s:.1%})" for m, s in share.head(5).items())
             messages.append(
-                f"{counted(len(share), 'model has', 'models have')} no finite rating in some resamples "
-                f"(share of them), which makes the interval unreliable: {worst}"
+                f"{counted(len(share), 'model has', 'models have')} no finite rating in some resamples (share of "
+                f"them), which makes the interval unreliable: {worst}"
             )
         held = self.fit.scale.weights > 0
         lost = float((self.converged & ~np.isfinite(self.draws_logit[:, held]).any(1)).mean())
@@ -252,11 +253,6 @@ class Bootstrap:
                 f"all resamples give the same rating to {named(equal)}: the data do not show how uncertain it is, and "
                 "there is no interval"
             )
-        if self.n_clusters is not None and self.n_clusters < FEW_CLUSTERS:
-            messages.append(
-                f"only {counted(self.n_clusters, 'cluster')} to resample: intervals from fewer than {FEW_CLUSTERS} are "
-                "unreliable, as a rule too narrow"
-            )
         failed = int((~self.converged).sum())
         if failed:
             messages.append(f"{failed} of {len(self.draws)} resamples did not converge and are NaN")
@@ -268,7 +264,6 @@ def bootstrap_result(
     board: Board,
     lanes: Lanes,
     ridge: float,
-    n_clusters: int | None,
     settings: BootstrapSettings,
 ) -> Bootstrap:
     """The draws of one slice."""
@@ -291,6 +286,5 @@ def bootstrap_result(
         grad_norm=lanes.grad_norm,
         degenerate=degenerate,
         settings=settings,
-        n_clusters=n_clusters,
         n_refitted_sparse=int((~np.isin(lanes.solver, (batch.CHORD, batch.SPARSE))).sum()),
     )

@@ -10,22 +10,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.special import expit
 
 from jaxeval.data.battles import Battles, DataReport, as_battles
+from jaxeval.data.cells import Compress
 from jaxeval.data.features import FeatureLike, checked_features
 from jaxeval.execution.precision import versions
 from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
 from jaxeval.kernels.solve import CONVERGED, NON_FINITE, STEP_LIMIT
 from jaxeval.ratings.boards import (
     Board,
+    battle_weights,
     battles_per_model,
     fit_boards,
     inverse_information,
     rated_theta,
 )
+from jaxeval.ratings.bootstrap_plan import ClusterRows, cluster_rows
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, Gauge, Scale, make_scale
+from jaxeval.ratings.sandwich import score_squares, strength_slopes
 from jaxeval.ratings.sparse_boards import Method, check_dense
 from jaxeval.ratings.square_limits import MOST_SQUARE, check_square
+from jaxeval.statistics.clusters import few_clusters_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,6 +67,7 @@ class FitSettings:
     device: str
     versions: str
     method: str  # "dense", on (M, M) tables, or "sparse", on the graph of pairs
+    cluster: str | None  # column of the clusters that the sandwich errors take as independent, None for battles
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +91,7 @@ class BradleyTerryFit:
     report: DataReport
     _board: Board = field(repr=False)
     _scale: Scale = field(repr=False)
+    _clusters: ClusterRows | None = field(repr=False)
 
     def save(self, path: str | Path) -> None:
         """Write the ratings, and what made them, as JSON, for `read_ratings`; whole or not at all."""
@@ -104,18 +113,21 @@ class BradleyTerryFit:
     def standard_errors(self) -> pd.Series:
         """Sandwich standard errors, Elo, in the gauge of the ratings; NaN where the rating is not finite.
 
-        They hold when battles are independent, also when the model is wrong (Huber 1967; White 1982, DOI
-        10.2307/1912526). They say nothing for models with a handful of battles: see `warnings`.
+        They hold when battles are independent, or whole clusters with ``cluster=``, also when the model is wrong
+        (Huber 1967; White 1982, DOI 10.2307/1912526; clusters: Liang and Zeger 1986, DOI 10.1093/biomet/73.1.13).
+        They say nothing for models with a handful of battles: see `warnings`.
         """
         return self._errors(self._sandwich)
 
     @cached_property
     def standard_errors_hessian(self) -> pd.Series:
-        """Standard errors from the inverse information, Elo: smaller than the truth if the model is wrong.
+        """Standard errors if the model is right, Elo: smaller than the truth if it is wrong.
 
-        They count a tie as half a win and half a loss, and so are too large where ties are many.
+        They are those of the inverse information H^-1, and with weights w (also those of ``reweight``) or a ridge of
+        H^-1 J H^-1, J being the information with w^2 in place of w. They take battles as independent, in a clustered
+        fit too. They count a tie as half a win and half a loss, and so are too large where ties are many.
         """
-        return self._errors(self._inverse)
+        return self._errors(self._model_based)
 
     @cached_property
     def covariance(self) -> pd.DataFrame:
@@ -147,8 +159,13 @@ class BradleyTerryFit:
     def warnings(self) -> list[str]:
         """What the data cannot say, in words; empty for a healthy board."""
         far = self.logits.index[~(np.abs(self._board.theta) < _FAR_LOGIT) & self._board.active]
-        board = board_warnings(self.component, self.standing, self.settings.ridge, self.status, far)
-        return [*self.report.warnings, *board]
+        messages = board_warnings(self.component, self.standing, self.settings.ridge, self.status, far)
+        return [*self.report.warnings, *messages, *few_clusters_text(self.n_clusters)]
+
+    @property
+    def n_clusters(self) -> int | None:
+        """Clusters that the sandwich errors take as independent; None for battles."""
+        return None if self._clusters is None else len(self._clusters.size)
 
     @cached_property
     def _inverse(self) -> NDArray[np.float64]:
@@ -158,19 +175,28 @@ class BradleyTerryFit:
     @cached_property
     def _sandwich(self) -> NDArray[np.float64]:
         inverse = self._inverse  # first, as it refuses boards that are too wide
-        board, cells = self._board, self._board.cells
-        first, second = cells.first[cells.pair], cells.second[cells.pair]
-        weight = cells.weight
-        if board.pair_weight is not None:
-            weight = weight * board.pair_weight[cells.pair]
-        probability = 1 / (1 + np.exp(board.theta[second] - board.theta[first]))
-        squares = cells.count * (weight * (cells.target - probability)) ** 2
-        squares = np.where(board.active[first] & board.active[second], squares, 0.0)
-        meat = np.zeros((len(board.theta),) * 2)
-        np.add.at(meat, (first, second), squares)
-        meat += meat.T
-        meat = np.diag(meat.sum(1)) - meat
-        return np.asarray(inverse @ meat @ inverse)
+        return np.asarray(inverse @ score_squares(self._scores, self._board.cells.count, self._clusters) @ inverse)
+
+    @property
+    def _scores(self) -> csr_array:
+        """(C, M) derivatives of one battle's log-likelihood in each cell, its weight included."""
+        board, slopes = self._board, self._slopes
+        residual = board.cells.target - expit(slopes @ board.theta)
+        return slopes * (battle_weights(board, board.cells) * residual)[:, None]
+
+    @cached_property
+    def _model_based(self) -> NDArray[np.float64]:
+        """(M, M) covariance if the model is right and battles are independent."""
+        inverse = self._inverse
+        board, slopes = self._board, self._slopes
+        won = expit(slopes @ board.theta)
+        deviation = battle_weights(board, board.cells) * np.sqrt(won * (1 - won))
+        return np.asarray(inverse @ score_squares(slopes * deviation[:, None], board.cells.count, None) @ inverse)
+
+    @property
+    def _slopes(self) -> csr_array:
+        """(C, M) derivatives of the logit of each cell's expected result by the log-strengths."""
+        return strength_slopes(self._board.cells, len(self._board.theta))
 
     def _errors(self, covariance: NDArray[np.float64]) -> pd.Series:
         errors = np.sqrt(np.maximum(np.diag(self._scale.covariance(covariance)), 0))
@@ -194,6 +220,7 @@ def fit_bradley_terry(
     normalize: bool = True,
     feature_ridge: float = 0.0,
     ties: Ties = "half",
+    cluster: str | None = None,
     start: BradleyTerryFit | pd.Series | None = None,
     method: Method = "auto",
 ) -> BradleyTerryFit:
@@ -214,7 +241,10 @@ def fit_bradley_terry(
             `position_advantage`, `same_group`.
         normalize: divide columns by their root mean square over all battles.
         feature_ridge: >= 0, of the normalised coefficients; infinite to hold them at 0.
-        ties: "half" a win; or a model of ties, "davidson" or "rao_kupper".
+        ties: "half" a win; or a model of ties, "davidson" or "rao_kupper". A model of ties has ratings on another
+            scale, see `ContextualFit`; its ``expected_score`` has those on the scale of "half".
+        cluster: column of the clusters (prompts, voters, sessions) that ``standard_errors`` and ``covariance`` take as
+            independent, in place of battles; the ratings stay what they are.
         start: a previous fit, or its ratings (Elo) by model, to start from: the same ratings in fewer steps. Models
             that it does not rate start at its mean. Not for fits with features or a tie model.
         method: "dense", on (M, M) tables; "sparse", on the graph of pairs, which takes memory for the pairs only; or
@@ -226,7 +256,8 @@ def fit_bradley_terry(
     Raises:
         ValueError: a negative ridge, a ``feature_ridge`` without features, or an impossible gauge.
         TypeError: ``features`` is no list of covariates.
-        DataError: ``battles`` is a table that cannot be read, or a feature is missing or undone by the models.
+        DataError: ``battles`` is a table that cannot be read, a feature is missing or undone by the models, or
+            ``cluster`` names no column, or one with missing values.
     """
     battles = as_battles(battles)
     features = checked_features(features, feature_ridge)
@@ -236,12 +267,20 @@ def fit_bradley_terry(
             raise ValueError("start= is for fits without features and tie models")
         from jaxeval.ratings.contextual import fit_contextual  # builds on this module
 
-        return fit_contextual(battles, ridge, gauge, base, reweight, features, normalize, feature_ridge, ties)
+        return fit_contextual(battles, ridge, gauge, base, reweight, features, normalize, feature_ridge, ties, cluster)
+    clusters = clusters_of(battles, cluster, battles.compress)
     starts = None if start is None else [_start(start, battles.models)]
     (board,) = fit_boards([(battles.models, battles.cells)], ridge, reweight, method, starts)
     if starts is not None and board.status != CONVERGED:  # ratings on another scale, say
         (board,) = fit_boards([(battles.models, battles.cells)], ridge, reweight, method)
-    return fit_result(battles.report, board, ridge, gauge, base, reweight)
+    return fit_result(battles.report, board, ridge, gauge, base, reweight, cluster, clusters)
+
+
+def clusters_of(battles: Battles, cluster: str | None, compress: Compress) -> ClusterRows | None:
+    """Which battles of the cells that ``compress`` makes belong together, by a column; None without one."""
+    if cluster is None:
+        return None
+    return cluster_rows(battles.codes(cluster)[0], compress(slice(None))[1], battles.count)
 
 
 def _start(start: BradleyTerryFit | pd.Series, models: pd.Index) -> NDArray[np.float64]:
@@ -322,8 +361,9 @@ def named(models: pd.Index | Sequence[Any], limit: int = 8) -> str:
 
 
 def fit_result(
-    report: DataReport, board: Board, ridge: float, gauge: Gauge, base: float, reweight: bool
-) -> BradleyTerryFit:
+    report: DataReport, board: Board, ridge: float, gauge: Gauge, base: float, reweight: bool,
+    cluster: str | None, clusters: ClusterRows | None,
+) -> BradleyTerryFit:  # fmt: skip
     """The public face of a fitted board."""
     models = board.models
     count = battles_per_model(board.cells, len(models))
@@ -341,11 +381,20 @@ def fit_result(
         n_steps=board.n_steps,
         grad_norm=board.grad_norm,
         settings=FitSettings(
-            float(ridge), scale.gauge, float(base), reweight, "float64", device_name(), versions(), board.method
+            float(ridge),
+            scale.gauge,
+            float(base),
+            reweight,
+            "float64",
+            device_name(),
+            versions(),
+            board.method,
+            cluster,
         ),
         report=report,
         _board=board,
         _scale=scale,
+        _clusters=clusters,
     )
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cached_property
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, hstack
 from scipy.special import ndtri
 
 from jaxeval.checks import checked_number
@@ -22,11 +23,12 @@ from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch, tie_models
 from jaxeval.kernels.contextual import NO_TIES
-from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, fit_boards, padded_size
-from jaxeval.ratings.bootstrap_plan import Members, cell_members
-from jaxeval.ratings.bradley_terry import BradleyTerryFit, fit_result
+from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, battle_weights, fit_boards, padded_size
+from jaxeval.ratings.bootstrap_plan import ClusterRows, Members, cell_members
+from jaxeval.ratings.bradley_terry import BradleyTerryFit, clusters_of, fit_bradley_terry, fit_result
 from jaxeval.ratings.contextual_rows import ContextualCells, compress, counts_by_row, make_rows
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, Gauge
+from jaxeval.ratings.sandwich import score_squares, strength_slopes
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted, did_you_mean
 
@@ -66,7 +68,6 @@ class ContextualBoard(NamedTuple):
     phi: Float  # (P,)
     inverse: Float  # (P, P) pseudo-inverse of the information
     information_diagonal: Float  # (P,)
-    covariance: Float  # (P, P) sandwich
     undecided: NDArray[np.bool_]  # (D,) covariates without a coefficient, held at 0: the models or others decide them
     tie_limit: float  # what t is told as in resamples without ties; NaN where there is nothing else
     tie_model: int  # of `tie_models`
@@ -84,12 +85,33 @@ class ContextualBoard(NamedTuple):
 class ContextualFit(BradleyTerryFit):
     """A fit with covariates, a tie model, or both: ratings as in `BradleyTerryFit`, in the presence of the others.
 
-    A rating difference is that of battles in which all covariates are equal on both sides. With ties as half a win it
-    gives the expected result s(theta_i - theta_j); with a tie model it gives the odds of a win against a loss.
+    A rating difference is that of battles in which all covariates are equal on both sides. Its scale depends on how
+    ties are treated. Ratings on different scales must not be compared.
+
+    - As half a win: the log-odds of the expected score, P(win) + P(tie) / 2 = s(theta_i - theta_j). This is the scale
+      of fits without a tie model.
+    - Davidson: the log-odds of decisive battles, P(win) / P(loss) = exp(theta_i - theta_j). The more ties, the wider
+      these ratings are spread: some move by 50 Elo on votes of the Arena, and by 150 Elo where models differ more.
+    - Rao and Kupper: the log-odds s(theta_i - theta_j) of a win if the slightest advantage decided every battle. A tie
+      is an advantage under the threshold t. These ratings are spread wider, too.
+
+    ``expected_score`` has the ratings on the first scale beside those of a tie model.
     """
 
     context: ContextualSettings
     _contextual: ContextualBoard = field(repr=False)
+    _ties_as_half: BradleyTerryFit | None = field(default=None, repr=False)
+
+    @property
+    def expected_score(self) -> BradleyTerryFit:
+        """The fit of the same battles with ties as half a win, whose ratings are on the scale of expected scores.
+
+        It is the Bradley-Terry model that is closest to the battles' results in Kullback-Leibler divergence: every
+        model's expected scores add up to the points that it took. Davidson's model without covariates has the same
+        sums, so that this fit is also the closest one to Davidson's expected scores. With ties as half a win it is this
+        fit itself.
+        """
+        return self if self._ties_as_half is None else self._ties_as_half
 
     @property
     def tie_parameter(self) -> float:
@@ -102,7 +124,7 @@ class ContextualFit(BradleyTerryFit):
     @property
     def tie_parameter_standard_error(self) -> float:
         """Sandwich standard error of ``tie_parameter``; NaN where that is at its limit."""
-        variance = self._contextual.covariance[-1, -1]
+        variance = self._covariance[-1, -1]
         return float(np.sqrt(variance)) if self._contextual.free[-1] else float("nan")
 
     def coefficients(self, level: float = 0.95) -> pd.DataFrame:
@@ -112,7 +134,7 @@ class ContextualFit(BradleyTerryFit):
         with its ends; ``elo``; and ``unit``, what one unit is on the covariate's own scale.
         """
         size = len(self._contextual.phi) - 1 - len(self.context.features)
-        error = np.sqrt(np.maximum(np.diag(self._contextual.covariance)[size:], 0))
+        error = np.sqrt(np.maximum(np.diag(self._covariance)[size:], 0))
         error = error * np.append(self._contextual.covariates.factor, 1.0)
         half = ndtri((1 + checked_level(level)) / 2) * error
         estimate = self._contextual.told()
@@ -193,7 +215,49 @@ class ContextualFit(BradleyTerryFit):
     @cached_property
     def _sandwich(self) -> Float:
         m = len(self._board.theta)
-        return self._contextual.covariance[:m, :m]
+        return self._covariance[:m, :m]
+
+    @cached_property
+    def _covariance(self) -> Float:
+        """(P, P) sandwich covariance of all parameters."""
+        inverse, cells = self._contextual.inverse, self._contextual.cells
+        return np.asarray(inverse @ score_squares(self._scores, cells.count, self._clusters) @ inverse)
+
+    @property
+    def _scores(self) -> csr_array:
+        """(C, P) derivatives of one battle's log-likelihood in each cell, its weight included."""
+        fitted = self._contextual
+        given: Any = fitted.cells.target, predictors(fitted, fitted.cells), fitted.phi[-1]
+        weight = battle_weights(fitted.board, fitted.cells)
+        with double_precision():
+            score = tie_models.score(fitted.tie_model, *given)
+        of_z, of_t = (weight * np.asarray(x) for x in score)
+        return hstack([_parameter_slopes(fitted) * of_z[:, None], csr_array(of_t[:, None])], format="csr")
+
+    @cached_property
+    def _model_based(self) -> Float:
+        m, inverse = len(self._board.theta), self._contextual.inverse
+        return (inverse @ self._score_variance @ inverse)[:m, :m]
+
+    @property
+    def _score_variance(self) -> Float:
+        """(P, P) variance of the sum of all scores if the model is right and battles are independent."""
+        fitted, cells = self._contextual, self._contextual.cells
+        given: Any = cells.target, predictors(fitted, cells), fitted.phi[-1]
+        with double_precision():
+            information = tie_models.information(fitted.tie_model, *given)
+        square = cells.count * battle_weights(fitted.board, cells) ** 2
+        zz, zt, tt = (square * np.asarray(x) for x in information)
+        slopes = _parameter_slopes(fitted)
+        cross = slopes.T @ zt
+        of_others = (slopes.T @ (slopes * zz[:, None])).toarray()
+        return np.block([[of_others, cross[:, None]], [cross[None], tt.sum()]])
+
+
+def _parameter_slopes(fitted: ContextualBoard) -> csr_array:
+    """(C, M' + D) derivatives of every cell's z by log-strengths and coefficients."""
+    n_models = len(fitted.phi) - 1 - fitted.cells.feature.shape[1]
+    return hstack([strength_slopes(fitted.cells, n_models), csr_array(fitted.cells.feature)], format="csr")
 
 
 def tell_coefficients(found: Float, fitted: ContextualBoard) -> Float:
@@ -307,7 +371,7 @@ def _fit(
     undecided = _undecided(board, cells) if has_features else np.zeros(cells.feature.shape[1], bool)
     if undecided.any():
         flags.append(_why_undecided(covariates, undecided))
-    weight = _rated_weight(board, cells)
+    weight = cells.count * battle_weights(board, cells)
     share = float(weight[cells.target == 0.5].sum() / max(weight.sum(), np.finfo(float).tiny))
     tied = ties != "half"
     if tied and not 0 < share < 1:
@@ -338,8 +402,6 @@ def _fit(
         theta=np.where(board.active, theta, 0.0), cells=cells, status=int(found.status),
         n_steps=int(found.n_steps), grad_norm=float(found.grad_norm),
     )  # fmt: skip
-    inverse = np.asarray(found.inverse)
-    covariance = inverse @ np.asarray(found.outer) @ inverse
     fitted = ContextualBoard(
         board,
         cells,
@@ -349,9 +411,8 @@ def _fit(
         penalty,
         free,
         np.asarray(found.phi),
-        inverse,
+        np.asarray(found.inverse),
         np.asarray(found.diagonal),
-        covariance,
         undecided,
         np.nan if share == 1 else {"half": 0.0, "davidson": -np.inf, "rao_kupper": 0.0}[ties],
         TIE_MODELS[ties],
@@ -368,7 +429,7 @@ def log_likelihoods(fitted: ContextualBoard, cells: ContextualCells, ties: Ties)
     given: Any = cells.target, predictors(fitted, cells), fitted.phi[-1]
     with double_precision():
         each = np.asarray(tie_models.log_likelihood(TIE_MODELS[ties], *given))
-    weight = _rated_weight(fitted.board, cells)
+    weight = cells.count * battle_weights(fitted.board, cells)
     return np.where(weight > 0, weight * each, 0.0)
 
 
@@ -377,15 +438,6 @@ def predictors(fitted: ContextualBoard, cells: ContextualCells) -> Float:
     theta, n_features = fitted.board.theta, cells.feature.shape[1]
     coefficients = fitted.phi[len(fitted.phi) - 1 - n_features : -1]
     return theta[cells.first[cells.pair]] - theta[cells.second[cells.pair]] + cells.feature @ coefficients
-
-
-def _rated_weight(board: Board, cells: ContextualCells) -> Float:
-    """(C,) weight of the battles of every cell, 0 for unrated models'."""
-    first, second = cells.first[cells.pair], cells.second[cells.pair]
-    weight = cells.count * cells.weight
-    if board.pair_weight is not None:
-        weight = weight * board.pair_weight[cells.pair]
-    return np.where(board.active[first] & board.active[second], weight, 0.0)
 
 
 def _first_tie_parameter(share: float, ties: Ties) -> float:
@@ -397,7 +449,7 @@ def _undecided(board: Board, cells: ContextualCells) -> NDArray[np.bool_]:
     """(D,) covariates that the models and the covariates before them decide: no battles tell their effects apart."""
     d, m = cells.feature.shape[1], len(board.theta)
     first, second = cells.first[cells.pair], cells.second[cells.pair]
-    weighted = _rated_weight(board, cells)[:, None] * cells.feature
+    weighted = (cells.count * battle_weights(board, cells))[:, None] * cells.feature
     own = weighted.T @ cells.feature
     cross = np.stack([np.bincount(first, x, m) - np.bincount(second, x, m) for x in weighted.T], 1, dtype=float)
     n = board.rated_tables()[0]
@@ -430,21 +482,31 @@ def fit_contextual(
     normalize: bool,
     feature_ridge: float,
     ties: Ties,
+    cluster: str | None,
 ) -> ContextualFit:
     """`fit_bradley_terry` with covariates or a tie model."""
     checked_ties(battles, ties)
     found = design(battles, features, normalize)
-    cells, _ = compress(battles, slice(None), found.matrix)
+    compressed = partial(compress, battles, feature=found.matrix)
+    cells, _ = compressed(slice(None))
+    clusters = clusters_of(battles, cluster, compressed)
     (fitted,) = fit_contextual_boards([(battles.models, cells)], found, ridge, feature_ridge, ties, reweight)
     context = ContextualSettings(found.names, normalize, float(feature_ridge), ties)
-    return contextual_result(battles, fitted, ridge, gauge, base, reweight, context)
+    fit = contextual_result(battles, fitted, ridge, gauge, base, reweight, context, cluster, clusters)
+    if ties == "half":
+        return fit
+    half = fit_bradley_terry(
+        battles, ridge, gauge=gauge, base=base, reweight=reweight, features=features, normalize=normalize,
+        feature_ridge=feature_ridge, cluster=cluster, method="dense",
+    )  # fmt: skip
+    return replace(fit, _ties_as_half=half)
 
 
 def contextual_result(
     battles: Battles, fitted: ContextualBoard, ridge: float, gauge: Gauge, base: float, reweight: bool,
-    context: ContextualSettings,
+    context: ContextualSettings, cluster: str | None = None, clusters: ClusterRows | None = None,
 ) -> ContextualFit:  # fmt: skip
     """The public face of a fitted board."""
-    plain = fit_result(battles.report, fitted.board, ridge, gauge, base, reweight)
+    plain = fit_result(battles.report, fitted.board, ridge, gauge, base, reweight, cluster, clusters)
     values = {f.name: getattr(plain, f.name) for f in fields(BradleyTerryFit)}
     return ContextualFit(**values, context=context, _contextual=fitted)

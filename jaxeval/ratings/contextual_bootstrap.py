@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -80,6 +80,15 @@ class ContextualBootstrap(Bootstrap):
     fit: ContextualFit
     coefficient_draws: Float = field(repr=False)  # (B, D) logits per unit of the (normalised) covariates
     tie_draws: Float = field(repr=False)  # (B,) t; 0 where ties are half a win
+    _ties_as_half: Bootstrap | None = field(default=None, repr=False)
+
+    @property
+    def expected_score(self) -> Bootstrap:
+        """The resamples refitted with ties as half a win: ratings and intervals on the scale of expected scores.
+
+        See `ContextualFit.expected_score`. With ties as half a win they are these resamples themselves.
+        """
+        return self if self._ties_as_half is None else self._ties_as_half
 
     @property
     def warnings(self) -> list[str]:
@@ -276,8 +285,12 @@ class _Refitting:
         return int(entries)
 
 
-def contextual_bootstrap_result(plain: Bootstrap, fit: ContextualFit, lanes: Lanes) -> ContextualBootstrap:
-    """``plain`` with the draws of the other parameters."""
+def contextual_bootstrap_result(
+    plain: Bootstrap, fit: ContextualFit, lanes: Lanes, ties_as_half: Bootstrap | None
+) -> ContextualBootstrap:
+    """``plain`` with the draws of the other parameters; with a tie model, beside the one with ties as half a win."""
+    if ties_as_half is not None:
+        fit = replace(fit, _ties_as_half=ties_as_half.fit)
     values = {f.name: getattr(plain, f.name) for f in fields(Bootstrap)} | {"fit": fit}
     n_features = len(fit.context.features)
     p = lanes.phi.shape[1]
@@ -286,4 +299,5 @@ def contextual_bootstrap_result(plain: Bootstrap, fit: ContextualFit, lanes: Lan
         **values,
         coefficient_draws=tell_coefficients(kept[:, p - 1 - n_features : -1], fit._contextual),
         tie_draws=tell_ties(kept[:, -1], fit._contextual),
+        _ties_as_half=ties_as_half,
     )

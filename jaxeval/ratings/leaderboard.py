@@ -76,7 +76,9 @@ def leaderboard(
 
         These columns depend on the gauge:
 
-        - ``rating`` (the full-data fit), ``rating_lower``, ``rating_upper`` (Elo), ``variance`` (of the draws, Elo^2).
+        - ``rating`` (the full-data fit), ``rating_lower``, ``rating_upper`` (Elo), ``variance`` (of the draws, Elo^2);
+        - with a tie model ``expected_score_rating, expected_score_lower, expected_score_upper``, Elo, with ties as half
+          a win: all other columns are on the scale of the tie model, see `ContextualFit`.
 
         All others are the same under every gauge, to the last digit:
 
@@ -214,6 +216,19 @@ def _rank_warnings(board: Bootstrap, differences: Differences, min_battles: int)
     return messages
 
 
+def _expected_scores(board: Bootstrap, level: float, interval: Literal["percentile", "basic"]) -> dict[str, Any]:
+    """With a tie model, columns of the ratings and intervals on the scale of expected scores."""
+    if not isinstance(board, ContextualBootstrap) or board.expected_score is board:
+        return {}
+    half = board.expected_score
+    bounds = half.interval(level, interval)
+    return {
+        "expected_score_rating": half.fit.ratings.to_numpy(),
+        "expected_score_lower": bounds["lower"].to_numpy(),
+        "expected_score_upper": bounds["upper"].to_numpy(),
+    }
+
+
 def _table(
     board: Bootstrap,
     differences: Differences,
@@ -252,6 +267,7 @@ def _table(
             "standing": np.where(few, TOO_FEW_BATTLES, fit.standing.to_numpy()),
             "preliminary": fit.n_battles.to_numpy() < PRELIMINARY_VOTES,
             "degenerate_share": board.degenerate_share.to_numpy(),
+            **_expected_scores(board, level, interval),
         }
     )
     order = np.lexsort([table["model_name"].astype(str), -np.nan_to_num(strength), ~rated, few])

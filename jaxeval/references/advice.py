@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.evaluators.few_pairs import hide_few_pairs
 from jaxeval.ratings.bradley_terry import named
 from jaxeval.references.rankings import ReferenceBoard, ReferenceStudySettings
 from jaxeval.statistics.quantiles import centred
@@ -101,7 +102,7 @@ def single_advice(tau: Float, table: pd.DataFrame, n_rated: int, settings: Refer
 def close_advice(by_delta: pd.DataFrame, settings: ReferenceStudySettings) -> Iterator[str]:
     """What close pairs are worth, under the smallest delta that half of the references have enough pairs under."""
     for delta, rows in by_delta[np.isfinite(by_delta["delta"])].groupby("delta"):
-        told = rows[(rows["n_pairs"] >= settings.few_pairs) & rows["tau"].notna()]
+        told = hide_few_pairs(rows, "tau", settings.few_pairs).dropna(subset="tau")
         if 2 * len(told) >= len(rows):
             yield (
                 f"win rates within {counted(delta, 'point')} of each other: tau {told['tau'].mean():.2f} on average "
@@ -113,8 +114,9 @@ def close_advice(by_delta: pd.DataFrame, settings: ReferenceStudySettings) -> It
 
 def set_advice(table: pd.DataFrame, board: ReferenceBoard, settings: ReferenceStudySettings) -> Iterator[str]:
     """Several references against the same ones alone: the largest budget that nearly all models have votes for."""
-    fair = (table["n_short"] <= _MOST_SHORT * table["n_models"]) & (table["n_pairs"] >= settings.few_pairs)
-    for label, rows in table[fair & table["gain"].notna()].groupby("references", sort=False):
+    shown = hide_few_pairs(table, "gain", settings.few_pairs)
+    fair = shown["n_short"] <= _MOST_SHORT * shown["n_models"]
+    for label, rows in shown[fair & shown["gain"].notna()].groupby("references", sort=False):
         row = rows.iloc[-1]
         yield (
             f"{label} ({named(board.models[board.sets[label]])}) under {counted(row['budget'], 'vote')} a model: tau "

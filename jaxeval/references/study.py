@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from jaxeval.checks import checked_integer, checked_numbers, checked_resamples
 from jaxeval.data.battles import Battles, as_battles
-from jaxeval.evaluators.model_scores import FEW_PAIRS
+from jaxeval.evaluators.few_pairs import FEW_PAIRS
 from jaxeval.execution.precision import versions
 from jaxeval.execution.progress import progress_bar
 from jaxeval.kernels import batch

@@ -18,6 +18,7 @@ from jaxeval.kernels.solve import CONVERGED
 from jaxeval.ratings.bradley_terry import named
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.held_out import Folds, above_human, compress, hold_out
+from jaxeval.statistics.clusters import numbered
 from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
@@ -34,11 +35,14 @@ def budget_sweep(
     n_repeats: int = 20,
     ridge: float = 0.01,
     seed: int = 0,
+    *,
+    cluster: str | None = None,
 ) -> pd.DataFrame:
     """Temperature and held-out MAE against the annotation budget b = N / M (Figure 6).
 
-    Each repeat draws round(b M) of the battles without replacement. The judge's side (its scores, and the human labels
-    that the temperature needs) comes from that subset; the human rating it is held against is that of all battles.
+    Each repeat draws round(b M) of the battles, or whole clusters of them, without replacement. The judge's side (its
+    scores, and the human labels that the temperature needs) comes from that subset; the human rating it is held against
+    is that of all battles.
 
     Args:
         battles: with human labels.
@@ -46,6 +50,8 @@ def budget_sweep(
         n_repeats: subsets a budget.
         ridge: > 0, as in `soft_elo`.
         seed: of the subsets.
+        cluster: column of the clusters (prompts, voters) that subsets hold whole: as many, in random order, as reach
+            the budget; the last of them may exceed it.
 
     Returns:
         One row a method, budget and repeat: ``method, budget, repeat, n_battles, beta`` (mean over folds, NaN for
@@ -67,10 +73,12 @@ def budget_sweep(
             f"{beyond}"
         )
     rng = np.random.default_rng(seed)
+    drawn = numbered(np.arange(n) if cluster is None else battles.codes(cluster)[0])
+    n_of = np.bincount(drawn)
     parts, labels = [], []
     for budget, size in fitting.items():
         for repeat in range(n_repeats):
-            parts.append(np.sort(rng.permutation(n)[:size]))
+            parts.append(np.flatnonzero(_first_to_reach(size, rng.permutation(len(n_of)), n_of)[drawn]))
             labels.append((budget, repeat))
     parts.append(np.arange(n))
     labels.append((n / m, 0))
@@ -96,8 +104,16 @@ def budget_sweep(
             f"in {len(lost)} of {len(result)} rows some models have no held-out rating (no battles in the subset, "
             f"anchors that fall apart, or no temperature), {lost['n_left_out'].max()} at most; MAE is over the others"
         )
-    result.attrs = {"warnings": warnings, "settings": {"ridge": ridge, "seed": seed, "n_repeats": n_repeats}}
+    settings = {"ridge": ridge, "seed": seed, "n_repeats": n_repeats, "cluster": cluster}
+    result.attrs = {"warnings": warnings, "settings": settings}
     return result
+
+
+def _first_to_reach(size: int, order: Rows, n_of: Rows) -> NDArray[np.bool_]:
+    """(G,) clusters of (G,) ``n_of`` battles that, taken in ``order``, hold ``size`` battles or just more."""
+    chosen = np.zeros(len(order), bool)
+    chosen[order[: np.searchsorted(np.cumsum(n_of[order]), size) + 1]] = True
+    return chosen
 
 
 def slice_ratings(

@@ -26,6 +26,7 @@ from jaxeval.ratings.boards import padded_size
 from jaxeval.softelo.own_battles import OwnBattles
 from jaxeval.softelo.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, Ties, in_likelihood
 from jaxeval.softelo.temperature import MAX_STEPS as _TEMPERATURE_STEPS
+from jaxeval.statistics.clusters import numbered
 from jaxeval.wording import did_you_mean
 
 Float = NDArray[np.float64]
@@ -53,6 +54,7 @@ class Cells(NamedTuple):
     labels: Float  # (U, 3) score difference, hard label, human label (NaN without one), of the first model
     own: list[Int]  # per model, its cells in order
     own_first: list[Bool]  # and whether it is the first model of them
+    of_battle: Int  # (N,) the cell of each battle
 
 
 class Folds(NamedTuple):
@@ -82,7 +84,7 @@ def compress(battles: JudgedBattles, rows: Any = slice(None)) -> Cells:
     parts = np.unravel_index(kinds, [len(values) for values, _ in codes])
     labels = np.stack([values[part] for (values, _), part in zip(codes, parts, strict=True)], axis=1)
     pair = np.where(swap, b, a) * m + np.where(swap, a, b)
-    keys, count = np.unique(pair * len(kinds) + label, return_counts=True)
+    keys, of_battle, count = np.unique(pair * len(kinds) + label, return_inverse=True, return_counts=True)
     pairs, of_cell = np.unique(keys // len(kinds), return_inverse=True)
     first, second = divmod(pairs, m)
     first_of_cell, second_of_cell = first[of_cell], second[of_cell]
@@ -93,8 +95,9 @@ def compress(battles: JudgedBattles, rows: Any = slice(None)) -> Cells:
     ends = np.cumsum(np.bincount(model, minlength=m))[:-1]
     own, own_first = np.split(cell[order], ends), np.split(order < len(keys), ends)
     return Cells(
-        m, first_of_cell, second_of_cell, of_cell, keys % len(kinds), count, (first, second), labels, own, own_first
-    )
+        m, first_of_cell, second_of_cell, of_cell, keys % len(kinds), count, (first, second), labels, own, own_first,
+        of_battle,
+    )  # fmt: skip
 
 
 def smoothing(method: str) -> float:
@@ -162,8 +165,14 @@ def above_human(folds: Folds, human: Folds) -> Float:
     return np.asarray(difference.sum(2) / np.maximum(common.sum(2), 1))
 
 
-def own_battles(cells: Cells, folds: Folds, methods: Sequence[str], names: Sequence[str]) -> list[OwnBattles]:
-    """The battles of every model under every method, against its fold's anchors, for the bootstrap."""
+def own_battles(
+    cells: Cells, folds: Folds, methods: Sequence[str], names: Sequence[str], cluster: Int | None = None
+) -> list[OwnBattles]:
+    """The battles of every model under every method, against its fold's anchors, for the bootstrap.
+
+    ``cluster`` (N,) says which of the battles are drawn together.
+    """
+    clusters = None if cluster is None else _own_clusters(cells, cluster)
     difference, hard, _ = cells.labels.T
     fixed = {method: targets(method, difference, hard, None) for method in methods if method != "soft"}
     result = []
@@ -179,9 +188,22 @@ def own_battles(cells: Cells, folds: Folds, methods: Sequence[str], names: Seque
                 np.repeat(np.where(is_first, y, 1 - y), times, axis=1),
                 folds.anchors[1:, i],
                 np.nan_to_num(folds.theta[1:, i]),
+                None if clusters is None else clusters[i],
             )
         )
     return result
+
+
+def _own_clusters(cells: Cells, cluster: Int) -> list[Int]:
+    """Per model, the cluster of each of its battles, which are in the order of their cells; numbered by first places.
+
+    Clusters of a cell are in the order of their names, whatever rows the battles were in.
+    """
+    order = np.lexsort((cluster, cells.of_battle))
+    cell = cells.of_battle[order]
+    model, place = np.concatenate([cells.first[cell], cells.second[cell]]), np.tile(np.arange(len(cell)), 2)
+    ends = np.cumsum(np.bincount(model, minlength=cells.n_models))[:-1]
+    return [numbered(own) for own in np.split(cluster[order][place[np.lexsort((place, model))]], ends)]
 
 
 def _hold_out(

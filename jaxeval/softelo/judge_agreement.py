@@ -1,7 +1,9 @@
 """Agreement of a judge with humans, and whether its scores say how sure to be (arXiv:2606.13221, Appendix G).
 
 Every function returns a DataFrame; ``attrs`` holds ``warnings`` (sentences) and ``settings`` (with the scalars that
-belong to the table). "Decisive" battles are those on which human and judge both chose a side.
+belong to the table). "Decisive" battles are those on which human and judge both chose a side. ``cluster`` names a
+column of battles that belong together, prompts or voters: errors and intervals then take clusters as independent in
+place of battles. With one battle a cluster they are the plain ones, bit for bit.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from scipy.special import ndtri
 
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.errors import DataError
+from jaxeval.softelo.calibration_error import calibration_error
 from jaxeval.softelo.temperature import fit_temperature
+from jaxeval.statistics.clusters import design_effect, few_clusters_text
 from jaxeval.statistics.cohen_kappa import cohen_kappa, label_table
 from jaxeval.statistics.intervals import wilson
 from jaxeval.wording import counted
@@ -34,20 +38,25 @@ def decisive(battles: JudgedBattles) -> Bool:
     return np.isin(battles.human, (0.0, 1.0)) & np.isin(battles.hard, (0.0, 1.0))
 
 
-def reliability(battles: JudgedBattles, beta: float | None = None, n_bins: int = 10) -> pd.DataFrame:
+def reliability(
+    battles: JudgedBattles, beta: float | None = None, n_bins: int = 10, *, cluster: str | None = None
+) -> pd.DataFrame:
     """Predicted against observed agreement on decisive battles (Appendix G).
 
     The prediction is s(beta |score difference|), the probability that the judge's side is the human's. The bins hold
-    equal numbers of battles, up to one; equal predictions may fall into two bins.
+    equal numbers of battles, up to one; equal predictions may fall into two bins. See `calibration_error` for what the
+    error means.
 
     Args:
         battles: with human labels.
         beta: temperature; `fit_temperature` on all human non-ties by default.
         n_bins: deciles by default.
+        cluster: column of battles that belong together.
 
     Returns:
         One row a bin: ``predicted, agreement, standard_error, n_battles``. ``attrs["settings"]`` has ``ece``, the mean
-        |predicted - agreement| weighted by battles, and ``beta``.
+        |predicted - agreement| weighted by battles; ``ece_floor``, what it is on average for a judge without error;
+        ``ece_debiased``, the error without that noise, with its 95 % interval ``ece_lower, ece_upper``; and ``beta``.
     """
     if n_bins < 1:
         raise ValueError(f"n_bins must be at least 1, got {n_bins}")
@@ -60,16 +69,27 @@ def reliability(battles: JudgedBattles, beta: float | None = None, n_bins: int =
     order = _deal_ties(order, gap, agree)
     predicted = 1 / (1 + np.exp(-beta * gap[order]))
     parts = np.array_split(np.arange(len(order)), n_bins)
-    table = _bins([predicted[p] for p in parts], [agree[order][p] for p in parts])
-    weight = table["n_battles"] / max(len(order), 1)
-    ece = float((weight * (table["predicted"] - table["agreement"]).abs()).sum()) if len(order) else np.nan
-    warnings = [] if len(order) else ["no battle on which human and judge both chose a side: no calibration error"]
-    table.attrs = {"warnings": warnings, "settings": {"ece": ece, "beta": beta, "n_battles": len(order)}}
+    codes = cluster_codes(battles, cluster, rows)
+    clusters = None if codes is None else [codes[order][p] for p in parts]
+    by_bin = [predicted[p] for p in parts], [agree[order][p] for p in parts]
+    table = _bins(*by_bin, clusters)
+    warnings = _few_clusters(codes)
+    if not len(order):
+        warnings.append("no battle on which human and judge both chose a side: no calibration error")
+    settings = {**calibration_error(*by_bin, clusters, LEVEL), "beta": beta, "n_battles": len(order)}
+    table.attrs = {"warnings": warnings, "settings": settings}
     return table
 
 
-def agreement_by_score_gap(battles: JudgedBattles, edges: Sequence[float] = SCORE_GAP_EDGES) -> pd.DataFrame:
+def agreement_by_score_gap(
+    battles: JudgedBattles, edges: Sequence[float] = SCORE_GAP_EDGES, *, cluster: str | None = None
+) -> pd.DataFrame:
     """Agreement of judge and human on decisive battles by |score difference| (Figures 3a and 7).
+
+    Args:
+        battles: with human labels.
+        edges: of the bins, increasing.
+        cluster: column of battles that belong together.
 
     Returns:
         One row a bin (upper edge included; the first bin's lower edge too): ``lower, upper, agreement,
@@ -83,12 +103,14 @@ def agreement_by_score_gap(battles: JudgedBattles, edges: Sequence[float] = SCOR
     gap = np.abs(battles.score_difference[rows])
     agree = (battles.human == battles.hard)[rows].astype(float)
     place = np.maximum(np.searchsorted(np.asarray(edges), gap, side="left") - 1, 0)
+    codes = cluster_codes(battles, cluster, rows)
     parts = [agree[place == k] for k in range(len(edges) - 1)]
-    table = _bins([np.array([np.nan])] * len(parts), parts).drop(columns="predicted")
+    clusters = None if codes is None else [codes[place == k] for k in range(len(edges) - 1)]
+    table = _bins([np.array([np.nan])] * len(parts), parts, clusters).drop(columns="predicted")
     table.insert(0, "lower", list(edges[:-1]))
     table.insert(1, "upper", list(edges[1:]))
-    r, lower, upper = correlation_interval(gap, agree)
-    warnings = []
+    r, lower, upper = correlation_interval(gap, agree, clusters=codes)
+    warnings = _few_clusters(codes)
     if np.isnan(r):
         warnings.append(
             f"{counted(len(gap), 'decisive battle does', 'decisive battles do')} not show whether larger score "
@@ -113,8 +135,13 @@ def agreement_by_score_gap(battles: JudgedBattles, edges: Sequence[float] = SCOR
     return table
 
 
-def correlation_interval(x: ArrayLike, y: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
-    """Pearson's r with a confidence interval, by Fisher's z and the infinitesimal jackknife; NaN without spread."""
+def correlation_interval(
+    x: ArrayLike, y: ArrayLike, level: float = LEVEL, clusters: NDArray[np.intp] | None = None
+) -> tuple[float, float, float]:
+    """Pearson's r with a confidence interval, by Fisher's z and the infinitesimal jackknife; NaN without spread.
+
+    ``clusters`` (N,) says which points belong together.
+    """
     a, b = np.asarray(x, float), np.asarray(y, float)
     if len(a) < 4 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return np.nan, np.nan, np.nan
@@ -123,13 +150,17 @@ def correlation_interval(x: ArrayLike, y: ArrayLike, level: float = LEVEL) -> tu
     if abs(r) > 1 - 1e-12:
         return r, r, r
     influence = u * v - r / 2 * (u**2 + v**2)
-    error = np.sqrt(np.mean(influence**2) / len(a)) / (1 - r**2)
+    error = np.sqrt(np.mean(influence**2) / len(a) * design_effect(influence, clusters)) / (1 - r**2)
     half = ndtri((1 + level) / 2) * error
     return r, float(np.tanh(np.arctanh(r) - half)), float(np.tanh(np.arctanh(r) + half))
 
 
-def agreement(battles: JudgedBattles) -> pd.DataFrame:
+def agreement(battles: JudgedBattles, *, cluster: str | None = None) -> pd.DataFrame:
     """Cohen's kappa of judge and human (DOI 10.1177/001316446002000104), with its 95 % interval.
+
+    Args:
+        battles: with human labels.
+        cluster: column of battles that belong together.
 
     Returns:
         Rows ``all`` (three labels: A, tie, B) and ``decisive`` (both chose a side): ``observed`` and ``expected``
@@ -139,19 +170,25 @@ def agreement(battles: JudgedBattles) -> pd.DataFrame:
     human, judge = battles.human, battles.hard
     known = ~(np.isnan(human) | np.isnan(judge))
     both = known & (human != 0.5) & (judge != 0.5)
-    rows = {name: _kappa(human[mask], judge[mask]) for name, mask in (("all", known), ("decisive", both))}
+    codes = cluster_codes(battles, cluster)
+    rows = {
+        name: _kappa(human[mask], judge[mask], None if codes is None else codes[mask])
+        for name, mask in (("all", known), ("decisive", both))
+    }
     columns = ["observed", "expected", "kappa", "standard_error", "lower", "upper", "n_battles"]
     table = pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("battles")
-    warnings = [f"no kappa on {name} battles: one label only" for name in table.index[table["kappa"].isna()]]
+    warnings = _few_clusters(codes)
+    warnings += [f"no kappa on {name} battles: one label only" for name in table.index[table["kappa"].isna()]]
     table.attrs = {"warnings": warnings, "settings": {"level": LEVEL}}
     return table
 
 
-def _kappa(x: Float, y: Float) -> tuple[float, ...]:
+def _kappa(x: Float, y: Float, clusters: NDArray[np.intp] | None = None) -> tuple[float, ...]:
     n = len(x)
     if n == 0:
         return (*[np.nan] * 6, 0)
-    table = label_table(x, y, np.array([0.0, 0.5, 1.0]))
+    labels = np.array([0.0, 0.5, 1.0])
+    table = label_table(x, y, labels)
     observed, expected, kappa = map(float, cohen_kappa(table))
     if np.isnan(kappa):
         return (observed, expected, *[np.nan] * 4, n)
@@ -162,23 +199,46 @@ def _kappa(x: Float, y: Float) -> tuple[float, ...]:
     off = share * outer**2
     variance = diagonal.sum() + (1 - kappa) ** 2 * (off.sum() - np.trace(off))
     variance -= (kappa - expected * (1 - kappa)) ** 2
-    error = np.sqrt(max(variance, 0) / n) / (1 - expected)
+    # What one battle adds to kappa, up to a factor: the mean of its square is the variance above.
+    influence = (x == y) - (1 - kappa) * outer[np.searchsorted(labels, x), np.searchsorted(labels, y)]
+    effect = design_effect(influence - influence.mean(), clusters)
+    error = np.sqrt(max(variance, 0) / n * effect) / (1 - expected)
     half = ndtri((1 + LEVEL) / 2) * error
-    return observed, expected, kappa, error, max(kappa - half, -1.0), min(kappa + half, 1.0), n
+    return observed, expected, kappa, error, float(np.maximum(kappa - half, -1)), float(np.minimum(kappa + half, 1)), n
 
 
-def verdict_disagreement(battles: JudgedBattles) -> pd.DataFrame:
-    """Share of battles whose verdict names the side that the judge scored lower (Appendix G).
+def verdict_disagreement(battles: JudgedBattles, *, cluster: str | None = None) -> pd.DataFrame:
+    """Where the judge's verdicts and its scores disagree (Appendix G).
+
+    Args:
+        battles: with verdicts.
+        cluster: column of battles that belong together.
 
     Returns:
-        One row: ``share, lower, upper`` (Wilson, 95 %), ``n_battles`` with a verdict for a side and unequal scores.
+        Rows ``opposite`` (the verdict names the side that the judge scored lower, of verdicts for a side and unequal
+        scores) and ``label`` (the verdict is not the label that the scores give, ties included); with scores and
+        verdicts of both orders also ``opposite, a first`` and ``opposite, b first``, of single judgments; with verdicts
+        of both orders ``flip``, of those for a side in both, the two name different sides. Columns ``share, lower,
+        upper`` (Wilson, 95 %), ``n_battles``, and how many of them do, ``n_different``.
     """
     if battles.verdict is None:
         raise DataError("the battles have no verdict column: name it when reading them")
-    verdict, gap = battles.verdict, battles.score_difference
-    rows = np.isin(verdict, (0.0, 1.0)) & (gap != 0)
-    table = pd.DataFrame([wilson_share(((verdict == 1) != (gap > 0))[rows])])
-    share, warnings = table["share"].iloc[0], []
+    codes = cluster_codes(battles, cluster)
+    kinds = {"opposite": _opposite(battles.verdict, battles.score_difference)}
+    kinds["label"] = battles.verdict != battles.judge, ~np.isnan(battles.verdict)
+    if battles.verdict_orders is not None:
+        first, second = battles.verdict_orders.T
+        if battles.orders is not None and battles.scored:
+            kinds["opposite, a first"] = _opposite(first, battles.orders[:, 0])
+            kinds["opposite, b first"] = _opposite(second, battles.orders[:, 1])
+        kinds["flip"] = first != second, np.isin(first, (0.0, 1.0)) & np.isin(second, (0.0, 1.0))
+    shares = {
+        name: wilson_share(different[rows], None if codes is None else codes[rows])
+        | {"n_different": int(different[rows].sum())}
+        for name, (different, rows) in kinds.items()
+    }
+    table = pd.DataFrame.from_dict(shares, orient="index").rename_axis("disagreement")
+    warnings, share = _few_clusters(codes), table["share"].iloc[0]
     if share > 0.5:
         warnings.append(
             f"the verdict names the side that the judge scored lower in {share:.0%} of battles: does its "
@@ -186,6 +246,22 @@ def verdict_disagreement(battles: JudgedBattles) -> pd.DataFrame:
         )
     table.attrs = {"warnings": warnings, "settings": {"level": LEVEL}}
     return table
+
+
+def _opposite(verdict: Float, gap: Float) -> tuple[Bool, Bool]:
+    """(N,) verdicts against the sign of a score difference, and (N,) where both choose a side."""
+    return (verdict == 1) != (gap > 0), np.isin(verdict, (0.0, 1.0)) & (gap != 0) & ~np.isnan(gap)
+
+
+def cluster_codes(
+    battles: JudgedBattles, cluster: str | None, rows: Bool | slice = slice(None)
+) -> NDArray[np.intp] | None:
+    """(N,) clusters of the battles, or of some ``rows`` of them, by a column; None without one."""
+    return None if cluster is None else battles.codes(cluster)[0][rows]
+
+
+def _few_clusters(codes: NDArray[np.intp] | None) -> list[str]:
+    return few_clusters_text(None if codes is None else len(np.unique(codes)))
 
 
 def _beta(battles: JudgedBattles) -> float:
@@ -205,19 +281,32 @@ def _deal_ties(order: NDArray[np.intp], gap: Float, agree: Float) -> NDArray[np.
     return order[np.lexsort([kind, (rank + 0.5) / size[kind], group])]
 
 
-def _bins(predicted: Sequence[Float], agree: Sequence[Float]) -> pd.DataFrame:
+def _bins(
+    predicted: Sequence[Float], agree: Sequence[Float], clusters: Sequence[NDArray[np.intp]] | None
+) -> pd.DataFrame:
     n = np.array([len(a) for a in agree])
     rate = np.array([a.mean() if len(a) else np.nan for a in agree])
-    error = np.sqrt(rate * (1 - rate) / np.maximum(n, 1))
+    effect = [design_effect(a - p, None if clusters is None else clusters[k])
+              for k, (a, p) in enumerate(zip(agree, rate, strict=True))]  # fmt: skip
+    error = np.sqrt(rate * (1 - rate) * effect / np.maximum(n, 1))
     mean = [p.mean() if len(p) else np.nan for p in predicted]
     return pd.DataFrame({"predicted": mean, "agreement": rate, "standard_error": error, "n_battles": n})
 
 
-def wilson_share(hits: Bool) -> dict[str, float]:
-    """Share with its Wilson interval (DOI 10.1080/01621459.1927.10502953)."""
+def wilson_share(hits: Bool, clusters: NDArray[np.intp] | None = None) -> dict[str, float]:
+    """Share with its Wilson interval (DOI 10.1080/01621459.1927.10502953).
+
+    With ``clusters`` (N,) the interval is that of as many independent battles as give the share's variance over them.
+    """
     n = len(hits)
     if n == 0:
         return {"share": np.nan, "lower": np.nan, "upper": np.nan, "n_battles": 0}
     p = np.mean(hits)
-    lower, upper = wilson(p, np.float64(n), LEVEL)
-    return {"share": float(p), "lower": max(float(lower), 0.0), "upper": min(float(upper), 1.0), "n_battles": n}
+    effect = design_effect(hits - p, clusters)
+    lower, upper = wilson(p, n / np.maximum(effect, np.finfo(float).eps), LEVEL)
+    return {
+        "share": float(p),
+        "lower": float(np.maximum(lower, 0)),
+        "upper": float(np.minimum(upper, 1)),
+        "n_battles": n,
+    }

@@ -1,6 +1,7 @@
 """Biases that could explain a judge's residuals: position, verbosity, family (arXiv:2606.13221, Appendix F).
 
-Every function returns a DataFrame; ``attrs`` holds ``warnings`` (sentences) and ``settings``.
+Every function returns a DataFrame; ``attrs`` holds ``warnings`` (sentences) and ``settings``. ``cluster`` is as in
+`judge_agreement`, where the two judgments of a battle lie in one cluster.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from jaxeval.data.judge_scores import sign_labels
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.errors import DataError
-from jaxeval.softelo.judge_agreement import LEVEL, wilson_share
+from jaxeval.softelo.judge_agreement import LEVEL, cluster_codes, wilson_share
 from jaxeval.softelo.residuals import grouping, slope_and_correlation, usable_rows
 from jaxeval.softelo.soft_elo import soft_elo
 from jaxeval.wording import counted
@@ -27,8 +29,12 @@ Float = NDArray[np.float64]
 NEAR_TIE = 0.3
 
 
-def position_bias(battles: JudgedBattles) -> pd.DataFrame:
-    """How often the first answer shown wins, and how often the verdict flips with the order (Figure 11a).
+def position_bias(battles: JudgedBattles, *, cluster: str | None = None) -> pd.DataFrame:
+    """How often the first answer shown wins, and how often the scores' sign flips with the order (Figure 11a).
+
+    Args:
+        battles: judged in both orders.
+        cluster: column of battles that belong together.
 
     Returns:
         Rows ``position_1`` (share of single judgments with unequal scores that favour the answer shown first) and
@@ -39,9 +45,13 @@ def position_bias(battles: JudgedBattles) -> pd.DataFrame:
     first, second = _orders(battles)
     # Columns: A minus B with A shown first, and with B shown first.
     shown_first = np.concatenate([first, -second])
-    chosen = shown_first[np.isfinite(shown_first) & (shown_first != 0)]
+    chosen = np.isfinite(shown_first) & (shown_first != 0)
     both = np.isfinite(first) & np.isfinite(second) & (first != 0) & (second != 0)
-    rows = {"position_1": wilson_share(chosen > 0), "flip": wilson_share((first > 0)[both] != (second > 0)[both])}
+    codes = cluster_codes(battles, cluster)
+    rows = {
+        "position_1": wilson_share(shown_first[chosen] > 0, None if codes is None else np.tile(codes, 2)[chosen]),
+        "flip": wilson_share((first > 0)[both] != (second > 0)[both], None if codes is None else codes[both]),
+    }
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("rate")
     advantage = float(np.nanmean(shown_first))
     table.attrs = {"warnings": [], "settings": {"advantage": advantage, "level": LEVEL}}
@@ -53,12 +63,13 @@ def single_order_ratings(
 ) -> pd.DataFrame:
     """Held-out ratings from each presentation order alone (Figure 11b).
 
+    The hard label is the sign of the order's scores; its verdict where verdicts of both orders make the hard label.
+
     Returns:
         One row a model and method: ``human_elo``, ``a_first`` and ``b_first`` (judge ratings from one order),
         ``difference`` (Elo). ``attrs["settings"]["mae"]`` has the MAE by order and method.
     """
-    first, second = _orders(battles)
-    orders = {"a_first": _with_scores(battles, first), "b_first": _with_scores(battles, second)}
+    orders = {name: _one_order(battles, k) for k, name in enumerate(("a_first", "b_first"))}
     models = soft_elo(orders, ridge=ridge, n_resamples=0, methods=methods).models
     parts = {name: part.set_index(["model", "method"]) for name, part in models.groupby("judge", sort=False)}
     table = parts["a_first"][["human_elo"]].copy()
@@ -71,16 +82,20 @@ def single_order_ratings(
     return table
 
 
-def _with_scores(battles: JudgedBattles, gap: Float) -> JudgedBattles:
-    """The battles as if ``gap`` were all that the judge said; where it is missing the battle goes."""
+def _one_order(battles: JudgedBattles, k: int) -> JudgedBattles:
+    """The battles as if the k-th order were all that the judge saw; where it has no score the battle goes."""
+    gap = _orders(battles)[k]
     rows = np.isfinite(gap)
-    label = np.where(gap > 0, 1.0, np.where(gap < 0, 0.0, 0.5))
-    whole = replace(battles, score_difference=gap, judge=label, orders=None, verdict=None)
+    verdict = None if battles.verdict_orders is None else battles.verdict_orders[:, k]
+    whole = replace(
+        battles, score_difference=gap, judge=sign_labels(gap, None), orders=None, verdict=verdict, verdict_orders=None,
+        hard_label="scores" if verdict is None else battles.hard_label,
+    )  # fmt: skip
     return whole if rows.all() else whole.subset(rows)
 
 
 def longer_answer_preference(
-    battles: JudgedBattles, length_a: str, length_b: str, near_tie: float = NEAR_TIE
+    battles: JudgedBattles, length_a: str, length_b: str, near_tie: float = NEAR_TIE, *, cluster: str | None = None
 ) -> pd.DataFrame:
     """How often the judge prefers the longer answer where its scores hardly differ (Figure 12).
 
@@ -89,16 +104,18 @@ def longer_answer_preference(
         length_a: column of the length of A's answer.
         length_b: of B's.
         near_tie: largest |score difference|.
+        cluster: column of battles that belong together.
 
     Returns:
-        One row: ``share, lower, upper`` (Wilson, 95 %), ``n_battles`` near ties with a side chosen (by the verdict
-        where there is one, by the scores' sign otherwise) and unequal lengths.
+        One row: ``share, lower, upper`` (Wilson, 95 %), ``n_battles`` near ties with a side chosen (by the hard label)
+        and unequal lengths.
     """
     longer = _lengths(battles, length_a) - _lengths(battles, length_b)
     gap = battles.score_difference
     choice = battles.hard
     rows = (np.abs(gap) <= near_tie) & np.isin(choice, (0.0, 1.0)) & np.isfinite(longer) & (longer != 0)
-    table = pd.DataFrame([wilson_share(((choice == 1) == (longer > 0))[rows])])
+    codes = cluster_codes(battles, cluster, rows)
+    table = pd.DataFrame([wilson_share(((choice == 1) == (longer > 0))[rows], codes)])
     table.attrs = {"warnings": [], "settings": {"near_tie": near_tie, "level": LEVEL}}
     return table
 

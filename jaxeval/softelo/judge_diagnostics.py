@@ -8,9 +8,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from jaxeval.data.judged_battles import JudgedBattles
-from jaxeval.softelo.judge_agreement import agreement, agreement_by_score_gap, reliability, verdict_disagreement
+from jaxeval.softelo.judge_agreement import (
+    LEVEL,
+    agreement,
+    agreement_by_score_gap,
+    cluster_codes,
+    reliability,
+    verdict_disagreement,
+)
 from jaxeval.softelo.judge_biases import (
     family_excess,
     length_correlation,
@@ -19,6 +27,7 @@ from jaxeval.softelo.judge_biases import (
     single_order_ratings,
 )
 from jaxeval.softelo.residuals import human_ratings, residual_ramp, score_gap_by_strength
+from jaxeval.softelo.temperature import fit_temperature
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +49,7 @@ def diagnose(
     families: Mapping[Any, str] | None = None,
     judge_family: str | None = None,
     ridge: float = 0.01,
+    cluster: str | None = None,
 ) -> Diagnostics:
     """All diagnostics that the data allows for one judge, and a sentence for each that it does not.
 
@@ -51,9 +61,10 @@ def diagnose(
         families: family of each model, with ``judge_family`` for the same-family excess.
         judge_family: family of the judge.
         ridge: of the single-order ratings.
+        cluster: column of battles that belong together, which errors and intervals take as independent.
 
     Raises:
-        DataError: a column that was named is not there.
+        DataError: a column that was named is not there, or a cluster is missing.
         ValueError: the column of one side's lengths is named without the other's.
     """
     if (length_a is None) != (length_b is None):
@@ -61,6 +72,8 @@ def diagnose(
     for column in (length_a, length_b):
         if column is not None:
             battles.column(column)
+    if cluster is not None:
+        battles.codes(cluster)
     human_elo = human_ratings(held_out)
     tables: dict[str, pd.DataFrame] = {}
     left_out: list[str] = []
@@ -77,46 +90,56 @@ def diagnose(
     one_order = "" if battles.orders is not None else "the data has one score per battle, not both presentation orders"
     lengths = "" if length_a and length_b else "no length columns were named"
     family = "" if families and judge_family else "no families were given"
-    add("reliability", lambda: reliability(battles))
-    add("agreement_by_score_gap", lambda: agreement_by_score_gap(battles))
-    add("agreement", lambda: agreement(battles))
-    add("verdict_disagreement", lambda: verdict_disagreement(battles),
+    add("reliability", lambda: reliability(battles, cluster=cluster))
+    add("agreement_by_score_gap", lambda: agreement_by_score_gap(battles, cluster=cluster))
+    add("agreement", lambda: agreement(battles, cluster=cluster))
+    add("verdict_disagreement", lambda: verdict_disagreement(battles, cluster=cluster),
         "" if battles.verdict is not None else "no verdict column was named")  # fmt: skip
     add("score_gap_by_strength", lambda: score_gap_by_strength(battles, human_elo))
     add("residual_ramp", lambda: residual_ramp(held_out))
-    add("position_bias", lambda: position_bias(battles), one_order)
+    add("position_bias", lambda: position_bias(battles, cluster=cluster), one_order)
     add("single_order_ratings", lambda: single_order_ratings(battles, ridge), one_order)
-    add("longer_answer_preference", lambda: longer_answer_preference(battles, length_a or "", length_b or ""), lengths)
+
+    def preference() -> pd.DataFrame:
+        return longer_answer_preference(battles, length_a or "", length_b or "", cluster=cluster)
+
+    add("longer_answer_preference", preference, lengths)
     add("length_correlation", lambda: length_correlation(battles, held_out, length_a or "", length_b or ""), lengths)
     add("family_excess", lambda: family_excess(held_out, families or {}, judge_family or ""), family)
-    warnings = [w for table in tables.values() for w in table.attrs["warnings"]]
-    return Diagnostics(_headline(tables, battles), tables, warnings, left_out)
+    warnings = list(dict.fromkeys(w for table in tables.values() for w in table.attrs["warnings"]))
+    return Diagnostics(_headline(tables, battles, cluster), tables, warnings, left_out)
 
 
-def _headline(tables: Mapping[str, pd.DataFrame], battles: JudgedBattles) -> pd.DataFrame:
+def _headline(tables: Mapping[str, pd.DataFrame], battles: JudgedBattles, cluster: str | None) -> pd.DataFrame:
     """One row a measure: value, lower, upper, n."""
     rows: dict[str, tuple[float, float, float, int]] = {}
     gap = np.abs(battles.score_difference)
     rows["mean |score difference|"] = float(gap.mean()), np.nan, np.nan, len(gap)
+    fit = fit_temperature(battles.score_difference, battles.human, cluster=cluster_codes(battles, cluster))
+    half = float(ndtri((1 + LEVEL) / 2)) * fit.standard_error
+    rows["temperature (beta)"] = fit.beta, fit.beta - half, fit.beta + half, fit.n_battles
     if "agreement" in tables:
         for name, row in tables["agreement"].iterrows():
             rows[f"kappa, {name} battles"] = row["kappa"], row["lower"], row["upper"], int(row["n_battles"])
     if "reliability" in tables:
         found = tables["reliability"].attrs["settings"]
-        rows["calibration error (ECE)"] = found["ece"], np.nan, np.nan, found["n_battles"]
+        n = found["n_battles"]
+        rows["calibration error (ECE)"] = found["ece"], np.nan, np.nan, n
+        rows["ECE of a judge without error"] = found["ece_floor"], np.nan, np.nan, n
+        rows["ECE without that noise"] = found["ece_debiased"], found["ece_lower"], found["ece_upper"], n
     if "agreement_by_score_gap" in tables:
         found = tables["agreement_by_score_gap"].attrs["settings"]
         rows["r(|score difference|, agreement)"] = found["r"], found["r_lower"], found["r_upper"], found["n_battles"]
-    for name, label in (
-        ("verdict_disagreement", "verdict against score"),
-        ("longer_answer_preference", "longer answer preferred"),
+    for table, kind, label in (
+        ("verdict_disagreement", "opposite", "verdict against score"),
+        ("verdict_disagreement", "label", "verdict is not the label of the scores"),
+        ("verdict_disagreement", "flip", "verdict flips with the order"),
+        ("longer_answer_preference", 0, "longer answer preferred"),
+        ("position_bias", "position_1", "first answer preferred"),
+        ("position_bias", "flip", "sign of the scores flips with the order"),
     ):
-        if name in tables:
-            row = tables[name].iloc[0]
+        if table in tables and kind in tables[table].index:
+            row = tables[table].loc[kind]
             rows[label] = row["share"], row["lower"], row["upper"], int(row["n_battles"])
-    if "position_bias" in tables:
-        for name, row in tables["position_bias"].iterrows():
-            label = {"position_1": "first answer preferred", "flip": "verdict flips with the order"}[str(name)]
-            rows[label] = row["share"], row["lower"], row["upper"], int(row["n_battles"])
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=["value", "lower", "upper", "n"])
-    return table.rename_axis("measure")
+    headline = pd.DataFrame.from_dict(rows, orient="index", columns=["value", "lower", "upper", "n"])
+    return headline.rename_axis("measure")

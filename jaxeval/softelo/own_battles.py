@@ -33,6 +33,7 @@ class OwnBattles(NamedTuple):
     target: Float  # (K, N)
     anchors: Float  # (K, M) log-strengths, logits
     start: Float  # (K,) where the iteration starts: the rating of all battles, say
+    cluster: Int | None = None  # (N,) what is drawn together, numbered by first places; None where battles are
 
 
 def strengths(models: Sequence[OwnBattles], ridge: float) -> Float:
@@ -60,8 +61,11 @@ def resampled_strengths(
     """(S, K, B) log-strengths of ``models`` in resamples of their own battles, logits; NaN without battles.
 
     Resample r of a model is a function of (seed, the model's name, r) and its battles in the order given, whatever
-    the other models, the chunks and the devices.
+    the other models, the chunks and the devices. With clusters it holds as many of them, drawn with replacement, as the
+    model has; clusters of one battle each give what battles give, bit for bit.
     """
+    if all(own.cluster is None or own.cluster.max(initial=-1) + 1 == len(own.cluster) for own in models):
+        models = [own._replace(cluster=None) for own in models]
     theta = np.full((len(models), len(models[0].anchors), n_resamples), np.nan)
     mesh = device_mesh()
     size = padded_size(max(own.anchors.shape[1] for own in models))
@@ -111,5 +115,10 @@ def _problem(own: OwnBattles, width: int, size: int) -> own_battles.OwnBattles:
     anchors = np.pad(own.anchors, [(0, 0), (0, size - own.anchors.shape[1])])
     opponent, target = np.full(width, size, np.int32), np.zeros((width, n_maps))
     opponent[:n], target[:n] = own.opponent, own.target.T
-    rest: Any = np.uint64(stream_number(own.name)), opponent, target, anchors, np.nan_to_num(own.start)
-    return own_battles.OwnBattles(make_singles(n), *rest)
+    unit, n_units, largest = None, n, 1
+    if own.cluster is not None:
+        unit, sizes = np.zeros(width, np.int32), np.bincount(own.cluster)
+        unit[:n], n_units, largest = own.cluster, len(sizes), int(sizes.max())
+    stream, start = np.uint64(stream_number(own.name)), np.nan_to_num(own.start)
+    leaves: Any = np.float64(n_units * largest), stream, opponent, target, unit, anchors, start
+    return own_battles.OwnBattles(make_singles(n_units), *leaves)

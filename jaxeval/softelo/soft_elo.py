@@ -14,11 +14,12 @@ from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import versions
 from jaxeval.execution.progress import progress_bar
-from jaxeval.ratings.bradley_terry import device_name
+from jaxeval.ratings.bradley_terry import device_name, named
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.held_out import Folds, above_human, compress, hold_out, own_battles, smoothing
 from jaxeval.softelo.own_battles import resampled_strengths
 from jaxeval.softelo.temperature import Ties, in_likelihood, status_text
+from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.quantiles import interval_bounds
 from jaxeval.wording import counted
 
@@ -41,6 +42,8 @@ class SoftEloSettings:
     min_battles: int
     ties: Ties
     level: float  # of the intervals in the summary
+    cluster: str | None  # column of the clusters that resamples draw; None for battles
+    hard_label: tuple[str, ...]  # of each judge: "scores" or "verdict", see `JudgedBattles`
     device: str
     versions: str
 
@@ -50,9 +53,10 @@ class SoftElo:
     """Held-out ratings of M models by every method, and by every judge where there are several.
 
     ``models`` has one row a (judge,) model and method. ``residual`` is judge minus human, ``standard_error`` that of
-    ``judge_elo`` over resamples of the model's own battles, ``beta`` the fold's temperature (soft only), all but the
-    last in Elo. ``flags`` names in words what is wrong with a row; rows of ``averaged`` False are left out of
-    ``summary``, which counts them in ``n_left_out``. ``draws`` are the resampled judge ratings.
+    ``judge_elo`` over resamples of the model's own battles, or clusters of them, ``beta`` the fold's temperature (soft
+    only), all but the last in Elo; ``n_clusters`` is there with clusters. ``flags`` names in words what is wrong with a
+    row; rows of ``averaged`` False are left out of ``summary``, which counts them in ``n_left_out``. ``draws`` are the
+    resampled judge ratings.
     """
 
     models: pd.DataFrame
@@ -74,6 +78,7 @@ def soft_elo(
     base: float = 1500.0,
     min_battles: int = 20,
     ties: Ties = "drop",
+    cluster: str | None = None,
     progress: bool | None = None,
 ) -> SoftElo:
     """Rate every model as if it had no human votes, and compare with what humans say (Algorithm 1, arXiv:2606.13221).
@@ -87,15 +92,18 @@ def soft_elo(
         ridge: > 0, coefficient of the squared norm in both steps.
         n_resamples: of each model's own battles, the anchors fixed; 0 for none.
         seed: resample r of a model is a function of (seed, the model's name, r).
-        methods: target maps: "hard" (the judge's verdict, or the sign of its scores), "soft" (s(beta d)) and
+        methods: target maps: "hard" (the hard label of `JudgedBattles`), "soft" (s(beta d)) and
             "smooth:c" with c in [0.5, 1] (targets c and 1 - c in place of 1 and 0).
         base: rating of strength 0, Elo.
         min_battles: a model with fewer, judged or human, is flagged and left out of the averages.
         ties: how human ties enter the temperature, see `fit_temperature`.
+        cluster: column of the clusters (prompts, voters) that resamples draw whole, as many as the model has; battles
+            one by one without. A model with a single cluster has no standard error.
         progress: show a bar; by default on a terminal.
 
     Raises:
         ValueError: a ridge that is not positive, unknown methods, or no judge.
+        DataError: ``cluster`` names no column beside the battles, or one with missing values.
     """
     judges = dict(battles) if isinstance(battles, Mapping) else {battles.judge_name: battles}
     methods = (methods,) if isinstance(methods, str) else tuple(methods)
@@ -106,6 +114,7 @@ def soft_elo(
     for judged in judges.values():
         names = judged.models if len(names) == 0 else names.union(judged.models).sort_values()
     names = names.rename("model")
+    clusters = [None if cluster is None else judged.codes(cluster)[0] for judged in judges.values()]
     sets = [compress(judged) for judged in judges.values()]
     draws = np.full((len(judges), len(methods), len(names), n_resamples), np.nan)
     total = sum(cells.n_models for cells in sets)
@@ -117,8 +126,8 @@ def soft_elo(
         ]
         if n_resamples:
             own = [
-                own_battles(cells, found, methods, list(map(str, judged.models)))
-                for cells, found, judged in zip(sets, folds, judges.values(), strict=True)
+                own_battles(cells, found, methods, list(map(str, judged.models)), codes)
+                for cells, found, judged, codes in zip(sets, folds, judges.values(), clusters, strict=True)
             ]
             theta = resampled_strengths([x for of_judge in own for x in of_judge], n_resamples, seed, float(ridge))
             parts = np.split(theta, np.cumsum([cells.n_models for cells in sets])[:-1])
@@ -128,19 +137,32 @@ def soft_elo(
                 draws[k][:, names.get_indexer(judged.models)] = elo
                 error = elo.std(axis=2, ddof=1) if n_resamples > 1 else np.full(elo.shape[:2], np.nan)
                 frame["standard_error"] = error.T.ravel()
+        for frame, judged, codes in zip(frames, judges.values(), clusters, strict=True):
+            if codes is not None:
+                frame["n_clusters"] = np.repeat(_clusters_per_model(judged, codes), len(methods))
+                frame.loc[(frame["n_clusters"] < 2) & (frame["n_battles"] > 1), "standard_error"] = np.nan
         advance(total)
     models = pd.concat(frames, ignore_index=True)
     keys = ["judge", "method"] if len(judges) > 1 else ["method"]
     order = ["judge"] if len(judges) > 1 else []
     columns = ["model", "method", "human_elo", "judge_elo", "residual", "standard_error", "beta", "n_battles"]
-    models = models[[*order, *columns, "n_human", "flags", "averaged"]]
+    columns += ["n_human"] if cluster is None else ["n_human", "n_clusters"]
+    models = models[[*order, *columns, "flags", "averaged"]]
     with one_blas_thread():
         summary = _summary(models, keys, seed)
     settings = SoftEloSettings(
-        float(ridge), n_resamples, seed, methods, base, min_battles, ties, SUMMARY_LEVEL, device_name(), versions()
-    )
+        float(ridge), n_resamples, seed, methods, base, min_battles, ties, SUMMARY_LEVEL, cluster,
+        tuple(judged.hard_label for judged in judges.values()), device_name(), versions(),
+    )  # fmt: skip
     drawn = draws if len(judges) > 1 else draws[0]
     return SoftElo(models, summary, drawn, names, tuple(judges), settings, _warnings(models, len(judges) > 1))
+
+
+def _clusters_per_model(battles: JudgedBattles, codes: NDArray[np.intp]) -> NDArray[np.int64]:
+    """(M,) clusters that hold battles of each model."""
+    size = int(codes.max()) + 1
+    both = [model.astype(np.int64) * size + codes for model in (battles.model_a, battles.model_b)]
+    return np.bincount(np.unique(np.concatenate(both)) // size, minlength=len(battles.models))
 
 
 def _check(
@@ -263,15 +285,25 @@ def _warnings(models: pd.DataFrame, several: bool) -> list[str]:
     for key, group in models.groupby(keys, sort=False):
         where = " / ".join(map(str, key))
         for flags, flagged in group[group["flags"] != ""].groupby("flags", sort=False):
-            shown = ", ".join(map(str, flagged["model"].head(8)))
-            more = f" and {len(flagged) - 8} more" if len(flagged) > 8 else ""
-            messages.append(
-                f"{where}: {counted(len(flagged), 'model')} left out of the averages ({flags}): {shown}{more}"
-            )
+            shown = named(list(flagged["model"]))
+            messages.append(f"{where}: {counted(len(flagged), 'model')} left out of the averages ({flags}): {shown}")
         if group["flags"].str.contains("negative slope").mean() > 0.5:
             messages.append(
                 f"{where}: the humans prefer what the judge scores lower. If labels mean the reverse of what "
                 "label_coding says, all ratings above are upside down too, and agree with each other as well as they "
                 "would the right way up: check the coding"
             )
-    return messages
+    return [*messages, *_few_clusters(models)]
+
+
+def _few_clusters(models: pd.DataFrame) -> list[str]:
+    """A sentence a judge on models whose battles lie in few clusters."""
+    if "n_clusters" not in models:
+        return []
+    few = models[models["n_clusters"] < FEW_CLUSTERS]
+    judges = few.groupby("judge", sort=False) if "judge" in few else [("", few)] if len(few) else []
+    return [
+        f"{judge + ': ' if judge else ''}models whose battles lie in fewer than {FEW_CLUSTERS} clusters, from which "
+        f"standard errors are unreliable, as a rule too small: {named(list(dict.fromkeys(group['model'])))}"
+        for judge, group in judges
+    ]

@@ -8,11 +8,13 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
 from jaxeval.kernels.solve import CONVERGED, NON_FINITE, STEP_LIMIT
 from jaxeval.kernels.temperature import SEPARABLE, TOO_FEW
+from jaxeval.statistics.clusters import few_clusters_text, numbered
 from jaxeval.wording import counted
 
 Ties = Literal["drop", "half"]
@@ -43,7 +45,7 @@ class Temperature:
     """
 
     beta: float  # logits per point of score difference
-    standard_error: float  # from the inverse information; NaN without a maximum
+    standard_error: float  # sandwich; NaN without a maximum, or with a single cluster
     n_battles: int  # battles in the fit
     n_informative: int  # of them, those whose score difference is not 0: the others do not move beta
     status: str
@@ -52,6 +54,12 @@ class Temperature:
     n_unlabelled: int  # battles without a human label or score: not in the fit
     n_steps: int
     ties: Ties
+    n_clusters: int | None  # clusters of the battles in the fit; None where battles are independent
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the data leave open, in words."""
+        return few_clusters_text(self.n_clusters)
 
     @property
     def converged(self) -> bool:
@@ -65,21 +73,28 @@ def fit_temperature(
     *,
     ties: Ties = "drop",
     weight: Any = None,
+    cluster: Any = None,
 ) -> Temperature:
     """Temperature of a judge by maximum likelihood of y = s(beta d) (Eq. 6 of arXiv:2606.13221).
+
+    With r_b = w_b d_b (y_b - s(beta d_b)) and I the information, the standard error is sqrt(sum r_b^2) / I, or that of
+    the sums of r_b over clusters: the sandwich, as in `fit_bradley_terry`.
 
     Args:
         score_difference: (N,) scores of A minus B.
         human: (N,) targets that A wins: 1, 1/2, 0; NaN without a label.
         ties: "drop" leaves human ties out, as the paper does; "half" fits them as targets of 1/2, which about halves
-            beta (and makes its standard error too large: ties vary less than wins and losses).
-        weight: (N,) >= 0, multiplies a battle's log-likelihood; none by default.
+            beta.
+        weight: (N,) >= 0, multiplies a battle's log-likelihood; none by default. A weight of 2 stays one battle.
+        cluster: (N,) name of each battle's cluster, a prompt or a voter: whole clusters are independent, in place of
+            battles.
 
     Raises:
-        ValueError: lengths differ, targets outside [0, 1], negative weights, or an unknown rule for ties.
+        ValueError: lengths differ, targets outside [0, 1], negative weights, a missing cluster, or an unknown rule for
+            ties.
     """
     group = np.zeros(len(np.atleast_1d(np.asarray(score_difference))), np.intp)
-    (only,) = _fit_groups(score_difference, human, group, 1, ties, weight)
+    (only,) = _fit_groups(score_difference, human, group, 1, ties, weight, cluster)
     return only
 
 
@@ -90,6 +105,7 @@ def fit_temperatures(
     *,
     ties: Ties = "drop",
     weight: Any = None,
+    cluster: Any = None,
 ) -> pd.DataFrame:
     """Temperatures of slices, all in one batched call.
 
@@ -98,7 +114,8 @@ def fit_temperatures(
         score_difference: as in `fit_temperature`, like the other arguments.
 
     Returns:
-        One row a slice, sorted: ``beta, standard_error, n_battles, status, log_likelihood, n_ties, n_unlabelled``.
+        One row a slice, sorted: ``beta, standard_error, n_battles, status, log_likelihood, n_ties, n_unlabelled``, and
+        ``n_clusters`` if there are any. ``attrs["warnings"]`` names slices of few clusters.
 
     Raises:
         ValueError: as `fit_temperature`, or a slice name is missing.
@@ -109,10 +126,13 @@ def fit_temperatures(
             f"{counted((codes < 0).sum(), 'battle has', 'battles have')} no slice name; fill them or drop those rows "
             "first"
         )
-    fits = _fit_groups(score_difference, human, codes, len(names), ties, weight)
+    fits = _fit_groups(score_difference, human, codes, len(names), ties, weight, cluster)
     columns = ["beta", "standard_error", "n_battles", "status", "log_likelihood", "n_ties", "n_unlabelled"]
+    columns += [] if cluster is None else ["n_clusters"]
     index = pd.Index(names, name="slice")
-    return pd.DataFrame([[getattr(fit, c) for c in columns] for fit in fits], index, columns)
+    table = pd.DataFrame([[getattr(fit, c) for c in columns] for fit in fits], index, columns)
+    table.attrs = {"warnings": [f"{name}: {x}" for name, fit in zip(names, fits, strict=True) for x in fit.warnings]}
+    return table
 
 
 def in_likelihood(human: Float, ties: Ties) -> NDArray[np.bool_]:
@@ -129,7 +149,7 @@ def status_text(status: int, beta: float) -> str:
 
 
 def _fit_groups(
-    score_difference: Any, human: Any, group: NDArray[np.intp], n_groups: int, ties: Ties, weight: Any
+    score_difference: Any, human: Any, group: NDArray[np.intp], n_groups: int, ties: Ties, weight: Any, cluster: Any
 ) -> list[Temperature]:
     difference = np.atleast_1d(np.asarray(score_difference, np.float64))
     targets = np.atleast_1d(np.asarray(human, np.float64))
@@ -142,6 +162,9 @@ def _fit_groups(
     weights = np.ones_like(targets) if weight is None else np.asarray(weight, np.float64)
     if weights.shape != targets.shape or not (weights >= 0).all() or np.isinf(weights).any():
         raise ValueError("weights must be finite and >= 0, one for each battle")
+    drawn = np.arange(len(targets)) if cluster is None else numbered(cluster)
+    if drawn.shape != targets.shape:
+        raise ValueError(f"one cluster is needed for each battle, got {drawn.shape} for {targets.shape}")
     used = in_likelihood(targets, ties) & ~np.isnan(difference)
     rows = np.flatnonzero(used)
     # The likelihood sees |d| and whether the target agrees with its sign: half the levels.
@@ -156,6 +179,10 @@ def _fit_groups(
         found = batch.temperatures(level, n, wins, float(FEWEST_BATTLES), TOLERANCE_LOGIT, MAX_STEPS)
         beta, information, log_likelihood, status, n_steps = map(np.asarray, found)
     fitted = used & (weights > 0)
+    spread, n_clusters = _score_spread(
+        group[fitted], np.where(np.isfinite(beta), beta, 0.0), weights[fitted], difference[fitted], targets[fitted],
+        drawn[fitted],
+    )  # fmt: skip
     is_tie, unlabelled = targets == 0.5, np.isnan(targets) | np.isnan(difference)
     counts = [
         np.bincount(group[mask], minlength=n_groups)
@@ -167,7 +194,7 @@ def _fit_groups(
         results.append(
             Temperature(
                 beta=float(beta[g]),
-                standard_error=float(1 / np.sqrt(information[g])) if exists else np.nan,
+                standard_error=float(spread[g] / information[g]) if exists else np.nan,
                 n_battles=int(counts[0][g]),
                 status=status_text(int(status[g]), float(beta[g])),
                 log_likelihood=float(log_likelihood[g]) if exists else np.nan,
@@ -176,6 +203,24 @@ def _fit_groups(
                 n_unlabelled=int(counts[3][g]),
                 n_steps=int(n_steps[g]),
                 ties=ties,
+                n_clusters=None if cluster is None else int(n_clusters[g]),
             )
         )
     return results
+
+
+def _score_spread(
+    group: NDArray[np.intp], beta: Float, weight: Float, difference: Float, target: Float, cluster: NDArray[np.intp]
+) -> tuple[Float, NDArray[np.int64]]:
+    """(G,) root of the sum of squares of the scores of clusters, NaN of a single one of several battles; (G,) clusters.
+
+    Arguments are by battle, but for ``beta`` (G,).
+    """
+    score = weight * difference * (target - expit(beta[group] * difference))
+    size = int(cluster.max(initial=0)) + 1
+    keys, row, times = np.unique(group * size + cluster, return_inverse=True, return_counts=True)
+    of_key = keys // size
+    n_clusters = np.bincount(of_key, minlength=len(beta))
+    squares = np.bincount(of_key, np.bincount(row, score, len(keys)) ** 2, len(beta))
+    alone = (n_clusters == 1) & (np.bincount(of_key, times, len(beta)) > 1)
+    return np.where(alone, np.nan, np.sqrt(squares)), n_clusters

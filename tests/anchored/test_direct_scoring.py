@@ -217,8 +217,43 @@ class TestWinProbability:
             for k in range(4):
                 row = found.loc[f"model-{k + 1}", judge]
                 assert row["probability"] == pytest.approx(p[k].mean(), abs=1e-5)
-                assert row["standard_error"] == pytest.approx(p[k].std(ddof=1) / np.sqrt(40), abs=1e-5)
                 assert row["slope"] == pytest.approx(b, abs=1e-4)
+
+    def test_the_error_is_that_of_leaving_items_out(self):
+        """The jackknife refits the map without each item; an item of one model, with fewer runs, is one too."""
+        table = simulated(n_items=60, n_judges=2, run_sd=1.5)
+        table = table[(table["item"] > 0) | ((table["model"] == "model-1") & (table["run"] == 0))]
+        found = direct_win_probability(table).set_index(["model", "judge"])
+        left_out = [direct_win_probability(table[table["item"] != i]).assign(out=i) for i in range(60)]
+        draws = pd.concat(left_out).pivot_table("probability", ["model", "judge"], "out")
+        jackknife = draws.std(axis=1, ddof=0) * np.sqrt(59)
+        np.testing.assert_allclose(found["standard_error"], jackknife, rtol=0.04)
+
+    @pytest.mark.parametrize("run_sd", [0.3, 2.5])
+    def test_its_error_is_that_of_other_items(self, run_sd):
+        """Replicates of a judge, each with items of its own."""
+        n = 200
+        replicates = [
+            simulated(n_judges=1, n_runs=1, run_sd=run_sd, drift_sd=0, seed=k).assign(judge=k) for k in range(n)
+        ]
+        found = direct_win_probability(pd.concat(replicates, ignore_index=True))
+        by_model = found.groupby("model")
+        ratio = by_model["standard_error"].mean() / by_model["probability"].std()
+        np.testing.assert_allclose(ratio, 1, atol=4 / np.sqrt(2 * n))
+        away = (found["probability"] - by_model["probability"].transform("mean")).abs()
+        covered = (away < 1.96 * found["standard_error"]).groupby(found["model"]).mean()
+        assert covered.min() > 0.95 - 4 * np.sqrt(0.95 * 0.05 / n)
+
+    def test_a_separated_map_adds_no_error(self):
+        """Its steps stay where they are: the probability is the share of wins and half of the ties."""
+        table = simulated(n_judges=1)
+        table["verdict"] = np.sign(table["score"] - table["reference_score"]).map({-1: "loss", 0: "tie", 1: "win"})
+        outcome = table.assign(outcome=table["verdict"].map({"win": 1, "tie": 0.5, "loss": 0}))
+        items = outcome.groupby(["model", "item"])["outcome"].mean().groupby("model")
+        found = direct_win_probability(table).set_index("model")
+        assert (found["status"] == "separated").all()
+        np.testing.assert_allclose(found["probability"], items.mean(), atol=1e-3)
+        np.testing.assert_allclose(found["standard_error"], items.sem(), atol=1e-3)
 
     def test_its_mean_is_the_share_of_wins(self):
         """With all models together, to the order of the ordinal fit."""
@@ -273,10 +308,11 @@ def test_dispersion():
             "standard_error": [0.1, 0.1, 0.2, 0.2],
         }
     )
-    anchored = direct[["model", "judge"]].assign(probability=[0.5, 0.5, 0.6, 0.7], probability_se=0.1)
+    anchored = direct[["model", "judge"]].assign(probability=[0.5, 0.5, 0.6, 0.7], probability_se=0.1, own_se=0.06)
     found = dispersion(direct, anchored)
     by_hand = (np.sqrt(0.02) / 0.5 + np.sqrt(0.02) / 0.6) / 2, np.sqrt(0.005) / 0.65 / 2
     assert found["standard_error"].tolist() == pytest.approx([0.15, 0.1, 1 / 3])
+    assert found["own_se"].tolist() == pytest.approx([0.15, 0.06, 0.6])
     assert found["cv"].tolist() == pytest.approx([*by_hand, 1 - by_hand[1] / by_hand[0]])
 
     with pytest.raises(DataError, match="1 row by model, judge is in one of the tables only, such as"):

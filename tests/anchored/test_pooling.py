@@ -5,9 +5,11 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
-from jaxeval.anchored.elo import anchored_elo
+from jaxeval.anchored.elo import LINKS, Link, anchored_elo
 from jaxeval.anchored.pooling import pooled_scores, pooled_variance, pooling_curve, task_heterogeneity
+from jaxeval.anchored.scores import anchored_scores
 from jaxeval.anchored.screening import screen_judges, width_by_threshold
 from jaxeval.anchored.simulation import simulate_anchored_verdicts
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
@@ -77,12 +79,68 @@ class TestPooling:
             row, j = found.loc[model], len(chosen)
             assert row["n_judges"] == j
             assert row["rating"] == pytest.approx(elo.rating.mean())
-            variance = (elo.rating_se**2).mean()
-            assert row["rating_se"] ** 2 == pytest.approx(variance * (rho + (1 - rho) / j))
-            assert row["rating_se_observed"] ** 2 == pytest.approx(variance * (np.mean(seen) * (j - 1) + 1) / j)
-            assert row["rating_upper"] - row["rating"] == pytest.approx(1.2815515655446 * row["rating_se"])
-            assert row["rating"] - row["rating_lower"] == pytest.approx(1.2815515655446 * row["rating_se"])
+            # The prompts' outcomes by judge, and the prior's two prompts, which all judges share.
+            means = np.stack([answers(frame)[judge].loc[model].mean(axis=1) for judge in chosen])
+            p = elo.probability[:, None]
+            away = np.concatenate([means - p, 1 - p, -p], axis=1)
+            covariance = away @ away.T * np.outer(slope := ELO_PER_LOGIT / (p * (1 - p)), slope) / (62 * 63)
+            assert row["rating_se"] == pytest.approx(np.sqrt(covariance.mean()))
+            variance = np.diag(covariance).mean()
+            assert row["rating_se_predicted"] ** 2 == pytest.approx(variance * (rho + (1 - rho) / j))
+            observed = variance * (np.mean(seen) * (j - 1) + 1) / j
+            assert row["rating_se_predicted_observed"] ** 2 == pytest.approx(observed)
             assert np.isnan(row["spread"]) if j == 1 else row["spread"] == pytest.approx(elo.rating.std(ddof=1))
+
+    @pytest.mark.parametrize("link", LINKS)
+    def test_the_probability_is_the_rating_mapped_back(self, verdicts, screen, link):
+        """Corollary 1; and the interval is the Beta quantiles of that mean and error."""
+        found = pooled_scores(verdicts, screen=screen, level=0.8, link=link)
+        for end in ("", "_lower", "_upper"):
+            mapped = ELO_PER_LOGIT * LINKS[link].map(found[f"probability{end}"].to_numpy())
+            np.testing.assert_allclose(found[f"rating{end}"], mapped, rtol=1e-9)
+        p, error = found["probability"], found["probability_se"]
+        np.testing.assert_allclose(error * ELO_PER_LOGIT * LINKS[link].derivative(p), found["rating_se"])
+        size = p * (1 - p) / error**2 - 1
+        ends = stats.beta(p * size, (1 - p) * size).ppf([[0.1], [0.9]])
+        np.testing.assert_allclose(found[["probability_lower", "probability_upper"]].T, ends, rtol=1e-9)
+
+    @pytest.mark.parametrize("options", [{}, {"prior": 1.0, "level": 0.8, "pool_size": 90}, {"pool_size": 60}])
+    def test_one_judge_has_its_own_interval(self, verdicts, screen, options):
+        scores = anchored_scores(verdicts, ["model", "judge", "anchor"], **options).query("judge == 'judge-2'")
+        found = pooled_scores(verdicts, ["judge-2"], screen=screen, **options)
+        for pooled, single in (("", "probability"), ("_lower", "own_lower"), ("_upper", "own_upper")):
+            np.testing.assert_allclose(found[f"probability{pooled}"], scores[single], rtol=1e-9)
+
+    @pytest.mark.parametrize(("strength", "run_sd"), [(0.5, 0.3), (0.5, 1.5), (2.0, 0.3)])
+    def test_intervals_hold_the_truth_as_often_as_they_say(self, strength, run_sd):
+        """Replicates of a model, each with prompts of its own, by three judges who have tastes."""
+        n = 300
+        options = {"n_judges": 3, "n_runs": 3, "run_sd": run_sd}
+        replicates = AnchoredVerdicts.from_pandas(simulated(**options, strengths=[strength] * n))
+        found = pooled_scores(replicates, replicates.levels["judge"], screen=screen_judges(replicates, n_resamples=2))
+        truth = simulated(**options, strengths=[strength], n_items=50_000, seed=3)["verdict"].map(OUTCOME).mean()
+        covered = found["probability_lower"].le(truth) & found["probability_upper"].ge(truth)
+        assert covered.mean() == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / n))
+        rating = ELO_PER_LOGIT * np.log(truth / (1 - truth))
+        assert (found["rating_lower"].le(rating) & found["rating_upper"].ge(rating) == covered).all()
+        if strength < 1:  # the logarithm bends too much for the delta method beyond
+            ratio = np.sqrt((found["rating_se"] ** 2).mean()) / found["rating"].std()
+            assert ratio == pytest.approx(1, abs=4 / np.sqrt(2 * n))
+
+    def test_judges_that_contradict_each_other_leave_everything_open(self):
+        rows = [(j, i, r, v) for j, v in (("x", "win"), ("y", "loss")) for i in range(20) for r in range(2)]
+        verdicts = AnchoredVerdicts.from_pandas(pd.DataFrame(rows, columns=["judge", "item", "run", "verdict"]))
+        screen = screen_judges(verdicts, n_resamples=2)
+        (row,) = pooled_scores(verdicts, ["x", "y"], screen=screen, prior=1e-3).itertuples()
+        assert row.probability == pytest.approx(0.5)
+        assert (row.probability_lower, row.probability_upper) == pytest.approx((0, 1))
+
+    def test_a_link_needs_its_inverse(self, verdicts, screen):
+        link = LINKS["probit"]
+        given = pooled_scores(verdicts, screen=screen, link=Link(*link))
+        pd.testing.assert_frame_equal(given, pooled_scores(verdicts, screen=screen, link="probit"))
+        with pytest.raises(ValueError, match=r"need the inverse of the link: give Link\(map, derivative, inverse\)"):
+            pooled_scores(verdicts, screen=screen, link=Link(link.map, link.derivative))
 
     @pytest.mark.parametrize("backend", ["pyarrow", "numpy_nullable"])
     def test_names_of_other_types(self, frame, verdicts, screen, backend):
@@ -147,12 +205,13 @@ class TestJudgesThatAreNotThere:
         screen = screen_judges(once, n_resamples=10)
         some = pooled_scores(once, ["judge-1", "judge-2"], screen=screen)
         assert some.attrs["warnings"] == [
-            "of judges judge-1 no reliability is known: the error is by that of the others"
+            "of judges judge-1 no reliability is known: rating_se_predicted is by that of the others"
         ]
-        assert some["rating_se"].notna().all()
+        assert some["rating_se_predicted"].notna().all()
         alone = pooled_scores(once, ["judge-1"], screen=screen)
-        assert alone.attrs["warnings"] == ["of judges judge-1 no reliability is known: ratings have no error"]
-        assert alone["rating_se"].isna().all()
+        assert alone.attrs["warnings"] == ["of judges judge-1 no reliability is known: rating_se_predicted is missing"]
+        assert alone["rating_se_predicted"].isna().all()
+        assert (alone["rating_se"] > 0).all()  # which needs no reliability
 
     def test_a_negative_reliability_is_none(self, frame):
         noise = frame.assign(verdict=np.random.default_rng(2).choice(["win", "loss"], len(frame)))
@@ -162,7 +221,7 @@ class TestJudgesThatAreNotThere:
         assert screen.table.loc[worst, "average"].item() < 0
         others = [*worst, *screen.table.index[screen.table["average"] < 0.1]]
         found = pooled_scores(verdicts, others, screen=screen)
-        assert found["rating_se"].notna().all()
+        assert found["rating_se_predicted"].notna().all()
 
 
 class TestCurve:

@@ -338,8 +338,11 @@ class TestStyleControl:
         )  # fmt: skip
         assert result.exit_code == 0, result.output
         n_features = f"{3 if position else 2} normalized features"
-        for name in ("length", "a - b", "tie parameter", "ties by Davidson", n_features):
+        for name in ("length", "a - b", "tie parameter", "By expected score", n_features):
             assert name in result.stdout
+        said = " ".join(result.stdout.split())
+        assert "ties by Davidson: ratings are log-odds of decisive battles; by expected score: a tie is half" in said
+        assert {"expected_score_rating", "expected_score_lower"} <= set(pd.read_json(out))
         assert ("position" in result.stdout) == bool(position)
         assert out.exists()
         assert effect.stat().st_size > 10_000

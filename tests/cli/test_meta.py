@@ -5,7 +5,14 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from jaxeval import kendall_tau_delta, reference_study, simulate_votes, smallest_gap, stratified_rank_change
+from jaxeval import (
+    compare_evaluators,
+    kendall_tau_delta,
+    reference_study,
+    simulate_votes,
+    smallest_gap,
+    stratified_rank_change,
+)
 from jaxeval.cli.main import main
 from jaxeval.evaluators.advice import evaluator_advice
 
@@ -81,12 +88,42 @@ def test_scores_beside_gold(board, scores, tmp_path):
     assert "tiers are of all models that gold and any evaluator scored" in said
     assert "column 'maker' is left out: it is not numeric (the first such value is 'somebody'" in said
     assert "column 'nothing' is left out: no model has a score in it and a gold one" in said
-    assert "judge y: 10 models have both scores, 2 lack one of them and are left out" in said
+    assert "models that lack one of the two scores are left out: 2 of 12 (judge y)" in said
     assert "an improvement of 3 points is one for gold with probability" in said
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"tau.png", "rank_change.png", "curves.png", "improvement.csv", "agreement.csv", "advice.txt"} <= names
     advice = (tmp_path / "out" / "advice.txt").read_text().splitlines()
     assert " ".join(advice[0].split()) in said
+
+
+def test_evaluators_are_compared_first_and_few_pairs_are_hidden(board, scores, tmp_path):
+    options = ["--gold", "people", "--deltas", "1.5,3,6", "--resamples", B, "--improvement", 1.5]
+    said = words(meta(scores, *options, "--out", tmp_path))
+    own = board.set_index("name")
+    found = compare_evaluators(own, "people", n_resamples=B)
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "comparison.csv"), found, check_dtype=False, rtol=1e-12)
+    said = said[said.index("Which evaluator ranks most like people") :]
+    assert "models whose scores differ by less than delta" in said  # which comes second
+    (row,) = found.itertuples()
+    first, second = (said.index(f"{name} ") for name in (row.evaluator, row.other))
+    assert first < second
+    assert f"{row.difference:.3f} ({row.n_pairs}) " in said
+    assert f"[{row.lower:.2f}, {row.upper:.2f}]" in said
+    advice = (tmp_path / "advice.txt").read_text()
+    assert advice.startswith(f"{row.evaluator} ranks most like gold: ")
+    improvement = pd.read_csv(tmp_path / "improvement.csv")
+    assert (improvement["n_pairs"] < 15).all()
+    assert improvement["average_below"].notna().all()
+    for n in improvement["n_pairs"]:
+        assert f"below it - ({n})" in said
+    assert "below it" not in advice
+    everything = words(meta(scores, *options, "--few-pairs"))
+    assert f"below it {improvement['average_below'][0]:.3f} ({improvement['n_pairs'][0]})" in everything
+
+
+def test_one_evaluator_is_compared_with_none(scores):
+    said = words(meta(scores, "--gold", "people", "--evaluator", "judge x", "--deltas", "1.5,3,6", "--resamples", B))
+    assert "Which evaluator" not in said
 
 
 @pytest.mark.slow

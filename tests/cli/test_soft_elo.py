@@ -122,3 +122,32 @@ def test_sample_gives_the_known_answers(data, tmp_path):
     assert summary.loc["hard", "mae"] == pytest.approx(57.633390, abs=0.002)
     assert summary.loc["soft", "mae"] == pytest.approx(19.536330, abs=0.002)
     assert summary.loc["soft", "beta"] == pytest.approx(0.655205, abs=2e-6)
+
+
+def test_clusters_and_hard_labels(files, tmp_path):
+    path, out = tmp_path / "prompts.csv", tmp_path / "study"
+    frame = pd.read_csv(files / "known.csv")
+    frame = frame.assign(prompt=np.arange(len(frame)) // 20, verdict=(frame["gap"] > 1) * 1.0)
+    frame.to_csv(path, index=False)
+    options = ("soft-elo", path, *COLUMNS, "--resamples", 200, "--level", 0.8)
+    result = run(*options, "--cluster", "prompt", "--hard-label", "scores", "--out", out)
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.stdout.split())
+    assert "200 resamples of prompt, seed 0" in text
+    assert "hard label: sign of the scores" in text
+    assert "verdict and label of the scores differ in" in text
+    for measure in ("temperature (beta)", "ECE of a judge without error", "ECE without that noise"):
+        assert measure in text
+    judged = jaxeval.read_judged_battles(path, score_difference="gap", label_coding="a_wins_1", hard_label="scores")
+    expected = jaxeval.soft_elo(judged, n_resamples=200, cluster="prompt").models
+    found = pd.read_csv(out / "models.csv")
+    np.testing.assert_allclose(found["standard_error"], expected["standard_error"])
+    assert (found["n_clusters"] == expected["n_clusters"]).all()
+    fit = jaxeval.fit_temperature(judged.score_difference, judged.human, cluster=judged.columns["prompt"])
+    beta = pd.read_csv(out / "diagnostics.csv").set_index("measure").loc["temperature (beta)"]
+    assert (beta["upper"] - beta["lower"]) / 2 == pytest.approx(1.959964 * fit.standard_error, rel=1e-6)
+    assert "hard label: the judge's verdict" in run(*options).stdout
+    frame.assign(prompt=frame["prompt"].where(frame.index > 4)).to_csv(path, index=False)
+    result = run(*options, "--cluster", "prompt")
+    assert result.exit_code != 0
+    assert "column 'prompt' has 5 missing values (first in row 0" in " ".join(result.stderr.split())

@@ -177,3 +177,77 @@ def test_simulated_orders_average_to_the_lattice():
     assert abs(gap[inner].mean() - (2 * 0.5 - 1 / 12)) < 5 * error
     missing = np.isnan(battles.human).mean()
     assert abs(missing - 0.1) < 5 * np.sqrt(0.09 / 5000)
+
+
+BOTH = {"scores_a": "a1", "scores_b": "b1", "scores_a_swapped": "a2", "scores_b_swapped": "b2"}
+ORDERS = pd.DataFrame(
+    {
+        "model_a": ["a", "a", "b", "b"], "model_b": ["b", "c", "c", "a"],
+        "a1": [3.0, 5.0, 4.0, 1.0], "b1": [1.0, 4.0, 4.0, 2.0], "a2": [2.0, 2.0, 5.0, 1.0], "b2": [1.0, 4.0, 4.0, 3.0],
+        "verdict": ["model_a", "model_a", "tie", None], "swapped": ["model_a", "model_b", "model_b", "model_b"],
+    }
+)  # fmt: skip
+
+
+class TestHardLabel:
+    def test_with_both_orders_it_is_that_of_the_scores(self):
+        """A column that happens to be called a verdict changes no label, and where it differs is said."""
+        battles = JudgedBattles.from_pandas(ORDERS, **BOTH)
+        np.testing.assert_array_equal(battles.hard, [1, 0.5, 1, 0])
+        np.testing.assert_array_equal(battles.hard, battles.judge)
+        np.testing.assert_array_equal(battles.verdict, [1, 1, 0.5, np.nan])
+        assert battles.hard_label == "scores"
+        assert (battles.report.n_verdicts, battles.report.n_verdict_differs) == (3, 2)
+        text = str(battles.report)
+        assert "hard label: sign of the scores, a tie where it flips with the order (1 ties)" in text
+        assert "verdict and label of the scores differ in 2 of 3 battles (66.7%)" in text
+
+    def test_a_verdict_that_is_asked_for(self):
+        battles = JudgedBattles.from_pandas(ORDERS, **BOTH, hard_label="verdict")
+        np.testing.assert_array_equal(battles.hard, [1, 1, 0.5, 0])
+        assert "hard label: the judge's verdict, and the sign of the scores in 1 battles without one" in str(
+            battles.report
+        )
+        assert battles.report.n_verdict_differs == 2
+
+    def test_without_orders_a_verdict_is_the_label(self):
+        one = {"scores_a": "a1", "scores_b": "b1"}
+        np.testing.assert_array_equal(JudgedBattles.from_pandas(ORDERS, **one).hard, [1, 1, 0.5, 0])
+        asked = JudgedBattles.from_pandas(ORDERS, **one, hard_label="scores")
+        np.testing.assert_array_equal(asked.hard, [1, 1, 0.5, 0])
+        assert "hard label: sign of the scores (1 ties)" in str(asked.report)
+
+    def test_verdicts_of_two_orders(self):
+        """One side in both, or one beside a tie; two sides are a tie, and one that is missing is no verdict."""
+        battles = JudgedBattles.from_pandas(ORDERS, **BOTH, verdict_swapped="swapped", hard_label="verdict")
+        np.testing.assert_array_equal(battles.verdict, [1, 0.5, 0, np.nan])
+        np.testing.assert_array_equal(battles.verdict_orders[1], [1, 0])
+        np.testing.assert_array_equal(battles.hard, [1, 0.5, 0, 0])
+        assert "a tie where it changes sides with the order" in str(battles.report)
+        only = ORDERS[["model_a", "model_b", "verdict", "swapped"]]
+        alone = JudgedBattles.from_pandas(only, verdict_swapped="swapped")
+        np.testing.assert_array_equal(alone.score_difference, [1, 0, -0.5])
+        np.testing.assert_array_equal(alone.orders, [[1, 1], [1, -1], [0, -1]])
+        np.testing.assert_array_equal(alone.hard, [1, 0.5, 0])
+        assert alone.report.n_without_score == 1
+        part = battles.subset([0, 2])
+        np.testing.assert_array_equal(part.verdict_orders, [[1, 1], [0.5, 0]])
+        assert part.hard_label == "verdict"
+
+    def test_what_cannot_be(self):
+        with pytest.raises(ValueError, match="'scores' or 'verdict', got 'both'"):
+            JudgedBattles.from_pandas(ORDERS, **BOTH, hard_label="both")
+        without = ORDERS.drop(columns=["verdict", "swapped"])
+        assert "needs a column of verdicts" in message(without, **BOTH, hard_label="verdict")
+        assert "gives verdicts only" in message(ORDERS[["model_a", "model_b", "verdict"]], hard_label="scores")
+        with pytest.raises(ValueError, match="need verdict= of the other"):
+            JudgedBattles.from_pandas(ORDERS.drop(columns="verdict"), **BOTH, verdict_swapped="swapped")
+
+
+def test_groups_of_a_column_name_the_rows_of_the_table():
+    frame = LABELLED.assign(model_b=["b", "b", "a", "b"], prompt=["x", "y", None, "x"], language=list("wxyz"))
+    battles = JudgedBattles.from_pandas(frame.set_index("language", drop=False))
+    codes, names = battles.codes("language")
+    assert (codes.tolist(), names.tolist()) == ([0, 1, 2], ["w", "y", "z"])
+    with pytest.raises(DataError, match=r"column 'prompt' has 1 missing values \(first in row 2; rows count from 0"):
+        battles.codes("prompt")

@@ -33,9 +33,9 @@ def fits():
 def test_probabilities_and_intervals_are_those_of_the_resamples_one_by_one(fits):
     found = agreement_by_gap(GAPS, GOLD, DELTAS, n_resamples=B)
     assert found.columns.tolist() == [
-        "evaluator", "delta", "probability", "average_below", "n_pairs", "observed", "n_observed", "n_models",
-        "n_missing", "status", "average_below_lower", "average_below_upper", "observed_lower", "observed_upper",
-        "lower", "upper", "failed_share", "lack_of_fit",
+        "evaluator", "delta", "probability", "average_below", "n_pairs", "observed", "n_observed", "n_ordered",
+        "n_models", "n_missing", "status", "average_below_lower", "average_below_upper", "observed_lower",
+        "observed_upper", "lower", "upper", "failed_share", "lack_of_fit",
     ]  # fmt: skip
     y = found[found["evaluator"] == "y"]
     probability = expit(fits[:, :1] + fits[:, 1:] * DELTAS)

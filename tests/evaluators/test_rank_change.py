@@ -18,7 +18,8 @@ def changes(scores=GAPS, gold=GOLD, **options):
 def test_every_change_and_its_interval_are_those_of_the_resamples_one_by_one(within):
     found = changes(within_tier=within)
     assert found.columns.tolist() == [
-        "evaluator", "tier", "rank_change", "n_models", "n_missing", "status", "lower", "upper", "failed_share",
+        "evaluator", "tier", "rank_change", "n_models", "n_pairs", "n_missing", "status", "lower", "upper",
+        "failed_share",
     ]  # fmt: skip
     aligned = align_scores(GAPS, GOLD)
     counts = resampled(counts_of, aligned, (), settings(), M)[1:].astype(int)
@@ -28,6 +29,9 @@ def test_every_change_and_its_interval_are_those_of_the_resamples_one_by_one(wit
         change, number = twins.tier_changes(x, gold, np.arange(M), 4, within)
         np.testing.assert_allclose(own["rank_change"], change)
         np.testing.assert_array_equal(own["n_models"], number)
+        number = np.array(number)
+        others = 0 if within else np.sum(~np.isnan(x)) - number
+        np.testing.assert_array_equal(own["n_pairs"], number * (number - 1) / 2 + number * others)
         draws = np.array([twins.tier_changes(x, gold, np.repeat(np.arange(M), c), 4, within)[0] for c in counts])
         for end, q, fill in (("lower", 0.025, 0.0), ("upper", 0.975, M - 1.0)):
             expected = np.quantile(np.where(np.isnan(draws), fill, draws), q, axis=0)

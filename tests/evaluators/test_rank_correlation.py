@@ -50,7 +50,7 @@ def test_every_tau_and_its_interval_are_those_of_the_resamples_one_by_one(table,
         assert row.failed_share == failed.mean()
     assert table["n_models"].tolist() == [12] * 4 + [10] * 4
     assert table["n_missing"].tolist() == [0] * 4 + [2] * 4
-    assert any("y: 10 models have both scores, 2 lack one" in w for w in table.attrs["warnings"])
+    assert "models that lack one of the two scores are left out: 2 of 12 (y)" in table.attrs["warnings"]
 
 
 def test_sums_of_fixed_and_of_recomputed_scores_are_the_same():
@@ -153,7 +153,8 @@ class TestDegenerate:
         found = kendall_tau(pd.DataFrame({"x": [1.0, 2.0], "y": [np.nan, 3.0]}), [4.0, 5.0], n_resamples=B)
         assert found["status"].tolist() == ["ok", "fewer than two models"]
         assert found["n_pairs"].tolist() == [1, 0]
-        assert "x: intervals over 2 models say little; 10 are the least to draw from" in found.attrs["warnings"]
+        message = "intervals over fewer than 10 models say little: 2 models (x); 1 model (y)"
+        assert message in found.attrs["warnings"]
 
     def test_top_of_few(self):
         found = rank_agreement(GAPS, GOLD, top=11, n_resamples=B).set_index(["evaluator", "measure"])["status"]
@@ -191,6 +192,16 @@ def test_intervals_over_models_cover(n_models):
         row = kendall_tau(x[:, 0], x[:, 1], n_resamples=200, seed=k).iloc[0]
         inside += row["lower"] <= truth <= row["upper"]
     assert inside / n > 0.95 - 2.5 * np.sqrt(0.05 * 0.95 / n)
+
+
+def test_warnings_of_many_evaluators_are_one():
+    board = pd.DataFrame({f"e{k:02d}": GAPS["x"].iloc[k % 2 :] for k in range(22)})
+    odd = ", ".join(f"e{k:02d}" for k in range(1, 16, 2))
+    assert taus(board).attrs["warnings"][:1] == [
+        f"models that lack one of the two scores are left out: 1 of 12 ({odd} and 3 more)"
+    ]
+    unnamed = taus(GAPS["y"]).attrs["warnings"]
+    assert unnamed[:1] == ["models that lack one of the two scores are left out: 2 of 12"]
 
 
 def test_few_pairs_are_hidden_in_tables(table):

@@ -19,7 +19,6 @@ newton = jax.jit(contextual.newton, static_argnums=(0, 7))
 newton_cg = jax.jit(contextual.newton_cg, static_argnums=(0, 7))
 scaled_chord = jax.jit(contextual.scaled_chord, static_argnums=(0, 7))
 derivatives = jax.jit(battle_rows.derivatives, static_argnums=0)
-outer_scores = jax.jit(battle_rows.outer_scores, static_argnums=(0, 4))
 pair_tables = jax.jit(battle_rows.pair_tables, static_argnums=2)
 alive = jax.jit(contextual.alive, static_argnums=0)
 MODELS = [HALF, DAVIDSON, RAO_KUPPER]
@@ -82,7 +81,7 @@ def slopes(model, y, z, t):
 def naive(model, rows, phi, count, active, ridge):
     """Gradient and information of one lane, battle by battle."""
     size = M + D + 1
-    grad, matrix, outer = -2 * ridge * phi, 2 * np.diag(ridge), np.zeros((size, size))
+    grad, matrix = -2 * ridge * phi, 2 * np.diag(ridge)
     n, wins = np.zeros((2, M, M))
     rows = jax.tree.map(np.asarray, rows)
     for t in range(int(rows.n_blocks)):
@@ -102,10 +101,9 @@ def naive(model, rows, phi, count, active, ridge):
                 tie = np.eye(size)[-1]
                 own = by_z * x + by_t * tie
                 grad = grad + weight * own
-                outer += weight * float(rows.factor[t, e, g]) * np.outer(own, own)
                 cross = np.outer(x, tie)
                 matrix = matrix + weight * (zz * np.outer(x, x) + zt * (cross + cross.T) + tt * np.outer(tie, tie))
-    return grad, matrix, outer, n, wins
+    return grad, matrix, n, wins
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -133,15 +131,6 @@ def test_derivatives(model, rows, count):
         expected = np.where(np.outer(alive, alive), own_matrix, 0) + np.diag((~alive).astype(float))
         expected += (mean - 2 * ridge[0]) / n_active * np.outer(shift, shift)
         np.testing.assert_allclose(m, expected, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_outer_scores(model, rows, count):
-    phi, active = parameters(model, 1)[:, 0], np.array([True, True, True, False])
-    played = battle_rows.among(rows, count[..., :1], jnp.asarray(active)[:, None])[..., 0]
-    found = outer_scores(model, rows, jnp.asarray(phi), played, M)
-    *_, outer, _, _ = naive(model, rows, phi, np.asarray(count)[..., 0], active, np.zeros(M + D + 1))
-    np.testing.assert_allclose(found, outer, rtol=1e-10, atol=1e-14)
 
 
 def test_tables_and_counts(rows, count):

@@ -43,6 +43,20 @@ def test_rank_changes():
     assert words(figure)[0].endswith("(3)")
 
 
+def test_few_pairs_are_hidden():
+    """Five models are ten pairs."""
+    board = GAPS.loc[GOLD.nlargest(5).index, ["x"]]
+    changes = stratified_rank_change(board, GOLD, 2, n_resamples=B)
+    curve = agreement_by_gap(board, GOLD, [2.0, 4.0], n_resamples=B)
+    for few, hidden in ((15, True), (0, False)):
+        axis = plot_rank_change(changes, few).axes[0]
+        assert np.ma.getmaskarray(axis.images[0].get_array()).all() == hidden
+        assert all(text.endswith(f"({n})") for text, n in zip(words(axis.figure), changes["n_models"], strict=True))
+        line, _, observed = plot_agreement(curve, few_pairs=few).axes[0].lines[:3]
+        assert np.isnan(line.get_ydata()).all() == hidden
+        assert np.isnan(observed.get_ydata()).all() == hidden
+
+
 def test_agreement_by_gap(tmp_path):
     names = {"x": "$x_{", "y": "y"}
     curve = agreement_by_gap(GAPS.rename(columns=names), GOLD, DELTAS[:3], n_resamples=B)

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 
 import jax
 import numpy as np
@@ -894,13 +893,12 @@ class TestIntervals:
 
     def test_few_clusters_are_named(self, prompts):
         """As many as there are; the warning is about their number alone."""
-        board = bootstrap(prompts, 20, cluster="prompt")
-        assert board.n_clusters == len(prompts.codes("prompt")[1])
-        assert board.warnings == []
-        few, enough = (replace(board, n_clusters=n) for n in (29, 30))
-        assert few.warnings == ["only 29 clusters to resample: intervals from fewer than 30 are unreliable, as a rule "
-                                "too narrow"]  # fmt: skip
-        assert enough.warnings == []
+        frame = prompts.to_pandas()
+        for n, warnings in ((29, ["only 29 clusters: standard errors and intervals from fewer than 30 are unreliable, "
+                                  "as a rule too narrow"]), (30, [])):  # fmt: skip
+            board = bootstrap(frame.assign(prompt=frame["prompt"] % n), 20, cluster="prompt")
+            assert board.n_clusters == n
+            assert board.warnings == warnings
 
     def test_differences_do_not_depend_on_the_gauge(self, battles, dense):
         anchored = bootstrap(battles, B, gauge=("model-07", 1000.0))

@@ -304,6 +304,45 @@ def test_the_expected_result_of_every_pair(votes):
     np.testing.assert_allclose(fit.win_probability + fit.win_probability.T, 1)
 
 
+class TestExpectedScores:
+    """Ratings of tie models are on other scales than that of expected scores."""
+
+    def test_davidsons_odds_are_those_of_decisive_battles(self, votes):
+        fit = fit_bradley_terry(votes, ties="davidson")
+        one = fit.outcome_probabilities("model-1", "model-4")
+        elo = fit.ratings["model-1"] - fit.ratings["model-4"]
+        assert elo == pytest.approx(400 * np.log10(one["win"] / one["loss"]))
+
+    def test_rao_and_kuppers_are_those_of_the_slightest_advantage(self, votes):
+        fit = fit_bradley_terry(votes, ties="rao_kupper")
+        one = fit.outcome_probabilities("model-1", "model-4")
+        elo, t = fit.ratings["model-1"] - fit.ratings["model-4"], fit.tie_parameter
+        assert one["win"] == pytest.approx(expit(elo * np.log(10) / 400 - t))
+        assert one["loss"] == pytest.approx(expit(-elo * np.log(10) / 400 - t))
+
+    def test_davidsons_expected_scores_are_closest_to_them(self, votes):
+        """The plain fit to the expected scores of Davidson's model, as often as models met, is that of ties as half."""
+        fit = fit_bradley_terry(votes, ties="davidson", gauge=("model-2", 1100.0))
+        expected = fit.win_probability
+        soft = votes.assign(
+            target=[expected.loc[a, b] for a, b in zip(votes["model_a"], votes["model_b"], strict=True)]
+        )
+        projected = fit_bradley_terry(Battles.from_pandas(soft, target="target"), gauge=("model-2", 1100.0))
+        np.testing.assert_allclose(fit.expected_score.ratings, projected.ratings, atol=1e-5)
+        assert np.ptp(fit.ratings) > 1.1 * np.ptp(fit.expected_score.ratings)
+
+    @pytest.mark.parametrize("ties", ["davidson", "rao_kupper"])
+    @pytest.mark.parametrize("features", [(), ("length", "markup")])
+    def test_they_are_those_of_ties_as_half_a_win(self, votes, ties, features):
+        options = {"features": features, "ridge": 0.5, "gauge": "votes", "base": 1200.0, "reweight": True}
+        fit = fit_bradley_terry(votes, ties=ties, **options)
+        half = fit_bradley_terry(votes, **options)
+        pd.testing.assert_series_equal(fit.expected_score.ratings, half.ratings)
+        pd.testing.assert_series_equal(fit.expected_score.standard_errors, half.standard_errors)
+        if features:
+            assert half.expected_score is half
+
+
 class TestScale:
     """Where covariates are raw, in millimetres or in miles."""
 

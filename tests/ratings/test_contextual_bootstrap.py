@@ -244,6 +244,40 @@ def test_the_leaderboard_comes_out_the_same_way(battles, drawn):
     assert lower < own.sort_index().iloc[0] - own.sort_index().iloc[1] < upper
 
 
+@pytest.mark.parametrize(
+    ("features", "cluster"),
+    [((), None), pytest.param((), "prompt", marks=pytest.mark.slow),
+     pytest.param(FEATURES, None, marks=pytest.mark.slow)],
+)  # fmt: skip
+def test_expected_scores_beside_a_tie_model(battles, features, cluster):
+    """Draws, intervals and columns of the leaderboard are those of ties as half a win, from the same resamples."""
+    options = {"n_resamples": CHUNK, "features": features, "cluster": cluster}
+    found, half = (bootstrap(battles, ties=ties, **options) for ties in ("davidson", "half"))
+    np.testing.assert_array_equal(found.expected_score.draws, half.draws)
+    pd.testing.assert_series_equal(found.expected_score.fit.ratings, half.fit.ratings)
+    pd.testing.assert_series_equal(found.fit.expected_score.ratings, half.fit.ratings)
+    table, other = (leaderboard(result).set_index("model_name") for result in (found, half))
+    for end in ("rating", "lower", "upper"):
+        expected = other["rating" if end == "rating" else f"rating_{end}"]
+        pd.testing.assert_series_equal(table[f"expected_score_{end}"], expected[table.index], check_names=False)
+    assert "expected_score_rating" not in other
+    assert np.ptp(table["rating"]) > 1.1 * np.ptp(table["expected_score_rating"])
+
+
+@pytest.mark.slow
+def test_expected_scores_of_slices_and_from_a_checkpoint(votes, tmp_path):
+    """A slice without ties has no tie model, and both of its scales are one."""
+    own = votes.assign(winner=votes["winner"].mask((votes["half"] == 1) & (votes["winner"] == "tie"), "model_a"))
+    options = {"n_resamples": CHUNK, "by": "half", "ties": "davidson", "features": FEATURES}
+    one, again = (bootstrap(own, checkpoint=tmp_path, **options) for _ in range(2))
+    half = bootstrap(own, **{**options, "ties": "half"})
+    for group, board in one.items():
+        np.testing.assert_array_equal(board.expected_score.draws, half[group].draws)
+        np.testing.assert_array_equal(board.draws, again[group].draws)
+        np.testing.assert_array_equal(board.expected_score.draws, again[group].expected_score.draws)
+    np.testing.assert_allclose(one[1].draws, one[1].expected_score.draws, atol=1e-5)
+
+
 def test_probabilities_have_intervals(tied):
     found = tied
     a, b = found.models[:2]

@@ -673,6 +673,24 @@ class TestFigures:
         assert [line.get_label() for line in axis.lines][-1] == "three"
         assert len(axis.lines) == 5
 
+    def test_budgets_of_few_pairs_are_not_drawn(self, study):
+        table = study.by_budget
+        of_set = (table["references"] == "three") & (table["delta"] == 12.0)
+        few = replace(study, by_budget=table.assign(n_pairs=table["n_pairs"].mask(of_set & (table["budget"] == 10), 3)))
+        line = plot_reference_budgets(few, 12.0).axes[0].lines[-1]
+        assert line.get_label() == "three"
+        assert list(line.get_xdata()) == [40]
+        none = replace(study, by_budget=table.assign(n_pairs=table["n_pairs"].mask(of_set, 3)))
+        assert "three" not in [line.get_label() for line in plot_reference_budgets(none, 12.0).axes[0].lines]
+
+    def test_references_of_few_pairs_show_their_number_only(self, study):
+        table = study.by_delta
+        first = (table["reference"] == table["reference"].iloc[0]) & np.isinf(table["delta"])
+        axis = plot_references(replace(study, by_delta=table.assign(n_pairs=table["n_pairs"].mask(first, 1)))).axes[0]
+        assert [text.get_text() for text in axis.texts] == ["1 pair"]
+        assert np.ma.getmaskarray(axis.collections[1].get_offsets())[0].any()
+        assert len(axis.get_yticklabels()) == table["reference"].nunique()
+
 
 class TestRealVotes:
     @pytest.mark.slow

@@ -1,5 +1,7 @@
 """Budgets and slices against the naive algorithm."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +13,7 @@ from twins import newton
 import jaxeval
 from jaxeval.plots import soft_elo as soft_elo_plots
 from jaxeval.plots.style import save_figures
-from jaxeval.softelo.annotation_budget import budget_sweep, slice_ratings
+from jaxeval.softelo.annotation_budget import _first_to_reach, budget_sweep, slice_ratings
 from jaxeval.softelo.held_out import compress, hold_out
 
 ELO = 400 / np.log(10)
@@ -144,3 +146,23 @@ def test_wrong_arguments(battles):
         budget_sweep(battles, ridge=0)
     with pytest.raises(ValueError, match="no column 'country'"):
         slice_ratings(battles, "country")
+
+
+def test_budgets_of_clusters_hold_them_whole(battles):
+    rng = np.random.default_rng(0)
+    prompts = replace(
+        battles, columns=battles.columns.assign(prompt=rng.integers(60, size=600), row=rng.permutation(600))
+    )
+    sizes = prompts.columns["prompt"].value_counts()
+    sweep = budget_sweep(prompts, (40,), 3, cluster="prompt")
+    n = sweep.loc[sweep["budget"] == 40, "n_battles"]
+    assert ((n >= 240) & (n < 240 + sizes.max())).all()
+    assert n.iloc[1] != n.iloc[2]
+    assert sweep.attrs["settings"]["cluster"] == "prompt"
+    pd.testing.assert_frame_equal(budget_sweep(prompts, (40,), 1, cluster="row"), budget_sweep(prompts, (40,), 1))
+
+
+def test_clusters_are_taken_in_order_until_they_reach_the_budget():
+    order, n_of = np.array([3, 0, 2, 1]), np.array([2, 5, 1, 4])
+    for size, chosen in ((1, [3]), (4, [3]), (5, [0, 3]), (7, [0, 2, 3]), (8, [0, 1, 2, 3]), (99, [0, 1, 2, 3])):
+        assert np.flatnonzero(_first_to_reach(size, order, n_of)).tolist() == chosen

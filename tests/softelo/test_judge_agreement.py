@@ -1,5 +1,7 @@
 """Agreement of judge and human: naive loops, coverage, and the warning in words."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ from judged import read, two_orders
 from scipy.special import expit
 
 import jaxeval
-from jaxeval.softelo import judge_agreement
+from jaxeval.softelo import judge_agreement, judge_biases
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +127,96 @@ def test_verdicts_against_scores_are_the_naive_loop():
     battles = read(two_orders(), verdict="verdict")
     against = [(v == 1) != (s > 0) for v, s in zip(battles.verdict, battles.score_difference, strict=True)
                if v in (0, 1) and s]  # fmt: skip
-    assert judge_agreement.verdict_disagreement(battles)["share"][0] == pytest.approx(np.mean(against))
+    found = judge_agreement.verdict_disagreement(battles).loc["opposite"]
+    assert (found["n_different"], found["n_battles"]) == (np.sum(against), len(against))
+    assert found["share"] == pytest.approx(np.mean(against))
     with pytest.raises(jaxeval.DataError, match="no verdict column"):
         judge_agreement.verdict_disagreement(read(two_orders().drop(columns="verdict")))
+
+
+def test_disagreements_of_two_orders_are_counted_each():
+    frame = pd.DataFrame({
+        "model_a": "a", "model_b": "b",
+        "a1": [2.0, 1, 1, -1, 0, 2], "b1": 0.0, "a2": [1.0, 1, -1, -1, 1, 2], "b2": 0.0,
+        "v1": [1.0, 0, 1, 0, 0.5, 1], "v2": [1.0, 1, 1, 1, 1, np.nan],
+        "human": 1.0,
+    })  # fmt: skip
+    battles = read(frame, verdict="v1", verdict_swapped="v2")
+    np.testing.assert_array_equal(battles.judge, [1, 1, 0.5, 0, 1, 1])
+    np.testing.assert_array_equal(battles.verdict, [1, 0.5, 1, 0.5, 1, np.nan])
+    table = judge_agreement.verdict_disagreement(battles)
+    # Scores 1.5, 1, 0, -1, 0.5, 2 in both orders; the labels of verdicts are A, tie, A, tie, A, missing.
+    assert table["n_different"].to_dict() == {
+        "opposite": 0, "label": 3, "opposite, a first": 1, "opposite, b first": 2, "flip": 2
+    }  # fmt: skip
+    assert table["n_battles"].to_dict() == {
+        "opposite": 2, "label": 5, "opposite, a first": 5, "opposite, b first": 5, "flip": 4
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def clustered():
+    """Prompts of twenty battles, on which people agree with the judge more or less often."""
+    frame, rng = two_orders(2000, seed=3), np.random.default_rng(3)
+    prompt = rng.permutation(np.repeat(np.arange(100), 20))
+    side = frame["a1"] + frame["a2"] > 10
+    human = side == (rng.random(2000) < expit(rng.normal(0.7, 1.2, 100))[prompt])
+    verdict = side == (rng.random(2000) < expit(rng.normal(2, 2, 100))[prompt])
+    frame = frame.assign(human=human * 1.0, verdict=verdict * 1.0, prompt=prompt, row=rng.permutation(2000))
+    return read(frame, verdict="verdict")
+
+
+TABLES = {
+    "reliability": lambda battles, **options: judge_agreement.reliability(battles, 0.4, **options),
+    "agreement_by_score_gap": judge_agreement.agreement_by_score_gap,
+    "agreement": judge_agreement.agreement,
+    "verdict_disagreement": judge_agreement.verdict_disagreement,
+    "position_bias": judge_biases.position_bias,
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_one_battle_a_cluster_changes_nothing(clustered, name):
+    if name == "position_bias":
+        pytest.skip("a battle is two judgments there")
+    plain, alone = TABLES[name](clustered), TABLES[name](clustered, cluster="row")
+    pd.testing.assert_frame_equal(alone, plain, check_exact=True)
+    assert alone.attrs == plain.attrs
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_errors_are_those_of_a_bootstrap_of_clusters(clustered, name):
+    """Standard errors, or half the intervals, against resamples of whole prompts."""
+    rng = np.random.default_rng(8)
+    rows = [np.flatnonzero(clustered.columns["prompt"] == k) for k in range(100)]
+
+    def measured(table):
+        if name == "agreement_by_score_gap":
+            found = table.attrs["settings"]
+            return pd.DataFrame({"value": found["r"], "lower": found["r_lower"], "upper": found["r_upper"]}, [0])
+        value = {"reliability": "agreement", "agreement": "kappa"}.get(name, "share")
+        return table.rename(columns={value: "value"})
+
+    found, plain = (measured(TABLES[name](clustered, **options)) for options in ({"cluster": "prompt"}, {}))
+    draws = [
+        measured(TABLES[name](clustered.subset(np.concatenate([rows[k] for k in rng.integers(100, size=100)]))))[
+            "value"
+        ]
+        for _ in range(200)
+    ]
+    spread = np.std(draws, axis=0, ddof=1)
+    error, without = (
+        t["standard_error"] if "standard_error" in t else (t["upper"] - t["lower"]) / 3.92 for t in (found, plain)
+    )
+    # In the bins of a resample other battles lie: their errors are compared on average.
+    ratio = (error / spread).mean() if name == "reliability" else error / spread
+    np.testing.assert_allclose(ratio, 1, atol=4 / np.sqrt(2 * 200) + 0.05)
+    if name in ("reliability", "agreement", "verdict_disagreement"):
+        assert (without / error).mean() < 0.9
+
+
+def test_few_clusters_are_named(clustered):
+    few = replace(clustered, columns=clustered.columns.assign(prompt=clustered.columns["prompt"] % 7))
+    for name, table in TABLES.items():
+        if name != "position_bias":
+            assert "only 7 clusters" in table(few, cluster="prompt").attrs["warnings"][0]

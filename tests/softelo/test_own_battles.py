@@ -43,9 +43,9 @@ def counts(own, n_resamples, seed=3):
         draw = jax.jit(resample.singles, static_argnums=(1, 2))
         problem = _problem(own, 512, 16)
         drawn = draw(
-            problem.battles, 512, singles_top_up_size(512), np.uint64(seed), problem.stream, np.arange(n_resamples)
+            problem.units, 512, singles_top_up_size(512), np.uint64(seed), problem.stream, np.arange(n_resamples)
         )
-    return np.asarray(drawn)[:, : own.target.shape[1]]
+    return np.asarray(drawn)[:, : own.target.shape[1]]  # of battles, or of clusters and no others
 
 
 def test_strengths_solve_the_score_equation():
@@ -123,3 +123,26 @@ def test_four_devices_and_the_flag(drawn, tmp_path):
     saved = np.load(tmp_path / "four.npz")
     assert saved["n"] == 4
     np.testing.assert_allclose(saved["theta"], drawn, atol=1e-9)
+
+
+def clustered(own, sizes, seed=0):
+    """The model's battles in clusters of these sizes, whatever is in them, numbered by first places."""
+    drawn = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    _, first, number = np.unique(drawn, return_index=True, return_inverse=True)
+    return own._replace(cluster=np.argsort(np.argsort(first))[number])
+
+
+def test_resamples_of_clusters_solve_the_score_equation_of_their_draws():
+    models = [clustered(MODELS[0], [1] * 20 + [2] * 15 + [100]), clustered(MODELS[1], [1] * 30)]
+    found = resampled_strengths(models, 50, 3, 0.05)
+    for own, theta in zip(models, found, strict=True):
+        n = own.cluster.max() + 1
+        of_clusters = counts(own, 50)[:, :n]
+        np.testing.assert_array_equal(of_clusters.sum(1), n)
+        assert own.cluster.max() < n
+        np.testing.assert_allclose(slope(own, of_clusters[:, own.cluster], theta, 0.05), 0, atol=1e-7)
+
+
+def test_clusters_of_one_battle_are_battles(drawn):
+    alone = [own._replace(cluster=np.arange(len(own.opponent))) for own in MODELS]
+    np.testing.assert_array_equal(resampled_strengths(alone, 200, 3, 0.05), drawn)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from prompts import prompted
 from scipy.special import expit
 from scipy.stats import kendalltau, spearmanr
 
@@ -343,3 +344,93 @@ def test_three_real_judges_of_verdicts(data):
     spearman = result.summary["spearman"]
     assert spearman["gpt4_0125", "hard"] > spearman["gpt35_turbo", "hard"]
     assert (result.summary["n_models"] == 20).all()
+
+
+def with_columns(battles, **columns):
+    return replace(battles, columns=battles.columns.assign(**columns))
+
+
+class TestClusters:
+    def test_one_battle_a_cluster_is_the_plain_bootstrap(self, judged, rated):
+        names = np.random.default_rng(3).permutation(judged.n_battles)
+        alone = soft_elo(with_columns(judged, row=names), n_resamples=200, cluster="row")
+        np.testing.assert_array_equal(alone.draws, rated.draws)
+        assert (alone.models["n_clusters"] == alone.models["n_battles"]).all()
+        assert alone.settings.cluster == "row"
+        pd.testing.assert_frame_equal(alone.models.drop(columns="n_clusters"), rated.models)
+
+    def test_rows_and_sides_change_nothing(self, judged):
+        prompts = with_columns(judged, prompt=np.random.default_rng(4).integers(90, size=judged.n_battles))
+        order = np.random.default_rng(5).permutation(judged.n_battles)
+        found, shuffled = (soft_elo(b, n_resamples=200, cluster="prompt") for b in (prompts, prompts.subset(order)))
+        np.testing.assert_allclose(shuffled.draws, found.draws, atol=1e-6)
+        assert found.models["n_clusters"].between(80, 90).all()
+        assert found.warnings == []
+
+    def test_every_battle_twice_in_one_cluster_is_the_battle(self, judged, rated):
+        """With twice the ridge: resamples of copies that are drawn together are resamples of battles."""
+        twice = judged.subset(np.tile(np.arange(judged.n_battles), 2))
+        copies = with_columns(twice, battle=np.tile(np.arange(judged.n_battles), 2))
+        found = soft_elo(copies, ridge=0.02, n_resamples=200, cluster="battle")
+        np.testing.assert_allclose(found.draws, rated.draws, atol=1e-5)
+
+    def test_a_battle_without_a_cluster_is_an_error(self, judged):
+        gaps = with_columns(judged, prompt=np.where(np.arange(judged.n_battles) < 3, None, "x"))
+        with pytest.raises(jaxeval.DataError, match=r"column 'prompt' has 3 missing values \(first in row 0"):
+            soft_elo(gaps, n_resamples=0, cluster="prompt")
+
+    def test_few_clusters_are_named_and_one_has_no_error(self, judged):
+        frame = with_columns(judged, prompt=np.arange(judged.n_battles) % 8, one=0)
+        few = soft_elo(frame, n_resamples=200, cluster="prompt")
+        assert len(few.warnings) == 1
+        assert "fewer than 30 clusters" in few.warnings[0]
+        assert soft_elo(frame, n_resamples=200, cluster="one").models["standard_error"].isna().all()
+
+
+def judged_prompts(seed):
+    """Prompts favour some models, and on some the judge's scores mean less to people."""
+    rng = np.random.default_rng(seed)
+    frame, difference = prompted(rng, 0.6)
+    gap = np.round(2 * difference + rng.normal(0, 1, len(frame)), 1)
+    slope = rng.normal(0.4, 0.25, 60)[frame["prompt"]]
+    human = (rng.random(len(frame)) < expit(slope * gap)) * 1.0
+    frame = frame.assign(gap=gap, human=human)
+    return JudgedBattles.from_pandas(frame, score_difference="gap", label_coding="a_wins_1")
+
+
+@pytest.mark.slow
+def test_errors_of_prompts_used_forty_times_are_the_spread_over_simulations():
+    """Soft ratings also vary with the temperature, which resamples of a model's own battles hold fixed."""
+    rated, fitted = {None: [], "prompt": []}, {None: [], "prompt": []}
+    n = 80
+    for seed in range(n):
+        battles = judged_prompts(seed)
+        for cluster, results in rated.items():
+            results.append(soft_elo(battles, n_resamples=100, cluster=cluster).models)
+            codes = None if cluster is None else battles.columns[cluster]
+            fitted[cluster].append(jaxeval.fit_temperature(battles.score_difference, battles.human, cluster=codes))
+    ratio, of_beta = {}, {}
+    for cluster, results in rated.items():
+        spread = pd.concat(results).groupby(["method", "model"])["judge_elo"].std()
+        square = pd.concat(results).assign(square=lambda t: t["standard_error"] ** 2)
+        mean = np.sqrt(square.groupby(["method", "model"])["square"].mean())
+        ratio[cluster] = (mean / spread).groupby("method").mean()
+        errors = np.array([fit.standard_error for fit in fitted[cluster]])
+        of_beta[cluster] = np.sqrt(np.mean(errors**2)) / np.std([fit.beta for fit in fitted[cluster]], ddof=1)
+    tolerance = 4 / np.sqrt(2 * n)
+    assert abs(ratio["prompt"]["hard"] - 1) < tolerance / 2  # a mean over eight models
+    assert abs(of_beta["prompt"] - 1) < tolerance
+    assert 0.7 < ratio["prompt"]["soft"] < 1.1
+    assert (ratio[None] < 0.65).all()
+    assert of_beta[None] < 0.65
+
+
+def test_the_settings_say_what_the_hard_label_is(data):
+    sample = jaxeval.read_judged_battles(data / "softelo_sample.csv", label_coding="a_wins_0")
+    assert soft_elo(sample, ridge=0.005, n_resamples=0).settings.hard_label == ("verdict",)
+    asked = jaxeval.read_judged_battles(data / "softelo_sample.csv", label_coding="a_wins_0", hard_label="scores")
+    by_scores = soft_elo({"scores": asked, "verdict": sample}, ridge=0.005, n_resamples=0)
+    assert by_scores.settings.hard_label == ("scores", "verdict")
+    # The sample holds averaged scores, which hide the flips.
+    assert by_scores.summary.loc[("scores", "hard"), "mae"] == pytest.approx(95.4, abs=0.05)
+    assert by_scores.summary.loc[("verdict", "hard"), "mae"] == pytest.approx(57.633390, abs=0.002)

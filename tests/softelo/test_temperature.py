@@ -55,7 +55,7 @@ def test_weight_two_is_the_row_twice_and_sides_do_not_matter(judged):
     twice = fit_temperature(np.tile(d, 2), np.tile(y, 2))
     weighted = fit_temperature(d, y, weight=np.full(300, 2.0))
     assert weighted.beta == pytest.approx(twice.beta, abs=1e-12)
-    assert weighted.standard_error == pytest.approx(twice.standard_error, rel=1e-12)
+    assert weighted.standard_error == pytest.approx(one.standard_error, rel=1e-12)  # as many battles, of one weight
 
 
 def test_statuses():
@@ -118,3 +118,44 @@ def test_verdicts_give_the_logit_of_the_agreement(data, judge, beta, n):
     fit = fit_temperature(battles.score_difference, battles.human)
     assert fit.beta == pytest.approx(beta, abs=1e-6)
     assert fit.n_informative == n
+
+
+def test_clusters_add_up_their_scores():
+    """The sandwich, battle by battle; unlabelled battles, ties and battles of weight 0 are in no cluster."""
+    rng = np.random.default_rng(4)
+    d, y = rng.normal(0, 2, 600).round(1), rng.choice([0, 0.5, 1, np.nan], 600, p=[0.3, 0.1, 0.55, 0.05])
+    weight, cluster, by = rng.choice([0.0, 1, 3], 600), rng.integers(70, size=600), rng.integers(2, size=600)
+    used = np.isin(y, (0, 1)) & (weight > 0)
+    fit = fit_temperature(d, y, weight=weight, cluster=cluster)
+    p = 1 / (1 + np.exp(-fit.beta * d))
+    score = pd.Series(weight * d * (y - p))[used].groupby(cluster[used]).sum()
+    information = (weight * d**2 * p * (1 - p))[used].sum()
+    assert fit.standard_error == pytest.approx(np.sqrt((score**2).sum()) / information, rel=1e-9)
+    assert fit.n_clusters == len(score)
+    table = fit_temperatures(d, y, by, weight=weight, cluster=cluster)
+    for k in (0, 1):
+        own = by == k
+        alone = fit_temperature(d[own], y[own], weight=weight[own], cluster=cluster[own])
+        assert table.loc[k, "standard_error"] == pytest.approx(alone.standard_error, rel=1e-9)
+        assert table.loc[k, "n_clusters"] == alone.n_clusters
+    assert table.attrs["warnings"] == []
+
+
+def test_one_battle_a_cluster_is_the_plain_error(judged):
+    d, y = judged.score_difference[:700], judged.human[:700]
+    names = np.random.default_rng(0).permutation(700)
+    plain, alone = fit_temperature(d, y), fit_temperature(d, y, cluster=names)
+    assert (alone.beta, alone.standard_error) == (plain.beta, plain.standard_error)
+    assert (plain.n_clusters, alone.n_clusters) == (None, plain.n_battles)
+
+
+def test_few_clusters_and_missing_ones(judged):
+    d, y = judged.score_difference[:300], judged.human[:300]
+    few = fit_temperature(d, y, cluster=np.arange(300) % 5)
+    assert len(few.warnings) == 1
+    assert "only 5 clusters: standard errors and intervals from fewer than 30 are unreliable" in few.warnings[0]
+    assert np.isnan(fit_temperature(d, y, cluster=np.zeros(300)).standard_error)
+    with pytest.raises(ValueError, match="1 of 300 battles have no cluster \\(first in row 2"):
+        fit_temperature(d, y, cluster=np.where(np.arange(300) == 2, np.nan, 1.0))
+    with pytest.raises(ValueError, match="one cluster is needed"):
+        fit_temperature(d, y, cluster=np.arange(299))

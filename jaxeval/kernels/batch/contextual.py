@@ -63,7 +63,6 @@ class ContextualFit(NamedTuple):
     grad_norm: Array
     inverse: Array  # (P, P) pseudo-inverse of the information
     diagonal: Array  # (P,) of the information
-    outer: Array  # (P, P) sum of the outer products of the battles' scores
 
 
 @partial(jax.jit, static_argnames=("ties", "max_steps"))
@@ -79,8 +78,7 @@ def fit_contextual(
     phi = end.phi[:, 0]
     diagonal = battle_rows.diagonal(matrix[0], moves[:, 0], ridge, n_models)
     inverse = battle_rows.inverse_information(matrix[0], moves[:, 0], n_models)
-    outer = battle_rows.outer_scores(ties, rows, phi, count[..., 0], n_models)
-    return ContextualFit(phi, end.status[0], end.n_steps[0], end.grad_norm[0], inverse, diagonal, outer)
+    return ContextualFit(phi, end.status[0], end.n_steps[0], end.grad_norm[0], inverse, diagonal)
 
 
 def _count_rows(problem: ContextualProblem, method: ContextualMethod, seed: Array, numbers: Array) -> Array:

@@ -199,7 +199,7 @@ def own_resamples(
     max_steps: int,
     chunk: int,
 ) -> tuple[Array, Array]:
-    """Strengths (S, K, B) of models in resamples ``numbers`` (B,) of their own battles, and statuses.
+    """Strengths (S, K, B) of models in resamples ``numbers`` (B,) of their own battles, or clusters, and statuses.
 
     S must be a multiple of the devices, which share the models.
     """
@@ -214,7 +214,7 @@ def own_resamples(
 
         def part(numbers: Array) -> tuple[Array, Array]:
             size = own.opponent.shape[0]
-            n, score = sums(resample.singles(own.battles, size, top_up_size, seed, own.stream, numbers))
+            n, score = sums(resample.singles(own.units, size, top_up_size, seed, own.stream, numbers))
 
             def one_map(anchors: Array, score: Array, start: Array) -> solve.Solution:
                 return jax.vmap(lambda n, y: held_out.rating(anchors, n, y, start, ridge, tolerance, max_steps))(

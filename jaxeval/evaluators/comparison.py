@@ -1,0 +1,118 @@
+"""Which evaluator ranks more like gold: differences of agreement, on the models that both evaluators scored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from jaxeval.checks import checked_integer
+from jaxeval.errors import DataError
+from jaxeval.evaluators.few_pairs import FEW_PAIRS
+from jaxeval.evaluators.model_scores import (
+    OK,
+    ModelScores,
+    Resample,
+    Resampling,
+    Scores,
+    align_scores,
+    interval_columns,
+    resampled_delta_sums,
+    table_attributes,
+)
+from jaxeval.evaluators.rank_correlation import tau_status
+from jaxeval.kernels.rank_agreement import tau_b
+
+
+def compare_evaluators(
+    scores: Scores,
+    gold: pd.Series | ArrayLike | str,
+    *,
+    few_pairs: int = FEW_PAIRS,
+    n_resamples: int = 1000,
+    resample: Resample = "models",
+    level: float = 0.95,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> pd.DataFrame:
+    """Differences of Kendall's tau-b with gold between all pairs of evaluators, the best evaluators first.
+
+    Both taus of a difference are over the models that both evaluators scored. All evaluators have the same resamples,
+    so that the interval of a difference knows how the two vary together: it is shorter than the intervals of the two
+    taus suggest. In simulations with 30 models, 95 % intervals held the true difference 95 to 96 times in 100. Each
+    interval holds by itself; the best of many evaluators is also the luckiest.
+
+    Args:
+        few_pairs: evaluators that scored models of fewer pairs come last: a tau of so few pairs is no rank.
+        scores: as in `kendall_tau_delta`, like all other arguments.
+
+    Returns:
+        A row per pair: ``evaluator``, the one with the larger tau over all models that it scored, and ``other``;
+        ``tau`` and ``other_tau``, over the shared models, and ``difference``, the first less the second; ``n_pairs`` of
+        the ``n_models`` shared; ``status``, "ok" or why there is no difference; with resamples ``lower, upper`` of the
+        difference and ``failed_share``, of the resamples without it, which count as -2 and 2. Rows are sorted by the
+        tau of ``evaluator`` and then of ``other``. ``attrs`` holds ``warnings`` and ``settings``.
+
+    Raises:
+        DataError: as in `kendall_tau_delta`, or there are fewer than two evaluators; ValueError and TypeError too.
+    """
+    few_pairs = checked_integer("few_pairs", few_pairs)
+    settings = Resampling(n_resamples, resample, level, seed, progress)
+    aligned = align_scores(scores, gold)
+    settings.check(aligned)
+    n = len(aligned.scores)
+    if n < 2:
+        raise DataError(f"a comparison needs two evaluators or more, got {n}")
+    there = ~np.isnan(aligned.scores)
+    first, second = np.triu_indices(n, 1)
+    shared = there[first] & there[second]
+    # Every evaluator on its own models, then both of each pair on the shared ones.
+    evaluator = np.concatenate([np.arange(n), first, second])
+    needed = np.concatenate([evaluator[:, None], np.concatenate([there, shared, shared])], axis=1)
+    distinct, number = np.unique(needed, axis=0, return_inverse=True)
+    parts = _parts(aligned, distinct[:, 0], distinct[:, 1:].astype(bool))
+    sums = resampled_delta_sums(parts, np.array([np.inf]), settings)
+    tau, pairs, status = tau_b(sums)[..., 0], np.asarray(sums.pairs)[0, :, 0], tau_status(parts, sums)[:, 0]
+    number = number.reshape(-1)
+    own, of_first, of_second = np.split(number, [n, n + len(first)])
+    place = np.argsort(np.lexsort([-tau[0, own], pairs[own] < few_pairs]))  # NaN last
+    swap = place[first] > place[second]
+    better, other = np.where(swap, second, first), np.where(swap, first, second)
+    of_better, of_other = np.where(swap, of_second, of_first), np.where(swap, of_first, of_second)
+    difference = tau[:, of_better] - tau[:, of_other]
+    table = pd.DataFrame(
+        {
+            "evaluator": aligned.evaluators[better],
+            "other": aligned.evaluators[other],
+            "tau": tau[0, of_better],
+            "other_tau": tau[0, of_other],
+            "difference": difference[0],
+            "n_models": shared.sum(1),
+            "n_pairs": pairs[of_better].astype(int),
+            "status": np.where(status[of_better] == OK, status[of_other], status[of_better]),
+            **interval_columns(difference, settings, -2.0, 2.0),
+        }
+    )
+    table = table.iloc[np.lexsort([place[other], place[better]])].reset_index(drop=True)
+    table.attrs = table_attributes(aligned, table, "difference", settings)
+    return table
+
+
+def _parts(scores: ModelScores, evaluator: NDArray[np.int64], kept: NDArray[np.bool_]) -> ModelScores:
+    """Scores by each of the evaluators (K,), which may repeat, of the models that are ``kept`` (K, M) only.
+
+    The models stay, and so the resamples do.
+    """
+    items: Any = None
+    if scores.items is not None:
+        items = np.where(kept, scores.items[:, evaluator], np.nan)
+    return replace(
+        scores,
+        scores=np.where(kept, scores.scores[evaluator], np.nan),
+        evaluators=scores.evaluators[evaluator],
+        n_missing=scores.n_missing[evaluator],
+        items=items,
+    )

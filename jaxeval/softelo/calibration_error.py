@@ -1,0 +1,90 @@
+"""The expected calibration error of binned probabilities: what of it is noise, and what is left without.
+
+A bin has predictions p, agreement a and a share w of the battles; the error is sum w |mean p - mean a|. Each difference
+carries the noise of its battles, whose absolute value has a mean above zero. A judge without error shows the floor
+F = sum w s sqrt(2 / pi), s being the standard error of the difference.
+
+The error without noise is the plug-in less its bias. The bias is that at differences that are shrunk by what of their
+squares is noise (positive-part James and Stein). Its interval holds however the error is spread over the bins. With an
+error e the plug-in is at most e + F on average, as |x + y| is at most |x| + |y|; and it is at least what it is for
+differences in proportion to s, as E|x + noise| is convex in |x|.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
+
+from jaxeval.statistics.clusters import design_effect
+
+Float = NDArray[np.float64]
+
+# Battles by which a bin's agreement is moved towards the prediction where its variance is taken: else that of a bin in
+# which all agree would be 0.
+_PRIOR_BATTLES = 2.0
+
+
+def calibration_error(
+    predicted: Sequence[Float],
+    agree: Sequence[Float],
+    clusters: Sequence[NDArray[np.intp]] | None = None,
+    level: float = 0.95,
+) -> dict[str, float]:
+    """The error of K bins, by name: ``ece, ece_floor, ece_debiased, ece_lower, ece_upper``; NaN without battles.
+
+    Args:
+        predicted: per bin, (n,) probabilities of its battles.
+        agree: per bin, (n,) what happened, 1 or 0.
+        clusters: per bin, (n,) clusters of the battles; independent by default.
+        level: of the interval of the error without noise.
+    """
+    bins = [k for k, own in enumerate(agree) if len(own)]
+    n = np.array([len(agree[k]) for k in bins], float)
+    share = n / n.sum()
+    mean_p, mean_a, at_p = (np.array([x[k].mean() for k in bins]) for x in (predicted, agree, _binomial(predicted)))
+    effect = np.array(
+        [design_effect(agree[k] - agree[k].mean(), None if clusters is None else clusters[k]) for k in bins]
+    )
+    shrunk_a = (n * mean_a + _PRIOR_BATTLES * mean_p) / (n + _PRIOR_BATTLES)
+    null, own = np.sqrt(at_p * effect / n), np.sqrt(shrunk_a * (1 - shrunk_a) * effect / n)
+    error = float(share @ np.abs(mean_a - mean_p))
+    floor = float(share @ _absolute_normal(np.zeros(len(bins)), null)[0])
+    squares, noise = share @ (mean_a - mean_p) ** 2, share @ own**2
+    kept = np.sqrt(max(1 - noise / squares, 0.0)) if squares > 0 else 0.0
+    shrunk = kept * (mean_a - mean_p)
+    mean, _ = _absolute_normal(shrunk, own)
+    debiased = error - share @ (mean - np.abs(shrunk))
+    values = error, floor, debiased, *_bounds(error, share * own, level)
+    names = "ece", "ece_floor", "ece_debiased", "ece_lower", "ece_upper"
+    return {name: float(np.maximum(x, 0.0)) if bins else np.nan for name, x in zip(names, values, strict=True)}
+
+
+def _bounds(error: float, noise: Float, level: float) -> tuple[float, float]:
+    """Bounds of the error without noise, (K,) ``noise`` being the bins' standard errors times their shares."""
+    z, total, root = float(ndtri((1 + level) / 2)), float(noise.sum()), float(np.sqrt(noise @ noise))
+
+    def above(t: float) -> float:
+        """By how much the plug-in's lower quantile exceeds it, at differences of t standard errors."""
+        mean, variance = _absolute_normal(np.array(t), np.array(1.0))
+        return float(total * mean - z * root * np.sqrt(variance)) - error
+
+    if not np.isfinite(total) or total == 0:
+        return error + total, error + total
+    most = (error + z * root) / total
+    upper = 0.0 if above(0.0) >= 0 else total * brentq(above, 0.0, most + 1.0)
+    return error - np.sqrt(2 / np.pi) * total - z * root, upper
+
+
+def _binomial(predicted: Sequence[Float]) -> list[Float]:
+    return [p * (1 - p) for p in predicted]
+
+
+def _absolute_normal(mean: Float, deviation: Float) -> tuple[Float, Float]:
+    """Mean and variance of |x| for normal x."""
+    z = np.abs(mean) / np.maximum(deviation, np.finfo(float).tiny)
+    found = deviation * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + np.abs(mean) * (1 - 2 * ndtr(-z))
+    return found, mean**2 + deviation**2 - found**2

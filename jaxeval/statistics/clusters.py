@@ -1,0 +1,54 @@
+"""Observations that belong together: how much more, or less, their mean varies than that of independent ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+Float = NDArray[np.float64]
+
+#: Clusters under which errors and intervals over clusters come with a warning (DOI 10.1162/rest.90.3.414).
+FEW_CLUSTERS = 30
+
+
+def numbered(cluster: Any) -> NDArray[np.intp]:
+    """(N,) cluster numbers in the order of first places, so that clusters of one observation are the observations.
+
+    Raises:
+        ValueError: a cluster is missing.
+    """
+    codes, _ = pd.factorize(np.asarray(cluster))
+    if (codes < 0).any():
+        raise ValueError(
+            f"{(codes < 0).sum():,} of {len(codes):,} battles have no cluster (first in row "
+            f"{int((codes < 0).argmax())}; rows count from 0): fill them or drop those rows first"
+        )
+    return codes
+
+
+def design_effect(influence: Float, cluster: NDArray[np.intp] | None) -> float:
+    """Variance of the sum of (N,) influences, drawn by clusters, over that of independent ones (Kish 1965).
+
+    Influences have mean zero. It is 1 without clusters, or with one observation in each. Where all influences are 0, it
+    is the mean size of a cluster, as if all of its members were one; with a single cluster it is NaN.
+    """
+    if cluster is None or len(influence) == 0:
+        return 1.0
+    of_cluster = np.bincount(numbered(cluster), influence)
+    if len(of_cluster) == 1 < len(influence):
+        return float("nan")
+    alone = np.sum(influence**2)
+    return float(np.sum(of_cluster**2) / alone) if alone > 0 else len(influence) / len(of_cluster)
+
+
+def few_clusters_text(n_clusters: int | None) -> list[str]:
+    """A sentence on clusters that are too few to rely on; none where there are no clusters."""
+    if n_clusters is None or n_clusters >= FEW_CLUSTERS:
+        return []
+    return [
+        f"only {n_clusters} clusters: standard errors and intervals from fewer than {FEW_CLUSTERS} are unreliable, as "
+        "a rule too narrow"
+    ]

@@ -1,0 +1,123 @@
+"""Differences between evaluators: resamples one by one, shared models, their order, and coverage."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import twins
+from evaluated import GAPS, GOLD, B, M, counts_of, settings
+
+from jaxeval import DataError, ItemScores, compare_evaluators, kendall_tau
+from jaxeval.evaluators.model_scores import align_scores, resampled
+
+BOARD = GAPS.assign(z=-GAPS["x"])
+
+
+def compared(scores=BOARD, gold=GOLD, n_resamples=B, **options):
+    return compare_evaluators(scores, gold, n_resamples=n_resamples, **options)
+
+
+def test_every_difference_and_its_interval_are_those_of_the_resamples_one_by_one():
+    found = compared()
+    assert found.columns.tolist() == [
+        "evaluator", "other", "tau", "other_tau", "difference", "n_models", "n_pairs", "status", "lower", "upper",
+        "failed_share",
+    ]  # fmt: skip
+    aligned = align_scores(BOARD, GOLD)
+    counts = resampled(counts_of, aligned, (), settings(), M)[1:].astype(int)
+    counts = counts[:, aligned.models.get_indexer(BOARD.index)]
+    gold = GOLD.to_numpy()
+    for row in found.itertuples():
+        both = BOARD[[row.evaluator, row.other]].dropna()
+        x, y = both.reindex(BOARD.index).to_numpy().T
+        tau, other = (twins.tau_delta(s, gold, np.arange(M), np.inf) for s in (x, y))
+        assert (row.tau, row.other_tau) == pytest.approx((tau, other), abs=1e-14)
+        assert row.difference == pytest.approx(tau - other, abs=1e-14)
+        assert (row.n_models, row.n_pairs) == (len(both), len(both) * (len(both) - 1) / 2)
+        draws = [np.subtract(*(twins.tau_delta(s, gold, np.repeat(np.arange(M), c), np.inf) for s in (x, y)))
+                 for c in counts]  # fmt: skip
+        assert not np.isnan(draws).any()
+        assert (row.lower, row.upper) == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])), abs=1e-14)
+    assert found["n_models"].tolist() == [10, 12, 10]
+
+
+def test_the_best_come_first():
+    found = compared()
+    order = kendall_tau(BOARD, GOLD, n_resamples=0).sort_values("tau", ascending=False)["evaluator"].tolist()
+    assert order[-1] == "z"
+    pairs = list(zip(found["evaluator"], found["other"], strict=True))
+    assert pairs == [(order[0], order[1]), (order[0], order[2]), (order[1], order[2])]
+    turned = compared(BOARD[["z", "y", "x"]])
+    pd.testing.assert_frame_equal(turned, found)
+
+
+def test_those_of_few_pairs_come_last():
+    few = BOARD.assign(w=GOLD.nlargest(5))  # perfect on ten pairs
+    found = compared(few)
+    assert found["evaluator"].tolist().count("w") == 0
+    assert compared(few, few_pairs=10)["evaluator"].tolist()[:3] == ["w"] * 3
+
+
+def test_equal_evaluators_do_not_differ():
+    """Also where only one of them lacks a model: both are rated on what they share."""
+    copy = GAPS["x"].copy()
+    copy["m05"] = np.nan
+    found = compared(pd.DataFrame({"x": GAPS["x"], "copy": copy}))
+    assert (found[["difference", "lower", "upper"]] == 0).all(axis=None)
+    assert found["n_models"].tolist() == [11]
+    assert "models that lack one of the two scores are left out: 1 of 12 (copy)" in found.attrs["warnings"]
+
+
+def test_what_has_no_tau():
+    found = compared(GAPS.assign(y=1.0))
+    assert found["status"].tolist() == ["scores are constant"]
+    assert found[["difference", "lower", "upper"]].isna().all(axis=None)
+    apart = pd.DataFrame({"x": GAPS["x"].iloc[:6], "y": GAPS["y"].iloc[6:]}, GAPS.index)
+    assert compared(apart)["status"].tolist() == ["fewer than two models"]
+
+
+def test_without_resamples():
+    found = compared(n_resamples=0)
+    assert "lower" not in found
+    np.testing.assert_array_equal(found["difference"], compared()["difference"])
+
+
+@pytest.mark.parametrize("resample", ["items", "both"])
+def test_scores_by_item(resample):
+    """A copy does not differ in any resample; nor does another number of resamples or evaluators change a draw."""
+    rng = np.random.default_rng(3)
+    rows = [(m, i, e, g / 20 + rng.normal(0, s)) for i in range(30) for m, g in GOLD.items()
+            for e, s in (("x", 2), ("y", 8))]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["model", "item", "judge", "score"])
+    copy = table[table["judge"] == "x"].assign(judge="copy")
+    items = ItemScores.from_pandas(pd.concat([table, copy]), evaluator="judge")
+    found = compared(items, resample=resample).set_index(["evaluator", "other"])
+    assert (found.loc[("copy", "x"), ["difference", "lower", "upper"]] == 0).all()
+    alone = compared(ItemScores.from_pandas(table, evaluator="judge"), resample=resample)
+    for name in ("difference", "lower", "upper"):
+        assert alone[name][0] == pytest.approx(found.loc[("x", "y"), name])
+    assert found.loc[("x", "y"), "lower"] < found.loc[("x", "y"), "difference"] < found.loc[("x", "y"), "upper"]
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.6])
+def test_intervals_cover(shared):
+    """Two evaluators whose errors may have a part in common; models drawn from a population with known taus."""
+    rng = np.random.default_rng(4)
+    inside, widths, n = 0, [], 150
+    covariance = np.array([[1, 0.8, 0.6], [0.8, 1, 0.48], [0.6, 0.48, 1]])
+    covariance[1, 2] = covariance[2, 1] = 0.48 + shared * 0.6 * 0.8
+    truth = 2 / np.pi * (np.arcsin(0.8) - np.arcsin(0.6))
+    for k in range(n):
+        gold, x, y = rng.multivariate_normal([0, 0, 0], covariance, 30).T
+        found = compare_evaluators(pd.DataFrame({"x": x, "y": y}), gold, n_resamples=200, seed=k).iloc[0]
+        sign = 1 if found["evaluator"] == "x" else -1
+        inside += found["lower"] <= sign * truth <= found["upper"]
+        widths.append(found["upper"] - found["lower"])
+    assert inside / n > 0.95 - 2.5 * np.sqrt(0.05 * 0.95 / n)
+    assert np.mean(widths) < (0.6 if shared == 0 else 0.45)
+
+
+def test_what_is_needed():
+    with pytest.raises(DataError, match="a comparison needs two evaluators or more, got 1"):
+        compared(GAPS["x"])
+    with pytest.raises(ValueError, match="few_pairs must be at least 0"):
+        compared(few_pairs=-1)

@@ -1,0 +1,66 @@
+"""The calibration error: its floor by simulation, and the error without noise, by coverage."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from jaxeval.softelo.calibration_error import calibration_error
+
+
+def in_bins(*columns):
+    return [np.array_split(column, 10) for column in columns]
+
+
+def simulate(n, truth, trials, seed=0, times=1):
+    """Errors of a judge that claims s(gap / 2) where ``truth`` (gap) holds, and the true ones; battles repeat."""
+    rng = np.random.default_rng(seed)
+    found, exact = [], []
+    for _ in range(trials):
+        gap = np.sort(np.repeat(np.abs(rng.normal(0, 2, n)), times))
+        p, chance = expit(gap / 2), truth(gap)
+        agree = np.repeat(rng.random(n) < chance[::times], times) * 1.0
+        clusters = None if times == 1 else np.array_split(np.repeat(np.arange(n), times), 10)
+        found.append(calibration_error(*in_bins(p, agree), clusters))
+        exact.append(np.mean([abs(a.mean() - b.mean()) for a, b in zip(*in_bins(p, chance), strict=True)]))
+    return {name: np.array([one[name] for one in found]) for name in found[0]}, np.array(exact)
+
+
+@pytest.mark.parametrize("times", [1, 5])
+@pytest.mark.parametrize("n", [490, 4000])
+def test_the_floor_is_what_a_judge_without_error_shows(n, times):
+    found, exact = simulate(n, lambda gap: expit(gap / 2), 200, times=times)
+    assert exact.max() == 0
+    error = found["ece"].std() / np.sqrt(200)
+    # The mean |x| of a binomial is that of a normal variable to a percent or so.
+    assert abs(found["ece"].mean() - found["ece_floor"].mean()) < 4 * error + 0.02 * found["ece_floor"].mean()
+    assert (found["ece_lower"] == 0).mean() > 0.95
+    assert found["ece_debiased"].mean() < 0.4 * found["ece"].mean()
+
+
+TRUTHS = {
+    "none": lambda gap: expit(gap / 2),
+    "overconfident": lambda gap: expit(gap / 4),
+    "one bin": lambda gap: np.where(gap > 3.3, 0.5, expit(gap / 2)),
+    "a wave": lambda gap: np.clip(expit(gap / 2) + 0.08 * np.sin(3 * gap), 0, 1),
+}
+
+
+@pytest.mark.parametrize("truth", TRUTHS)
+@pytest.mark.parametrize("n", [300, 2000])
+def test_the_interval_holds_however_the_error_is_spread(n, truth):
+    found, exact = simulate(n, TRUTHS[truth], 300)
+    holds = (found["ece_lower"] <= exact) & (exact <= found["ece_upper"])
+    assert holds.mean() > 0.95 - 4 * np.sqrt(0.05 * 0.95 / 300)
+    assert (found["ece_lower"] <= found["ece_debiased"]).all()
+    assert (found["ece_debiased"] <= np.maximum(found["ece_upper"], 1e-12)).mean() > 0.95
+    assert np.abs(found["ece_debiased"] - exact).mean() < np.abs(found["ece"] - exact).mean() + 0.002
+
+
+def test_nothing_to_measure():
+    empty = calibration_error([np.zeros(0)] * 3, [np.zeros(0)] * 3)
+    assert all(np.isnan(value) for value in empty.values())
+    alike = calibration_error([np.full(4, 0.5)], [np.array([1.0, 0, 1, 0])], [np.zeros(4, int)])
+    assert alike["ece"] == 0
+    assert np.isnan(alike["ece_upper"])  # one cluster does not show how much it varies
+    sure = calibration_error([np.ones(4)], [np.ones(4)])
+    assert set(sure.values()) == {0.0}
