@@ -66,11 +66,12 @@ def run_choix(votes: Path, out: Path) -> None:
     pair, result = np.divmod(cells, 3)
     i, j = np.divmod(pair, n_models)
 
+    won, lost = i * n_models + j, j * n_models + i
+
     def fit(numbers: np.ndarray) -> np.ndarray:
-        wins = np.zeros((n_models, n_models))
-        np.add.at(wins, (i, j), numbers * result / 2)
-        np.add.at(wins, (j, i), numbers * (1 - result / 2))
-        return 1000 + ELO_PER_LOGIT * choix.ilsr_pairwise_dense(wins, tol=1e-6)
+        wins = np.bincount(won, numbers * result / 2, n_models**2)
+        wins += np.bincount(lost, numbers * (1 - result / 2), n_models**2)
+        return 1000 + ELO_PER_LOGIT * choix.ilsr_pairwise_dense(wins.reshape(n_models, n_models), tol=1e-6)
 
     rng = np.random.default_rng(0)
     share = counts[cells] / len(frame)
