@@ -342,7 +342,9 @@ class TestStyleControl:
             assert name in result.stdout
         said = " ".join(result.stdout.split())
         assert "ties by Davidson: ratings are log-odds of decisive battles; by expected score: a tie is half" in said
-        assert {"expected_score_rating", "expected_score_lower"} <= set(pd.read_json(out))
+        assert {"expected_score_rating", "expected_score_lower"} <= set(
+            pd.DataFrame(json.loads(out.read_text())["rows"])
+        )
         assert ("position" in result.stdout) == bool(position)
         assert out.exists()
         assert effect.stat().st_size > 10_000
