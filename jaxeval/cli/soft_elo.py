@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.outputs import OutputFile, check_outputs, write_table
-from jaxeval.cli.terminal import print_table, say, stdout_console
+from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
+from jaxeval.cli.terminal import note, plain_cell, print_table, say, short_number, stdout_console, tell
+from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,6 +96,7 @@ _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path
 @click.option("--budget", is_flag=True, help="Also sweep the annotation budget (seconds to minutes).")
 @click.option("--smoothing", is_flag=True, help="Also sweep the constant of label smoothing.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write CSVs and figures.")
+@raw_names_option
 def report(
     file: Path,
     level: float,
@@ -135,7 +137,8 @@ def report(
         **found.tables,
     }
     warnings = [*held_out.warnings, *found.warnings]
-    used = f"ridge {ridge:g}; {resamples:,} resamples{f' of {cluster}' if cluster else ''}, seed {seed}"
+    drawn = f"{counted(resamples, 'resample')}{f' of {cluster}' if cluster else ''}"
+    used = f"ridge {ridge:g}; {drawn}, seed {seed}"
     try:
         study = conformal_study(held_out, level, splits, seed=seed)
         tables["conformal"], tables["conformal_splits"] = study.summary.reset_index(), study.splits
@@ -143,7 +146,8 @@ def report(
         tables["widths"] = width_decomposition(held_out, level).reset_index()
         warnings += study.warnings
         calibrating, tested = study.settings.n_calibration, study.settings.n_test
-        used += f"; level {level:g}: {calibrating} models calibrate, {tested} are tested"
+        calibrate = counted(calibrating, "model calibrates", "models calibrate")
+        used += f"; level {level:g}: {calibrate}, {tested} tested"
     except ValueError as error:  # too few models: their ratings are shown all the same
         warnings.append(f"no conformal intervals: {error}")
     if by:
@@ -169,14 +173,16 @@ def report(
     shown = ["method", "n_models", "n_left_out", "mae", "mae_lower", "mae_upper", "spearman", "kendall", "beta"]
     print_table(console, held_out.summary.reset_index()[shown], "Held-out ratings against human ratings (Elo)", _cell)
     if "conformal" in tables:
-        print_table(console, tables["conformal"], f"Split conformal intervals, {splits} random splits (Elo)", _cell)
+        print_table(
+            console, tables["conformal"], f"Split conformal intervals, {counted(splits, 'random split')} (Elo)", _cell
+        )
     print_table(console, found.headline.reset_index(), "The judge's scores", _cell)
     if smoothing:
         print_table(console, tables["smoothing"], "Label smoothing by its constant (Elo)", _cell)
     if by:
         print_table(console, tables["slices"], f"Slices by {by}, against the global human rating (Elo)", _cell)
-    console.print(str(battles.report), style="dim", highlight=False, markup=False)
-    console.print(used, style="dim", highlight=False)
+    note(console, battles.report)
+    note(console, used)
     for sentence in found.left_out:
         say(console, f"left out: {sentence}", "dim")
     for sentence in dict.fromkeys(warnings):
@@ -201,7 +207,7 @@ def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
     if "smoothing" in tables:
         figures["smoothing"] = plots.plot_smoothing(tables["smoothing"])
     save_figures(figures, out)
-    click.echo(f"wrote {len(tables)} tables and {len(figures)} figures to {out}", err=True)
+    tell(f"wrote {counted(len(tables), 'table')} and {counted(len(figures), 'figure')} to {out}")
 
 
 @soft_elo_commands.command()
@@ -230,15 +236,15 @@ def calibrate(
     battles = read_judged_battles(file, **columns)
     calibration = SoftEloCalibration.fit(battles, ridge, resamples, seed, methods or ("hard", "soft"), base)
     calibration.save(out)
-    click.echo(f"wrote {out}", err=True)
+    tell(f"wrote {out}")
     console = stdout_console()
-    console.print(str(battles.report), style="dim", highlight=False, markup=False)
+    note(console, battles.report)
     for name, method in calibration.methods.items():
         beta = "" if method.beta is None else f", beta {method.beta:.4f}"
+        calibrate = counted(len(method.models), "model calibrates", "models calibrate")
         console.print(
-            f"{name}: {len(method.anchors)} anchors, {len(method.models)} models calibrate (levels up to "
-            f"{calibration.largest_level(name)}){beta}",
-            highlight=False,
+            f"{name}: {counted(len(method.anchors), 'anchor')}, {calibrate} (levels up to "
+            f"{calibration.largest_level(name)}){beta}"
         )
     for sentence in calibration.warnings:
         say(console, f"warning: {sentence}", "yellow")
@@ -251,6 +257,7 @@ def calibrate(
 @click.option("--level", default=0.9, show_default=True, type=_LEVEL, metavar="L")
 @click.option("--method", default="soft", show_default=True, metavar="NAME")
 @click.option("--out", type=OutputFile((".csv",)), help="Write the table as CSV.")
+@raw_names_option
 def predict(calibration: Path, file: Path, level: float, method: str, out: Path | None, **columns: Any) -> None:
     """Rate the new models in FILE, which needs no human votes, with a saved CALIBRATION."""
     from jaxeval.data.judged_battles import read_judged_battles
@@ -261,14 +268,13 @@ def predict(calibration: Path, file: Path, level: float, method: str, out: Path 
     table = loaded.predict(read_judged_battles(file, **columns), level, method)
     if out is not None:
         write_table(table, out)
-        click.echo(f"wrote {out}", err=True)
+        tell(f"wrote {out}")
     settings, console = table.attrs["settings"], stdout_console()
     print_table(console, table, f"Ratings on the human scale with {level:g} intervals (Elo)", _cell)
-    console.print(
-        f"{settings['n_calibration']} models calibrate: expected coverage {settings['expected_coverage']:.4f}, nominal "
-        f"{level:g}; ridge {settings['ridge']:g}; method {method}",
-        style="dim",
-        highlight=False,
+    note(
+        console,
+        f"{counted(settings['n_calibration'], 'model calibrates', 'models calibrate')}: expected coverage "
+        f"{settings['expected_coverage']:.4f}, nominal {level:g}; ridge {settings['ridge']:g}; method {method}",
     )
     for sentence in table.attrs["warnings"]:
         say(console, f"warning: {sentence}", "yellow")
@@ -282,5 +288,5 @@ def _cell(name: Any, value: Any) -> str:
         elo = any(
             part in text for part in ("mae", "width", "elo", "narrow", "wide", "rating", "lower", "upper", "error")
         )
-        return f"{value:.1f}" if elo and abs(value) >= 3 else f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+        return f"{value:.1f}" if elo and abs(value) >= 3 else short_number(value)
+    return plain_cell(value)

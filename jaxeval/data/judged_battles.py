@@ -15,6 +15,7 @@ from jaxeval.data.columns import Rows, as_frame, encode_models, factorize_sorted
 from jaxeval.data.judge_scores import Scores, score_differences, sign_labels
 from jaxeval.data.outcomes import LabelCoding, labels
 from jaxeval.errors import DataError
+from jaxeval.wording import counted, did_you_mean
 
 Float = NDArray[np.float64]
 HardLabel = Literal["scores", "verdict"]
@@ -43,13 +44,14 @@ class JudgedReport:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.n_rows:,} rows: {self.n_battles:,} judged battles between {self.n_models:,} models, "
-            f"{self.n_human:,} with a human label ({self.n_human_ties:,} ties)"
+            f"{counted(self.n_rows, 'row')}: {counted(self.n_battles, 'judged battle')} between "
+            f"{counted(self.n_models, 'model')}, {self.n_human:,} with a human label "
+            f"({counted(self.n_human_ties, 'tie')})"
         ]
         if self.n_self_battles:
-            lines.append(f"{self.n_self_battles:,} battles of a model against itself left out")
+            lines.append(f"{counted(self.n_self_battles, 'battle')} of a model against itself left out")
         if self.n_without_score:
-            lines.append(f"{self.n_without_score:,} battles without a judge's score left out")
+            lines.append(f"{counted(self.n_without_score, 'battle')} without a judge's score left out")
         lines.append(f"hard label: {self.hard_label} ({self.n_judge_ties:,} ties)")
         if self.n_verdicts:
             share = self.n_verdict_differs / self.n_verdicts
@@ -178,7 +180,7 @@ class JudgedBattles:
         is_self, unscored = first == second, np.isnan(difference)
         if (is_self | unscored).all():
             raise DataError(
-                f"no battle is left of {len(frame):,} rows: {is_self.sum():,} of a model against itself, "
+                f"no battle is left of {counted(len(frame), 'row')}: {is_self.sum():,} of a model against itself, "
                 f"{unscored.sum():,} without a score of the judge"
             )
         kept = whole.subset(~(is_self | unscored))
@@ -216,7 +218,9 @@ class JudgedBattles:
         """
         if name not in self.columns.columns:
             have = ", ".join(map(repr, self.columns.columns))
-            raise DataError(f"no column {name!r} beside the battles; there are {have or 'none'}")
+            raise DataError(
+                f"no column {name!r} beside the battles; there are {have or 'none'}{did_you_mean(name, self.columns)}"
+            )
         return self.columns[name]
 
     def codes(self, name: str) -> tuple[NDArray[np.intp], pd.Index]:
@@ -291,7 +295,7 @@ def _hard_label_text(battles: JudgedBattles) -> str:
     if battles.verdict_orders is not None:
         text += ", a tie where it changes sides with the order"
     n_missing = int(np.isnan(battles.verdict).sum())
-    return text + (f", and the sign of the scores in {n_missing:,} battles without one" if n_missing else "")
+    return text + (f", and the sign of the scores in {counted(n_missing, 'battle')} without one" if n_missing else "")
 
 
 def read_judged_battles(

@@ -16,6 +16,7 @@ from jaxeval.errors import MemoryLimitError, ProcessError
 from jaxeval.execution.checkpoints import Checkpoint
 from jaxeval.execution.processes import check_all_present, gather, share_of
 from jaxeval.execution.progress import Advance
+from jaxeval.wording import counted
 
 Int = NDArray[np.int64]
 
@@ -84,7 +85,7 @@ def lanes_within(limit: int, fixed: int, per_lane: int) -> int:
     per_lane *= jax.local_device_count()
     if fixed + per_lane > limit:
         raise MemoryLimitError(
-            f"memory_limit={limit:,} bytes is too small: this board and its results take {fixed:,}, and one "
+            f"memory_limit={counted(limit, 'byte')} is too small: this board and its results take {fixed:,}, and one "
             f"resample at a time {per_lane:,} more; {fixed + per_lane:,} would do"
         )
     return (limit - fixed) // per_lane

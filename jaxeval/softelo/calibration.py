@@ -39,6 +39,7 @@ from jaxeval.softelo.judge_agreement import agreement_by_score_gap
 from jaxeval.softelo.own_battles import OwnBattles, resampled_strengths, strengths
 from jaxeval.softelo.soft_elo import soft_elo
 from jaxeval.softelo.temperature import fit_temperature
+from jaxeval.wording import counted, did_you_mean
 
 _FORMAT, _VERSION = "jaxeval soft-elo calibration", 1
 _CALIBRATION_COLUMNS = ["model", "human_elo", "judge_elo", "residual", "standard_error", "n_battles"]
@@ -213,8 +214,8 @@ class SoftEloCalibration:
         own = new_a != new_b
         if not own.any():
             raise DataError(
-                f"none of {len(a):,} battles is of a new model: all are between the {len(known)} anchors, which the "
-                "calibration has rated. A model to predict must not have been calibrated on"
+                f"none of {len(a):,} battles is of a new model: all are between the {counted(len(known), 'anchor')}, "
+                "which the calibration has rated. A model to predict must not have been calibrated on"
             )
         model, opponent = np.where(new_a, a, b)[own], place[np.where(new_a, b, a)[own]]
         points = np.where(new_a, target, 1 - target)[own]
@@ -241,7 +242,8 @@ class SoftEloCalibration:
         flagged = table[table["flags"] != ""]
         warnings += [f"{row.model}: {row.flags}" for row in flagged.itertuples()]
         if (~own).any():
-            warnings.append(f"{(~own).sum():,} battles between two anchors say nothing on new models and are left out")
+            between = counted((~own).sum(), "battle between two anchors", "battles between two anchors")
+            warnings.append(f"left out: {between}, from which nothing follows for new models")
         table.attrs = {
             "warnings": warnings,
             "settings": {
@@ -259,7 +261,7 @@ class SoftEloCalibration:
     def _method(self, name: str) -> CalibratedMethod:
         if name not in self.methods:
             have = ", ".join(map(repr, self.methods))
-            raise ValueError(f"the calibration has no method {name!r}; it has {have}")
+            raise ValueError(f"the calibration has no method {name!r}; it has {have}{did_you_mean(name, self.methods)}")
         return self.methods[name]
 
     def _check_source(self, new: JudgedBattles, method: str) -> list[str]:
@@ -288,26 +290,29 @@ class SoftEloCalibration:
         for what, given in (("among", among), ("weights", weights)):
             unknown = [m for m in given or () if m not in scores.index]
             if unknown:
-                raise ValueError(f"{what} names {len(unknown)} models that do not calibrate: {named(unknown)}")
+                raise ValueError(
+                    f"{what} names {counted(len(unknown), 'model that does', 'models that do')} not calibrate: "
+                    f"{named(unknown)}{did_you_mean(unknown[0], scores.index)}"
+                )
         if among is not None:
             scores = scores.loc[list(dict.fromkeys(among))]
         n = len(scores)
         if conformal_rank(n, level) > n:
             raise ValueError(
-                f"the calibration is too small for level {float(exact_level(level)):g}: its {n} models support levels "
-                f"up to {supported_level_text(n)}. Ask for that, or calibrate on at least "
-                f"{smallest_calibration(level)} models"
+                f"the calibration is too small for level {float(exact_level(level)):g}: its "
+                f"{counted(n, 'model supports', 'models support')} levels up to {supported_level_text(n)}. Ask for "
+                f"that, or calibrate on at least {counted(smallest_calibration(level), 'model')}"
             )
         if weights is None:
             return conformal_quantile(scores, level), n
         absent = [m for m in scores.index if m not in weights]
         if absent:
-            raise ValueError(f"weights lacks {len(absent)} of {n} calibration models: {named(absent)}")
+            raise ValueError(f"weights lacks {len(absent)} of {counted(n, 'calibration model')}: {named(absent)}")
         quantile = conformal_quantile(scores, level, [weights[m] for m in scores.index])
         if not np.isfinite(quantile):
             raise ValueError(
-                f"under these weights the {n} calibration models do not reach level {float(exact_level(level)):g}: "
-                "ask for a lower level"
+                f"under these weights the {counted(n, 'calibration model does', 'calibration models do')} not reach "
+                f"level {float(exact_level(level)):g}: ask for a lower level"
             )
         return quantile, n
 
@@ -322,7 +327,7 @@ class SoftEloCalibration:
         for own, found, error in zip(models, theta[:, 0], spread, strict=True):
             points, flags = own.target[0], []
             if len(points) < FEW_BATTLES:
-                flags.append(f"only {len(points)} battles")
+                flags.append(f"only {counted(len(points), 'battle')}")
             if points.min() == 1 or points.max() == 0:
                 flags.append("won all its battles" if points.min() == 1 else "lost all its battles")
             if not error > 1e-9:  # all battles alike
@@ -412,7 +417,8 @@ def _refuse_unknown(
     found = pd.concat([pd.Series(names[a[both_new]]), pd.Series(names[b[both_new]])]).value_counts()
     shown = ", ".join(f"{m} ({c:,})" for m, c in found.head(8).items())
     raise DataError(
-        f"{both_new.sum():,} of {len(a):,} battles have no anchor on either side, and a new model is rated against "
-        f"anchors only. Models of these battles that are not among the {len(anchors)} anchors: {shown}; the anchors "
-        f"are {named(anchors)}. Leave those battles out, or correct the names"
+        f"{both_new.sum():,} of {counted(len(a), 'battle has', 'battles have')} no anchor on either side, and a new "
+        "model is rated against anchors only. Models of these battles that are not among the "
+        f"{counted(len(anchors), 'anchor')}: {shown}; the anchors are {named(anchors)}. Leave those battles out, or "
+        "correct the names"
     )

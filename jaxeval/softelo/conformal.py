@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.checks import checked_integer
 from jaxeval.softelo.residuals import grouping
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 #: A level as typed: a float is read by its shortest decimal form, so 0.9 is nine tenths.
@@ -117,8 +118,8 @@ def conformal_quantile(
     missing = np.isnan(values)
     if missing.any():
         raise ValueError(
-            f"{missing.sum():,} of {len(values):,} scores are NaN (first at {int(missing.argmax())}): "
-            "leave out models without a residual or a standard error"
+            f"{missing.sum():,} of {counted(len(values), 'score is', 'scores are')} NaN (first at "
+            f"{int(missing.argmax())}): leave out models without a residual or a standard error"
         )
     if weights is None:
         if new_weight is not None:
@@ -130,7 +131,9 @@ def conformal_quantile(
 
 def _weighted_quantile(values: Float, level: Fraction, weights: Float, new_weight: float | None) -> float:
     if weights.shape != values.shape:
-        raise ValueError(f"{len(values):,} scores need as many weights, got shape {weights.shape}")
+        raise ValueError(
+            f"{counted(len(values), 'score needs', 'scores need')} as many weights, got shape {weights.shape}"
+        )
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any() or not weights.any():
         raise ValueError(f"weights must be finite, >= 0 and not all zero; {bad.sum():,} of {len(weights):,} are not")
@@ -157,10 +160,14 @@ def conformal_quantile_by_stratum(scores: ArrayLike, strata: ArrayLike, level: L
     """
     values, labels = np.asarray(scores, float), np.asarray(strata)
     if labels.shape != values.shape:
-        raise ValueError(f"{len(values):,} scores need as many strata, got shape {labels.shape}")
+        raise ValueError(
+            f"{counted(len(values), 'score needs', 'scores need')} as many strata, got shape {labels.shape}"
+        )
     missing = pd.isna(labels)
     if missing.any():
-        raise ValueError(f"{missing.sum():,} of {len(labels):,} strata are missing: name one for every score")
+        raise ValueError(
+            f"{missing.sum():,} of {counted(len(labels), 'stratum is', 'strata are')} missing: name one for every score"
+        )
     rows = {}
     for stratum in pd.unique(labels):
         own = values[labels == stratum]
@@ -239,13 +246,18 @@ def conformal_study(
     models = sorted(common, key=str)
     dropped = table["model"].nunique() - len(models)
     if dropped:
-        warnings.append(f"{dropped} models have no residual or standard error under some method and take no part")
+        warnings.append(
+            f"{counted(dropped, 'model has', 'models have')} no residual or standard error under some method and take "
+            "no part"
+        )
     n = len(models)
     if n < 2:
         raise ValueError(f"a split needs at least 2 models with a residual and a standard error, found {n}")
     n_cal = n // 2 if n_calibration is None else n_calibration
     if not 1 <= n_cal < n:
-        raise ValueError(f"n_calibration must lie between 1 and {n - 1} (of {n} models), got {n_calibration}")
+        raise ValueError(
+            f"n_calibration must lie between 1 and {n - 1} (of {counted(n, 'model')}), got {n_calibration}"
+        )
     checked_integer("n_repeats", n_repeats, 1)
     order = np.random.default_rng(seed).permuted(np.tile(np.arange(n), (n_repeats, 1)), axis=1)
     calibration, test = order[:, :n_cal], order[:, n_cal:]
@@ -362,7 +374,7 @@ def usable_models(soft_elo: Any) -> tuple[pd.DataFrame, list[str]]:
     if not finite.all():
         names = ", ".join(map(str, table.loc[~finite, "model"].unique()[:8]))
         warnings.append(
-            f"{(~finite).sum()} rows without a residual or a standard error, or flagged, are left out: {names}"
+            f"left out: {counted((~finite).sum(), 'row')} without a residual or a standard error, or flagged ({names})"
         )
     return used.reset_index(drop=True), warnings
 
@@ -383,8 +395,9 @@ def _width(quantile: Float, standard_error: Float) -> Float:
 def _too_small(n: int, level: Level, block: pd.DataFrame | None = None) -> str:
     whose = "" if block is None else f" ({', '.join(str(block[k].iloc[0]) for k in grouping(block))})"
     return (
-        f"{n} calibration models{whose} support levels up to {supported_level_text(n)}, so intervals at "
-        f"{float(exact_level(level)):g} are infinite; {smallest_calibration(level)} models are needed"
+        f"{counted(n, 'calibration model')}{whose} support levels up to {supported_level_text(n)}, so intervals at "
+        f"{float(exact_level(level)):g} are infinite; {counted(smallest_calibration(level), 'model is', 'models are')} "
+        "needed"
     )
 
 

@@ -462,7 +462,7 @@ def test_a_model_that_no_judge_judged_is_named():
 
 def test_warnings_and_settings(accuracy):
     unlabelled = int(CALIBRATION["human"].isna().sum())
-    assert f"{unlabelled} calibration answers have no label and are left out" in accuracy.warnings
+    assert f"left out: {unlabelled} calibration answers without a label" in accuracy.warnings
     assert not any("no test items" in warning for warning in accuracy.warnings)
     overlap = judge_accuracy(read(CALIBRATION), read(CALIBRATION), **SETTINGS)
     assert any("60 items are in the calibration and in the test" in warning for warning in overlap.warnings)

@@ -110,7 +110,7 @@ def test_text_is_data_and_malformed_rows_are_counted(value, reason):
 
 def test_missing_criteria_columns_and_labels():
     assert "different criteria" in message(TABLE.assign(scores_b=[{"x": 1}] * 4))
-    assert "1 rows have scores for some criteria only (first in row 2)" in message(
+    assert "1 row has scores for some criteria only (first in row 2)" in message(
         TABLE.assign(scores_a=[*SCORES_A[:2], {"x": 2}, SCORES_A[3]])
     )
     assert "no column 'scores_q'" in message(TABLE, scores_a="scores_q", scores_b="scores_b")

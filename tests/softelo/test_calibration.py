@@ -112,7 +112,7 @@ def test_strata_and_weights_choose_the_quantile(anchored, new):
     assert equal["quantile"][0] == anchored.predict(new)["quantile"][0]
     with pytest.raises(ValueError, match=r"8 models support levels up to 0\.8888"):
         anchored.predict(new, among=family[:8])
-    with pytest.raises(ValueError, match="among names 1 models that do not calibrate: nobody"):
+    with pytest.raises(ValueError, match="among names 1 model that does not calibrate: nobody"):
         anchored.predict(new, among=["nobody"])
     with pytest.raises(ValueError, match="weights lacks 12 of 13"):
         anchored.predict(new, weights={scores.index[0]: 1.0})

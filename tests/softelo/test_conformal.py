@@ -227,7 +227,7 @@ def test_scores_without_spread():
         (lambda: conformal_quantile([1.0], 0.5, [1.0, 2.0]), "as many weights"),
         (lambda: conformal_quantile([1.0], 0.5, [-1.0]), "1 of 1 are not"),
         (lambda: conformal_quantile([1.0], 0.5, new_weight=1.0), "beside weights"),
-        (lambda: conformal_quantile_by_stratum([1.0], [None], 0.5), "1 of 1 strata are missing"),
+        (lambda: conformal_quantile_by_stratum([1.0], [None], 0.5), "1 of 1 stratum is missing"),
         (lambda: largest_supported_level(0), "n=0"),
         (lambda: conformal_study(pool(1)), "at least 2 models"),
         (lambda: conformal_study(pool(4), n_calibration=4), "between 1 and 3"),
