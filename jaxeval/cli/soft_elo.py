@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
+_DEFAULT_LEVEL = "[0.9, or the largest level that the calibration models support]"
 
 
 class _FileOrCommand(click.Group):
@@ -35,47 +37,48 @@ def soft_elo_commands() -> None:
     """
 
 
-def _columns(command: Any) -> Any:
-    """Options that say which columns hold what."""
-    options = [
-        click.option("--model-a", default="model_a", show_default=True, metavar="COL"),
-        click.option("--model-b", default="model_b", show_default=True, metavar="COL"),
-        click.option("--scores-a", metavar="COL", help="Scores of A: numbers, or dicts by criterion. [scores_a]"),
-        click.option("--scores-b", metavar="COL", help="Scores of B. [scores_b]"),
-        click.option("--scores-a-swapped", metavar="COL", help="Scores of A when shown second."),
-        click.option("--scores-b-swapped", metavar="COL", help="Scores of B when shown first."),
-        click.option("--score-difference", metavar="COL", help="Score of A minus that of B, instead of scores."),
-        click.option("--human", metavar="COL", help="Human labels. [human or human_pref]"),
-        click.option("--verdict", metavar="COL", help="The judge's own verdicts. [verdict or judge_pref]"),
-        click.option("--labels", "label_coding", type=click.Choice(["a_wins_1", "a_wins_0", "labels"]),
-                     help="What labels mean; numbers are never guessed."),
-        click.option("--judge-name", default="judge", show_default=True, metavar="NAME"),
-    ]  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
+def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """One decorator of several, first on top."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
-def _fit_options(command: Any) -> Any:
-    options = [
-        click.option("--ridge", default=0.01, show_default=True, type=click.FloatRange(0), metavar="R"),
-        click.option("--resamples", default=1000, show_default=True, type=click.IntRange(2), metavar="N"),
-        click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
-        click.option("--base", default=1500.0, show_default=True, help="Mean rating of the anchors."),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
+_NEW_COLUMNS = _options(
+    click.option("--model-a", default="model_a", show_default=True, metavar="COL"),
+    click.option("--model-b", default="model_b", show_default=True, metavar="COL"),
+    click.option("--scores-a", metavar="COL", help="Scores of A: numbers, or dicts by criterion. [scores_a]"),
+    click.option("--scores-b", metavar="COL", help="Scores of B. [scores_b]"),
+    click.option("--scores-a-swapped", metavar="COL", help="Scores of A when shown second."),
+    click.option("--scores-b-swapped", metavar="COL", help="Scores of B when shown first."),
+    click.option("--score-difference", metavar="COL", help="Score of A minus that of B, instead of scores."),
+    click.option("--verdict", metavar="COL", help="The judge's own verdicts. [verdict or judge_pref]"),
+    click.option("--labels", "label_coding", type=click.Choice(["a_wins_1", "a_wins_0", "labels"]),
+                 help="What labels mean; numbers are never guessed."),
+    click.option("--judge-name", default="judge", show_default=True, metavar="NAME"),
+)  # fmt: skip
+_COLUMNS = _options(_NEW_COLUMNS, click.option("--human", metavar="COL", help="Human labels. [human or human_pref]"))
+_FIT = _options(
+    click.option("--ridge", default=0.01, show_default=True, type=click.FloatRange(0), metavar="R"),
+    click.option("--base", default=1500.0, show_default=True, help="Mean rating of the anchors."),
+)
+_RESAMPLING = _options(
+    click.option("--resamples", default=1000, show_default=True, type=click.IntRange(2), metavar="N"),
+    click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
+)
 _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 
 
 @soft_elo_commands.command()
 @_FILE
-@_columns
-@_fit_options
-@click.option("--level", default=0.9, show_default=True, type=_LEVEL, metavar="L", help="Of the conformal intervals.")
+@_COLUMNS
+@_FIT
+@_RESAMPLING
+@click.option("--level", type=_LEVEL, metavar="L", help=f"Of the conformal intervals. {_DEFAULT_LEVEL}")
 @click.option("--splits", default=5, show_default=True, type=click.IntRange(1), metavar="K",
               help="Random calibration and test splits of the models.")  # fmt: skip
 @click.option(
@@ -89,7 +92,7 @@ _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write CSVs and figures.")
 def report(
     file: Path,
-    level: float,
+    level: float | None,
     splits: int,
     methods: tuple[str, ...],
     by: str | None,
@@ -130,9 +133,10 @@ def report(
         tables["conformal"], tables["conformal_splits"] = study.summary.reset_index(), study.splits
         tables["intervals"] = leave_one_out_intervals(held_out, level)
         tables["widths"] = width_decomposition(held_out, level).reset_index()
-        warnings += study.warnings
+        for found_wrong in (study.warnings, tables["intervals"].attrs["warnings"], tables["widths"].attrs["warnings"]):
+            warnings += found_wrong
         calibrating, tested = study.settings.n_calibration, study.settings.n_test
-        used += f"; level {level:g}: {calibrating} models calibrate, {tested} are tested"
+        used += f"; level {study.settings.level:g}: {calibrating} models calibrate, {tested} are tested"
     except ValueError as error:  # too few models: their ratings are shown all the same
         warnings.append(f"no conformal intervals: {error}")
     if by:
@@ -195,8 +199,9 @@ def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
 
 @soft_elo_commands.command()
 @_FILE
-@_columns
-@_fit_options
+@_COLUMNS
+@_FIT
+@click.option("--cluster", metavar="COL", help="Battles equal in this column were sampled together: prompts, voters.")
 @click.option(
     "--method", "methods", multiple=True, metavar="NAME", help="hard, soft, ...; may be repeated. [hard, soft]"
 )
@@ -206,9 +211,8 @@ def calibrate(
     methods: tuple[str, ...],
     out: Path,
     ridge: float,
-    resamples: int,
-    seed: int,
     base: float,
+    cluster: str | None,
     **columns: Any,
 ) -> None:
     """Calibrate a judge on the models in FILE, which has human votes, and save the calibration."""
@@ -217,7 +221,7 @@ def calibrate(
 
     check_outputs({"--out": out}, [file])
     battles = read_judged_battles(file, **columns)
-    calibration = SoftEloCalibration.fit(battles, ridge, resamples, seed, methods or ("hard", "soft"), base)
+    calibration = SoftEloCalibration.fit(battles, ridge, methods or ("hard", "soft"), base, cluster=cluster)
     calibration.save(out)
     click.echo(f"wrote {out}", err=True)
     console = stdout_console()
@@ -226,7 +230,7 @@ def calibrate(
         beta = "" if method.beta is None else f", beta {method.beta:.4f}"
         console.print(
             f"{name}: {len(method.anchors)} anchors, {len(method.models)} models calibrate (levels up to "
-            f"{calibration.largest_level(name)}){beta}",
+            f"{calibration.largest_level(name)}){beta}; {_floor(method.floor)}",
             highlight=False,
         )
     for sentence in calibration.warnings:
@@ -236,31 +240,56 @@ def calibrate(
 @soft_elo_commands.command()
 @click.argument("calibration", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @_FILE
-@_columns
-@click.option("--level", default=0.9, show_default=True, type=_LEVEL, metavar="L")
+@_NEW_COLUMNS
+@click.option("--cluster", metavar="COL", help="As in calibrate. [the calibration's column]")
+@click.option("--level", type=_LEVEL, metavar="L", help=f"Of the intervals. {_DEFAULT_LEVEL}")
+@click.option("--human-votes", type=click.FloatRange(0, min_open=True), metavar="N",
+              help="Predict the board's rating after so many votes on the new model; inf: its true strength. "
+              "[the median of the calibration models]")  # fmt: skip
 @click.option("--method", default="soft", show_default=True, metavar="NAME")
 @click.option("--out", type=OutputFile((".csv",)), help="Write the table as CSV.")
-def predict(calibration: Path, file: Path, level: float, method: str, out: Path | None, **columns: Any) -> None:
-    """Rate the new models in FILE, which needs no human votes, with a saved CALIBRATION."""
-    from jaxeval.data.judged_battles import read_judged_battles
+def predict(
+    calibration: Path,
+    file: Path,
+    cluster: str | None,
+    level: float | None,
+    human_votes: float | None,
+    method: str,
+    out: Path | None,
+    **columns: Any,
+) -> None:
+    """Rate the new models in FILE, which needs no human votes, with a saved CALIBRATION.
+
+    Human labels in FILE are not read. Verdicts are read where --method needs them, with the labels of the calibration
+    unless --labels names others.
+    """
     from jaxeval.softelo.calibration import SoftEloCalibration
 
     check_outputs({"--out": out}, [calibration, file])
     loaded = SoftEloCalibration.load(calibration)
-    table = loaded.predict(read_judged_battles(file, **columns), level, method)
+    new = loaded.read_new_battles(file, method, **columns)
+    table = loaded.predict(new, level, method, human_votes=human_votes, cluster=cluster)
     if out is not None:
         write_table(table, out)
         click.echo(f"wrote {out}", err=True)
     settings, console = table.attrs["settings"], stdout_console()
-    print_table(console, table, f"Ratings on the human scale with {level:g} intervals (Elo)", _cell)
+    print_table(console, table, f"Ratings on the human scale with {settings['level']:g} intervals (Elo)", _cell)
+    votes, error = settings["human_votes"], settings["human_error"]
+    endless = "the intervals are for the model's true strength"
+    finite = f"the intervals are for the board's rating after {votes:g} human votes (their error: {error:.1f} Elo)"
+    console.print(f"{finite if error else endless}; {_floor(settings['floor'])}", style="dim", highlight=False)
     console.print(
         f"{settings['n_calibration']} models calibrate: expected coverage {settings['expected_coverage']:.4f}, nominal "
-        f"{level:g}; ridge {settings['ridge']:g}; method {method}",
+        f"{settings['level']:g}; ridge {settings['ridge']:g}; method {method}",
         style="dim",
         highlight=False,
     )
     for sentence in table.attrs["warnings"]:
         say(console, f"warning: {sentence}", "yellow")
+
+
+def _floor(tau: float) -> str:
+    return f"the judge's own error is {tau:.1f} Elo (tau), a floor that no number of battles removes"
 
 
 def _cell(name: Any, value: Any) -> str:

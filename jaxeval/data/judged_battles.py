@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -71,6 +71,7 @@ class JudgedBattles:
     judge_name: str
     report: JudgedReport
     scored: bool = True  # False for a judge that gives verdicts only
+    label_coding: LabelCoding | None = None  # with which human labels and verdicts were read
 
     @classmethod
     def from_pandas(
@@ -82,8 +83,8 @@ class JudgedBattles:
         scores_a_swapped: Scores | None = None,
         scores_b_swapped: Scores | None = None,
         score_difference: str | None = None,
-        human: str | None = None,
-        verdict: str | None = None,
+        human: str | Literal[False] | None = None,
+        verdict: str | Literal[False] | None = None,
         label_coding: LabelCoding | None = None,
         model_a: str = "model_a",
         model_b: str = "model_b",
@@ -103,7 +104,9 @@ class JudgedBattles:
                 shown first, and the score difference is the mean of both orders.
             scores_b_swapped: scores of model B when it was shown first.
             human: column of human labels, missing where there is none; by default "human" or "human_pref" if there.
-            verdict: column of the judge's own verdicts; by default "verdict" or "judge_pref" if there.
+                False reads none.
+            verdict: column of the judge's own verdicts; by default "verdict" or "judge_pref" if there. False reads
+                none.
             label_coding: what the labels of ``human`` and ``verdict`` mean: "a_wins_1" (1 = A wins, 0 = B wins),
                 "a_wins_0" (0 = A wins, 1 = B wins), both with 0.5 = tie, or "labels" (model_a, model_b, tie and three
                 spellings of both-bad, all ties). Numbers are never guessed: without it they are an error.
@@ -120,8 +123,8 @@ class JudgedBattles:
             raise DataError("the table has no rows: nothing to rate")
         if label_coding not in (None, "a_wins_1", "a_wins_0", "labels"):
             raise ValueError(f"label_coding must be 'a_wins_1', 'a_wins_0' or 'labels', got {label_coding!r}")
-        human = human or next((c for c in DEFAULT_HUMAN if c in frame.columns), None)
-        verdict = verdict or next((c for c in DEFAULT_VERDICT if c in frame.columns), None)
+        human = _column(human, DEFAULT_HUMAN, frame)
+        verdict = _column(verdict, DEFAULT_VERDICT, frame)
         if scores_a is None and scores_b is None and score_difference is None:
             found = [c for c in DEFAULT_SCORES if c in frame.columns]
             if len(found) == 2:
@@ -145,8 +148,9 @@ class JudgedBattles:
             judge[orders[:, 0] * orders[:, 1] < 0] = 0.5
         scored = scores_a is not None or score_difference is not None
         whole = cls(
-            models, first, second, difference, humans, judge, verdicts, orders, frame, judge_name, _NO_REPORT, scored
-        )
+            models, first, second, difference, humans, judge, verdicts, orders, frame, judge_name, _NO_REPORT, scored,
+            label_coding,
+        )  # fmt: skip
         is_self, unscored = first == second, np.isnan(difference)
         if (is_self | unscored).all():
             raise DataError(
@@ -224,6 +228,11 @@ class JudgedBattles:
         return replace(result, report=report)
 
 
+def _column(name: str | Literal[False] | None, defaults: tuple[str, ...], frame: pd.DataFrame) -> str | None:
+    """The column that is named, or else the first default that the table has; None where False asks for none."""
+    return next((c for c in defaults if c in frame.columns), None) if name is None else name or None
+
+
 _NO_REPORT = JudgedReport(0, 0, 0, 0, 0, 0, 0, 0)
 
 
@@ -235,8 +244,8 @@ def read_judged_battles(
     scores_a_swapped: Scores | None = None,
     scores_b_swapped: Scores | None = None,
     score_difference: str | None = None,
-    human: str | None = None,
-    verdict: str | None = None,
+    human: str | Literal[False] | None = None,
+    verdict: str | Literal[False] | None = None,
     label_coding: LabelCoding | None = None,
     model_a: str = "model_a",
     model_b: str = "model_b",
