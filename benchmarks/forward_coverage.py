@@ -1,0 +1,267 @@
+"""Do predicted Soft-Elo intervals hold? Coverage on simulated pools, by judge, pool, bias and numbers of battles.
+
+    python benchmarks/forward_coverage.py
+    python benchmarks/forward_coverage.py --pools 20   # a quick look: nothing is written
+
+A pool of models with human votes is calibrated. New models, each with another number of judged battles, are predicted
+with the same calibration. Two truths are held against the intervals: the rating that the board of the pool's human
+votes shows after as many human votes on other battles (200, as the calibration models have), and the true strength. The
+same pools are given to three rules:
+
+    matched      the library's: residuals matched in noise with the prediction, `jaxeval.softelo.noise_matching`
+    closed form  q * sqrt(V_J + V_H + tau^2), with q the conformal quantile of |r_i| / sqrt(s_i^2 + tau^2)
+    paper        q * standard error, with q the conformal quantile of |r_i| / standard error_i
+
+With the data folder, the same is done with real votes: 20 models, human votes and verdicts of three judges on the same
+battles; a random half of the models calibrates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from harness import environment, save
+from numpy.typing import NDArray
+from scipy.special import expit
+
+import jaxeval
+from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.softelo.conformal import conformal_quantile, conformal_rank, conformity_scores
+from jaxeval.softelo.noise_matching import floor_spread
+from jaxeval.softelo.own_battles import OwnBattles, strengths
+
+Float = NDArray[np.float64]
+
+SLOPES = {"neutral": 0.72, "stretched": 1.2}  # points of score difference per logit of strength, beyond the human's own
+POOLS, BIASES = (10, 20, 60), (0.0, 0.15, 0.4)  # models that calibrate; sd of the judge's error of a model, logits
+RATIOS = (0.2, 1.0, 2.0, 5.0, 20.0)  # battles of a new model over those of a calibration model
+N_BATTLES, N_NEW, SPREAD, RIDGE, LEVEL = 200, 8, 0.8, 0.01, 0.9
+REAL_BATTLES, REAL_RATIOS = 100, (0.2, 1.0, 2.0, 5.0, 10.0)
+REAL_JUDGES = ("gpt4_0125", "claude3_opus", "gpt35_turbo")
+DEFAULT_POOLS = 250
+RULES = ("matched", "closed form", "paper")
+TARGETS = ("board", "strength")
+
+
+class Judge(NamedTuple):
+    """Scores slope * (difference of strengths and of the judge's errors) + 1 towards the human's choice + noise."""
+
+    slope: float
+    rng: np.random.Generator
+
+    def battles(self, strength: Float, error: Float) -> tuple[Float, Float]:
+        """Human choices and score differences of battles with such differences of strength, and of errors."""
+        human = (self.rng.random(strength.shape) < expit(strength)).astype(float)
+        noise = self.rng.normal(0, 1.2, strength.shape)
+        return human, np.round(6 * (self.slope * (strength + error) + 2 * human - 1 + noise)) / 6
+
+
+def judged(first: list[str], second: list[str], score: Float, human: Float | None) -> jaxeval.JudgedBattles:
+    frame = pd.DataFrame({"model_a": first, "model_b": second, "gap": score})
+    if human is not None:
+        frame["human"] = human
+    return jaxeval.JudgedBattles.from_pandas(frame, score_difference="gap", label_coding="a_wins_1")
+
+
+def board(battles: jaxeval.JudgedBattles, names: list[str]) -> Float:
+    """Strengths of the models on the board of human votes, logits."""
+    table = pd.DataFrame(
+        {
+            "model_a": battles.models[battles.model_a],
+            "model_b": battles.models[battles.model_b],
+            "target": battles.human,
+        }
+    ).dropna()
+    logits = jaxeval.fit_bradley_terry(jaxeval.Battles.from_pandas(table), RIDGE).logits[names]
+    return np.asarray(logits - logits.mean())
+
+
+def human_ratings(opponent: NDArray[np.intp], votes: Float, anchors: Float) -> Float:
+    """(S,) ratings of new models on the board from votes (S, n) against opponents (S, n), Elo about the board's zero."""
+    each = [
+        OwnBattles("", of_model, points[None], anchors[None], np.zeros(1))
+        for of_model, points in zip(opponent, votes, strict=True)
+    ]
+    return ELO_PER_LOGIT * strengths(each, RIDGE)[:, 0]
+
+
+def opponents_of(rng: np.random.Generator, model: NDArray[np.intp], n: int) -> NDArray[np.intp]:
+    """Another of n models for each of ``model``, all equally likely."""
+    other = rng.integers(0, n - 1, model.shape)
+    return other + (other >= model)
+
+
+def simulated_pool(seed: int, slope: float, n: int, bias: float, uneven: bool = False) -> pd.DataFrame:
+    """Predictions of new models by every rule, with their truths, after one simulated pool of n models calibrated.
+
+    In an ``uneven`` pool some calibration models are drawn up to ten times as often as others.
+    """
+    rng = np.random.default_rng([seed, round(100 * slope), n, round(100 * bias)])
+    judge = Judge(slope, rng)
+    theta, error = rng.normal(0, SPREAD, n), rng.normal(0, bias, n)
+    names = np.array([f"model-{k:02d}" for k in range(n)])
+    popularity = np.exp(rng.uniform(np.log(0.3), np.log(3), n)) if uneven else np.ones(n)
+    a = rng.choice(n, n * N_BATTLES // 2, p=popularity / popularity.sum())
+    b = opponents_of(rng, a, n)
+    human, score = judge.battles(theta[a] - theta[b], error[a] - error[b])
+    battles = judged(list(names[a]), list(names[b]), score, human)
+    calibration = jaxeval.SoftEloCalibration.fit(battles, RIDGE, ("soft",))
+
+    ratio = np.repeat(RATIOS, N_NEW)
+    strength, own_error = rng.normal(0, SPREAD, len(ratio)), rng.normal(0, bias, len(ratio))
+    label = np.array([f"new-{k:02d}" for k in range(len(ratio))])
+    row = np.repeat(np.arange(len(ratio)), np.rint(ratio * N_BATTLES).astype(int))
+    opponent = rng.integers(0, n, len(row))
+    _, score = judge.battles(strength[row] - theta[opponent], own_error[row] - error[opponent])
+    table = predictions(calibration, judged(list(label[row]), list(names[opponent]), score, None)).loc[label]
+
+    others = rng.integers(0, n, (len(ratio), N_BATTLES))
+    votes = (rng.random(others.shape) < expit(strength[:, None] - theta[others])).astype(float)
+    return table.assign(
+        ratio=ratio,
+        board=human_ratings(others, votes, board(battles, list(names))),
+        strength=ELO_PER_LOGIT * (strength - theta.mean()),
+    )
+
+
+def predictions(
+    calibration: jaxeval.SoftEloCalibration, new: jaxeval.JudgedBattles, n_votes: int = N_BATTLES
+) -> pd.DataFrame:
+    """(S models) ``rating`` about the board's zero, and the half width of every rule for both targets, Elo."""
+    models = calibration.methods["soft"].models
+    found = {
+        target: calibration.predict(new, LEVEL, human_votes=votes).set_index("model").sort_index()
+        for target, votes in zip(TARGETS, (n_votes, np.inf), strict=True)
+    }
+    table = found["board"]
+    error = table["standard_error"]
+    result = pd.DataFrame({"rating": table["rating"] - calibration.settings.base})
+    tau = floor_spread(models["residual"], models["residual_error"])
+    for target, predicted in found.items():
+        noise = np.sqrt(error**2 + predicted.attrs["settings"]["human_error"] ** 2 + tau**2)
+        scores = np.abs(models["residual"]) / np.hypot(models["residual_error"], tau)
+        result[f"matched, {target}"] = (predicted["upper"] - predicted["lower"]) / 2
+        result[f"closed form, {target}"] = conformal_quantile(scores, LEVEL) * noise
+        paper = conformal_quantile(conformity_scores(models["residual"], models["standard_error"]), LEVEL)
+        result[f"paper, {target}"] = paper * error
+    return result
+
+
+def coverage(table: pd.DataFrame, expected: float) -> list[dict[str, Any]]:
+    """Coverage of each rule, target and ratio, its standard error over pools, and the median width (Elo)."""
+    rows = []
+    for ratio, block in table.groupby("ratio"):
+        for rule in RULES:
+            for target in TARGETS:
+                half = block[f"{rule}, {target}"]
+                if block[target].isna().all():
+                    continue
+                held = ((block["rating"] - block[target]).abs() <= half).groupby(block["pool"]).mean()
+                rows.append(
+                    {"ratio": ratio, "rule": rule, "target": target, "coverage": held.mean(), "expected": expected,
+                     "standard_error": held.std(ddof=1) / np.sqrt(len(held)), "median_width_elo": 2 * half.median()}
+                )  # fmt: skip
+    return rows
+
+
+def real_pool(seed: int, arena: pd.DataFrame, judge: str) -> pd.DataFrame:
+    """The same with real votes: half of the models calibrate on 100 battles each, the others are new.
+
+    The board's rating of a new model comes from 100 votes on battles that the judge's rating does not rest on. The
+    strength is not known.
+    """
+    rng = np.random.default_rng(seed)
+    models = np.unique(arena[["model_a", "model_b"]])
+    names = np.sort(rng.permutation(models)[: len(models) // 2])
+    known_a, known_b = (arena[side].isin(names).to_numpy() for side in ("model_a", "model_b"))
+    inside = rng.permutation(np.flatnonzero(known_a & known_b))[: len(names) * REAL_BATTLES // 2]
+    battles = jaxeval.JudgedBattles.from_pandas(
+        arena.iloc[inside], human="human", verdict=judge, label_coding="labels", judge_name=judge
+    )
+    names = np.array(battles.models)
+    calibration = jaxeval.SoftEloCalibration.fit(battles, RIDGE, ("soft",))
+    anchors = board(battles, list(names))
+
+    parts, votes = [], {}
+    for model in np.setdiff1d(models, names):
+        of_model = (arena["model_a"] == model) | (arena["model_b"] == model)
+        mine = arena[of_model & (arena["model_a"].isin(names) | arena["model_b"].isin(names))]
+        mine = mine.iloc[rng.permutation(len(mine))]
+        on_board, rest = mine[:REAL_BATTLES], mine[REAL_BATTLES:]
+        is_a = on_board["model_a"] == model
+        opponent = np.searchsorted(names, np.where(is_a, on_board["model_b"], on_board["model_a"]))
+        target = on_board["human"].map({"model_a": 1.0, "model_b": 0.0}).fillna(0.5).to_numpy()
+        votes[model] = human_ratings(opponent[None], np.where(is_a, target, 1 - target)[None], anchors)[0]
+        for ratio in REAL_RATIOS:
+            size = round(ratio * REAL_BATTLES)
+            if size <= len(rest):
+                parts.append(rest[:size].replace({"model_a": model, "model_b": model}, f"{model}|{ratio}"))
+    new = jaxeval.JudgedBattles.from_pandas(
+        pd.concat(parts), human=False, verdict=judge, label_coding="labels", judge_name=judge
+    )
+    table = predictions(calibration, new, REAL_BATTLES)
+    found = [name.split("|") for name in table.index]
+    return table.assign(ratio=[float(r) for _, r in found], board=[votes[m] for m, _ in found], strength=np.nan)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pools", type=int, default=DEFAULT_POOLS)
+    arguments = parser.parse_args()
+    print(environment())
+    cells = [(name, n, bias, False) for name in SLOPES for n in POOLS for bias in BIASES]
+    cells += [(name, 20, 0.15, True) for name in SLOPES]
+    rows = []
+    for name, n, bias, uneven in cells:
+        start = time.perf_counter()
+        found = [simulated_pool(k, SLOPES[name], n, bias, uneven).assign(pool=k) for k in range(arguments.pools)]
+        expected = conformal_rank(n, LEVEL) / (n + 1)
+        cell = {"judge": name, "models": n, "bias": bias, "uneven": uneven}
+        rows += [cell | row for row in coverage(pd.concat(found), expected)]
+        print(f"{cell}: {time.perf_counter() - start:.0f} s", flush=True)
+    simulated = pd.DataFrame(rows)
+    print(simulated.pivot_table(
+        ["coverage"], ["judge", "models", "bias", "uneven", "rule", "target"], "ratio"
+    ).round(3).to_string())  # fmt: skip
+    print(summary(simulated).round(3).to_string())
+    result = {"pools": arguments.pools, "simulated": rows, "summary": summary(simulated).reset_index().to_dict("records")}
+
+    path = Path(os.environ.get("JAXEVAL_DATA", "../shared/data")) / "arena27k_human_3judges.parquet"
+    if path.exists():
+        arena, real = pd.read_parquet(path), []
+        for judge in REAL_JUDGES:
+            found = [real_pool(k, arena, judge).assign(pool=k) for k in range(arguments.pools)]
+            real += [{"judge": judge} | row for row in coverage(pd.concat(found), conformal_rank(10, LEVEL) / 11)]
+        print(pd.DataFrame(real).pivot_table(["coverage", "median_width_elo"], ["judge", "rule"], "ratio").round(3))
+        result["real"] = real
+    if arguments.pools == DEFAULT_POOLS:
+        save("forward_coverage", result)
+
+
+def summary(cells: pd.DataFrame) -> pd.DataFrame:
+    """Over all cells: coverage less the expected, on average and at the ends, and in standard errors; widths."""
+    short = cells.assign(short=cells["coverage"] - cells["expected"])
+    short["z"] = short["short"] / short["standard_error"]
+    by = short.groupby(["rule", "target"], sort=False)
+    width = cells.pivot_table("median_width_elo", ["rule", "target", "judge", "models", "bias", "uneven"], "ratio")
+    growth = (width[RATIOS[-1]] / width[1.0]).groupby(["rule", "target"]).max()
+    return pd.DataFrame(
+        {
+            "mean": by["short"].mean(),
+            "least": by["short"].min(),
+            "most": by["short"].max(),
+            "least_z": by["z"].min(),
+            "largest_width_at_20_over_at_1": growth,
+            "median_width_elo": by["median_width_elo"].median(),
+        }
+    )
+
+
+if __name__ == "__main__":
+    main()
