@@ -19,6 +19,7 @@ battles; a random half of the models calibrates.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import time
 from pathlib import Path
@@ -31,12 +32,14 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 import jaxeval
+from jaxeval.data.judged_battles import JudgedReport
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.conformal import conformal_quantile, conformal_rank, conformity_scores
-from jaxeval.softelo.noise_matching import floor_spread
+from jaxeval.softelo.noise_matching import half_widths
 from jaxeval.softelo.own_battles import OwnBattles, strengths
 
 Float = NDArray[np.float64]
+Int = NDArray[np.intp]
 
 SLOPES = {"neutral": 0.72, "stretched": 1.2}  # points of score difference per logit of strength, beyond the human's own
 POOLS, BIASES = (10, 20, 60), (0.0, 0.15, 0.4)  # models that calibrate; sd of the judge's error of a model, logits
@@ -45,6 +48,8 @@ N_BATTLES, N_NEW, SPREAD, RIDGE, LEVEL = 200, 8, 0.8, 0.01, 0.9
 REAL_BATTLES, REAL_RATIOS = 100, (0.2, 1.0, 2.0, 5.0, 10.0)
 REAL_JUDGES = ("gpt4_0125", "claude3_opus", "gpt35_turbo")
 DEFAULT_POOLS = 250
+CELLS = [(judge, n, bias, False) for judge in SLOPES for n in POOLS for bias in BIASES]
+CELLS += [(judge, 20, 0.15, True) for judge in SLOPES]
 RULES = ("matched", "closed form", "paper")
 TARGETS = ("board", "strength")
 
@@ -62,15 +67,17 @@ class Judge(NamedTuple):
         return human, np.round(6 * (self.slope * (strength + error) + 2 * human - 1 + noise)) / 6
 
 
-def judged(first: list[str], second: list[str], score: Float, human: Float | None) -> jaxeval.JudgedBattles:
-    frame = pd.DataFrame({"model_a": first, "model_b": second, "gap": score})
-    if human is not None:
-        frame["human"] = human
-    return jaxeval.JudgedBattles.from_pandas(frame, score_difference="gap", label_coding="a_wins_1")
+def judged(names: NDArray[np.str_], a: Int, b: Int, score: Float, human: Float) -> jaxeval.JudgedBattles:
+    """Battles between numbered models; ``human`` is NaN without votes."""
+    models = pd.Index(names, name="model")
+    sign = (1 + np.sign(score)) / 2
+    report = JudgedReport(len(a), len(a), len(names), int(np.isfinite(human).sum()), 0, 0, 0, 0)
+    sides = a.astype(np.int32), b.astype(np.int32)
+    return jaxeval.JudgedBattles(models, *sides, score, human, sign, None, None, pd.DataFrame(), "judge", report)
 
 
-def board(battles: jaxeval.JudgedBattles, names: list[str]) -> Float:
-    """Strengths of the models on the board of human votes, logits."""
+def board(battles: jaxeval.JudgedBattles) -> Float:
+    """Strengths of the models on the board of human votes, logits about their mean."""
     table = pd.DataFrame(
         {
             "model_a": battles.models[battles.model_a],
@@ -78,12 +85,12 @@ def board(battles: jaxeval.JudgedBattles, names: list[str]) -> Float:
             "target": battles.human,
         }
     ).dropna()
-    logits = jaxeval.fit_bradley_terry(jaxeval.Battles.from_pandas(table), RIDGE).logits[names]
+    logits = jaxeval.fit_bradley_terry(jaxeval.Battles.from_pandas(table), RIDGE).logits[battles.models]
     return np.asarray(logits - logits.mean())
 
 
-def human_ratings(opponent: NDArray[np.intp], votes: Float, anchors: Float) -> Float:
-    """(S,) ratings of new models on the board from votes (S, n) against opponents (S, n), Elo about the board's zero."""
+def human_ratings(opponent: Int, votes: Float, anchors: Float) -> Float:
+    """(S,) ratings of new models on the board from votes (S, n) against opponents (S, n), Elo from its zero."""
     each = [
         OwnBattles("", of_model, points[None], anchors[None], np.zeros(1))
         for of_model, points in zip(opponent, votes, strict=True)
@@ -91,7 +98,7 @@ def human_ratings(opponent: NDArray[np.intp], votes: Float, anchors: Float) -> F
     return ELO_PER_LOGIT * strengths(each, RIDGE)[:, 0]
 
 
-def opponents_of(rng: np.random.Generator, model: NDArray[np.intp], n: int) -> NDArray[np.intp]:
+def opponents_of(rng: np.random.Generator, model: Int, n: int) -> Int:
     """Another of n models for each of ``model``, all equally likely."""
     other = rng.integers(0, n - 1, model.shape)
     return other + (other >= model)
@@ -110,7 +117,7 @@ def simulated_pool(seed: int, slope: float, n: int, bias: float, uneven: bool = 
     a = rng.choice(n, n * N_BATTLES // 2, p=popularity / popularity.sum())
     b = opponents_of(rng, a, n)
     human, score = judge.battles(theta[a] - theta[b], error[a] - error[b])
-    battles = judged(list(names[a]), list(names[b]), score, human)
+    battles = judged(names, a, b, score, human)
     calibration = jaxeval.SoftEloCalibration.fit(battles, RIDGE, ("soft",))
 
     ratio = np.repeat(RATIOS, N_NEW)
@@ -119,13 +126,14 @@ def simulated_pool(seed: int, slope: float, n: int, bias: float, uneven: bool = 
     row = np.repeat(np.arange(len(ratio)), np.rint(ratio * N_BATTLES).astype(int))
     opponent = rng.integers(0, n, len(row))
     _, score = judge.battles(strength[row] - theta[opponent], own_error[row] - error[opponent])
-    table = predictions(calibration, judged(list(label[row]), list(names[opponent]), score, None)).loc[label]
+    new = judged(np.concatenate([names, label]), n + row, opponent, score, np.full(len(row), np.nan))
+    table = predictions(calibration, new).loc[label]
 
     others = rng.integers(0, n, (len(ratio), N_BATTLES))
     votes = (rng.random(others.shape) < expit(strength[:, None] - theta[others])).astype(float)
     return table.assign(
         ratio=ratio,
-        board=human_ratings(others, votes, board(battles, list(names))),
+        board=human_ratings(others, votes, board(battles)),
         strength=ELO_PER_LOGIT * (strength - theta.mean()),
     )
 
@@ -135,39 +143,34 @@ def predictions(
 ) -> pd.DataFrame:
     """(S models) ``rating`` about the board's zero, and the half width of every rule for both targets, Elo."""
     models = calibration.methods["soft"].models
-    found = {
-        target: calibration.predict(new, LEVEL, human_votes=votes).set_index("model").sort_index()
-        for target, votes in zip(TARGETS, (n_votes, np.inf), strict=True)
-    }
-    table = found["board"]
-    error = table["standard_error"]
+    table = calibration.predict(new, LEVEL, human_votes=n_votes).set_index("model").sort_index()
+    error, settings = table["standard_error"].to_numpy(), table.attrs["settings"]
+    residual, noise, tau = models["residual"], models["residual_error"], settings["floor"]
+    closed = conformal_quantile(np.abs(residual) / np.hypot(noise, tau), LEVEL)
+    paper = conformal_quantile(conformity_scores(residual, models["standard_error"]), LEVEL)
     result = pd.DataFrame({"rating": table["rating"] - calibration.settings.base})
-    tau = floor_spread(models["residual"], models["residual_error"])
-    for target, predicted in found.items():
-        noise = np.sqrt(error**2 + predicted.attrs["settings"]["human_error"] ** 2 + tau**2)
-        scores = np.abs(models["residual"]) / np.hypot(models["residual_error"], tau)
-        result[f"matched, {target}"] = (predicted["upper"] - predicted["lower"]) / 2
-        result[f"closed form, {target}"] = conformal_quantile(scores, LEVEL) * noise
-        paper = conformal_quantile(conformity_scores(models["residual"], models["standard_error"]), LEVEL)
+    result["matched, board"] = (table["upper"] - table["lower"]) / 2
+    result["matched, strength"] = half_widths(residual, noise, error, LEVEL)  # as predict gives it for endless votes
+    for target, human_error in zip(TARGETS, (settings["human_error"], 0.0), strict=True):
+        result[f"closed form, {target}"] = closed * np.sqrt(error**2 + human_error**2 + tau**2)
         result[f"paper, {target}"] = paper * error
     return result
 
 
-def coverage(table: pd.DataFrame, expected: float) -> list[dict[str, Any]]:
-    """Coverage of each rule, target and ratio, its standard error over pools, and the median width (Elo)."""
+def coverage(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Coverage of each rule, target and ratio by ``keys``, its standard error over pools, and the median width, Elo."""
     rows = []
-    for ratio, block in table.groupby("ratio"):
+    for key, block in table.groupby([*keys, "ratio"]):
+        cell = dict(zip([*keys, "ratio"], key, strict=True))
+        expected = conformal_rank(cell["models"], LEVEL) / (cell["models"] + 1)
         for rule in RULES:
-            for target in TARGETS:
+            for target in [t for t in TARGETS if block[t].notna().any()]:
                 half = block[f"{rule}, {target}"]
-                if block[target].isna().all():
-                    continue
                 held = ((block["rating"] - block[target]).abs() <= half).groupby(block["pool"]).mean()
-                rows.append(
-                    {"ratio": ratio, "rule": rule, "target": target, "coverage": held.mean(), "expected": expected,
-                     "standard_error": held.std(ddof=1) / np.sqrt(len(held)), "median_width_elo": 2 * half.median()}
-                )  # fmt: skip
-    return rows
+                found = {"coverage": held.mean(), "standard_error": held.std(ddof=1) / np.sqrt(len(held))}
+                width = {"expected": expected, "median_width_elo": 2 * half.median()}
+                rows.append(cell | {"rule": rule, "target": target} | found | width)
+    return pd.DataFrame(rows)
 
 
 def real_pool(seed: int, arena: pd.DataFrame, judge: str) -> pd.DataFrame:
@@ -186,7 +189,7 @@ def real_pool(seed: int, arena: pd.DataFrame, judge: str) -> pd.DataFrame:
     )
     names = np.array(battles.models)
     calibration = jaxeval.SoftEloCalibration.fit(battles, RIDGE, ("soft",))
-    anchors = board(battles, list(names))
+    anchors = board(battles)
 
     parts, votes = [], {}
     for model in np.setdiff1d(models, names):
@@ -210,36 +213,41 @@ def real_pool(seed: int, arena: pd.DataFrame, judge: str) -> pd.DataFrame:
     return table.assign(ratio=[float(r) for _, r in found], board=[votes[m] for m, _ in found], strength=np.nan)
 
 
+def one_pool(task: tuple[Any, ...]) -> pd.DataFrame:
+    """The pool of a cell of `CELLS`, or of a judge of `REAL_JUDGES`, by its number."""
+    seed, cell, arena = task
+    if arena is not None:
+        return real_pool(seed, arena, cell).assign(judge=cell, pool=seed)
+    judge, n, bias, uneven = cell
+    table = simulated_pool(seed, SLOPES[judge], n, bias, uneven)
+    return table.assign(judge=judge, models=n, bias=bias, uneven=uneven, pool=seed)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pools", type=int, default=DEFAULT_POOLS)
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     print(environment())
-    cells = [(name, n, bias, False) for name in SLOPES for n in POOLS for bias in BIASES]
-    cells += [(name, 20, 0.15, True) for name in SLOPES]
-    rows = []
-    for name, n, bias, uneven in cells:
-        start = time.perf_counter()
-        found = [simulated_pool(k, SLOPES[name], n, bias, uneven).assign(pool=k) for k in range(arguments.pools)]
-        expected = conformal_rank(n, LEVEL) / (n + 1)
-        cell = {"judge": name, "models": n, "bias": bias, "uneven": uneven}
-        rows += [cell | row for row in coverage(pd.concat(found), expected)]
-        print(f"{cell}: {time.perf_counter() - start:.0f} s", flush=True)
-    simulated = pd.DataFrame(rows)
-    print(simulated.pivot_table(
-        ["coverage"], ["judge", "models", "bias", "uneven", "rule", "target"], "ratio"
-    ).round(3).to_string())  # fmt: skip
-    print(summary(simulated).round(3).to_string())
-    result = {"pools": arguments.pools, "simulated": rows, "summary": summary(simulated).reset_index().to_dict("records")}
-
     path = Path(os.environ.get("JAXEVAL_DATA", "../shared/data")) / "arena27k_human_3judges.parquet"
-    if path.exists():
-        arena, real = pd.read_parquet(path), []
-        for judge in REAL_JUDGES:
-            found = [real_pool(k, arena, judge).assign(pool=k) for k in range(arguments.pools)]
-            real += [{"judge": judge} | row for row in coverage(pd.concat(found), conformal_rank(10, LEVEL) / 11)]
-        print(pd.DataFrame(real).pivot_table(["coverage", "median_width_elo"], ["judge", "rule"], "ratio").round(3))
-        result["real"] = real
+    real, start = None, time.perf_counter()
+    with multiprocessing.get_context("spawn").Pool(arguments.processes) as workers:
+        tasks = [(seed, cell, None) for seed in range(arguments.pools) for cell in CELLS]
+        simulated = pd.concat(workers.imap(one_pool, tasks, len(CELLS)))
+        if path.exists():
+            arena = pd.read_parquet(path)
+            tasks = [(seed, judge, arena) for seed in range(arguments.pools) for judge in REAL_JUDGES]
+            real = pd.concat(workers.imap(one_pool, tasks, len(REAL_JUDGES)))
+    print(f"{arguments.pools} pools of {len(CELLS)} cells: {time.perf_counter() - start:.0f} s")
+    cells = coverage(simulated, ["judge", "models", "bias", "uneven"])
+    print(cells.pivot_table("coverage", ["judge", "models", "bias", "uneven", "rule", "target"], "ratio").round(3))
+    print(summary(cells).round(3).to_string())
+    overall = summary(cells).reset_index().to_dict("records")
+    result = {"pools": arguments.pools, "summary": overall, "simulated": cells.to_dict("records")}
+    if real is not None:
+        votes = coverage(real.assign(models=10), ["judge", "models"])
+        print(votes.pivot_table(["coverage", "median_width_elo"], ["judge", "rule"], "ratio").round(3).to_string())
+        result["real"] = votes.to_dict("records")
     if arguments.pools == DEFAULT_POOLS:
         save("forward_coverage", result)
 
