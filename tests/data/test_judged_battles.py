@@ -177,3 +177,20 @@ def test_simulated_orders_average_to_the_lattice():
     assert abs(gap[inner].mean() - (2 * 0.5 - 1 / 12)) < 5 * error
     missing = np.isnan(battles.human).mean()
     assert abs(missing - 0.1) < 5 * np.sqrt(0.09 / 5000)
+
+
+def test_labels_that_are_not_wanted_are_not_read():
+    frame = pd.DataFrame(
+        {"model_a": ["x", "y"], "model_b": ["y", "z"], "scores_a": [1, 2], "scores_b": [2, 1], "human_pref": [0, "?"],
+         "judge_pref": [7, 1]}
+    )  # fmt: skip
+    with pytest.raises(jaxeval.DataError):
+        jaxeval.JudgedBattles.from_pandas(frame)
+    battles = jaxeval.JudgedBattles.from_pandas(frame, human=False, verdict=False)
+    assert np.isnan(battles.human).all()
+    assert battles.verdict is None
+    assert battles.label_coding is None
+    assert {"human_pref", "judge_pref"} <= set(battles.columns.columns)
+    coded = jaxeval.JudgedBattles.from_pandas(frame.assign(human_pref=[0, 1]), verdict=False, label_coding="a_wins_0")
+    assert coded.label_coding == "a_wins_0"
+    assert list(coded.human) == [1, 0]

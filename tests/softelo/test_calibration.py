@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
 
 import jaxeval
 from jaxeval.softelo.calibration import SoftEloCalibration
+from jaxeval.softelo.own_battles import OwnBattles, strengths
 
 ELO = 400 / np.log(10)
 NEW = "model-05"
@@ -356,3 +358,54 @@ def test_a_judge_without_signal_cannot_be_calibrated():
         SoftEloCalibration.fit(
             jaxeval.JudgedBattles.from_pandas(frame, score_difference="gap", label_coding="a_wins_1")
         )
+
+
+def simulated(rng, slope, strength, error):
+    """Scores of a judge that stretches the ruler by ``slope``, and human choices, of such differences of strength."""
+    human = (rng.random(strength.shape) < expit(strength)).astype(float)
+    score = slope * (strength + error) + 2 * human - 1 + rng.normal(0, 1.2, strength.shape)
+    return np.round(6 * score) / 6, human
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slope", [0.72, 1.2])
+def test_intervals_cover_the_boards_rating_at_any_number_of_battles(slope):
+    """20 calibration models of 100 battles; new models with 20, 100 and 1,000. The judge errs by 0.15 logits."""
+    pools, n, each, level = 40, 20, 100, 0.9
+    ratios, expected = np.repeat([0.2, 1.0, 10.0], 4), 19 / 21
+    names, held, paper = np.array([f"m{k:02d}" for k in range(n)]), [], []
+    for seed in range(pools):
+        rng = np.random.default_rng([seed, 9])
+        theta, error = rng.normal(0, 0.8, n), rng.normal(0, 0.15, n)
+        a = rng.integers(0, n, n * each // 2)
+        b = (a + rng.integers(1, n, len(a))) % n
+        gap, human = simulated(rng, slope, theta[a] - theta[b], error[a] - error[b])
+        table = pd.DataFrame({"model_a": names[a], "model_b": names[b], "gap": gap, "human": human})
+        board = jaxeval.fit_bradley_terry(table.assign(target=human)[["model_a", "model_b", "target"]], 0.01).logits
+        anchors = (board[names] - board[names].mean()).to_numpy()[None]
+        read = jaxeval.JudgedBattles.from_pandas(table, score_difference="gap", label_coding="a_wins_1")
+        calibration = SoftEloCalibration.fit(read, methods=("soft",))
+
+        own, own_error = rng.normal(0, 0.8, len(ratios)), rng.normal(0, 0.15, len(ratios))
+        row = np.repeat(np.arange(len(ratios)), (ratios * each).astype(int))
+        other = rng.integers(0, n, len(row))
+        gap, _ = simulated(rng, slope, own[row] - theta[other], own_error[row] - error[other])
+        new = pd.DataFrame({"model_a": np.char.add("new", row.astype(str)), "model_b": names[other], "gap": gap})
+        found = calibration.predict(
+            jaxeval.JudgedBattles.from_pandas(new, score_difference="gap"), level, human_votes=each
+        )
+        place = found["model"].str.removeprefix("new").astype(int).to_numpy()
+        voted = rng.integers(0, n, (len(ratios), each))
+        votes = (rng.random(voted.shape) < expit(own[:, None] - theta[voted])).astype(float)
+        battles = [OwnBattles("", o, v[None], anchors, np.zeros(1)) for o, v in zip(voted, votes, strict=True)]
+        miss = np.abs(found["rating"].to_numpy() - 1500 - ELO * strengths(battles, 0.01)[place, 0])
+        half = (found["upper"] - found["lower"]).to_numpy() / 2
+        models = calibration.methods["soft"].models
+        scale = jaxeval.conformal_quantile(models["residual"].abs() / models["standard_error"], level)
+        for result, limit in ((held, half), (paper, scale * found["standard_error"].to_numpy())):
+            inside = np.empty(len(ratios))
+            inside[place] = miss <= limit
+            result.append(inside.reshape(3, 4).mean(axis=1))
+    coverage, error = np.mean(held, axis=0), np.std(held, axis=0, ddof=1) / np.sqrt(pools)
+    assert (np.abs(coverage - expected) < 4 * error + [0.05, 0.0, 0.0]).all()
+    assert np.mean(paper, axis=0)[2] < 0.6
