@@ -289,7 +289,9 @@ def predict(
 
 
 def _floor(tau: float) -> str:
-    return f"the judge's own error is {tau:.1f} Elo (tau), a floor that no number of battles removes"
+    if tau == 0:
+        return "tau 0: sampling explains the calibration residuals, no error of the judge's own is seen"
+    return f"tau {tau:.1f} Elo: the judge's own error, a floor that no number of battles removes"
 
 
 def _cell(name: Any, value: Any) -> str:

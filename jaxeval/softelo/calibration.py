@@ -194,25 +194,23 @@ class SoftEloCalibration:
     ) -> JudgedBattles:
         """Judged battles of new models from a file, of which only what `predict` needs is read.
 
-        Human labels are not read. The judge's verdicts are read unless its scores alone make the targets, with the
-        calibration's own coding of labels.
+        Human labels are not read. The judge's verdicts are read with the calibration's own coding of labels. They are
+        left out where its scores alone make the targets, unless ``columns`` names a column of verdicts.
 
         Args:
             path: as in `read_judged_battles`.
             method: the target map to predict with.
             label_coding: of the verdicts, in place of the calibration's.
-            columns: as in `read_judged_battles`.
+            columns: as in `read_judged_battles`, but for ``human``.
 
         Raises:
             DataError: the file cannot be read as a table of judged battles.
             FileNotFoundError: there is no such file.
         """
         self._method(method)
-        if method == "soft" and self.settings.scored:
+        if columns.get("verdict") is None and method == "soft" and self.settings.scored:
             columns["verdict"] = False
-        return read_judged_battles(
-            path, **{**columns, "human": False}, label_coding=label_coding or self.settings.labels
-        )
+        return read_judged_battles(path, **columns, human=False, label_coding=label_coding or self.settings.labels)
 
     def predict(
         self,

@@ -5,6 +5,8 @@ new model holds the same kind of error and another noise v, as it rests on other
 residual that is less noisy than the prediction gets the difference d_i = sqrt(max(0, v^2 - s_i^2)) as normal noise z_i.
 The half width is the median over z of the k-th smallest |r_i + d_i z_i|, with k the conformal rank. It follows from the
 Poisson-binomial distribution of how many of them lie within h, so no random numbers are drawn.
+
+A residual cannot be made less noisy. Where the prediction is less noisy than the pool, its interval is too long.
 """
 
 from __future__ import annotations

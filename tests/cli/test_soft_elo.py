@@ -88,7 +88,7 @@ def test_calibrate_then_predict(files, tmp_path):
     text = " ".join(result.stdout.split())
     assert "soft: 11 anchors, 11 models calibrate (levels up to 0.9166)" in text
     tau = jaxeval.SoftEloCalibration.load(saved).methods["hard"].floor
-    assert f"the judge's own error is {tau:.1f} Elo (tau), a floor that no number of battles removes" in text
+    assert f"tau {tau:.1f} Elo: the judge's own error, a floor that no number of battles removes" in text
     assert json.loads(saved.read_text())["version"] == 2
     result = run("soft-elo", "predict", saved, files / "new.parquet", "--score-difference", "gap", "--out", table)
     assert result.exit_code == 0, result.output
