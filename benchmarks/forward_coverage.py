@@ -22,6 +22,7 @@ import argparse
 import multiprocessing
 import os
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -173,6 +174,11 @@ def coverage(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+@cache
+def real_votes(path: Path) -> pd.DataFrame:
+    return pd.read_parquet(path)
+
+
 def real_pool(seed: int, arena: pd.DataFrame, judge: str) -> pd.DataFrame:
     """The same with real votes: half of the models calibrate on 100 battles each, the others are new.
 
@@ -215,9 +221,9 @@ def real_pool(seed: int, arena: pd.DataFrame, judge: str) -> pd.DataFrame:
 
 def one_pool(task: tuple[Any, ...]) -> pd.DataFrame:
     """The pool of a cell of `CELLS`, or of a judge of `REAL_JUDGES`, by its number."""
-    seed, cell, arena = task
-    if arena is not None:
-        return real_pool(seed, arena, cell).assign(judge=cell, pool=seed)
+    seed, cell, path = task
+    if path is not None:
+        return real_pool(seed, real_votes(path), cell).assign(judge=cell, pool=seed)
     judge, n, bias, uneven = cell
     table = simulated_pool(seed, SLOPES[judge], n, bias, uneven)
     return table.assign(judge=judge, models=n, bias=bias, uneven=uneven, pool=seed)
@@ -235,12 +241,15 @@ def main() -> None:
         tasks = [(seed, cell, None) for seed in range(arguments.pools) for cell in CELLS]
         simulated = pd.concat(workers.imap(one_pool, tasks, len(CELLS)))
         if path.exists():
-            arena = pd.read_parquet(path)
-            tasks = [(seed, judge, arena) for seed in range(arguments.pools) for judge in REAL_JUDGES]
+            tasks = [(seed, judge, path) for seed in range(arguments.pools) for judge in REAL_JUDGES]
             real = pd.concat(workers.imap(one_pool, tasks, len(REAL_JUDGES)))
     print(f"{arguments.pools} pools of {len(CELLS)} cells: {time.perf_counter() - start:.0f} s")
     cells = coverage(simulated, ["judge", "models", "bias", "uneven"])
-    print(cells.pivot_table("coverage", ["judge", "models", "bias", "uneven", "rule", "target"], "ratio").round(3))
+    print(
+        cells.pivot_table("coverage", ["judge", "models", "bias", "uneven", "rule", "target"], "ratio")
+        .round(3)
+        .to_string()
+    )
     print(summary(cells).round(3).to_string())
     overall = summary(cells).reset_index().to_dict("records")
     result = {"pools": arguments.pools, "summary": overall, "simulated": cells.to_dict("records")}

@@ -132,9 +132,9 @@ def report(
         study = conformal_study(held_out, level, splits, seed=seed)
         tables["conformal"], tables["conformal_splits"] = study.summary.reset_index(), study.splits
         tables["intervals"] = leave_one_out_intervals(held_out, level)
-        tables["widths"] = width_decomposition(held_out, level).reset_index()
-        for found_wrong in (study.warnings, tables["intervals"].attrs["warnings"], tables["widths"].attrs["warnings"]):
-            warnings += found_wrong
+        widths = width_decomposition(held_out, level)
+        tables["widths"] = widths.reset_index()
+        warnings += [*study.warnings, *tables["intervals"].attrs["warnings"], *widths.attrs["warnings"]]
         calibrating, tested = study.settings.n_calibration, study.settings.n_test
         used += f"; level {study.settings.level:g}: {calibrating} models calibrate, {tested} are tested"
     except ValueError as error:  # too few models: their ratings are shown all the same

@@ -71,7 +71,7 @@ class JudgedBattles:
     judge_name: str
     report: JudgedReport
     scored: bool = True  # False for a judge that gives verdicts only
-    label_coding: LabelCoding | None = None  # with which human labels and verdicts were read
+    label_coding: LabelCoding | None = None  # of the human labels and verdicts, as it was named
 
     @classmethod
     def from_pandas(

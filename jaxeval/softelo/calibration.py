@@ -346,7 +346,7 @@ def _refuse_strangers(what: str, given: Iterable[str], models: pd.DataFrame) -> 
 
 def _supported(level: Level | None, n: int) -> tuple[Fraction, list[str]]:
     """The level, which n models must support, and a sentence where the default was lowered."""
-    chosen, lowered = chosen_level(level, n)
+    chosen, lowered = chosen_level(level, n, "predictions")
     if conformal_rank(n, chosen) > n:
         raise ValueError(
             f"the calibration is too small for level {float(chosen):g}: its {n} models support levels up to "

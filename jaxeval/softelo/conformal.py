@@ -88,14 +88,19 @@ def largest_supported_level(n: int) -> float:
     return level
 
 
-def chosen_level(level: Level | None, n: int) -> tuple[Fraction, list[str]]:
+def chosen_level(level: Level | None, n: int, use: str) -> tuple[Fraction, list[str]]:
     """The level of intervals from n scores: the one that is given, or the default as far as n scores support it.
 
     A default that n scores do not support is lowered to the largest level that they do, rounded down to four decimals.
     A level that is given is never changed.
 
+    Args:
+        level: 1 - alpha, or None for the default.
+        n: scores.
+        use: what the level is for, in words.
+
     Returns:
-        The level, and sentences that say what was lowered.
+        The level, and a sentence where it was lowered.
     """
     if level is not None:
         return exact_level(level), []
@@ -103,8 +108,8 @@ def chosen_level(level: Level | None, n: int) -> tuple[Fraction, list[str]]:
         return DEFAULT_LEVEL, []
     text = supported_level_text(n)
     return Fraction(text), [
-        f"{n} calibration models support levels up to {text}, so the default level of {float(DEFAULT_LEVEL):g} is "
-        f"lowered to {text}; a level that you name is never changed"
+        f"{use}: {n} calibration models support levels up to {text}, so the default level of "
+        f"{float(DEFAULT_LEVEL):g} is lowered to {text}; a level that you name is never changed"
     ]
 
 
@@ -216,7 +221,7 @@ def leave_one_out_intervals(soft_elo: Any, level: Level | None = None) -> pd.Dat
         ``settings``.
     """
     table, warnings = usable_models(soft_elo)
-    level, lowered = chosen_level(level, _fewest(table) - 1)
+    level, lowered = chosen_level(level, _fewest(table) - 1, "leave-one-out intervals")
     warnings += lowered
     blocks = []
     for _, block in table.groupby(grouping(table), sort=False):
@@ -271,7 +276,7 @@ def conformal_study(
         raise ValueError(f"n_calibration must lie between 1 and {n - 1} (of {n} models), got {n_calibration}")
     if n_repeats < 1:
         raise ValueError(f"n_repeats must be at least 1, got {n_repeats}")
-    level, lowered = chosen_level(level, n_cal)
+    level, lowered = chosen_level(level, n_cal, "random splits")
     warnings += lowered
     order = np.random.default_rng(seed).permuted(np.tile(np.arange(n), (n_repeats, 1)), axis=1)
     calibration, test = order[:, :n_cal], order[:, n_cal:]
@@ -347,7 +352,7 @@ def width_decomposition(soft_elo: Any, level: Level | None = None) -> pd.DataFra
         to the first method's: ``quantile_ratio``, ``standard_error_ratio``, ``width_ratio`` (their product).
     """
     table, warnings = usable_models(soft_elo)
-    level, lowered = chosen_level(level, _fewest(table))
+    level, lowered = chosen_level(level, _fewest(table), "widths")
     warnings += lowered
     keys = grouping(table)
     rows = []

@@ -117,13 +117,14 @@ def test_a_default_level_is_lowered_and_a_given_one_is_not(files, tmp_path):
     options = ("predict", saved, tmp_path / "new.csv", "--score-difference", "gap")
     text = " ".join(run("soft-elo", *options).stdout.split())
     assert "with 0.8571 intervals" in text
-    assert "the default level of 0.9 is lowered to 0.8571" in text
+    assert "warning: predictions: 6 calibration models support levels up to 0.8571, so the default" in text
     result = run("soft-elo", *options, "--level", 0.9)
     assert result.exit_code != 0
     assert "its 6 models support levels up to 0.8571" in " ".join(result.stderr.split())
     text = " ".join(run("soft-elo", tmp_path / "few.csv", *COLUMNS, "--resamples", 200).stdout.split())
     assert "level 0.75: 3 models calibrate, 3 are tested" in text
-    assert "so the default level of 0.9 is lowered to 0.75;" in text
+    for sentence in ("random splits: 3", "leave-one-out intervals: 5", "widths: 6"):
+        assert f"warning: {sentence} calibration models support levels up to" in text
     assert "inf" not in text
 
 

@@ -245,7 +245,10 @@ def test_a_default_level_follows_the_models_and_a_given_one_stays():
     study = conformal_study(six)
     assert study.settings.level == 0.75
     assert np.isfinite(study.summary["quantile"]).all()
-    assert "3 calibration models support levels up to 0.75, so the default level of 0.9 is lowered" in study.warnings[0]
+    assert (
+        "random splits: 3 calibration models support levels up to 0.75, so the default level of 0.9 is lowered"
+        in study.warnings[0]
+    )
     each, widths = leave_one_out_intervals(six), width_decomposition(six)
     assert [table.attrs["settings"]["level"] for table in (each, widths)] == [0.8333, 0.8571]
     for table in (each, widths):
@@ -254,12 +257,12 @@ def test_a_default_level_follows_the_models_and_a_given_one_stays():
     given = conformal_study(six, 0.9)
     assert given.settings.level == 0.9
     assert np.isinf(given.summary["quantile"]).all()
-    assert chosen_level(None, 9) == (Fraction(9, 10), [])
-    assert chosen_level(0.95, 3) == (Fraction("0.95"), [])
+    assert chosen_level(None, 9, "") == (Fraction(9, 10), [])
+    assert chosen_level(0.95, 3, "") == (Fraction("0.95"), [])
 
 
 def test_lowered_levels_are_supported_up_to_the_last_model():
     for n in range(1, 9):
-        level, (sentence,) = chosen_level(None, n)
+        level, (sentence,) = chosen_level(None, n, "splits")
         assert conformal_rank(n, level) == n
         assert str(n) in sentence
