@@ -1,7 +1,9 @@
 """Split conformal intervals for ratings: exact quantiles, the retrospective study, and what makes a width.
 
 A model's score is |residual| / standard error; its interval is rating +- q * standard error, with q a conformal
-quantile of the scores of other models (arXiv:2606.13221, Eqs. 2-4; DOI 10.1080/01621459.2017.1307116).
+quantile of the scores of other models (arXiv:2606.13221, Eqs. 2-4; DOI 10.1080/01621459.2017.1307116). This holds for
+models with as many battles as the others have, as in a retrospective study. `jaxeval.softelo.noise_matching` is for new
+models with any number of battles.
 """
 
 from __future__ import annotations

@@ -141,6 +141,8 @@ def test_predict_asks_for_no_labels_on_the_public_sample(data, tmp_path):
     result = run("soft-elo", "predict", saved, tmp_path / "new.csv", "--level", 0.9)
     assert result.exit_code == 0, result.output
     assert run("soft-elo", "predict", saved, tmp_path / "odd.csv", "--level", 0.9).stdout == result.stdout
+    named = run("soft-elo", "predict", saved, tmp_path / "odd.csv", "--verdict", "judge_pref")
+    assert "odd.csv: column 'judge_pref'" in " ".join(named.stderr.split())
     table = tmp_path / "hard.csv"
     hard = run("soft-elo", "predict", saved, tmp_path / "new.csv", "--method", "hard", "--out", table)
     assert hard.exit_code == 0, hard.output
