@@ -22,6 +22,7 @@ import argparse
 import multiprocessing
 import os
 import time
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,7 +34,6 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 import jaxeval
-from jaxeval.data.judged_battles import JudgedReport
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.conformal import conformal_quantile, conformal_rank, conformity_scores
 from jaxeval.softelo.noise_matching import half_widths
@@ -68,13 +68,24 @@ class Judge(NamedTuple):
         return human, np.round(6 * (self.slope * (strength + error) + 2 * human - 1 + noise)) / 6
 
 
+@cache
+def template() -> jaxeval.JudgedBattles:
+    frame = pd.DataFrame({"model_a": ["x"], "model_b": ["y"], "gap": [1.0]})
+    return jaxeval.JudgedBattles.from_pandas(frame, score_difference="gap")
+
+
 def judged(names: NDArray[np.str_], a: Int, b: Int, score: Float, human: Float) -> jaxeval.JudgedBattles:
-    """Battles between numbered models; ``human`` is NaN without votes."""
-    models = pd.Index(names, name="model")
-    sign = (1 + np.sign(score)) / 2
-    report = JudgedReport(len(a), len(a), len(names), int(np.isfinite(human).sum()), 0, 0, 0, 0)
-    sides = a.astype(np.int32), b.astype(np.int32)
-    return jaxeval.JudgedBattles(models, *sides, score, human, sign, None, None, pd.DataFrame(), "judge", report)
+    """Battles between numbered models, which are not read from a table for speed; ``human`` is NaN without votes."""
+    return replace(
+        template(),
+        models=pd.Index(names, name="model"),
+        model_a=a.astype(np.int32),
+        model_b=b.astype(np.int32),
+        score_difference=score,
+        human=human,
+        judge=(1 + np.sign(score)) / 2,
+        columns=pd.DataFrame(index=range(len(a))),
+    )
 
 
 def board(battles: jaxeval.JudgedBattles) -> Float:
