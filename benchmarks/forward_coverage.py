@@ -198,18 +198,16 @@ def real_pool(seed: int, arena: pd.DataFrame, judge: str) -> pd.DataFrame:
     """
     rng = np.random.default_rng(seed)
     models = np.unique(arena[["model_a", "model_b"]])
-    fewest = 0
-    while fewest < 20:  # a model with fewer battles would not calibrate
-        names = np.sort(rng.permutation(models)[: len(models) // 2])
+    n_calibrating, half = 0, len(models) // 2
+    while n_calibrating < half:  # a model with few battles does not calibrate: split again
+        names = np.sort(rng.permutation(models)[:half])
         known_a, known_b = (arena[side].isin(names).to_numpy() for side in ("model_a", "model_b"))
-        inside = rng.permutation(np.flatnonzero(known_a & known_b))[: len(names) * REAL_BATTLES // 2]
-        met = arena.iloc[inside][["model_a", "model_b"]].melt()["value"].value_counts()
-        fewest = met.reindex(names, fill_value=0).min()
-    battles = jaxeval.JudgedBattles.from_pandas(
-        arena.iloc[inside], human="human", verdict=judge, label_coding="labels", judge_name=judge
-    )
-    names = np.array(battles.models)
-    calibration = jaxeval.SoftEloCalibration.fit(battles, RIDGE, ("soft",))
+        inside = rng.permutation(np.flatnonzero(known_a & known_b))[: half * REAL_BATTLES // 2]
+        battles = jaxeval.JudgedBattles.from_pandas(
+            arena.iloc[inside], human="human", verdict=judge, label_coding="labels", judge_name=judge
+        )
+        calibration = jaxeval.SoftEloCalibration.fit(battles, RIDGE, ("soft",))
+        n_calibrating = len(calibration.methods["soft"].models)
     anchors = board(battles)
 
     parts, votes = [], {}
