@@ -258,7 +258,7 @@ class SoftEloCalibration:
         level, lowered = _supported(level, len(pool))
         votes, human_error = _board(pool, human_votes)
         target = _targets(new_battles, method, chosen.beta)
-        unit = units(new_battles, cluster or self.settings.cluster)
+        unit = units(new_battles, self._cluster(new_battles, cluster))
         table, n_between = rate_new_models(
             new_battles, target, unit, chosen.anchors, self.settings.ridge, self.settings.base
         )
@@ -300,6 +300,16 @@ class SoftEloCalibration:
             have = ", ".join(map(repr, self.methods))
             raise ValueError(f"the calibration has no method {name!r}; it has {have}")
         return self.methods[name]
+
+    def _cluster(self, new: JudgedBattles, named: str | None) -> str | None:
+        """The column of new battles that were sampled together: the one that is named, or the calibration's."""
+        usual = self.settings.cluster
+        if named is None and usual is not None and usual not in new.columns.columns:
+            raise DataError(
+                f"the calibration's battles were sampled by {usual!r}, and the new battles have no such column: name "
+                "the one that they have (cluster=, on the command line --cluster)"
+            )
+        return usual if named is None else named
 
     def _check_source(self, new: JudgedBattles, method: str) -> list[str]:
         """Sentences on new battles that another judge, or the same on another scale, may have scored."""

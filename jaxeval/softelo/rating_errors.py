@@ -23,11 +23,15 @@ Int = NDArray[np.intp]
 
 
 class RatingErrors(NamedTuple):
-    """Standard errors of M models' held-out ratings by K target maps, logits; NaN where one unit is all there is."""
+    """Standard errors of M models' held-out ratings by K target maps, logits; NaN where one unit is all there is.
+
+    Both ratings rest on the same battles. So the square of ``residual`` is that of ``judge`` plus that of ``human``
+    minus twice their covariance.
+    """
 
     judge: Float  # (K, M) of the judge's rating
     human: Float  # (K, M) of the human rating
-    residual: Float  # (K, M) of judge minus human: both ratings move together, as they share battles
+    residual: Float  # (K, M) of judge minus human
 
 
 def held_out_errors(

@@ -253,7 +253,7 @@ def test_clusters_make_errors_larger_and_are_those_of_the_calibration(pool):
     assert clustered.predict(new)["standard_error"][0] == pytest.approx(alone["standard_error"][0], rel=1e-6)
     assert loose.predict(new)["standard_error"][0] < 0.4 * alone["standard_error"][0]
     assert loose.predict(new, cluster="prompt")["standard_error"][0] > 0.9 * alone["standard_error"][0]
-    with pytest.raises(jaxeval.DataError, match="no column 'prompt' beside the battles"):
+    with pytest.raises(jaxeval.DataError, match="sampled by 'prompt', and the new battles have no such column"):
         clustered.predict(read(frame[~known].drop(columns="prompt")))
     holes = frame[known].assign(prompt=frame["prompt"].where(frame["prompt"] != 7))
     with pytest.raises(jaxeval.DataError, match="column 'prompt' has 1 missing values"):
