@@ -194,19 +194,23 @@ def real_pool(seed: int, arena: pd.DataFrame, judge: str) -> pd.DataFrame:
     """The same with real votes: half of the models calibrate on 100 battles each, the others are new.
 
     The board's rating of a new model comes from 100 votes on battles that the judge's rating does not rest on. The
-    strength is not known.
+    strength is not known. The models are split again where some have too few battles to calibrate, or where the judge
+    agrees with people so little that no calibration is possible.
     """
     rng = np.random.default_rng(seed)
     models = np.unique(arena[["model_a", "model_b"]])
     n_calibrating, half = 0, len(models) // 2
-    while n_calibrating < half:  # a model with few battles does not calibrate: split again
+    while n_calibrating < half:
         names = np.sort(rng.permutation(models)[:half])
         known_a, known_b = (arena[side].isin(names).to_numpy() for side in ("model_a", "model_b"))
         inside = rng.permutation(np.flatnonzero(known_a & known_b))[: half * REAL_BATTLES // 2]
         battles = jaxeval.JudgedBattles.from_pandas(
             arena.iloc[inside], human="human", verdict=judge, label_coding="labels", judge_name=judge
         )
-        calibration = jaxeval.SoftEloCalibration.fit(battles, RIDGE, ("soft",))
+        try:
+            calibration = jaxeval.SoftEloCalibration.fit(battles, RIDGE, ("soft",))
+        except ValueError:
+            continue
         n_calibrating = len(calibration.methods["soft"].models)
     anchors = board(battles)
 
