@@ -89,6 +89,7 @@ class JudgedBattles:
     scored: bool = True  # False for a judge that gives verdicts only
     verdict_orders: Float | None = None  # (N, 2) verdicts, as targets that A wins, with A first and with B first
     hard_label: HardLabel = "scores"
+    label_coding: LabelCoding | None = None  # of the human labels and verdicts, as it was named
 
     @classmethod
     def from_pandas(
@@ -100,8 +101,8 @@ class JudgedBattles:
         scores_a_swapped: Scores | None = None,
         scores_b_swapped: Scores | None = None,
         score_difference: str | None = None,
-        human: str | None = None,
-        verdict: str | None = None,
+        human: str | Literal[False] | None = None,
+        verdict: str | Literal[False] | None = None,
         verdict_swapped: str | None = None,
         hard_label: HardLabel | None = None,
         label_coding: LabelCoding | None = None,
@@ -123,7 +124,9 @@ class JudgedBattles:
                 shown first, and the score difference is the mean of both orders.
             scores_b_swapped: scores of model B when it was shown first.
             human: column of human labels, missing where there is none; by default "human" or "human_pref" if there.
-            verdict: column of the judge's own verdicts; by default "verdict" or "judge_pref" if there.
+                False reads none.
+            verdict: column of the judge's own verdicts; by default "verdict" or "judge_pref" if there. False reads
+                none.
             verdict_swapped: verdicts with B shown first, in the same coding: A is still the model of column
                 ``model_a``; with it, ``verdict`` are those with A shown first.
             hard_label: what the hard label is: "scores", the sign of the score difference, a tie where the sign flips
@@ -146,8 +149,8 @@ class JudgedBattles:
             raise DataError("the table has no rows: nothing to rate")
         if label_coding not in (None, "a_wins_1", "a_wins_0", "labels"):
             raise ValueError(f"label_coding must be 'a_wins_1', 'a_wins_0' or 'labels', got {label_coding!r}")
-        human = human or next((c for c in DEFAULT_HUMAN if c in frame.columns), None)
-        verdict = verdict or next((c for c in DEFAULT_VERDICT if c in frame.columns), None)
+        human = _column(human, DEFAULT_HUMAN, frame)
+        verdict = _column(verdict, DEFAULT_VERDICT, frame)
         if scores_a is None and scores_b is None and score_difference is None:
             found = [c for c in DEFAULT_SCORES if c in frame.columns]
             if len(found) == 2:
@@ -175,7 +178,7 @@ class JudgedBattles:
             models, first, second, difference, humans, sign_labels(difference, orders),
             sign_labels(both.sum(1) - 1, None) if both is not None else verdicts[0] if verdicts else None,
             orders, frame.reset_index(drop=True), judge_name, _NO_REPORT, scored=scored, verdict_orders=both,
-            hard_label=_hard_label(hard_label, bool(verdicts), scored, orders is not None),
+            hard_label=_hard_label(hard_label, bool(verdicts), scored, orders is not None), label_coding=label_coding,
         )  # fmt: skip
         is_self, unscored = first == second, np.isnan(difference)
         if (is_self | unscored).all():
@@ -298,6 +301,11 @@ def _hard_label_text(battles: JudgedBattles) -> str:
     return text + (f", and the sign of the scores in {counted(n_missing, 'battle')} without one" if n_missing else "")
 
 
+def _column(name: str | Literal[False] | None, defaults: tuple[str, ...], frame: pd.DataFrame) -> str | None:
+    """The column that is named, or else the first default that the table has; None where False asks for none."""
+    return next((c for c in defaults if c in frame.columns), None) if name is None else name or None
+
+
 def read_judged_battles(
     path: str | Path,
     *,
@@ -306,8 +314,8 @@ def read_judged_battles(
     scores_a_swapped: Scores | None = None,
     scores_b_swapped: Scores | None = None,
     score_difference: str | None = None,
-    human: str | None = None,
-    verdict: str | None = None,
+    human: str | Literal[False] | None = None,
+    verdict: str | Literal[False] | None = None,
     verdict_swapped: str | None = None,
     hard_label: HardLabel | None = None,
     label_coding: LabelCoding | None = None,

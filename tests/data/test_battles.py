@@ -204,7 +204,7 @@ class TestTables:
         sides = [pa.DictionaryArray.from_arrays(pa.array(codes, kind), names) for codes in ([0, 1, None], [1, 0, 0])]
         table = pa.table({"model_a": sides[0], "model_b": sides[1], "winner": ["tie"] * 3})
         assert battle_list(Battles.from_pandas(table[:2])) == [("a", "b", 0.5, 1.0), ("b", "a", 0.5, 1.0)]
-        with pytest.raises(DataError, match="column 'model_a' has 1 missing values"):
+        with pytest.raises(DataError, match="column 'model_a' has 1 missing value"):
             Battles.from_pandas(table)
 
     def test_polars_categoricals(self):
