@@ -8,6 +8,9 @@ refits, gauge; a few calls between any two peers, so that a busy spell of the ma
 median of all counts. Compiling is timed apart. A peer's time for 1,000 resamples is that of as many multinomial draws
 and fits as fit in about four seconds, scaled up (the number is in the results). The answers are compared on the same
 resampled tables.
+
+arena-rank's users need no resamples: its own intervals follow in closed form (the sandwich) from one fit. That row is
+the time of the fit with those intervals, and how wide they are beside the bootstrap's.
 """
 
 from __future__ import annotations
@@ -18,8 +21,17 @@ import time
 
 import jax
 import numpy as np
-from harness import as_battles, environment, peak_memory_mb, save
-from peers import ELO_PER_LOGIT, Board, Peer, missing_peers, peers, resample, simulate_board
+from harness import as_battles, environment, peak_memory_mb, save, seconds
+from peers import (
+    ELO_PER_LOGIT,
+    Board,
+    Peer,
+    arena_rank_sandwich,
+    missing_peers,
+    peers,
+    resample,
+    simulate_board,
+)
 
 import jaxeval
 from jaxeval.execution.precision import double_precision
@@ -72,6 +84,24 @@ def time_peer(peer: Peer, board: Board, tables: list[np.ndarray], draws: np.ndar
     }
 
 
+def time_sandwich(board: Board, result: jaxeval.Bootstrap) -> dict[str, float]:
+    """Seconds of one fit of arena-rank with its closed-form intervals, beside the bootstrap's ratings and intervals."""
+    start = time.perf_counter()
+    ratings, lower, upper = arena_rank_sandwich(board.outcome_counts)
+    first_call = time.perf_counter() - start
+    timed = seconds(lambda: arena_rank_sandwich(board.outcome_counts), 5)
+    bounds = result.interval(0.95)
+    widths = (upper - lower) / (bounds["upper"] - bounds["lower"]).to_numpy()
+    return {
+        "seconds": timed["median"],
+        "first_call_seconds": first_call,
+        "max_difference_elo": float(np.abs(ratings - (result.fit.ratings.to_numpy() - 1000)).max()),
+        "median_width_ratio": float(np.median(widths)),
+        "least_width_ratio": float(widths.min()),
+        "greatest_width_ratio": float(widths.max()),
+    }
+
+
 def run_board(name: str) -> dict[str, object]:
     """Time every tool on one board, one after the other in this process."""
     board = simulate_board(name)
@@ -108,6 +138,15 @@ def run_board(name: str) -> dict[str, object]:
             f"  {peer.name:20s} {row['seconds']:9.3f} s   {row['ratio']:9.1f} times, "
             f"answers within {row['max_difference_elo']:.1e} Elo"
         )
+    sandwich = None
+    if "arena-rank" not in missing_peers():
+        sandwich = time_sandwich(board, result)
+        sandwich["ratio"] = sandwich["seconds"] / ours["median"]
+        print(
+            f"  {'arena-rank sandwich':20s} {sandwich['seconds']:9.3f} s   {sandwich['ratio']:9.1f} times, one fit and "
+            f"intervals {sandwich['median_width_ratio']:.3f} times as wide; ratings within "
+            f"{sandwich['max_difference_elo']:.1e} Elo"
+        )
     return {
         "votes": len(board.target),
         "models": board.n_models,
@@ -118,6 +157,7 @@ def run_board(name: str) -> dict[str, object]:
         "mean_steps": float(result.n_steps.mean()),
         "peak_memory_mb": memory,
         "peers": rows,
+        "arena_rank_sandwich": sandwich,
         "missing_peers": missing_peers(),
     }
 

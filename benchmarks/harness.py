@@ -63,6 +63,7 @@ def environment() -> dict[str, Any]:
         "date": datetime.date.today().isoformat(),
         "cpu": _cpu_name(),
         "cores": os.cpu_count(),
+        "load_average": os.getloadavg(),  # of 1, 5 and 15 minutes: whether others were at work
         "device": jax.devices()[0].device_kind,
         "python": platform.python_version(),
         "versions": found,

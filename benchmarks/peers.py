@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 
@@ -308,25 +309,41 @@ def minimise_as_fastchat(
 def fit_arena_rank(counts: np.ndarray) -> np.ndarray:
     """Fit by arena-rank at its own tolerances, its data set filled with the unique outcomes."""
     import jax
-    import jax.numpy as jnp
     from arena_rank.models.bradley_terry import BradleyTerry
+
+    with jax.enable_x64(True):  # it wants double precision process-wide: here for this fit only
+        # a new model each time, as in its bootstrap: a fitted one starts from its old ratings
+        model = BradleyTerry(len(counts)).fit(_arena_rank_dataset(counts))
+        return _centred(np.asarray(model.params["ratings"]))
+
+
+def arena_rank_sandwich(counts: np.ndarray, level: float = 0.95) -> np.ndarray:
+    """Fit by arena-rank with its own closed-form intervals: (3, M) ratings, lower and upper bounds, Elo, mean 0."""
+    import jax
+    from arena_rank.models.bradley_terry import BradleyTerry
+
+    with jax.enable_x64(True):
+        model = BradleyTerry(len(counts))
+        found = model.compute_ratings_and_cis(_arena_rank_dataset(counts), significance_level=1 - level)
+        ratings = np.stack([np.asarray(found[name]) for name in ("ratings", "rating_lower", "rating_upper")])
+        return ratings - ratings[0].mean()
+
+
+def _arena_rank_dataset(counts: np.ndarray) -> Any:
+    """The unique outcomes, as arena-rank's own reader would make them of votes."""
+    import jax.numpy as jnp
     from arena_rank.utils.data_utils import PairDataset
 
-    n_models = len(counts)
     first, second, target, weight = _observed_cells(counts)
-    with jax.enable_x64(True):  # it wants double precision process-wide: here for this fit only
-        cell_counts = jnp.asarray(weight)
-        dataset = PairDataset(
-            competitors=list(range(n_models)),
-            pairs=jnp.asarray(np.column_stack([first, second]).astype(np.int32)),
-            outcomes=jnp.asarray(target),
-            counts=cell_counts,
-            weights=jnp.ones_like(cell_counts),
-            opt_weights=cell_counts,
-        )
-        # a new model each time, as in its bootstrap: a fitted one starts from its old ratings
-        model = BradleyTerry(n_models).fit(dataset)
-        return _centred(np.asarray(model.params["ratings"]))
+    cell_counts = jnp.asarray(weight)
+    return PairDataset(
+        competitors=list(range(len(counts))),
+        pairs=jnp.asarray(np.column_stack([first, second]).astype(np.int32)),
+        outcomes=jnp.asarray(target),
+        counts=cell_counts,
+        weights=jnp.ones_like(cell_counts),
+        opt_weights=cell_counts,
+    )
 
 
 def _import_arena_rank() -> None:

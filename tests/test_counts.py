@@ -73,8 +73,8 @@ class TestReading:
         assert battles.n_battles == 5
         assert str(battles.report).splitlines() == [
             "3 rows: 5 battles between 2 models, 0 of them ties",
-            "1 rows that count no battle left out",
-            "1 models without a usable battle left out: z",
+            "1 row that counts no battle left out",
+            "1 model without a usable battle left out: z",
         ]
         with pytest.raises(DataError, match=r"no battle is left of 3 rows.*3 rows count none"):
             Battles.from_pandas(frame.assign(n=0), count="n")
@@ -84,7 +84,7 @@ class TestReading:
         [
             ([1.5, 2, 1], r"'n': counts must come as whole numbers >= 0; 1 do not.*first in row 0: 1.5"),
             ([1, -2, -3], r"2 do not, from -3 to -2 \(first in row 1: -2"),
-            ([1, np.nan, 1], r"'n' has 1 missing values \(first in row 1"),
+            ([1, np.nan, 1], r"'n' has 1 missing value \(first in row 1"),
             ([1, np.inf, 1], "1 do not, from inf"),
             (["1", "x", "1"], "'n' is not numeric"),
         ],
@@ -96,7 +96,7 @@ class TestReading:
 
     def test_errors_of_groups_count_battles(self):
         frame = pd.DataFrame({"model_a": ["a", "b"], "model_b": ["b", "a"], "winner": "tie", "lang": ["x", None]})
-        with pytest.raises(DataError, match="'lang' has 1 missing values"):
+        with pytest.raises(DataError, match="'lang' has 1 missing value"):
             Battles.from_pandas(frame.assign(n=[2, 3]), count="n").codes("lang")
 
 
@@ -155,7 +155,7 @@ class TestTablesOfCounts:
     def test_bad_counts(self, column):
         with pytest.raises(DataError, match=f"column {column!r}: counts must come as whole numbers"):
             Battles.from_pandas(self.TABLE.assign(**{column: [1, 2, 0.5, 1]}))
-        with pytest.raises(DataError, match=f"column {column!r} has 1 missing values"):
+        with pytest.raises(DataError, match=f"column {column!r} has 1 missing value"):
             Battles.from_pandas(self.TABLE.assign(**{column: [1, 2, None, 1]}))
         with pytest.raises(DataError, match=r"no result column: .*the counts wins_a, ties, wins_b"):
             Battles.from_pandas(self.TABLE.drop(columns=column))

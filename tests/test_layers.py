@@ -9,6 +9,7 @@ import jaxeval
 LAYERS = [
     "_version",
     "errors",
+    "wording",
     "checks",
     "kernels",
     "execution",

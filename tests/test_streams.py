@@ -126,7 +126,7 @@ class TestOneFile:
         path = write(VOTES.drop(columns="winner").assign(target=target), tmp_path / "target.parquet")
         assert "3,500 do not, from 2 to 2 (first in row 2500: 2" in message(path)
         path = write(VOTES.assign(lang=np.where(np.arange(6000) == 5000, None, "x")), tmp_path / "lang.parquet")
-        with pytest.raises(DataError, match=r"'lang' has 1 missing values \(first in row 5000"):
+        with pytest.raises(DataError, match=r"'lang' has 1 missing value \(first in row 5000"):
             read_battles(path, keep=["lang"]).codes("lang")
 
     @pytest.mark.parametrize("late", ["x-1", "1.5", ""])
@@ -239,7 +239,7 @@ class TestManyFiles:
         bad.loc[2542, "model_a"] = None
         write(bad, folder / "b.csv")
         found = message(folder)
-        assert found.startswith("votes: column 'model_a' has 1 missing values (first in row 42 of b.csv;")
+        assert found.startswith("votes: column 'model_a' has 1 missing value (first in row 42 of b.csv;")
 
     def test_columns_that_are_not_in_every_file(self, folder):
         write(VOTES[:50].drop(columns="language"), folder / "b.csv")

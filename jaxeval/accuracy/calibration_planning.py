@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.accuracy.rogan_gladen import rogan_gladen
 from jaxeval.execution.elementwise import broadcast, require, scalar_or_array
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
@@ -31,7 +32,8 @@ class Allocation:
         """The allocation in words."""
         words = np.frompyfunc(
             lambda more0, more1: (
-                f"label {int(more1):,} more items that turn out right and {int(more0):,} more that turn out wrong"
+                f"label {counted(int(more1), 'more item that turns', 'more items that turn')} out right and "
+                f"{counted(int(more0), 'more that turns', 'more that turn')} out wrong"
             ),
             2, 1,
         )  # fmt: skip

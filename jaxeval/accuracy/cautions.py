@@ -25,6 +25,7 @@ from jaxeval.accuracy.statuses import (
     STATUSES,
     UNBOUNDED,
 )
+from jaxeval.wording import counted
 
 #: At J = 0.3 the simulations of arXiv:2605.06939 find Rogan-Gladen with a shared calibration far from its level.
 LOW_J = 0.3
@@ -61,26 +62,28 @@ def model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
 
         j, m0, m1 = row["j"], row["m0"], row["m1"]
         if errors.n_test and errors.n_test < FEW_LABELS:
-            yield caution("few test items", f"only {errors.n_test} test items")
+            yield caution("few test items", f"only {counted(errors.n_test, 'test item')}")
         if m0 + m1 == 0:
             continue
         if min(m0, m1) < FEW_LABELS:
             yield caution(
                 "few labels",
-                f"only {m0} labels wrong and {m1} right; the judge's errors are hardly known",
+                f"only {counted(m0, 'label')} wrong and {m1} right; the judge's errors are hardly known",
             )
         elif errors.fewest_in_stratum < FEW_LABELS:
             yield caution(
                 "few labels",
-                f"a stratum has only {errors.fewest_in_stratum} labels; corrections within it are hardly known",
+                f"a stratum has only {counted(errors.fewest_in_stratum, 'label')}; corrections within it are hardly "
+                "known",
             )
         if row["status"] == NOT_BINARY:
             continue
         if min(errors.passed, errors.failed) < FEW_ERRORS:
             yield caution(
                 "few errors",
-                f"on labelled items it passed {errors.passed:g} wrong answers and failed {errors.failed:g} right ones; "
-                "percentile intervals of resamples take so few for all there are (the closed form does not)",
+                f"on labelled items it passed {counted(errors.passed, 'wrong answer')} and failed "
+                f"{counted(errors.failed, 'right one')}; percentile intervals of resamples take so few for all there "
+                "are (the closed form does not)",
             )
         if np.isnan(j):
             continue
@@ -104,8 +107,8 @@ def model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
         if m0 + m1 < needed < np.inf:
             yield caution(
                 "few labels",
-                f"{m0 + m1} labels, and at J = {j:.2f} a correction has less bias than the raw share only from about "
-                f"{needed:.0f} (Proposition 5.1 of arXiv:2511.21140)",
+                f"{counted(m0 + m1, 'label')}, and at J = {j:.2f} a correction has less bias than the raw share only "
+                f"from about {needed:.0f} (Proposition 5.1 of arXiv:2511.21140)",
             )
     for row in accuracy.table.to_dict("records"):
         label, name, status = row.get("slice", "all"), row["estimator"], row["status"]
@@ -205,7 +208,7 @@ def pair_cautions(comparison: ModelComparison) -> Iterator[Caution]:
         share = 1 - comparison.accuracy.settings.level
         yield Caution(
             "many comparisons", "all", None, (),
-            f"{n_pairs:,} comparisons, each with an interval of its own: if no models differed, about "
+            f"{counted(n_pairs, 'comparison')}, each with an interval of its own: if no models differed, about "
             f"{n_pairs * share:.1f} of them would exclude 0 by chance",
         )  # fmt: skip
     for _, group in table.groupby(keys, sort=False):

@@ -25,6 +25,7 @@ from jaxeval.accuracy.statuses import (
 from jaxeval.errors import DataError
 from jaxeval.kernels import judge_error
 from jaxeval.statistics.quantiles import bounds_with_failures, checked_level
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
@@ -163,7 +164,7 @@ def _values(values: ArrayLike, name: str) -> pd.Series:
         raise DataError(f"{name} is empty")
     if series.isna().any():
         raise DataError(
-            f"{name}: {series.isna().sum():,} of {len(series):,} values are missing (first at "
+            f"{name}: {series.isna().sum():,} of {counted(len(series), 'value is', 'values are')} missing (first at "
             f"{int(series.isna().argmax())}); leave those items out, or make missing a class"
         )
     return series

@@ -44,6 +44,7 @@ from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import versions
 from jaxeval.execution.progress import progress_bar
 from jaxeval.statistics.quantiles import bounds_with_failures, checked_level
+from jaxeval.wording import counted, did_you_mean
 
 Bool = NDArray[np.bool_]
 
@@ -220,7 +221,8 @@ def _aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Any) -> tu
         )
     if shared != POOLED and shared not in calibration.models:
         have = ", ".join(map(repr, calibration.models))
-        raise DataError(f"shared={shared!r} is no model of the calibration; its models are {have}, or 'pooled'")
+        hint = did_you_mean(shared, [*calibration.models, POOLED])
+        raise DataError(f"shared={shared!r} is no model of the calibration; its models are {have}, or 'pooled'{hint}")
     where = calibration.judges.get_indexer(test.judges)
     aligned = replace(
         calibration, judges=test.judges, judgment=calibration.judgment[:, :, where], binary=calibration.binary[where]
@@ -228,7 +230,7 @@ def _aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Any) -> tu
     warnings = []
     unlabelled = int((aligned.judged & np.isnan(aligned.label)[:, :, None]).any(2).sum())
     if unlabelled:
-        warnings.append(f"{unlabelled:,} calibration answers have no label and are left out")
+        warnings.append(f"left out: {counted(unlabelled, 'calibration answer')} without a label")
     without = [str(model) for model in test.models if model not in calibration.models]
     if without:
         several = f"{', '.join(without[:8])}{' and others' if len(without) > 8 else ''}"
@@ -239,14 +241,14 @@ def _aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Any) -> tu
     )
     if both:
         warnings.append(
-            f"{both:,} items are in the calibration and in the test: intervals take the two as independent, so "
-            "leave those out of one"
+            f"{counted(both, 'item is', 'items are')} in the calibration and in the test: intervals take the two as "
+            "independent, so leave those out of one"
         )
     asked = np.asarray(test.judged).max(axis=2)
     absent = int((asked.max(axis=1, keepdims=True) & ~asked).sum())
     if absent:
         warnings.append(
-            f"models were judged on different items ({absent:,} times one has no judgment where others have): "
+            f"models were judged on different items ({counted(absent, 'time')} one has no judgment where others have): "
             "differences compare each model on its own; missing='complete' keeps the items that all have"
         )
     return aligned, warnings + missing_judgments(aligned, test) + _truth_warnings(test)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2_contingency, fisher_exact
 
 from jaxeval.data.judged_answers import JudgedAnswers
+from jaxeval.wording import counted
 
 Int = NDArray[np.int64]
 
@@ -35,8 +36,9 @@ def missing_judgments(calibration: JudgedAnswers, test: JudgedAnswers) -> list[s
         if not (gap.any() or test_gap.any()):
             continue
         found.append(
-            f"{judge}: {gap.sum():,} of {known.sum():,} labelled calibration answers and {test_gap.sum():,} of "
-            f"{asked.sum():,} test answers have no judgment; labels alone and PPI++ use them all the same, {_OF_JUDGED}"
+            f"{judge}: {gap.sum():,} of {counted(known.sum(), 'labelled calibration answer')} and {test_gap.sum():,} "
+            f"of {counted(asked.sum(), 'test answer has', 'test answers have')} no judgment; labels alone and PPI++ "
+            f"use them all the same, {_OF_JUDGED}"
         )
         found += _differences(calibration, test, known, asked, gap, test_gap, f"{judge}: judgments are missing")
     return found

@@ -40,6 +40,7 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch, judge_error
 from jaxeval.kernels.judge_error import LabelledSums, Rates
 from jaxeval.statistics.quantiles import bounds_with_failures
+from jaxeval.wording import did_you_mean
 
 Float = NDArray[np.float64]
 Pair = tuple[Any, Any]
@@ -176,7 +177,8 @@ def checked_pairs(test: JudgedAnswers, pairs: Any) -> list[Pair]:
         for model in pair:
             if model not in test.models:
                 have = ", ".join(map(repr, test.models))
-                raise DataError(f"no model {model!r} in the test; its models are {have}")
+                hint = did_you_mean(model, test.models)
+                raise DataError(f"no model {model!r} in the test; its models are {have}{hint}")
         if pair[0] == pair[1]:
             raise ValueError(f"a pair needs two models, got {pair[0]!r} twice")
     return [(a, b) for a, b in several]

@@ -19,6 +19,7 @@ from jaxeval.accuracy.estimates import ESTIMATORS
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 from jaxeval.accuracy.model_comparison import ModelComparison
 from jaxeval.accuracy.statuses import BOUNDED, NOT_BINARY, NOT_SHARES, OK, STATUSES
+from jaxeval.wording import counted
 
 NEXT_LABELS = 100
 
@@ -86,7 +87,8 @@ class JudgeReport:
         yield (
             "Calibration",
             [
-                f"{len(part.calibration.items):,} calibration items, {len(part.test.items):,} test items. "
+                f"{counted(len(part.calibration.items), 'calibration item')}, "
+                f"{counted(len(part.test.items), 'test item')}. "
                 + ("Model-specific where the estimator is; " if own else "No model has labels of its own; ")
                 + f"{calibrated}.",
                 f"Intervals ({level}) hold the sampling of test items and of calibration items"

@@ -19,6 +19,7 @@ from jaxeval.kernels import batch, judge_error
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
 from jaxeval.statistics.intervals import wilson
 from jaxeval.statistics.quantiles import checked_level
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
@@ -102,7 +103,7 @@ def _weights(n: int, share: float, n_splits: int, replacement: bool, seed: int) 
     rng = np.random.default_rng(seed)
     m = round(share * n)
     if not 0 < m < n:
-        raise ValueError(f"a share of {share:g} of {n} items leaves no calibration or no test")
+        raise ValueError(f"a share of {share:g} of {counted(n, 'item')} leaves no calibration or no test")
     if replacement:
         equal = np.full(n, 1 / n)
         return rng.multinomial(m, equal, n_splits).astype(float), rng.multinomial(n - m, equal, n_splits).astype(float)

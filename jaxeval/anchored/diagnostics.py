@@ -11,6 +11,7 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 from jaxeval.data.columns import require_column
+from jaxeval.wording import counted
 
 #: A probability in this range is informative; a reference should have nearly all models there.
 MID_REGION = (0.2, 0.8)
@@ -140,9 +141,9 @@ def _advice(coverage: pd.DataFrame, swap: pd.DataFrame, chains: pd.DataFrame) ->
         side = "is too weak for" if high > low else "is too strong for" if low > high else "lies far from many of"
         extreme = f", {row['floor'] + row['ceiling']:.0%} at floor or ceiling" if row["floor"] + row["ceiling"] else ""
         yield (
-            f"reference {anchor}: {row['mid_region']:.0%} of {row['n']:,.0f} probabilities lie in [0.2, 0.8] (95 % are "
-            f"wanted), {low:.0%} below and {high:.0%} above{extreme}: it {side} these models, and large gaps are "
-            "poorly measured"
+            f"reference {anchor}: {row['mid_region']:.0%} of "
+            f"{counted(row['n'], 'probability lies', 'probabilities lie')} in [0.2, 0.8] (95 % are wanted), {low:.0%} "
+            f"below and {high:.0%} above{extreme}: it {side} these models, and large gaps are poorly measured"
         )
     for row in swap.itertuples():
         if row.n_models == 0:
@@ -152,13 +153,13 @@ def _advice(coverage: pd.DataFrame, swap: pd.DataFrame, chains: pd.DataFrame) ->
             )
         elif row.n_models > 1 and np.isnan(row.kendall):
             yield (
-                f"one of the references {row.anchor_a} and {row.anchor_b} rates all {row.n_models} models alike: "
-                "whether they rank them alike cannot be told"
+                f"one of the references {row.anchor_a} and {row.anchor_b} rates all {counted(row.n_models, 'model')} "
+                "alike: whether they rank them alike cannot be told"
             )
         elif row.n_models > 1 and row.kendall < SAME_RANKING:
             yield (
-                f"references {row.anchor_a} and {row.anchor_b} rank {row.n_models} models with Kendall's tau "
-                f"{row.kendall:.2f}, and ratings shift by {row.mean_shift:.0f} Elo on average after centring: say "
+                f"references {row.anchor_a} and {row.anchor_b} rank {counted(row.n_models, 'model')} with Kendall's "
+                f"tau {row.kendall:.2f}, and ratings shift by {row.mean_shift:.0f} Elo on average after centring: say "
                 "which reference a ranking has"
             )
     if len(chains) and (chains["z"].abs() > 3).mean() > 0.05:

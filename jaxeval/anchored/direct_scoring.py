@@ -14,6 +14,7 @@ from scipy.stats import kendalltau, kurtosis
 from jaxeval.data.columns import numbers, reject_missing, require_column
 from jaxeval.errors import DataError
 from jaxeval.statistics.cohen_kappa import cohen_kappa, label_table
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -98,7 +99,10 @@ def direct_win_probability(
     _require(frame, ("model", "judge", "item"), (score, reference_score, verdict))
     unknown = ~frame[verdict].isin(["win", "tie", "loss"])
     if unknown.any():
-        raise DataError(f"column {verdict!r} has {unknown.sum():,} values that are not 'win', 'tie' or 'loss'")
+        raise DataError(
+            f"column {verdict!r} has {counted(unknown.sum(), 'value that is', 'values that are')} not 'win', 'tie' or "
+            "'loss'"
+        )
     difference = numbers(frame[score], score) - numbers(frame[reference_score], reference_score)
     level = frame[verdict].map({"loss": 0, "tie": 1, "win": 2}).to_numpy()
     frame = frame.reset_index(drop=True)
@@ -277,7 +281,8 @@ def dispersion(direct: pd.DataFrame, anchored: pd.DataFrame) -> pd.DataFrame:
     cells = [set(table[by].itertuples(index=False, name=None)) for table in (direct, anchored)]
     if cells[0] != cells[1]:
         other = sorted(map(str, cells[0] ^ cells[1]))
-        raise DataError(f"{len(other):,} rows by {', '.join(by)} are in one of the tables only, such as {other[0]}")
+        only = counted(len(other), f"row by {', '.join(by)} is", f"rows by {', '.join(by)} are")
+        raise DataError(f"{only} in one of the tables only, such as {other[0]}")
     rows = []
     errors = {"direct": ("standard_error", "standard_error"), "anchored": ("probability_se", "own_se")}
     for (name, (error, own)), table in zip(errors.items(), (direct, anchored), strict=True):

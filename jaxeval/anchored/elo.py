@@ -19,6 +19,7 @@ from scipy.special import betainccinv, betaincinv, betaln, expit, ndtr, ndtri
 from jaxeval.execution.elementwise import broadcast, require, scalar_or_array
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.statistics.quantiles import checked_level
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
@@ -133,8 +134,8 @@ def anchored_elo(
     if (n == 0).any():
         first = int((n == 0).argmax())
         raise ValueError(
-            f"{(n == 0).sum():,} of {n.size:,} cells have no outcome at all (the first is number {first}, from 0): "
-            "leave them out"
+            f"{(n == 0).sum():,} of {counted(n.size, 'cell has', 'cells have')} no outcome at all (the first is number "
+            f"{first}, from 0): leave them out"
         )
     # Averages over runs may add up to a little more than they should.
     require(given, "pool_size", n <= pool * (1 + 1e-9), "be no less than the number of outcomes")

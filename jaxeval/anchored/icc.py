@@ -12,6 +12,7 @@ from scipy.stats import f as f_distribution
 
 from jaxeval.execution.elementwise import scalar_or_array
 from jaxeval.statistics.quantiles import checked_level
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
@@ -63,8 +64,8 @@ def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal[
     complete = np.asarray(~np.isnan(scores).any(axis=-1))
     if missing == "error" and not complete.all():
         raise ValueError(
-            f"{np.isnan(scores).sum():,} scores of {(~complete).sum():,} items are missing: leave those items out with "
-            "missing='complete', which counts them"
+            f"{counted((~complete).sum(), 'item lacks', 'items lack')} {counted(np.isnan(scores).sum(), 'score')}: "
+            "leave those items out with missing='complete', which counts them"
         )
     n, k = complete.sum(-1), scores.shape[-1]
     used, rounding = centred_runs(scores, complete)
@@ -135,7 +136,7 @@ def _scores(table: ArrayLike | pd.DataFrame) -> Float:
     if values.ndim < 2 or values.shape[-1] < 2:
         raise ValueError(f"a table of items and at least two runs is needed, got shape {values.shape}")
     if np.isinf(values).any():
-        raise ValueError(f"{np.isinf(values).sum():,} scores are infinite")
+        raise ValueError(f"{counted(np.isinf(values).sum(), 'score is', 'scores are')} infinite")
     return values
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.statistics.cohen_kappa import cohen_kappa
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -81,5 +82,7 @@ def reliability_factor(kappas: pd.DataFrame) -> float:
     pairs = values[np.triu_indices(len(values), 1)]
     mean = np.nanmean(pairs) if np.isfinite(pairs).any() else np.nan
     if not mean > 0:
-        raise ValueError(f"the mean kappa of {len(pairs)} pairs of judges is {mean:.3g}: there is no such factor")
+        raise ValueError(
+            f"the mean kappa of {counted(len(pairs), 'pair')} of judges is {mean:.3g}: there is no such factor"
+        )
     return float(np.sqrt(mean))

@@ -18,6 +18,7 @@ from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.items import resampled_sums
+from jaxeval.wording import counted, did_you_mean
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -111,7 +112,8 @@ def _pooled_judges(
     chosen = screen.strong if judges is None else list(dict.fromkeys(judges))
     unknown = [judge for judge in chosen if judge not in screen.table.index]
     if unknown:
-        raise DataError(f"no judge {unknown[0]!r}; there are {', '.join(map(repr, screen.table.index))}")
+        hint = did_you_mean(unknown[0], screen.table.index)
+        raise DataError(f"no judge {unknown[0]!r}; there are {', '.join(map(repr, screen.table.index))}{hint}")
     if not chosen:
         raise DataError(f"no judge reaches an ICC(3,k) of {screen.threshold:g}: choose judges, or a lower threshold")
     judging = verdicts.levels["judge"]
@@ -183,7 +185,10 @@ def pooling_curve(verdicts: AnchoredVerdicts, model: Any, anchor: Any = None, *,
     seen_by = verdicts.levels["judge"][np.unique(part.number["judge"])]
     chosen = [judge for judge in screen.strong if judge in seen_by]
     if len(chosen) < 2:
-        raise DataError(f"{len(chosen)} judges reach an ICC(3,k) of {screen.threshold:g}; a curve needs two")
+        raise DataError(
+            f"{counted(len(chosen), 'judge reaches', 'judges reach')} an ICC(3,k) of {screen.threshold:g}; a curve "
+            "needs two"
+        )
     panel = judge_panel(part)
     means = panel.run_means()[verdicts.levels["judge"].get_indexer(chosen)]
     there = ~np.isnan(means)

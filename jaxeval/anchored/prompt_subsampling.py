@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from jaxeval.anchored.elo import checked_prior
 from jaxeval.checks import checked_integer
+from jaxeval.wording import counted
 
 _HELD = 2**22  # outcomes held at a time
 
@@ -47,7 +48,7 @@ def subsample_study(
         raise ValueError(f"outcomes must be (M,) or (M, G) numbers in [0, 1], none missing; got shape {values.shape}")
     m, given = len(values), np.asarray(sizes, float)
     if given.ndim != 1 or not ((given >= 1) & (given <= m) & (given == np.rint(given))).all():
-        raise ValueError(f"sizes must be whole numbers between 1 and the {m} prompts, got {sizes!r}")
+        raise ValueError(f"sizes must be whole numbers between 1 and the {counted(m, 'prompt')}, got {sizes!r}")
     prior, given_kappa = checked_prior(prior), np.asarray(kappa, float)
     if given_kappa.ndim or not 0 < given_kappa <= 1:
         raise ValueError(f"kappa must lie in (0, 1], got {kappa!r}")

@@ -18,6 +18,7 @@ from jaxeval.execution.progress import progress_bar
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.items import resampled_sums
 from jaxeval.statistics.quantiles import bounds_with_failures
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -93,8 +94,8 @@ def anchored_scores(
     wins, ties, losses = (numbers(table[c], c) if c in table else np.zeros(len(table)) for c in COUNTS)
     if (empty := wins + ties + losses == 0).any():
         raise DataError(
-            f"{empty.sum():,} rows have no outcome, neither win nor tie nor loss (first in row {int(empty.argmax())}; "
-            "rows count from 0): leave them out"
+            f"{counted(empty.sum(), 'row has', 'rows have')} no outcome, neither win nor tie nor loss (first in row "
+            f"{int(empty.argmax())}; rows count from 0): leave them out"
         )
     squares = numbers(table["squares"], "squares") if "squares" in table else None
     pool: Any = numbers(table[pool_size], pool_size) if isinstance(pool_size, str) else pool_size
@@ -127,8 +128,9 @@ def _checked_counts(table: pd.DataFrame) -> pd.DataFrame:
         row = int(again.argmax())
         of = ", ".join(f"{role} {plain(table[role][row])!r}" for role in roles)
         raise DataError(
-            f"{again.sum():,} rows of counts repeat another of the same {', '.join(roles)} (first in row {row}: {of}; "
-            "rows count from 0): add up counts that belong together, or tell them apart by a column 'task' or 'run'"
+            f"{counted(again.sum(), 'row of counts repeats', 'rows of counts repeat')} another of the same "
+            f"{', '.join(roles)} (first in row {row}: {of}; rows count from 0): add up counts that belong together, or "
+            "tell them apart by a column 'task' or 'run'"
         )
     return table
 
@@ -188,8 +190,9 @@ def _unlike(table: pd.DataFrame, roles: Sequence[str], n: NDArray[Any], most: ND
     worst = int((n / most).argmin())
     name = ", ".join(f"{role} {table[role][worst]}" for role in roles if table[role][worst] != f"(one {role})")
     return [
-        f"{less.sum():,} of {len(n):,} scores lack {what} that others against the same reference have (the most: "
-        f"{name}, with {n[worst]:g} of {most[worst]:g}): side by side they do not compare like with like"
+        f"{less.sum():,} of {counted(len(n), 'score lacks', 'scores lack')} {what} that others against the same "
+        f"reference have (the most: {name}, with {n[worst]:g} of {most[worst]:g}): side by side they do not compare "
+        "like with like"
     ]
 
 

@@ -22,6 +22,7 @@ from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.progress import progress_bar
 from jaxeval.resampling.items import resampled_sums
 from jaxeval.statistics.quantiles import bounds_with_failures
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
@@ -163,8 +164,8 @@ def _warnings(
     partial = table[(table["n_incomplete"] > 0) & (table["n_runs"] > 1)]
     if len(partial):
         yield (
-            f"{partial['n_incomplete'].sum():,} answers that {len(partial)} judges judged in some of their runs, not "
-            "in all, are left out of their reliability"
+            f"left out of the reliability of {counted(len(partial), 'judge')}: "
+            f"{counted(partial['n_incomplete'].sum(), 'answer')} judged in some runs, not in all"
         )
     once = table.index[table["n_runs"] == 1]
     if len(once):
@@ -187,7 +188,7 @@ def _warnings(
     if len(low):
         i, j = max(low, key=lambda pair: bound[*pair] - correlation[*pair])
         yield (
-            f"{len(low):,} of {n_judges * (n_judges - 1) // 2:,} pairs of judges correlate less than their "
+            f"{len(low):,} of {counted(n_judges * (n_judges - 1) // 2, 'pair')} of judges correlate less than their "
             f"reliabilities promise, by more than chance (the worst pair, {table.index[j]} and {table.index[i]}: "
             f"{correlation[i, j]:.2f}, promised {bound[i, j]:.2f}): judges repeat themselves, but differ from each "
             "other, so that one is not as good as several"

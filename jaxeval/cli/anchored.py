@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.outputs import write_table
-from jaxeval.cli.terminal import print_table, say, stdout_console
+from jaxeval.cli.outputs import raw_names_option, write_table
+from jaxeval.cli.terminal import note, plain_cell, print_table, say, stdout_console, tell
+from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,6 +60,7 @@ _FILES_ONLY = [
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
               help="Write CSVs and figures.")  # fmt: skip
+@raw_names_option
 def anchored(
     file: Path,
     by_task: bool,
@@ -96,7 +98,7 @@ def anchored(
             scores = anchored_scores(counts, **options)
         except DataError as error:
             raise DataError(f"{file.name}: {error}") from error
-        notes.append(f"{len(counts):,} rows of counts")
+        notes.append(counted(len(counts), "row of counts", "rows of counts"))
     else:
         verdicts = read_anchored_verdicts(file, **{**columns, "verdict": columns["verdict"] or "verdict"})
         by = ["model", "judge", "anchor", *(["task"] if by_task else [])]
@@ -140,9 +142,9 @@ def anchored(
     for name, title in titles.items():
         if name in tables:
             print_table(console, tables[name].drop(columns=_FILES_ONLY, errors="ignore"), title, _cell)
-    for note in notes:
-        console.print(note, style="dim", highlight=False, markup=False)
-    console.print(f"prior {prior:g}; {100 * level:g}% Beta intervals; link {link}", style="dim", highlight=False)
+    for line in notes:
+        note(console, line)
+    note(console, f"prior {prior:g}; {100 * level:g}% Beta intervals; link {link}")
     for sentence in dict.fromkeys(warnings):
         say(console, f"warning: {sentence}", "yellow")
 
@@ -209,7 +211,7 @@ def _write(tables: dict[str, pd.DataFrame], scores: pd.DataFrame, screen: Any, o
     if screen is not None:
         figures["judges"] = plots.plot_screen(screen)
     save_figures(figures, out)
-    click.echo(f"wrote {len(tables)} tables and {len(figures)} figures to {out}", err=True)
+    tell(f"wrote {counted(len(tables), 'table')} and {counted(len(figures), 'figure')} to {out}")
     return warnings
 
 
@@ -221,4 +223,4 @@ def _cell(name: Any, value: Any) -> str:
         if str(name) == "n":
             return f"{value:,.6g}"
         return f"{value:,.1f}" if elo or str(name) in ("wins", "ties", "losses") else f"{value:.3f}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return plain_cell(value)

@@ -7,8 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxeval.cli.tables import estimate, number_cell, pairs_cell, say_all, say_settings, wide, write_results
-from jaxeval.cli.terminal import print_table, stdout_console
+from jaxeval.cli.tables import (
+    estimate,
+    number_cell,
+    one_line_cell,
+    pairs_cell,
+    say_all,
+    say_settings,
+    wide,
+    write_results,
+)
+from jaxeval.cli.terminal import note, print_table, stdout_console
+from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,7 +126,7 @@ def study_evaluators(
     gaps = hide_few_pairs(tables["smallest_gap"], "delta", few)
     named = ["evaluator", "delta", "lower", "upper", "largest_gap", "n_pairs", "reached_share", "lack_of_fit", "status"]
     title = f"Smallest gap of scores at which gold agrees with probability {wanted:g}"
-    print_table(console, gaps[[name for name in named if name in gaps]], title, number_cell)
+    print_table(console, gaps[[name for name in named if name in gaps]], title, one_line_cell)
     if improvements:
         print_table(
             console,
@@ -125,14 +135,13 @@ def study_evaluators(
                 "evaluator",
                 "delta",
                 _improvement_cell,
-                lambda delta: f"{delta:g} point{'s' * (delta != 1)}",
+                lambda delta: counted(delta, "point"),
             ),
             "Probability that gold agrees by the regression, share of pairs of such gaps that do, and average below "
             "(pairs)",
             number_cell,
         )
-    console.print(f"{len(frame):,} models, {frame.shape[1] - 1:,} evaluators; gold is {gold}", style="dim",
-                  highlight=False, markup=False)  # fmt: skip
+    note(console, f"{counted(len(frame), 'model')}, {counted(frame.shape[1] - 1, 'evaluator')}; gold is {gold}")
     say_settings(console, "models", resamples, level, seed)
     say_all(console, [*warnings, *_collected(tables)], advice)
 
@@ -163,7 +172,7 @@ def _read_scores(
     lacking = frame[named].isna()
     warnings = []
     if lacking.any():
-        warnings.append(f"{lacking.sum():,} rows without a model in column {named!r} are left out")
+        warnings.append(f"left out: {counted(lacking.sum(), 'row')} without a model in column {named!r}")
         frame = frame[~lacking]
     for column in (gold, *evaluators):
         if column not in numeric:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.outputs import write_table, write_text
-from jaxeval.cli.terminal import print_table, say, stdout_console
+from jaxeval.cli.outputs import raw_names_option, write_table, write_text
+from jaxeval.cli.terminal import note, plain_cell, print_table, say, stdout_console, tell
+from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     from jaxeval.accuracy.report import JudgeReport
@@ -54,6 +55,7 @@ _MOST_CAUTIONS = 25
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
               help="Write CSVs, report.md and figures.")  # fmt: skip
+@raw_names_option
 def judge(
     calibration: Path,
     test: Path,
@@ -132,7 +134,7 @@ def _write(report: JudgeReport, out: Path) -> None:
         write_table(table, out / f"{name}.csv")
     write_text(report.to_markdown(), out / "report.md")
     save_figures(figures, out)
-    click.echo(f"wrote {len(tables)} tables, {len(figures)} figures and report.md to {out}", err=True)
+    tell(f"wrote {counted(len(tables), 'table')}, {counted(len(figures), 'figure')} and report.md to {out}")
 
 
 def _show(report: JudgeReport, labelled: JudgedAnswers, judged: JudgedAnswers) -> None:
@@ -149,7 +151,7 @@ def _show(report: JudgeReport, labelled: JudgedAnswers, judged: JudgedAnswers) -
                 say(console, sentence, "bold")
             console.print()
     for name, answers in (("calibration", labelled), ("test", judged)):
-        console.print(f"{name}: {answers.report}", style="dim", highlight=False, markup=False)
+        note(console, f"{name}: {answers.report}")
     for title, sentences, _ in report.sections():
         if title == "Calibration":
             for sentence in sentences:
@@ -159,14 +161,14 @@ def _show(report: JudgeReport, labelled: JudgedAnswers, judged: JudgedAnswers) -
                 say(console, f"caution: {sentence}", "yellow")
             if len(sentences) > _MOST_CAUTIONS:
                 say(console, f"caution: and {len(sentences) - _MOST_CAUTIONS:,} more (--out writes all)", "yellow")
-    console.print(
-        f"{settings.n_resamples:,} resamples, seed {settings.seed}; level {settings.level:g}; "
+    note(
+        console,
+        f"{counted(settings.n_resamples, 'resample')}, seed {settings.seed}; level {settings.level:g}; "
         f"{settings.device}; {settings.versions}",
-        style="dim", highlight=False,
-    )  # fmt: skip
+    )
 
 
 def _cell(name: Any, value: Any) -> str:
     if isinstance(value, float):
         return "-" if value != value else f"{value:+.3f}" if name in ("difference", "delta_j") else f"{value:.3f}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return plain_cell(value)

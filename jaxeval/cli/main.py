@@ -17,11 +17,12 @@ from jaxeval._version import __version__
 from jaxeval.cli.anchored import anchored
 from jaxeval.cli.judge import judge
 from jaxeval.cli.meta import meta
-from jaxeval.cli.outputs import OutputFile, check_outputs, write_table
+from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
 from jaxeval.cli.processes import Processes, connected, gather_files
 from jaxeval.cli.soft_elo import soft_elo_commands
-from jaxeval.cli.terminal import named_model, stdout_console
+from jaxeval.cli.terminal import named_model, stdout_console, tell
 from jaxeval.errors import ProcessError
+from jaxeval.wording import counted, visible
 
 _TABLE_ENDINGS = (".csv", ".parquet", ".json")
 _FIGURE_ENDINGS = (".png", ".svg", ".pdf")
@@ -34,11 +35,14 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except EOFError as error:  # which click takes for Ctrl-C
-            raise click.ClickException(f"a file ends too early: {error}") from error
+            raise click.ClickException(visible(f"a file ends too early: {error}")) from error
         except MemoryError as error:
-            raise click.ClickException(f"there is not enough memory: {error}") from error
+            raise click.ClickException(visible(f"there is not enough memory: {error}")) from error
         except (ValueError, OSError, ProcessError) as error:
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(visible(str(error))) from error
+        except click.ClickException as error:  # names of files
+            error.message = visible(error.message)  # type: ignore[misc]  # it is final for those who subclass
+            raise
 
 
 class _Gauge(click.ParamType):  # type: ignore[type-arg]
@@ -72,7 +76,7 @@ class _Bytes(click.ParamType):  # type: ignore[type-arg]
 
 def _board_options(command: Any) -> Any:
     """Options of a leaderboard that every command printing one has."""
-    options = [
+    options: list[Any] = [
         click.option("--resamples", default=1000, show_default=True, type=click.IntRange(1), metavar="N"),
         click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
         click.option(
@@ -104,7 +108,9 @@ def _board_options(command: Any) -> Any:
                      help="Most memory for the refits and their results, as 500MB or 2GB; Python, compiling "
                      "(some 300 MB) and the votes come on top."),
         click.option("--top", type=click.IntRange(1), metavar="K", help="Print the first K models; by default 200."),
-        click.option("--out", type=OutputFile(_TABLE_ENDINGS), help="Write the table: .csv, .parquet or .json."),
+        click.option("--out", type=OutputFile(_TABLE_ENDINGS), help="Write the table: .csv, .parquet, or .json, which "
+                     "holds rows and settings, and null for a number that is missing or infinite."),
+        raw_names_option,
         click.option("--plot", type=OutputFile(_FIGURE_ENDINGS), help="Draw the ratings: .png, .svg or .pdf."),
     ]  # fmt: skip
     for option in reversed(options):
@@ -273,7 +279,7 @@ def _draw_effect(battles: Any, path: Path, board: dict[str, Any]) -> None:
     gauge = _gauge(battles, board["gauge"])
     table = style_effect(battles, n_resamples=board["resamples"], gauge=gauge, **options)
     save_figure(plot_style_effect(table), path, dpi=160)
-    click.echo(f"drew {path}", err=True)
+    tell(f"drew {path}")
 
 
 def _gauge(battles: Any, gauge: Any) -> Any:
@@ -293,7 +299,7 @@ def simulate(battles: int, models: int, ties: float, seed: int, out: Path) -> No
 
     votes = simulate_votes(battles, models, tie_rate=ties, seed=seed)
     write_table(votes, out)
-    click.echo(f"wrote {len(votes):,} votes between {models} models to {out}")
+    tell(f"wrote {counted(len(votes), 'vote')} between {counted(models, 'model')} to {out}")
 
 
 @main.command()
@@ -304,7 +310,7 @@ def demo(battles: int, models: int, plot: Path | None, seed: int, **board: Any) 
     """Simulate votes, rate them, print the leaderboard and draw it to leaderboard.png."""
     from jaxeval.data.simulate import simulate_battles
 
-    click.echo(f"simulating {battles:,} votes between {models} models", err=True)
+    tell(f"simulating {counted(battles, 'vote')} between {counted(models, 'model')}")
     simulated = simulate_battles(battles, models, seed=seed)
     _rate(simulated, seed=seed, plot=plot or Path("leaderboard.png"), **board)
 
@@ -329,12 +335,12 @@ def _rate(
     # Files first: what is wrong with the terminal must not cost them.
     if out is not None:
         write_table(table, out)
-        click.echo(f"wrote {out}", err=True)
+        tell(f"wrote {out}")
     if plot is not None:
         from jaxeval.plots.leaderboard import save_leaderboard
 
         save_leaderboard(table, plot)
-        click.echo(f"drew {plot}", err=True)
+        tell(f"drew {plot}")
     print_leaderboard(table, stdout_console(), top)
 
 
@@ -347,7 +353,7 @@ def run() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Aborted!", err=True)
+        tell("Aborted!")
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, a broken pipe, none
             stream.flush()

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from jaxeval.cli.evaluators import AGREEMENT, TOP, study_evaluators
+from jaxeval.cli.outputs import raw_names_option
 from jaxeval.cli.references import REPEATS, study_references
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -87,6 +88,7 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
               help="Write CSVs (of all numbers, with their pairs), the advice and figures.")  # fmt: skip
+@raw_names_option
 def meta(file: Path | None, votes: Path | None, **options: Any) -> None:
     """Which evaluators rank models as people do, close ones too.
 

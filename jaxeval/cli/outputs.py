@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from jaxeval.execution.atomic_write import whole_file
+from jaxeval.wording import visible
+
+#: Signs, plain and of full width, at the beginning of a cell that spreadsheets take for a formula.
+_FORMULA = re.compile(r"'*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]")
+_RAW_NAMES = "jaxeval.raw_names"
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,15 +53,50 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path]) ->
         taken[path.resolve()] = f"of {option}"
 
 
-def write_table(table: pd.DataFrame, path: Path, index: bool = False) -> None:
-    """Write .csv, .parquet or .json, as the ending says, whole or not at all.
+def raw_names_option(command: Any) -> Any:
+    """``--raw-names``, of every command that writes CSV files; it goes to `write_table` in click's context."""
+
+    def keep(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        ctx.meta[_RAW_NAMES] = value
+
+    return click.option(
+        "--raw-names",
+        is_flag=True,
+        expose_value=False,
+        callback=keep,
+        help="Write names to CSV files as they are. By default text that a spreadsheet would run as a formula, since "
+        "it begins with =, +, -, @, a tab or a line end, gets an apostrophe in front: remove it when you read the "
+        "file back.",
+    )(command)
+
+
+def write_table(table: pd.DataFrame, path: Path, index: bool = False, raw_names: bool | None = None) -> None:
+    r"""Write .csv, .parquet or .json, as the ending says, whole or not at all.
+
+    CSV: text, the names of columns too, that a spreadsheet would run as a formula gets an apostrophe in front. So does
+    text that begins with apostrophes and such a sign. Whoever reads the file gets the names back without a loss: remove
+    the first character of text that begins with ``'+[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]``, a regular expression
+    (in pandas: ``names.str.replace(r"^'(?='*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n])", "", regex=True)``).
+
+    JSON: an object of ``rows``, a record each, ``settings``, among them the seed, versions, the report on what was read
+    and the warnings, and ``coefficients`` if there are any. Numbers that are missing or infinite are null, so that a
+    bound is null where the interval has no end or where there is no interval; Parquet and CSV tell the two apart.
+
+    Args:
+        table: ``attrs`` may hold ``settings``, ``report``, ``warnings`` and ``coefficients``, as of `leaderboard`.
+        path: where to write it.
+        index: whether CSV and Parquet hold the index.
+        raw_names: write text to CSV as it is; by default as ``--raw-names`` says.
 
     Raises:
         OSError: it cannot be written.
     """
     with whole_file(path) as file:
         if path.suffix.lower() == ".csv":
-            table.to_csv(file, index=index, mode="wb")
+            if raw_names is None:
+                context = click.get_current_context(silent=True)
+                raw_names = context is not None and context.meta.get(_RAW_NAMES, False)
+            _write_csv(table if raw_names else _without_formulas(table, index), file, index)
         elif path.suffix.lower() == ".parquet":
             table.to_parquet(file, index=index)
         else:
@@ -60,23 +104,64 @@ def write_table(table: pd.DataFrame, path: Path, index: bool = False) -> None:
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write a text as UTF-8, whole or not at all.
+    """Write a text for people as UTF-8, whole or not at all; control characters as escapes, as on the screen.
 
     Raises:
         OSError: it cannot be written.
     """
     with whole_file(path) as file:
-        file.write(text.encode())
+        file.write(visible(text).encode())
+
+
+def _write_csv(table: pd.DataFrame, file: IO[bytes], index: bool) -> None:
+    # Python's csv module quotes line feeds by itself, but carriage returns only from Python 3.13 on.
+    returns = any("\r" in text for text in _texts(table, index))
+    table.to_csv(file, index=index, mode="wb", quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL)
+
+
+def _texts(table: pd.DataFrame, index: bool) -> Iterator[str]:
+    """All text of a table: names of columns, of rows if asked for, and cells."""
+    for values in (table.columns, *([table.index] if index else []), *(table.iloc[:, k] for k in _text_columns(table))):
+        yield from filter(lambda value: isinstance(value, str), values.unique())
+
+
+def _text_columns(table: pd.DataFrame) -> list[int]:
+    """Numbers of the columns that may hold text."""
+    from pandas.api.types import is_numeric_dtype
+
+    return [k for k, kind in enumerate(table.dtypes) if not is_numeric_dtype(kind) and kind.kind not in "mM"]
+
+
+def _without_formulas(table: pd.DataFrame, index: bool) -> pd.DataFrame:
+    """The table with an apostrophe before all text that spreadsheets take for a formula."""
+
+    def harmless(value: Any) -> Any:
+        return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
+
+    found = table.rename(columns=harmless)
+    for k in _text_columns(table):
+        found.isetitem(k, table.iloc[:, k].astype(object).map(harmless))
+    return found.rename(index=harmless) if index else found
 
 
 def _json(table: pd.DataFrame) -> str:
-    import numpy as np
-
-    # JSON has no infinity, and null is "no interval".
-    infinite = {c: np.isinf(table[c]) for c in table.select_dtypes("floating")}
-    spelled = {
-        c: table[c].astype(object).mask(where, np.where(table[c] > 0, "Infinity", "-Infinity"))
-        for c, where in infinite.items()
-        if where.any()
+    attrs = dict(table.attrs)
+    about = {name: attrs[name] for name in ("report", "warnings") if name in attrs}
+    content = {
+        "settings": {**attrs.get("settings", {}), **about},
+        **({"coefficients": attrs["coefficients"]} if attrs.get("coefficients") else {}),
+        "rows": json.loads(table.to_json(orient="records", double_precision=15)),  # which has null for NaN and infinity
     }
-    return str(table.assign(**spelled).to_json(orient="records", indent=1))
+    return json.dumps(_finite(content), indent=1, allow_nan=False, default=str) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    """``value`` with None in place of every number that JSON lacks, and NumPy's scalars as Python's."""
+    from jaxeval.data.columns import plain
+
+    if isinstance(value, Mapping):
+        return {str(key): _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    found = plain(value)
+    return None if isinstance(found, float) and not isfinite(found) else found

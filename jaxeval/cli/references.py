@@ -6,8 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxeval.cli.tables import estimate, number_cell, pairs_cell, say_all, say_settings, wide, write_results
-from jaxeval.cli.terminal import named_model, print_table, stdout_console
+from jaxeval.cli.tables import (
+    estimate,
+    number_cell,
+    one_line_cell,
+    pairs_cell,
+    say_all,
+    say_settings,
+    wide,
+    write_results,
+)
+from jaxeval.cli.terminal import named_model, note, print_table, stdout_console
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +88,7 @@ def study_references(
     console = stdout_console()
     print_table(console, _reference_rows(study.by_reference, few), "Ranking by win rate against one reference, "
                 "beside the ranking of all votes (misordered: share of pairs in the wrong order)",
-                number_cell)  # fmt: skip
+                one_line_cell)  # fmt: skip
     print_table(
         console,
         wide(hide_few_pairs(study.by_tier, "tau", few), "tier", "delta", pairs_cell("tau")),
@@ -104,7 +113,7 @@ def study_references(
             "alone (pairs)",
             number_cell,
         )
-    console.print(str(battles.report), style="dim", highlight=False, markup=False)
+    note(console, battles.report)
     say_settings(console, item or cluster or "votes", resamples, level, seed)
     say_all(console, study.warnings, study.advice)
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from jaxeval.cli.terminal import new_grid, note, say
 from jaxeval.ratings.slices import slice_title
+from jaxeval.wording import counted, visible_line
 
-_BAR_WIDTH = 24
+_BAR, _BAR_WIDTH = 5, 24  # its column, and its characters
+_FOLDED = 32  # characters from which on names and notes may be folded to make room for bars
 _TIE_SCALES = {
     "davidson": "Davidson: ratings are log-odds of decisive battles",
     "rao_kupper": "Rao and Kupper: ratings are log-odds of a win if the slightest advantage decided",
@@ -36,63 +37,62 @@ def print_leaderboard(table: pd.DataFrame, console: Console, top: int | None = N
     if table.attrs.get("coefficients"):
         _print_coefficients(pd.DataFrame(table.attrs["coefficients"]), console)
     for text in (table.attrs["report"], _settings_line(table.attrs["settings"])):
-        console.print(text, style="dim", highlight=False, markup=False)
+        note(console, text)
     warnings = table.attrs["warnings"]
     if len(warnings) > _MOST_WARNINGS:
         more = f"and {len(warnings) - _MOST_WARNINGS:,} more (in Python: leaderboard(...).attrs['warnings'])"
         warnings = [*warnings[:_MOST_WARNINGS], more]
     for warning in warnings:
-        lines = textwrap.wrap(f"warning: {warning}", max(console.width, 40), subsequent_indent="  ")
-        console.print("\n".join(lines), style="yellow", highlight=False, markup=False)
+        say(console, f"warning: {warning}", "yellow")
 
 
 def _print_block(block: pd.DataFrame, console: Console, title: str | None, top: int | None) -> None:
     shown = block.head(top or _MOST_ROWS)
-    grid = Table(
-        title=None if title is None else Text(title),
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        pad_edge=False,
-        header_style="bold",
-    )
+    grid = new_grid(None if title is None else visible_line(title))
     grid.add_column("Rank", justify="right")
     grid.add_column("Spread", justify="center")
     grid.add_column("Model", overflow="fold")
     grid.add_column("Rating", justify="right")
     grid.add_column("+/-", justify="left")
-    grid.add_column("")
+    grid.add_column("", style="cyan", no_wrap=True)
     by_score = "expected_score_rating" in block
     if by_score:
         grid.add_column("By expected score", justify="right")
     grid.add_column("Votes", justify="right")
     grid.add_column("Tier", justify="right")
-    grid.add_column("Notes", overflow="fold")
+    grid.add_column("Notes", overflow="fold", style="yellow")
     bars = _bars(shown)
-    wide = console.width >= 100
+    rows = []
     for (_, row), bar in zip(shown.iterrows(), bars, strict=True):
-        grid.add_row(
-            _whole(row["rank"]),
-            "" if pd.isna(row["rank_best"]) else f"{row['rank_best']}-{row['rank_worst']}",
-            Text(str(row["model_name"])),
-            f"{row['rating']:.1f}" if np.isfinite(row["rating"]) else "unrated",
-            _plus_minus(row),
-            Text(bar, style="cyan") if wide else "",
-            *([_by_score(row)] if by_score else []),
-            f"{row['vote_count']:,}",
-            _whole(row["tier"]),
-            Text(_notes(row), style="yellow"),
+        rows.append(
+            [
+                _whole(row["rank"]),
+                "" if pd.isna(row["rank_best"]) else f"{row['rank_best']}-{row['rank_worst']}",
+                visible_line(row["model_name"]),
+                f"{row['rating']:.1f}" if np.isfinite(row["rating"]) else "unrated",
+                _plus_minus(row),
+                bar,
+                *([_by_score(row)] if by_score else []),
+                f"{row['vote_count']:,}",
+                _whole(row["tier"]),
+                _notes(row),
+            ]
         )
+    heads = [str(column.header) for column in grid.columns]
+    taken = sum(min(max(map(cell_len, column)), _FOLDED) + 2 for column in zip(heads, *rows, strict=True))
+    for cells in rows:
+        if taken > console.width:  # a bar that is cut would show another interval
+            cells[_BAR] = ""
+        grid.add_row(*cells)
     console.print(grid)
     if len(shown) < len(block):
         more = "" if top else " (--top K prints K of them, --out writes all)"
-        console.print(f"... and {len(block) - len(shown):,} more models{more}", style="dim")
+        note(console, f"... and {counted(len(block) - len(shown), 'more model')}{more}")
     console.print()
 
 
 def _print_coefficients(table: pd.DataFrame, console: Console) -> None:
-    grid = Table(title="Covariates", title_justify="left", title_style="bold", box=None, pad_edge=False,
-                 header_style="bold")  # fmt: skip
+    grid = new_grid("Covariates")
     names = ["category"] if "category" in table else []
     for name in (*names, "feature"):
         grid.add_column(name.capitalize(), overflow="fold")
@@ -100,7 +100,7 @@ def _print_coefficients(table: pd.DataFrame, console: Console) -> None:
         grid.add_column(name, justify="right")
     for row in table.itertuples():
         grid.add_row(
-            *(Text(str(getattr(row, name))) for name in (*names, "feature")),
+            *(visible_line(getattr(row, name)) for name in (*names, "feature")),
             f"{row.coefficient:+.3f}",
             f"{row.lower:+.3f} to {row.upper:+.3f}",
             "" if pd.isna(row.odds_ratio) else f"{row.odds_ratio:.3f}",
@@ -167,13 +167,14 @@ def _settings_line(settings: dict[str, Any]) -> str:
     weights = ", inverse-pair-frequency weights" if settings["reweighted"] else ""
     if settings.get("features"):
         unit = "normalized" if settings["normalized"] else "raw"
-        weights += f"; {len(settings['features'])} {unit} features, their ridge {settings['feature_ridge']:g}"
+        features = counted(len(settings["features"]), f"{unit} feature")
+        weights += f"; {features}, with ridge {settings['feature_ridge']:g}"
     if settings.get("ties", "half") != "half":
         weights += f"; ties by {_TIE_SCALES[settings['ties']]}; by expected score: a tie is half a win"
     cluster = f" of {settings['cluster']}" if settings["cluster"] else ""
     few = f"; models under {settings['min_battles']:,} votes take no rank" if settings["min_battles"] else ""
     return (
-        f"{settings['n_resamples']:,} {settings['scheme']} resamples{cluster}, seed {settings['seed']}; "
+        f"{counted(settings['n_resamples'], settings['scheme'] + ' resample')}{cluster}, seed {settings['seed']}; "
         f"{100 * settings['level']:g}% {settings['interval']} intervals; ridge {settings['ridge']:g}{weights}; "
         f"gauge: {settings['gauge']}\n"
         f"rank spread: by differences to all other models, {100 * settings['level']:g}% "

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.outputs import OutputFile, check_outputs, write_table
-from jaxeval.cli.terminal import print_table, say, stdout_console
+from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
+from jaxeval.cli.terminal import note, plain_cell, print_table, say, short_number, stdout_console, tell
+from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
+_DEFAULT_LEVEL = "[0.9, or the largest level that the calibration models support]"
 
 
 class _FileOrCommand(click.Group):
@@ -35,50 +38,51 @@ def soft_elo_commands() -> None:
     """
 
 
-def _columns(command: Any) -> Any:
-    """Options that say which columns hold what."""
-    options = [
-        click.option("--model-a", default="model_a", show_default=True, metavar="COL"),
-        click.option("--model-b", default="model_b", show_default=True, metavar="COL"),
-        click.option("--scores-a", metavar="COL", help="Scores of A: numbers, or dicts by criterion. [scores_a]"),
-        click.option("--scores-b", metavar="COL", help="Scores of B. [scores_b]"),
-        click.option("--scores-a-swapped", metavar="COL", help="Scores of A when shown second."),
-        click.option("--scores-b-swapped", metavar="COL", help="Scores of B when shown first."),
-        click.option("--score-difference", metavar="COL", help="Score of A minus that of B, instead of scores."),
-        click.option("--human", metavar="COL", help="Human labels. [human or human_pref]"),
-        click.option("--verdict", metavar="COL", help="The judge's own verdicts. [verdict or judge_pref]"),
-        click.option("--verdict-swapped", metavar="COL", help="Its verdicts with B shown first."),
-        click.option("--hard-label", type=click.Choice(["scores", "verdict"]),
-                     help="What the hard label is. [scores if given in both orders, else verdict if there is one]"),
-        click.option("--labels", "label_coding", type=click.Choice(["a_wins_1", "a_wins_0", "labels"]),
-                     help="What labels mean; numbers are never guessed."),
-        click.option("--judge-name", default="judge", show_default=True, metavar="NAME"),
-    ]  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
+def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """One decorator of several, first on top."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
-def _fit_options(command: Any) -> Any:
-    options = [
-        click.option("--ridge", default=0.01, show_default=True, type=click.FloatRange(0), metavar="R"),
-        click.option("--resamples", default=1000, show_default=True, type=click.IntRange(2), metavar="N"),
-        click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
-        click.option("--base", default=1500.0, show_default=True, help="Mean rating of the anchors."),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
+_NEW_COLUMNS = _options(
+    click.option("--model-a", default="model_a", show_default=True, metavar="COL"),
+    click.option("--model-b", default="model_b", show_default=True, metavar="COL"),
+    click.option("--scores-a", metavar="COL", help="Scores of A: numbers, or dicts by criterion. [scores_a]"),
+    click.option("--scores-b", metavar="COL", help="Scores of B. [scores_b]"),
+    click.option("--scores-a-swapped", metavar="COL", help="Scores of A when shown second."),
+    click.option("--scores-b-swapped", metavar="COL", help="Scores of B when shown first."),
+    click.option("--score-difference", metavar="COL", help="Score of A minus that of B, instead of scores."),
+    click.option("--verdict", metavar="COL", help="The judge's own verdicts. [verdict or judge_pref]"),
+    click.option("--verdict-swapped", metavar="COL", help="Its verdicts with B shown first."),
+    click.option("--hard-label", type=click.Choice(["scores", "verdict"]),
+                 help="What the hard label is. [scores if given in both orders, else verdict if there is one]"),
+    click.option("--labels", "label_coding", type=click.Choice(["a_wins_1", "a_wins_0", "labels"]),
+                 help="What labels mean; numbers are never guessed."),
+    click.option("--judge-name", default="judge", show_default=True, metavar="NAME"),
+)  # fmt: skip
+_COLUMNS = _options(_NEW_COLUMNS, click.option("--human", metavar="COL", help="Human labels. [human or human_pref]"))
+_FIT = _options(
+    click.option("--ridge", default=0.01, show_default=True, type=click.FloatRange(0), metavar="R"),
+    click.option("--base", default=1500.0, show_default=True, help="Mean rating of the anchors."),
+)
+_RESAMPLING = _options(
+    click.option("--resamples", default=1000, show_default=True, type=click.IntRange(2), metavar="N"),
+    click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
+)
 _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 
 
 @soft_elo_commands.command()
 @_FILE
-@_columns
-@_fit_options
-@click.option("--level", default=0.9, show_default=True, type=_LEVEL, metavar="L", help="Of the conformal intervals.")
+@_COLUMNS
+@_FIT
+@_RESAMPLING
+@click.option("--level", type=_LEVEL, metavar="L", help=f"Of the conformal intervals. {_DEFAULT_LEVEL}")
 @click.option("--splits", default=5, show_default=True, type=click.IntRange(1), metavar="K",
               help="Random calibration and test splits of the models.")  # fmt: skip
 @click.option(
@@ -95,9 +99,10 @@ _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path
 @click.option("--budget", is_flag=True, help="Also sweep the annotation budget (seconds to minutes).")
 @click.option("--smoothing", is_flag=True, help="Also sweep the constant of label smoothing.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write CSVs and figures.")
+@raw_names_option
 def report(
     file: Path,
-    level: float,
+    level: float | None,
     splits: int,
     methods: tuple[str, ...],
     cluster: str | None,
@@ -135,15 +140,18 @@ def report(
         **found.tables,
     }
     warnings = [*held_out.warnings, *found.warnings]
-    used = f"ridge {ridge:g}; {resamples:,} resamples{f' of {cluster}' if cluster else ''}, seed {seed}"
+    drawn = f"{counted(resamples, 'resample')}{f' of {cluster}' if cluster else ''}"
+    used = f"ridge {ridge:g}; {drawn}, seed {seed}"
     try:
         study = conformal_study(held_out, level, splits, seed=seed)
         tables["conformal"], tables["conformal_splits"] = study.summary.reset_index(), study.splits
         tables["intervals"] = leave_one_out_intervals(held_out, level)
-        tables["widths"] = width_decomposition(held_out, level).reset_index()
-        warnings += study.warnings
+        widths = width_decomposition(held_out, level)
+        tables["widths"] = widths.reset_index()
+        warnings += [*study.warnings, *tables["intervals"].attrs["warnings"], *widths.attrs["warnings"]]
         calibrating, tested = study.settings.n_calibration, study.settings.n_test
-        used += f"; level {level:g}: {calibrating} models calibrate, {tested} are tested"
+        calibrate = counted(calibrating, "model calibrates", "models calibrate")
+        used += f"; level {study.settings.level:g}: {calibrate}, {tested} tested"
     except ValueError as error:  # too few models: their ratings are shown all the same
         warnings.append(f"no conformal intervals: {error}")
     if by:
@@ -169,14 +177,16 @@ def report(
     shown = ["method", "n_models", "n_left_out", "mae", "mae_lower", "mae_upper", "spearman", "kendall", "beta"]
     print_table(console, held_out.summary.reset_index()[shown], "Held-out ratings against human ratings (Elo)", _cell)
     if "conformal" in tables:
-        print_table(console, tables["conformal"], f"Split conformal intervals, {splits} random splits (Elo)", _cell)
+        print_table(
+            console, tables["conformal"], f"Split conformal intervals, {counted(splits, 'random split')} (Elo)", _cell
+        )
     print_table(console, found.headline.reset_index(), "The judge's scores", _cell)
     if smoothing:
         print_table(console, tables["smoothing"], "Label smoothing by its constant (Elo)", _cell)
     if by:
         print_table(console, tables["slices"], f"Slices by {by}, against the global human rating (Elo)", _cell)
-    console.print(str(battles.report), style="dim", highlight=False, markup=False)
-    console.print(used, style="dim", highlight=False)
+    note(console, battles.report)
+    note(console, used)
     for sentence in found.left_out:
         say(console, f"left out: {sentence}", "dim")
     for sentence in dict.fromkeys(warnings):
@@ -201,13 +211,14 @@ def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
     if "smoothing" in tables:
         figures["smoothing"] = plots.plot_smoothing(tables["smoothing"])
     save_figures(figures, out)
-    click.echo(f"wrote {len(tables)} tables and {len(figures)} figures to {out}", err=True)
+    tell(f"wrote {counted(len(tables), 'table')} and {counted(len(figures), 'figure')} to {out}")
 
 
 @soft_elo_commands.command()
 @_FILE
-@_columns
-@_fit_options
+@_COLUMNS
+@_FIT
+@click.option("--cluster", metavar="COL", help="Battles equal in this column were sampled together: prompts, voters.")
 @click.option(
     "--method", "methods", multiple=True, metavar="NAME", help="hard, soft, ...; may be repeated. [hard, soft]"
 )
@@ -217,9 +228,8 @@ def calibrate(
     methods: tuple[str, ...],
     out: Path,
     ridge: float,
-    resamples: int,
-    seed: int,
     base: float,
+    cluster: str | None,
     **columns: Any,
 ) -> None:
     """Calibrate a judge on the models in FILE, which has human votes, and save the calibration."""
@@ -228,16 +238,17 @@ def calibrate(
 
     check_outputs({"--out": out}, [file])
     battles = read_judged_battles(file, **columns)
-    calibration = SoftEloCalibration.fit(battles, ridge, resamples, seed, methods or ("hard", "soft"), base)
+    calibration = SoftEloCalibration.fit(battles, ridge, methods or ("hard", "soft"), base, cluster=cluster)
     calibration.save(out)
-    click.echo(f"wrote {out}", err=True)
+    tell(f"wrote {out}")
     console = stdout_console()
-    console.print(str(battles.report), style="dim", highlight=False, markup=False)
+    note(console, battles.report)
     for name, method in calibration.methods.items():
         beta = "" if method.beta is None else f", beta {method.beta:.4f}"
+        calibrate = counted(len(method.models), "model calibrates", "models calibrate")
         console.print(
-            f"{name}: {len(method.anchors)} anchors, {len(method.models)} models calibrate (levels up to "
-            f"{calibration.largest_level(name)}){beta}",
+            f"{name}: {counted(len(method.anchors), 'anchor')}, {calibrate} (levels up to "
+            f"{calibration.largest_level(name)}){beta}; {_floor(method.floor)}",
             highlight=False,
         )
     for sentence in calibration.warnings:
@@ -247,31 +258,59 @@ def calibrate(
 @soft_elo_commands.command()
 @click.argument("calibration", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @_FILE
-@_columns
-@click.option("--level", default=0.9, show_default=True, type=_LEVEL, metavar="L")
+@_NEW_COLUMNS
+@click.option("--cluster", metavar="COL", help="As in calibrate. [the calibration's column]")
+@click.option("--level", type=_LEVEL, metavar="L", help=f"Of the intervals. {_DEFAULT_LEVEL}")
+@click.option("--human-votes", type=click.FloatRange(0, min_open=True), metavar="N",
+              help="Predict the board's rating after so many votes on the new model; inf: its true strength. "
+              "[the median of the calibration models]")  # fmt: skip
 @click.option("--method", default="soft", show_default=True, metavar="NAME")
 @click.option("--out", type=OutputFile((".csv",)), help="Write the table as CSV.")
-def predict(calibration: Path, file: Path, level: float, method: str, out: Path | None, **columns: Any) -> None:
-    """Rate the new models in FILE, which needs no human votes, with a saved CALIBRATION."""
-    from jaxeval.data.judged_battles import read_judged_battles
+@raw_names_option
+def predict(
+    calibration: Path,
+    file: Path,
+    cluster: str | None,
+    level: float | None,
+    human_votes: float | None,
+    method: str,
+    out: Path | None,
+    **columns: Any,
+) -> None:
+    """Rate the new models in FILE, which needs no human votes, with a saved CALIBRATION.
+
+    Human labels in FILE are not read. Verdicts are read where --method needs them, with the labels of the calibration
+    unless --labels names others.
+    """
     from jaxeval.softelo.calibration import SoftEloCalibration
 
     check_outputs({"--out": out}, [calibration, file])
     loaded = SoftEloCalibration.load(calibration)
-    table = loaded.predict(read_judged_battles(file, **columns), level, method)
+    new = loaded.read_new_battles(file, method, **columns)
+    table = loaded.predict(new, level, method, human_votes=human_votes, cluster=cluster)
     if out is not None:
         write_table(table, out)
-        click.echo(f"wrote {out}", err=True)
+        tell(f"wrote {out}")
     settings, console = table.attrs["settings"], stdout_console()
-    print_table(console, table, f"Ratings on the human scale with {level:g} intervals (Elo)", _cell)
-    console.print(
-        f"{settings['n_calibration']} models calibrate: expected coverage {settings['expected_coverage']:.4f}, nominal "
-        f"{level:g}; ridge {settings['ridge']:g}; method {method}",
-        style="dim",
-        highlight=False,
+    print_table(console, table, f"Ratings on the human scale with {settings['level']:g} intervals (Elo)", _cell)
+    votes, error = settings["human_votes"], settings["human_error"]
+    endless = "the intervals are for the model's true strength"
+    finite = f"the intervals are for the board's rating after {votes:g} human votes (their error: {error:.1f} Elo)"
+    note(console, f"{finite if error else endless}; {_floor(settings['floor'])}")
+    note(
+        console,
+        f"{counted(settings['n_calibration'], 'model calibrates', 'models calibrate')}: expected coverage "
+        f"{settings['expected_coverage']:.4f}, nominal {settings['level']:g}; ridge {settings['ridge']:g}; "
+        f"method {method}",
     )
     for sentence in table.attrs["warnings"]:
         say(console, f"warning: {sentence}", "yellow")
+
+
+def _floor(tau: float) -> str:
+    if tau == 0:
+        return "tau 0: sampling explains the calibration residuals, no error of the judge's own is seen"
+    return f"tau {tau:.1f} Elo: the judge's own error, a floor that no number of battles removes"
 
 
 def _cell(name: Any, value: Any) -> str:
@@ -282,5 +321,5 @@ def _cell(name: Any, value: Any) -> str:
         elo = any(
             part in text for part in ("mae", "width", "elo", "narrow", "wide", "rating", "lower", "upper", "error")
         )
-        return f"{value:.1f}" if elo and abs(value) >= 3 else f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+        return f"{value:.1f}" if elo and abs(value) >= 3 else short_number(value)
+    return plain_cell(value)

@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 import click
 
+from jaxeval.cli.terminal import tell
 from jaxeval.data.battles import Battles
 from jaxeval.data.saved_battles import digest_of, digests, write_battles
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.execution.file_locks import alone
+from jaxeval.wording import counted
 
 
 class State(NamedTuple):
@@ -39,7 +41,7 @@ class State(NamedTuple):
         target = Path(os.path.realpath(path))
 
         def waiting() -> None:
-            click.echo(f"waiting for another run, which adds to {path}", err=True)
+            tell(f"waiting for another run, which adds to {path}")
 
         with alone(target.with_name(f".{target.name}.lock"), waiting):
             digest = _digest(path)
@@ -48,7 +50,7 @@ class State(NamedTuple):
 
     def with_added(self, battles: Battles) -> Battles:
         """All battles, those of the files being ``battles``."""
-        click.echo(f"adding {battles.n_battles:,} battles of {', '.join(self.added.values())} to {self.path}", err=True)
+        tell(f"adding {counted(battles.n_battles, 'battle')} of {', '.join(self.added.values())} to {self.path}")
         together = battles if self.battles is None else Battles.concat([self.battles, battles])
         return replace(together, files={**together.files, **self.added})
 
@@ -61,7 +63,8 @@ class State(NamedTuple):
         """
         with whole_file(self.path, self._check_unchanged) as file:
             write_battles(battles, file)
-        click.echo(f"saved {battles.n_battles:,} battles of {len(battles.files):,} files to {self.path}", err=True)
+        saved = f"{counted(battles.n_battles, 'battle')} of {counted(len(battles.files), 'file')}"
+        tell(f"saved {saved} to {self.path}")
 
     def _check_unchanged(self) -> None:
         if _digest(self.path) != self.digest:

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from jaxeval.cli.outputs import write_table, write_text
-from jaxeval.cli.terminal import say
+from jaxeval.cli.terminal import note, say, short_number, tell
+from jaxeval.wording import counted, visible_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +18,7 @@ _LABELS: dict[str, Callable[[Any], str]] = {
     "delta": lambda delta: "all pairs" if delta == float("inf") else f"< {delta:g}",
     "tier": "tier {:g}".format,  # rows of numbers hold whole ones as floats
     "test_tier": "tier {:g}".format,
-    "budget": "{:,.0f} votes".format,
+    "budget": lambda budget: counted(budget, "vote"),
 }
 
 
@@ -29,10 +28,10 @@ def wide(
     """A row per value of ``rows`` and a column per value of ``columns``, the cells as text."""
     import pandas as pd
 
-    name = label or _LABELS.get(columns, str)
+    name = label or _LABELS.get(columns, visible_line)
     found: dict[Any, dict[str, Any]] = {}
     for _, row in table.iterrows():
-        first = _LABELS.get(rows, str)(row[rows])
+        first = _LABELS.get(rows, visible_line)(row[rows])
         found.setdefault(first, {rows: first})[name(row[columns])] = cell(row)
     return pd.DataFrame(list(found.values()))
 
@@ -59,17 +58,23 @@ def estimate(row: Any, name: str, form: str = ".3f", count: str = "", between: s
 
 
 def number_cell(name: Any, value: Any) -> str:
-    """A cell of a plain table."""
+    """A cell of a number, or one that `wide` made, whose lines it keeps."""
     if isinstance(value, float):
-        form = ".2f" if str(name) == "reached_share" else ".4g"
-        return "-" if value != value else "never" if value == float("inf") else f"{value:{form}}"
+        if str(name) == "reached_share" and value == value:
+            return f"{value:.2f}"
+        return "-" if value != value else "never" if value == float("inf") else short_number(value)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def one_line_cell(name: Any, value: Any) -> str:
+    """A cell of a number or of a name."""
+    return visible_line(value) if isinstance(value, str) else number_cell(name, value)
 
 
 def say_settings(console: Any, drawn: str, resamples: int, level: float, seed: int) -> None:
     """A line on the resamples."""
-    text = f"{100 * level:g}% intervals, {resamples:,} resamples of {drawn}, seed {seed}"
-    console.print(text if resamples else "no resamples, so no intervals", style="dim", highlight=False, markup=False)
+    text = f"{100 * level:g}% intervals, {counted(resamples, 'resample')} of {drawn}, seed {seed}"
+    note(console, text if resamples else "no resamples, so no intervals")
 
 
 def say_all(console: Any, warnings: Sequence[str], advice: Sequence[str]) -> None:
@@ -91,4 +96,4 @@ def write_results(tables: dict[str, pd.DataFrame], figures: dict[str, Any], advi
         write_table(table, out / f"{name}.csv")
     write_text("".join(f"{sentence}\n" for sentence in advice), out / "advice.txt")
     save_figures(figures, out)
-    click.echo(f"wrote {len(tables)} tables, {len(figures)} figures and advice.txt to {out}", err=True)
+    tell(f"wrote {counted(len(tables), 'table')}, {counted(len(figures), 'figure')} and advice.txt to {out}")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from jaxeval.data import table_files
 from jaxeval.data.columns import as_frame, factorize_sorted, frame_of, numbers_or_nan, plain, require_column
 from jaxeval.errors import DataError
+from jaxeval.wording import counted, did_you_mean
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -93,12 +94,12 @@ class AnchoredVerdicts:
         absent = np.isnan(outcome)
         if missing == "error" and absent.any():
             raise DataError(
-                f"column {verdict!r} has {absent.sum():,} missing values (first in row {int(absent.argmax())}; rows "
-                "count from 0): leave them out with missing='drop', which counts them (on the command line --missing "
-                "drop)"
+                f"column {verdict!r} has {counted(absent.sum(), 'missing value')} (first in row "
+                f"{int(absent.argmax())}; rows count from 0): leave them out with missing='drop', which counts them "
+                "(on the command line --missing drop)"
             )
         if absent.all():
-            raise DataError(f"no verdict is left of {len(frame):,} rows")
+            raise DataError(f"no verdict is left of {counted(len(frame), 'row')}")
         number, levels = {}, {}
         for role, column in columns.items():
             if column is not None:
@@ -119,9 +120,9 @@ class AnchoredVerdicts:
             for role in ROLES
             if len(self.levels[role]) > 1 or role in ("model", "judge", "item")
         )
-        lines = [f"{self.n_rows:,} rows: {len(self.outcome):,} verdicts; {shape}"]
+        lines = [f"{counted(self.n_rows, 'row')}: {counted(len(self.outcome), 'verdict')}; {shape}"]
         if self.n_missing:
-            lines.append(f"{self.n_missing:,} missing verdicts left out")
+            lines.append(f"{counted(self.n_missing, 'missing verdict')} left out")
         return "\n".join(lines)
 
     def take(self, rows: Bool | NDArray[np.intp]) -> AnchoredVerdicts:
@@ -140,7 +141,9 @@ class AnchoredVerdicts:
             raise ValueError(f"name a role at least: {', '.join(map(repr, ROLES))}")
         unknown = [role for role in roles if role not in ROLES]
         if unknown:
-            raise ValueError(f"roles are {', '.join(map(repr, ROLES))}, got {unknown[0]!r}")
+            raise ValueError(
+                f"roles are {', '.join(map(repr, ROLES))}, got {unknown[0]!r}{did_you_mean(unknown[0], ROLES)}"
+            )
         key = np.zeros(len(self.outcome), np.int64)
         for role in roles:
             key = key * len(self.levels[role]) + self.number[role]
@@ -169,8 +172,8 @@ class AnchoredVerdicts:
                 named = "name the column of models with model= (on the command line --model)"
                 hint = named if run else f"{named}, {hint}"
             raise DataError(
-                f"{again.sum():,} verdicts repeat another of the same {', '.join(columns)} (first in row {row}: {of}; "
-                f"rows count from 0): {hint}, or drop the duplicates"
+                f"{counted(again.sum(), 'verdict repeats', 'verdicts repeat')} another of the same "
+                f"{', '.join(columns)} (first in row {row}: {of}; rows count from 0): {hint}, or drop the duplicates"
             )
 
 
@@ -204,9 +207,9 @@ def _outcomes(column: pd.Series, name: str) -> Float:
         outside = (values < 0) | (values > 1)
         if outside.any():
             raise DataError(
-                f"column {name!r}: {outside.sum():,} values lie outside of [0, 1], from {values[outside].min():g} to "
-                f"{values[outside].max():g} (first in row {int(outside.argmax())}; rows count from 0); numbers are the "
-                "outcome for the model: 1 a win, 0.5 a tie, 0 a loss"
+                f"column {name!r}: {counted(outside.sum(), 'value lies', 'values lie')} outside of [0, 1], from "
+                f"{values[outside].min():g} to {values[outside].max():g} (first in row {int(outside.argmax())}; rows "
+                "count from 0); numbers are the outcome for the model: 1 a win, 0.5 a tie, 0 a loss"
             )
         return values
     try:

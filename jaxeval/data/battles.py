@@ -25,6 +25,7 @@ from jaxeval.data.columns import (
     require_column,
 )
 from jaxeval.errors import DataError, NoRowsError
+from jaxeval.wording import counted, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,24 +55,42 @@ class DataReport:
     n_zero_weight: int  # weight 0: no information at all
     models_left_out: tuple[Hashable, ...] = ()  # models seen in left-out rows only
     n_empty_rows: int = 0  # rows of the input that count no battle
+    target: str | None = None  # the column of targets, if it was named beside a column "winner", which is not used then
+    n_opposed: int = 0  # battles in which those two columns name opposite sides,
+    n_decided: int = 0  # of those in which both name one
+
+    @property
+    def warnings(self) -> list[str]:
+        """A sentence where targets and winners contradict each other."""
+        if self.n_opposed == 0:
+            return []
+        name = self.target
+        return [
+            f"column {name!r} is used as the probability that side A wins, and column 'winner' is not used: they name "
+            f"opposite sides in {self.n_opposed:,} of {counted(self.n_decided, 'battle')} "
+            f"({self.n_opposed / self.n_decided:.0%}). If {name!r} says how sure a judge was of the winner, use it as "
+            f"a weight: weight={name!r}, on the command line --weight {name}"
+        ]
 
     def __str__(self) -> str:
         lines = [
-            f"{self.n_rows:,} rows: {self.n_battles:,} battles between {self.n_models:,} models, "
-            f"{self.n_ties:,} of them ties"
+            f"{counted(self.n_rows, 'row')}: {counted(self.n_battles, 'battle')} between "
+            f"{counted(self.n_models, 'model')}, {counted(self.n_ties, 'of them a tie', 'of them ties')}"
         ]
         if self.n_both_bad:
             done = "counted as ties" if self.both_bad == "half" else "left out on request"
-            lines.append(f"{self.n_both_bad:,} both-bad battles {done}")
+            lines.append(f"{counted(self.n_both_bad, 'both-bad battle')} {done}")
         if self.n_self_battles:
-            lines.append(f"{self.n_self_battles:,} battles of a model against itself left out")
+            lines.append(f"{counted(self.n_self_battles, 'battle')} of a model against itself left out")
         if self.n_zero_weight:
-            lines.append(f"{self.n_zero_weight:,} battles of weight 0 left out")
+            lines.append(f"{counted(self.n_zero_weight, 'battle')} of weight 0 left out")
         if self.n_empty_rows:
-            lines.append(f"{self.n_empty_rows:,} rows that count no battle left out")
+            lines.append(f"{counted(self.n_empty_rows, 'row that counts', 'rows that count')} no battle left out")
+        if self.target is not None:
+            lines.append(f"results are those of column {self.target!r}; column 'winner' is not used")
         if self.models_left_out:
             names = ", ".join(map(str, self.models_left_out))
-            lines.append(f"{len(self.models_left_out)} models without a usable battle left out: {names}")
+            lines.append(f"{counted(len(self.models_left_out), 'model')} without a usable battle left out: {names}")
         return "\n".join(lines)
 
 
@@ -123,7 +142,8 @@ class Battles:
             model_a: column of the model on side A.
             model_b: column of the model on side B.
             winner: column of labels; by default "winner" where there is one.
-            target: column of soft targets; by default "target" where there is one.
+            target: column of soft targets; by default "target" where there is one. A column "winner" beside it is not
+                used; the report says so, and a warning of the fit how often the two name opposite sides.
             weight: column of weights >= 0; none by default. A weight of 2 counts double in the fit, but stays one
                 battle.
             count: column of the number of equal battles that a row stands for; by default each is one.
@@ -203,14 +223,17 @@ class Battles:
         keep = ~left_out.any(0)
         if counts is not None:
             keep &= counts > 0
+        beside = target not in (None, "winner") and "winner" in frame.columns
+        sides = outcomes.opposed_winners(frame["winner"], targets) if beside else ()
+        n_sides = [_n_battles(which & keep, counts) for which in sides] or [0, 0]
         if not keep.all():
             kept = np.flatnonzero(keep) if kept is None else kept[keep]
             first, second, targets = first[keep], second[keep], targets[keep]
             weights, counts = None if weights is None else weights[keep], None if counts is None else counts[keep]
         if len(first) == 0:
-            empty = f", and {n_empty_rows:,} rows count none" if n_empty_rows else ""
+            empty = f", and {counted(n_empty_rows, 'row counts', 'rows count')} none" if n_empty_rows else ""
             raise DataError(
-                f"no battle is left of {n_rows:,} rows: {n_left_out[0]:,} of a model against itself, "
+                f"no battle is left of {counted(n_rows, 'row')}: {n_left_out[0]:,} of a model against itself, "
                 f"{n_left_out[1]:,} both-bad left out, {n_left_out[2]:,} of weight 0{empty}"
             )
         met = np.zeros(len(models), bool)
@@ -227,6 +250,9 @@ class Battles:
             n_zero_weight=n_left_out[2],
             models_left_out=tuple(models[~met]),
             n_empty_rows=n_empty_rows,
+            target=target if beside else None,
+            n_opposed=n_sides[0],
+            n_decided=n_sides[1],
         )
         if weights is not None and np.all(weights == 1):
             weights = None
@@ -362,7 +388,7 @@ class Battles:
             raise DataError(
                 f"no column {name!r} to group battles by or to adjust for; besides those of models, results and "
                 f"weights, by which battles cannot be grouped, there are: {have} (read_battles keeps the columns named "
-                "in keep=)"
+                f"in keep=){did_you_mean(name, self.columns)}"
             )
         require_column(self.columns, name)
         column = self.columns[name]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype
 
 from jaxeval.errors import DataError
+from jaxeval.wording import counted, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,7 +96,9 @@ def require_column(frame: pd.DataFrame, column: str) -> None:
         raise DataError(f"the table has {times} columns named {column!r}; rename or drop all but one")
     if times == 0:
         have = ", ".join(map(repr, frame.columns))
-        raise DataError(f"no column {column!r} in the table; its columns are {have}")
+        raise DataError(
+            f"no column {column!r} in the table; its columns are {have}{did_you_mean(column, frame.columns)}"
+        )
 
 
 def reject_missing(
@@ -107,7 +110,8 @@ def reject_missing(
     """An error that counts the rows (N,) ``missing`` of a column, if there are any."""
     if missing.any():
         raise DataError(
-            f"column {column!r} has {count_rows(missing, rows):,} missing values{first_place(missing, rows)}: {advice}"
+            f"column {column!r} has {counted(count_rows(missing, rows), 'missing value')}{first_place(missing, rows)}: "
+            f"{advice}"
         )
 
 

@@ -14,6 +14,7 @@ from jaxeval.data.battles import Battles
 from jaxeval.data.cells import count_by
 from jaxeval.data.columns import count_rows, first_place, numbers, reject_missing
 from jaxeval.errors import DataError
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
@@ -117,7 +118,7 @@ def design(battles: Battles, features: Sequence[FeatureLike], normalize: bool) -
         infinite = np.isinf(values)
         if infinite.any():
             n = count_rows(infinite, battles.rows)
-            raise DataError(f"feature {name!r} has {n:,} infinite values{first_place(infinite, battles.rows)}")
+            raise DataError(f"feature {name!r} has {counted(n, 'infinite value')}{first_place(infinite, battles.rows)}")
         size = _root_mean_square(values, battles.count)
         if size == 0:
             raise DataError(f"feature {name!r} is 0 in all battles: it says nothing")
@@ -138,7 +139,8 @@ def _values(battles: Battles, feature: FeatureLike) -> tuple[str, Float, bool]:
         values = np.asarray(feature.values(battles), np.float64)
         if values.shape != (battles.n_rows,) or np.isnan(values).any():
             raise DataError(
-                f"feature {feature.name!r} must give a number for each of the {battles.n_rows:,} rows of the battles"
+                f"feature {feature.name!r} must give a number for each of the {counted(battles.n_rows, 'row')} of the "
+                "battles"
             )
         return feature.name, values, True
     if isinstance(feature, str):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, require_column
 from jaxeval.errors import DataError
+from jaxeval.wording import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,9 @@ class ItemScores:
             require_column(frame, column)
         values = numbers_or_nan(frame[score], score)
         if np.isinf(values).any():
-            raise DataError(f"column {score!r} has {np.isinf(values).sum():,} infinite scores: make them finite first")
+            raise DataError(
+                f"column {score!r} has {counted(np.isinf(values).sum(), 'infinite score')}: make them finite first"
+            )
         if np.isnan(values).all():
             raise DataError(f"column {score!r} has no score at all")
         m, models = factorize_sorted(frame[model], model)

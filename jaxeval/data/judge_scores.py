@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from jaxeval.data.columns import numbers_or_nan
 from jaxeval.errors import DataError
+from jaxeval.wording import counted
 
 Scores = str | Sequence[str]
 Float = NDArray[np.float64]
@@ -97,8 +98,8 @@ def _criteria_difference(frame: pd.DataFrame, scores_a: Scores, scores_b: Scores
     partial = scored & np.isnan(difference).any(1)
     if partial.any():
         raise DataError(
-            f"{partial.sum():,} rows have scores for some criteria only (first in row {int(partial.argmax())}); a mean "
-            "over other criteria is another scale: fill them or drop those rows first"
+            f"{counted(partial.sum(), 'row has', 'rows have')} scores for some criteria only (first in row "
+            f"{int(partial.argmax())}); a mean over other criteria is another scale: fill them or drop those rows first"
         )
     # In order of size, so that the order of the criteria cannot move the last bit.
     return np.sort(difference, axis=1).mean(1)
@@ -119,9 +120,9 @@ def _score_table(column: pd.Series, name: str) -> pd.DataFrame:
         reason = dict(wrong)[int(codes[row])]
         shown = repr(column.iloc[row])
         raise DataError(
-            f"column {name!r}: {bad.sum():,} of {len(bad):,} rows are not scores by criterion (first in row {row}: "
-            f"{reason}: {shown[:80]}{'...' if len(shown) > 80 else ''}); expected text or dicts like "
-            "{'helpfulness': 8.5, 'clarity': 9}; repair or drop those rows first"
+            f"column {name!r}: {bad.sum():,} of {counted(len(bad), 'row is no score', 'rows are not scores')} by "
+            f"criterion (first in row {row}: {reason}: {shown[:80]}{'...' if len(shown) > 80 else ''}); expected text "
+            f"or dicts like {{'helpfulness': 8.5, 'clarity': 9}}; repair or drop those rows first"
         )
     table = pd.DataFrame.from_records([*parsed, {}], index=range(len(parsed) + 1)).astype(float)
     if table.columns.empty:
@@ -173,5 +174,5 @@ def _finite_or_nan(column: pd.Series, name: str) -> Float:
     values = numbers_or_nan(column, name)
     if np.isinf(values).any():
         row = int(np.isinf(values).argmax())
-        raise DataError(f"column {name!r} has {np.isinf(values).sum():,} infinite values (first in row {row})")
+        raise DataError(f"column {name!r} has {counted(np.isinf(values).sum(), 'infinite value')} (first in row {row})")
     return values

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from jaxeval.data import table_files
 from jaxeval.data.columns import as_frame, factorize_sorted, frame_of, numbers_or_nan, require_column
 from jaxeval.errors import DataError
+from jaxeval.wording import counted, did_you_mean
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -53,8 +54,9 @@ class AnswersReport:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.n_rows:,} rows: {self.n_items:,} items, {self.n_models:,} models, {self.n_judges:,} judges; "
-            f"{self.n_judgments:,} judgments, {self.n_labels:,} human labels"
+            f"{counted(self.n_rows, 'row')}: {counted(self.n_items, 'item')}, {counted(self.n_models, 'model')}, "
+            f"{counted(self.n_judges, 'judge')}; {counted(self.n_judgments, 'judgment')}, "
+            f"{counted(self.n_labels, 'human label')}"
         ]
         if self.n_runs > 1:
             lines.append(f"up to {self.n_runs:,} runs of a judge on one answer, averaged")
@@ -64,11 +66,14 @@ class AnswersReport:
             )
             lines.append(f"{self.n_missing:,} judgments are missing: {done}")
         if self.n_dropped_items:
-            lines.append(f"{self.n_dropped_items:,} items left out, which some model or judge lacks")
+            lines.append(f"{counted(self.n_dropped_items, 'item')} left out, which some model or judge lacks")
         if self.n_absent:
-            lines.append(f"{self.n_absent:,} times a model has no answer to an item")
+            lines.append(f"{counted(self.n_absent, 'time')} a model has no answer to an item")
         if self.n_repeated:
-            lines.append(f"{self.n_repeated:,} answers share the judgment of another model's same answer")
+            lines.append(
+                f"{counted(self.n_repeated, 'answer shares', 'answers share')} the judgment of another model's same "
+                "answer"
+            )
         return "\n".join(lines)
 
 
@@ -197,7 +202,7 @@ class JudgedAnswers:
         complete: Bool = np.logical_not(np.isnan(table).any(axis=(1, 2)))
         whole = complete.all() or missing != "complete"
         if np.isnan(table).all() or not (whole or complete.any()):
-            raise DataError(f"no judgment is left of {len(frame):,} rows; {absent.sum():,} are missing")
+            raise DataError(f"no judgment is left of {counted(len(frame), 'row')}; {absent.sum():,} are missing")
         answers = answers if whole else answers.take(complete)
         report = replace(
             answers._counts(),
@@ -244,7 +249,9 @@ class JudgedAnswers:
         order = np.random.default_rng(seed).permutation(len(self.items))
         n = round(calibration_share * len(order))
         if not 0 < n < len(order):
-            raise ValueError(f"a share of {calibration_share:g} of {len(order)} items leaves no calibration or no test")
+            raise ValueError(
+                f"a share of {calibration_share:g} of {counted(len(order), 'item')} leaves no calibration or no test"
+            )
         calibration, test = (self.take(np.sort(part)) for part in (order[:n], order[n:]))
         return calibration, test
 
@@ -256,7 +263,10 @@ class JudgedAnswers:
         """
         if name not in self.covariates:
             have = ", ".join(map(repr, self.covariates))
-            raise DataError(f"no column {name!r} was kept with the answers; there are {have or 'none'} (keep=[...])")
+            raise DataError(
+                f"no column {name!r} was kept with the answers; there are {have or 'none'} "
+                f"(keep=[...]){did_you_mean(name, self.covariates)}"
+            )
         return self.covariates[name]
 
     def _counts(self) -> AnswersReport:
@@ -301,7 +311,10 @@ def _judgment_columns(frame: pd.DataFrame, judgment: str | Sequence[str] | None)
         found = [c for c in DEFAULT_JUDGMENT if c in frame.columns][:1]
         if not found:
             have = ", ".join(map(repr, frame.columns))
-            raise DataError(f"no column 'judgment': name the column, or columns, with judgment=; the table has {have}")
+            raise DataError(
+                "no column 'judgment': name the column, or columns, with judgment=; the table has "
+                f"{have}{did_you_mean('judgment', frame.columns)}"
+            )
         return found
     names = [judgment] if isinstance(judgment, str) else list(judgment)
     if not names or len(set(names)) < len(names):
@@ -320,7 +333,7 @@ def _judgments(column: pd.Series, name: str, positive: Any, threshold: float | N
     """(rows,) judgments, NaN where missing."""
     values = numbers_or_nan(column, name) if positive is None else _two_valued(column, positive)
     if np.isinf(values).any():
-        raise DataError(f"column {name!r} has {np.isinf(values).sum():,} infinite values")
+        raise DataError(f"column {name!r} has {counted(np.isinf(values).sum(), 'infinite value')}")
     return values if threshold is None else np.where(np.isnan(values), np.nan, values >= threshold)
 
 
@@ -388,7 +401,8 @@ def _one_each(values: Float, place: Int, shape: tuple[int, int], what: str) -> F
     if differ.any():
         row = int(differ[place].argmax())
         raise DataError(
-            f"{what}: {differ.sum():,} answers have several (first in row {row}; rows count from 0); an answer has one"
+            f"{what}: {counted(differ.sum(), 'answer has', 'answers have')} several (first in row {row}; rows count "
+            "from 0); an answer has one"
         )
     return np.where(np.isfinite(most), most, np.nan).reshape(shape)
 
@@ -421,7 +435,7 @@ def _answers(answers: JudgedAnswers, column: pd.Series, name: str, place: Int) -
         if differ.any():
             item = answers.items[int(differ.argmax()) // m]
             raise DataError(
-                f"{differ.sum():,} answers that are the same by column {name!r} differ in {what} (first: item "
-                f"{item!r}): one answer has one judgment; repair them, or leave answer= out"
+                f"{counted(differ.sum(), 'answer that is', 'answers that are')} the same by column {name!r} differ in "
+                f"{what} (first: item {item!r}): one answer has one judgment; repair them, or leave answer= out"
             )
     return group.to_numpy().reshape(n, m)

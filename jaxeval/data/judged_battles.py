@@ -15,6 +15,7 @@ from jaxeval.data.columns import Rows, as_frame, encode_models, factorize_sorted
 from jaxeval.data.judge_scores import Scores, score_differences, sign_labels
 from jaxeval.data.outcomes import LabelCoding, labels
 from jaxeval.errors import DataError
+from jaxeval.wording import counted, did_you_mean
 
 Float = NDArray[np.float64]
 HardLabel = Literal["scores", "verdict"]
@@ -43,13 +44,14 @@ class JudgedReport:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.n_rows:,} rows: {self.n_battles:,} judged battles between {self.n_models:,} models, "
-            f"{self.n_human:,} with a human label ({self.n_human_ties:,} ties)"
+            f"{counted(self.n_rows, 'row')}: {counted(self.n_battles, 'judged battle')} between "
+            f"{counted(self.n_models, 'model')}, {self.n_human:,} with a human label "
+            f"({counted(self.n_human_ties, 'tie')})"
         ]
         if self.n_self_battles:
-            lines.append(f"{self.n_self_battles:,} battles of a model against itself left out")
+            lines.append(f"{counted(self.n_self_battles, 'battle')} of a model against itself left out")
         if self.n_without_score:
-            lines.append(f"{self.n_without_score:,} battles without a judge's score left out")
+            lines.append(f"{counted(self.n_without_score, 'battle')} without a judge's score left out")
         lines.append(f"hard label: {self.hard_label} ({self.n_judge_ties:,} ties)")
         if self.n_verdicts:
             share = self.n_verdict_differs / self.n_verdicts
@@ -87,6 +89,7 @@ class JudgedBattles:
     scored: bool = True  # False for a judge that gives verdicts only
     verdict_orders: Float | None = None  # (N, 2) verdicts, as targets that A wins, with A first and with B first
     hard_label: HardLabel = "scores"
+    label_coding: LabelCoding | None = None  # of the human labels and verdicts, as it was named
 
     @classmethod
     def from_pandas(
@@ -98,8 +101,8 @@ class JudgedBattles:
         scores_a_swapped: Scores | None = None,
         scores_b_swapped: Scores | None = None,
         score_difference: str | None = None,
-        human: str | None = None,
-        verdict: str | None = None,
+        human: str | Literal[False] | None = None,
+        verdict: str | Literal[False] | None = None,
         verdict_swapped: str | None = None,
         hard_label: HardLabel | None = None,
         label_coding: LabelCoding | None = None,
@@ -121,7 +124,9 @@ class JudgedBattles:
                 shown first, and the score difference is the mean of both orders.
             scores_b_swapped: scores of model B when it was shown first.
             human: column of human labels, missing where there is none; by default "human" or "human_pref" if there.
-            verdict: column of the judge's own verdicts; by default "verdict" or "judge_pref" if there.
+                False reads none.
+            verdict: column of the judge's own verdicts; by default "verdict" or "judge_pref" if there. False reads
+                none.
             verdict_swapped: verdicts with B shown first, in the same coding: A is still the model of column
                 ``model_a``; with it, ``verdict`` are those with A shown first.
             hard_label: what the hard label is: "scores", the sign of the score difference, a tie where the sign flips
@@ -144,8 +149,8 @@ class JudgedBattles:
             raise DataError("the table has no rows: nothing to rate")
         if label_coding not in (None, "a_wins_1", "a_wins_0", "labels"):
             raise ValueError(f"label_coding must be 'a_wins_1', 'a_wins_0' or 'labels', got {label_coding!r}")
-        human = human or next((c for c in DEFAULT_HUMAN if c in frame.columns), None)
-        verdict = verdict or next((c for c in DEFAULT_VERDICT if c in frame.columns), None)
+        human = _column(human, DEFAULT_HUMAN, frame)
+        verdict = _column(verdict, DEFAULT_VERDICT, frame)
         if scores_a is None and scores_b is None and score_difference is None:
             found = [c for c in DEFAULT_SCORES if c in frame.columns]
             if len(found) == 2:
@@ -173,12 +178,12 @@ class JudgedBattles:
             models, first, second, difference, humans, sign_labels(difference, orders),
             sign_labels(both.sum(1) - 1, None) if both is not None else verdicts[0] if verdicts else None,
             orders, frame.reset_index(drop=True), judge_name, _NO_REPORT, scored=scored, verdict_orders=both,
-            hard_label=_hard_label(hard_label, bool(verdicts), scored, orders is not None),
+            hard_label=_hard_label(hard_label, bool(verdicts), scored, orders is not None), label_coding=label_coding,
         )  # fmt: skip
         is_self, unscored = first == second, np.isnan(difference)
         if (is_self | unscored).all():
             raise DataError(
-                f"no battle is left of {len(frame):,} rows: {is_self.sum():,} of a model against itself, "
+                f"no battle is left of {counted(len(frame), 'row')}: {is_self.sum():,} of a model against itself, "
                 f"{unscored.sum():,} without a score of the judge"
             )
         kept = whole.subset(~(is_self | unscored))
@@ -216,7 +221,9 @@ class JudgedBattles:
         """
         if name not in self.columns.columns:
             have = ", ".join(map(repr, self.columns.columns))
-            raise DataError(f"no column {name!r} beside the battles; there are {have or 'none'}")
+            raise DataError(
+                f"no column {name!r} beside the battles; there are {have or 'none'}{did_you_mean(name, self.columns)}"
+            )
         return self.columns[name]
 
     def codes(self, name: str) -> tuple[NDArray[np.intp], pd.Index]:
@@ -291,7 +298,12 @@ def _hard_label_text(battles: JudgedBattles) -> str:
     if battles.verdict_orders is not None:
         text += ", a tie where it changes sides with the order"
     n_missing = int(np.isnan(battles.verdict).sum())
-    return text + (f", and the sign of the scores in {n_missing:,} battles without one" if n_missing else "")
+    return text + (f", and the sign of the scores in {counted(n_missing, 'battle')} without one" if n_missing else "")
+
+
+def _column(name: str | Literal[False] | None, defaults: tuple[str, ...], frame: pd.DataFrame) -> str | None:
+    """The column that is named, or else the first default that the table has; None where False asks for none."""
+    return next((c for c in defaults if c in frame.columns), None) if name is None else name or None
 
 
 def read_judged_battles(
@@ -302,8 +314,8 @@ def read_judged_battles(
     scores_a_swapped: Scores | None = None,
     scores_b_swapped: Scores | None = None,
     score_difference: str | None = None,
-    human: str | None = None,
-    verdict: str | None = None,
+    human: str | Literal[False] | None = None,
+    verdict: str | Literal[False] | None = None,
     verdict_swapped: str | None = None,
     hard_label: HardLabel | None = None,
     label_coding: LabelCoding | None = None,

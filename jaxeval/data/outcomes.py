@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from jaxeval.data.columns import Rows, count_rows, numbers, reject_missing, reject_values, whole_numbers
 from jaxeval.errors import DataError
+from jaxeval.wording import counted, did_you_mean
 
 LabelCoding = Literal["a_wins_1", "a_wins_0", "labels"]
 
@@ -90,7 +91,7 @@ def targets(
             have = ", ".join(map(repr, frame.columns))
             raise DataError(
                 f"no result column: expected {EXPECTED_RESULTS}; the table has {have} (name another with winner= or "
-                "target=)"
+                f"target=){did_you_mean('winner', frame.columns)}"
             )
         winner, target = ("winner", None) if found == ["winner"] else (None, "target")
     if winner is not None and target is not None:
@@ -100,6 +101,17 @@ def targets(
         reject_values(values, (values < 0) | (values > 1), target, "targets must lie in [0, 1]", rows)
         return values, np.zeros(len(frame), bool)
     return _winner_targets(frame[winner], str(winner), rows)
+
+
+def opposed_winners(winner: pd.Series, target: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """(N,) where a label and a target name opposite sides, and (N,) where both name one; unknown labels name none."""
+    try:
+        codes, found = pd.factorize(winner)
+    except TypeError:  # values that are no labels
+        codes, found = np.full(len(winner), -1), pd.Index([])
+    side_of = np.array([_TARGET_OF_LABEL.get(label, 0.5) for label in found] + [0.5]) - 0.5
+    product = side_of[codes] * (target - 0.5)
+    return product < 0, product != 0
 
 
 def _winner_targets(column: pd.Series, name: str, rows: Rows | None) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -121,8 +133,8 @@ def _one_hot_targets(frame: pd.DataFrame, rows: Rows | None) -> NDArray[np.float
         found = ", ".join(f"{v:g}" for v in values[:, int(bad.argmax())])
         place = f"row {int(bad.argmax())}" if rows is None else rows.place(int(bad.argmax()))
         raise DataError(
-            f"columns {', '.join(ONE_HOT_COLUMNS)} must hold one 1 and two 0s in each row; {count_rows(bad, rows):,} "
-            f"rows do not (rows count from 0; first {place}: {found})"
+            f"columns {', '.join(ONE_HOT_COLUMNS)} must hold one 1 and two 0s in each row; "
+            f"{counted(count_rows(bad, rows), 'row does', 'rows do')} not (rows count from 0; first {place}: {found})"
         )
     return values[0] + 0.5 * values[2]
 
@@ -164,5 +176,5 @@ def _reject_unknown(
         more = f" and {len(unknown) - 10} more" if len(unknown) > 10 else ""
         raise DataError(
             f"column {name!r} has unknown labels: {found}{more}; known are {', '.join(map(repr, known))}. Map the "
-            f"labels to these, {hint}"
+            f"labels to these, {hint}{did_you_mean(labels[unknown[0]], known)}"
         )

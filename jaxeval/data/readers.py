@@ -13,6 +13,7 @@ from jaxeval.data.outcomes import COUNT_COLUMNS, EXPECTED_RESULTS, ONE_HOT_COLUM
 from jaxeval.data.table_files import files_of, pieces, with_types
 from jaxeval.errors import DataError
 from jaxeval.execution.progress import Advance, progress_bar
+from jaxeval.wording import did_you_mean
 
 _RESULTS = ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS)
 _MEGABYTE = 1_000_000
@@ -57,7 +58,12 @@ def read_battles(
     files = files_of(path)
     optional = [winner, target, weight, count, cluster, *keep]
     named = tuple(dict.fromkeys([model_a, model_b, *(c for c in optional if c is not None)]))
-    needed = BattleColumns(named, () if winner or target else _RESULTS, count is not None)
+    needed = BattleColumns(
+        named,
+        () if winner or target else _RESULTS,
+        count is not None,
+        ("winner",) if target and target != "winner" else (),
+    )
     several = f"{files[0].name} and {len(files) - 1} more" if len(files) > 1 else files[0].name
     label = Path(path).name if isinstance(path, str | Path) else several
     rows, starts, first_columns = EqualRows(), [], None
@@ -128,30 +134,32 @@ class BattleColumns(NamedTuple):
     named: tuple[str, ...]
     results: tuple[str, ...]
     counted: bool = False  # whether one of them counts equal battles
+    beside: tuple[str, ...] = ()  # read if they are there: they are compared with the result
 
     def may(self, name: str) -> bool:
         """Whether a column is needed if it is there."""
-        return name in self.named or name in self.results
+        return name in self.named or name in self.results or name in self.beside
 
     def choose(self, names: Sequence[str]) -> list[str]:
         """Those out of all that a file has, or an error."""
         have = ", ".join(map(repr, names))
-        for column in {*self.named, *self.results}:
+        for column in {*self.named, *self.results, *self.beside}:
             if (times := names.count(column)) > 1:
                 raise DataError(f"the file has {times} columns named {column!r}; rename or drop all but one")
         for column in self.named:
             if column not in names:
                 own = f" (name your own: {column}=, on the command line --{column.replace('_', '-')})"
                 raise DataError(
-                    f"no column {column!r} in the file; its columns are {have}"
-                    f"{own if column in ('model_a', 'model_b') else ''}"
+                    f"no column {column!r} in the file; its columns are "
+                    f"{have}{own if column in ('model_a', 'model_b') else ''}{did_you_mean(column, names)}"
                 )
         of_counts = COUNT_COLUMNS if has_counts(names) else ()
         found = [c for c in self.results if c in names and (c not in COUNT_COLUMNS or c in of_counts)]
         if self.results and not found:
             raise DataError(
-                f"no result column: expected {EXPECTED_RESULTS}; the file has {have} (name another as winner or target)"
+                f"no result column: expected {EXPECTED_RESULTS}; the file has {have} (name another as winner or "
+                f"target){did_you_mean('winner', names)}"
             )
         if self.results and not self.counted:
             reject_unnamed_count(names)
-        return list(dict.fromkeys([*self.named, *found]))
+        return list(dict.fromkeys([*self.named, *found, *(c for c in self.beside if c in names)]))

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _FORMAT, _VERSION = "jaxeval battles", 1
-_SUMS = ("n_rows", "n_battles", "n_ties", "n_both_bad", "n_self_battles", "n_zero_weight", "n_empty_rows")
+_SUMS = ("n_rows", "n_battles", "n_ties", "n_both_bad", "n_self_battles", "n_zero_weight", "n_empty_rows", "n_opposed",
+         "n_decided")  # fmt: skip
 
 
 def concat_battles(batches: Sequence[Battles]) -> Battles:
@@ -50,7 +51,9 @@ def concat_battles(batches: Sequence[Battles]) -> Battles:
     reports = [b.report for b in batches]
     seen = {model for report in reports for model in report.models_left_out}
     sums: Any = {name: sum(getattr(report, name) for report in reports) for name in _SUMS}
-    report = DataReport(n_models=0, both_bad=reports[0].both_bad, models_left_out=tuple(seen), **sums)
+    target = next((report.target for report in reports if report.target is not None), None)
+    both_bad = reports[0].both_bad
+    report = DataReport(n_models=0, both_bad=both_bad, models_left_out=tuple(seen), target=target, **sums)
     return _battles(table, roles, batches[0].cluster, report, files)
 
 

@@ -25,8 +25,8 @@ def write_versioned(path: str | Path, form: str, version: int, content: dict[str
         file.write(text.encode() + b"\n")
 
 
-def read_versioned(path: Path, form: str, version: int, what: str) -> dict[str, Any]:
-    """What `write_versioned` wrote; errors call it ``what``.
+def read_versioned(path: Path, form: str, version: int, what: str, remedy: str = "make it again") -> dict[str, Any]:
+    """What `write_versioned` wrote; errors call it ``what``, and say how to make it again in the words of ``remedy``.
 
     Raises:
         DataError: the file holds something else, or another version of it.
@@ -43,6 +43,6 @@ def read_versioned(path: Path, form: str, version: int, what: str) -> dict[str, 
     if content.get("version") != version or isinstance(content.get("version"), bool):
         raise DataError(
             f"{path.name} has version {content.get('version')!r} of the format of {what}, this jaxeval reads version "
-            f"{version}: use the jaxeval that wrote it, or make it again"
+            f"{version}: use the jaxeval that wrote it, or {remedy}"
         )
     return content

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from jaxeval.evaluators.few_pairs import FEW_PAIRS, counted_pairs, hide_few_in_agreement, hide_few_pairs
+from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
 from jaxeval.evaluators.meaningful_gaps import AT_ONCE, NEVER
 from jaxeval.ratings.bradley_terry import named
+from jaxeval.wording import counted
 
 _FALL = 0.1  # tau of close models that is so much lower is worth a "but"
 
@@ -86,9 +87,9 @@ def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
         return
     row = all_pairs.iloc[0]
     if row["n_pairs"] < few_pairs:
-        yield f"{counted_pairs(row['n_pairs'])} of models in all, too few to say anything"
+        yield f"{counted(row['n_pairs'], 'pair')} of models in all, too few to say anything"
         return
-    text = f"tau {row['tau']:.2f}{_ends(row)} over all {counted_pairs(row['n_pairs'])}"
+    text = f"tau {row['tau']:.2f}{_ends(row)} over all {counted(row['n_pairs'], 'pair')}"
     if len(near) == 0:
         yield text
         return
@@ -98,14 +99,14 @@ def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
     near = hide_few_pairs(near, "tau", few_pairs)
     told = near[near["tau"].notna() & (near["n_pairs"] < row["n_pairs"])]
     if len(told) == 0:
-        yield f"{text}; no delta has {few_pairs} pairs under it and some beyond, so choose others"
+        yield f"{text}; no delta has {counted(few_pairs, 'pair')} under it and some beyond, so choose others"
         return
     close = told.iloc[0]
     word = "but" if close["tau"] < row["tau"] - _FALL else "and"
     doubt = "; of models so close it may be guessing" if close.get("lower", 1.0) <= 0 else ""
     yield (
         f"{text}, {word} {close['tau']:.2f}{_ends(close)} over the {close['n_pairs']:,} within "
-        f"{_points(close['delta'])}{doubt}"
+        f"{counted(close['delta'], 'point')}{doubt}"
     )
 
 
@@ -127,26 +128,22 @@ def _smallest_gap(rows: pd.DataFrame) -> Iterator[str]:
     often = "as often as asked" if wanted is None else f"with probability {wanted:g}"
     for _, row in rows.iterrows():
         if row["status"] == NEVER:
-            yield f"at no gap seen, up to {row['largest_gap']:.3g} points, does gold agree {often}"
+            yield f"at no gap seen, up to {counted(row['largest_gap'], 'point', digits=3)}, does gold agree {often}"
         elif row["status"] == AT_ONCE:
             yield f"gold agrees {often} at any gap{_ends(row, '.3g')}"
         elif np.isfinite(row["delta"]) and row["delta"] > 0:
-            yield f"gold agrees {often} from a gap of {row['delta']:.3g} points on{_ends(row, '.3g')}"
+            yield f"gold agrees {often} from a gap of {counted(row['delta'], 'point', digits=3)} on{_ends(row, '.3g')}"
 
 
 def _improvements(rows: pd.DataFrame) -> Iterator[str]:
     for _, row in rows[rows["probability"].notna()].iterrows():
-        below = f"; {row['average_below']:.2f} on average below it ({counted_pairs(row['n_pairs'])})"
+        below = f"; {row['average_below']:.2f} on average below it ({counted(row['n_pairs'], 'pair')})"
         observed = "" if np.isnan(row["observed"]) else f", {row['observed']:.2f} observed"
         doubt = f"; the regression does not fit{observed}" if row.get("lack_of_fit", False) else ""
         yield (
-            f"an improvement of {_points(row['delta'])} is one for gold with probability "
+            f"an improvement of {counted(row['delta'], 'point')} is one for gold with probability "
             f"{row['probability']:.2f}{_ends(row)}{doubt}{'' if np.isnan(row['average_below']) else below}"
         )
-
-
-def _points(delta: float) -> str:
-    return f"{delta:g} {'point' if delta == 1 else 'points'}"
 
 
 def _ends(row: Any, form: str = ".2f") -> str:

@@ -35,8 +35,3 @@ def hide_few_in_agreement(table: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> pd
     for name, count in (("probability", "n_ordered"), ("average_below", "n_pairs"), ("observed", "n_observed")):
         table = hide_few_pairs(table, name, few_pairs, count)
     return table
-
-
-def counted_pairs(n: float) -> str:
-    """The number of pairs in words: "1 pair", or "3 pairs"."""
-    return f"{n:,.0f} {'pair' if round(n) == 1 else 'pairs'}"

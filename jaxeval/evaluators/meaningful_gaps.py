@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from jaxeval.checks import checked_number, checked_numbers, checked_positive
-from jaxeval.evaluators.few_pairs import FEW_PAIRS, counted_pairs
+from jaxeval.evaluators.few_pairs import FEW_PAIRS
 from jaxeval.evaluators.model_scores import (
     OK,
     ModelScores,
@@ -37,6 +37,7 @@ from jaxeval.kernels.rank_agreement import GapRegression, gap_regression, tau_b
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.resampling.units import rounded
 from jaxeval.statistics.quantiles import centred
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
@@ -188,7 +189,7 @@ class AgreementFits:
         low, high = self.edges[e, worst], min(self.edges[e, worst + 1], _largest_gaps(self.scores)[e])
         return (
             f"{self.misfit[0, e, worst]:+.2f} beside the regression at gaps of {low:.3g} to {high:.3g} points, "
-            f"{counted_pairs(float(self.regressions.bin_pairs[0, e, worst]))}"
+            f"{counted(float(self.regressions.bin_pairs[0, e, worst]), 'pair')}"
         )
 
 

@@ -25,6 +25,7 @@ from jaxeval.kernels import batch, rank_agreement
 from jaxeval.ratings.bradley_terry import named
 from jaxeval.resampling.units import make_singles, rounded, singles_top_up_size, stream_number
 from jaxeval.statistics.quantiles import bounds_with_failures, centred, checked_level
+from jaxeval.wording import counted, did_you_mean
 
 Float = NDArray[np.float64]
 Scores: TypeAlias = pd.DataFrame | pd.Series | ItemScores | ArrayLike
@@ -89,7 +90,8 @@ def align_scores(scores: Scores, gold: pd.Series | ArrayLike | str) -> ModelScor
     if isinstance(gold, str):
         if gold not in table.columns or isinstance(scores, ItemScores):
             have = ", ".join(map(repr, table.columns))
-            raise DataError(f"no column {gold!r} of gold scores; the columns are {have}")
+            hint = did_you_mean(gold, table.columns)
+            raise DataError(f"no column {gold!r} of gold scores; the columns are {have}{hint}")
         target, table = table[gold], table.drop(columns=gold)
     elif isinstance(gold, pd.Series) and (
         isinstance(scores, pd.DataFrame | pd.Series | ItemScores) or not isinstance(table.index, pd.RangeIndex)
@@ -98,7 +100,10 @@ def align_scores(scores: Scores, gold: pd.Series | ArrayLike | str) -> ModelScor
     else:
         target = pd.Series(np.asarray(gold).reshape(-1))
         if len(target) != len(table):
-            raise DataError(f"{len(table):,} models have scores, but there are {len(target):,} gold scores")
+            raise DataError(
+                f"{counted(len(table), 'model has a score', 'models have scores')}, but there are "
+                f"{counted(len(target), 'gold score')}"
+            )
         target.index = table.index
     if table.shape[1] == 0:
         raise DataError("there is no evaluator: scores need a column besides the gold one")
@@ -115,7 +120,7 @@ def align_scores(scores: Scores, gold: pd.Series | ArrayLike | str) -> ModelScor
     keep = np.flatnonzero(both.any(0))
     if len(keep) == 0:
         raise DataError(
-            f"no model has both a score and a gold score: {len(table):,} models in scores (the first is "
+            f"no model has both a score and a gold score: {counted(len(table), 'model')} in scores (the first is "
             f"{table.index[0]!r}), {len(true):,} in gold (the first is {true.index[0]!r}); do their names agree?"
             if len(table) and len(true)
             else "there is no model"
@@ -162,7 +167,9 @@ def _numbers(column: pd.Series, name: Any) -> Float:
             f"column {name!r} is not numeric ({error}): put the models' names in the index, and drop other columns"
         ) from error
     if np.isinf(values).any():
-        raise DataError(f"column {name!r} has {np.isinf(values).sum():,} infinite scores: make them finite or missing")
+        raise DataError(
+            f"column {name!r} has {counted(np.isinf(values).sum(), 'infinite score')}: make them finite or missing"
+        )
     return values
 
 
@@ -401,14 +408,15 @@ def _warnings(scores: ModelScores, table: pd.DataFrame, settings: Resampling) ->
     if few.any() and settings.n_resamples and settings.resample != "items":
         found.append(
             f"intervals over fewer than {FEW_MODELS} models say little: "
-            + of_evaluators(scores, few, ["1 model" if k == 1 else f"{k:,} models" for k in n])
+            + of_evaluators(scores, few, [counted(k, "model") for k in n])
         )
     if "failed_share" in table:
         some = table["failed_share"][(table["failed_share"] > 0) & (table["failed_share"] < 1)]
         if len(some):
             found.append(
-                f"{len(some):,} of {len(table):,} numbers are missing in some resamples, up to {some.max():.1%} of "
-                "them: there the ends of the intervals take the least and the greatest value that there is"
+                f"{len(some):,} of {counted(len(table), 'number is', 'numbers are')} missing in some resamples, up to "
+                f"{some.max():.1%} of them: there the ends of the intervals take the least and the greatest value that "
+                "there is"
             )
     return found
 
@@ -432,4 +440,5 @@ def _outside(table: pd.DataFrame, name: str) -> list[str]:
     slack = _ROUNDING * (1 + table[name].abs())
     below, above = table[name] < table[ends[0]] - slack, table[name] > table[ends[1]] + slack
     n = int((below | above).sum())
-    return [f"{n:,} of {len(table):,} numbers lie outside their own intervals: resamples are biased there"] if n else []
+    outside = counted(n, "number lies outside its own interval", "numbers lie outside their own intervals")
+    return [f"{outside}, of {len(table):,}: resamples are biased there"] if n else []

@@ -22,6 +22,7 @@ from jaxeval.evaluators.model_scores import (
 )
 from jaxeval.evaluators.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCORED
 from jaxeval.kernels.rank_agreement import tier_changes
+from jaxeval.wording import counted
 
 NO_MODEL = "no model of the tier is scored"
 
@@ -65,7 +66,7 @@ def stratified_rank_change(
     settings.check(aligned)
     e, m = aligned.scores.shape
     if m < n_tiers:
-        raise DataError(f"{m:,} models cannot be split into {n_tiers:,} tiers: ask for fewer")
+        raise DataError(f"{counted(m, 'model')} cannot be split into {counted(n_tiers, 'tier')}: ask for fewer")
     size = 6 * m * (1 if resample == "models" else m)
     found = resampled(tier_changes, aligned, (np.arange(n_tiers), within_tier), settings, size)
     n = aligned.n_models[:, None]

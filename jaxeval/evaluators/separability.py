@@ -27,6 +27,7 @@ from jaxeval.evaluators.model_scores import (
 from jaxeval.evaluators.rank_correlation import FEW_SCORED
 from jaxeval.kernels.rank_agreement import separation as separation_sums
 from jaxeval.statistics.quantiles import checked_level
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
@@ -104,20 +105,22 @@ def _ends(
     if standard_error is not None:
         error = _like(scores, aligned, standard_error, "standard_error")
         if (error < 0).any():
-            raise DataError(f"standard_error has {(error < 0).sum():,} negative values")
+            raise DataError(f"standard_error has {counted((error < 0).sum(), 'negative value')}")
         half = ndtri((1 + level) / 2) * error
         return aligned.scores - half, aligned.scores + half
     low, high = (_like(scores, aligned, x, name) for x, name in ((lower, "lower"), (upper, "upper")))
     if (low > high).any():
-        raise DataError(f"{(low > high).sum():,} intervals end before they begin: are lower and upper swapped?")
+        backwards = counted((low > high).sum(), "interval ends before it begins", "intervals end before they begin")
+        raise DataError(f"{backwards}: are lower and upper swapped?")
     slack = _ROUNDING * np.abs(aligned.scores)
     outside = (aligned.scores < low - slack) | (aligned.scores > high + slack)
     if outside.any():
         e, m = np.argwhere(outside)[0]
+        lie = counted(outside.sum(), "score lies outside its own interval", "scores lie outside their own intervals")
         raise DataError(
-            f"{outside.sum():,} scores lie outside their own intervals, the first that of model {aligned.models[m]!r} "
-            f"by {aligned.evaluators[e]!r}, {aligned.scores[e, m]:g} with [{low[e, m]:g}, {high[e, m]:g}]: do lower "
-            "and upper belong to these scores, in the same order?"
+            f"{lie}, the first that of model {aligned.models[m]!r} by {aligned.evaluators[e]!r}, "
+            f"{aligned.scores[e, m]:g} with [{low[e, m]:g}, {high[e, m]:g}]: do lower and upper belong to these "
+            "scores, in the same order?"
         )
     return low, high
 
@@ -131,8 +134,8 @@ def _like(scores: Scores, aligned: ModelScores, values: Any, name: str) -> Float
         array = np.asarray(values)
         if array.shape not in ((len(index), len(aligned.evaluators)), (len(index),) * (len(aligned.evaluators) == 1)):
             raise DataError(
-                f"{name} has shape {array.shape}, but scores have {len(index):,} models by "
-                f"{len(aligned.evaluators):,} evaluators"
+                f"{name} has shape {array.shape}, but scores have {counted(len(index), 'model')} by "
+                f"{counted(len(aligned.evaluators), 'evaluator')}"
             )
         values = pd.DataFrame(array.reshape(len(index), -1), index, aligned.evaluators)
     lacking = [column for column in aligned.evaluators if column not in values]

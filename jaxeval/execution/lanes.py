@@ -23,6 +23,7 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.execution.processes import check_all_present, gather, share_of
 from jaxeval.execution.progress import Advance
 from jaxeval.execution.shapes import Budget, chunk_lanes, in_vectors, slots_per_call
+from jaxeval.wording import counted
 
 Int = NDArray[np.int64]
 
@@ -173,7 +174,7 @@ def lanes_within(limit: int, fixed: int, per_lane: int) -> int:
     per_lane *= jax.local_device_count()
     if fixed + per_lane > limit:
         raise MemoryLimitError(
-            f"memory_limit={limit:,} bytes is too small: the data and the results take {fixed:,}, and one "
+            f"memory_limit={counted(limit, 'byte')} is too small: the data and the results take {fixed:,}, and one "
             f"resample at a time {per_lane:,} more; {fixed + per_lane:,} would do"
         )
     return (limit - fixed) // per_lane

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from jaxeval.errors import ProcessError
 from jaxeval.execution.precision import double_precision
+from jaxeval.wording import counted
 
 T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)
@@ -77,7 +78,11 @@ def gather(make: Callable[[], bytes]) -> list[bytes]:
         raise _told(failure)
     failed = [f"process {p}: {text.decode()}" for p, text in enumerate(everyone) if heads[p, 0]]
     if failed:
-        raise _told(ProcessError(f"{len(failed)} of {process_count()} processes failed: {'; '.join(failed)}"))
+        raise _told(
+            ProcessError(
+                f"{len(failed)} of {counted(process_count(), 'process', 'processes')} failed: {'; '.join(failed)}"
+            )
+        )
     return everyone
 
 

@@ -14,6 +14,7 @@ from jaxeval.anchored.diagnostics import rating_board
 from jaxeval.anchored.screening import JudgeScreen
 from jaxeval.errors import DataError
 from jaxeval.plots.style import GREY, plain
+from jaxeval.wording import counted, visible_line
 
 _COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
 _MOST_MODELS = 40
@@ -49,19 +50,19 @@ def plot_anchored(scores: pd.DataFrame, strong: list[Any] | None = None) -> Figu
             pale = strong is not None and judge not in strong
             colour = _COLOURS[k % len(_COLOURS)]
             axis.hlines(y, own["rating_lower"], own["rating_upper"], color=colour, alpha=0.15 if pale else 0.5)
-            label = f"{judge} (weak)" if pale else str(judge)
+            label = f"{visible_line(judge)} (weak)" if pale else visible_line(judge)
             axis.scatter(own["rating"], y, s=14, color=colour, alpha=0.3 if pale else 1.0, zorder=3, label=label)
         axis.axvline(0, color=GREY, linewidth=1, linestyle="--")
         said = [text for text, more in zip((f"against {anchor}", task), several, strict=True) if more]
-        axis.set_title(", ".join(map(str, said)), loc="left", fontsize=10, parse_math=False)
+        axis.set_title(", ".join(map(visible_line, said)), loc="left", fontsize=10, parse_math=False)
         plain(axis)
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
     for axis in axes[max(len(panels) - columns, 0) : len(panels)]:
         axis.set_xlabel("rating above the reference (Elo)")
-    axes[0].set_yticks(np.arange(len(models)), [str(m) for m in models], fontsize=8.5, parse_math=False)
+    axes[0].set_yticks(np.arange(len(models)), [visible_line(m) for m in models], fontsize=8.5, parse_math=False)
     if len(models) < len(ranked):
-        figure.suptitle(f"the best {len(models)} of {len(ranked):,} models", x=0, ha="left", fontsize=9)
+        figure.suptitle(f"the best {len(models)} of {counted(len(ranked), 'model')}", x=0, ha="left", fontsize=9)
     if len(judges) > 1:
         legend = figure.legend(
             *axes[0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=8
@@ -90,10 +91,12 @@ def plot_anchor_swap(scores: pd.DataFrame) -> Figure:
         y = row.iloc[place]
         axis.plot(place, y, "o-", markersize=3.5, linewidth=1, color=_COLOURS[k % len(_COLOURS)])
         if len(lines) <= 12:
-            axis.annotate(f"  {model}", (place[-1], y.iloc[-1]), fontsize=7.5, va="center", parse_math=False)
-    axis.set_xticks(np.arange(len(lines.columns)), [str(c) for c in lines], fontsize=8.5, parse_math=False)
+            axis.annotate(
+                f"  {visible_line(model)}", (place[-1], y.iloc[-1]), fontsize=7.5, va="center", parse_math=False
+            )
+    axis.set_xticks(np.arange(len(lines.columns)), [visible_line(c) for c in lines], fontsize=8.5, parse_math=False)
     axis.set_ylabel("centred rating (Elo)")
-    if absent := [str(c) for c in board if c not in lines]:
+    if absent := [visible_line(c) for c in board if c not in lines]:
         said = f"without {', '.join(absent)}: no model in common by the same judges and tasks"
         axis.set_title(said, loc="left", fontsize=8, parse_math=False)
     plain(axis)
@@ -146,7 +149,7 @@ def plot_screen(screen: JudgeScreen) -> Figure:
     axis.hlines(y, table["average_lower"], table["average_upper"], color=colours, linewidth=2.5, alpha=0.5)
     axis.scatter(table["average"], y, s=18, color=colours, zorder=3)
     axis.axvline(screen.threshold, color="black", linewidth=1, linestyle=":")
-    axis.set_yticks(y, [str(j) for j in table.index], fontsize=8.5, parse_math=False)
+    axis.set_yticks(y, [visible_line(j) for j in table.index], fontsize=8.5, parse_math=False)
     runs = screen.table["n_runs"].unique()
     axis.set_xlabel(f"ICC(3,{runs[0] if len(runs) == 1 else 'k'})")
     plain(axis)

@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from jaxeval.plots.style import save_figure
+from jaxeval.wording import counted, visible_line
 
 _COLOUR, _MUTED, _PALE = "#1f5a93", "#8a8f98", "#e9edf2"
 
@@ -36,7 +37,11 @@ def plot_leaderboard(table: pd.DataFrame, top: int | None = 40, panels: int | No
     n_rows = -(-len(blocks) // n_columns)
     figure = Figure(figsize=(0.6 + 6.2 * n_columns, n_rows * (1.5 + 0.21 * rows)), layout="constrained")
     if "category" in table and left_out:
-        figure.suptitle(f"The {len(groups)} categories with most votes; {left_out} more are not shown", fontsize=10)
+        figure.suptitle(
+            f"The {counted(len(groups), 'category', 'categories')} with most votes; "
+            f"{counted(left_out, 'more is', 'more are')} not shown",
+            fontsize=10,
+        )
     axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for axis in axes[len(blocks) :]:
         axis.set_axis_off()
@@ -44,13 +49,15 @@ def plot_leaderboard(table: pd.DataFrame, top: int | None = 40, panels: int | No
     level = settings.get("level")
     for axis, (name, shown, block) in zip(axes, blocks, strict=False):
         _draw(axis, shown)
-        axis.set_title("" if name is None else str(name), loc="left", fontsize=11, weight="bold", parse_math=False)
+        axis.set_title(
+            "" if name is None else visible_line(name), loc="left", fontsize=11, weight="bold", parse_math=False
+        )
         label = "Rating (Elo)" if level is None else f"Rating (Elo) with {100 * level:g}% interval"
         notes = ["bands: tiers that the data separate"]
         if (shown["preliminary"] | (shown["degenerate_share"] > 0)).any():
             notes.append("grey: few votes")
         if len(shown) < len(block):
-            notes.append(f"{len(block) - len(shown)} more models not shown")
+            notes.append(f"{counted(len(block) - len(shown), 'more model')} not shown")
         axis.set_xlabel(f"{label}\n{'; '.join(notes)}", fontsize=8.5)
     return figure
 
@@ -80,7 +87,8 @@ def _draw(axis, shown: pd.DataFrame) -> None:  # type: ignore[no-untyped-def]
     axis.hlines(place, left, right, color=colours, linewidth=2.2, alpha=0.55, zorder=2)
     axis.scatter(rating, place, s=20, color=colours, zorder=3)
     names = [
-        f"{rank}  {name}" for name, rank in zip(shown["model_name"].astype(str), shown["rank"].astype(str), strict=True)
+        f"{rank}  {visible_line(name)}"
+        for name, rank in zip(shown["model_name"], shown["rank"].astype(str), strict=True)
     ]
     axis.set_yticks(place, names, fontsize=8, parse_math=False)
     axis.set_ylim(max(len(shown), 1) - 0.5, -0.5)

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from jaxeval.evaluators.few_pairs import counted_pairs, hide_few_pairs
+from jaxeval.evaluators.few_pairs import hide_few_pairs
 from jaxeval.plots.style import GREY, plain
 from jaxeval.references.study import ReferenceStudy
+from jaxeval.wording import counted, visible_line
 
 _COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a")
 _MOST_REFERENCES = 60
@@ -41,7 +42,7 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf) -> Figure:
     axis.scatter(rows["tau"], y, s=16, color=colours, zorder=3)
     for k in np.flatnonzero(rows["tau"].isna()):
         place = 0.01, y[k]
-        text = counted_pairs(rows["n_pairs"].iloc[k])
+        text = counted(rows["n_pairs"].iloc[k], "pair")
         axis.annotate(text, place, xycoords=("axes fraction", "data"), fontsize=7, color=GREY, va="center")
     for t in np.unique(number[number > 0]):
         axis.scatter(
@@ -52,8 +53,8 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf) -> Figure:
             label=f"reference of tier {t}" if t == 1 else f"tier {t}",
         )
     axis.margins(y=0.02)
-    axis.set_yticks(y, [str(name) for name in rows["reference"]], fontsize=7.5, parse_math=False)
-    pairs = "all pairs" if np.isinf(delta) else f"pairs within {delta:g} points of win rate"
+    axis.set_yticks(y, [visible_line(name) for name in rows["reference"]], fontsize=7.5, parse_math=False)
+    pairs = "all pairs" if np.isinf(delta) else f"pairs within {counted(delta, 'point')} of win rate"
     axis.set_xlabel(f"Kendall's tau-b with the ranking of all votes\n{pairs}")
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels) or 1, frameon=False, fontsize=8)
@@ -112,7 +113,7 @@ def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf) -> Figu
         axis.annotate(f" {tier}", (line.index[-1][1], line.iloc[-1]), fontsize=7.5, color=GREY, va="center")
     several = rows[rows["n_references"] > 1]
     for k, (name, line) in enumerate(several.groupby("references", sort=False)):
-        _band(axis, line, _COLOURS[k % len(_COLOURS)], str(name))
+        _band(axis, line, _COLOURS[k % len(_COLOURS)], visible_line(name))
     axis.set_xscale("log")
     axis.set_xticks(study.settings.budgets, [f"{b:,}" for b in study.settings.budgets])
     axis.minorticks_off()

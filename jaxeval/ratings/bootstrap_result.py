@@ -22,6 +22,7 @@ from jaxeval.ratings.gauge import ELO_PER_LOGIT, make_scale
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
 from jaxeval.ratings.square_limits import MOST_SQUARE, check_square
 from jaxeval.statistics.quantiles import interval_bounds
+from jaxeval.wording import counted
 
 
 @dataclass(frozen=True)
@@ -232,16 +233,18 @@ class Bootstrap:
         if len(share):
             worst = ", ".join(f"{m} ({s:.1%})" for m, s in share.head(5).items())
             messages.append(
-                f"{len(share)} {'models have' if len(share) > 1 else 'model has'} no finite rating in some resamples "
-                f"(share of them), which makes the interval unreliable: {worst}"
+                f"{counted(len(share), 'model has', 'models have')} no finite rating in some resamples (share of "
+                f"them), which makes the interval unreliable: {worst}"
             )
         held = self.fit.scale.weights > 0
         lost = float((self.converged & ~np.isfinite(self.draws_logit[:, held]).any(1)).mean())
         if held.any() and lost > 0:
+            anchored = self.fit.scale.anchored
+            lacking = f"{named(self.models[held])} has no" if anchored else "no model has a"
+            advice = "Choose another anchor, or a mean" if anchored else "More battles, or a ridge > 0, would help"
             messages.append(
-                f"in {lost:.1%} of the resamples {named(self.models[held])} has no finite rating to hold the gauge, "
-                "and so nobody has a rating: all intervals rest on the other resamples. Choose another anchor, or a "
-                "mean"
+                f"in {lost:.1%} of the resamples {lacking} finite rating to hold the gauge, and so nobody has a "
+                f"rating: all intervals rest on the other resamples. {advice}"
             )
         equal = self.models[self.without_spread & np.isfinite(self.fit.ratings)]
         if len(equal):

@@ -160,7 +160,7 @@ class BradleyTerryFit:
         """What the data cannot say, in words; empty for a healthy board."""
         far = self.logits.index[~(np.abs(self._board.theta) < _FAR_LOGIT) & self._board.active]
         messages = board_warnings(self.component, self.standing, self.settings.ridge, self.status, far)
-        return [*messages, *few_clusters_text(self.n_clusters)]
+        return [*self.report.warnings, *messages, *few_clusters_text(self.n_clusters)]
 
     @property
     def n_clusters(self) -> int | None:

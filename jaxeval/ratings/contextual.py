@@ -30,6 +30,7 @@ from jaxeval.ratings.contextual_rows import ContextualCells, compress, counts_by
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, Gauge
 from jaxeval.ratings.sandwich import score_squares, strength_slopes
 from jaxeval.statistics.quantiles import checked_level
+from jaxeval.wording import counted, did_you_mean
 
 Float = NDArray[np.float64]
 
@@ -202,7 +203,8 @@ class ContextualFit(BradleyTerryFit):
     def theta_of(self, model: Any) -> float:
         """Log-strength of a model of the board; infinite or NaN if it has no rating."""
         if model not in self.ratings.index:
-            raise ValueError(f"no model {model!r} on the board of {len(self.ratings)}")
+            hint = did_you_mean(model, self.ratings.index)
+            raise ValueError(f"no model {model!r} on the board of {len(self.ratings)}{hint}")
         return float(self.logits[model])
 
     @cached_property
@@ -319,8 +321,9 @@ def checked_ties(battles: Battles, ties: str) -> int:
         soft = ~np.isin(battles.target, (0.0, 0.5, 1.0))
         if soft.any():
             raise DataError(
-                f"{soft.sum():,} of {len(soft):,} targets are neither 0, 1/2 nor 1{first_place(soft, battles.rows)}: "
-                "a tie model needs wins, ties and losses; ties='half' takes soft targets"
+                f"{soft.sum():,} of {counted(len(soft), 'target is', 'targets are')} neither 0, 1/2 nor "
+                f"1{first_place(soft, battles.rows)}: a tie model needs wins, ties and losses; ties='half' takes soft "
+                "targets"
             )
     return TIE_MODELS[ties]
 
@@ -373,7 +376,9 @@ def _fit(
     tied = ties != "half"
     if tied and not 0 < share < 1:
         n = int(cells.count[weight > 0].sum())
-        flags.append(f"{'no' if share == 0 else 'only'} ties among {n:,} battles of rated models: no tie model fits")
+        flags.append(
+            f"{'no' if share == 0 else 'only'} ties among {counted(n, 'battle')} of rated models: no tie model fits"
+        )
     members = cell_members(cells)
     rows = make_rows(cells, members, board.pair_weight)
     size, n_features = padded_size(len(board.theta)), cells.feature.shape[1]

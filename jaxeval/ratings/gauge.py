@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.checks import checked_finite
+from jaxeval.wording import counted, did_you_mean
 
 #: Elo points per logit: a difference of 400 means odds of ten to one.
 ELO_PER_LOGIT = 400 / np.log(10)
@@ -23,6 +24,7 @@ class Scale(NamedTuple):
     weights: NDArray[np.float64]  # (M,) sum 1, zero for models without a comparable rating; all zero if none has one
     base: float
     gauge: str  # in words, for the settings
+    anchored: bool = False  # whether one model that somebody named fixes it
 
     def ratings(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """Elo ratings of (..., M) log-strengths; models of weight 0 may be infinite or NaN."""
@@ -80,9 +82,8 @@ def make_scale(
         raise ValueError(f"gauge must be 'mean', 'votes' or (model, rating), got {gauge!r}")
     anchor, rating = gauge[0], checked_finite("the rating that fixes the gauge", gauge[1])
     if anchor not in models:
-        near = [str(m) for m in models if str(anchor).lower() in str(m).lower()][:5]
-        hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise ValueError(f"the anchor model {anchor!r} is not among the {len(models)} models{hint}")
+        hint = did_you_mean(anchor, models)
+        raise ValueError(f"the anchor model {anchor!r} is not among the {counted(len(models), 'model')}{hint}")
     position = models.get_loc(anchor)
     if not identified[position]:
         raise ValueError(
@@ -91,4 +92,4 @@ def make_scale(
         )
     weights = np.zeros(len(models))
     weights[position] = 1.0
-    return Scale(weights, rating, f"{anchor} = {rating:g}")
+    return Scale(weights, rating, f"{anchor} = {rating:g}", anchored=True)

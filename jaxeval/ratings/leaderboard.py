@@ -24,6 +24,7 @@ from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
 from jaxeval.ratings.differences import MOST_NOT_FINITE, Differences
 from jaxeval.ratings.slices import Bootstraps, slice_name, told_together
 from jaxeval.ratings.square_limits import MOST_COMPARISONS
+from jaxeval.wording import counted
 
 #: Under so many votes a rating is marked preliminary, as at the Arena.
 PRELIMINARY_VOTES = 300
@@ -142,8 +143,8 @@ def leaderboard(
     enough = ceil(2 / (1 - Fraction(str(level))))  # one draw in each tail
     if len(first.draws) < enough:
         warnings.append(
-            f"{len(first.draws):,} resamples are too few for {100 * level:g}% intervals, whose tails each hold less "
-            f"than one of them: take {enough:,} or more"
+            f"{counted(len(first.draws), 'resample is', 'resamples are')} too few for {100 * level:g}% intervals, "
+            f"whose tails each hold less than one of them: take {enough:,} or more"
         )
     table = pd.concat(tables, ignore_index=True)
     context = first.fit.context._asdict() if isinstance(first.fit, ContextualFit) else {}
@@ -174,8 +175,8 @@ def _check_enough(boards: Iterable[Bootstrap], min_battles: int) -> None:
     most, model = max((board.fit.n_battles.max(), str(board.fit.n_battles.idxmax())) for board in boards)
     if most < min_battles:
         raise DataError(
-            f"no model has {min_battles:,} battles or more, so that nobody takes a rank; the most are the {most:,} of "
-            f"{model}: lower min_battles (--min-votes)"
+            f"no model has {counted(min_battles, 'battle')} or more, so that nobody takes a rank; the most are the "
+            f"{most:,} of {model}: lower min_battles (--min-votes)"
         )
 
 
@@ -185,17 +186,18 @@ def _rank_warnings(board: Bootstrap, differences: Differences, min_battles: int)
     few = board.models[board.fit.n_battles < min_battles]
     if len(few):
         messages.append(
-            f"{_models_have(len(few))} fewer than {min_battles:,} battles: rated with the others, at the end of the "
-            f"table without a rank: {named(few)}"
+            f"{counted(len(few), 'model has', 'models have')} fewer than {min_battles:,} battles: rated with the "
+            f"others, at the end of the table without a rank: {named(few)}"
         )
     ranked = board.ranked(min_battles)
     unsure = ranked & ~ranked.index.isin(board.models[differences.models])
     if unsure.any():
         messages.append(
-            f"{_models_have(int(unsure.sum()))} no finite rating in more than {MOST_NOT_FINITE:.0%} of the resamples, "
-            f"too often to be told apart from anybody: {named(ranked.index[unsure])}. Each has a rank spread over the "
-            "whole board and no tier, and adds a place above and one below to the spread of every other model; "
-            "min_battles (--min-votes) leaves out models with few battles"
+            f"{counted(int(unsure.sum()), 'model has', 'models have')} no finite rating in more than "
+            f"{MOST_NOT_FINITE:.0%} of the resamples, too often to be told apart from anybody: "
+            f"{named(ranked.index[unsure])}. Each has a rank spread over the whole board and no tier, and adds a place "
+            "above and one below to the spread of every other model; min_battles (--min-votes) leaves out models with "
+            "few battles"
         )
     if not differences.within_reach:
         messages.append(
@@ -204,10 +206,6 @@ def _rank_warnings(board: Bootstrap, differences: Differences, min_battles: int)
             "(min_battles, --min-votes), or take fewer resamples"
         )
     return messages
-
-
-def _models_have(number: int) -> str:
-    return f"{number:,} models have" if number > 1 else "1 model has"
 
 
 def _expected_scores(board: Bootstrap, level: float, interval: Literal["percentile", "basic"]) -> dict[str, Any]:

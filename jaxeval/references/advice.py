@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.evaluators.few_pairs import counted_pairs, hide_few_pairs
+from jaxeval.evaluators.few_pairs import hide_few_pairs
 from jaxeval.ratings.bradley_terry import named
 from jaxeval.references.rankings import ReferenceBoard, ReferenceStudySettings
 from jaxeval.statistics.quantiles import centred
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
@@ -75,23 +76,26 @@ def single_advice(tau: Float, table: pd.DataFrame, n_rated: int, settings: Refer
     )
     enough = (pairs >= settings.few_pairs) & ~np.isnan(tau[0])
     if not enough.any():
-        yield f"no reference has {settings.few_pairs} pairs of models to rank: nothing can be said of references here"
+        yield (
+            f"no reference has {counted(settings.few_pairs, 'pair')} of models to rank: nothing can be said of "
+            "references here"
+        )
         return
     fair = enough & (whole >= (1 - _MOST_SHORT) * (n_rated - 1))
     n_fair = fair.sum(0)
     if n_fair.max() < 2:
         yield (
-            f"no two references have {settings.budgets[0]:,} votes of nearly every model: which one agrees best cannot "
-            "be said apart from who has more votes or which models; name smaller budgets"
+            f"no two references have {counted(settings.budgets[0], 'vote')} of nearly every model: which one agrees "
+            "best cannot be said apart from who has more votes or which models; name smaller budgets"
         )
         return
     b = np.flatnonzero(n_fair >= min(n_fair.max(), max(2, n_single / 2)))[-1]
     own = np.flatnonzero(fair[:, b])
     row = rows.iloc[own[tau[0, own, b].argmax()] * n_budgets + b]
     yield (
-        f"of the {len(own)} single references (of {n_single}) with {settings.budgets[b]:,} votes of nearly every "
-        f"model, {row['references']} agrees best with the ranking of all votes under that budget: tau {row['tau']:.2f}"
-        f"{_interval(row, 'tau')} over {counted_pairs(row['n_pairs'])}{_sure(tau[:, own, b])}"
+        f"of the {counted(len(own), 'single reference')} (of {n_single}) with {counted(settings.budgets[b], 'vote')} "
+        f"of nearly every model, {row['references']} agrees best with the ranking of all votes under that budget: tau "
+        f"{row['tau']:.2f}{_interval(row, 'tau')} over {counted(row['n_pairs'], 'pair')}{_sure(tau[:, own, b])}"
     )
 
 
@@ -101,9 +105,9 @@ def close_advice(by_delta: pd.DataFrame, settings: ReferenceStudySettings) -> It
         told = hide_few_pairs(rows, "tau", settings.few_pairs).dropna(subset="tau")
         if 2 * len(told) >= len(rows):
             yield (
-                f"win rates within {delta:g} points of each other: tau {told['tau'].mean():.2f} on average over the "
-                f"references with enough such pairs ({len(told)}), {told['misordered'].mean():.0%} of these in the "
-                "wrong order"
+                f"win rates within {counted(delta, 'point')} of each other: tau {told['tau'].mean():.2f} on average "
+                f"over the references with enough such pairs ({len(told)}), {told['misordered'].mean():.0%} of these "
+                "in the wrong order"
             )
             return
 
@@ -115,9 +119,9 @@ def set_advice(table: pd.DataFrame, board: ReferenceBoard, settings: ReferenceSt
     for label, rows in shown[fair & shown["gain"].notna()].groupby("references", sort=False):
         row = rows.iloc[-1]
         yield (
-            f"{label} ({named(board.models[board.sets[label]])}) under {row['budget']:,} votes a model: tau "
+            f"{label} ({named(board.models[board.sets[label]])}) under {counted(row['budget'], 'vote')} a model: tau "
             f"{row['tau']:.2f}, the same references alone {row['tau_alone']:.2f} on average on the same models "
-            f"(difference {row['gain']:+.2f}{_interval(row, 'gain', '+.2f')}; {counted_pairs(row['n_pairs'])})"
+            f"(difference {row['gain']:+.2f}{_interval(row, 'gain', '+.2f')}; {counted(row['n_pairs'], 'pair')})"
         )
 
 
@@ -125,7 +129,10 @@ def weak_points(table: pd.DataFrame, settings: ReferenceStudySettings) -> Iterat
     """Too few pairs, votes or resamples, and models left out; ``table`` has a row per reference."""
     few = table.loc[table["n_pairs"] < settings.few_pairs, "reference"]
     if len(few):
-        yield f"under {settings.few_pairs} pairs of models behind the agreement of {named(list(few))}: it says little"
+        yield (
+            f"under {counted(settings.few_pairs, 'pair')} of models behind the agreement of {named(list(few))}: it "
+            "says little"
+        )
     unsure = table.loc[(table["battles_per_model"] < FEW_VOTES) & (table["n_pairs"] >= settings.few_pairs), "reference"]
     if len(unsure):
         yield (
@@ -136,15 +143,16 @@ def weak_points(table: pd.DataFrame, settings: ReferenceStudySettings) -> Iterat
     if (missing > 0).any():
         worst = table.loc[missing.idxmax()]
         yield (
-            f"{(missing > 0).sum()} of {len(table)} references do not rank all other models: most are missing from "
-            f"{worst['reference']} ({worst['n_never_met']:.0f} never met it, {worst['n_unrated']:.0f} have no "
-            "comparable rating). Numbers of different references rest on different models"
+            f"{(missing > 0).sum()} of {counted(len(table), 'reference does', 'references do')} not rank all other "
+            f"models: most are missing from {worst['reference']} ({worst['n_never_met']:.0f} never met it, "
+            f"{worst['n_unrated']:.0f} have no comparable rating). Numbers of different references rest on different "
+            "models"
         )
     enough = int(np.ceil(2 / (1 - settings.level) - 1e-9))
     if 0 < settings.n_resamples < enough:
         yield (
-            f"{settings.n_resamples:,} resamples are too few for {100 * settings.level:g}% intervals, whose tails each "
-            f"hold less than one of them: take {enough:,} or more"
+            f"{counted(settings.n_resamples, 'resample is', 'resamples are')} too few for {100 * settings.level:g}% "
+            f"intervals, whose tails each hold less than one of them: take {enough:,} or more"
         )
 
 

@@ -22,6 +22,7 @@ from jaxeval.kernels.references import Grid, Pools, Votes
 from jaxeval.ratings.boards import padded_size
 from jaxeval.ratings.bootstrap_plan import ClusterRows, Entries, cluster_rows, vote_draws
 from jaxeval.resampling.units import rounded, stream_number
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -220,9 +221,10 @@ def _grid(
     n_items, share = len(unit), battles.n_battles / (len(unit) * max(len(used), 1) * battles.n_models)
     if (unit < 0).any() or share < _LEAST_FILLED:
         raise DataError(
-            f"column {item!r} has {n_items:,} items, on which {share:.1%} of the verdicts of {battles.n_models} models "
-            f"against {len(used)} references are there: items can draw references for all models only where models "
-            "and references met on nearly every item; leave item= out, or name fewer references"
+            f"column {item!r} has {counted(n_items, 'item')}, on which {share:.1%} of the verdicts of "
+            f"{battles.n_models} models against {counted(len(used), 'reference')} are there: items can draw references "
+            "for all models only where models and references met on nearly every item; leave item= out, or name fewer "
+            "references"
         )
     n, points = np.zeros((2, n_items, len(used) + 1, size))
     for model, reference, won in sides:

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.ratings.bradley_terry import named
+from jaxeval.wording import did_you_mean
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -24,7 +25,10 @@ def model_numbers(names: Sequence[Hashable], models: pd.Index) -> NDArray[np.int
     number = models.get_indexer(pd.Index(list(names)))
     missing = [name for name, n in zip(names, number, strict=True) if n < 0]
     if missing:
-        raise ValueError(f"no model {named(missing)} on the board, whose models are {named(models)}")
+        raise ValueError(
+            f"no model {named(missing)} on the board, whose models are "
+            f"{named(models)}{did_you_mean(missing[0], models)}"
+        )
     if len(set(number)) < len(number):
         raise ValueError(f"references are named twice: {named(list(names))}")
     return np.asarray(number)

@@ -20,6 +20,7 @@ from jaxeval.ratings.bradley_terry import named
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.held_out import Folds, above_human, compress, hold_out
 from jaxeval.statistics.clusters import numbered
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -66,7 +67,10 @@ def budget_sweep(
     warnings = []
     if len(fitting) < len(sizes):
         beyond = ", ".join(f"{b:g}" for b in sizes if b not in fitting)
-        warnings.append(f"budgets left out, {n:,} battles between {m} models being {n / m:.1f} per model: {beyond}")
+        warnings.append(
+            f"budgets left out, {counted(n, 'battle')} between {counted(m, 'model')} being {n / m:.1f} per model: "
+            f"{beyond}"
+        )
     rng = np.random.default_rng(seed)
     drawn = numbered(np.arange(n) if cluster is None else battles.codes(cluster)[0])
     n_of = np.bincount(drawn)
@@ -148,7 +152,8 @@ def slice_ratings(
     labels, warnings = [], []
     small: dict[Hashable, None] = {}  # in order
     if (codes < 0).any():
-        warnings.append(f"{(codes < 0).sum():,} battles without a value of {by!r} are in no slice")
+        without = counted((codes < 0).sum(), "battle")
+        warnings.append(f"in no slice: {without} without a value of {by!r}")
     for name, mine, theirs in zip(names, own, with_pooled, strict=True):
         n_of, (_, hard, soft_own), (_, soft) = mine.n[1].sum(1), _placed(mine, whole), _placed(theirs, whole)
         labels += [

@@ -1,23 +1,28 @@
 """The forward use of Soft-Elo: calibrate once on models with human votes, then rate models that only judges have seen.
 
 A calibration holds, for each target map, the temperature, the judge's strengths of the anchor models, and the held-out
-residuals whose conformal quantile sets the intervals (arXiv:2606.13221, sections 3.3 and 5.3).
+residuals with their errors. The intervals are conformal (arXiv:2606.13221, sections 3.3 and 5.3) with one change. The
+paper scales residuals by the standard error of the judge's rating. That fails when a new model has more battles than
+the calibration models had, as the judge's own error does not shrink with battles. Here residuals are matched in noise
+with the prediction instead, see `jaxeval.softelo.noise_matching`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.checks import checked_finite, checked_integer, checked_positive
+from jaxeval.checks import checked_finite, checked_positive
 from jaxeval.data.battles import Battles
-from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.data.judged_battles import HardLabel, JudgedBattles, read_judged_battles
+from jaxeval.data.outcomes import LabelCoding
 from jaxeval.data.versioned_json import read_versioned, write_versioned
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import versions
@@ -25,10 +30,8 @@ from jaxeval.ratings.bradley_terry import fit_bradley_terry, named
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.conformal import (
     Level,
-    conformal_quantile,
+    chosen_level,
     conformal_rank,
-    conformity_scores,
-    exact_level,
     expected_coverage,
     smallest_calibration,
     supported_level_text,
@@ -36,16 +39,21 @@ from jaxeval.softelo.conformal import (
 )
 from jaxeval.softelo.held_out import smoothing, targets
 from jaxeval.softelo.judge_agreement import agreement_by_score_gap
-from jaxeval.softelo.own_battles import OwnBattles, resampled_strengths, strengths
+from jaxeval.softelo.new_models import flags, rate_new_models
+from jaxeval.softelo.noise_matching import floor_spread, half_widths
+from jaxeval.softelo.rating_errors import held_out_errors, units
 from jaxeval.softelo.soft_elo import soft_elo
 from jaxeval.softelo.temperature import fit_temperature
+from jaxeval.wording import counted, did_you_mean
 
-_FORMAT, _VERSION = "jaxeval soft-elo calibration", 1
-_CALIBRATION_COLUMNS = ["model", "human_elo", "judge_elo", "residual", "standard_error", "n_battles"]
-#: Under so many judged battles a new model's rating is flagged.
-FEW_BATTLES = 20
+_FORMAT, _VERSION = "jaxeval soft-elo calibration", 2
+_CALIBRATION_COLUMNS = [
+    "model", "human_elo", "judge_elo", "residual", "standard_error", "human_error", "residual_error", "n_battles",
+    "n_human",
+]  # fmt: skip
 
 Float = NDArray[np.float64]
+_MADE_OF = {"scores": "the signs of scores", "verdict": "verdicts"}
 
 
 @dataclass(frozen=True)
@@ -54,28 +62,33 @@ class CalibrationSettings:
 
     ridge: float  # coefficient of ||theta||^2 (not half of it), on anchors and on the new model alike
     base: float
-    n_resamples: int
-    seed: int
+    cluster: str | None  # column of the battles that were sampled together
     judge_name: str
     n_battles: int
     scored: bool  # by the judge's scores; False: by its verdicts alone
+    labels: LabelCoding | None  # how labels were read, and how verdicts of new battles are
+    hard_label: HardLabel  # what the hard label was made of, and is in new battles
     mean_score_difference: float  # of absolute values: tells another scale of scores
     versions: str
 
 
 @dataclass(frozen=True, eq=False)
 class CalibratedMethod:
-    """One target map, calibrated on M anchor models."""
+    """One target map, calibrated on M anchor models.
+
+    ``models`` has one row a calibration model: ``human_elo, judge_elo``, ``residual`` (judge minus human), and the
+    errors of these three that sampling of its battles makes: ``human_error, standard_error, residual_error``, all in
+    Elo; ``n_battles`` that were judged, ``n_human`` of them with a human vote.
+    """
 
     beta: float | None  # temperature of the soft map, from all human non-ties; None for the other maps
     anchors: pd.Series  # (M,) log-strengths that the judge gives the anchors, logits, mean zero
-    models: pd.DataFrame  # held-out ratings of the calibration models: human_elo, judge_elo, residual, ...
+    models: pd.DataFrame
 
     @property
-    def scores(self) -> pd.Series:
-        """|residual| / standard error of each calibration model."""
-        scores = conformity_scores(self.models["residual"], self.models["standard_error"])
-        return pd.Series(scores, pd.Index(self.models["model"], name="model"), name="score")
+    def floor(self) -> float:
+        """tau, Elo: the judge's own error of a model (root mean square), which no number of battles removes."""
+        return floor_spread(self.models["residual"], self.models["residual_error"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,33 +104,48 @@ class SoftEloCalibration:
         cls,
         battles: JudgedBattles,
         ridge: float = 0.01,
-        n_resamples: int = 1000,
-        seed: int = 0,
         methods: Sequence[Any] = ("hard", "soft"),
         base: float = 1500.0,
+        *,
+        cluster: str | None = None,
     ) -> SoftEloCalibration:
         """Calibrate on judged battles that have human votes.
 
         Args:
             battles: scored by the judge that will score the new models, with human labels.
-            ridge: as in `soft_elo`, like ``n_resamples``, ``seed``, ``methods`` and ``base``.
+            ridge: as in `soft_elo`, like ``methods`` and ``base``.
+            cluster: column of the battles whose equal values were sampled together: prompts, voters. It makes the
+                errors of ratings larger where these recur.
 
         Raises:
-            ValueError: no model has a held-out residual and a standard error, or the temperature of the soft map
-                cannot be fitted.
+            DataError: ``cluster`` names no column, or one with missing values.
+            ValueError: no model has a held-out residual and its errors, or the temperature of the soft map cannot be
+                fitted.
         """
         pooled = _pooled_beta(battles) if "soft" in methods else None
-        held_out = soft_elo(battles, ridge=ridge, n_resamples=n_resamples, seed=seed, methods=methods, base=base)
-        table, left_out = usable_models(held_out)
+        held_out = soft_elo(battles, ridge=ridge, n_resamples=0, methods=methods, base=base)
+        errors = held_out_errors(battles, held_out.settings.methods, ridge, cluster)
+        names = ("standard_error", "human_error", "residual_error")
+        # The table of `soft_elo` goes by model, and by method within.
+        columns = {name: ELO_PER_LOGIT * error.T.ravel() for name, error in zip(names, errors, strict=True)}
+        table, left_out = usable_models(held_out.models.assign(**columns))
         calibrated = {}
         for name, block in table.groupby("method", sort=False):
             beta = pooled if name == "soft" else None
             rows = block[_CALIBRATION_COLUMNS].astype({"model": str}).reset_index(drop=True)
             calibrated[str(name)] = CalibratedMethod(beta, _anchors(battles, str(name), beta, ridge), rows)
         settings = CalibrationSettings(
-            float(ridge), float(base), n_resamples, seed, battles.judge_name, battles.n_battles, battles.scored,
-            float(np.abs(battles.score_difference).mean()), versions(),
-        )  # fmt: skip
+            ridge=float(ridge),
+            base=float(base),
+            cluster=cluster,
+            judge_name=battles.judge_name,
+            n_battles=battles.n_battles,
+            scored=battles.scored,
+            labels=battles.label_coding,
+            hard_label=battles.hard_label,
+            mean_score_difference=float(np.abs(battles.score_difference).mean()),
+            versions=versions(),
+        )
         return cls(calibrated, settings, [*left_out, *agreement_by_score_gap(battles).attrs["warnings"]])
 
     def largest_level(self, method: str = "soft") -> str:
@@ -153,7 +181,7 @@ class SoftEloCalibration:
             FileNotFoundError: there is no such file.
         """
         path = Path(path)
-        content = read_versioned(path, _FORMAT, _VERSION, "saved calibration")
+        content = read_versioned(path, _FORMAT, _VERSION, "saved calibration", "calibrate again")
         try:
             methods = {str(name): _read_method(str(name), saved) for name, saved in content["methods"].items()}
             settings = CalibrationSettings(**content["settings"])
@@ -166,92 +194,112 @@ class SoftEloCalibration:
             ) from error
         return cls(methods, settings, warnings)
 
+    def read_new_battles(
+        self, path: str | Path, method: str = "soft", *, label_coding: LabelCoding | None = None, **columns: Any
+    ) -> JudgedBattles:
+        """Judged battles of new models from a file, of which only what `predict` needs is read.
+
+        Human labels are not read. The judge's verdicts are read with the calibration's own coding of labels, and hard
+        labels are made of what the calibration's are made of. Verdicts are left out where scores alone make the
+        targets, unless ``columns`` names a column of them.
+
+        Args:
+            path: as in `read_judged_battles`.
+            method: the target map to predict with.
+            label_coding: of the verdicts, in place of the calibration's.
+            columns: as in `read_judged_battles`, but for ``human``.
+
+        Raises:
+            DataError: the file cannot be read as a table of judged battles.
+            FileNotFoundError: there is no such file.
+        """
+        self._method(method)
+        if method != "soft":
+            columns["hard_label"] = columns.get("hard_label") or self.settings.hard_label
+        elif columns.get("verdict") is None and self.settings.scored:
+            columns["verdict"] = False
+        return read_judged_battles(path, **columns, human=False, label_coding=label_coding or self.settings.labels)
+
     def predict(
         self,
         new_battles: JudgedBattles,
-        level: Level = 0.9,
+        level: Level | None = None,
         method: str = "soft",
         *,
-        n_resamples: int | None = None,
+        human_votes: float | None = None,
         among: Sequence[str] | None = None,
         weights: Mapping[str, float] | None = None,
+        cluster: str | None = None,
     ) -> pd.DataFrame:
         """Ratings of new models on the human scale, with conformal intervals, from judged battles alone.
 
-        Each new model is rated on its own against the anchors, whose strengths stay what the calibration found.
+        Each new model is rated on its own against the anchors, whose strengths stay what the calibration found. The
+        interval is for the rating that the board of human votes will show after ``human_votes`` votes on other battles
+        of the model. No random numbers are drawn.
 
         Args:
             new_battles: scored by the judge of the calibration; each between a new model and an anchor. Human labels
                 are not looked at.
-            level: 1 - alpha of the intervals.
+            level: 1 - alpha of the intervals; by default .9, or the largest level that the calibration supports.
             method: which of the calibrated target maps.
-            n_resamples: of each new model's battles, for its standard error; those of the calibration by default.
-            among: calibration models that set the quantile, all by default: the stratum (family, strength) that the
+            human_votes: of each new model on the board that is predicted; the median of the calibration models by
+                default. ``inf`` predicts the model's true strength.
+            among: calibration models that set the intervals, all by default: the stratum (family, strength) that the
                 new models belong to.
-            weights: of the calibration models in the quantile, for new models of another population than theirs (see
-                `conformal_quantile`).
+            weights: of the calibration models, for new models of another population than theirs (see `half_widths`).
+            cluster: column of the new battles whose equal values were sampled together; the calibration's by default.
 
         Returns:
-            One row a new model, best first: ``model, rating, lower, upper, standard_error`` (Elo), ``quantile,
-            n_battles, n_anchors, flags``. ``attrs`` holds ``warnings`` and ``settings`` (with the expected coverage).
+            One row a new model, best first: ``model, rating, lower, upper, standard_error`` (Elo), ``n_battles,
+            n_anchors, flags``. ``attrs`` holds ``warnings`` and ``settings``, with the expected coverage,
+            ``human_votes``, ``human_error`` (the error of a board's rating after so many votes, Elo) and ``floor`` (the
+            judge's own error, which no number of battles removes, Elo).
 
         Raises:
-            DataError: an opponent is not an anchor, or no battle is of a new model.
-            ValueError: the calibration is too small for the level (the message says the largest it supports), or
-                has no such method.
+            DataError: an opponent is not an anchor, no battle is of a new model, or there is no such cluster column.
+            ValueError: the calibration is too small for the level (the message says the largest it supports), has no
+                such method or models, or ``human_votes`` is not positive.
         """
         chosen = self._method(method)
         notes = self._check_source(new_battles, method)
-        quantile, n_scores = self._quantile(chosen, level, among, weights)
+        pool = _pool(chosen.models, among)
+        level, lowered = _supported(level, len(pool))
+        votes, human_error = _board(pool, human_votes)
         target = _targets(new_battles, method, chosen.beta)
-        known = pd.Index(chosen.anchors.index)
-        names = pd.Index([str(m) for m in new_battles.models])
-        place = known.get_indexer(names)
-        a, b = new_battles.model_a.astype(np.intp), new_battles.model_b.astype(np.intp)
-        new_a, new_b = place[a] < 0, place[b] < 0
-        _refuse_unknown(names, a, b, new_a & new_b, known)
-        own = new_a != new_b
-        if not own.any():
-            raise DataError(
-                f"none of {len(a):,} battles is of a new model: all are between the {len(known)} anchors, which the "
-                "calibration has rated. A model to predict must not have been calibrated on"
-            )
-        model, opponent = np.where(new_a, a, b)[own], place[np.where(new_a, b, a)[own]]
-        points = np.where(new_a, target, 1 - target)[own]
-
-        b_resamples = self.settings.n_resamples if n_resamples is None else n_resamples
-        checked_integer("n_resamples", b_resamples, 2)
-        # Sorted, so that the resamples depend neither on the order of the rows nor on the sides.
-        order = np.lexsort([points, opponent, model])
-        model, opponent, points = model[order], opponent[order], points[order]
-        new, start = np.unique(model, return_index=True)
-        table = self._rate(
-            [
-                OwnBattles(str(names[m]), of_model, y[None], chosen.anchors.to_numpy()[None], np.zeros(1))
-                for m, of_model, y in zip(new, np.split(opponent, start[1:]), np.split(points, start[1:]), strict=True)
-            ],
-            b_resamples,
+        unit = units(new_battles, self._cluster(new_battles, cluster))
+        table, n_between = rate_new_models(
+            new_battles, target, unit, chosen.anchors, self.settings.ridge, self.settings.base
         )
-        half = quantile * table["standard_error"]
+        noise = np.hypot(table["standard_error"], human_error)
+        share = None if weights is None else _in_order(weights, pool)
+        half = half_widths(pool["residual"], pool["residual_error"], noise, level, share)
+        if np.isinf(half).any():
+            raise ValueError(
+                f"under these weights the {counted(len(pool), 'calibration model does', 'calibration models do')} not "
+                f"reach level {float(level):g}: ask for a lower level"
+            )
         table.insert(2, "lower", table["rating"] - half)
         table.insert(3, "upper", table["rating"] + half)
-        table.insert(5, "quantile", quantile)
+        table["flags"] = flags(table, pool)
+        table = table.drop(columns=["won", "lost"])
         table = table.sort_values("rating", ascending=False, kind="stable").reset_index(drop=True)
-        warnings = [*self.warnings, *notes]
-        flagged = table[table["flags"] != ""]
-        warnings += [f"{row.model}: {row.flags}" for row in flagged.itertuples()]
-        if (~own).any():
-            warnings.append(f"{(~own).sum():,} battles between two anchors say nothing on new models and are left out")
+        warnings = [*self.warnings, *notes, *lowered]
+        warnings += [f"{row.model}: {row.flags}" for row in table.itertuples() if row.flags]
+        if n_between:
+            between = counted(n_between, "battle between two anchors", "battles between two anchors")
+            warnings.append(f"{between}, which tell nothing of new models: left out")
         table.attrs = {
             "warnings": warnings,
             "settings": {
                 **asdict(self.settings),
-                "n_resamples": b_resamples,
                 "method": method,
                 "beta": chosen.beta,
-                "level": float(exact_level(level)),
-                "n_calibration": n_scores,
-                "expected_coverage": expected_coverage(n_scores, level) if weights is None else None,
+                "level": float(level),
+                "n_calibration": len(pool),
+                "expected_coverage": expected_coverage(len(pool), level) if weights is None else None,
+                "human_votes": votes,
+                "human_error": human_error,
+                "floor": floor_spread(pool["residual"], pool["residual_error"]),
             },
         }
         return table
@@ -259,8 +307,18 @@ class SoftEloCalibration:
     def _method(self, name: str) -> CalibratedMethod:
         if name not in self.methods:
             have = ", ".join(map(repr, self.methods))
-            raise ValueError(f"the calibration has no method {name!r}; it has {have}")
+            raise ValueError(f"the calibration has no method {name!r}; it has {have}{did_you_mean(name, self.methods)}")
         return self.methods[name]
+
+    def _cluster(self, new: JudgedBattles, named: str | None) -> str | None:
+        """The column of new battles that were sampled together: the one that is named, or the calibration's."""
+        usual = self.settings.cluster
+        if named is None and usual is not None and usual not in new.columns.columns:
+            raise DataError(
+                f"the calibration's battles were sampled by {usual!r}, and the new battles have no such column: name "
+                "the one that they have (cluster=, on the command line --cluster)"
+            )
+        return usual if named is None else named
 
     def _check_source(self, new: JudgedBattles, method: str) -> list[str]:
         """Sentences on new battles that another judge, or the same on another scale, may have scored."""
@@ -273,6 +331,11 @@ class SoftEloCalibration:
             )
         if new.judge_name != settings.judge_name:
             notes.append(f"the calibration is of {settings.judge_name!r}, the new battles are of {new.judge_name!r}")
+        if method != "soft" and new.hard_label != settings.hard_label:
+            notes.append(
+                f"the calibration's hard labels are made of {_MADE_OF[settings.hard_label]}, those of the new battles "
+                f"of {_MADE_OF[new.hard_label]}"
+            )
         mean = float(np.abs(new.score_difference).mean())
         if method == "soft" and not settings.mean_score_difference / 4 <= mean <= 4 * settings.mean_score_difference:
             notes.append(
@@ -281,63 +344,52 @@ class SoftEloCalibration:
             )
         return notes
 
-    def _quantile(
-        self, method: CalibratedMethod, level: Level, among: Sequence[str] | None, weights: Mapping[str, float] | None
-    ) -> tuple[float, int]:
-        scores = method.scores
-        for what, given in (("among", among), ("weights", weights)):
-            unknown = [m for m in given or () if m not in scores.index]
-            if unknown:
-                raise ValueError(f"{what} names {len(unknown)} models that do not calibrate: {named(unknown)}")
-        if among is not None:
-            scores = scores.loc[list(dict.fromkeys(among))]
-        n = len(scores)
-        if conformal_rank(n, level) > n:
-            raise ValueError(
-                f"the calibration is too small for level {float(exact_level(level)):g}: its {n} models support levels "
-                f"up to {supported_level_text(n)}. Ask for that, or calibrate on at least "
-                f"{smallest_calibration(level)} models"
-            )
-        if weights is None:
-            return conformal_quantile(scores, level), n
-        absent = [m for m in scores.index if m not in weights]
-        if absent:
-            raise ValueError(f"weights lacks {len(absent)} of {n} calibration models: {named(absent)}")
-        quantile = conformal_quantile(scores, level, [weights[m] for m in scores.index])
-        if not np.isfinite(quantile):
-            raise ValueError(
-                f"under these weights the {n} calibration models do not reach level {float(exact_level(level)):g}: "
-                "ask for a lower level"
-            )
-        return quantile, n
 
-    def _rate(self, models: list[OwnBattles], n_resamples: int) -> pd.DataFrame:
-        """Rating, standard error and flags of new models from their battles."""
-        ridge = self.settings.ridge
-        theta = strengths(models, ridge)
-        models = [own._replace(start=found) for own, found in zip(models, theta, strict=True)]
-        drawn = resampled_strengths(models, n_resamples, self.settings.seed, ridge)[:, 0]
-        spread = ELO_PER_LOGIT * drawn.std(axis=1, ddof=1)
-        rows = []
-        for own, found, error in zip(models, theta[:, 0], spread, strict=True):
-            points, flags = own.target[0], []
-            if len(points) < FEW_BATTLES:
-                flags.append(f"only {len(points)} battles")
-            if points.min() == 1 or points.max() == 0:
-                flags.append("won all its battles" if points.min() == 1 else "lost all its battles")
-            if not error > 1e-9:  # all battles alike
-                flags.append("its resamples do not differ: no standard error, no interval")
-            rows.append(
-                {
-                    "model": own.name,
-                    "rating": self.settings.base + ELO_PER_LOGIT * float(found),
-                    "standard_error": error if error > 1e-9 else np.nan,
-                    "n_battles": len(points),
-                    "n_anchors": len(np.unique(own.opponent)),
-                    "flags": "; ".join(flags),
-                }
-            )
-        return pd.DataFrame(rows)
+def _pool(models: pd.DataFrame, among: Sequence[str] | None) -> pd.DataFrame:
+    """The calibration models that set the intervals."""
+    if among is None:
+        return models
+    _refuse_strangers("among", among, models)
+    return models[models["model"].isin(among)]
+
+
+def _in_order(weights: Mapping[str, float], pool: pd.DataFrame) -> list[float]:
+    """Weights of the calibration models as they stand in ``pool``."""
+    _refuse_strangers("weights", weights, pool)
+    absent = [m for m in pool["model"] if m not in weights]
+    if absent:
+        raise ValueError(f"weights lacks {len(absent)} of {counted(len(pool), 'calibration model')}: {named(absent)}")
+    return [weights[m] for m in pool["model"]]
+
+
+def _refuse_strangers(what: str, given: Iterable[str], models: pd.DataFrame) -> None:
+    unknown = sorted(set(given) - set(models["model"]))
+    if unknown:
+        raise ValueError(
+            f"{what} names {counted(len(unknown), 'model that does', 'models that do')} not calibrate: "
+            f"{named(unknown)}{did_you_mean(unknown[0], models['model'])}"
+        )
+
+
+def _supported(level: Level | None, n: int) -> tuple[Fraction, list[str]]:
+    """The level, which n models must support, and a sentence where the default was lowered."""
+    chosen, lowered = chosen_level(level, n, "predictions")
+    if conformal_rank(n, chosen) > n:
+        raise ValueError(
+            f"the calibration is too small for level {float(chosen):g}: its "
+            f"{counted(n, 'model supports', 'models support')} levels up to {supported_level_text(n)}. Ask for that, "
+            f"or calibrate on at least {counted(smallest_calibration(chosen), 'model')}"
+        )
+    return chosen, lowered
+
+
+def _board(pool: pd.DataFrame, human_votes: float | None) -> tuple[float, float]:
+    """Votes behind the human rating that is predicted, and the error (Elo) that so many votes leave it."""
+    votes = float(pool["n_human"].median() if human_votes is None else human_votes)
+    if not votes > 0:
+        raise ValueError(f"human_votes must be > 0 (inf: the true strength), got {human_votes!r}")
+    per_vote = float((pool["human_error"] ** 2 * pool["n_human"]).median())
+    return votes, float(np.sqrt(per_vote / votes))
 
 
 def _targets(battles: JudgedBattles, method: str, beta: float | None) -> Float:
@@ -378,8 +430,12 @@ def _check_settings(settings: CalibrationSettings) -> None:
     checked_positive("ridge", settings.ridge)
     checked_finite("base", settings.base)
     checked_finite("mean_score_difference", settings.mean_score_difference)
-    checked_integer("n_resamples", settings.n_resamples, 2)
-    checked_integer("seed", settings.seed)
+    if settings.hard_label not in get_args(HardLabel):
+        raise ValueError(f"hard_label cannot be {settings.hard_label!r}")
+    if settings.labels not in (None, *get_args(LabelCoding)):
+        raise ValueError(f"labels cannot be {settings.labels!r}")
+    if not isinstance(settings.cluster, str | None):
+        raise ValueError(f"cluster must be the name of a column or null, found {settings.cluster!r}")
     if not isinstance(settings.scored, bool):
         raise ValueError(f"scored must be true or false, found {settings.scored!r}")
 
@@ -392,8 +448,9 @@ def _read_method(name: str, saved: Any) -> CalibratedMethod:
     numbers = models[_CALIBRATION_COLUMNS[1:]].to_numpy(float)
     if not (np.isfinite(anchors).all() and np.isfinite(numbers).all()):
         raise ValueError("numbers are missing or not finite")
-    if models["model"].duplicated().any() or not (models["standard_error"] >= 0).all():
-        raise ValueError("models must be named once, with a standard error >= 0")
+    errors = models[["standard_error", "human_error", "residual_error"]]
+    if models["model"].duplicated().any() or not (errors >= 0).all(axis=None) or not (models["n_human"] > 0).all():
+        raise ValueError("models must be named once, with errors >= 0 and human votes")
     if not np.allclose(models["judge_elo"] - models["human_elo"], models["residual"], rtol=0, atol=1e-6):
         raise ValueError("residual must be judge_elo minus human_elo")
     beta = saved["beta"]
@@ -402,17 +459,3 @@ def _read_method(name: str, saved: Any) -> CalibratedMethod:
     if name != "soft":
         smoothing(name)
     return CalibratedMethod(None if beta is None else float(beta), anchors, models.astype({"model": str}))
-
-
-def _refuse_unknown(
-    names: pd.Index, a: NDArray[np.intp], b: NDArray[np.intp], both_new: NDArray[np.bool_], anchors: pd.Index
-) -> None:
-    if not both_new.any():
-        return
-    found = pd.concat([pd.Series(names[a[both_new]]), pd.Series(names[b[both_new]])]).value_counts()
-    shown = ", ".join(f"{m} ({c:,})" for m, c in found.head(8).items())
-    raise DataError(
-        f"{both_new.sum():,} of {len(a):,} battles have no anchor on either side, and a new model is rated against "
-        f"anchors only. Models of these battles that are not among the {len(anchors)} anchors: {shown}; the anchors "
-        f"are {named(anchors)}. Leave those battles out, or correct the names"
-    )

@@ -1,7 +1,9 @@
 """Split conformal intervals for ratings: exact quantiles, the retrospective study, and what makes a width.
 
 A model's score is |residual| / standard error; its interval is rating +- q * standard error, with q a conformal
-quantile of the scores of other models (arXiv:2606.13221, Eqs. 2-4; DOI 10.1080/01621459.2017.1307116).
+quantile of the scores of other models (arXiv:2606.13221, Eqs. 2-4; DOI 10.1080/01621459.2017.1307116). This holds for
+models with as many battles as the others have, as in a retrospective study. `jaxeval.softelo.noise_matching` is for new
+models with any number of battles.
 """
 
 from __future__ import annotations
@@ -17,10 +19,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.checks import checked_integer
 from jaxeval.softelo.residuals import grouping
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 #: A level as typed: a float is read by its shortest decimal form, so 0.9 is nine tenths.
 Level = float | str | Fraction
+#: Level of the intervals where none is given and there are enough calibration models for it.
+DEFAULT_LEVEL = Fraction(9, 10)
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,31 @@ def largest_supported_level(n: int) -> float:
     return level
 
 
+def chosen_level(level: Level | None, n: int, use: str) -> tuple[Fraction, list[str]]:
+    """The level of intervals from n scores: the one that is given, or the default as far as n scores support it.
+
+    A default that n scores do not support is lowered to the largest level that they do, rounded down to four decimals.
+    A level that is given is never changed.
+
+    Args:
+        level: 1 - alpha, or None for the default.
+        n: scores.
+        use: what the level is for, in words.
+
+    Returns:
+        The level, and a sentence where it was lowered.
+    """
+    if level is not None:
+        return exact_level(level), []
+    if n < 1 or conformal_rank(n, DEFAULT_LEVEL) <= n:
+        return DEFAULT_LEVEL, []
+    text = supported_level_text(n)
+    return Fraction(text), [
+        f"{use}: {n} calibration models support levels up to {text}, so the default level of "
+        f"{float(DEFAULT_LEVEL):g} is lowered to {text}; a level that you name is never changed"
+    ]
+
+
 def smallest_calibration(level: Level) -> int:
     """The fewest calibration scores that give a finite interval at ``level``."""
     exact = exact_level(level)
@@ -117,8 +147,8 @@ def conformal_quantile(
     missing = np.isnan(values)
     if missing.any():
         raise ValueError(
-            f"{missing.sum():,} of {len(values):,} scores are NaN (first at {int(missing.argmax())}): "
-            "leave out models without a residual or a standard error"
+            f"{missing.sum():,} of {counted(len(values), 'score is', 'scores are')} NaN (first at "
+            f"{int(missing.argmax())}): leave out models without a residual or a standard error"
         )
     if weights is None:
         if new_weight is not None:
@@ -130,7 +160,9 @@ def conformal_quantile(
 
 def _weighted_quantile(values: Float, level: Fraction, weights: Float, new_weight: float | None) -> float:
     if weights.shape != values.shape:
-        raise ValueError(f"{len(values):,} scores need as many weights, got shape {weights.shape}")
+        raise ValueError(
+            f"{counted(len(values), 'score needs', 'scores need')} as many weights, got shape {weights.shape}"
+        )
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any() or not weights.any():
         raise ValueError(f"weights must be finite, >= 0 and not all zero; {bad.sum():,} of {len(weights):,} are not")
@@ -157,10 +189,14 @@ def conformal_quantile_by_stratum(scores: ArrayLike, strata: ArrayLike, level: L
     """
     values, labels = np.asarray(scores, float), np.asarray(strata)
     if labels.shape != values.shape:
-        raise ValueError(f"{len(values):,} scores need as many strata, got shape {labels.shape}")
+        raise ValueError(
+            f"{counted(len(values), 'score needs', 'scores need')} as many strata, got shape {labels.shape}"
+        )
     missing = pd.isna(labels)
     if missing.any():
-        raise ValueError(f"{missing.sum():,} of {len(labels):,} strata are missing: name one for every score")
+        raise ValueError(
+            f"{missing.sum():,} of {counted(len(labels), 'stratum is', 'strata are')} missing: name one for every score"
+        )
     rows = {}
     for stratum in pd.unique(labels):
         own = values[labels == stratum]
@@ -179,7 +215,7 @@ def conformity_scores(residual: ArrayLike, standard_error: ArrayLike) -> Float:
     return np.where(error > 0, size / np.where(error > 0, error, 1.0), np.where(np.isnan(error), np.nan, without))
 
 
-def leave_one_out_intervals(soft_elo: Any, level: Level = 0.9) -> pd.DataFrame:
+def leave_one_out_intervals(soft_elo: Any, level: Level | None = None) -> pd.DataFrame:
     """Interval of every model, calibrated on all others (Figure 1c).
 
     How many of these intervals hold the human rating is arithmetic: ceil(level * M) of M, whatever the judge. It is
@@ -187,7 +223,7 @@ def leave_one_out_intervals(soft_elo: Any, level: Level = 0.9) -> pd.DataFrame:
 
     Args:
         soft_elo: a `SoftElo`, or its ``models`` table.
-        level: 1 - alpha.
+        level: 1 - alpha; by default .9, or the largest level that the models support.
 
     Returns:
         One row a model and method: ``model, method, human_elo, judge_elo, standard_error, quantile, lower, upper,
@@ -195,6 +231,8 @@ def leave_one_out_intervals(soft_elo: Any, level: Level = 0.9) -> pd.DataFrame:
         ``settings``.
     """
     table, warnings = usable_models(soft_elo)
+    level, lowered = chosen_level(level, _fewest(table) - 1, "leave-one-out intervals")
+    warnings += lowered
     blocks = []
     for _, block in table.groupby(grouping(table), sort=False):
         scores = conformity_scores(block["residual"], block["standard_error"])
@@ -214,7 +252,7 @@ def leave_one_out_intervals(soft_elo: Any, level: Level = 0.9) -> pd.DataFrame:
 
 def conformal_study(
     soft_elo: Any,
-    level: Level = 0.9,
+    level: Level | None = None,
     n_repeats: int = 5,
     n_calibration: int | None = None,
     seed: int = 0,
@@ -224,7 +262,7 @@ def conformal_study(
     Args:
         soft_elo: a `SoftElo`, or its ``models`` table. Only models with a residual and a standard error under every
             method take part.
-        level: 1 - alpha.
+        level: 1 - alpha; by default .9, or the largest level that the calibration half supports.
         n_repeats: random splits.
         n_calibration: models that calibrate; half of them by default (27 of the paper's 55).
         seed: of the splits.
@@ -239,14 +277,21 @@ def conformal_study(
     models = sorted(common, key=str)
     dropped = table["model"].nunique() - len(models)
     if dropped:
-        warnings.append(f"{dropped} models have no residual or standard error under some method and take no part")
+        warnings.append(
+            f"{counted(dropped, 'model has', 'models have')} no residual or standard error under some method and take "
+            "no part"
+        )
     n = len(models)
     if n < 2:
         raise ValueError(f"a split needs at least 2 models with a residual and a standard error, found {n}")
     n_cal = n // 2 if n_calibration is None else n_calibration
     if not 1 <= n_cal < n:
-        raise ValueError(f"n_calibration must lie between 1 and {n - 1} (of {n} models), got {n_calibration}")
+        raise ValueError(
+            f"n_calibration must lie between 1 and {n - 1} (of {counted(n, 'model')}), got {n_calibration}"
+        )
     checked_integer("n_repeats", n_repeats, 1)
+    level, lowered = chosen_level(level, n_cal, "random splits")
+    warnings += lowered
     order = np.random.default_rng(seed).permuted(np.tile(np.arange(n), (n_repeats, 1)), axis=1)
     calibration, test = order[:, :n_cal], order[:, n_cal:]
 
@@ -309,14 +354,20 @@ def _summary(splits: pd.DataFrame, keys: list[str], level: Level, n_calibration:
     return summary.assign(coverage=summary["coverage"].mask(endless))
 
 
-def width_decomposition(soft_elo: Any, level: Level = 0.9) -> pd.DataFrame:
+def width_decomposition(soft_elo: Any, level: Level | None = None) -> pd.DataFrame:
     """Width of the intervals as 2 * quantile * standard error (Figure 17), with all models calibrating.
+
+    Args:
+        soft_elo: a `SoftElo`, or its ``models`` table.
+        level: 1 - alpha; by default .9, or the largest level that the models support.
 
     Returns:
         One row a method: ``quantile``, ``median_standard_error`` (Elo), ``width`` (Elo), and the last three relative
         to the first method's: ``quantile_ratio``, ``standard_error_ratio``, ``width_ratio`` (their product).
     """
     table, warnings = usable_models(soft_elo)
+    level, lowered = chosen_level(level, _fewest(table), "widths")
+    warnings += lowered
     keys = grouping(table)
     rows = []
     for key, block in table.groupby(keys, sort=False):
@@ -362,9 +413,14 @@ def usable_models(soft_elo: Any) -> tuple[pd.DataFrame, list[str]]:
     if not finite.all():
         names = ", ".join(map(str, table.loc[~finite, "model"].unique()[:8]))
         warnings.append(
-            f"{(~finite).sum()} rows without a residual or a standard error, or flagged, are left out: {names}"
+            f"left out: {counted((~finite).sum(), 'row')} without a residual or a standard error, or flagged ({names})"
         )
     return used.reset_index(drop=True), warnings
+
+
+def _fewest(table: pd.DataFrame) -> int:
+    """Models of the method that has the fewest."""
+    return int(table.groupby(grouping(table), sort=False).size().min())
 
 
 def _with_intervals(block: pd.DataFrame, quantile: Float) -> pd.DataFrame:
@@ -383,8 +439,9 @@ def _width(quantile: Float, standard_error: Float) -> Float:
 def _too_small(n: int, level: Level, block: pd.DataFrame | None = None) -> str:
     whose = "" if block is None else f" ({', '.join(str(block[k].iloc[0]) for k in grouping(block))})"
     return (
-        f"{n} calibration models{whose} support levels up to {supported_level_text(n)}, so intervals at "
-        f"{float(exact_level(level)):g} are infinite; {smallest_calibration(level)} models are needed"
+        f"{counted(n, 'calibration model')}{whose} support levels up to {supported_level_text(n)}, so intervals at "
+        f"{float(exact_level(level)):g} are infinite; {counted(smallest_calibration(level), 'model is', 'models are')} "
+        "needed"
     )
 
 

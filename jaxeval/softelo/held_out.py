@@ -27,6 +27,7 @@ from jaxeval.softelo.own_battles import OwnBattles
 from jaxeval.softelo.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, Ties, in_likelihood
 from jaxeval.softelo.temperature import MAX_STEPS as _TEMPERATURE_STEPS
 from jaxeval.statistics.clusters import numbered
+from jaxeval.wording import did_you_mean
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -112,7 +113,8 @@ def smoothing(method: str) -> float:
         constant = np.nan
     if not (method == "hard" or name == "smooth") or not 0.5 <= constant <= 1:
         raise ValueError(
-            f"unknown method {method!r}: expected 'hard', 'soft', or 'smooth:c' with c in [0.5, 1], 'smooth:0.8' say"
+            f"unknown method {method!r}: expected 'hard', 'soft', or 'smooth:c' with c in [0.5, 1], 'smooth:0.8' "
+            f"say{did_you_mean(method, ('hard', 'soft', 'smooth:0.8'))}"
         )
     return constant
 

@@ -23,6 +23,7 @@ from jaxeval.softelo.temperature import fit_temperature
 from jaxeval.statistics.clusters import design_effect, few_clusters_text
 from jaxeval.statistics.cohen_kappa import cohen_kappa, label_table
 from jaxeval.statistics.intervals import wilson
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 Bool = NDArray[np.bool_]
@@ -112,8 +113,9 @@ def agreement_by_score_gap(
     warnings = _few_clusters(codes)
     if np.isnan(r):
         warnings.append(
-            f"{len(gap):,} decisive battles do not show whether larger score differences mean more agreement (all "
-            "scores, or all agreements, are equal): soft targets rest on an assumption that this data cannot test"
+            f"{counted(len(gap), 'decisive battle does', 'decisive battles do')} not show whether larger score "
+            "differences mean more agreement (all scores, or all agreements, are equal): soft targets rest on an "
+            "assumption that this data cannot test"
         )
     elif lower <= 0 <= upper:
         warnings.append(

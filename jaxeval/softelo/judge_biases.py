@@ -21,6 +21,7 @@ from jaxeval.errors import DataError
 from jaxeval.softelo.judge_agreement import LEVEL, cluster_codes, wilson_share
 from jaxeval.softelo.residuals import grouping, slope_and_correlation, usable_rows
 from jaxeval.softelo.soft_elo import soft_elo
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
@@ -187,9 +188,11 @@ def family_excess(held_out: Any, families: Mapping[Any, str], judge_family: Mapp
         excess = own.mean() - other.mean() if len(own) and len(other) else np.nan
         rows.append({**names, "excess": excess, "standard_error": error, "n_own": len(own), "n_other": len(other)})
         if not enough:
-            warnings.append(f"{' '.join(map(str, names.values()))}: {len(own)} models of family {family!r}, too few")
+            warnings.append(
+                f"{' '.join(map(str, names.values()))}: {counted(len(own), 'model')} of family {family!r}, too few"
+            )
     if n_left_out:
-        warnings.append(f"{n_left_out} models without a family are left out")
+        warnings.append(f"{counted(n_left_out, 'model without a family is', 'models without a family are')} left out")
     result = pd.DataFrame(rows)
     result.attrs = {"warnings": warnings, "settings": {"relative_to_other_judges": several}}
     return result

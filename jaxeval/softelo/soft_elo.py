@@ -22,6 +22,7 @@ from jaxeval.softelo.own_battles import resampled_strengths
 from jaxeval.softelo.temperature import Ties, in_likelihood, status_text
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.quantiles import interval_bounds
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
@@ -284,7 +285,7 @@ def _warnings(models: pd.DataFrame, several: bool) -> list[str]:
         where = " / ".join(map(str, key))
         for flags, flagged in group[group["flags"] != ""].groupby("flags", sort=False):
             shown = named(list(flagged["model"]))
-            messages.append(f"{where}: {len(flagged)} models left out of the averages ({flags}): {shown}")
+            messages.append(f"{where}: {counted(len(flagged), 'model')} left out of the averages ({flags}): {shown}")
         if group["flags"].str.contains("negative slope").mean() > 0.5:
             messages.append(
                 f"{where}: the humans prefer what the judge scores lower. If labels mean the reverse of what "

@@ -15,6 +15,7 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.solve import CONVERGED, NON_FINITE, STEP_LIMIT
 from jaxeval.kernels.temperature import SEPARABLE, TOO_FEW
 from jaxeval.statistics.clusters import few_clusters_text, numbered
+from jaxeval.wording import counted
 
 Ties = Literal["drop", "half"]
 Float = NDArray[np.float64]
@@ -121,7 +122,10 @@ def fit_temperatures(
     """
     codes, names = pd.factorize(np.asarray(by), sort=True)
     if (codes < 0).any():
-        raise ValueError(f"{(codes < 0).sum():,} battles have no slice name; fill them or drop those rows first")
+        raise ValueError(
+            f"{counted((codes < 0).sum(), 'battle has', 'battles have')} no slice name; fill them or drop those rows "
+            "first"
+        )
     fits = _fit_groups(score_difference, human, codes, len(names), ties, weight, cluster)
     columns = ["beta", "standard_error", "n_battles", "status", "log_likelihood", "n_ties", "n_unlabelled"]
     columns += [] if cluster is None else ["n_clusters"]

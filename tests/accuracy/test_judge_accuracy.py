@@ -463,7 +463,7 @@ def test_a_model_that_no_judge_judged_is_named():
 
 def test_warnings_and_settings(accuracy):
     unlabelled = int(CALIBRATION["human"].isna().sum())
-    assert f"{unlabelled} calibration answers have no label and are left out" in accuracy.warnings
+    assert f"left out: {unlabelled} calibration answers without a label" in accuracy.warnings
     assert not any("no test items" in warning for warning in accuracy.warnings)
     overlap = judge_accuracy(read(CALIBRATION), read(CALIBRATION), **SETTINGS)
     assert any("60 items are in the calibration and in the test" in warning for warning in overlap.warnings)
@@ -620,7 +620,7 @@ def test_models_named_by_other_types_are_an_error():
         judge_accuracy(read(numbered[0]), read(numbered[1].assign(model=numbered[1]["model"].astype(str))), **SETTINGS)
 
 
-@pytest.mark.parametrize("seed", [-1, 1.5, 2**64])
-def test_seeds_are_whole_numbers(seed):
-    with pytest.raises(ValueError, match="seed must be a whole number"):
+@pytest.mark.parametrize(("seed", "error"), [(-1, ValueError), (2**64, ValueError), (1.5, TypeError), (True, TypeError)])
+def test_seeds_are_whole_numbers(seed, error):
+    with pytest.raises(error, match="seed must be"):
         judge_accuracy(read(CALIBRATION), read(TEST), seed=seed)

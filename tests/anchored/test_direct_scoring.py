@@ -315,7 +315,7 @@ def test_dispersion():
     assert found["own_se"].tolist() == pytest.approx([0.15, 0.06, 0.6])
     assert found["cv"].tolist() == pytest.approx([*by_hand, 1 - by_hand[1] / by_hand[0]])
 
-    with pytest.raises(DataError, match="1 rows by model, judge are in one of the tables only, such as"):
+    with pytest.raises(DataError, match="1 row by model, judge is in one of the tables only, such as"):
         dispersion(direct, anchored[:3])
     twice = pd.concat([anchored.assign(anchor=a) for a in "rs"])
     with pytest.raises(DataError, match="the anchored scores have several references"):
@@ -343,7 +343,7 @@ def test_rows_without_a_model_judge_or_item_are_refused(column):
     table = simulated(n_items=5).astype({column: object})
     table.loc[3, column] = None
     for function in (direct_score_statistics, direct_score_agreement, direct_win_probability):
-        with pytest.raises(DataError, match=rf"column '{column}' has 1 missing values \(first in row 3"):
+        with pytest.raises(DataError, match=rf"column '{column}' has 1 missing value \(first in row 3"):
             function(table)
 
 

@@ -85,7 +85,7 @@ class TestMissing:
     def test_it_is_an_error_unless_chosen(self):
         table = SHROUT_FLEISS.astype(float)
         table[1, 2] = np.nan
-        with pytest.raises(ValueError, match="1 scores of 1 items are missing"):
+        with pytest.raises(ValueError, match="1 item lacks 1 score"):
             icc3(table)
         found = icc3(table, missing="complete")
         assert (found.n, found.n_incomplete) == (5, 1)

@@ -156,7 +156,7 @@ class TestPooling:
             DataError, match=r"no judge reaches an ICC\(3,k\) of 1: choose judges, or a lower threshold"
         ):
             pooled_scores(verdicts, screen=none)
-        with pytest.raises(DataError, match="no judge 'judge-9'; there are 'judge-1', "):
+        with pytest.raises(DataError, match=r"no judge 'judge-9'; there are 'judge-1', .*; did you mean 'judge-"):
             pooled_scores(verdicts, ["judge-9"], screen=none)
         with pytest.raises(DataError, match=r"0 judges reach an ICC\(3,k\) of 1; a curve needs two"):
             pooling_curve(verdicts, "model-1", screen=none)

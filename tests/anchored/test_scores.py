@@ -118,13 +118,13 @@ class TestScores:
             (
                 COUNTS.assign(model="m", judge=[1, 1]),
                 {},
-                r"1 rows of counts repeat another of the same model, judge \(first in row 1: model .m., judge 1; .*"
+                r"1 row of counts repeats another of the same model, judge \(first in row 1: model .m., judge 1; .*"
                 "add up counts that belong together, or tell them apart by a column 'task' or 'run'",
             ),
             (
                 COUNTS.assign(wins=[0, 3], ties=[0, 0], losses=[0, 3]),
                 {},
-                r"1 rows have no outcome, neither win nor tie nor loss \(first in row 0; rows count from 0\)",
+                r"1 row has no outcome, neither win nor tie nor loss \(first in row 0; rows count from 0\)",
             ),
             (COUNTS.assign(wins=["3", "x"]), {}, "column 'wins' is not numeric .*, first in row 1, .*: 'x'"),
             (COUNTS.assign(squares=99), {}, "squares must lie between"),
@@ -133,7 +133,7 @@ class TestScores:
             (COUNTS, {"pool_size": "size"}, "no column 'size'"),
             (COUNTS.iloc[:0], {}, "the table has no rows"),
             (COUNTS.assign(ties=["few", "many"]), {}, "column 'ties' is not numeric"),
-            (COUNTS.assign(wins=[1, np.nan]), {}, "column 'wins' has 1 missing values"),
+            (COUNTS.assign(wins=[1, np.nan]), {}, "column 'wins' has 1 missing value"),
             (COUNTS.assign(wins=[1, -1]), {}, "wins must be finite and not negative"),
             (COUNTS, {"pool_size": 20}, "pool_size must be no less"),
         ],
@@ -229,7 +229,7 @@ def test_tables_with_pools_can_be_joined():
     counts = pd.DataFrame({"model": ["a", "b"], "wins": [3, 4], "losses": [4, 2]})
     found = [anchored_scores(counts, pool_size=np.array([20, m])) for m in (30, 40)]
     assert len(pd.concat(found)) == 4
-    with pytest.raises(DataError, match="column 'model' has 1 missing values"):
+    with pytest.raises(DataError, match="column 'model' has 1 missing value"):
         anchored_scores(counts.assign(model=["a", None]))
 
 

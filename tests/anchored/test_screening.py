@@ -183,7 +183,9 @@ class TestIncomplete:
         row = found.table.loc["judge-2"]
         assert (row["n"], row["n_incomplete"]) == (114, 6)
         assert row["single"] == pytest.approx(icc3(answers(frame[~gone])["judge-2"].dropna()).single)
-        assert found.warnings[0].startswith("6 answers that 1 judges judged in some of their runs, not in all")
+        assert found.warnings[0].startswith(
+            "left out of the reliability of 1 judge: 6 answers judged in some runs, not in all"
+        )
         full = screen_judges(AnchoredVerdicts.from_pandas(frame), n_resamples=20).table
         assert found.table.loc["judge-1", "single_boot_lower"] != row["single_boot_lower"]
         assert found.table.loc["judge-1", "single"] == full.loc["judge-1", "single"]

@@ -101,10 +101,10 @@ def test_missing_verdicts_need_a_policy(verdicts, tmp_path):
     frame = pd.read_csv(verdicts)
     frame.loc[5, "verdict"] = None
     frame.to_csv(path, index=False)
-    assert "has 1 missing values (first in row 5" in anchored(path).output
+    assert "has 1 missing value (first in row 5" in anchored(path).output
     result = anchored(path, "--missing", "drop", "--resamples", 50)
     assert result.exit_code == 0, result.output
-    assert "1 missing verdicts left out" in result.output
+    assert "1 missing verdict left out" in result.output
 
 
 def test_counts_without_a_model_are_refused(counts, tmp_path):
@@ -114,7 +114,7 @@ def test_counts_without_a_model_are_refused(counts, tmp_path):
     table.to_csv(path, index=False)
     result = anchored(path)
     assert result.exit_code == 1
-    assert "column 'model' has 1 missing values (first in row 2" in result.output
+    assert "column 'model' has 1 missing value (first in row 2" in result.output
 
 
 def test_counts_beside_verdicts_must_be_chosen(tmp_path):
@@ -154,10 +154,10 @@ def table_of(output, title):
 
 def test_ties_and_the_number_of_prompts_are_shown(verdicts, counts):
     header, rows = table_of(anchored(verdicts, "--resamples", 50).output, "Ratings above the reference")
-    assert header[:6] == ["model", "judge", "wins", "ties", "losses", "n"]
+    assert header[:6] == ["Model", "Judge", "Wins", "Ties", "Losses", "N"]
     assert rows[0][5] == "40"
     header, rows = table_of(anchored(counts, "--model", "name").output, "Ratings above the reference")
-    assert header[:6] == ["model", "anchor", "wins", "ties", "losses", "n"]
+    assert header[:6] == ["Model", "Anchor", "Wins", "Ties", "Losses", "N"]
     assert rows[0][:6] == ["a", "r", "60", "4", "36", "100"]
 
 
@@ -203,7 +203,7 @@ def test_verdicts_of_several_models_without_their_names(verdicts, tmp_path):
     ("wins", "message"),
     [
         (["3", "x", "4"], "bad.csv: column 'wins' is not numeric (str), first in row 1, rows counted from 0: 'x'"),
-        ([3, 0, 4], "bad.csv: 1 rows have no outcome, neither win nor tie nor loss (first in row 1;"),
+        ([3, 0, 4], "bad.csv: 1 row has no outcome, neither win nor tie nor loss (first in row 1;"),
         ([3, -1, 4], "wins must be finite and not negative"),
     ],
 )
@@ -220,4 +220,4 @@ def test_counts_that_repeat(tmp_path):
     pd.DataFrame({"model": ["a", "a"], "wins": [1, 9], "losses": [9, 1]}).to_csv(path, index=False)
     result = anchored(path)
     assert result.exit_code == 1
-    assert "twice.csv: 1 rows of counts repeat another of the same model (first in row 1: model 'a';" in result.output
+    assert "twice.csv: 1 row of counts repeats another of the same model (first in row 1: model 'a';" in result.output

@@ -50,7 +50,8 @@ def test_leaderboard_prints_and_writes_the_same_table(votes, tmp_path, ending):
     result = run("leaderboard", votes, "--resamples", 200, "--seed", 3, "--out", out)
     assert result.exit_code == 0, result.output
     expected = jaxeval.leaderboard(jaxeval.read_battles(votes), n_resamples=200, seed=3)
-    read = {"csv": pd.read_csv, "parquet": pd.read_parquet, "json": pd.read_json}[ending](out)
+    readers = {"csv": pd.read_csv, "parquet": pd.read_parquet}
+    read = pd.DataFrame(json.loads(out.read_text())["rows"]) if ending == "json" else readers[ending](out)
     assert list(read["model_name"]) == list(expected["model_name"])
     np.testing.assert_allclose(read["rating"], expected["rating"], atol=1e-6)
     np.testing.assert_allclose(read["rating_lower"], expected["rating_lower"], atol=1e-6)
@@ -143,6 +144,10 @@ def test_warnings_are_printed(tmp_path):
     [
         (["missing.parquet"], "does not exist"),
         (["{votes}", "--by", "colour"], "no column 'colour'"),
+        (["{votes}", "--by", "langauge"], "did you mean 'language'?"),
+        (["{votes}", "--cluster", "voters"], "did you mean 'voter'?"),
+        (["{votes}", "--features", "Voter"], "did you mean 'voter'?"),
+        (["{votes}", "--gauge", "modle-1=1000"], "did you mean 'model-1'"),
         (["{votes}", "--by", "model_a"], "by which battles cannot be grouped"),
         (["{votes}", "--gauge", "nobody=1000"], "'nobody' is not among the 8 models"),
         (["{votes}", "--gauge", "nobody"], "is not mean, votes, or MODEL=RATING"),
@@ -172,21 +177,9 @@ def test_json_has_null_for_what_is_not_known(tmp_path):
     path, out = tmp_path / "votes.csv", tmp_path / "board.json"
     path.write_text("\n".join(["model_a,model_b,winner", *["a,b,model_a", "a,b,model_b"] * 5, "c,a,model_a"]))
     assert run("leaderboard", path, "--resamples", 20, "--out", out).exit_code == 0
-    rows = {row["model_name"]: row for row in json.loads(out.read_text())}
+    rows = {row["model_name"]: row for row in json.loads(out.read_text())["rows"]}
     assert rows["c"]["rank"] is None
     assert rows["c"]["rating_lower"] is None
-
-
-def test_json_spells_infinity_out(tmp_path):
-    """Null is "no interval"; an unbounded one is another thing."""
-    rows = [("a", "b", "model_a"), ("b", "a", "model_a"), ("a", "c", "model_a")] * 3
-    rows += [("b", "c", "model_b")]
-    path, out = tmp_path / "votes.csv", tmp_path / "board.json"
-    pd.DataFrame(rows, columns=["model_a", "model_b", "winner"]).to_csv(path, index=False)
-    assert run("leaderboard", path, "--resamples", 100, "--out", out).exit_code == 0
-    board = {row["model_name"]: row for row in json.loads(out.read_text())}
-    assert board["c"]["rating_lower"] == "-Infinity"
-    assert isinstance(board["c"]["rating"], float)
 
 
 def test_an_encoding_without_bars_costs_neither_table_nor_file(votes, tmp_path):
@@ -349,7 +342,9 @@ class TestStyleControl:
             assert name in result.stdout
         said = " ".join(result.stdout.split())
         assert "ties by Davidson: ratings are log-odds of decisive battles; by expected score: a tie is half" in said
-        assert {"expected_score_rating", "expected_score_lower"} <= set(pd.read_json(out))
+        assert {"expected_score_rating", "expected_score_lower"} <= set(
+            pd.DataFrame(json.loads(out.read_text())["rows"])
+        )
         assert ("position" in result.stdout) == bool(position)
         assert out.exists()
         assert effect.stat().st_size > 10_000

@@ -150,7 +150,7 @@ def test_rows_without_a_model_are_counted(board, tmp_path):
     path = tmp_path / "scores.csv"
     pd.concat([board, board[:1].assign(name=None)]).to_csv(path, index=False)
     said = words(meta(path, "--gold", "people", "--resamples", B, "--deltas", "1.5,3,6"))
-    assert "1 rows without a model in column 'name' are left out" in said
+    assert "left out: 1 row without a model in column 'name'" in said
 
 
 @pytest.mark.parametrize(

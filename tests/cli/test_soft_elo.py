@@ -83,22 +83,83 @@ def test_too_few_models_for_intervals_are_rated_all_the_same(tmp_path):
 
 def test_calibrate_then_predict(files, tmp_path):
     saved, table = tmp_path / "judge.json", tmp_path / "new.csv"
-    result = run("soft-elo", "calibrate", files / "known.csv", *COLUMNS, "--resamples", 200, "--out", saved)
+    result = run("soft-elo", "calibrate", files / "known.csv", *COLUMNS, "--out", saved)
     assert result.exit_code == 0, result.output
-    assert "soft: 11 anchors, 11 models calibrate (levels up to 0.9166)" in result.stdout
-    assert json.loads(saved.read_text())["version"] == 1
+    text = " ".join(result.stdout.split())
+    assert "soft: 11 anchors, 11 models calibrate (levels up to 0.9166)" in text
+    tau = jaxeval.SoftEloCalibration.load(saved).methods["hard"].floor
+    assert f"tau {tau:.1f} Elo: the judge's own error, a floor that no number of battles removes" in text
+    assert json.loads(saved.read_text())["version"] == 2
     result = run("soft-elo", "predict", saved, files / "new.parquet", "--score-difference", "gap", "--out", table)
     assert result.exit_code == 0, result.output
     assert "expected coverage 0.9167, nominal 0.9" in result.stdout
     row = pd.read_csv(table).iloc[0]
     assert row["model"] == "model-03"
     assert row["lower"] < row["rating"] < row["upper"]
+    text = " ".join(result.stdout.split())
+    votes = jaxeval.SoftEloCalibration.load(saved).methods["soft"].models["n_human"].median()
+    assert f"the board's rating after {votes:g} human votes" in text
+    endless = run("soft-elo", "predict", saved, files / "new.parquet", "--score-difference", "gap", "--human-votes",
+                  "inf", "--out", table)  # fmt: skip
+    assert "the intervals are for the model's true strength" in " ".join(endless.stdout.split())
+    narrow = pd.read_csv(table).iloc[0]
+    assert narrow["upper"] - narrow["lower"] < row["upper"] - row["lower"]
+
+
+def test_a_default_level_is_lowered_and_a_given_one_is_not(files, tmp_path):
+    known = pd.read_csv(files / "known.csv")
+    kept = [f"model-{k:02d}" for k in (1, 2, 4, 5, 6, 7)]
+    known[known["model_a"].isin(kept) & known["model_b"].isin(kept)].to_csv(tmp_path / "few.csv", index=False)
+    new = pd.read_parquet(files / "new.parquet")
+    new[new["model_a"].isin(kept) | new["model_b"].isin(kept)].to_csv(tmp_path / "new.csv", index=False)
+    saved = tmp_path / "judge.json"
+    assert run("soft-elo", "calibrate", tmp_path / "few.csv", *COLUMNS, "--out", saved).exit_code == 0
+    options = ("predict", saved, tmp_path / "new.csv", "--score-difference", "gap")
+    text = " ".join(run("soft-elo", *options).stdout.split())
+    assert "with 0.8571 intervals" in text
+    assert "warning: predictions: 6 calibration models support levels up to 0.8571, so the default" in text
+    result = run("soft-elo", *options, "--level", 0.9)
+    assert result.exit_code != 0
+    assert "its 6 models support levels up to 0.8571" in " ".join(result.stderr.split())
+    text = " ".join(run("soft-elo", tmp_path / "few.csv", *COLUMNS, "--resamples", 200).stdout.split())
+    assert "level 0.75: 3 models calibrate, 3 tested" in text
+    for sentence in ("random splits: 3", "leave-one-out intervals: 5", "widths: 6"):
+        assert f"warning: {sentence} calibration models support levels up to" in text
+    assert "inf" not in text
+
+
+def test_predict_asks_for_no_labels_on_the_public_sample(data, tmp_path):
+    """The sample's votes and verdicts are numbers of a coding that only the calibration was told."""
+    sample = pd.read_csv(data / "softelo_sample.csv")
+    own = (sample["model_a"] == "gemma-2-2b-it") | (sample["model_b"] == "gemma-2-2b-it")
+    sample[~own].to_csv(tmp_path / "known.csv", index=False)
+    sample[own].to_csv(tmp_path / "new.csv", index=False)
+    sample[own].assign(judge_pref="?", human_pref="?").to_csv(tmp_path / "odd.csv", index=False)
+    saved = tmp_path / "judge.json"
+    fitted = run("soft-elo", "calibrate", tmp_path / "known.csv", "--labels", "a_wins_0", "--out", saved)
+    assert fitted.exit_code == 0, fitted.output
+    result = run("soft-elo", "predict", saved, tmp_path / "new.csv", "--level", 0.9)
+    assert result.exit_code == 0, result.output
+    assert run("soft-elo", "predict", saved, tmp_path / "odd.csv", "--level", 0.9).stdout == result.stdout
+    named = run("soft-elo", "predict", saved, tmp_path / "odd.csv", "--verdict", "judge_pref")
+    assert "odd.csv: column 'judge_pref'" in " ".join(named.stderr.split())
+    table = tmp_path / "hard.csv"
+    hard = run("soft-elo", "predict", saved, tmp_path / "new.csv", "--method", "hard", "--out", table)
+    assert hard.exit_code == 0, hard.output
+    calibration = jaxeval.SoftEloCalibration.load(saved)
+    named = calibration.predict(
+        jaxeval.read_judged_battles(tmp_path / "new.csv", label_coding="a_wins_0"), method="hard"
+    )
+    assert pd.read_csv(table)["rating"][0] == pytest.approx(named["rating"][0])
+    other = run("soft-elo", "predict", saved, tmp_path / "new.csv", "--method", "hard", "--labels", "a_wins_1")
+    assert other.stdout != hard.stdout
 
 
 def test_bad_input_is_one_message_and_a_nonzero_exit(files, tmp_path):
     saved = tmp_path / "judge.json"
-    options = ("--resamples", 200, "--out", saved)
-    assert run("soft-elo", "calibrate", files / "known.csv", *COLUMNS, *options).exit_code == 0
+    assert run("soft-elo", "calibrate", files / "known.csv", *COLUMNS, "--out", saved).exit_code == 0
+    old = tmp_path / "old.json"
+    old.write_text(saved.read_text().replace('"version": 2', '"version": 1'))
     broken = tmp_path / "broken.json"
     broken.write_text("{}")
     for arguments, message in [
@@ -106,6 +167,7 @@ def test_bad_input_is_one_message_and_a_nonzero_exit(files, tmp_path):
         ((files / "known.csv", "--score-difference", "gap"), "say what they mean with label_coding="),
         (("predict", saved, files / "new.parquet", "--score-difference", "gap", "--level", 0.95), "up to 0.9166"),
         (("predict", saved, files / "known.csv", *COLUMNS), "none of"),
+        (("predict", old, files / "new.parquet", "--score-difference", "gap"), "or calibrate again"),
         (("predict", broken, files / "new.parquet"), "holds no saved calibration"),
     ]:
         result = run("soft-elo", *arguments)

@@ -116,7 +116,7 @@ class TestErrors:
                 {},
                 r"2 values lie outside of \[0, 1\], from -1 to 2 \(first in row 1; .*1 a win, 0.5 a tie, 0 a loss",
             ),
-            (TABLE.assign(judge=["x", None, "x", "y"]), {}, "column 'judge' has 1 missing values"),
+            (TABLE.assign(judge=["x", None, "x", "y"]), {}, "column 'judge' has 1 missing value"),
         ],
     )
     def test_no_verdicts(self, table, options, message):
@@ -129,7 +129,7 @@ class TestErrors:
 
     def test_repeats(self):
         twice = pd.concat([TABLE, TABLE.iloc[[2]]])
-        message = r"1 verdicts repeat .* model, judge, item \(first in row 4: model 'b', judge 'x', item .*\): "
+        message = r"1 verdict repeats .* model, judge, item \(first in row 4: model 'b', judge 'x', item .*\): "
         with pytest.raises(DataError, match=message + "name the column that numbers runs with run=, or drop"):
             AnchoredVerdicts.from_pandas(twice)
         with pytest.raises(DataError, match="a judge judges an answer once a run, or drop the duplicates"):
@@ -173,7 +173,7 @@ def test_a_judgment_retried_is_no_repeat_once_the_missing_one_is_dropped():
     frame = pd.DataFrame(rows, columns=["item", "verdict"])
     found = AnchoredVerdicts.from_pandas(frame[:3], missing="drop")
     assert (found.outcome.tolist(), found.n_missing) == ([1.0, 0.0], 1)
-    with pytest.raises(DataError, match=r"1 verdicts repeat another .*first in row 4: item 's'"):
+    with pytest.raises(DataError, match=r"1 verdict repeats another .*first in row 4: item 's'"):
         AnchoredVerdicts.from_pandas(frame, missing="drop")
 
 

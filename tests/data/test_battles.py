@@ -145,7 +145,7 @@ class TestWeightsAndOmissions:
         assert list(battles.models) == ["a", "b", "c"]
         assert battles.report.models_left_out == ("z",)
         assert battles.report.n_models == 3
-        assert "1 models without a usable battle left out: z" in str(battles.report)
+        assert "1 model without a usable battle left out: z" in str(battles.report)
 
     @pytest.mark.parametrize(("policy", "n_battles"), [("half", 5), ("drop", 2)])
     def test_both_bad_policy(self, policy, n_battles):
@@ -170,16 +170,16 @@ class TestWeightsAndOmissions:
         assert str(half).splitlines() == [
             "7 rows: 5 battles between 4 models, 3 of them ties",
             "2 both-bad battles counted as ties",
-            "1 battles of a model against itself left out",
-            "1 battles of weight 0 left out",
-            "1 models without a usable battle left out: z",
+            "1 battle of a model against itself left out",
+            "1 battle of weight 0 left out",
+            "1 model without a usable battle left out: z",
         ]
         drop = Battles.from_pandas(rows, weight="w", both_bad="drop").report
         assert str(drop).splitlines() == [
-            "7 rows: 3 battles between 3 models, 1 of them ties",
+            "7 rows: 3 battles between 3 models, 1 of them a tie",
             "2 both-bad battles left out on request",
-            "1 battles of a model against itself left out",
-            "1 battles of weight 0 left out",
+            "1 battle of a model against itself left out",
+            "1 battle of weight 0 left out",
             "2 models without a usable battle left out: y, z",
         ]
 
@@ -204,7 +204,7 @@ class TestTables:
         sides = [pa.DictionaryArray.from_arrays(pa.array(codes, kind), names) for codes in ([0, 1, None], [1, 0, 0])]
         table = pa.table({"model_a": sides[0], "model_b": sides[1], "winner": ["tie"] * 3})
         assert battle_list(Battles.from_pandas(table[:2])) == [("a", "b", 0.5, 1.0), ("b", "a", 0.5, 1.0)]
-        with pytest.raises(DataError, match="column 'model_a' has 1 missing values"):
+        with pytest.raises(DataError, match="column 'model_a' has 1 missing value"):
             Battles.from_pandas(table)
 
     def test_polars_categoricals(self):
@@ -342,7 +342,7 @@ class TestErrors:
 
     def test_missing_nullable_integers(self):
         frame = VOTES.drop(columns="winner").assign(target=pd.array([1, None, 0, 1, 1], "Int64"))
-        self.contains(self.message(frame), "'target'", "1 missing values", "row 1")
+        self.contains(self.message(frame), "'target'", "1 missing value", "row 1")
 
     def test_targets_out_of_range(self):
         frame = VOTES.drop(columns="winner").assign(target=[0.5, 2.0, -1.0, 1.0, 0.0])
@@ -476,7 +476,7 @@ class TestGroups:
 
     def test_missing_groups(self):
         frame = self.FRAME.assign(lang=["y", None, "y", "y", "x"])
-        with pytest.raises(DataError, match=r"'lang' has 1 missing values .*row 1"):
+        with pytest.raises(DataError, match=r"'lang' has 1 missing value .*row 1"):
             Battles.from_pandas(frame).codes("lang")
 
     def test_a_group_missing_only_in_a_row_left_out(self):
@@ -650,3 +650,74 @@ class TestNamesByNumbers:
             for columns in ((numbers, others), (others, numbers)):
                 with pytest.raises(DataError, match=r"name models by values of different types, whole numbers.*astype"):
                     self.read(*columns)
+
+
+class TestTargetBesideWinner:
+    """A column of targets that is named, and one called "winner" that is then not used."""
+
+    @pytest.fixture
+    def frame(self):
+        winners = ["model_a", "model_b", "tie", "model_b", "model_a", "both_bad"]
+        names = {"model_a": list("abcabc"), "model_b": list("bcabca")}
+        return pd.DataFrame({**names, "winner": winners, "confidence": [0.9, 0.8, 0.7, 0.6, 0.4, 0.9]})
+
+    def test_contradictions_are_counted_and_warned_of(self, frame):
+        report = Battles.from_pandas(frame, target="confidence").report
+        assert (report.target, report.n_opposed, report.n_decided) == ("confidence", 3, 4)
+        assert "results are those of column 'confidence'; column 'winner' is not used" in str(report)
+        (warning,) = report.warnings
+        assert "opposite sides in 3 of 4 battles (75%)" in warning
+        assert "--weight confidence" in warning
+        assert warning in jaxeval.fit_bradley_terry(Battles.from_pandas(frame, target="confidence"), ridge=1.0).warnings
+
+    def test_targets_that_agree_are_only_reported(self, frame):
+        report = Battles.from_pandas(frame.assign(p=[0.9, 0.2, 0.5, 0.4, 0.6, 0.5]), target="p").report
+        assert report.warnings == []
+        assert report.target == "p"
+
+    @pytest.mark.parametrize("winner", [None, "winner"])
+    def test_without_two_columns_nothing_is_said(self, frame, winner):
+        options = {"winner": "winner"} if winner else {"target": "confidence"}
+        report = Battles.from_pandas(frame if winner else frame.drop(columns="winner"), **options).report
+        assert (report.target, report.n_opposed, report.warnings) == (None, 0, [])
+
+    @pytest.mark.parametrize("labels", [[["x"]] * 6, [1, 2, 3, 4, 5, 6], ["gpt"] * 6, [None] * 6])
+    def test_winners_that_are_no_labels_contradict_nothing(self, frame, labels):
+        report = Battles.from_pandas(frame.assign(winner=labels), target="confidence").report
+        assert report.target == "confidence"
+        assert (report.n_opposed, report.n_decided) == (0, 0)
+
+    def test_files_states_and_counts_tell_the_same(self, frame, tmp_path):
+        frame.to_csv(tmp_path / "votes.csv", index=False)
+        read = jaxeval.read_battles(tmp_path / "votes.csv", target="confidence")
+        assert read.report == Battles.from_pandas(frame, target="confidence").report
+        both = Battles.concat([read, read])
+        assert (both.report.target, both.report.n_opposed, both.report.n_decided) == ("confidence", 6, 8)
+        both.save(tmp_path / "state.parquet")
+        assert Battles.load(tmp_path / "state.parquet").report == both.report
+        counted = Battles.from_pandas(frame.assign(n=2), target="confidence", count="n").report
+        assert counted.n_opposed == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "columns", "hint"),
+    [
+        ({"winner": "winer"}, {}, "did you mean 'winner'?"),
+        ({}, {"winner": "Winner"}, "did you mean 'Winner'?"),
+        ({"model_a": "modela"}, {}, "did you mean 'model_a'"),
+        ({"weight": "colour"}, {}, None),
+    ],
+)
+def test_errors_name_the_near_miss(options, columns, hint):
+    frame = pd.DataFrame({"model_a": ["a"], "model_b": ["b"], "winner": ["model_a"]}).rename(columns=columns)
+    with pytest.raises(DataError) as error:
+        Battles.from_pandas(frame, **options)
+    assert hint in str(error.value) if hint else "did you mean" not in str(error.value)
+
+
+def test_unknown_labels_and_groups_name_the_near_miss():
+    frame = pd.DataFrame({"model_a": ["a", "b"], "model_b": ["b", "a"], "winner": ["Model_A", "tie"], "language": "x"})
+    with pytest.raises(DataError, match="did you mean 'model_a'"):
+        Battles.from_pandas(frame)
+    with pytest.raises(DataError, match="did you mean 'language'"):
+        Battles.from_pandas(frame.replace("Model_A", "model_a")).column("langage")

@@ -100,7 +100,7 @@ def test_a_list_of_features():
 
 def test_missing_values():
     battles = Battles.from_pandas(VOTES.assign(length=[1, np.nan, 2, 3, 4], judge=["red", None, "blue", "red", "red"]))
-    with pytest.raises(DataError, match="column 'length' has 1 missing values"):
+    with pytest.raises(DataError, match="column 'length' has 1 missing value"):
         design(battles, ["length"], normalize=True)
-    with pytest.raises(DataError, match="column 'judge' has 1 missing values"):
+    with pytest.raises(DataError, match="column 'judge' has 1 missing value"):
         design(battles, [same_group("judge", "maker_a", "maker_b")], normalize=True)

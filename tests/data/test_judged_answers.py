@@ -56,8 +56,8 @@ def test_items_and_models_are_sorted_and_gaps_stay_gaps():
     report = answers.report
     assert (report.n_rows, report.n_items, report.n_models, report.n_judges) == (8, 3, 3, 1)
     assert (report.n_judgments, report.n_labels, report.n_absent, report.n_missing) == (8, 7, 1, 0)
-    assert "8 rows: 3 items, 3 models, 1 judges; 8 judgments, 7 human labels" in str(report)
-    assert "1 times a model has no answer to an item" in str(report)
+    assert "8 rows: 3 items, 3 models, 1 judge; 8 judgments, 7 human labels" in str(report)
+    assert "1 time a model has no answer to an item" in str(report)
 
 
 def test_the_order_of_rows_does_not_matter():
@@ -164,7 +164,7 @@ def test_shared_answers_have_one_judgment():
     again = repeated(answers.answer, answers.judged.any(axis=2))
     np.testing.assert_array_equal(again, [[0, 0, 1], [0, 0, 0], [0, 0, 0]])
     assert answers.report.n_repeated == 1
-    assert "1 answers share the judgment" in str(answers.report)
+    assert "1 answer shares the judgment" in str(answers.report)
     assert read().report.n_repeated == 0
     other = TABLE.assign(gpt=[1, 1, 0, 1, 0, 0, 1, 0])
     found = message(other, answer="text")
@@ -189,7 +189,7 @@ def test_labels_are_0_or_1_and_one_an_answer():
     runs = long(2).reset_index(drop=True)
     runs.loc[0, "human"] = 1 - runs.loc[0, "human"]
     found = message(runs, judgment="verdict", judge="judge", run="run")
-    assert "labels 'human': 1 answers have several (first in row 0" in found
+    assert "labels 'human': 1 answer has several (first in row 0" in found
     assert np.isnan(read(TABLE.drop(columns="human")).label).all()
     assert "column 'human' is not numeric" in message(TABLE.assign(human="yes"))
 
@@ -200,9 +200,9 @@ def test_columns():
     for option in ("judgment", "label", "model", "judge", "item", "run", "answer"):
         assert "no column 'z' in the table" in message(**{option: "z"})
     assert "no column 'z'" in message(keep=["z"])
-    assert "column 'item' has 1 missing values (first in row 2" in message(TABLE.assign(item=[*"ab", None, *"cdefg"]))
+    assert "column 'item' has 1 missing value (first in row 2" in message(TABLE.assign(item=[*"ab", None, *"cdefg"]))
     assert "column 'gpt' is not numeric" in message(TABLE.assign(gpt="right"))
-    assert "column 'gpt' has 1 infinite values" in message(TABLE.assign(gpt=[np.inf, *[1] * 7]))
+    assert "column 'gpt' has 1 infinite value" in message(TABLE.assign(gpt=[np.inf, *[1] * 7]))
     with pytest.raises(TypeError, match="keep must be a list"):
         read(keep="topic")
     with pytest.raises(ValueError, match="names the judges of one column of judgments"):

@@ -110,7 +110,7 @@ def test_text_is_data_and_malformed_rows_are_counted(value, reason):
 
 def test_missing_criteria_columns_and_labels():
     assert "different criteria" in message(TABLE.assign(scores_b=[{"x": 1}] * 4))
-    assert "1 rows have scores for some criteria only (first in row 2)" in message(
+    assert "1 row has scores for some criteria only (first in row 2)" in message(
         TABLE.assign(scores_a=[*SCORES_A[:2], {"x": 2}, SCORES_A[3]])
     )
     assert "no column 'scores_q'" in message(TABLE, scores_a="scores_q", scores_b="scores_b")
@@ -205,7 +205,7 @@ class TestHardLabel:
     def test_a_verdict_that_is_asked_for(self):
         battles = JudgedBattles.from_pandas(ORDERS, **BOTH, hard_label="verdict")
         np.testing.assert_array_equal(battles.hard, [1, 1, 0.5, 0])
-        assert "hard label: the judge's verdict, and the sign of the scores in 1 battles without one" in str(
+        assert "hard label: the judge's verdict, and the sign of the scores in 1 battle without one" in str(
             battles.report
         )
         assert battles.report.n_verdict_differs == 2
@@ -249,5 +249,22 @@ def test_groups_of_a_column_name_the_rows_of_the_table():
     battles = JudgedBattles.from_pandas(frame.set_index("language", drop=False))
     codes, names = battles.codes("language")
     assert (codes.tolist(), names.tolist()) == ([0, 1, 2], ["w", "y", "z"])
-    with pytest.raises(DataError, match=r"column 'prompt' has 1 missing values \(first in row 2; rows count from 0"):
+    with pytest.raises(DataError, match=r"column 'prompt' has 1 missing value \(first in row 2; rows count from 0"):
         battles.codes("prompt")
+
+
+def test_labels_that_are_not_wanted_are_not_read():
+    frame = pd.DataFrame(
+        {"model_a": ["x", "y"], "model_b": ["y", "z"], "scores_a": [1, 2], "scores_b": [2, 1], "human_pref": [0, "?"],
+         "judge_pref": [7, 1]}
+    )  # fmt: skip
+    with pytest.raises(jaxeval.DataError):
+        jaxeval.JudgedBattles.from_pandas(frame)
+    battles = jaxeval.JudgedBattles.from_pandas(frame, human=False, verdict=False)
+    assert np.isnan(battles.human).all()
+    assert battles.verdict is None
+    assert battles.label_coding is None
+    assert {"human_pref", "judge_pref"} <= set(battles.columns.columns)
+    coded = jaxeval.JudgedBattles.from_pandas(frame.assign(human_pref=[0, 1]), verdict=False, label_coding="a_wins_0")
+    assert coded.label_coding == "a_wins_0"
+    assert list(coded.human) == [1, 0]

@@ -297,7 +297,7 @@ class TestText:
     def test_an_empty_field_is_missing(self, empty, tmp_path):
         text = f"model_a,model_b,winner\na,b,tie\nb,{empty},model_a\nb,a,model_a\n"
         found = message(write_text(text, tmp_path / "votes.csv"))
-        assert "'model_b' has 1 missing values (first in row 1; rows count from 0)" in found
+        assert "'model_b' has 1 missing value (first in row 1; rows count from 0)" in found
         assert found.startswith("votes.csv: ")
 
     def test_a_file_of_many_blocks_reads_the_same_in_each(self, tmp_path):

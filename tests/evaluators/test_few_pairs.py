@@ -6,7 +6,8 @@ from evaluated import GAPS, GOLD, B, taus
 
 from jaxeval import agreement_by_gap, smallest_gap, stratified_rank_change
 from jaxeval.evaluators.advice import evaluator_advice
-from jaxeval.evaluators.few_pairs import FEW_PAIRS, counted_pairs, hide_few_pairs
+from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_pairs
+from jaxeval.wording import counted
 
 FIVE = GOLD.nlargest(5).index  # models of 10 pairs
 
@@ -35,10 +36,6 @@ def test_an_interval_by_the_name_of_its_number_and_another_count():
     assert (other["upper"] == 0.9).all()
 
 
-def test_pairs_in_words():
-    assert [counted_pairs(n) for n in (0, 1, 2, 1234)] == ["0 pairs", "1 pair", "2 pairs", "1,234 pairs"]
-
-
 def test_advice_is_silent_on_them():
     board = GAPS.loc[FIVE, ["x"]]
     changes = stratified_rank_change(board, GOLD, 2, n_resamples=B)
@@ -59,4 +56,4 @@ def test_advice_on_what_lies_below_an_improvement():
     assert "below it" not in sentences[0]
     assert sentences[1].endswith(f"on average below it ({far} pairs)")
     everything = evaluator_advice(taus(), improvements=improvements, few_pairs=0)
-    assert any(f"on average below it ({counted_pairs(near)})" in s for s in everything)
+    assert any(f"on average below it ({counted(near, 'pair')})" in s for s in everything)

@@ -355,4 +355,4 @@ def test_an_estimate_outside_its_interval_is_told():
     aligned = align_scores(GAPS, GOLD)
     columns = {"tau": np.array([0.5, 0.1]), "lower": np.array([0.0, 0.2]), "upper": np.array([1.0, 0.9])}
     found = evaluator_table(aligned, [], columns, settings())
-    assert "1 of 2 numbers lie outside their own intervals: resamples are biased there" in found.attrs["warnings"]
+    assert "1 number lies outside its own interval, of 2: resamples are biased there" in found.attrs["warnings"]

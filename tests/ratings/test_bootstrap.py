@@ -736,8 +736,16 @@ class TestDegenerate:
         anchored = bootstrap(few_battles, 300, gauge=(worst, 1000.0))
         (warning,) = [w for w in anchored.warnings if "hold the gauge" in w]
         assert f"{share[worst]:.1%} of the resamples {worst} " in warning
+        assert warning.endswith("Choose another anchor, or a mean")
         nobody = ~np.isfinite(anchored.draws).any(1)
         np.testing.assert_array_equal(nobody, ~np.isfinite(sparse.draws[:, share.argmax()]))
+
+    def test_a_mean_that_nobody_holds_advises_no_other_anchor(self):
+        frame = pd.DataFrame({"model_a": "x", "model_b": "y", "winner": ["model_a", "model_b"] * 2})
+        (warning,) = [w for w in bootstrap(frame, 300).warnings if "hold the gauge" in w]
+        assert "of the resamples no model has a finite rating to hold the gauge" in warning
+        assert warning.endswith("More battles, or a ridge > 0, would help")
+        assert "anchor" not in warning
 
     @pytest.mark.parametrize("score", [(2, 2), (5, 1), (1, 2), (1, 0)])
     def test_two_models(self, score):

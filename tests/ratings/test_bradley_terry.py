@@ -399,7 +399,7 @@ class TestGauges:
             fit_bradley_terry(votes, gauge=gauge)
 
     def test_unknown_anchor(self, votes):
-        with pytest.raises(ValueError, match="'MODEL-0' is not among the 10 models; did you mean model-01"):
+        with pytest.raises(ValueError, match="'MODEL-0' is not among the 10 models; did you mean 'model-01'"):
             fit_bradley_terry(votes, gauge=("MODEL-0", 1000))
 
 

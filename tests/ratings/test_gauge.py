@@ -101,7 +101,7 @@ def test_unknown_gauges_are_refused(gauge):
 
 
 def test_an_unknown_anchor_is_refused_with_a_hint():
-    with pytest.raises(ValueError, match=r"'Delt' is not among the 4 models; did you mean delta\?"):
+    with pytest.raises(ValueError, match=r"'Delt' is not among the 4 models; did you mean 'delta'\?"):
         scale_of(("Delt", 1000.0))
     with pytest.raises(ValueError, match=r"'omega' is not among the 4 models$"):
         scale_of(("omega", 1000.0))

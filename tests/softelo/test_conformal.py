@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from jaxeval.softelo.conformal import (
+    chosen_level,
     conformal_quantile,
     conformal_quantile_by_stratum,
     conformal_rank,
@@ -179,7 +180,7 @@ def test_study_is_the_naive_loop_over_the_same_splits_for_all_methods():
 
 
 def test_a_study_too_small_for_its_level_says_so_and_gives_no_coverage():
-    study = conformal_study(pool(14))
+    study = conformal_study(pool(14), 0.9)
     assert study.summary["coverage"].isna().all()
     assert np.isinf(study.summary["median_width"]).all()
     (warning,) = study.warnings
@@ -227,7 +228,7 @@ def test_scores_without_spread():
         (lambda: conformal_quantile([1.0], 0.5, [1.0, 2.0]), "as many weights"),
         (lambda: conformal_quantile([1.0], 0.5, [-1.0]), "1 of 1 are not"),
         (lambda: conformal_quantile([1.0], 0.5, new_weight=1.0), "beside weights"),
-        (lambda: conformal_quantile_by_stratum([1.0], [None], 0.5), "1 of 1 strata are missing"),
+        (lambda: conformal_quantile_by_stratum([1.0], [None], 0.5), "1 of 1 stratum is missing"),
         (lambda: largest_supported_level(0), "n=0"),
         (lambda: conformal_study(pool(1)), "at least 2 models"),
         (lambda: conformal_study(pool(4), n_calibration=4), "between 1 and 3"),
@@ -237,3 +238,31 @@ def test_scores_without_spread():
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_default_level_follows_the_models_and_a_given_one_stays():
+    six = pool(6)
+    study = conformal_study(six)
+    assert study.settings.level == 0.75
+    assert np.isfinite(study.summary["quantile"]).all()
+    assert (
+        "random splits: 3 calibration models support levels up to 0.75, so the default level of 0.9 is lowered"
+        in study.warnings[0]
+    )
+    each, widths = leave_one_out_intervals(six), width_decomposition(six)
+    assert [table.attrs["settings"]["level"] for table in (each, widths)] == [0.8333, 0.8571]
+    for table in (each, widths):
+        assert np.isfinite(table["quantile"]).all()
+        assert "is lowered to" in table.attrs["warnings"][0]
+    given = conformal_study(six, 0.9)
+    assert given.settings.level == 0.9
+    assert np.isinf(given.summary["quantile"]).all()
+    assert chosen_level(None, 9, "") == (Fraction(9, 10), [])
+    assert chosen_level(0.95, 3, "") == (Fraction("0.95"), [])
+
+
+def test_lowered_levels_are_supported_up_to_the_last_model():
+    for n in range(1, 9):
+        level, (sentence,) = chosen_level(None, n, "splits")
+        assert conformal_rank(n, level) == n
+        assert str(n) in sentence

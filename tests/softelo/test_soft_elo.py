@@ -321,6 +321,7 @@ def test_wrong_arguments(judged):
     for options, text in (
         ({"ridge": 0.0}, "ridge must be"),
         ({"methods": ("hard", "mild")}, "unknown method 'mild'"),
+        ({"methods": ("hrad",)}, r"did you mean 'hard'\?"),
         ({"methods": ("smooth:0.3",)}, "unknown method"),
         ({"methods": ()}, "methods must"),
         ({"n_resamples": -1}, "n_resamples"),

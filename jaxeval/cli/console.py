@@ -1,0 +1,25 @@
+"""The console that all tables and sentences are printed on: it shows characters that a terminal would obey."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from jaxeval.wording import visible
+
+
+class PlainConsole(Console):
+    """A console on which text stands as it is: no markup, no highlights, control and format characters escaped.
+
+    Every text, the cells of tables too, must come as ``str``, not as `rich.text.Text`: only those pass through
+    `render_str`, where the escapes replace the characters before anything is measured.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """``text`` as Rich lays it out, with its control characters escaped (see `jaxeval.wording.visible`)."""
+        return super().render_str(visible(text), **options)

@@ -1,0 +1,160 @@
+"""What reaches a terminal: no character of a name is obeyed, and all tables look alike."""
+
+import ast
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import jaxeval
+from jaxeval.cli.console import PlainConsole
+from jaxeval.cli.main import main
+from jaxeval.cli.report import print_leaderboard
+from jaxeval.cli.terminal import heading, plain_cell, print_table, say, short_number
+
+EVIL = ["e\x1b]0;title\x07", "c1\x9b31m", "back\x08\x08", "bidi\u202eoverride", "cr\rname", "two\nlines", "[bold]:x:"]
+OBEYED = "\x1b\x9b\x07\x08\r\u202e"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Votes, scores, judged answers, verdicts and judged battles of models with such names."""
+    folder = tmp_path_factory.mktemp("evil")
+    rng = np.random.default_rng(0)
+    names = np.array([*EVIL, "plain"])
+    n, m = 1200, len(names)
+    a = rng.integers(m, size=n)
+    b = (a + rng.integers(1, m, size=n)) % m
+    winner = rng.choice(["model_a", "model_b", "tie"], n)
+    column = "co\x1b[2Jl"
+    votes = pd.DataFrame({"model_a": names[a], "model_b": names[b], "winner": winner, column: rng.choice(EVIL[:2], n)})
+    votes.to_parquet(folder / "votes.parquet")
+    scores = pd.DataFrame({"model": names, "gold": rng.normal(size=m), "ev\x1b[1mil": rng.normal(size=m)})
+    scores.to_parquet(folder / "scores.parquet")
+    verdicts = pd.DataFrame(
+        {"model": names[a], "judge": rng.choice(EVIL[:2], n), "anchor": "an\x1b[0mchor", "verdict": rng.choice(
+            ["win", "tie", "loss"], n)}
+    )  # fmt: skip
+    verdicts.to_parquet(folder / "verdicts.parquet")
+    answers = pd.DataFrame({"model": names[a[:200]], "judgment": rng.integers(2, size=200)})
+    answers["human"] = rng.integers(2, size=200)
+    answers.to_parquet(folder / "answers.parquet")
+    return folder
+
+
+COMMANDS = [
+    ["leaderboard", "{0}/votes.parquet", "--resamples", "100", "--by", "co\x1b[2Jl"],
+    ["leaderboard", "{0}/votes.parquet", "--gauge", "nobody\x1b[2J=1"],
+    ["leaderboard", "{0}/votes.parquet", "--by", "co\x1b[2Jx"],
+    ["leaderboard", "{0}/no\x1b[2J.parquet"],
+    ["meta", "{0}/scores.parquet", "--gold", "gold", "--resamples", "50", "--few-pairs"],
+    ["anchored", "{0}/verdicts.parquet", "--resamples", "50"],
+    [
+        "judge",
+        "--calibration",
+        "{0}/answers.parquet",
+        "--test",
+        "{0}/answers.parquet",
+        "--model",
+        "model",
+        "--resamples",
+        "50",
+    ],
+]
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: f"{arguments[0]}-{len(arguments)}")
+def test_no_command_prints_what_a_terminal_obeys(files, arguments):
+    result = CliRunner().invoke(main, [text.format(files) for text in arguments])
+    assert not isinstance(result.exception, Exception) or isinstance(result.exception, SystemExit), result.exception
+    shown = result.stdout + result.stderr
+    assert not set(OBEYED) & set(shown)
+    assert "\\x1b" in shown
+
+
+def test_names_stay_in_their_cells():
+    """Escapes are laid out, not added to a finished table; a name has no second line to look like a row."""
+    written = io.StringIO()
+    table = pd.DataFrame({"model": [*EVIL, "plain"], "n_votes": range(len(EVIL) + 1)})
+    print_table(PlainConsole(file=written, width=80), table, "Tit\x1ble", lambda _, value: plain_cell(value))
+    lines = written.getvalue().rstrip("\n").split("\n")
+    assert lines[0].strip() == "Tit\\x1ble"
+    assert lines[1].split() == ["Model", "Votes"]
+    assert len(lines) == 2 + len(table)
+    assert len({len(line) for line in lines[1:]}) == 1
+    assert "[bold]:x:" in written.getvalue()
+
+
+def test_only_one_module_prints():
+    """Everything that is printed goes through the console or `tell`, which escape."""
+    home = Path(jaxeval.__file__).parent
+    found = []
+    for file in home.rglob("*.py"):
+        if file.name in ("terminal.py", "console.py"):
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call):
+                name = ast.unparse(node.func)
+                if name in ("click.echo", "click.secho", "print", "Text", "warnings.warn"):
+                    found.append(f"{file.relative_to(home)}: {name}")
+                if name == "Console":
+                    found.append(f"{file.relative_to(home)}: {name}")
+    assert found == ["execution/progress.py: Console"]  # its words are constants
+
+
+def test_headings_begin_with_a_capital():
+    assert heading("rank_deviation") == "Rank deviation"
+    assert heading("n_left_out") == "Left out"
+    assert heading("mae_lower") == "MAE lower"
+    assert heading("< 5") == "< 5"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (4.337e-19, "0"),
+        (-4.337e-19, "0"),
+        (0.0001234567, "0.0001235"),
+        (12.3456, "12.35"),
+        (123456.7, "123,457"),
+        (float("inf"), "inf"),
+        (0.0, "0"),
+    ],
+)
+def test_numbers_have_no_exponent(value, text):
+    assert short_number(value) == text
+
+
+def test_sentences_are_folded_after_escaping():
+    written = io.StringIO()
+    say(PlainConsole(file=written, width=40), "warning: " + "name\x1b " * 10, "yellow")
+    assert max(map(len, written.getvalue().split("\n"))) <= 40
+    assert "\x1b" not in written.getvalue()
+
+
+class TestBars:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def board(cls):
+        return jaxeval.leaderboard(jaxeval.simulate_battles(3000, 8), n_resamples=200)
+
+    @pytest.mark.parametrize("width", [80, 96, *range(100, 105), 120, 160])
+    @pytest.mark.parametrize("name", ["model-1", "a-model-with-a-name-of-40-characters-2026"])
+    def test_bars_are_whole_or_absent(self, board, width, name):
+        table = board.assign(model_name=board["model_name"].astype(str).replace("model-1", name))
+        table.attrs = board.attrs
+        written = io.StringIO()
+        print_leaderboard(table, PlainConsole(file=written, width=width))
+        wide = io.StringIO()
+        print_leaderboard(table, PlainConsole(file=wide, width=400))
+
+        def drawn(text):
+            bars = ("".join(sign for sign in line if sign in "─●") for line in text.split("\n"))
+            return [bar for bar in bars if bar]
+
+        assert len(drawn(wide.getvalue())) == 8
+        assert drawn(written.getvalue()) in ([], drawn(wide.getvalue()))
+        assert width < 120 or drawn(written.getvalue())
