@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _VECTOR = 8  # XLA vectorises numbers of lanes badly that this does not divide
+_FEW_SLOTS = 8  # of a call on a CPU
+_CHEAP = 2**25  # entries that a CPU works on in a small part of the time that a program takes to compile
 
 
 class Room(NamedTuple):
@@ -45,18 +47,21 @@ REFERENCES = Budget(Room(2**20, 32), Room(2**27, 1024), 16)
 def chunk_lanes(budget: Budget, entries: int, of_slices: NDArray[np.int64]) -> int:
     """Lanes of a chunk, each of which works on so many ``entries``, for slices of ``of_slices`` lanes.
 
-    A chunk is of one slice and always runs in full. So it is no larger than the share of a device, and smaller where
-    that spares more than a fifth of what runs.
+    A chunk is of one slice and always runs in full. On a CPU that is cheap, beside another compilation, unless much of
+    what runs is not wanted. On an accelerator, whose chunks are large, a chunk is no larger than the share of a device,
+    and smaller where that spares more than a fifth.
     """
-    on_cpu = _on_cpu()
-    room = budget.cpu if on_cpu else budget.accelerator
+    room = budget.cpu if _on_cpu() else budget.accelerator
+    n_devices = jax.local_device_count()
     most = in_vectors(max(min(room.entries // max(entries, 1), room.lanes), budget.least))
-    share = power_of_two(-(-int(of_slices.sum()) // jax.local_device_count()))
-    smaller = (512, 128, 32) if on_cpu else [2**k for k in range(12, 2, -1)]
-    sizes = [most, *(size for size in smaller if size < most)]
-    sizes = [size for size in sizes if size <= share] or sizes[-1:]
-    run = [int((-(-of_slices // size)).sum()) * size for size in sizes]
-    return next(size for size, lanes in zip(sizes, run, strict=True) if lanes <= 1.25 * min(run))
+    sizes = [most, *(2**k for k in range(12, 2, -1) if 2**k < most)]
+    if n_devices > 1 or not _on_cpu():
+        share = max(power_of_two(-(-int(of_slices.sum()) // n_devices)), _VECTOR)
+        sizes = [size for size in sizes if size <= share] or [most]
+    run = {size: int((-(-of_slices // size)).sum()) * size for size in sizes}
+    least = min(run.values())
+    enough = least + _CHEAP // max(entries, 1) if _on_cpu() else 1.25 * least
+    return next(size for size in sizes if run[size] <= enough)
 
 
 def in_vectors(lanes: int) -> int:
@@ -67,13 +72,13 @@ def in_vectors(lanes: int) -> int:
 def slots_per_call(n_chunks: int, most: int) -> int:
     """Chunks that a call has room for on each device, ``most`` at the most; calls are of equal length.
 
-    A call returns all of its slots, also those without a chunk. That costs nothing on a CPU, where sizes are few; an
-    accelerator has to send them, and there at most a third of them are empty.
+    A call returns all of its slots, also those without a chunk. That costs little on a CPU, where there are two sizes;
+    an accelerator has to send them, and there at most a third of them are empty.
     """
     per_device = -(-n_chunks // jax.local_device_count())
     each = -(-per_device // -(-per_device // most))
     if _on_cpu():
-        return min(2 if each <= 2 else 8 if each <= 8 else most, most)
+        return min(_FEW_SLOTS if each <= _FEW_SLOTS else most, most)
     power = power_of_two(each)
     return min(3 * power // 4 if power > 2 and each <= 3 * power // 4 else power, most)
 

@@ -26,15 +26,17 @@ def test_a_budget_may_ask_for_vectors_whatever_they_take(backend):
 
 @pytest.mark.parametrize("n_lanes", [1, 7, 30, 33, 100, 129, 1000, 5000])
 def test_little_more_runs_than_there_is(backend, n_lanes):
+    """On a CPU little is what takes less time than to compile for another size."""
     size = chunk_lanes(BUDGET, 1, np.array([n_lanes]))
     run = -(-n_lanes // size) * size
-    assert run <= max((2 if n_lanes < 200 else 1.25) * n_lanes, 32 if backend == "cpu" else 8)
+    most = {"cpu": 1024, "gpu": max((2 if n_lanes < 200 else 1.25) * n_lanes, 8)}[backend]
+    assert run <= max(most, 1.25 * n_lanes)
 
 
 def test_slices_of_few_lanes_take_small_chunks(backend):
-    """Twenty halves of 50 lanes beside 1,000 whole ones, as judged accuracies have them."""
+    """Twenty halves of 50 lanes beside 1,000 whole ones, as judged accuracies have them, of many entries each."""
     of_slices = np.array([1000, *[50] * 20])
-    size = chunk_lanes(BUDGET, 1, of_slices)
+    size = chunk_lanes(Budget(Room(2**26, 1024), Room(2**26, 1024), 32), 2**16, of_slices)
     assert (-(-of_slices // size) * size).sum() <= 1.3 * of_slices.sum()
 
 
@@ -54,11 +56,13 @@ def test_calls_have_few_slots_too_many(backend, n_chunks, monkeypatch):
     assert n_calls == -(-n_chunks // 32)
     if backend == "gpu":
         assert n_calls * slots <= 1.5 * n_chunks + n_calls
+    else:
+        assert slots in (8, 32)
 
 
 def test_few_sizes_are_compiled(backend):
     sizes = {(chunk_lanes(BUDGET, 1, np.array([n])), slots_per_call(n, 32)) for n in range(1, 33)}
-    assert len(sizes) <= (4 if backend == "cpu" else 14)
+    assert len(sizes) <= (2 if backend == "cpu" else 14)
 
 
 def test_rows_are_padded_with_zeros():
