@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from jaxeval import simulate_battles
-from jaxeval.execution.lanes import Spread
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.bootstrap_plan import SCHEMES, make_plan
-from jaxeval.ratings.refits import CHUNKS_PER_CALL, Refitting
+from jaxeval.ratings.refits import Refitting
 
 
 @pytest.mark.parametrize("platform", ["cuda", "rocm", "tpu"])
@@ -19,11 +18,11 @@ def test_refits_lower(platform, scheme, solver):
     battles = simulate_battles(500, 8, seed=0)
     boards = fit_boards([(battles.models, battles.cells)], 0.0, False)
     plan = make_plan(boards, SCHEMES[scheme], [""], 0.0, [None])
-    refits = Refitting(plan, SCHEMES[scheme], 0, 0.0, "float64", Spread(lambda n: None), 0)
+    refits = Refitting(plan, SCHEMES[scheme], 0, 0.0, "float64", 0)
     n_devices = refits.mesh.size
     chunks = (
-        np.zeros((n_devices, CHUNKS_PER_CALL), np.int32),
-        np.zeros((n_devices, CHUNKS_PER_CALL, 8), np.int64),
+        np.zeros((n_devices, 2), np.int32),
+        np.zeros((n_devices, 2, 8), np.int64),
         np.ones(n_devices, np.int32),
     )
     with double_precision():

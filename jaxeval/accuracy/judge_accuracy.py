@@ -40,6 +40,7 @@ from jaxeval.accuracy.statuses import (
 from jaxeval.checks import checked_integer
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.errors import DataError
+from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import versions
 from jaxeval.execution.progress import progress_bar
 from jaxeval.statistics.quantiles import bounds_with_failures, checked_level
@@ -169,7 +170,7 @@ def judge_accuracy(
                 raise DataError(f"slice {label!r} of {by!r}: {error}" if label else str(error)) from error
             filled = with_missing_filled(data)
             sets = [data] if filled is data else [data, filled]
-            drawn = resampled(sets, label, n_resamples, n_halves, seed, advance)
+            drawn = resampled(sets, label, n_resamples, n_halves, seed, LaneRun(advance))
             evidence = [Evidence(x, sums(x), *draws) for x, draws in zip(sets, drawn, strict=True)]
             slices[label] = Slice(labelled, judged, evidence[0], evidence[-1])
     settings = AccuracySettings(

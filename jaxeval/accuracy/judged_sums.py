@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jaxeval.data.judged_answers import JudgedAnswers, repeated
 from jaxeval.errors import DataError
-from jaxeval.execution.progress import Advance
+from jaxeval.execution.lanes import LaneRun
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
 from jaxeval.resampling.items import halves, resampled_sums
 
@@ -125,7 +125,7 @@ def sums(data: Arrays) -> Sums:
 
 
 def resampled(
-    sets: Sequence[Arrays], label: str, n_resamples: int, n_halves: int, seed: int, advance: Advance
+    sets: Sequence[Arrays], label: str, n_resamples: int, n_halves: int, seed: int, run: LaneRun
 ) -> list[tuple[Sums, LabelledSums]]:
     """Sums of resamples of each of ``sets``, and those of resampled random halves of the calibration items.
 
@@ -136,12 +136,12 @@ def resampled(
     test = np.concatenate([of_test for of_test, _, _ in columns], axis=1)
     both = np.concatenate([x for _, own, shared in columns for x in (own, shared)], axis=1)
     if len(test):
-        test = resampled_sums(test, n_resamples, seed, f"{label} test", advance=advance)
+        test = resampled_sums(test, n_resamples, seed, f"{label} test", run=run)
     else:
         test = np.zeros((n_resamples, test.shape[1]))
     if len(both) > 1:
         split = halves(both, n_halves, seed)
-        drawn = resampled_sums(both, n_resamples, seed, f"{label} calibration", split, advance)
+        drawn = resampled_sums(both, n_resamples, seed, f"{label} calibration", split, run)
     else:
         drawn = np.broadcast_to(both.sum(0), (2, n_resamples, both.shape[1]))
     found = []

@@ -18,6 +18,7 @@ from jaxeval.anchored.scores import COUNTS, count_verdicts
 from jaxeval.checks import checked_integer
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
+from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.progress import progress_bar
 from jaxeval.resampling.items import resampled_sums
 from jaxeval.statistics.quantiles import bounds_with_failures
@@ -97,7 +98,7 @@ def screen_judges(
     np.fill_diagonal(bound, 1.0)
     pairs = _falling_short(correlation, bound)
     with progress_bar(n_resamples, "resamples", progress) as advance:
-        drawn, correlations = _resampled(panel, means, pairs, n_resamples, seed, advance)
+        drawn, correlations = _resampled(panel, means, pairs, n_resamples, seed, LaneRun(advance))
     drawn[:, :, ~varies] = np.nan
     for name, draws, least in zip(("single", "average"), drawn, (-1.0, -np.inf), strict=True):
         _, lower, upper, _ = bounds_with_failures(draws, level, least, 1.0)
@@ -199,7 +200,7 @@ def _names(judges: pd.Index) -> str:
 
 
 def _resampled(
-    panel: JudgePanel, means: Float, pairs: NDArray[np.intp], n_resamples: int, seed: int, advance: Any
+    panel: JudgePanel, means: Float, pairs: NDArray[np.intp], n_resamples: int, seed: int, run: LaneRun
 ) -> tuple[Float, Float]:
     """(2, B, J) ICC(3,1) and ICC(3,k) and (B, P) correlations of ``pairs``' run means, all of the same resamples."""
     number, _ = pd.factorize(panel.item, sort=True)
@@ -214,7 +215,7 @@ def _resampled(
     of_icc = [np.flatnonzero(panel.n_runs == k) for k in numbers]
     blocks = [per_item(_icc_columns(panel.outcome[j, :, : panel.n_runs[j]])) for own in of_icc for j in own]
     blocks += [per_item(_correlation_columns(means[i], means[j])) for i, j in pairs]
-    drawn = resampled_sums(np.concatenate(blocks, axis=1), n_resamples, seed, "icc", advance=advance)
+    drawn = resampled_sums(np.concatenate(blocks, axis=1), n_resamples, seed, "icc", run=run)
     icc, start = np.full((2, n_resamples, n_judges), np.nan), 0
     for k, own in zip(numbers, of_icc, strict=True):
         end = start + len(own) * (4 + k)

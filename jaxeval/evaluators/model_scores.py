@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import jax
 import numpy as np
 import pandas as pd
-from jax.sharding import Mesh
 from numpy.typing import ArrayLike, NDArray
 from pandas.api.types import is_numeric_dtype
 
@@ -17,8 +17,10 @@ from jaxeval.checks import check_room, checked_integer, checked_resamples
 from jaxeval.data.columns import as_frame
 from jaxeval.data.item_scores import ItemScores, step_of_means
 from jaxeval.errors import DataError
+from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.progress import progress_bar
+from jaxeval.execution.shapes import DRAWS, EVALUATORS, padded_rows
 from jaxeval.kernels import batch, rank_agreement
 from jaxeval.ratings.bradley_terry import named
 from jaxeval.resampling.units import make_singles, rounded, singles_top_up_size, stream_number
@@ -37,12 +39,8 @@ OK = "ok"
 
 _STEP = 64  # slots of models come in multiples of this, so that similar tables share compilations
 _EXACT = 2**24  # whole numbers under this have no rounding in single precision
-_WORDS = {"cpu": 2**23}  # pairs x lanes of a chunk
-_ACCELERATOR_WORDS = 2**28
 _COLUMNS = 2**24  # directions of pairs held at a time
-_MOST_LANES = {"cpu": 128}
-_CALL_CHUNKS = 16  # between two steps of the progress bar
-_DRAWN_LANES = 256
+_BYTES_PER_NUMBER = 10  # that a lane works on, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,10 +220,8 @@ def resampled(
     by_item = settings.resample != "models" and scores.items is not None
     data: Any = _item_totals(scores) if by_item else scores.scores
 
-    def call(mesh: Mesh, counts: tuple[NDArray[np.uint8], ...]) -> Any:
-        return batch.evaluator_resamples(measure, data, scores.gold, arguments, mesh, counts)
-
-    return _run(call, _counts(scores, settings), chunk_size or _lanes(size, settings.n_resamples), settings.progress)
+    program = partial(batch.evaluator_resamples, measure, data, scores.gold, arguments)
+    return _run(program, _counts(scores, settings), size, settings, chunk_size, measure.__name__)
 
 
 def resampled_delta_sums(
@@ -245,11 +241,8 @@ def resampled_delta_sums(
         with double_precision():
             pairs = jax.device_put(pairs)
 
-        def call(mesh: Mesh, counts: tuple[NDArray[np.uint8], ...], pairs: Any = pairs) -> Any:
-            return batch.delta_sums(pairs, mesh, counts[0])
-
-        lanes = chunk_size or _lanes(len(pairs.first), settings.n_resamples)
-        parts.append(_run(call, counts, lanes, settings.progress))
+        program = partial(batch.delta_sums, pairs)
+        parts.append(_run(program, counts[0], len(pairs.first), settings, chunk_size, f"delta-{start}"))
     return jax.tree.map(lambda *x: np.concatenate(x, axis=1), *parts)
 
 
@@ -307,14 +300,16 @@ def _counts(scores: ModelScores, settings: Resampling) -> tuple[NDArray[np.uint8
 
 def _draws(n: int, width: int, stream: str, settings: Resampling) -> NDArray[np.uint8]:
     """(B, Q) how often each of ``n`` is drawn, a function of the seed, the stream and the resample's number."""
-    mesh = _mesh()
-    per_device = -(-settings.n_resamples // (_DRAWN_LANES * mesh.size))
-    number = np.arange(per_device * mesh.size * _DRAWN_LANES).reshape(mesh.size, per_device, -1)
+    mesh = device_mesh()
     singles: Any = make_singles(n)
     names: Any = np.uint64(settings.seed), np.uint64(stream_number(stream))
-    with double_precision():
-        found = batch.draw_singles(singles, mesh, *names, number, width, singles_top_up_size(width))
-        return np.asarray(found).reshape(-1, width)[: settings.n_resamples]
+
+    def call(slices: NDArray[np.int32], numbers: NDArray[np.int64], n_chunks: NDArray[np.int32]) -> Any:
+        with double_precision():
+            return batch.draw_singles(singles, mesh, *names, numbers, n_chunks, width, singles_top_up_size(width))
+
+    task = Task(call, DRAWS, width, lane_bytes=24 * width, fixed_bytes=settings.n_resamples * width)
+    return np.asarray(LaneRun().results(task, Lanes.of(1, settings.n_resamples), stream))
 
 
 def _item_totals(scores: ModelScores) -> Any:
@@ -329,39 +324,27 @@ def _item_totals(scores: ModelScores) -> Any:
     return batch.ItemTotals(*totals)
 
 
-def _mesh() -> Mesh:
-    return Mesh(np.array(jax.local_devices()), ("lanes",))
-
-
-def _lanes(size: int, n_resamples: int) -> int:
-    """Lanes of a chunk, a multiple of 8, whose numbers (``size`` a lane) fit the memory."""
-    backend = jax.default_backend()
-    words, most = _WORDS.get(backend, _ACCELERATOR_WORDS), _MOST_LANES.get(backend, 4096)
-    fit = int(np.clip(words // max(size, 1), 8, most)) // 8 * 8
-    return min(fit, -(-(1 + n_resamples) // 8) * 8)
-
-
 def _run(
-    call: Callable[[Mesh, tuple[NDArray[np.uint8], ...]], Any],
-    counts: tuple[NDArray[np.uint8], ...],
-    lanes: int,
-    progress: bool | None,
+    program: Callable[..., Any],
+    counts: Any,
+    size: int,
+    settings: Resampling,
+    chunk_size: int | None,
+    section: str,
 ) -> Any:
-    """``call`` of all lanes of ``counts`` (1 + B, Q), in calls of one shape: chunks are spread over the devices."""
-    mesh = _mesh()
-    n = len(counts[0])
-    per_device = min(_CALL_CHUNKS, -(-n // (lanes * mesh.size)))
-    in_call = per_device * mesh.size * lanes
-    found = []
-    with progress_bar(n, "resamples", progress) as advance:
-        for start in range(0, n, in_call):
-            rows = np.minimum(np.arange(start, start + in_call), n - 1).reshape(mesh.size, per_device, lanes)
-            with double_precision():
-                result = jax.device_get(call(mesh, tuple(x[rows] for x in counts)))
-            kept = min(in_call, n - start)
-            found.append(jax.tree.map(lambda x, kept=kept: x.reshape(in_call, *x.shape[3:])[:kept], result))
-            advance(kept)
-    return jax.tree.map(lambda *x: np.concatenate(x), *found)
+    """``program(counts, mesh, numbers, n_chunks)`` of all lanes of ``counts`` (1 + B, Q), of ``size`` numbers each."""
+    mesh, n_lanes = device_mesh(), len(jax.tree.leaves(counts)[0])
+    with double_precision():
+        counts = jax.device_put(jax.tree.map(padded_rows, counts))
+
+    def call(slices: NDArray[np.int32], numbers: NDArray[np.int64], n_chunks: NDArray[np.int32]) -> Any:
+        with double_precision():
+            return program(counts, mesh, numbers, n_chunks)
+
+    held = sum(x.nbytes for x in jax.tree.leaves(counts))
+    task = Task(call, EVALUATORS, size, lane_bytes=_BYTES_PER_NUMBER * size, fixed_bytes=held)
+    with progress_bar(n_lanes, "resamples", settings.progress) as advance:
+        return LaneRun(advance, chunk_size).results(task, Lanes.of(1, n_lanes), section)
 
 
 def interval_columns(

@@ -7,7 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from jaxeval.kernels.connectivity import INCOMPARABLE
 from jaxeval.kernels.solve import NON_FINITE
 
 Int = NDArray[np.int64]
+Results = Mapping[str, NDArray[Any]]  # arrays by name, each with an entry a lane
 
 _FORMAT, _VERSION = "jaxeval run", 1
 #: The last of the codes, which count from 0.
@@ -74,7 +75,7 @@ class Checkpoint:
                 "name another folder, or delete this one"
             )
 
-    def load(self, section: str, slices: Int, numbers: Int, results: NamedTuple) -> NDArray[np.bool_]:
+    def load(self, section: str, slices: Int, numbers: Int, results: Results) -> NDArray[np.bool_]:
         """Fill in the lanes of a ``section`` that are finished, and tell which they are.
 
         Lanes are found by slice and number, so that a run may also go on with more resamples.
@@ -92,23 +93,23 @@ class Checkpoint:
             keys = zip(part["slice"].tolist(), part["number"].tolist(), strict=True)
             lanes = np.array([lane_of.get(key, -1) for key in keys], np.int64)
             wanted = lanes >= 0
-            for into, name in zip(results, results._fields, strict=True):
+            for name, into in results.items():
                 into[lanes[wanted]] = part[name][wanted]
             done[lanes[wanted]] = True
         return done
 
-    def save(self, section: str, slices: Int, numbers: Int, results: NamedTuple, lanes: Int) -> None:
+    def save(self, section: str, slices: Int, numbers: Int, results: Results, lanes: Int) -> None:
         """Write finished ``lanes`` of a ``section``.
 
         Raises:
             OSError: the disk is full, say; nothing half-written is left.
         """
-        values = {name: x[lanes] for name, x in zip(results._fields, results, strict=True)}
+        values: dict[str, Any] = {name: x[lanes] for name, x in results.items()}
         with whole_file(self.folder / f"{section}.{slices[lanes[0]]}-{numbers[lanes[0]]}.npz") as file:
             np.savez(file, slice=slices[lanes], number=numbers[lanes], **values)
 
 
-def _read_part(path: Path, results: NamedTuple) -> dict[str, NDArray[Any]]:
+def _read_part(path: Path, results: Results) -> dict[str, NDArray[Any]]:
     """The arrays that `Checkpoint.save` wrote, or a ValueError where they are not of the kind of ``results``."""
     with path.open("rb") as file:
         opened = np.load(file, allow_pickle=False)
@@ -116,7 +117,7 @@ def _read_part(path: Path, results: NamedTuple) -> dict[str, NDArray[Any]]:
             raise ValueError("it is one array, not an archive of several")
         part = dict(opened)
     of_lane: dict[str, tuple[Any, tuple[int, ...]]] = {"slice": (np.int64, ()), "number": (np.int64, ())}
-    of_lane |= {name: (x.dtype, x.shape[1:]) for name, x in zip(results._fields, results, strict=True)}
+    of_lane |= {name: (x.dtype, x.shape[1:]) for name, x in results.items()}
     if set(part) != set(of_lane):
         raise ValueError(f"it holds {', '.join(sorted(part))}, not {', '.join(sorted(of_lane))}")
     n_lanes = part["number"].size

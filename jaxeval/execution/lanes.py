@@ -1,10 +1,15 @@
-"""Lanes, each one resample of one slice: cut into chunks, shared by devices and processes, kept on disk if asked."""
+"""Lanes, each one resample of one slice: cut into chunks, shared by devices and processes, kept on disk if asked.
+
+Every estimator that resamples runs here. What it hands over is a `Task`: one compiled program over lanes, and what a
+lane takes.
+"""
 
 from __future__ import annotations
 
 import io
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -14,8 +19,10 @@ from numpy.typing import NDArray
 
 from jaxeval.errors import MemoryLimitError, ProcessError
 from jaxeval.execution.checkpoints import Checkpoint
+from jaxeval.execution.precision import double_precision
 from jaxeval.execution.processes import check_all_present, gather, share_of
 from jaxeval.execution.progress import Advance
+from jaxeval.execution.shapes import Budget, chunk_lanes, in_vectors, slots_per_call
 from jaxeval.wording import counted
 
 Int = NDArray[np.int64]
@@ -23,26 +30,31 @@ Int = NDArray[np.int64]
 _SECONDS_BETWEEN_SAVES = 2.0
 _SECONDS_BETWEEN_LOOKS = 1.0  # whether other processes are there
 
-#: Runs the chunks (D, T) of slices, of the resamples (D, T, R), of which each device has the first (D,); its results
-#: have leading axes (D, T, R).
+#: Starts chunks of the slices (D, T) and the resamples (D, T, R); each device runs the first (D,) of its T. The results
+#: are a tree of arrays with leading axes (D, T, R), and may still be on their way.
 Call = Callable[[NDArray[np.int32], Int, NDArray[np.int32]], Any]
 
 
-class Chunks(NamedTuple):
-    """How lanes are cut."""
+class Task(NamedTuple):
+    """One program over lanes, and what it takes."""
 
-    size: int  # lanes of a chunk
-    per_call: int  # chunks that a device runs in one call; between calls there is time for progress and interrupts
+    call: Call
+    budget: Budget
+    entries: int  # numbers that a lane works on
+    lane_bytes: int  # that a lane of a chunk takes at most, for a limit on memory
+    fixed_bytes: int  # taken whatever the chunks are: the problem and all results
 
 
-class Spread(NamedTuple):
-    """How lanes are run."""
+class Lanes(NamedTuple):
+    """L resamples of slices."""
 
-    advance: Advance
-    chunk_size: int | None = None  # lanes of a chunk, if not by the default
-    memory_limit: int | None = None  # bytes
-    checkpoint: Checkpoint | None = None
-    n_processes: int = 1  # that share the lanes
+    slices: Int  # (L,)
+    numbers: Int  # (L,) which resample of its slice each is
+
+    @classmethod
+    def of(cls, n_slices: int, n_resamples: int) -> Lanes:
+        """All resamples of all slices, slice after slice."""
+        return cls(np.repeat(np.arange(n_slices), n_resamples), np.tile(np.arange(n_resamples), n_slices))
 
 
 def device_mesh() -> Mesh:
@@ -50,30 +62,107 @@ def device_mesh() -> Mesh:
     return Mesh(np.array(jax.local_devices()), ("lanes",))
 
 
-def run_lanes(
-    lanes: Int, slices: Int, numbers: Int, chunks: Chunks, call: Call, results: NamedTuple, section: str, spread: Spread
-) -> None:
-    """Run ``lanes`` by ``call`` and write what it gives into ``results``, NumPy arrays with an entry a lane.
+@dataclass(frozen=True)
+class LaneRun:
+    """How lanes are run."""
 
-    Args:
-        lanes: (L,) positions in ``results``.
-        slices: the slice of every position.
-        numbers: the number of the resample of every position.
-        section: names these lanes' part of the run: its slices and solver.
-    """
-    if len(lanes) == 0:
-        return
-    several = spread.n_processes > 1
-    own = lanes[share_of(len(lanes))] if several else lanes
-    if several:
-        everyone = gather(
-            lambda: _packed(results, _run_own(own, slices, numbers, chunks, call, results, section, spread))
-        )
+    advance: Advance = lambda n: None
+    chunk_size: int | None = None  # lanes of a chunk, if not by the default
+    memory_limit: int | None = None  # bytes
+    checkpoint: Checkpoint | None = None
+    n_processes: int = 1  # that share the lanes
+
+    def results(self, task: Task, lanes: Lanes, section: str) -> Any:
+        """What ``task`` gives for all ``lanes``: its tree of arrays, with the leading axis L."""
+        n = len(lanes.slices)
+        every = np.arange(n)
+        slots = self._slots(task, lanes, every)
+        with double_precision():
+            shapes = jax.eval_shape(task.call, *_nothing(*slots))
+        results = jax.tree.map(lambda x: np.zeros((n, *x.shape[3:]), x.dtype), shapes)
+        self.run(task, lanes, every, results, section)
+        return results
+
+    def run(self, task: Task, lanes: Lanes, which: Int, results: Any, section: str) -> None:
+        """Run the lanes ``which`` and write what they give into ``results``, a tree of arrays with an entry a lane.
+
+        Args:
+            task: the program.
+            lanes: all L lanes.
+            which: positions among them.
+            results: NumPy arrays (L, ...).
+            section: names this part of the work in the checkpoint.
+        """
+        if len(which) == 0:
+            return
+        if self.n_processes == 1:
+            self._run_own(task, lanes, which, results, section)
+            return
+        own = which[share_of(len(which))]
+        everyone = gather(lambda: _packed(results, self._run_own(task, lanes, own, results, section)))
         for process, other in enumerate(everyone):
             _unpack(other, results, process)
-        spread.advance(len(lanes) - len(own))
-    else:
-        _run_own(own, slices, numbers, chunks, call, results, section, spread)
+        self.advance(len(which) - len(own))
+
+    def _run_own(self, task: Task, lanes: Lanes, which: Int, results: Any, section: str) -> Int:
+        left, checkpoint = which, self.checkpoint
+        if checkpoint is not None:
+            done = checkpoint.load(section, lanes.slices, lanes.numbers, named_leaves(results))
+            left = which[~done[which]]
+            self.advance(len(which) - len(left))
+        unsaved: list[Int] = []
+        saved_at = looked_at = time.monotonic()
+
+        def save() -> None:
+            if checkpoint is not None and unsaved:
+                finished = np.concatenate(unsaved)
+                checkpoint.save(section, lanes.slices, lanes.numbers, named_leaves(results), finished)
+                unsaved.clear()
+
+        try:
+            for parts in self._finished(task, lanes, left, results):
+                unsaved += parts
+                self.advance(sum(map(len, parts)))
+                now = time.monotonic()
+                if self.n_processes > 1 and now > looked_at + _SECONDS_BETWEEN_LOOKS:
+                    check_all_present()
+                    looked_at = now
+                if now > saved_at + _SECONDS_BETWEEN_SAVES:
+                    save()
+                    saved_at = time.monotonic()
+        finally:  # an interrupt, too, leaves what was finished
+            save()
+        return which
+
+    def _finished(self, task: Task, lanes: Lanes, which: Int, results: Any) -> Iterator[list[Int]]:
+        """The chunks of each call, once ``results`` holds them.
+
+        The next call starts before the last is fetched, so that the devices do not wait for the host.
+        """
+        if len(which) == 0:
+            return
+        size, per_device = self._slots(task, lanes, which)
+        n_devices = jax.local_device_count()
+        parts = _chunks(lanes.slices, which, size)
+        under_way: tuple[list[Int], Any] | None = None
+        for start in range(0, len(parts), n_devices * per_device):
+            called = parts[start : start + n_devices * per_device]
+            started = called, task.call(*_arguments(called, lanes, size, per_device))
+            if under_way is not None:
+                yield _store(*under_way, results)
+            under_way = started
+        if under_way is not None:
+            yield _store(*under_way, results)
+
+    def _slots(self, task: Task, lanes: Lanes, which: Int) -> tuple[int, int]:
+        """Lanes of a chunk, and chunks of a call on each device."""
+        of_slice = np.bincount(lanes.slices[which])
+        size = self.chunk_size or chunk_lanes(task.budget, task.entries, of_slice)
+        if self.memory_limit is not None:
+            within = lanes_within(self.memory_limit, task.fixed_bytes, task.lane_bytes)
+            size = min(size, within if self.chunk_size else in_vectors(within))
+        n_chunks = int((-(-of_slice // size)).sum())
+        return size, slots_per_call(n_chunks, task.budget.chunks_per_call)
 
 
 def lanes_within(limit: int, fixed: int, per_lane: int) -> int:
@@ -85,81 +174,73 @@ def lanes_within(limit: int, fixed: int, per_lane: int) -> int:
     per_lane *= jax.local_device_count()
     if fixed + per_lane > limit:
         raise MemoryLimitError(
-            f"memory_limit={counted(limit, 'byte')} is too small: this board and its results take {fixed:,}, and one "
+            f"memory_limit={counted(limit, 'byte')} is too small: the data and the results take {fixed:,}, and one "
             f"resample at a time {per_lane:,} more; {fixed + per_lane:,} would do"
         )
     return (limit - fixed) // per_lane
 
 
-def _run_own(
-    lanes: Int, slices: Int, numbers: Int, chunks: Chunks, call: Call, results: NamedTuple, section: str, spread: Spread
-) -> Int:
-    left = lanes
-    if spread.checkpoint is not None:
-        done = spread.checkpoint.load(section, slices, numbers, results)
-        left = lanes[~done[lanes]]
-        spread.advance(len(lanes) - len(left))
-    unsaved: list[Int] = []
-    saved_at = looked_at = time.monotonic()
-    try:
-        for called in _calls(left, slices, chunks):
-            if spread.n_processes > 1 and time.monotonic() > looked_at + _SECONDS_BETWEEN_LOOKS:
-                check_all_present()
-                looked_at = time.monotonic()
-            _one_call(called, slices, numbers, chunks, call, results)
-            unsaved += called
-            spread.advance(sum(map(len, called)))
-            if spread.checkpoint is not None and time.monotonic() > saved_at + _SECONDS_BETWEEN_SAVES:
-                spread.checkpoint.save(section, slices, numbers, results, np.concatenate(unsaved))
-                unsaved, saved_at = [], time.monotonic()
-    finally:  # an interrupt, too, leaves what was finished
-        if spread.checkpoint is not None and unsaved:
-            spread.checkpoint.save(section, slices, numbers, results, np.concatenate(unsaved))
-    return lanes
+def named_leaves(results: Any) -> dict[str, NDArray[Any]]:
+    """The arrays of a tree by their places in it, such as ``theta`` or ``[1].tau``."""
+    return {jax.tree_util.keystr(path).lstrip("."): x for path, x in jax.tree_util.tree_leaves_with_path(results)}
 
 
-def _calls(lanes: Int, slices: Int, chunks: Chunks) -> Iterator[list[Int]]:
-    """Chunks of lanes, each of one slice, as many as one call runs."""
-    parts = [
+def _chunks(slices: Int, which: Int, size: int) -> list[Int]:
+    """The lanes ``which`` in chunks, each of one slice."""
+    return [
         part
-        for s in np.unique(slices[lanes])
-        for own in [lanes[slices[lanes] == s]]
-        for part in np.split(own, np.arange(chunks.size, len(own), chunks.size))
+        for s in np.unique(slices[which])
+        for own in [which[slices[which] == s]]
+        for part in np.split(own, np.arange(size, len(own), size))
     ]
-    per_call = jax.local_device_count() * chunks.per_call
-    for start in range(0, len(parts), per_call):
-        yield parts[start : start + per_call]
 
 
-def _one_call(parts: list[Int], slices: Int, numbers: Int, chunks: Chunks, call: Call, results: NamedTuple) -> None:
-    # Chunk c goes to device c % D; slots without a chunk are not run.
+def _nothing(size: int, per_device: int) -> tuple[NDArray[np.int32], Int, NDArray[np.int32]]:
+    """The arguments of a call without chunks."""
     n_devices = jax.local_device_count()
-    slot_slices = np.zeros((n_devices, chunks.per_call), np.int32)
-    slot_numbers = np.zeros((n_devices, chunks.per_call, chunks.size), np.int64)
+    return (
+        np.zeros((n_devices, per_device), np.int32),
+        np.zeros((n_devices, per_device, size), np.int64),
+        np.zeros(n_devices, np.int32),
+    )
+
+
+def _arguments(
+    parts: list[Int], lanes: Lanes, size: int, per_device: int
+) -> tuple[NDArray[np.int32], Int, NDArray[np.int32]]:
+    """The arguments of a call for the chunks ``parts``: chunk c goes to device c % D, slots without one are not run."""
+    slices, numbers, n_chunks = _nothing(size, per_device)
+    n_devices = len(n_chunks)
     for c, part in enumerate(parts):
         slot = c % n_devices, c // n_devices
-        slot_slices[slot] = slices[part[0]]
+        slices[slot] = lanes.slices[part[0]]
         # A short chunk repeats its last resample.
-        slot_numbers[slot] = np.pad(numbers[part], (0, chunks.size - len(part)), mode="edge")
-    n_chunks = [len(range(d, len(parts), n_devices)) for d in range(n_devices)]
-    found = jax.device_get(call(slot_slices, slot_numbers, np.array(n_chunks, np.int32)))
-    for c, part in enumerate(parts):
-        for into, values in zip(results, found, strict=True):
-            into[part] = np.asarray(values)[c % n_devices, c // n_devices, : len(part)]
+        numbers[slot] = np.pad(lanes.numbers[part], (0, size - len(part)), mode="edge")
+        n_chunks[slot[0]] += 1
+    return slices, numbers, n_chunks
 
 
-def _packed(results: NamedTuple, lanes: Int) -> bytes:
+def _store(parts: list[Int], found: Any, results: Any) -> list[Int]:
+    """Wait for what a call gives, and write it into ``results``."""
+    for into, values in zip(jax.tree.leaves(results), jax.tree.leaves(jax.device_get(found)), strict=True):
+        n_devices = len(values)
+        for c, part in enumerate(parts):
+            into[part] = values[c % n_devices, c // n_devices, : len(part)]
+    return parts
+
+
+def _packed(results: Any, lanes: Int) -> bytes:
     file = io.BytesIO()
-    np.savez(file, lanes=lanes, **{str(i): x[lanes] for i, x in enumerate(results)})
+    np.savez(file, lanes=lanes, **{str(i): x[lanes] for i, x in enumerate(jax.tree.leaves(results))})
     return file.getvalue()
 
 
-def _unpack(packed: bytes, results: NamedTuple, process: int) -> None:
+def _unpack(packed: bytes, results: Any, process: int) -> None:
     try:
         with np.load(io.BytesIO(packed), allow_pickle=False) as part:
-            for i, into in enumerate(results):
+            for i, into in enumerate(jax.tree.leaves(results)):
                 into[part["lanes"]] = part[str(i)]
     except (EOFError, KeyError, IndexError, ValueError) as error:
         raise ProcessError(
-            f"process {process} sent something else than refits of this run: all must make the same calls in one order"
+            f"process {process} sent something else than results of this run: all must make the same calls in one order"
         ) from error

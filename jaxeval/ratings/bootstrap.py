@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 import jax
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.checks import check_room, checked_finite, checked_integer
 from jaxeval.data.battles import Battles, MissingGroup, as_battles
-from jaxeval.data.cells import Cells
 from jaxeval.data.features import Design, FeatureLike, checked_features, design
-from jaxeval.execution.checkpoints import Checkpoint
-from jaxeval.execution.lanes import Spread
+from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import versions
-from jaxeval.execution.processes import check_alike, first_alone, together
-from jaxeval.execution.progress import progress_bar
+from jaxeval.execution.processes import together
+from jaxeval.execution.runs import Identity, open_run
 from jaxeval.ratings.boards import Board, fit_boards
 from jaxeval.ratings.bootstrap_plan import SCHEMES, make_plan
 from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
@@ -33,7 +28,7 @@ from jaxeval.ratings.contextual import ContextualSettings, Ties, checked_ties, c
 from jaxeval.ratings.contextual_bootstrap import contextual_bootstrap_result, refit_contextual
 from jaxeval.ratings.contextual_rows import compress
 from jaxeval.ratings.gauge import Gauge
-from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Lanes, refit_all
+from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Refitted, refit_all
 from jaxeval.ratings.slices import MOST_SLICES, Bootstraps, Slices, Slicing, make_slices
 from jaxeval.ratings.sparse_boards import Method, check_dense, resolved
 from jaxeval.ratings.sparse_refits import make_sparse_plan, refit_sparse
@@ -172,7 +167,7 @@ def bootstrap(
     """
     battles = as_battles(battles)
     with together(battles.n_processes):
-        _check_options(n_resamples, seed, scheme, dtype, chunk_size, memory_limit, checkpoint)
+        _check_options(n_resamples, seed, scheme, dtype)
         ridge, base = checked_finite("ridge", ridge, 0), checked_finite("base", base)
         scheme, cluster = _checked_cluster(battles, scheme, cluster)
         features = checked_features(features, feature_ridge)
@@ -191,16 +186,12 @@ def bootstrap(
             ridge, gauge, base, reweight, dtype, normalize, float(feature_ridge), ties, method,
         )  # fmt: skip
         check_room(int(n_resamples), RESULT_BYTES * sum(len(models) for models, _ in slices.boards))
-        digest = run.digest() if checkpoint is not None or battles.n_processes > 1 else ""
-        if battles.n_processes > 1:
-            others = {"chunk_size": chunk_size, "memory_limit": memory_limit, "checkpoint": checkpoint is not None}
-            check_alike(run.identity() | run.presentation() | slicing._asdict() | others, digest)
         n_lanes = len(slices.boards) * n_resamples * (1 if ties == "half" else 2)
-        with progress_bar(n_lanes, "refitting resamples", progress) as advance:
-            kept = None
-            if checkpoint is not None:
-                kept = first_alone(partial(Checkpoint, checkpoint, digest, run.identity()), battles.n_processes)
-            results = run.results(Spread(advance, chunk_size, memory_limit, kept, battles.n_processes))
+        with open_run(
+            partial(run.identity, slicing), n_lanes, "refitting resamples", battles.n_processes,
+            chunk_size=chunk_size, memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
+        ) as lanes:  # fmt: skip
+            results = run.results(lanes)
         if slices.groups is None:
             return results[0]
         return Bootstraps(zip(slices.groups, results, strict=True), slices, slicing)
@@ -228,34 +219,20 @@ class _Run:
     ties: Ties
     method: Method
 
-    def identity(self) -> dict[str, Any]:
-        """What decides the draws, besides the battles."""
+    def identity(self, slicing: Slicing) -> Identity:
+        """What decides the draws, and what decides how many there are and how they are written."""
         names = ("scheme", "cluster", "seed", "ridge", "reweight", "dtype", "normalize", "feature_ridge", "ties",
                  "method")  # fmt: skip
-        others = {"by": self.slices.by, "features": list(self.covariates.names)}
-        return {name: getattr(self, name) for name in names} | others
+        settings = {name: getattr(self, name) for name in names}
+        settings |= {"by": self.slices.by, "features": list(self.covariates.names)}
+        data = self.slices.labels, self.slices.boards, self.slices.clusters, self.covariates.matrix
+        shown = {"n_resamples": self.n_resamples, "gauge": self.gauge, "base": self.base}
+        return Identity(settings, data, shown | slicing._asdict())
 
-    def presentation(self) -> dict[str, Any]:
-        """What decides how many draws there are, and how they are written."""
-        return {"n_resamples": self.n_resamples, "gauge": self.gauge, "base": self.base}
-
-    def digest(self) -> str:
-        """A digest of all that the draws depend on."""
-        parts = self.slices.labels, self.slices.boards, self.slices.clusters, self.covariates.matrix, self.identity()
-        digest = hashlib.blake2b(digest_size=16)
-        for leaf in jax.tree.leaves(parts, is_leaf=lambda x: isinstance(x, pd.Index | Cells)):
-            arrays = [getattr(leaf, f.name) for f in fields(leaf)] if is_dataclass(leaf) else [leaf]
-            for array in arrays:
-                if isinstance(array, np.ndarray) and array.dtype != object:
-                    digest.update(np.ascontiguousarray(array).data)
-                else:
-                    digest.update(repr(list(array) if isinstance(array, pd.Index) else array).encode())
-        return digest.hexdigest()
-
-    def results(self, spread: Spread) -> list[Bootstrap]:
+    def results(self, run: LaneRun) -> list[Bootstrap]:
         """The result of every slice."""
         if self.contextual:
-            return self._with_context(spread)
+            return self._with_context(run)
         results: dict[int, Bootstrap] = {}
         for block in _blocks([len(models) for models, _ in self.slices.boards], self.method):
             boards = fit_boards([self.slices.boards[s] for s in block], self.ridge, self.reweight, self.method)
@@ -268,25 +245,25 @@ class _Run:
                             self.slices.clusters[s],
                         )
                     )  # fmt: skip
-            refits = self._refit(block, boards, spread)
+            refits = self._refit(block, boards, run)
             for s, fit, board, lanes in zip(block, fits, boards, refits, strict=True):
                 results[s] = self._result(fit, board, lanes)
         return [results[s] for s in range(len(results))]
 
-    def _refit(self, block: NDArray[np.intp], boards: Sequence[Board], spread: Spread) -> list[Lanes]:
+    def _refit(self, block: NDArray[np.intp], boards: Sequence[Board], run: LaneRun) -> list[Refitted]:
         """The refits of the slices of a ``block``: a wide one alone, or dense ones together."""
         labels, clusters = ([of_all[s] for s in block] for of_all in (self.slices.labels, self.slices.clusters))
         if boards[0].graph is not None:
             ((board,), (label,), (cluster,)) = boards, labels, clusters
             wide = make_sparse_plan(board, self._scheme, label, cluster, self.dtype)
             section = f"slice-{block[0]}"
-            return [refit_sparse(board, wide, self.n_resamples, self.seed, self.ridge, spread, section)]
+            return [refit_sparse(board, wide, self.n_resamples, self.seed, self.ridge, run, section)]
         plan = make_plan(boards, self._scheme, labels, self.ridge, clusters)
         section = f"slices-{block[0]}"
-        refits = refit_all(plan, self._scheme, self.n_resamples, self.seed, self.ridge, self.dtype, spread, section)
+        refits = refit_all(plan, self._scheme, self.n_resamples, self.seed, self.ridge, self.dtype, run, section)
         return [refits.of_slice(k) for k in range(len(block))]
 
-    def _with_context(self, spread: Spread) -> list[Bootstrap]:
+    def _with_context(self, run: LaneRun) -> list[Bootstrap]:
         """The results with covariates or a tie model, one slice after the other."""
         slices: Any = self.slices.boards  # of cells with covariates
         context = ContextualSettings(self.covariates.names, self.normalize, self.feature_ridge, self.ties)
@@ -298,7 +275,7 @@ class _Run:
         section = "slice"
         if self.ties != "half":  # the scale of expected scores, beside that of the tie model
             half = replace(self, ties="half", contextual=len(self.covariates.names) > 0, method="dense")
-            halves, section = half.results(spread), f"{self.ties}-slice"
+            halves, section = half.results(run), f"{self.ties}-slice"
         results: list[Bootstrap] = []
         for s, own in enumerate(fitted):
             with self._naming(s):
@@ -308,14 +285,14 @@ class _Run:
                 )  # fmt: skip
             label, cluster = self.slices.labels[s], self.slices.clusters[s]
             lanes = refit_contextual(
-                own, self._scheme, label, cluster, self.ties, self.n_resamples, self.seed, spread,
+                own, self._scheme, label, cluster, self.ties, self.n_resamples, self.seed, run,
                 f"{section}-{s}",
             )  # fmt: skip
             plain = self._result(fit, own.board, lanes.of_models())
             results.append(contextual_bootstrap_result(plain, fit, lanes, halves[s]))
         return results
 
-    def _result(self, fit: BradleyTerryFit, board: Board, lanes: Lanes) -> Bootstrap:
+    def _result(self, fit: BradleyTerryFit, board: Board, lanes: Refitted) -> Bootstrap:
         settings = BootstrapSettings(
             self.scheme, self.cluster, self.slices.by, self.n_resamples, self.seed, self.ridge, fit.settings.gauge,
             self.base, self.reweight, self.dtype, device_name(), jax.local_device_count() * self.battles.n_processes,
@@ -359,27 +336,13 @@ def _blocks(n_models: Sequence[int], method: Method) -> list[NDArray[np.intp]]:
     return [np.sort(np.array(block)) for block in (*alone, *blocks)]
 
 
-def _check_options(
-    n_resamples: int,
-    seed: int,
-    scheme: str,
-    dtype: str,
-    chunk_size: int | None,
-    memory_limit: int | None,
-    checkpoint: str | Path | None,
-) -> None:
+def _check_options(n_resamples: int, seed: int, scheme: str, dtype: str) -> None:
     checked_integer("n_resamples", n_resamples, 1)
     checked_integer("seed", seed)
     if scheme not in (*SCHEMES, "cluster"):
         raise ValueError(f"unknown scheme {scheme!r}; known are {', '.join(SCHEMES)} and cluster")
     if dtype not in TOLERANCE_LOGIT:
         raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
-    if chunk_size is not None:
-        checked_integer("chunk_size", chunk_size, 1)
-    if memory_limit is not None:
-        checked_integer("memory_limit", memory_limit)
-    if not isinstance(checkpoint, str | PathLike | None):
-        raise TypeError(f"checkpoint must be the path of a folder, got {checkpoint!r}")
 
 
 def _checked_cluster(battles: Battles, scheme: Scheme, cluster: str | None) -> tuple[Scheme, str | None]:

@@ -19,7 +19,7 @@ from jaxeval.ratings.boards import Board
 from jaxeval.ratings.bradley_terry import BradleyTerryFit, named
 from jaxeval.ratings.differences import Differences, differences
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, make_scale
-from jaxeval.ratings.refits import TOLERANCE_LOGIT, Lanes
+from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
 from jaxeval.ratings.square_limits import MOST_SQUARE, check_square
 from jaxeval.statistics.quantiles import interval_bounds
 from jaxeval.wording import counted
@@ -261,7 +261,7 @@ class Bootstrap:
 def bootstrap_result(
     fit: BradleyTerryFit,
     board: Board,
-    lanes: Lanes,
+    lanes: Refitted,
     ridge: float,
     settings: BootstrapSettings,
 ) -> Bootstrap:

@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.execution.lanes import Chunks, Spread, device_mesh, lanes_within, run_lanes
+from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
+from jaxeval.execution.shapes import CONTEXTUAL_REFITS
 from jaxeval.kernels import batch
 from jaxeval.kernels.resample import Tally
 from jaxeval.kernels.solve import CONVERGED, STEP_LIMIT
@@ -31,8 +32,7 @@ from jaxeval.ratings.contextual import (
     tell_ties,
 )
 from jaxeval.ratings.contextual_rows import make_rows, unit_columns
-from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT
-from jaxeval.ratings.refits import Lanes as ModelLanes
+from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Refitted
 from jaxeval.resampling.units import ROW_BITS, make_units, pad, shortfall_of, stream_number, top_up_size_of
 from jaxeval.statistics.quantiles import interval_bounds
 
@@ -47,17 +47,11 @@ _SOLVERS = {
     batch.NEWTON_CG: "newton-cg",
     batch.NEWTON: "newton",
 }
-_CHUNKS_PER_CALL = 8
 # What a compiled chunk takes for each of a lane's entries, and once more for the lanes together, at most.
 _BYTES_PER_ENTRY = 20
-# Entries of what a chunk holds at once: draws and weights by row, tables by model.
-_ENTRIES = {"cpu": 2**25}
-_ACCELERATOR_ENTRIES = 2**30
-_LANES = {"cpu": 32}
-_ACCELERATOR_LANES = 512
 
 
-class Lanes(NamedTuple):
+class ContextualRefitted(NamedTuple):
     """`batch.ContextualRefits` of B resamples on the host."""
 
     phi: Float  # (B, P)
@@ -67,10 +61,10 @@ class Lanes(NamedTuple):
     standing: NDArray[np.int8]  # (B, M')
     solver: NDArray[np.int8]
 
-    def of_models(self) -> ModelLanes:
+    def of_models(self) -> Refitted:
         """Without the other parameters."""
         theta = self.phi[:, : self.standing.shape[1]]
-        return ModelLanes(theta, self.status, self.n_steps, self.grad_norm, self.standing, self.solver)
+        return Refitted(theta, self.status, self.n_steps, self.grad_norm, self.standing, self.solver)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,18 +146,18 @@ def refit_contextual(
     ties: Ties,
     n_resamples: int,
     seed: int,
-    spread: Spread,
+    run: LaneRun,
     section: str,
-) -> Lanes:
+) -> ContextualRefitted:
     """B refits of one slice, each solver taking the lanes that the faster ones before it left.
 
     ``section`` names the slice in the run's checkpoint.
     """
     board = fitted.board
     plan = make_contextual_plan(fitted, scheme, label, clusters, ties)
-    refits = _Refitting(plan, fitted.ridge, seed, spread, n_resamples * len(fitted.phi) * RESULT_BYTES)
+    refits = _Refitting(plan, fitted.ridge, seed, n_resamples * len(fitted.phi) * RESULT_BYTES)
     size = padded_size(len(board.theta))
-    lanes = Lanes(
+    lanes = ContextualRefitted(
         phi=np.zeros((n_resamples, len(fitted.phi))),
         status=np.full(n_resamples, -1, np.int8),
         n_steps=np.zeros(n_resamples, np.int32),
@@ -171,20 +165,14 @@ def refit_contextual(
         standing=np.zeros((n_resamples, size), np.int8),
         solver=np.full(n_resamples, batch.CHORD, np.int8),
     )
-    numbers = np.arange(n_resamples)
+    every = Lanes.of(1, n_resamples)
     found: Any = batch.ContextualRefits(*lanes[:-1])  # type: ignore[arg-type]  # of NumPy arrays
-
-    def run(todo: NDArray[np.intp], solver: int) -> None:
-        chunks = Chunks(refits.chunk_size(solver, len(todo)), _CHUNKS_PER_CALL)
-        call, name = partial(refits, refits.method(solver)), f"{section}-{_SOLVERS[solver]}"
-        run_lanes(todo, np.zeros(n_resamples, np.int64), numbers, chunks, call, found, name, spread)
-
     for solver in _SOLVERS:
         if solver == batch.CHORD and not plan.secure:
             continue
         rest = np.flatnonzero(lanes.status != CONVERGED)
         lanes.solver[rest] = solver
-        run(rest, solver)
+        run.run(refits.task(solver), every, rest, found, f"{section}-{_SOLVERS[solver]}")
     # What is left of a lane whose coefficient runs away is at its limit.
     d = len(fitted.free) - 1
     ran = np.isinf(tell_coefficients(lanes.phi[:, len(fitted.ridge) - 1 - d : -1], fitted)).any(1)
@@ -238,12 +226,24 @@ def make_contextual_plan(
 class _Refitting:
     """The batched refit of a plan."""
 
-    def __init__(self, plan: ContextualPlan, ridge: Float, seed: int, spread: Spread, result_bytes: int) -> None:
-        self.plan, self.ridge, self.seed, self.spread = plan, ridge, np.uint64(seed), spread
+    def __init__(self, plan: ContextualPlan, ridge: Float, seed: int, result_bytes: int) -> None:
+        self.plan, self.ridge, self.seed = plan, ridge, np.uint64(seed)
         self.result_bytes = result_bytes
         self.mesh = device_mesh()
         with double_precision():
             self.problem = jax.tree.map(jax.numpy.asarray, plan.problem)
+
+    def task(self, solver: int) -> Task:
+        """The refit by one of the solvers: draws, weights and (by Newton) the tables of models stay within bounds."""
+        hungriest = _BYTES_PER_ENTRY * self._entries(batch.NEWTON)
+        problem_bytes = sum(x.nbytes for x in jax.tree.leaves(self.plan.problem))
+        return Task(
+            partial(self, self.method(solver)),
+            CONTEXTUAL_REFITS,
+            self._entries(solver),
+            lane_bytes=hungriest,
+            fixed_bytes=self.result_bytes + 2 * problem_bytes + hungriest,
+        )
 
     def method(self, solver: int) -> batch.ContextualMethod:
         """The static choices of the calls by one of the solvers."""
@@ -263,19 +263,6 @@ class _Refitting:
                 self.problem, method, self.mesh, self.seed, self.ridge, tolerance, numbers, n_chunks
             )
 
-    def chunk_size(self, solver: int, n_lanes: int) -> int:
-        """Lanes for which the draws, the weights and (by Newton) the tables of models stay within bounds."""
-        kind = jax.default_backend()
-        most = _LANES.get(kind, _ACCELERATOR_LANES)
-        lanes = int(np.clip(_ENTRIES.get(kind, _ACCELERATOR_ENTRIES) // self._entries(solver), 1, most))
-        lanes = self.spread.chunk_size or min(lanes, -(-n_lanes // 8) * 8)
-        if self.spread.memory_limit is not None:
-            hungriest = _BYTES_PER_ENTRY * self._entries(batch.NEWTON)
-            problem = sum(x.nbytes for x in jax.tree.leaves(self.plan.problem))
-            taken = self.result_bytes + 2 * problem + hungriest
-            lanes = min(lanes, lanes_within(self.spread.memory_limit, taken, hungriest))
-        return lanes if lanes < 8 or self.spread.chunk_size else lanes // 8 * 8
-
     def _entries(self, solver: int) -> int:
         """Numbers that a lane works on."""
         rows = self.problem.rows.unit.size
@@ -286,7 +273,7 @@ class _Refitting:
 
 
 def contextual_bootstrap_result(
-    plain: Bootstrap, fit: ContextualFit, lanes: Lanes, ties_as_half: Bootstrap | None
+    plain: Bootstrap, fit: ContextualFit, lanes: ContextualRefitted, ties_as_half: Bootstrap | None
 ) -> ContextualBootstrap:
     """``plain`` with the draws of the other parameters; with a tie model, beside the one with ties as half a win."""
     if ties_as_half is not None:

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pandas as pd
-from jax.sharding import Mesh
 from numpy.typing import NDArray
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells
 from jaxeval.errors import DataError
+from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.progress import Advance
+from jaxeval.execution.shapes import REFERENCES, padded_rows
 from jaxeval.kernels import batch
 from jaxeval.kernels.references import Grid, Pools, Votes
 from jaxeval.ratings.boards import padded_size
@@ -28,7 +28,7 @@ Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
 _TOLERANCE_LOGIT, _MAX_STEPS = 1e-9, 100
-_CHUNKS_PER_CALL = 16
+_BYTES_PER_WORD = 10  # that a lane works on, at most
 _LEAST_FILLED = 0.5  # share of the verdicts that items must have to draw references
 _FEWEST_CELLS = 512  # arrays are no smaller: small boards share one compilation
 
@@ -72,8 +72,7 @@ def rankings(
     battles: Battles,
     board: ReferenceBoard,
     settings: ReferenceStudySettings,
-    chunk_size: int | None,
-    advance: Advance,
+    run: LaneRun,
 ) -> tuple[batch.SingleReferences, batch.Budgets, batch.SameModels]:
     """Everything batched, leading axis B + 1, the full data first."""
     cells, m = battles.cells, battles.n_models
@@ -107,25 +106,21 @@ def rankings(
     options: Any = settings.margins, budgets, settings.n_repeats, settings.ridge, _TOLERANCE_LOGIT
     asked = batch.StudySettings(np.uint64(settings.seed), *options)  # type: ignore[arg-type]
 
-    lanes = chunk_size or _chunk_size(problem, len(budgets))
-    mesh = Mesh(np.array(jax.local_devices()), ("lanes",))
-    gold = np.full((len(board.theta), size), np.nan)
+    mesh, n_lanes = device_mesh(), len(board.theta)
+    gold = np.full((n_lanes, size), np.nan)
     gold[:, :m] = board.theta
-    n_lanes, per_call = len(gold), lanes * _CHUNKS_PER_CALL * mesh.size
-    found = []
+    pools = [p.cell for p in (problem.single, problem.several) if p is not None]
+    words = sum(cell.size for cell in pools) * (2 + 2 * len(budgets))
     with double_precision():
-        problem, asked = jax.tree.map(jax.numpy.asarray, (problem, asked))
-        for start in range(0, n_lanes, per_call):
-            numbers = np.arange(start, min(start + per_call, n_lanes))
-            n_chunks = -(-len(numbers) // lanes)
-            # Chunk c goes to device c % D; a short chunk repeats its last resample, slots without one are not run.
-            slots = np.pad(numbers, (0, per_call - len(numbers)), mode="edge")
-            slots = slots.reshape(_CHUNKS_PER_CALL, mesh.size, lanes).swapaxes(0, 1)
-            own = np.array([len(range(d, n_chunks, mesh.size)) for d in range(mesh.size)], np.int32)
-            results = jax.device_get(batch.reference_study(problem, form, mesh, asked, slots - 1, gold[slots], own))
-            found.append(jax.tree.map(lambda x: x.swapaxes(0, 1).reshape(per_call, *x.shape[3:]), results))
-            advance(len(numbers))
-    alone, together, same = jax.tree.map(lambda *parts: np.concatenate(parts)[:n_lanes], *found)
+        problem, asked, gold = jax.tree.map(jax.numpy.asarray, (problem, asked, padded_rows(gold)))
+
+    def call(slices: NDArray[np.int32], numbers: Int, n_chunks: NDArray[np.int32]) -> Any:
+        with double_precision():
+            return batch.reference_study(problem, form, mesh, asked, gold, numbers, n_chunks)
+
+    held = sum(x.nbytes for x in jax.tree.leaves((problem, gold)))
+    task = Task(call, REFERENCES, words, lane_bytes=_BYTES_PER_WORD * words, fixed_bytes=held)
+    alone, together, same = run.results(task, Lanes.of(1, n_lanes), "references")
     used = len(board.references)
     kept = [*range(used), *range(len(padded), together.tau.shape[-1])]
     return jax.tree.map(lambda x: x[..., :used], alone), jax.tree.map(lambda x: x[..., kept], together), same
@@ -245,11 +240,3 @@ def _grid(
     sizes = np.array([len(members) for members in sets], np.int32)
     arrays: Any = unit.astype(np.int32), n, points, place[single].astype(np.int32), several, sizes, ranked
     return Grid(*arrays)
-
-
-def _chunk_size(problem: batch.ReferenceProblem, n_budgets: int) -> int:
-    """Lanes whose tables fit the cache of a CPU core, or a gigabyte of an accelerator."""
-    pools = [p.cell for p in (problem.single, problem.several) if p is not None]
-    words = sum(cell.size for cell in pools) * (2 + 2 * n_budgets)
-    budget, most = (2**20, 32) if jax.default_backend() == "cpu" else (2**27, 1024)
-    return int(np.clip(budget // words, 1, most))

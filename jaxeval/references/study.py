@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from jaxeval.checks import checked_integer, checked_numbers, checked_positive, checked_resamples
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.evaluators.few_pairs import FEW_PAIRS
+from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import versions
 from jaxeval.execution.progress import progress_bar
 from jaxeval.kernels import batch
@@ -157,7 +158,7 @@ def reference_study(
         if named is None and settings.budgets:
             several = default_sets(chosen, tier, fit.n_battles.to_numpy())
         board = ReferenceBoard(battles.models, chosen, several, tier, np.concatenate([theta[None], draws]))
-        single, under_budget, same = rankings(battles, board, settings, chunk_size, advance)
+        single, under_budget, same = rankings(battles, board, settings, LaneRun(advance, chunk_size))
     return _result(battles, board, single, under_budget, same, settings, warnings)
 
 

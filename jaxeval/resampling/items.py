@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.checks import check_room
-from jaxeval.execution.lanes import device_mesh
+from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.progress import Advance
+from jaxeval.execution.shapes import ITEMS
 from jaxeval.kernels import batch
 from jaxeval.kernels.resample import Tally
 from jaxeval.resampling.units import (
@@ -31,10 +32,8 @@ _TALLY = Tally(None, 0)
 # Items that are alike are drawn together where the average number of them is this; singles are three times as fast.
 _ALIKE = 4
 _SMALLEST_TOP_UP = 128  # items are few, beside the battles of a leaderboard
-_WORDS = {"cpu": 2**18}  # lanes x items that fit the cache of a core
-_ACCELERATOR_WORDS = 2**26
-_MOST_LANES = 512
-_CALL_LANES = 4096  # between two steps of the progress bar
+# Draws of an item in a lane, as counts and as what they are multiplied by.
+_BYTES_PER_ITEM = 24
 _EXACT = 2**24  # whole numbers under this have no rounding in single precision
 
 
@@ -44,8 +43,7 @@ def resampled_sums(
     seed: int,
     stream: str,
     subsets: NDArray[np.intp] | None = None,
-    advance: Advance = lambda n: None,
-    chunk_size: int | None = None,
+    run: LaneRun | None = None,
 ) -> Float:
     """(B, K) column sums of resamples of the N rows (items) of ``columns`` (N, K).
 
@@ -53,6 +51,11 @@ def resampled_sums(
     their order, of B, of the chunks or of the devices.
 
     Args:
+        columns: (N, K) values of the items.
+        n_resamples: B.
+        seed: of the draws.
+        stream: names the random numbers, and the work in a checkpoint.
+        run: how the resamples are run.
         subsets: (H, n) row numbers. With them the result is (2, B, K): resample r of all rows, and one of n rows of
             subset r mod H.
     """
@@ -64,36 +67,23 @@ def resampled_sums(
     items, top_up_size, table = _items(values, pattern, rows, streams)
     parts, order = _by_precision(table, len(columns))
 
-    everything = np.arange(n_resamples)
-    lanes = [everything, *(everything[h :: len(rows) - 1] for h in range(len(rows) - 1))]
-    size = chunk_size or _chunk_size(max(len(own) for own in lanes[1:] or lanes), len(table))
-    chunks = [(p, own[start : start + size]) for p, own in enumerate(lanes) for start in range(0, len(own), size)]
-    sums = np.empty((1 if subsets is None else 2, n_resamples, len(of_column)))
     mesh = device_mesh()
-    # All calls have one shape; chunk c goes to device c % D.
-    per_device = min(-(-_CALL_LANES // size), -(-len(chunks) // mesh.size))
-    take = order[of_column]
-    for start in range(0, len(chunks), per_device * mesh.size):
-        called = chunks[start : start + per_device * mesh.size]
-        filled = called + called[-1:] * (per_device * mesh.size - len(called))
-        sets = np.array([p for p, _ in filled], np.int32)
-        numbers = np.stack([np.pad(own, (0, size - len(own)), mode="edge") for _, own in filled])
+    with double_precision():
+        items, parts = jax.tree.map(jnp.asarray, (items, parts))
+
+    def call(sets: NDArray[np.int32], numbers: Int, n_chunks: NDArray[np.int32]) -> Any:
         with double_precision():
-            found = np.asarray(
-                batch.item_sums(
-                    items,
-                    parts,
-                    mesh,
-                    np.uint64(seed),
-                    sets.reshape(per_device, mesh.size).T,
-                    numbers.reshape(per_device, mesh.size, size).transpose(1, 0, 2),
-                    top_up_size,
-                )
-            )
-        for c, (p, own) in enumerate(called):
-            sums[min(p, 1), own] = found[c % mesh.size, c // mesh.size, : len(own)][:, take]
-        advance(sum(len(own) for _, own in called))
-    return sums[0] if subsets is None else sums
+            return batch.item_sums(items, parts, mesh, np.uint64(seed), sets, numbers, n_chunks, top_up_size)
+
+    width = sum(x.shape[1] for x in parts)
+    held = sum(x.nbytes for x in jax.tree.leaves((items, parts))) + 16 * n_resamples * width * min(len(rows), 2)
+    task = Task(call, ITEMS, len(table), lane_bytes=_BYTES_PER_ITEM * len(table) + 16 * width, fixed_bytes=held)
+    number = np.arange(n_resamples)
+    halved = [1 + number % (len(rows) - 1)] if len(rows) > 1 else []
+    sets = np.concatenate([np.zeros_like(number), *halved])
+    sums = (run or LaneRun()).results(task, Lanes(sets, np.tile(number, 1 + len(halved))), f"items-{stream}")
+    sums = sums[:, order[of_column]]
+    return sums if subsets is None else sums.reshape(2, n_resamples, -1)
 
 
 def halves(columns: Float, n_halves: int, seed: int) -> NDArray[np.intp]:
@@ -165,13 +155,6 @@ def _width(size: int) -> int:
     """``size`` rounded up by at most a third, so that slices of different sizes share compilations."""
     step = max(128, 1 << max(size.bit_length() - 2, 0))
     return -(-size // step) * step
-
-
-def _chunk_size(n_lanes: int, width: int) -> int:
-    """Lanes of a chunk, a multiple of 8, which XLA vectorises best."""
-    words = _WORDS.get(jax.default_backend(), _ACCELERATOR_WORDS)
-    most = int(np.clip(words // width, 8, _MOST_LANES)) // 8 * 8
-    return min(most, -(-n_lanes // 8) * 8)
 
 
 def _stacked(units: list[Any]) -> Any:

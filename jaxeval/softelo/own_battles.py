@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.checks import check_room
-from jaxeval.execution.lanes import device_mesh
+from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
+from jaxeval.execution.shapes import OWN_BATTLES
 from jaxeval.kernels import batch, own_battles
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.ratings.boards import padded_size
@@ -23,7 +25,7 @@ Int = NDArray[np.int64]
 TOLERANCE_LOGIT = 1e-8  # 2e-6 Elo
 MAX_STEPS = 200
 _SMALLEST_WIDTH = 512
-_SLOTS_PER_CHUNK = 2**18  # lanes x battles that fit the cache
+_BYTES_PER_SLOT = 24  # draws of a battle in a lane, as counts and as what they are multiplied by
 
 
 class OwnBattles(NamedTuple):
@@ -57,7 +59,7 @@ def strengths(models: Sequence[OwnBattles], ridge: float) -> Float:
 
 
 def resampled_strengths(
-    models: Sequence[OwnBattles], n_resamples: int, seed: int, ridge: float, chunk_size: int | None = None
+    models: Sequence[OwnBattles], n_resamples: int, seed: int, ridge: float, run: LaneRun | None = None
 ) -> Float:
     """(S, K, B) log-strengths of ``models`` in resamples of their own battles, logits; NaN without battles.
 
@@ -72,24 +74,27 @@ def resampled_strengths(
     mesh = device_mesh()
     size = padded_size(max(own.anchors.shape[1] for own in models))
     for width, members in _by_width([own.target.shape[1] for own in models]):
-        lanes = chunk_size or _chunk_size(n_resamples, width)
-        # Devices share the models. The last one fills up, also to eights: similar boards share one compilation.
-        filled = np.append(members, np.repeat(members[-1], -len(members) % int(np.lcm(mesh.size, 8))))
+        # Also to eights: similar boards share one compilation.
+        filled = np.append(members, np.repeat(members[-1], -len(members) % 8))
         problems = [_problem(models[i], width, size) for i in filled]
         with double_precision():
-            found, status = batch.own_resamples(
-                jax.tree.map(lambda *leaves: np.stack(leaves), *problems),
-                mesh,
-                np.uint64(seed),
-                float(ridge),
-                TOLERANCE_LOGIT,
-                np.arange(n_resamples),
-                singles_top_up_size(width),
-                MAX_STEPS,
-                lanes,
-            )
-        values = np.where(np.asarray(status) == CONVERGED, np.asarray(found), np.nan)
-        theta[members] = values[: len(members)]
+            own = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *problems)
+
+        def call(
+            of_chunks: NDArray[np.int32], numbers: Int, n_chunks: NDArray[np.int32], own: Any = own, width: int = width
+        ) -> batch.OwnResamples:
+            with double_precision():
+                return batch.own_resamples(
+                    own, mesh, np.uint64(seed), float(ridge), TOLERANCE_LOGIT, singles_top_up_size(width), MAX_STEPS,
+                    of_chunks, numbers, n_chunks,
+                )  # fmt: skip
+
+        lanes = Lanes.of(len(members), n_resamples)
+        held = 2 * sum(x.nbytes for x in jax.tree.leaves(own)) + 2 * theta.nbytes
+        task = Task(call, OWN_BATTLES, width, lane_bytes=_BYTES_PER_SLOT * width, fixed_bytes=held)
+        found = (run or LaneRun()).results(task, lanes, f"own-{width}")
+        values = np.where(found.status == CONVERGED, found.theta, np.nan)
+        theta[members] = values.reshape(len(members), n_resamples, -1).swapaxes(1, 2)
     return theta
 
 
@@ -103,13 +108,6 @@ def _by_width(sizes: Sequence[int]) -> list[tuple[int, NDArray[np.intp]]]:
         groups.append((max(-(-slots // step) * step, _SMALLEST_WIDTH), members))
         rest[members] = 0
     return groups
-
-
-def _chunk_size(n_resamples: int, width: int) -> int:
-    """Lanes of a chunk, a multiple of 8, which XLA vectorises best."""
-    most = int(np.clip(_SLOTS_PER_CHUNK // width, 8, 256))
-    n_chunks = -(-n_resamples // most)
-    return -(-n_resamples // (8 * n_chunks)) * 8
 
 
 def _problem(own: OwnBattles, width: int, size: int) -> own_battles.OwnBattles:

@@ -28,6 +28,7 @@ from jaxeval.accuracy.estimates import ESTIMATORS, estimate_draws
 from jaxeval.accuracy.judge_accuracy import judge_accuracy
 from jaxeval.accuracy.judged_sums import Sums, arrays, resampled, with_missing_filled
 from jaxeval.accuracy.model_comparison import compare_models
+from jaxeval.execution.lanes import LaneRun
 from jaxeval.statistics.quantiles import bounds_with_failures
 
 Z = norm.ppf(0.975)
@@ -370,7 +371,7 @@ def test_names_of_models_do_not_matter(table):
 
 def test_the_first_resamples_are_the_same_of_more(accuracy):
     data = arrays(read(CALIBRATION), read(TEST), None, "pooled")
-    _, (few, few_halves) = resampled([data, with_missing_filled(data)], "", 394, 4, 0, lambda n: None)
+    _, (few, few_halves) = resampled([data, with_missing_filled(data)], "", 394, 4, 0, LaneRun())
     part = accuracy.slices[""]
     first = Sums(*(type(x)(*(leaf[:394] for leaf in x)) for x in part.every.draws))
     assert_same_draws(few, first)
@@ -381,7 +382,7 @@ def test_seeds_and_slices_have_draws_of_their_own(accuracy):
     data = arrays(read(CALIBRATION), read(TEST), None, "pooled")
     plain = accuracy.slices[""].judged.draws.test.judgment
     for label, seed in (("", 1), ("law", 0)):
-        (other, _), _ = resampled([data, with_missing_filled(data)], label, 400, 4, seed, lambda n: None)
+        (other, _), _ = resampled([data, with_missing_filled(data)], label, 400, 4, seed, LaneRun())
         assert not np.isclose(other.test.judgment, plain).all((1, 2, 3)).any()
 
 

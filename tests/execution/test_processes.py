@@ -195,10 +195,10 @@ INTERRUPTED = """
 import time
 from jaxeval.execution import lanes
 from jaxeval.ratings import refits
-one_call = lanes._one_call
+store = lanes._store
 if rank == 1:  # while it refits, the first process waits for it
-    refits.CHUNKS_PER_CALL = 1
-    lanes._one_call = lambda *args: (time.sleep(0.5), one_call(*args))
+    refits.REFITS = refits.REFITS._replace(chunks_per_call=1)
+    lanes._store = lambda *args: (time.sleep(0.5), store(*args))[1]
 battles = jaxeval.gather_battles(lambda: jaxeval.read_battles(f"{folder}/{rank}.parquet"))
 jaxeval.bootstrap(battles, 2000, chunk_size=8, checkpoint=folder + "/interrupted")
 """
@@ -285,8 +285,8 @@ class TestOneProcess:
         assert result.output == "Error: a process of this run was lost\n"
 
     @pytest.mark.parametrize("sent", [b"", b"other"])
-    def test_refits_that_are_none(self, sent):
-        with pytest.raises(ProcessError, match="process 1 sent something else than refits"):
+    def test_results_that_are_none(self, sent):
+        with pytest.raises(ProcessError, match="process 1 sent something else than results"):
             lanes._unpack(sent, (np.zeros(3),), 1)
 
     def test_errors_pass(self):

@@ -1021,7 +1021,7 @@ class TestProgress:
             def __exit__(self, *_):
                 counted.append("done")
 
-        monkeypatch.setattr("jaxeval.ratings.bootstrap.progress_bar", Bar)
+        monkeypatch.setattr("jaxeval.execution.runs.progress_bar", Bar)
         bootstrap(battles, 50, by="half", progress=True)
         assert counted[0] == 100
         assert sum(counted[1:-1]) == 100

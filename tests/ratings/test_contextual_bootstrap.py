@@ -9,6 +9,7 @@ from styled import FEATURES, M, N, styled
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard
 from jaxeval.data.features import design, position_advantage
+from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
 from jaxeval.ratings import contextual_bootstrap
@@ -312,13 +313,13 @@ class TestRefused:
 def solvers(monkeypatch):
     """Lanes that each solver was given, as a dict that runs fill."""
     given = {}
-    run = contextual_bootstrap.run_lanes
+    run = LaneRun.run
 
-    def recorded(lanes, slices, numbers, chunks, call, results, section, spread):
-        given[section.removeprefix("slice-0-")] = len(lanes)
-        run(lanes, slices, numbers, chunks, call, results, section, spread)
+    def recorded(self, task, lanes, which, results, section):
+        given[section.removeprefix("slice-0-")] = len(which)
+        run(self, task, lanes, which, results, section)
 
-    monkeypatch.setattr(contextual_bootstrap, "run_lanes", recorded)
+    monkeypatch.setattr(LaneRun, "run", recorded)
     return given
 
 

@@ -22,7 +22,7 @@ from jaxeval.kernels.pair_tables import unpacked
 from jaxeval.plots.leaderboard import plot_leaderboard
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.bootstrap_plan import SCHEMES, cluster_rows, make_plan
-from jaxeval.ratings.refits import Lanes
+from jaxeval.ratings.refits import Refitted
 from jaxeval.ratings.sparse_boards import SPARSE_MODELS, resolved
 from jaxeval.ratings.sparse_refits import make_sparse_plan
 from jaxeval.ratings.square_limits import MOST_SQUARE
@@ -214,7 +214,9 @@ class TestBootstrap:
         def refit_wide(board, *_):
             fitted.append(board)
             m = len(board.theta)
-            return Lanes(*(np.zeros((2, m) if kind in ("theta", "standing") else 2, int) for kind in Lanes._fields))
+            return Refitted(
+                *(np.zeros((2, m) if kind in ("theta", "standing") else 2, int) for kind in Refitted._fields)
+            )
 
         def refit_rest(plan, *_):
             fitted.append(plan)

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 from twins import FIVE_SE
 
+from jaxeval.execution.lanes import LaneRun
 from jaxeval.resampling.items import halves, resampled_sums
 
 N, B = 48, 20_000
@@ -70,11 +71,11 @@ def test_a_resample_depends_on_seed_stream_and_number_alone(sums):
 
 @pytest.mark.parametrize("chunk", [1, 7, 400])
 def test_chunks_agree(sums, chunk):
-    np.testing.assert_allclose(resampled_sums(VALUES, 400, 1, "x", chunk_size=chunk), sums, rtol=1e-12)
+    np.testing.assert_allclose(resampled_sums(VALUES, 400, 1, "x", run=LaneRun(chunk_size=chunk)), sums, rtol=1e-12)
 
 
 def test_chunks_of_halves_agree(split):
-    found = resampled_sums(BOTH, 100, 1, "x", subsets=SUBSETS, chunk_size=7)[1]
+    found = resampled_sums(BOTH, 100, 1, "x", subsets=SUBSETS, run=LaneRun(chunk_size=7))[1]
     np.testing.assert_allclose(found, split, rtol=1e-12)
 
 
@@ -101,7 +102,7 @@ def test_halves_take_every_item_equally_often(n):
 
 def test_one_item_and_progress():
     seen = []
-    found = resampled_sums(np.array([[2.0, 3.0]]), 400, 1, "x", advance=seen.append)
+    found = resampled_sums(np.array([[2.0, 3.0]]), 400, 1, "x", run=LaneRun(seen.append))
     np.testing.assert_array_equal(found, np.tile([2.0, 3.0], (400, 1)))
     assert sum(seen) == 400
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from jaxeval.execution.lanes import LaneRun
 from jaxeval.kernels import resample
 from jaxeval.resampling.units import singles_top_up_size
 from jaxeval.softelo.own_battles import OwnBattles, _problem, resampled_strengths, strengths
@@ -79,12 +80,12 @@ def test_counts_are_multinomial(monkeypatch, shortfall):
 def test_a_resample_depends_on_seed_name_and_number_alone(drawn):
     """The other models, the chunks and how many resamples there are do not matter."""
     for chunk in (1, 7):
-        found = resampled_strengths(MODELS[1:2], 20, 3, 0.05, chunk_size=chunk)
+        found = resampled_strengths(MODELS[1:2], 20, 3, 0.05, run=LaneRun(chunk_size=chunk))
         np.testing.assert_allclose(found[0], drawn[1, :, :20], atol=1e-9)
     np.testing.assert_allclose(resampled_strengths(MODELS[1:2], 200, 3, 0.05)[0], drawn[1], atol=1e-9)
     np.testing.assert_allclose(resampled_strengths(MODELS[::-1], 200, 3, 0.05)[::-1], drawn, atol=1e-9)
-    renamed = resampled_strengths([MODELS[1]._replace(name="other")], 20, 3, 0.05, chunk_size=7)
-    other_seed = resampled_strengths(MODELS[1:2], 20, 4, 0.05, chunk_size=7)
+    renamed = resampled_strengths([MODELS[1]._replace(name="other")], 20, 3, 0.05, run=LaneRun(chunk_size=7))
+    other_seed = resampled_strengths(MODELS[1:2], 20, 4, 0.05, run=LaneRun(chunk_size=7))
     for different in (renamed, other_seed):
         assert np.abs(different[0, 1] - drawn[1, 1, :20]).min() > 1e-6
 

@@ -15,6 +15,7 @@ from jaxeval.kernels.batch.contextual import (
 )
 from jaxeval.kernels.batch.folds import (
     JudgedTables,
+    OwnResamples,
     fold_temperatures,
     hold_out,
     hold_out_soft,
@@ -93,6 +94,7 @@ __all__ = [
     "Items",
     "JudgedTables",
     "Method",
+    "OwnResamples",
     "Problem",
     "ReferenceProblem",
     "Refits",

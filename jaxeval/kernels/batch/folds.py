@@ -16,7 +16,7 @@ from jaxeval.kernels import (
     solve,
     temperature,
 )
-from jaxeval.kernels.batch.chunks import over_devices
+from jaxeval.kernels.batch.chunks import over_devices, run_chunks
 from jaxeval.kernels.judged import Judged, pair_sums, pair_wins
 
 
@@ -187,49 +187,54 @@ def rate(
     )
 
 
-@partial(jax.jit, static_argnames=("mesh", "top_up_size", "max_steps", "chunk"))
+class OwnResamples(NamedTuple):
+    """Strengths of models in resamples of their own battles, or clusters."""
+
+    theta: Array  # (..., K)
+    status: Array  # (..., K) int8, of `solve`
+
+
+@partial(jax.jit, static_argnames=("mesh", "top_up_size", "max_steps"))
 def own_resamples(
     own: own_battles.OwnBattles,
     mesh: Mesh,
     seed: Array,
     ridge: Array,
     tolerance: Array,
-    numbers: Array,
     top_up_size: int,
     max_steps: int,
-    chunk: int,
-) -> tuple[Array, Array]:
-    """Strengths (S, K, B) of models in resamples ``numbers`` (B,) of their own battles, or clusters, and statuses.
+    models: Array,
+    numbers: Array,
+    n_chunks: Array,
+) -> OwnResamples:
+    """Resamples ``numbers`` (devices, T, R) of ``models`` (devices, T), with leading axes (devices, T, R).
 
-    S must be a multiple of the devices, which share the models.
+    Each device runs its first ``n_chunks`` (devices,).
     """
-    n = numbers.shape[0]
-    n_chunks = -(-n // chunk)
-    padded = numbers[jnp.minimum(jnp.arange(n_chunks * chunk), n - 1)].reshape(n_chunks, chunk)
 
-    def one_model(
-        own: own_battles.OwnBattles, seed: Array, ridge: Array, tolerance: Array, padded: Array
-    ) -> tuple[Array, Array]:
-        sums = own_battles.sums(own)
-
-        def part(numbers: Array) -> tuple[Array, Array]:
-            size = own.opponent.shape[0]
-            n, score = sums(resample.singles(own.units, size, top_up_size, seed, own.stream, numbers))
+    def on_device(
+        own: own_battles.OwnBattles,
+        seed: Array,
+        ridge: Array,
+        tolerance: Array,
+        models: Array,
+        numbers: Array,
+        n_chunks: Array,
+    ) -> OwnResamples:
+        def chunk(t: Array) -> OwnResamples:
+            one = jax.tree.map(lambda x: x[models[0, t]], own)
+            size = one.opponent.shape[0]
+            draws = resample.singles(one.units, size, top_up_size, seed, one.stream, numbers[0, t])
+            n, score = own_battles.sums(one)(draws)
 
             def one_map(anchors: Array, score: Array, start: Array) -> solve.Solution:
                 return jax.vmap(lambda n, y: held_out.rating(anchors, n, y, start, ridge, tolerance, max_steps))(
                     n, score
                 )
 
-            found = jax.vmap(one_map)(own.anchors, score.T, own.start)
-            return found.theta, found.status  # (K, R)
+            found = jax.vmap(one_map, out_axes=1)(one.anchors, score.T, one.start)
+            return OwnResamples(found.theta, found.status)
 
-        theta, status = lax.map(part, padded)
-        return theta.transpose(1, 0, 2), status.transpose(1, 0, 2)
+        return run_chunks(chunk, numbers.shape[1], n_chunks[0])
 
-    def on_device(seed: Array, ridge: Array, tolerance: Array, padded: Array, own: own_battles.OwnBattles) -> Any:
-        return lax.map(lambda one: one_model(one, seed, ridge, tolerance, padded), own)
-
-    theta, status = over_devices(on_device, mesh, (seed, ridge, tolerance, padded), (own,))
-    shape = (*theta.shape[:2], n_chunks * chunk)
-    return theta.reshape(shape)[..., :n], status.reshape(shape)[..., :n]
+    return over_devices(on_device, mesh, (own, seed, ridge, tolerance), (models, numbers, n_chunks))

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 from jax.sharding import Mesh
 
 from jaxeval.kernels import (
     rank_agreement,
     resample,
 )
-from jaxeval.kernels.batch.chunks import over_devices
+from jaxeval.kernels.batch.chunks import over_devices, run_chunks
 
 
 class Items(NamedTuple):
@@ -32,12 +32,13 @@ def item_sums(
     seed: Array,
     sets: Array,
     numbers: Array,
+    n_chunks: Array,
     top_up_size: int,
 ) -> Array:
     """Sums over the items of resamples ``numbers`` (devices, T, R), chunk t of a device drawing from one set of items.
 
     A chunk's set is ``sets`` (devices, T). ``columns`` are (Q, K1), (Q, K2), ...: sums are in each one's precision,
-    and the result (devices, T, R, K1 + K2 + ...) in double.
+    and the result (devices, T, R, K1 + K2 + ...) in double. Each device runs its first ``n_chunks`` (devices,).
     """
     tally = resample.Tally(None, 0)
 
@@ -48,18 +49,19 @@ def item_sums(
         one = partial(resample.multinomial, units, tally, top_up_size, seed, stream)
         return jax.vmap(one)(numbers)[:, 0]
 
-    def on_device(items: Items, columns: tuple[Array, ...], seed: Array, sets: Array, numbers: Array) -> Array:
-        def chunk(one: tuple[Array, Array]) -> Array:
-            which, numbers = one
-            own = jax.tree.map(lambda x: x[which], items)
-            draws = draw(own, seed, numbers)
+    def on_device(
+        items: Items, columns: tuple[Array, ...], seed: Array, sets: Array, numbers: Array, n_chunks: Array
+    ) -> Array:
+        def chunk(t: Array) -> Array:
+            own = jax.tree.map(lambda x: x[sets[0, t]], items)
+            draws = draw(own, seed, numbers[0, t])
             rows = [x if own.row is None else x[own.row] for x in columns]
             sums = [jnp.matmul(draws.astype(x.dtype), x, precision="highest").astype(jnp.float64) for x in rows]
             return jnp.concatenate(sums, axis=1)
 
-        return lax.map(chunk, (sets[0], numbers[0]))[None]
+        return run_chunks(chunk, sets.shape[1], n_chunks[0])
 
-    return over_devices(on_device, mesh, (items, columns, seed), (sets, numbers))
+    return over_devices(on_device, mesh, (items, columns, seed), (sets, numbers, n_chunks))
 
 
 @partial(jax.jit, static_argnames=("mesh", "width", "top_up_size"))
@@ -69,22 +71,23 @@ def draw_singles(
     seed: Array,
     stream: Array,
     numbers: Array,
+    n_chunks: Array,
     width: int,
     top_up_size: int,
 ) -> Array:
     """(devices, T, R, width) uint8: how often each is in the resamples ``numbers`` (devices, T, R).
 
-    Slots beyond the N drawn, of which there must be one at least, hold 0.
+    Slots beyond the N drawn hold 0; there must be one at least. Each device runs its first ``n_chunks`` (devices,).
     """
 
-    def on_device(singles: resample.Singles, seed: Array, stream: Array, numbers: Array) -> Array:
-        def chunk(numbers: Array) -> Array:
-            draws = resample.singles(singles, width, top_up_size, seed, stream, numbers)
+    def on_device(singles: resample.Singles, seed: Array, stream: Array, numbers: Array, n_chunks: Array) -> Array:
+        def chunk(t: Array) -> Array:
+            draws = resample.singles(singles, width, top_up_size, seed, stream, numbers[0, t])
             return jnp.where(jnp.arange(width) < singles.total, draws, jnp.uint8(0))
 
-        return lax.map(chunk, numbers[0])[None]
+        return run_chunks(chunk, numbers.shape[1], n_chunks[0])
 
-    return over_devices(on_device, mesh, (singles, seed, stream), (numbers,))
+    return over_devices(on_device, mesh, (singles, seed, stream), (numbers, n_chunks))
 
 
 class ItemTotals(NamedTuple):
@@ -108,37 +111,54 @@ def evaluator_resamples(
     scores: Array | ItemTotals,
     gold: Array,
     arguments: tuple[Array, ...],
-    mesh: Mesh,
     counts: tuple[Array, ...],
+    mesh: Mesh,
+    numbers: Array,
+    n_chunks: Array,
 ) -> Any:
-    """``measure(scores (E, M), gold (M,), counts (M,), *arguments)`` of resamples, of `rank_agreement`.
+    """``measure(scores (E, M), gold (M,), counts (M,), *arguments)`` of the resamples ``numbers`` (devices, T, R).
 
-    ``counts`` (devices, T, R, Q) are those of models in Q slots and, for scores by item, those of items. What
-    ``measure`` returns gets the leading axes (devices, T, R).
+    ``measure`` is of `rank_agreement`. ``counts`` (L, Q) of all resamples are those of models in Q slots and, for
+    scores by item, those of items. What ``measure`` returns gets the leading axes (devices, T, R). Each device runs
+    its first ``n_chunks`` (devices,).
     """
 
     def on_device(
-        scores: Array | ItemTotals, gold: Array, arguments: tuple[Array, ...], counts: tuple[Array, ...]
+        scores: Array | ItemTotals,
+        gold: Array,
+        arguments: tuple[Array, ...],
+        counts: tuple[Array, ...],
+        numbers: Array,
+        n_chunks: Array,
     ) -> Any:
-        def chunk(counts: tuple[Array, ...]) -> Any:
-            own = counts[0][:, : len(gold)].astype(jnp.float64)
+        def chunk(t: Array) -> Any:
+            own = counts[0][numbers[0, t], : len(gold)].astype(jnp.float64)
             if isinstance(scores, ItemTotals):
-                lanes, along = _item_scores(scores, len(gold), counts[1]), 0
+                lanes, along = _item_scores(scores, len(gold), counts[1][numbers[0, t]]), 0
             else:
                 lanes, along = scores, None
             return jax.vmap(lambda x, c: measure(x, gold, c, *arguments), in_axes=(along, 0))(lanes, own)
 
-        return jax.tree.map(lambda x: x[None], lax.map(chunk, tuple(x[0] for x in counts)))
+        return run_chunks(chunk, numbers.shape[1], n_chunks[0])
 
-    return over_devices(on_device, mesh, (scores, gold, arguments), (counts,))
+    return over_devices(on_device, mesh, (scores, gold, arguments, counts), (numbers, n_chunks))
 
 
 @partial(jax.jit, static_argnames="mesh")
-def delta_sums(pairs: rank_agreement.DeltaPairs, mesh: Mesh, counts: Array) -> rank_agreement.PairSums:
-    """Sums over pairs of fixed scores in resamples ``counts`` (devices, T, R, Q) of models: (devices, T, R, E, D)."""
+def delta_sums(
+    pairs: rank_agreement.DeltaPairs, counts: Array, mesh: Mesh, numbers: Array, n_chunks: Array
+) -> rank_agreement.PairSums:
+    """Sums over pairs of fixed scores in the resamples ``numbers`` (devices, T, R): (devices, T, R, E, D).
 
-    def on_device(pairs: rank_agreement.DeltaPairs, counts: Array) -> rank_agreement.PairSums:
-        found = lax.map(lambda own: rank_agreement.delta_sums_of_draws(own, pairs), counts[0])
-        return jax.tree.map(lambda x: x[None], found)
+    ``counts`` (L, Q) are those of models in all resamples. Each device runs its first ``n_chunks`` (devices,).
+    """
 
-    return over_devices(on_device, mesh, (pairs,), (counts,))
+    def on_device(
+        pairs: rank_agreement.DeltaPairs, counts: Array, numbers: Array, n_chunks: Array
+    ) -> rank_agreement.PairSums:
+        def chunk(t: Array) -> rank_agreement.PairSums:
+            return rank_agreement.delta_sums_of_draws(counts[numbers[0, t]], pairs)
+
+        return run_chunks(chunk, numbers.shape[1], n_chunks[0])
+
+    return over_devices(on_device, mesh, (pairs, counts), (numbers, n_chunks))

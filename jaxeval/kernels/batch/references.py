@@ -186,22 +186,23 @@ def reference_study(
     form: StudyForm,
     mesh: Mesh,
     settings: StudySettings,
-    numbers: Array,
     gold: Array,
+    numbers: Array,
     n_chunks: Array,
 ) -> tuple[SingleReferences, Budgets, SameModels]:
-    """All references, sets, budgets and repeats in the resamples ``numbers`` (devices, T, R), -1 being the full data.
+    """All references, sets, budgets and repeats in the studies ``numbers`` (devices, T, R): 0 is of the full data.
 
-    ``gold`` (devices, T, R, M) are the log-strengths of the same resamples. Each device runs the first ``n_chunks``
-    (devices,) of its T chunks; the results have leading axes (devices, T, R), and zeros where no chunk ran.
+    Study r > 0 is of resample r - 1, and ``gold`` (B + 1, M) are the log-strengths of all. Each device runs the first
+    ``n_chunks`` (devices,) of its T chunks; the results have leading axes (devices, T, R), and zeros where none ran.
     """
 
     def on_device(
-        problem: ReferenceProblem, settings: StudySettings, numbers: Array, gold: Array, n_chunks: Array
+        problem: ReferenceProblem, settings: StudySettings, gold: Array, numbers: Array, n_chunks: Array
     ) -> tuple[SingleReferences, Budgets, SameModels]:
         def chunk(t: Array) -> tuple[SingleReferences, Budgets, SameModels]:
-            return jax.vmap(partial(_study, problem, form, settings))(numbers[0, t], gold[0, t])
+            own = numbers[0, t]
+            return jax.vmap(partial(_study, problem, form, settings))(own - 1, gold[own])
 
         return run_chunks(chunk, numbers.shape[1], n_chunks[0])
 
-    return over_devices(on_device, mesh, (problem, settings), (numbers, gold, n_chunks))
+    return over_devices(on_device, mesh, (problem, settings, gold), (numbers, n_chunks))

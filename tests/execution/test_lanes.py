@@ -1,0 +1,131 @@
+"""The driver of lanes, on a task that adds up numbers; the estimators' own tests show the same of each of them."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxeval.errors import MemoryLimitError
+from jaxeval.execution import lanes
+from jaxeval.execution.checkpoints import Checkpoint
+from jaxeval.execution.lanes import LaneRun, Lanes, Task, named_leaves
+from jaxeval.execution.precision import double_precision
+from jaxeval.execution.shapes import Budget, Room
+
+
+class Pair(NamedTuple):
+    value: np.ndarray
+    row: np.ndarray
+
+
+@jax.jit
+def program(slices, numbers, n_chunks):
+    """10 s + r of every lane, and a row of three; slots that are not run hold -1."""
+    run = jnp.arange(slices.shape[1]) < n_chunks[:, None]
+    value = jnp.where(run[..., None], 10.0 * slices[..., None] + numbers, -1.0)
+    return {"pair": Pair(value, value[..., None] * jnp.arange(3.0)), "count": jnp.ones_like(numbers)}
+
+
+def call(slices, numbers, n_chunks):
+    with double_precision():
+        return program(slices, numbers, n_chunks)
+
+
+TASK = Task(call, Budget(Room(800, 64), Room(800, 64), 2), 100, lane_bytes=1000, fixed_bytes=5000)
+
+
+def results(lane_run, of=None, task=TASK):
+    return lane_run.results(task, of or Lanes.of(3, 25), "part")
+
+
+def check(found, of):
+    expected = 10.0 * of.slices + of.numbers
+    np.testing.assert_array_equal(found["pair"].value, expected)
+    np.testing.assert_array_equal(found["pair"].row, expected[:, None] * np.arange(3.0))
+    np.testing.assert_array_equal(found["count"], 1)
+
+
+@pytest.mark.parametrize("chunk_size", [None, 1, 7, 1000])
+def test_every_lane_is_run_once_whatever_the_chunks(chunk_size):
+    seen = []
+    check(results(LaneRun(seen.append, chunk_size)), Lanes.of(3, 25))
+    assert sum(seen) == 75
+
+
+def test_slices_may_have_other_numbers_of_lanes():
+    of = Lanes(np.array([2, 0, 2, 2, 5]), np.array([4, 0, 1, 30, 7]))
+    check(results(LaneRun(), of), of)
+
+
+def test_some_lanes_leave_the_others_as_they_are():
+    of = Lanes.of(2, 10)
+    into = {"pair": Pair(np.zeros(20), np.zeros((20, 3))), "count": np.zeros(20, int)}
+    which = np.array([3, 4, 11, 19])
+    LaneRun().run(TASK, of, which, into, "part")
+    np.testing.assert_array_equal(np.flatnonzero(into["count"]), which)
+    np.testing.assert_array_equal(into["pair"].value[which], 10 * of.slices[which] + of.numbers[which])
+    LaneRun().run(TASK, of, which[:0], into, "nothing")
+    assert into["count"].sum() == 4
+
+
+def test_arrays_have_names():
+    assert set(named_leaves(results(LaneRun()))) == {"['pair'].value", "['pair'].row", "['count']"}
+    assert set(named_leaves(Pair(np.zeros(1), np.zeros(1)))) == {"value", "row"}
+
+
+class TestInterrupted:
+    def test_what_was_stored_is_kept(self, tmp_path, monkeypatch):
+        store, left = lanes._store, [2]
+
+        def interrupted(*arguments):
+            left[0] -= 1
+            if left[0] < 0:
+                raise KeyboardInterrupt
+            return store(*arguments)
+
+        def kept():
+            return LaneRun(chunk_size=5, checkpoint=Checkpoint(tmp_path, "digest", {}))
+
+        monkeypatch.setattr(lanes, "_store", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            results(kept())
+        seen = []
+        left[0] = 1000
+        run = kept()
+        check(results(LaneRun(seen.append, 5, None, run.checkpoint)), Lanes.of(3, 25))
+        assert seen[0] == 2 * 2 * 5 * jax.local_device_count()  # two calls of two chunks of five on each device
+
+    def test_the_next_call_is_under_way_while_results_are_stored(self, monkeypatch):
+        order, store = [], lanes._store
+
+        def called(*arguments):
+            order.append("call")
+            return call(*arguments)
+
+        def stored(*arguments):
+            order.append("store")
+            return store(*arguments)
+
+        monkeypatch.setattr(lanes, "_store", stored)
+        results(LaneRun(chunk_size=5), Lanes.of(1, 30 * jax.local_device_count()), TASK._replace(call=called))
+        assert order == ["call", "call", "call", "store", "call", "store", "store"]  # the first gives the shapes
+
+
+class TestMemory:
+    def test_chunks_shrink_to_the_limit(self):
+        sizes = []
+
+        def called(slices, numbers, n_chunks):
+            sizes.append(numbers.shape[-1])
+            return call(slices, numbers, n_chunks)
+
+        n_devices = jax.local_device_count()
+        limit = 5000 + 3 * 1000 * n_devices + 500
+        check(results(LaneRun(memory_limit=limit), task=TASK._replace(call=called)), Lanes.of(3, 25))
+        assert set(sizes) == {3}
+
+    def test_no_room_for_one_lane(self):
+        with pytest.raises(MemoryLimitError, match=r"take 5,000, and one resample at a time .* would do"):
+            results(LaneRun(memory_limit=5999))

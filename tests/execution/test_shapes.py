@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from jaxeval.execution import shapes
+from jaxeval.execution.shapes import Budget, Room, chunk_lanes, padded_rows, slots_per_call
+
+BUDGET = Budget(Room(8_000, 1024), Room(2**20, 4096), 32)
+
+
+@pytest.fixture(params=["cpu", "gpu"])
+def backend(request, monkeypatch):
+    monkeypatch.setattr(shapes.jax, "default_backend", lambda: request.param)
+    monkeypatch.setattr(shapes.jax, "local_device_count", lambda: 1)
+    return request.param
+
+
+@pytest.mark.parametrize(("entries", "lanes"), [(10, 800), (500, 16), (3_000, 2), (8_001, 1), (0, 1024)])
+def test_a_chunk_fits_the_cache(entries, lanes, monkeypatch):
+    monkeypatch.setattr(shapes.jax, "local_device_count", lambda: 1)
+    assert chunk_lanes(BUDGET, entries, np.array([100_000])) == lanes
+
+
+def test_a_budget_may_ask_for_vectors_whatever_they_take(backend):
+    assert chunk_lanes(BUDGET._replace(least=8), 2**30, np.array([1000])) == 8
+
+
+@pytest.mark.parametrize("n_lanes", [1, 7, 30, 33, 100, 129, 1000, 5000])
+def test_little_more_runs_than_there_is(backend, n_lanes):
+    """On a CPU little is what takes less time than to compile for another size."""
+    size = chunk_lanes(BUDGET, 1, np.array([n_lanes]))
+    run = -(-n_lanes // size) * size
+    most = {"cpu": 1024, "gpu": max((2 if n_lanes < 200 else 1.25) * n_lanes, 8)}[backend]
+    assert run <= max(most, 1.25 * n_lanes)
+
+
+def test_slices_of_few_lanes_take_small_chunks(backend):
+    """Twenty halves of 50 lanes beside 1,000 whole ones, as judged accuracies have them, of many entries each."""
+    of_slices = np.array([1000, *[50] * 20])
+    size = chunk_lanes(Budget(Room(2**26, 1024), Room(2**26, 1024), 32), 2**16, of_slices)
+    assert (-(-of_slices // size) * size).sum() <= 1.3 * of_slices.sum()
+
+
+def test_devices_share_the_lanes(monkeypatch):
+    monkeypatch.setattr(shapes.jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(shapes.jax, "local_device_count", lambda: 8)
+    size = chunk_lanes(BUDGET, 1, np.array([1000]))
+    assert -(-1000 // size) >= 7
+    assert slots_per_call(-(-1000 // size), 32) == 1
+
+
+@pytest.mark.parametrize("n_chunks", [1, 2, 3, 5, 11, 31, 32, 33, 100, 1000])
+def test_calls_have_few_slots_too_many(backend, n_chunks, monkeypatch):
+    slots = slots_per_call(n_chunks, 32)
+    n_calls = -(-n_chunks // slots)
+    assert 1 <= slots <= 32
+    assert n_calls == -(-n_chunks // 32)
+    if backend == "gpu":
+        assert n_calls * slots <= 1.5 * n_chunks + n_calls
+    else:
+        assert slots in (8, 32)
+
+
+def test_few_sizes_are_compiled(backend):
+    sizes = {(chunk_lanes(BUDGET, 1, np.array([n])), slots_per_call(n, 32)) for n in range(1, 33)}
+    assert len(sizes) <= (2 if backend == "cpu" else 14)
+
+
+def test_rows_are_padded_with_zeros():
+    assert padded_rows(np.ones((3, 2))).shape == (64, 2)
+    found = padded_rows(np.ones((70, 2)))
+    assert found.shape == (128, 2)
+    assert found.sum() == 140
