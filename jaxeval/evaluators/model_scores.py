@@ -224,8 +224,8 @@ def resampled(
     data: Any = _item_totals(scores) if by_item else scores.scores
 
     program = partial(batch.evaluator_resamples, measure, data, scores.gold, arguments)
-    section = f"{measure.__name__}-{digest_of(arguments)}"
-    return _run(program, _counts(scores, settings), size, scores, settings, chunk_size, section)
+    section = f"{measure.__name__}-{digest_of((arguments, scores.scores, scores.items))}"
+    return _run(program, _counts(scores, settings), size, scores.gold, settings, chunk_size, section)
 
 
 def resampled_delta_sums(
@@ -246,8 +246,8 @@ def resampled_delta_sums(
             pairs = jax.device_put(pairs)
 
         program = partial(batch.delta_sums, pairs)
-        section = f"deltas-{digest_of(deltas)}-{start}"
-        parts.append(_run(program, counts[0], len(pairs.first), scores, settings, chunk_size, section))
+        section = f"deltas-{digest_of((deltas, scores.scores))}-{start}"
+        parts.append(_run(program, counts[0], len(pairs.first), scores.gold, settings, chunk_size, section))
     return jax.tree.map(lambda *x: np.concatenate(x, axis=1), *parts)
 
 
@@ -333,7 +333,7 @@ def _run(
     program: Callable[..., Any],
     counts: Any,
     size: int,
-    scores: ModelScores,
+    gold: Float,
     settings: Resampling,
     chunk_size: int | None,
     section: str,
@@ -351,9 +351,8 @@ def _run(
     task = Task(call, EVALUATORS, size, lane_bytes=_BYTES_PER_NUMBER * size, fixed_bytes=held)
 
     def identity() -> Identity:
-        """Of the draws alone: measures of the same scores may share a folder, where sections tell them apart."""
-        drawn = {"resample": settings.resample, "seed": settings.seed}
-        return Identity(drawn, (scores.scores, scores.gold, scores.items))
+        """Of the draws alone: measures, and parts of one, share a folder, where sections tell them apart."""
+        return Identity({"resample": settings.resample, "seed": settings.seed}, gold)
 
     with open_run(
         identity, n_lanes, "resamples", chunk_size=chunk_size, memory_limit=settings.memory_limit,

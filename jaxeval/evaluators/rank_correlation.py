@@ -73,8 +73,8 @@ def kendall_tau_delta(
         level: level of the percentile intervals.
         seed: the same seed gives the same draws, whatever ``n_resamples``, which are those of other measures too.
         memory_limit: bytes that resamples and their results may take, as in `bootstrap`.
-        checkpoint: folder that finished resamples are kept in, as in `bootstrap`. Measures of the same scores, with the
-            same seed and ``resample``, may share one.
+        checkpoint: folder that finished resamples are kept in, as in `bootstrap`. Measures beside the
+            same gold scores, with the same seed and ``resample``, may share one.
         progress: whether to show a progress bar; by default on a terminal.
 
     Returns:
