@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -40,9 +41,8 @@ from jaxeval.accuracy.statuses import (
 from jaxeval.checks import checked_integer
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.errors import DataError
-from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import versions
-from jaxeval.execution.progress import progress_bar
+from jaxeval.execution.runs import Identity, open_run
 from jaxeval.statistics.quantiles import bounds_with_failures, checked_level
 from jaxeval.wording import counted, did_you_mean
 
@@ -128,6 +128,8 @@ def judge_accuracy(
     n_resamples: int = 10_000,
     n_halves: int = 20,
     seed: int = 0,
+    memory_limit: int | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> JudgeAccuracy:
     """Accuracy of every model of ``test`` by every judge, corrected by the labelled items of ``calibration``.
@@ -148,13 +150,16 @@ def judge_accuracy(
         n_resamples: resamples B.
         n_halves: random halves of the calibration items behind "ppi_plus_plus_half"; the resamples take turns.
         seed: of resamples and halves.
+        memory_limit: bytes that resamples and their results may take, as in `bootstrap`.
+        checkpoint: folder that finished resamples are kept in, as in `bootstrap`.
         progress: show a bar on standard error; None for "only on a terminal".
 
     Raises:
         TypeError: a number that must be an integer is none.
         ValueError: a number is out of range.
         DataError: calibration and test do not fit: no label, another judge, an unknown model or stratum.
-        MemoryLimitError: this machine's memory cannot hold the results of so many resamples.
+        MemoryLimitError: this machine's memory cannot hold the results of so many resamples, or not even one resample
+            at a time fits ``memory_limit``.
     """
     checked_level(level)
     for name, value, least in (("n_resamples", n_resamples, 2), ("n_halves", n_halves, 1), ("seed", seed, 0)):
@@ -162,7 +167,15 @@ def judge_accuracy(
     calibration, warnings = _aligned(calibration, test, shared)
     slices = {}
     parts = {"": (calibration, test), **_slices(calibration, test, by)}
-    with progress_bar(len(parts) * 3 * n_resamples, "resamples", progress) as advance:
+
+    def identity() -> Identity:
+        drawn = {"seed": seed, "n_halves": n_halves, "by": by, "stratify": stratify, "shared": str(shared)}
+        return Identity(drawn, (calibration, test))
+
+    with open_run(
+        identity, len(parts) * 3 * n_resamples, "resamples",
+        memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
+    ) as run:  # fmt: skip
         for label, (labelled, judged) in parts.items():
             try:
                 data = arrays(labelled, judged, stratify, shared)
@@ -170,7 +183,7 @@ def judge_accuracy(
                 raise DataError(f"slice {label!r} of {by!r}: {error}" if label else str(error)) from error
             filled = with_missing_filled(data)
             sets = [data] if filled is data else [data, filled]
-            drawn = resampled(sets, label, n_resamples, n_halves, seed, LaneRun(advance))
+            drawn = resampled(sets, label, n_resamples, n_halves, seed, run)
             evidence = [Evidence(x, sums(x), *draws) for x, draws in zip(sets, drawn, strict=True)]
             slices[label] = Slice(labelled, judged, evidence[0], evidence[-1])
     settings = AccuracySettings(

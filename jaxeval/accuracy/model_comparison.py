@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,7 +93,15 @@ def compare_models(
     pairs: Sequence[Pair] | Pair | None = None,
     *,
     shared: Any = None,
-    **settings: Any,
+    by: str | None = None,
+    stratify: str | None = None,
+    level: float = 0.95,
+    n_resamples: int = 10_000,
+    n_halves: int = 20,
+    seed: int = 0,
+    memory_limit: int | None = None,
+    checkpoint: str | Path | None = None,
+    progress: bool | None = None,
 ) -> ModelComparison:
     """Compares models A and B by every judge and estimator, as arXiv:2605.06939 does.
 
@@ -104,13 +113,17 @@ def compare_models(
         pairs: (A, B), or several such pairs; by default all.
         shared: whose labels "rogan_gladen_shared" uses for both models: by default those of B (the incumbent that has
             labels), or of the one model of a calibration without model column; "pooled", or a model.
-        **settings: of `judge_accuracy`: by, stratify, level, n_resamples, n_halves, seed, progress.
+        by: as in `judge_accuracy`, like all other arguments.
 
     Raises:
         DataError: a model is unknown, or as in `judge_accuracy`.
     """
     chosen = checked_pairs(test, pairs)
-    accuracy = judge_accuracy(calibration, test, shared=POOLED if shared is None else shared, **settings)
+    accuracy = judge_accuracy(
+        calibration, test, by=by, stratify=stratify, shared=POOLED if shared is None else shared, level=level,
+        n_resamples=n_resamples, n_halves=n_halves, seed=seed, memory_limit=memory_limit, checkpoint=checkpoint,
+        progress=progress,
+    )  # fmt: skip
     return compare(accuracy, chosen, labels_of_b=shared is None)
 
 

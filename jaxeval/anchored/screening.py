@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from jaxeval.checks import checked_integer
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
-from jaxeval.execution.progress import progress_bar
+from jaxeval.execution.runs import Identity, open_run
 from jaxeval.resampling.items import resampled_sums
 from jaxeval.statistics.quantiles import bounds_with_failures
 from jaxeval.wording import counted
@@ -66,14 +67,26 @@ def screen_judges(
     level: float = 0.95,
     n_resamples: int = 1000,
     seed: int = 0,
+    memory_limit: int | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> JudgeScreen:
     """Reliability of every judge's repeated runs over all answers; judges with ICC(3,k) of ``threshold`` are strong.
 
     Items are resampled whole, with all judges, models and references, in one batched call.
 
+    Args:
+        verdicts: with runs.
+        threshold: of ICC(3,k).
+        level: of the intervals.
+        n_resamples: at least 1.
+        seed: the same seed gives the same draws.
+        memory_limit: bytes that resamples and their results may take, as in `bootstrap`.
+        checkpoint: folder that finished resamples are kept in, as in `bootstrap`.
+        progress: whether to show a progress bar; by default on a terminal.
+
     Raises:
-        DataError: there is one run only.
+        DataError: there is one run only, or ``checkpoint`` is the folder of another run.
         ValueError: ``n_resamples`` is less than 1.
     """
     checked_integer("n_resamples", n_resamples, 1)
@@ -97,8 +110,11 @@ def screen_judges(
     bound = _bound(frame["average"].to_numpy())
     np.fill_diagonal(bound, 1.0)
     pairs = _falling_short(correlation, bound)
-    with progress_bar(n_resamples, "resamples", progress) as advance:
-        drawn, correlations = _resampled(panel, means, pairs, n_resamples, seed, LaneRun(advance))
+    with open_run(
+        lambda: Identity({"seed": seed}, (panel, pairs)), n_resamples, "resamples",
+        memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
+    ) as run:  # fmt: skip
+        drawn, correlations = _resampled(panel, means, pairs, n_resamples, seed, run)
     drawn[:, :, ~varies] = np.nan
     for name, draws, least in zip(("single", "average"), drawn, (-1.0, -np.inf), strict=True):
         _, lower, upper, _ = bounds_with_failures(draws, level, least, 1.0)

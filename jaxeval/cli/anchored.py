@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.outputs import raw_names_option, write_table
+from jaxeval.cli.run_options import run_options
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, stdout_console, tell
 from jaxeval.wording import counted
 
@@ -60,6 +61,7 @@ _FILES_ONLY = [
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
               help="Write CSVs and figures.")  # fmt: skip
+@run_options
 @raw_names_option
 def anchored(
     file: Path,
@@ -71,6 +73,8 @@ def anchored(
     level: float,
     resamples: int,
     seed: int,
+    checkpoint: Path | None,
+    memory_limit: int | None,
     out: Path | None,
     **columns: Any,
 ) -> None:
@@ -107,7 +111,15 @@ def anchored(
         if verdicts.levels["model"][0] == "(one model)":
             warnings.append("no column of models: all verdicts are rated as one model's (name the column, --model)")
         if len(verdicts.levels["run"]) > 1:
-            screen = screen_judges(verdicts, threshold, level=level, n_resamples=resamples, seed=seed)
+            screen = screen_judges(
+                verdicts,
+                threshold,
+                level=level,
+                n_resamples=resamples,
+                seed=seed,
+                memory_limit=memory_limit,
+                checkpoint=checkpoint,
+            )
             tables["judges"] = screen.table.reset_index()
             warnings += screen.warnings
             if screen.strong and len(verdicts.levels["judge"]) > 1:

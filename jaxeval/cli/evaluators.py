@@ -45,6 +45,8 @@ def study_evaluators(
     level: float,
     resamples: int,
     seed: int,
+    checkpoint: Path | None,
+    memory_limit: int | None,
     out: Path | None,
 ) -> None:
     """Reads the scores, measures every evaluator beside gold, writes and prints what is found."""
@@ -58,7 +60,9 @@ def study_evaluators(
     from jaxeval.evaluators.rank_correlation import kendall_tau_delta, rank_agreement
 
     frame, warnings = _read_scores(file, gold, model, evaluators)
-    drawn: dict[str, Any] = {"n_resamples": resamples, "level": level, "seed": seed}
+    drawn: dict[str, Any] = {
+        "n_resamples": resamples, "level": level, "seed": seed, "memory_limit": memory_limit, "checkpoint": checkpoint,
+    }  # fmt: skip
     few = 0 if few_pairs else FEW_PAIRS
     wanted = agreement or AGREEMENT
     margins = sorted({*(deltas or DELTAS), np.inf})

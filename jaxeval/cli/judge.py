@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.outputs import raw_names_option, write_table, write_text
+from jaxeval.cli.run_options import run_options
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, stdout_console, tell
 from jaxeval.wording import counted
 
@@ -55,6 +56,7 @@ _MOST_CAUTIONS = 25
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
               help="Write CSVs, report.md and figures.")  # fmt: skip
+@run_options
 @raw_names_option
 def judge(
     calibration: Path,
@@ -66,6 +68,8 @@ def judge(
     level: float,
     resamples: int,
     seed: int,
+    checkpoint: Path | None,
+    memory_limit: int | None,
     out: Path | None,
     **columns: Any,
 ) -> None:
@@ -85,7 +89,7 @@ def judge(
     chosen = checked_pairs(judged, [_pair(judged, *pair) for pair in pairs]) if pairs else []
     accuracy = judge_accuracy(
         labelled, judged, by=by, stratify=stratify, shared=_model(labelled, shared) if shared else POOLED, level=level,
-        n_resamples=resamples, seed=seed,
+        n_resamples=resamples, seed=seed, memory_limit=memory_limit, checkpoint=checkpoint,
     )  # fmt: skip
     comparison = compare(accuracy, chosen, labels_of_b=shared is None) if chosen else None
     report = judge_report(accuracy, comparison)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -19,6 +18,7 @@ from jaxeval.cli.judge import judge
 from jaxeval.cli.meta import meta
 from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
 from jaxeval.cli.processes import Processes, connected, gather_files
+from jaxeval.cli.run_options import run_options
 from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import named_model, stdout_console, tell
 from jaxeval.errors import ProcessError
@@ -60,20 +60,6 @@ class _Gauge(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} is not mean, votes, or MODEL=RATING", param, ctx)
 
 
-class _Bytes(click.ParamType):  # type: ignore[type-arg]
-    """A number of bytes, KB, MB or GB."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, int):
-            return value
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMG]?)B?", value.strip(), re.IGNORECASE)
-        if found is None:
-            self.fail(f"{value!r} is not a size such as 500MB or 2GB", param, ctx)
-        return int(float(found[1]) * {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}[found[2].upper()])
-
-
 def _board_options(command: Any) -> Any:
     """Options of a leaderboard that every command printing one has."""
     options: list[Any] = [
@@ -102,11 +88,7 @@ def _board_options(command: Any) -> Any:
         click.option("--reweight", is_flag=True, help="Inverse-pair-frequency weights, 1 / max(battles of pair, 50)."),
         click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", "dense", "sparse"]),
                      help="Tables of all pairs of models, or the graph of those that met: for 1,000 models or more."),
-        click.option("--checkpoint", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
-                     help="Keep finished resamples there; the same command, interrupted, goes on from them."),
-        click.option("--memory", "memory_limit", type=_Bytes(), metavar="SIZE",
-                     help="Most memory for the refits and their results, as 500MB or 2GB; Python, compiling "
-                     "(some 300 MB) and the votes come on top."),
+        run_options,
         click.option("--top", type=click.IntRange(1), metavar="K", help="Print the first K models; by default 200."),
         click.option("--out", type=OutputFile(_TABLE_ENDINGS), help="Write the table: .csv, .parquet, or .json, which "
                      "holds rows and settings, and null for a number that is missing or infinite."),

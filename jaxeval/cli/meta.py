@@ -10,6 +10,7 @@ import click
 from jaxeval.cli.evaluators import AGREEMENT, TOP, study_evaluators
 from jaxeval.cli.outputs import raw_names_option
 from jaxeval.cli.references import REPEATS, study_references
+from jaxeval.cli.run_options import run_options
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _SCORES_ONLY = ("gold", "model", "evaluators", "top", "improvements", "agreement")
@@ -88,6 +89,7 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
               help="Write CSVs (of all numbers, with their pairs), the advice and figures.")  # fmt: skip
+@run_options
 @raw_names_option
 def meta(file: Path | None, votes: Path | None, **options: Any) -> None:
     """Which evaluators rank models as people do, close ones too.

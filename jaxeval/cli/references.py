@@ -44,6 +44,8 @@ def study_references(
     level: float,
     resamples: int,
     seed: int,
+    checkpoint: Path | None,
+    memory_limit: int | None,
     out: Path | None,
 ) -> None:
     """Reads the votes, studies references on them, writes and prints what is found."""
@@ -74,6 +76,8 @@ def study_references(
         cluster=cluster,
         item=item,
         few_pairs=few,
+        memory_limit=memory_limit,
+        checkpoint=checkpoint,
     )
     names = ("by_reference", "by_delta", "by_test_tier", "by_tier", "by_tier_and_test_tier", "by_budget", "by_set")
     if out is not None:

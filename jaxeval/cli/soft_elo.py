@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
+from jaxeval.cli.run_options import run_options
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, short_number, stdout_console, tell
 from jaxeval.wording import counted
 
@@ -99,6 +100,7 @@ _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path
 @click.option("--budget", is_flag=True, help="Also sweep the annotation budget (seconds to minutes).")
 @click.option("--smoothing", is_flag=True, help="Also sweep the constant of label smoothing.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write CSVs and figures.")
+@run_options
 @raw_names_option
 def report(
     file: Path,
@@ -116,6 +118,8 @@ def report(
     resamples: int,
     seed: int,
     base: float,
+    checkpoint: Path | None,
+    memory_limit: int | None,
     **columns: Any,
 ) -> None:
     """Hold every model in FILE out in turn: judge against human ratings, conformal intervals, diagnostics."""
@@ -131,7 +135,10 @@ def report(
         battles.codes(cluster)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-    held_out = soft_elo(battles, ridge, resamples, seed, methods or ("hard", "soft"), base=base, cluster=cluster)
+    held_out = soft_elo(
+        battles, ridge, resamples, seed, methods or ("hard", "soft"), base=base, cluster=cluster,
+        memory_limit=memory_limit, checkpoint=checkpoint,
+    )  # fmt: skip
     found = diagnose(battles, held_out, length_a=length_a, length_b=length_b, ridge=ridge, cluster=cluster)
     tables = {
         "models": held_out.models,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,8 @@ def compare_evaluators(
     resample: Resample = "models",
     level: float = 0.95,
     seed: int = 0,
+    memory_limit: int | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> pd.DataFrame:
     """Differences of Kendall's tau-b with gold between all pairs of evaluators, the best evaluators first.
@@ -60,7 +63,7 @@ def compare_evaluators(
         DataError: as in `kendall_tau_delta`, or there are fewer than two evaluators; ValueError and TypeError too.
     """
     few_pairs = checked_integer("few_pairs", few_pairs)
-    settings = Resampling(n_resamples, resample, level, seed, progress)
+    settings = Resampling(n_resamples, resample, level, seed, progress, memory_limit, checkpoint)
     aligned = align_scores(scores, gold)
     settings.check(aligned)
     n = len(aligned.scores)

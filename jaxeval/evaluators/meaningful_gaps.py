@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -202,11 +203,13 @@ def agreement_fits(
     resample: Resample = "models",
     level: float = 0.95,
     seed: int = 0,
+    memory_limit: int | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> AgreementFits:
     """The regressions behind `agreement_by_gap` and `smallest_gap`: to ask both, or one often, and fit once."""
     checked_positive("ridge", ridge)
-    settings = Resampling(n_resamples, resample, level, seed, progress)
+    settings = Resampling(n_resamples, resample, level, seed, progress, memory_limit, checkpoint)
     aligned = align_scores(scores, gold)
     settings.check(aligned)
     edges = _bins(aligned)
@@ -223,6 +226,8 @@ def agreement_by_gap(
     resample: Resample = "models",
     level: float = 0.95,
     seed: int = 0,
+    memory_limit: int | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> pd.DataFrame:
     """The probability that gold orders two models as the evaluator does whose scores differ by delta.
@@ -254,7 +259,16 @@ def agreement_by_gap(
     """
     gaps = _checked_gaps(deltas)
     fits = agreement_fits(
-        scores, gold, ridge=ridge, n_resamples=n_resamples, resample=resample, level=level, seed=seed, progress=progress
+        scores,
+        gold,
+        ridge=ridge,
+        n_resamples=n_resamples,
+        resample=resample,
+        level=level,
+        seed=seed,
+        memory_limit=memory_limit,
+        checkpoint=checkpoint,
+        progress=progress,
     )
     return fits.by_gap(gaps)
 
@@ -269,6 +283,8 @@ def smallest_gap(
     resample: Resample = "models",
     level: float = 0.95,
     seed: int = 0,
+    memory_limit: int | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> pd.DataFrame:
     """The smallest gap of scores at which gold agrees with at least ``probability``, by `agreement_by_gap`.
@@ -290,7 +306,16 @@ def smallest_gap(
     """
     _check_probability(probability)
     fits = agreement_fits(
-        scores, gold, ridge=ridge, n_resamples=n_resamples, resample=resample, level=level, seed=seed, progress=progress
+        scores,
+        gold,
+        ridge=ridge,
+        n_resamples=n_resamples,
+        resample=resample,
+        level=level,
+        seed=seed,
+        memory_limit=memory_limit,
+        checkpoint=checkpoint,
+        progress=progress,
     )
     return fits.smallest_gap(probability)
 

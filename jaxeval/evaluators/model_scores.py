@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import jax
@@ -19,7 +20,7 @@ from jaxeval.data.item_scores import ItemScores, step_of_means
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.progress import progress_bar
+from jaxeval.execution.runs import Identity, digest_of, open_run
 from jaxeval.execution.shapes import DRAWS, EVALUATORS, padded_rows
 from jaxeval.kernels import batch, rank_agreement
 from jaxeval.ratings.bradley_terry import named
@@ -190,6 +191,8 @@ class Resampling:
     level: float
     seed: int
     progress: bool | None
+    memory_limit: int | None = None
+    checkpoint: str | Path | None = None
 
     def check(self, scores: ModelScores) -> None:
         """A ValueError or TypeError for settings out of range, a DataError where there are no items to draw."""
@@ -221,7 +224,8 @@ def resampled(
     data: Any = _item_totals(scores) if by_item else scores.scores
 
     program = partial(batch.evaluator_resamples, measure, data, scores.gold, arguments)
-    return _run(program, _counts(scores, settings), size, settings, chunk_size, measure.__name__)
+    section = f"{measure.__name__}-{digest_of((arguments, scores.scores, scores.items))}"
+    return _run(program, _counts(scores, settings), size, scores.gold, settings, chunk_size, section)
 
 
 def resampled_delta_sums(
@@ -242,7 +246,8 @@ def resampled_delta_sums(
             pairs = jax.device_put(pairs)
 
         program = partial(batch.delta_sums, pairs)
-        parts.append(_run(program, counts[0], len(pairs.first), settings, chunk_size, f"delta-{start}"))
+        section = f"deltas-{digest_of((deltas, scores.scores))}-{start}"
+        parts.append(_run(program, counts[0], len(pairs.first), scores.gold, settings, chunk_size, section))
     return jax.tree.map(lambda *x: np.concatenate(x, axis=1), *parts)
 
 
@@ -328,6 +333,7 @@ def _run(
     program: Callable[..., Any],
     counts: Any,
     size: int,
+    gold: Float,
     settings: Resampling,
     chunk_size: int | None,
     section: str,
@@ -343,8 +349,16 @@ def _run(
 
     held = sum(x.nbytes for x in jax.tree.leaves(counts))
     task = Task(call, EVALUATORS, size, lane_bytes=_BYTES_PER_NUMBER * size, fixed_bytes=held)
-    with progress_bar(n_lanes, "resamples", settings.progress) as advance:
-        return LaneRun(advance, chunk_size).results(task, Lanes.of(1, n_lanes), section)
+
+    def identity() -> Identity:
+        """Of the draws alone: measures, and parts of one, share a folder, where sections tell them apart."""
+        return Identity({"resample": settings.resample, "seed": settings.seed}, gold)
+
+    with open_run(
+        identity, n_lanes, "resamples", chunk_size=chunk_size, memory_limit=settings.memory_limit,
+        checkpoint=settings.checkpoint, progress=settings.progress,
+    ) as run:  # fmt: skip
+        return run.results(task, Lanes.of(1, n_lanes), section)
 
 
 def interval_columns(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,8 @@ def stratified_rank_change(
     resample: Resample = "models",
     level: float = 0.95,
     seed: int = 0,
+    memory_limit: int | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> pd.DataFrame:
     """Mean |rank by the evaluator - rank by gold| of the models of each tier of gold, in places (Eq. 4).
@@ -60,7 +63,7 @@ def stratified_rank_change(
     Raises:
         DataError: as in `kendall_tau_delta`, or there are fewer models than tiers; ValueError and TypeError too.
     """
-    settings = Resampling(n_resamples, resample, level, seed, progress)
+    settings = Resampling(n_resamples, resample, level, seed, progress, memory_limit, checkpoint)
     n_tiers = checked_integer("n_tiers", n_tiers, 1)
     aligned = align_scores(scores, gold)
     settings.check(aligned)

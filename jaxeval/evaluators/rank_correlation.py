@@ -8,6 +8,7 @@ Kendall's tau-b is (P - Q) / sqrt((P + Q + T) (P + Q + U)), T and U the pairs th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,8 @@ def kendall_tau_delta(
     resample: Resample = "models",
     level: float = 0.95,
     seed: int = 0,
+    memory_limit: int | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> pd.DataFrame:
     """Kendall's tau-b with gold over the pairs of models whose scores differ by less than each delta.
@@ -69,6 +72,9 @@ def kendall_tau_delta(
             to 97 times in 100, those of small gaps more often.
         level: level of the percentile intervals.
         seed: the same seed gives the same draws, whatever ``n_resamples``, which are those of other measures too.
+        memory_limit: bytes that resamples and their results may take, as in `bootstrap`.
+        checkpoint: folder that finished resamples are kept in, as in `bootstrap`. Measures beside the
+            same gold scores, with the same seed and ``resample``, may share one.
         progress: whether to show a progress bar; by default on a terminal.
 
     Returns:
@@ -82,7 +88,7 @@ def kendall_tau_delta(
         ValueError: a setting is out of range.
         TypeError: ``n_resamples`` or ``seed`` is no integer.
     """
-    settings = Resampling(n_resamples, resample, level, seed, progress)
+    settings = Resampling(n_resamples, resample, level, seed, progress, memory_limit, checkpoint)
     gaps = checked_numbers("deltas", deltas)
     if gaps.ndim != 1 or gaps.size == 0 or not (gaps > 0).all():
         raise ValueError(f"deltas must be numbers above 0, in the evaluator's points, got {deltas!r}")
@@ -110,11 +116,22 @@ def kendall_tau(
     resample: Resample = "models",
     level: float = 0.95,
     seed: int = 0,
+    memory_limit: int | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> pd.DataFrame:
     """Kendall's tau-b with gold over all pairs: `kendall_tau_delta` at infinity, a row per evaluator."""
     found = kendall_tau_delta(
-        scores, gold, [np.inf], n_resamples=n_resamples, resample=resample, level=level, seed=seed, progress=progress
+        scores,
+        gold,
+        [np.inf],
+        n_resamples=n_resamples,
+        resample=resample,
+        level=level,
+        seed=seed,
+        memory_limit=memory_limit,
+        checkpoint=checkpoint,
+        progress=progress,
     )
     return found.drop(columns="delta")
 
@@ -128,6 +145,8 @@ def rank_agreement(
     resample: Resample = "models",
     level: float = 0.95,
     seed: int = 0,
+    memory_limit: int | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> pd.DataFrame:
     """Every measure of agreement over all models: five rows an evaluator.
@@ -149,7 +168,7 @@ def rank_agreement(
     Raises:
         DataError: as in `kendall_tau_delta`; ValueError too, or ``top`` is less than 1; TypeError: it is no integer.
     """
-    settings = Resampling(n_resamples, resample, level, seed, progress)
+    settings = Resampling(n_resamples, resample, level, seed, progress, memory_limit, checkpoint)
     top = checked_integer("top", top, 1)
     aligned = align_scores(scores, gold)
     settings.check(aligned)

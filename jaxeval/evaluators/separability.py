@@ -5,6 +5,7 @@ Separability is that of Arena-Hard (arXiv:2406.11939): the share of pairs whose 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,8 @@ def separability(
     n_resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
+    memory_limit: int | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> pd.DataFrame:
     """Share of the pairs of models that an evaluator's own intervals separate, and how often gold agrees with those.
@@ -68,7 +71,7 @@ def separability(
         DataError: as in `kendall_tau_delta`, or intervals lack, end before they begin, have names twice or text,
             or do not hold their scores.
     """
-    settings = Resampling(n_resamples, "models", level, seed, progress)
+    settings = Resampling(n_resamples, "models", level, seed, progress, memory_limit, checkpoint)
     checked_level(score_level)
     aligned = align_scores(scores, gold)
     settings.check(aligned)

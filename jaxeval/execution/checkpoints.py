@@ -38,6 +38,7 @@ class Checkpoint:
             DataError: it holds another run, or something else.
         """
         self.folder = Path(folder)
+        settings = json.loads(json.dumps(dict(settings), default=str))  # as they are read back
         remove_unfinished(self.folder)
         about = self.folder / "run.json"
         if about.exists():
@@ -46,7 +47,7 @@ class Checkpoint:
             raise DataError(f"{self.folder} exists and holds no finished resamples: name a new or empty folder")
         else:
             self.folder.mkdir(parents=True, exist_ok=True)
-            text = {"format": _FORMAT, "version": _VERSION, "digest": digest, "settings": dict(settings)}
+            text = {"format": _FORMAT, "version": _VERSION, "digest": digest, "settings": settings}
             with whole_file(about) as file:
                 file.write(json.dumps(text, indent=1).encode())
 

@@ -11,7 +11,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
-import jax
 import numpy as np
 import pandas as pd
 
@@ -43,7 +42,7 @@ class Identity(NamedTuple):
     """What a run computes, by which its checkpoint is known again and its processes are compared."""
 
     settings: Mapping[str, Any]  # that decide the draws
-    data: Any  # a tree of arrays, indexes, dataclasses and numbers
+    data: Any  # arrays, indexes and values, in lists, tuples, mappings and dataclasses
     presentation: Mapping[str, Any] = {}  # settings that another run with the same draws may have otherwise
 
 
@@ -79,7 +78,7 @@ def open_run(
     kept, several = None, n_processes > 1
     if checkpoint is not None or several:
         own = identity()
-        digest = _digest(own)
+        digest = digest_of((own.data, own.settings))
         if several:
             alike = {"chunk_size": chunk_size, "memory_limit": memory_limit, "checkpoint": checkpoint is not None}
             check_alike({**own.settings, **own.presentation, **alike}, digest)
@@ -89,15 +88,25 @@ def open_run(
         yield LaneRun(advance, chunk_size, memory_limit, kept, n_processes)
 
 
-def _digest(identity: Identity) -> str:
-    """A digest of all that the draws depend on."""
+def digest_of(data: Any) -> str:
+    """A digest of arrays, indexes and values, in lists, tuples, mappings and dataclasses."""
     digest = hashlib.blake2b(digest_size=16)
-    parts = identity.data, dict(identity.settings)
-    for leaf in jax.tree.leaves(parts, is_leaf=lambda x: isinstance(x, pd.Index) or is_dataclass(x)):
-        arrays = [getattr(leaf, f.name) for f in fields(leaf)] if is_dataclass(leaf) else [leaf]
-        for array in arrays:
-            if isinstance(array, np.ndarray) and array.dtype != object:
-                digest.update(np.ascontiguousarray(array).data)
-            else:
-                digest.update(repr(list(array) if isinstance(array, pd.Index) else array).encode())
+    for part in _parts(data):
+        if isinstance(part, np.ndarray) and part.dtype != object:
+            digest.update(np.ascontiguousarray(part).data)
+        else:
+            digest.update(repr(part.tolist() if isinstance(part, np.ndarray | pd.Index) else part).encode())
     return digest.hexdigest()
+
+
+def _parts(data: Any) -> Iterator[Any]:
+    """The arrays, indexes and single values that ``data`` is made of."""
+    if is_dataclass(data):
+        yield from _parts([getattr(data, f.name) for f in fields(data)])
+    elif isinstance(data, Mapping):
+        yield from _parts(list(data.items()))
+    elif isinstance(data, tuple | list):
+        for part in data:
+            yield from _parts(part)
+    else:
+        yield data

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -18,9 +19,8 @@ from numpy.typing import NDArray
 from jaxeval.checks import checked_integer, checked_numbers, checked_positive, checked_resamples
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.evaluators.few_pairs import FEW_PAIRS
-from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import versions
-from jaxeval.execution.progress import progress_bar
+from jaxeval.execution.runs import Identity, open_run
 from jaxeval.kernels import batch
 from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bradley_terry import device_name, fit_bradley_terry
@@ -92,6 +92,8 @@ def reference_study(
     ridge: float = 0.01,
     few_pairs: int = FEW_PAIRS,
     chunk_size: int | None = None,
+    memory_limit: int | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> ReferenceStudy:
     """Rank the models by their votes against single references and sets of them, and compare with all votes' ranking.
@@ -129,6 +131,8 @@ def reference_study(
             won all their votes.
         few_pairs: references with fewer pairs of models enter no mean over a tier and no advice; 0 takes all.
         chunk_size: resamples computed together; by default sized to the cache, or to 1 GB of an accelerator.
+        memory_limit: bytes that resamples and their results may take, as in `bootstrap`.
+        checkpoint: folder that finished resamples are kept in, as in `bootstrap`.
         progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
 
     Raises:
@@ -139,12 +143,24 @@ def reference_study(
     """
     battles = as_battles(battles)
     settings = _settings(
-        deltas, budgets, n_tiers, n_repeats, n_resamples, seed, checked_level(level), cluster, item, ridge, few_pairs,
-        chunk_size,
-    )  # fmt: skip
+        deltas, budgets, n_tiers, n_repeats, n_resamples, seed, checked_level(level), cluster, item, ridge, few_pairs
+    )
     chosen = model_numbers(references, battles.models) if references is not None else np.arange(battles.n_models)
     named = named_sets(sets, battles.models) if sets is not None else None
-    with progress_bar(n_resamples + 1, "ranking against references", progress) as advance:
+
+    def identity() -> Identity:
+        drawn = {
+            name: getattr(settings, name) for name in ("deltas", "budgets", "n_tiers", "n_repeats", "seed", "ridge")
+        }
+        column = item or cluster
+        of_rows = battles.model_a, battles.model_b, battles.target, battles.weight, battles.count
+        groups = None if column is None else battles.codes(column)[0]
+        return Identity(drawn | {"cluster": cluster, "item": item}, (battles.models, of_rows, groups, chosen, named))
+
+    with open_run(
+        identity, n_resamples + 1, "rankings against references",
+        chunk_size=chunk_size, memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
+    ) as run:  # fmt: skip
         if n_resamples:
             gold = bootstrap(battles, n_resamples, seed, cluster=item or cluster, progress=False)
             fit, warnings, draws = gold.fit, gold.warnings, gold.draws_logit
@@ -158,7 +174,7 @@ def reference_study(
         if named is None and settings.budgets:
             several = default_sets(chosen, tier, fit.n_battles.to_numpy())
         board = ReferenceBoard(battles.models, chosen, several, tier, np.concatenate([theta[None], draws]))
-        single, under_budget, same = rankings(battles, board, settings, LaneRun(advance, chunk_size))
+        single, under_budget, same = rankings(battles, board, settings, run)
     return _result(battles, board, single, under_budget, same, settings, warnings)
 
 
@@ -174,7 +190,6 @@ def _settings(
     item: str | None,
     ridge: float,
     few_pairs: int,
-    chunk_size: int | None,
 ) -> ReferenceStudySettings:
     """The settings, checked; deltas and budgets ascend."""
     if item is not None and cluster is not None:
@@ -184,8 +199,6 @@ def _settings(
     for name, value in {"seed": seed, "few_pairs": few_pairs}.items():
         checked_integer(name, value)
     checked_resamples(n_resamples)
-    if chunk_size is not None:
-        checked_integer("chunk_size", chunk_size, 1)
     margins = np.unique(checked_numbers("deltas", deltas))
     if not (margins > 0).all():
         raise ValueError(f"deltas must be > 0 percentage points, got {deltas!r}")

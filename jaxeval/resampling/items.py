@@ -81,7 +81,8 @@ def resampled_sums(
     number = np.arange(n_resamples)
     halved = [1 + number % (len(rows) - 1)] if len(rows) > 1 else []
     sets = np.concatenate([np.zeros_like(number), *halved])
-    sums = (run or LaneRun()).results(task, Lanes(sets, np.tile(number, 1 + len(halved))), f"items-{stream}")
+    lanes, section = Lanes(sets, np.tile(number, 1 + len(halved))), f"items-{stream_number(stream):x}"
+    sums = (run or LaneRun()).results(task, lanes, section)
     sums = sums[:, order[of_column]]
     return sums if subsets is None else sums.reshape(2, n_resamples, -1)
 

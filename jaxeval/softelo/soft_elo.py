@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from jaxeval.checks import check_room, checked_finite, checked_integer, checked_
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import versions
-from jaxeval.execution.progress import progress_bar
+from jaxeval.execution.runs import Identity, open_run
 from jaxeval.ratings.bradley_terry import device_name, named
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.held_out import Folds, above_human, compress, hold_out, own_battles, smoothing
@@ -80,6 +81,8 @@ def soft_elo(
     min_battles: int = 20,
     ties: Ties = "drop",
     cluster: str | None = None,
+    memory_limit: int | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> SoftElo:
     """Rate every model as if it had no human votes, and compare with what humans say (Algorithm 1, arXiv:2606.13221).
@@ -100,6 +103,8 @@ def soft_elo(
         ties: how human ties enter the temperature, see `fit_temperature`.
         cluster: column of the clusters (prompts, voters) that resamples draw whole, as many as the model has; battles
             one by one without. A model with a single cluster has no standard error.
+        memory_limit: bytes that resamples and their results may take, as in `bootstrap`.
+        checkpoint: folder that finished resamples are kept in, as in `bootstrap`.
         progress: show a bar; by default on a terminal.
 
     Raises:
@@ -122,7 +127,16 @@ def soft_elo(
     check_room(n_resamples, 2 * 8 * len(judges) * len(methods) * len(names))
     draws = np.full((len(judges), len(methods), len(names), n_resamples), np.nan)
     total = sum(cells.n_models for cells in sets)
-    with progress_bar(total, "rating held-out models", progress) as advance:
+
+    def identity() -> Identity:
+        return Identity(
+            {"ridge": ridge, "seed": seed, "methods": methods, "ties": ties}, (list(judges), sets, clusters)
+        )
+
+    with open_run(
+        identity, total * max(n_resamples, 1), "resamples of held-out models",
+        memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
+    ) as run:  # fmt: skip
         folds = hold_out(sets, methods, float(ridge), ties)
         frames = [
             _table(judged.models, methods, found, base, min_battles).assign(judge=judge)
@@ -133,7 +147,8 @@ def soft_elo(
                 own_battles(cells, found, methods, list(map(str, judged.models)), codes)
                 for cells, found, judged, codes in zip(sets, folds, judges.values(), clusters, strict=True)
             ]
-            theta = resampled_strengths([x for of_judge in own for x in of_judge], n_resamples, seed, float(ridge))
+            each = [x for of_judge in own for x in of_judge]
+            theta = resampled_strengths(each, n_resamples, seed, float(ridge), run)
             parts = np.split(theta, np.cumsum([cells.n_models for cells in sets])[:-1])
             for k, (frame, found, judged, part) in enumerate(zip(frames, folds, judges.values(), parts, strict=True)):
                 elo = base + ELO_PER_LOGIT * (part.transpose(1, 0, 2) - above_human(found, found)[:, :, None])
@@ -145,7 +160,6 @@ def soft_elo(
             if codes is not None:
                 frame["n_clusters"] = np.repeat(_clusters_per_model(judged, codes), len(methods))
                 frame.loc[(frame["n_clusters"] < 2) & (frame["n_battles"] > 1), "standard_error"] = np.nan
-        advance(total)
     models = pd.concat(frames, ignore_index=True)
     keys = ["judge", "method"] if len(judges) > 1 else ["method"]
     order = ["judge"] if len(judges) > 1 else []

@@ -1,0 +1,63 @@
+"""`--checkpoint` and `--memory` of every command that resamples."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import jaxeval
+from jaxeval.anchored.simulation import simulate_anchored_verdicts
+from jaxeval.cli.main import main
+from jaxeval.execution.checkpoints import Checkpoint
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory):
+    """Arguments of each command on a small file of its own."""
+    folder = tmp_path_factory.mktemp("files")
+
+    def written(name, frame):
+        frame.to_csv(folder / name, index=False)
+        return str(folder / name)
+
+    votes = written("votes.csv", jaxeval.simulate_votes(300, 5, seed=1))
+    judged = jaxeval.simulate_judged_battles(400, 5, seed=2)
+    names = judged.models.to_numpy()
+    scored = pd.DataFrame({"model_a": names[judged.model_a], "model_b": names[judged.model_b], "human": judged.human,
+                           "difference": judged.score_difference})  # fmt: skip
+    answers = jaxeval.simulate_judged_answers(n_items=60, seed=3)
+    labelled = written("labelled.csv", answers[answers["item"] < 30])
+    tested = written("tested.csv", answers[answers["item"] >= 30])
+    verdicts = simulate_anchored_verdicts(n_items=20, n_judges=2, seed=4)
+    gold = np.random.default_rng(5).normal(size=12)
+    scores = {"model": [f"m{k}" for k in range(12)], "people": gold, "one": gold[::-1], "two": gold**2}
+    columns = ["--judgment", "judge-1", "--label", "human", "--model", "model", "--item", "item"]
+    coded = ["--score-difference", "difference", "--labels", "a_wins_1"]
+    return {
+        "leaderboard": [votes, "--resamples", "50"],
+        "soft-elo": [written("scored.csv", scored), *coded, "--resamples", "50", "--splits", "20"],
+        "judge": ["--calibration", labelled, "--test", tested, *columns, "--resamples", "50"],
+        "anchored": [written("verdicts.csv", verdicts), "--resamples", "50"],
+        "meta": [written("scores.csv", pd.DataFrame(scores)), "--gold", "people", "--resamples", "50"],
+        "meta --votes": ["--votes", votes, "--budgets", "3", "--repeats", "2", "--resamples", "10"],
+    }
+
+
+@pytest.mark.parametrize("command", ["leaderboard", "soft-elo", "judge", "anchored", "meta", "meta --votes"])
+def test_finished_resamples_are_kept_and_memory_is_limited(command, commands, tmp_path, monkeypatch):
+    def run(*options):
+        return CliRunner().invoke(main, [command.split()[0], *commands[command], *options])
+
+    folder = str(tmp_path / "run")
+    first = run("--checkpoint", folder, "--memory", "2GB")
+    assert first.exit_code == 0, first.output
+    monkeypatch.setattr(Checkpoint, "save", None)  # nothing is left to be kept
+    again = run("--checkpoint", folder)
+    assert again.exit_code == 0, again.output
+    assert again.stdout == first.stdout
+    other = run("--checkpoint", folder, "--seed", "7")
+    assert other.exit_code == 1
+    assert "holds resamples of another run (seed 0, not 7)" in other.output
+    little = run("--memory", "1KB")
+    assert little.exit_code == 1
+    assert "memory_limit=1,000 bytes is too small" in little.output
