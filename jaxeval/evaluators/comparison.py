@@ -13,6 +13,7 @@ from jaxeval.checks import checked_integer
 from jaxeval.errors import DataError
 from jaxeval.evaluators.few_pairs import FEW_PAIRS
 from jaxeval.evaluators.model_scores import (
+    FEW_MODELS,
     OK,
     ModelScores,
     Resample,
@@ -25,6 +26,7 @@ from jaxeval.evaluators.model_scores import (
 )
 from jaxeval.evaluators.rank_correlation import tau_status
 from jaxeval.kernels.rank_agreement import tau_b
+from jaxeval.wording import counted
 
 
 def compare_evaluators(
@@ -98,7 +100,19 @@ def compare_evaluators(
     )
     table = table.iloc[np.lexsort([place[other], place[better]])].reset_index(drop=True)
     table.attrs = table_attributes(aligned, table, "difference", settings)
+    table.attrs["warnings"] += _few_shared(table, aligned, settings)
     return table
+
+
+def _few_shared(table: pd.DataFrame, scores: ModelScores, settings: Resampling) -> list[str]:
+    """Differences over few models, of evaluators that scored enough each."""
+    if not settings.n_resamples or settings.resample == "items":
+        return []
+    enough = pd.Series(scores.n_models >= FEW_MODELS, scores.evaluators)
+    both = enough.loc[table["evaluator"]].to_numpy() & enough.loc[table["other"]].to_numpy()
+    n = int((both & table["difference"].notna() & (table["n_models"] < FEW_MODELS)).sum())
+    return [f"{n:,} of {counted(len(table), 'difference')} between evaluators that share fewer than {FEW_MODELS} "
+            "models: their intervals say little"] if n else []  # fmt: skip
 
 
 def _parts(scores: ModelScores, evaluator: NDArray[np.int64], kept: NDArray[np.bool_]) -> ModelScores:
