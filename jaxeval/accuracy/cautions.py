@@ -51,7 +51,9 @@ class Caution:
 
 
 def model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
-    """Cautions about the accuracy of each model by each judge."""
+    """Cautions about the accuracy of each model by each judge, those on which number to believe first."""
+    yield from _other_shares(accuracy)
+    yield from _raw_shares(accuracy.table)
     counts = _error_counts(accuracy)
     for row, errors in zip(accuracy.rates.to_dict("records"), counts, strict=True):
         label, judge, model = row.get("slice", "all"), row["judge"], row["model"]
@@ -85,8 +87,8 @@ def model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
             yield caution(
                 "few errors",
                 f"on labelled items it passed {counted(errors.passed, 'wrong answer')} and failed "
-                f"{counted(errors.failed, 'right one')}; percentile intervals of resamples take so few for all there "
-                "are (the closed form does not)",
+                f"{counted(errors.failed, 'right one')}; with so few errors percentile intervals of resamples are too "
+                "short (the closed form allows for it)",
             )
         if np.isnan(j):
             continue
@@ -131,8 +133,6 @@ def model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
                 f"{about} is not defined in {row['failed_share']:.1%} of the resamples; they count as 0 and 1 in its "
                 "bootstrap interval",
             )  # fmt: skip
-    yield from _raw_shares(accuracy.table)
-    yield from _other_shares(accuracy)
 
 
 def _raw_shares(table: pd.DataFrame) -> Iterator[Caution]:
@@ -206,7 +206,7 @@ def pair_cautions(comparison: ModelComparison) -> Iterator[Caution]:
             )  # fmt: skip
     table = comparison.table
     keys = [c for c in ("slice", "judge", "model_a", "model_b") if c in table]
-    n_pairs = len(comparison.pairs) * len(dict.fromkeys(table["judge"]))
+    n_pairs = table.groupby(keys).ngroups
     if n_pairs > 1:
         share = 1 - comparison.accuracy.settings.level
         yield Caution(

@@ -261,3 +261,11 @@ def test_a_raw_share_of_few_items_is_not_called_biased():
     found = jaxeval.judge_accuracy(*parts, **SETTINGS).report().cautions
     (caution,) = [c for c in found if c.kind == "raw share"]
     assert caution.text.endswith(": do not report it without a correction")
+
+
+def test_what_decides_a_claim_comes_first():
+    """The command line shows the first cautions only: those of the pair, and of the raw shares, must be among them."""
+    accuracy, good, poor = [0.8, 0.6], [[0.95], [0.95]], [[0.5], [0.9]]
+    told = [c.kind for c in study(accuracy, good, poor, n=100, share=0.5, seed=2).cautions]
+    order = [told.index(kind) for kind in ("sign", "raw share", "few errors")]
+    assert order == sorted(order)
