@@ -175,6 +175,7 @@ def test_slices_are_named():
     assert len(list(report.claims())) == 3
     assert any(claim.startswith("law, judge-1") for claim in report.claims())
     assert set(report.to_frame()["slice"]) == {"all", "law", "art"}
+    assert any(c.text.startswith("3 comparisons, each") for c in report.cautions)
 
 
 def test_a_real_reversal_is_flagged(data):
