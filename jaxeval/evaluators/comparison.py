@@ -111,8 +111,8 @@ def _few_shared(table: pd.DataFrame, scores: ModelScores, settings: Resampling) 
     enough = pd.Series(scores.n_models >= FEW_MODELS, scores.evaluators)
     both = enough.loc[table["evaluator"]].to_numpy() & enough.loc[table["other"]].to_numpy()
     n = int((both & table["difference"].notna() & (table["n_models"] < FEW_MODELS)).sum())
-    return [f"{n:,} of {counted(len(table), 'difference')} between evaluators that share fewer than {FEW_MODELS} "
-            "models: their intervals say little"] if n else []  # fmt: skip
+    few = f"{n:,} of {counted(len(table), 'difference is', 'differences are')} over fewer than {FEW_MODELS} models"
+    return [f"{few} that both evaluators scored: intervals over so few say little"] if n else []
 
 
 def _parts(scores: ModelScores, evaluator: NDArray[np.int64], kept: NDArray[np.bool_]) -> ModelScores:

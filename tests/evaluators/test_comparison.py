@@ -128,11 +128,13 @@ def test_few_shared_models_are_counted():
     """Evaluators that scored ten models each and share two: their resamples can hardly vary."""
     gold = pd.Series(np.arange(18.0))
     scores = pd.DataFrame({"x": gold.where(gold < 10), "y": gold.where(gold >= 8), "z": gold})
-    warning = "1 of 3 differences between evaluators that share fewer than 10 models: their intervals say little"
+    warning = (
+        "1 of 3 differences are over fewer than 10 models that both evaluators scored: intervals over so few say little"
+    )
     assert warning in compared(scores, gold).attrs["warnings"]
     for options in ({"n_resamples": 0}, {"scores": BOARD}):
         found = compared(**{"scores": scores, "gold": gold if options.get("scores") is None else GOLD, **options})
-        assert not any("that share fewer" in warning for warning in found.attrs["warnings"])
+        assert not any("that both evaluators scored" in warning for warning in found.attrs["warnings"])
 
 
 def test_advice_says_who_is_better_worse_and_not_to_be_compared():
