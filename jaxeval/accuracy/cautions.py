@@ -17,6 +17,7 @@ from jaxeval.accuracy.statuses import (
     BOUNDED,
     CLIPPED,
     NO_LABELS,
+    NO_TEST,
     NOT_BINARY,
     NOT_SHARES,
     OK,
@@ -50,7 +51,9 @@ class Caution:
 
 
 def model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
-    """Cautions about the accuracy of each model by each judge."""
+    """Cautions about the accuracy of each model by each judge, those on which number to believe first."""
+    yield from _other_shares(accuracy)
+    yield from _raw_shares(accuracy.table)
     counts = _error_counts(accuracy)
     for row, errors in zip(accuracy.rates.to_dict("records"), counts, strict=True):
         label, judge, model = row.get("slice", "all"), row["judge"], row["model"]
@@ -61,7 +64,9 @@ def model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
             return Caution(kind, label, judge, (model,), about + text)
 
         j, m0, m1 = row["j"], row["m0"], row["m1"]
-        if errors.n_test and errors.n_test < FEW_LABELS:
+        if errors.n_test == 0:
+            yield caution(NO_TEST, f"{STATUSES[NO_TEST]}, so there is no estimate")
+        elif errors.n_test < FEW_LABELS:
             yield caution("few test items", f"only {counted(errors.n_test, 'test item')}")
         if m0 + m1 == 0:
             continue
@@ -73,8 +78,8 @@ def model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
         elif errors.fewest_in_stratum < FEW_LABELS:
             yield caution(
                 "few labels",
-                f"a stratum has only {counted(errors.fewest_in_stratum, 'label')}; corrections within it are hardly "
-                "known",
+                f"a stratum has only {counted(int(errors.fewest_in_stratum), 'label')}; corrections within it are "
+                "hardly known",
             )
         if row["status"] == NOT_BINARY:
             continue
@@ -82,8 +87,8 @@ def model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
             yield caution(
                 "few errors",
                 f"on labelled items it passed {counted(errors.passed, 'wrong answer')} and failed "
-                f"{counted(errors.failed, 'right one')}; percentile intervals of resamples take so few for all there "
-                "are (the closed form does not)",
+                f"{counted(errors.failed, 'right one')}; with so few errors percentile intervals of resamples are too "
+                "short (the closed form allows for it)",
             )
         if np.isnan(j):
             continue
@@ -120,7 +125,7 @@ def model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
             yield Caution("no bounds", *key, f"{about}: {STATUSES[status]}")
         elif status == ONE_CLASS and name == "ppi_plus_plus":
             yield Caution("few labels", *key, f"{about}: {STATUSES[status]}")
-        elif status not in (OK, ONE_CLASS, NOT_BINARY, NOT_SHARES, NO_LABELS):
+        elif status not in (OK, ONE_CLASS, NOT_BINARY, NOT_SHARES, NO_LABELS, NO_TEST):
             yield Caution("undefined", *key, f"{about} is not defined: {STATUSES[status]}")
         elif status == OK and row["failed_share"] > 0:
             yield Caution(
@@ -128,8 +133,6 @@ def model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
                 f"{about} is not defined in {row['failed_share']:.1%} of the resamples; they count as 0 and 1 in its "
                 "bootstrap interval",
             )  # fmt: skip
-    yield from _raw_shares(accuracy.table)
-    yield from _other_shares(accuracy)
 
 
 def _raw_shares(table: pd.DataFrame) -> Iterator[Caution]:
@@ -144,7 +147,7 @@ def _raw_shares(table: pd.DataFrame) -> Iterator[Caution]:
         yield Caution(
             "raw share", part, judge, (model,),
             f"{of_slice(part)}{judge} on {model}: the raw share {raw.estimate:.3f} lies outside of the interval of "
-            f"PPI++, {row.estimate:.3f} [{row.lower:.3f}, {row.upper:.3f}]: it is biased by more than chance explains",
+            f"PPI++, {row.estimate:.3f} [{row.lower:.3f}, {row.upper:.3f}]: do not report it without a correction",
         )  # fmt: skip
 
 
@@ -169,7 +172,7 @@ class _Counts(NamedTuple):
 
     passed: float  # labelled items that are wrong and passed
     failed: float  # and that are right and failed
-    fewest_in_stratum: int  # labels in the stratum of the test that has fewest
+    fewest_in_stratum: float  # labels in the stratum of the test that has fewest; infinite without a test
     n_test: int
 
 
@@ -180,8 +183,8 @@ def _error_counts(accuracy: JudgeAccuracy) -> Iterator[_Counts]:
         passed, failed = (own.judgment - own.product).sum(0), (own.label - own.product).sum(0)
         fewest = np.where(test.n > 0, own.n, np.inf).min(0)
         for k in np.ndindex(passed.shape):
-            labels = int(fewest[k]) if np.isfinite(fewest[k]) else 0
-            yield _Counts(round(float(passed[k]), 2), round(float(failed[k]), 2), labels, int(test.n.sum(0)[k]))
+            known = round(float(passed[k]), 2), round(float(failed[k]), 2)
+            yield _Counts(*known, float(fewest[k]), int(test.n.sum(0)[k]))
 
 
 def pair_cautions(comparison: ModelComparison) -> Iterator[Caution]:
@@ -203,7 +206,7 @@ def pair_cautions(comparison: ModelComparison) -> Iterator[Caution]:
             )  # fmt: skip
     table = comparison.table
     keys = [c for c in ("slice", "judge", "model_a", "model_b") if c in table]
-    n_pairs = len(comparison.pairs) * len(dict.fromkeys(table["judge"]))
+    n_pairs = table.groupby(keys).ngroups
     if n_pairs > 1:
         share = 1 - comparison.accuracy.settings.level
         yield Caution(
@@ -249,7 +252,7 @@ def _claim_cautions(rows: pd.DataFrame) -> Iterator[Caution]:
             yield Caution(
                 "raw share", label, judge, (a, b),
                 f"{about}the difference of the raw shares, {row['difference']:+.3f}, lies outside of the interval of "
-                f"PPI++, {numbers(best)}: it is biased by more than chance explains",
+                f"PPI++, {numbers(best)}: do not report it without a correction",
             )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ from jaxeval.accuracy.estimates import (
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy, joined, judge_accuracy
 from jaxeval.accuracy.judged_sums import POOLED
 from jaxeval.accuracy.statuses import BOUNDED, HAVE_NUMBERS, OK, ONE_CLASS, UNBOUNDED, WITHOUT_RESAMPLES
-from jaxeval.data.judged_answers import JudgedAnswers
+from jaxeval.data.judged_answers import ONLY_MODEL, JudgedAnswers
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch, judge_error
@@ -191,6 +191,8 @@ def checked_pairs(test: JudgedAnswers, pairs: Any) -> list[Pair]:
             if model not in test.models:
                 have = ", ".join(map(repr, test.models))
                 hint = did_you_mean(model, test.models)
+                if list(test.models) == [ONLY_MODEL]:
+                    hint = ": name the column of models, model= (--model)"
                 raise DataError(f"no model {model!r} in the test; its models are {have}{hint}")
         if pair[0] == pair[1]:
             raise ValueError(f"a pair needs two models, got {pair[0]!r} twice")

@@ -228,12 +228,12 @@ class JudgeReport:
 
 
 def judge_report(accuracy: JudgeAccuracy, comparison: ModelComparison | None = None) -> JudgeReport:
-    """The report of accuracies, or of a comparison, with all cautions that the checks find."""
+    """The report of accuracies, or of a comparison, with all cautions that the checks find, those of pairs first."""
     cautions = list(model_cautions(accuracy))
     if comparison is not None:
         involved = {model for pair in comparison.pairs for model in pair}
         cautions = [c for c in cautions if set(c.models) <= involved]
-        cautions += pair_cautions(comparison)
+        cautions = [*pair_cautions(comparison), *cautions]
     return JudgeReport(accuracy, comparison, cautions)
 
 

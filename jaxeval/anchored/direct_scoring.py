@@ -21,6 +21,8 @@ Int = NDArray[np.int64]
 
 _STEPS = 100
 _RIDGE = 1e-6  # of the slope: a finite maximum where the scores tell the levels apart
+#: Status of verdicts that are all wins, all ties or all losses.
+ONE_LEVEL = "one level"
 #: Columns that tell answers of a model apart.
 _ANSWER = ("task", "anchor", "item")
 
@@ -91,7 +93,8 @@ def direct_win_probability(
 
     Returns:
         A row per model, judge and, with a column "anchor", reference: ``probability``, ``standard_error`` over items,
-        ``slope`` b, ``status`` ("ok", or "separated" or "quasi-separated", as `cumulative_logit` has it).
+        ``slope`` b, ``status`` ("ok", or "separated", "quasi-separated" or "one level", as `cumulative_logit` has it).
+        Verdicts of one level leave the error unknown, and it is NaN.
 
     Raises:
         DataError: a column is missing or a verdict unknown.
@@ -115,6 +118,8 @@ def direct_win_probability(
         items = own.groupby(answer, observed=True).ngroup().to_numpy()
         model, models = pd.factorize(own["model"], sort=True)
         probability, error = _mapped_means(difference[where], level[where], items, model, theta)
+        if status == ONE_LEVEL:
+            error = np.full_like(error, np.nan)
         judge = key if isinstance(key, tuple) else (key,)
         rows += [(m, *judge, p, e, theta[2], status) for m, p, e in zip(models, probability, error, strict=True)]
     columns = ["model", *by, "probability", "standard_error", "slope", "status"]
@@ -199,7 +204,7 @@ def _separation(x: Float, count: Float) -> str:
     """Whether sorted values x (D,) with the counts (D, 3) of levels there tell the levels apart."""
     present = [x[own > 0] for own in count.T if own.any()]
     if len(present) < 2:
-        return "one level"
+        return ONE_LEVEL
     for up in (present, [-own[::-1] for own in present]):  # larger x go with higher levels, or with lower
         gaps = [high[0] - low[-1] for low, high in pairwise(up)]
         if min(gaps) > 0:

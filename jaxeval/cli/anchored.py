@@ -156,7 +156,9 @@ def anchored(
             print_table(console, tables[name].drop(columns=_FILES_ONLY, errors="ignore"), title, _cell)
     for line in notes:
         note(console, line)
-    note(console, f"prior {prior:g}; {100 * level:g}% Beta intervals; link {link}")
+    # A mean over judges is not as much surer than one judge as two kinds of interval make it look.
+    pooled = "; those of the mean over judges are by the prompts' own variance" if "pooled" in tables else ""
+    note(console, f"prior {prior:g}; {100 * level:g}% Beta intervals{pooled}; link {link}")
     for sentence in dict.fromkeys(warnings):
         say(console, f"warning: {sentence}", "yellow")
 

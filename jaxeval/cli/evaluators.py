@@ -85,6 +85,7 @@ def study_evaluators(
         tables.get("comparison"),
         few,
     )
+    warnings += _collected(tables)
     # Files first: what is wrong with the terminal must not cost them.
     if out is not None:
         from jaxeval.plots import evaluators as plots
@@ -147,7 +148,7 @@ def study_evaluators(
         )
     note(console, f"{counted(len(frame), 'model')}, {counted(frame.shape[1] - 1, 'evaluator')}; gold is {gold}")
     say_settings(console, "models", resamples, level, seed)
-    say_all(console, [*warnings, *_collected(tables)], advice)
+    say_all(console, warnings, advice)
 
 
 def _read_scores(

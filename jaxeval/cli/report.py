@@ -102,7 +102,7 @@ def _print_coefficients(table: pd.DataFrame, console: Console) -> None:
         grid.add_row(
             *(visible_line(getattr(row, name)) for name in (*names, "feature")),
             f"{row.coefficient:+.3f}",
-            f"{row.lower:+.3f} to {row.upper:+.3f}",
+            "" if pd.isna(row.lower) else f"{row.lower:+.3f} to {row.upper:+.3f}",
             "" if pd.isna(row.odds_ratio) else f"{row.odds_ratio:.3f}",
             "" if pd.isna(row.elo) else f"{row.elo:+.1f}",
             "" if pd.isna(row.unit) else f"{row.unit:.4g}",

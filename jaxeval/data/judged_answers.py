@@ -61,10 +61,10 @@ class AnswersReport:
         if self.n_runs > 1:
             lines.append(f"up to {self.n_runs:,} runs of a judge on one answer, averaged")
         if self.n_missing:
-            done = {"drop": "left out, their labels stay", "incorrect": "counted as incorrect"}.get(
-                self.missing, "their items left out"
+            done = {"drop": "left out, and human labels stay", "incorrect": "counted as incorrect"}.get(
+                self.missing, "items left out"
             )
-            lines.append(f"{self.n_missing:,} judgments are missing: {done}")
+            lines.append(f"{counted(self.n_missing, 'judgment is', 'judgments are')} missing: {done}")
         if self.n_dropped_items:
             lines.append(f"{counted(self.n_dropped_items, 'item')} left out, which some model or judge lacks")
         if self.n_absent:

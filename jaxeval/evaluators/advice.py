@@ -51,18 +51,25 @@ def evaluator_advice(
 
 
 def _best(comparison: pd.DataFrame) -> Iterator[str]:
-    """The evaluator that ranks most like gold, and the others that the data tell from it."""
-    rows = comparison[comparison["evaluator"] == comparison["evaluator"].iloc[0]].dropna(subset="difference")
-    if len(rows) == 0:
+    """The evaluator that ranks most like gold, the others that the data tell from it, and those they cannot."""
+    rows = comparison[comparison["evaluator"] == comparison["evaluator"].iloc[0]]
+    known = rows["difference"].notna()
+    if not known.any():
         return
     text = f"{rows['evaluator'].iloc[0]} ranks most like gold"
     if "lower" not in rows:
         yield f"{text}; without resamples nothing says how sure that is"
         return
-    worse = rows["lower"] > 0
+    # It has the largest tau over its own models; over those that another shares it may have the smaller one.
+    worse, better = rows["lower"] > 0, rows["upper"] < 0
     parts = [
         f"{what} {named(list(rows.loc[which, 'other']))}"
-        for what, which in (("more so than", worse), ("the models do not tell it from", ~worse))
+        for what, which in (
+            ("more so than", worse),
+            ("but less so, on the models that both scored, than", better),
+            ("the models do not tell it from", known & ~worse & ~better),
+            ("it cannot be compared with", ~known),
+        )
         if which.any()
     ]
     yield f"{text}: {'; '.join(parts)}"
@@ -90,6 +97,9 @@ def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
         yield f"{counted(row['n_pairs'], 'pair')} of models in all, too few to say anything"
         return
     text = f"tau {row['tau']:.2f}{_ends(row)} over all {counted(row['n_pairs'], 'pair')}"
+    if row.get("upper", 0.0) < 0:
+        yield f"{text}: it ranks in reverse; if its lower scores are the better ones, change their sign"
+        return
     if len(near) == 0:
         yield text
         return

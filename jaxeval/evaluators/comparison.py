@@ -14,6 +14,7 @@ from jaxeval.checks import checked_integer
 from jaxeval.errors import DataError
 from jaxeval.evaluators.few_pairs import FEW_PAIRS
 from jaxeval.evaluators.model_scores import (
+    FEW_MODELS,
     OK,
     ModelScores,
     Resample,
@@ -26,6 +27,7 @@ from jaxeval.evaluators.model_scores import (
 )
 from jaxeval.evaluators.rank_correlation import tau_status
 from jaxeval.kernels.rank_agreement import tau_b
+from jaxeval.wording import counted
 
 
 def compare_evaluators(
@@ -101,7 +103,19 @@ def compare_evaluators(
     )
     table = table.iloc[np.lexsort([place[other], place[better]])].reset_index(drop=True)
     table.attrs = table_attributes(aligned, table, "difference", settings)
+    table.attrs["warnings"] += _few_shared(table, aligned, settings)
     return table
+
+
+def _few_shared(table: pd.DataFrame, scores: ModelScores, settings: Resampling) -> list[str]:
+    """Differences over few models, of evaluators that scored enough each."""
+    if not settings.n_resamples or settings.resample == "items":
+        return []
+    enough = pd.Series(scores.n_models >= FEW_MODELS, scores.evaluators)
+    both = enough.loc[table["evaluator"]].to_numpy() & enough.loc[table["other"]].to_numpy()
+    n = int((both & table["difference"].notna() & (table["n_models"] < FEW_MODELS)).sum())
+    few = f"{n:,} of {counted(len(table), 'difference is', 'differences are')} over fewer than {FEW_MODELS} models"
+    return [f"{few} that both evaluators scored: intervals over so few say little"] if n else []
 
 
 def _parts(scores: ModelScores, evaluator: NDArray[np.int64], kept: NDArray[np.bool_]) -> ModelScores:

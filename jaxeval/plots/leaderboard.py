@@ -54,6 +54,8 @@ def plot_leaderboard(table: pd.DataFrame, top: int | None = 40, panels: int | No
         )
         label = "Rating (Elo)" if level is None else f"Rating (Elo) with {100 * level:g}% interval"
         notes = ["bands: tiers that the data separate"]
+        if "expected_score_rating" in table:
+            notes.insert(0, "ratings of a tie model, whose scale is not that of expected scores")
         if (shown["preliminary"] | (shown["degenerate_share"] > 0)).any():
             notes.append("grey: few votes")
         if len(shown) < len(block):

@@ -93,7 +93,7 @@ class ContextualFit(BradleyTerryFit):
     - Davidson: the log-odds of decisive battles, P(win) / P(loss) = exp(theta_i - theta_j). The more ties, the wider
       these ratings are spread: some move by 50 Elo on votes of the Arena, and by 150 Elo where models differ more.
     - Rao and Kupper: the log-odds s(theta_i - theta_j) of a win if the slightest advantage decided every battle. A tie
-      is an advantage under the threshold t. These ratings are spread wider, too.
+      is an advantage under the threshold t. These ratings are mostly spread wider, too.
 
     ``expected_score`` has the ratings on the first scale beside those of a tie model.
     """

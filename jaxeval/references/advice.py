@@ -48,8 +48,8 @@ def tier_advice(change: Float, table: pd.DataFrame, settings: ReferenceStudySett
         own, worst = rows.loc[rows["relative_change"].idxmin()], rows.loc[rows["relative_change"].idxmax()]
         yield (
             f"models of tier {t + 1} are ranked best by references of tier {own.name}: {own['rank_change']:.1f} places "
-            f"off, {own['relative_change']:.1%} of the most possible{_interval(own, 'relative_change', '.1%')}; by "
-            f"references of tier {worst.name} {worst['relative_change']:.1%}{_sure(-change[:, :, t])}"
+            f"off, {own['relative_change']:.1%} of the most possible{_interval(own, 'relative_change', '.1%')} (by "
+            f"those of tier {worst.name}, the worst, {worst['relative_change']:.1%}){_sure(-change[:, :, t])}"
         )
 
 

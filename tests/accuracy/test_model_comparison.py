@@ -273,6 +273,11 @@ def test_pairs():
     assert checked_pairs(test, [["a", "b"], ("c", "b")]) == [("a", "b"), ("c", "b")]
     with pytest.raises(DataError, match="no model 'z' in the test; its models are 'a', 'b', 'c'"):
         checked_pairs(test, ("a", "z"))
+    without = JudgedAnswers.from_pandas(pd.DataFrame({"judgment": [0.0, 1.0]}), judgment="judgment")
+    with pytest.raises(
+        DataError, match=r"its models are 'all answers': name the column of models, model= \(--model\)$"
+    ):
+        checked_pairs(without, ("a", "z"))
     with pytest.raises(ValueError, match="a pair needs two models, got 'a' twice"):
         checked_pairs(test, [("a", "a")])
     with pytest.raises(ValueError, match=r"pairs must be \(A, B\) or a list of such pairs, got 'abc'"):

@@ -175,6 +175,7 @@ def test_slices_are_named():
     assert len(list(report.claims())) == 3
     assert any(claim.startswith("law, judge-1") for claim in report.claims())
     assert set(report.to_frame()["slice"]) == {"all", "law", "art"}
+    assert any(c.text.startswith("3 comparisons, each") for c in report.cautions)
 
 
 def test_a_real_reversal_is_flagged(data):
@@ -235,3 +236,37 @@ def test_it_says_which_class_to_label_next(good):
     m0, m1 = rates["m0"], rates["m1"]
     split = jaxeval.allocate_calibration(m0 + m1 + 100, p, rates["q0"], rates["q1"], m0, m1)
     assert (table["next_wrong"].iloc[0], table["next_right"].iloc[0]) == (split.more0, split.more1)
+
+
+def test_a_model_that_was_not_judged_has_one_caution_for_it():
+    """Not one for every estimator, and none about a stratum without labels: there is no stratum."""
+    table = jaxeval.simulate_judged_answers([0.8, 0.6], [[0.9], [0.9]], [[0.9], [0.9]], 400, seed=1)
+    labelled = table["item"].isin(table["item"].unique()[:150])
+    table.loc[~labelled & (table["model"] == "model-2"), "judge-1"] = np.nan
+    read = {"judgment": "judge-1", "model": "model", "item": "item", "missing": "drop"}
+    parts = (JudgedAnswers.from_pandas(table[rows], **read) for rows in (labelled, ~labelled))
+    cautions = jaxeval.judge_accuracy(*parts, **SETTINGS).report().cautions
+    (caution,) = [c for c in cautions if "stratum" in c.text or c.kind == "no test items"]
+    assert caution.text == f"judge-1 on model-2: {STATUSES['no test items']}, so there is no estimate"
+    assert not any("is not defined" in c.text for c in cautions)
+
+
+def test_a_raw_share_of_few_items_is_not_called_biased():
+    """One item answered wrong: the raw share is 0, PPI++ lies elsewhere, and chance explains the two."""
+    rng = np.random.default_rng(0)
+    right = np.concatenate([rng.random(100) < 0.7, [False]]).astype(float)
+    judged = np.where(rng.random(101) < 0.8, right, 1 - right)
+    judged[-1] = 0.0
+    table = pd.DataFrame({"judgment": judged, "human": right})
+    parts = (JudgedAnswers.from_pandas(x, judgment="judgment") for x in (table[:-1], table[-1:]))
+    found = jaxeval.judge_accuracy(*parts, **SETTINGS).report().cautions
+    (caution,) = [c for c in found if c.kind == "raw share"]
+    assert caution.text.endswith(": do not report it without a correction")
+
+
+def test_what_decides_a_claim_comes_first():
+    """The command line shows the first cautions only: those of the pair, and of the raw shares, must be among them."""
+    accuracy, good, poor = [0.8, 0.6], [[0.95], [0.95]], [[0.5], [0.9]]
+    told = [c.kind for c in study(accuracy, good, poor, n=100, share=0.5, seed=2).cautions]
+    order = [told.index(kind) for kind in ("sign", "raw share", "few errors")]
+    assert order == sorted(order)

@@ -255,6 +255,12 @@ class TestWinProbability:
         np.testing.assert_allclose(found["probability"], items.mean(), atol=1e-3)
         np.testing.assert_allclose(found["standard_error"], items.sem(), atol=1e-3)
 
+    def test_verdicts_of_one_level_tell_no_error(self):
+        found = direct_win_probability(simulated().assign(verdict="win"))
+        assert (found["status"] == "one level").all()
+        assert (found["probability"] > 0.99).all()
+        assert found["standard_error"].isna().all()
+
     def test_its_mean_is_the_share_of_wins(self):
         """With all models together, to the order of the ordinal fit."""
         table = simulated(n_items=200)

@@ -36,6 +36,8 @@ def test_verdicts_are_rated_screened_and_pooled(verdicts, tmp_path):
     assert result.exit_code == 0, result.output
     assert "1,440 rows: 1,440 verdicts; 3 models, 4 judges, 40 items, 3 runs" in result.output
     assert "(one anchor)" not in result.output.split("Reliability")[0]
+    said = " ".join(result.output.split())
+    assert "95% Beta intervals; those of the mean over judges are by the prompts' own variance; link logit" in said
     judges = pd.read_csv(tmp_path / "out" / "judges.csv", index_col="judge")
     assert not judges["strong"]["judge-4"]
     assert judges["strong"]["judge-1"]

@@ -124,7 +124,7 @@ def test_missing_judgments_need_a_policy(files, columns, tmp_path):
     assert "--missing" in result.stderr
     result = run(*arguments, "--missing", "drop")
     assert result.exit_code == 0, result.output
-    assert "1 judgments are missing: left out, their labels stay" in result.stdout
+    assert "1 judgment is missing: left out, and human labels stay" in result.stdout
     assert "caution: judge-1: 1 of 360 labelled calibration answers and 0 of 540 test answers" in result.stdout
 
 

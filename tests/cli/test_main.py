@@ -327,6 +327,18 @@ class TestStyleControl:
         votes.assign(neutral=rng.random(len(votes)) < 0.3, **tokens, **makers).to_csv(path)
         return path
 
+    def test_a_slice_without_ties_shows_no_interval_of_its_tie_parameter(self, styled, tmp_path):
+        battles = pd.read_csv(styled)
+        battles["part"] = np.where(battles["winner"].str.startswith("tie") | (battles.index % 2 == 0), "some", "none")
+        battles.to_csv(tmp_path / "votes.csv", index=False)
+        result = run(
+            "leaderboard", tmp_path / "votes.csv", "--by", "part", "--ties", "davidson", "--resamples", 8
+        )  # fmt: skip
+        assert result.exit_code == 0, result.output
+        shown = [line.split() for line in result.stdout.splitlines() if "tie parameter " in line]
+        assert ["none", "tie", "parameter", "-inf"] in shown
+        assert "nan" not in result.stdout
+
     @pytest.mark.parametrize(
         "position", [(), pytest.param(("--position", "--neutral", "neutral"), marks=pytest.mark.slow)]
     )

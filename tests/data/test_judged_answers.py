@@ -130,8 +130,8 @@ def test_missing_judgments_are_an_error_unless_told():
 @pytest.mark.parametrize(
     ("missing", "items", "value", "told"),
     [
-        ("drop", ["q1", "q2", "q3"], np.nan, "1 judgments are missing: left out"),
-        ("incorrect", ["q1", "q2", "q3"], 0, "1 judgments are missing: counted as incorrect"),
+        ("drop", ["q1", "q2", "q3"], np.nan, "1 judgment is missing: left out"),
+        ("incorrect", ["q1", "q2", "q3"], 0, "1 judgment is missing: counted as incorrect"),
         ("complete", ["q1"], None, "2 items left out, which some model or judge lacks"),
     ],
 )

@@ -6,7 +6,8 @@ import pytest
 import twins
 from evaluated import GAPS, GOLD, B, M, counts_of, settings
 
-from jaxeval import DataError, ItemScores, compare_evaluators, kendall_tau
+from jaxeval import DataError, ItemScores, compare_evaluators, kendall_tau, kendall_tau_delta
+from jaxeval.evaluators.advice import evaluator_advice
 from jaxeval.evaluators.model_scores import align_scores, resampled
 
 BOARD = GAPS.assign(z=-GAPS["x"])
@@ -121,3 +122,46 @@ def test_what_is_needed():
         compared(GAPS["x"])
     with pytest.raises(ValueError, match="few_pairs must be at least 0"):
         compared(few_pairs=-1)
+
+
+def test_few_shared_models_are_counted():
+    """Evaluators that scored ten models each and share two: their resamples can hardly vary."""
+    gold = pd.Series(np.arange(18.0))
+    scores = pd.DataFrame({"x": gold.where(gold < 10), "y": gold.where(gold >= 8), "z": gold})
+    warning = (
+        "1 of 3 differences are over fewer than 10 models that both evaluators scored: intervals over so few say little"
+    )
+    assert warning in compared(scores, gold).attrs["warnings"]
+    for options in ({"n_resamples": 0}, {"scores": BOARD}):
+        found = compared(**{"scores": scores, "gold": gold if options.get("scores") is None else GOLD, **options})
+        assert not any("that both evaluators scored" in warning for warning in found.attrs["warnings"])
+
+
+def test_advice_says_who_is_better_worse_and_not_to_be_compared():
+    """The largest tau may be over the easier models: on shared ones another evaluator is the better one."""
+    rng = np.random.default_rng(0)
+    gold = pd.Series(np.arange(60.0))
+    first = gold < 20
+    scores = pd.DataFrame(
+        {
+            "best": (gold + rng.normal(0, 3, 60)).where(gold < 40),
+            "exact then random": gold.where(first, rng.normal(0, 30, 60)),
+            "noisy": gold + rng.normal(0, 40, 60),
+            "alike": (gold + rng.normal(0, 3, 60)).where(first),
+            "elsewhere": gold.where(gold >= 40).mul(rng.normal(0, 1, 60)),
+            "constant": 1.0,
+        }
+    )
+    scores.loc[gold.between(20, 39), "exact then random"] = np.nan
+    taus = kendall_tau(scores, gold, n_resamples=0)
+    assert taus["evaluator"][taus["tau"].idxmax()] == "best"
+    (sentence, *_) = evaluator_advice(taus.assign(delta=np.inf), comparison=compared(scores, gold, 300))
+    assert sentence == (
+        "best ranks most like gold: more so than noisy; but less so, on the models that both scored, than exact then "
+        "random; the models do not tell it from alike; it cannot be compared with elsewhere, constant"
+    )
+
+
+def test_advice_names_an_evaluator_in_reverse():
+    sentences = evaluator_advice(kendall_tau_delta(BOARD, GOLD, [3, np.inf], n_resamples=B))
+    assert [s.split(":")[0] for s in sentences if "it ranks in reverse" in s] == ["z"]

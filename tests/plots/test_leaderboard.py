@@ -22,6 +22,13 @@ def test_points_and_intervals_are_the_tables(table):
     assert labels[0] == f"1  {table['model_name'][0]}"
 
 
+def test_the_scale_of_a_tie_model_is_named(table):
+    note = "scale is not that of expected scores"
+    with_ties = jaxeval.leaderboard(jaxeval.simulate_battles(2000, 8), n_resamples=50, ties="davidson")
+    assert note in plot_leaderboard(with_ties).axes[0].get_xlabel()
+    assert note not in plot_leaderboard(table).axes[0].get_xlabel()
+
+
 def test_top_limits_the_models_shown(table):
     figure = plot_leaderboard(table, top=3)
     assert len(figure.axes[0].get_yticks()) == 3
