@@ -89,12 +89,13 @@ class TestInterrupted:
             return LaneRun(chunk_size=5, checkpoint=Checkpoint(tmp_path, "digest", {}))
 
         monkeypatch.setattr(lanes, "_store", interrupted)
+        of = Lanes.of(3, 25 * jax.local_device_count())
         with pytest.raises(KeyboardInterrupt):
-            results(kept())
+            results(kept(), of)
         seen = []
         left[0] = 1000
         run = kept()
-        check(results(LaneRun(seen.append, 5, None, run.checkpoint)), Lanes.of(3, 25))
+        check(results(LaneRun(seen.append, 5, None, run.checkpoint), of), of)
         assert seen[0] == 2 * 2 * 5 * jax.local_device_count()  # two calls of two chunks of five on each device
 
     def test_the_next_call_is_under_way_while_results_are_stored(self, monkeypatch):

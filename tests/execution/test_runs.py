@@ -52,7 +52,7 @@ def kendall_tau_delta(n_resamples=B, **options):
 
 
 def reference_study(n_resamples=30, **options):
-    options = {"budgets": (5,), "n_repeats": 2, "chunk_size": 8} | options
+    options = {"budgets": (5,), "n_repeats": 2, "chunk_size": 2} | options
     return jaxeval.reference_study(BATTLES, n_resamples=n_resamples, **options).tau_draws
 
 
@@ -126,9 +126,9 @@ class TestMemoryLimits:
             return arguments(parts, of, size, per_device)
 
         monkeypatch.setattr(lanes, "_arguments", recorded)
-        monkeypatch.setattr(lanes, "lanes_within", lambda *_: 5)
+        monkeypatch.setattr(lanes, "lanes_within", lambda *_: 1)
         np.testing.assert_allclose(estimator(memory_limit=10**9), whole, rtol=1e-9, atol=1e-9)
-        assert 5 in sizes
+        assert 1 in sizes
 
 
 def test_digests_know_arrays_names_and_order():
