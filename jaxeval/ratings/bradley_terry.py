@@ -357,7 +357,7 @@ def _not_converged(status: str, far: pd.Index) -> list[str]:
 def named(models: pd.Index | Sequence[Any], limit: int = 8) -> str:
     """The first ``limit`` names, and how many more there are."""
     shown = ", ".join(map(str, models[:limit]))
-    return shown if len(models) <= limit else f"{shown} and {len(models) - limit} more"
+    return shown if len(models) <= limit else f"{shown} and {len(models) - limit:,} more"
 
 
 def fit_result(
