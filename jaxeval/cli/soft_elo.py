@@ -92,7 +92,7 @@ _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path
 @click.option(
     "--cluster",
     metavar="COL",
-    help="Resample whole clusters, prompts or voters; errors and intervals over battles take them as independent.",
+    help="Resample whole clusters: prompts, voters. All errors and intervals over battles then allow for clusters.",
 )
 @click.option("--by", metavar="COL", help="Also rate slices of this column.")
 @click.option("--length-a", metavar="COL", help="Length of A's answers, for the effects of verbosity.")
@@ -266,7 +266,8 @@ def calibrate(
 @click.argument("calibration", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @_FILE
 @_NEW_COLUMNS
-@click.option("--cluster", metavar="COL", help="As in calibrate. [the calibration's column]")
+@click.option("--cluster", metavar="COL",
+              help="Battles equal in this column were sampled together. [the calibration's column]")  # fmt: skip
 @click.option("--level", type=_LEVEL, metavar="L", help=f"Of the intervals. {_DEFAULT_LEVEL}")
 @click.option("--human-votes", type=click.FloatRange(0, min_open=True), metavar="N",
               help="Predict the board's rating after so many votes on the new model; inf: its true strength. "

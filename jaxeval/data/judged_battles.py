@@ -282,7 +282,9 @@ def _hard_label(asked: HardLabel | None, has_verdict: bool, scored: bool, both_o
     if asked not in (None, *get_args(HardLabel)):
         raise ValueError(f"hard_label must be 'scores' or 'verdict', got {asked!r}")
     if asked == "verdict" and not has_verdict:
-        raise DataError("hard_label='verdict' needs a column of verdicts: name it with verdict=")
+        raise DataError(
+            "hard labels made of verdicts need a column of verdicts: name it (verdict=, on the command line --verdict)"
+        )
     if asked == "scores" and not scored:
         raise DataError("hard_label='scores' needs scores: the judge gives verdicts only")
     if asked is not None:

@@ -33,6 +33,7 @@ from jaxeval.ratings.sandwich import score_squares, strength_slopes
 from jaxeval.ratings.sparse_boards import Method, check_dense
 from jaxeval.ratings.square_limits import MOST_SQUARE, check_square
 from jaxeval.statistics.clusters import few_clusters_text
+from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -160,7 +161,26 @@ class BradleyTerryFit:
         """What the data cannot say, in words; empty for a healthy board."""
         far = self.logits.index[~(np.abs(self._board.theta) < _FAR_LOGIT) & self._board.active]
         messages = board_warnings(self.component, self.standing, self.settings.ridge, self.status, far)
+        alone = self._in_one_cluster
+        if len(alone):
+            messages.append(
+                f"{counted(len(alone), 'model has', 'models have')} all battles in one cluster: the data do not show "
+                f"how much other clusters would differ, and errors and intervals are too small: {named(alone)}"
+            )
         return [*self.report.warnings, *messages, *few_clusters_text(self.n_clusters)]
+
+    @property
+    def _in_one_cluster(self) -> pd.Index:
+        """Rated models with several battles, of which all lie in one of several clusters."""
+        rows, cells = self._clusters, self._board.cells
+        if rows is None or len(rows.size) == 1:
+            return self.ratings.index[:0]
+        pair = cells.pair[rows.cell]
+        of_model = np.concatenate([cells.first[pair], cells.second[pair]])
+        n_clusters = pd.Series(np.tile(rows.cluster, 2)).groupby(of_model).nunique()
+        one = n_clusters.reindex(range(len(self.ratings))).to_numpy() == 1
+        several = self.n_battles.to_numpy() > 1
+        return self.ratings.index[one & several & np.isfinite(self.ratings.to_numpy())]
 
     @property
     def n_clusters(self) -> int | None:
@@ -357,7 +377,7 @@ def _not_converged(status: str, far: pd.Index) -> list[str]:
 def named(models: pd.Index | Sequence[Any], limit: int = 8) -> str:
     """The first ``limit`` names, and how many more there are."""
     shown = ", ".join(map(str, models[:limit]))
-    return shown if len(models) <= limit else f"{shown} and {len(models) - limit} more"
+    return shown if len(models) <= limit else f"{shown} and {len(models) - limit:,} more"
 
 
 def fit_result(

@@ -96,7 +96,7 @@ class ContextualBootstrap(Bootstrap):
                     "of it won all its battles, or lost them all: its interval is unreliable"
                 )
         without = float((self.tie_draws == self.fit._contextual.tie_limit).mean())
-        if without > 0 and self.fit.context.ties != "half":
+        if without > 0 and self.fit._contextual.free[-1]:
             messages.append(f"{without:.1%} of the resamples have no ties: the tie parameter is at its limit in them")
         return messages
 

@@ -195,9 +195,9 @@ def _rank_warnings(board: Bootstrap, differences: Differences, min_battles: int)
         messages.append(
             f"{counted(int(unsure.sum()), 'model has', 'models have')} no finite rating in more than "
             f"{MOST_NOT_FINITE:.0%} of the resamples, too often to be told apart from anybody: "
-            f"{named(ranked.index[unsure])}. Each has a rank spread over the whole board and no tier, and adds a place "
-            "above and one below to the spread of every other model; min_battles (--min-votes) leaves out models with "
-            "few battles"
+            f"{named(ranked.index[unsure])}. Each has a rank spread over the whole board, however high or low its "
+            "rating is, and no tier; and it adds a place above and one below to the spread of every other model. "
+            "min_battles (--min-votes) leaves out models with few battles"
         )
     if not differences.within_reach:
         messages.append(

@@ -183,7 +183,7 @@ def told_together(names: Sequence[Any], warnings: Sequence[Sequence[str]], board
     """
     models = sorted({str(model) for board in boards for model in board.models}, key=len, reverse=True)
     # Between letters and digits only: a model "a" must not take the "a" out of words.
-    models_or_signs = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, models))})(?!\w)|[\d\W_]|\band \d+ more\b")
+    models_or_signs = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, models))})(?!\w)|[\d\W_]|\band [\d,]+ more\b")
     alike: dict[str, list[tuple[int, str]]] = {}
     for s, own in enumerate(warnings):
         for warning in own:

@@ -39,10 +39,10 @@ from jaxeval.softelo.conformal import (
 )
 from jaxeval.softelo.held_out import smoothing, targets
 from jaxeval.softelo.judge_agreement import agreement_by_score_gap
-from jaxeval.softelo.new_models import flags, rate_new_models
+from jaxeval.softelo.new_models import flag_sentences, flags, rate_new_models
 from jaxeval.softelo.noise_matching import floor_spread, half_widths
 from jaxeval.softelo.rating_errors import held_out_errors, units
-from jaxeval.softelo.soft_elo import soft_elo
+from jaxeval.softelo.soft_elo import few_clusters, soft_elo
 from jaxeval.softelo.temperature import fit_temperature
 from jaxeval.wording import counted, did_you_mean
 
@@ -53,6 +53,7 @@ _CALIBRATION_COLUMNS = [
 ]  # fmt: skip
 
 Float = NDArray[np.float64]
+_ORDERS = {True: "both presentation orders", False: "one presentation order"}
 _MADE_OF = {"scores": "the signs of scores", "verdict": "verdicts"}
 
 
@@ -68,6 +69,8 @@ class CalibrationSettings:
     scored: bool  # by the judge's scores; False: by its verdicts alone
     labels: LabelCoding | None  # how labels were read, and how verdicts of new battles are
     hard_label: HardLabel  # what the hard label was made of, and is in new battles
+    both_orders: bool  # score differences are means over both presentation orders
+    both_verdicts: bool  # verdicts were given in both presentation orders
     mean_score_difference: float  # of absolute values: tells another scale of scores
     versions: str
 
@@ -123,7 +126,7 @@ class SoftEloCalibration:
                 fitted.
         """
         pooled = _pooled_beta(battles) if "soft" in methods else None
-        held_out = soft_elo(battles, ridge=ridge, n_resamples=0, methods=methods, base=base)
+        held_out = soft_elo(battles, ridge=ridge, n_resamples=0, methods=methods, base=base, cluster=cluster)
         errors = held_out_errors(battles, held_out.settings.methods, ridge, cluster)
         names = ("standard_error", "human_error", "residual_error")
         # The table of `soft_elo` goes by model, and by method within.
@@ -143,10 +146,13 @@ class SoftEloCalibration:
             scored=battles.scored,
             labels=battles.label_coding,
             hard_label=battles.hard_label,
+            both_orders=battles.orders is not None,
+            both_verdicts=battles.verdict_orders is not None,
             mean_score_difference=float(np.abs(battles.score_difference).mean()),
             versions=versions(),
         )
-        return cls(calibrated, settings, [*left_out, *agreement_by_score_gap(battles).attrs["warnings"]])
+        warnings = [*left_out, *few_clusters(held_out.models), *agreement_by_score_gap(battles).attrs["warnings"]]
+        return cls(calibrated, settings, warnings)
 
     def largest_level(self, method: str = "soft") -> str:
         """The largest level that the calibration supports, rounded down to four decimals."""
@@ -266,7 +272,8 @@ class SoftEloCalibration:
         level, lowered = _supported(level, len(pool))
         votes, human_error = _board(pool, human_votes)
         target = _targets(new_battles, method, chosen.beta)
-        unit = units(new_battles, self._cluster(new_battles, cluster))
+        cluster = self._cluster(new_battles, cluster)
+        unit = units(new_battles, cluster)
         table, n_between = rate_new_models(
             new_battles, target, unit, chosen.anchors, self.settings.ridge, self.settings.base
         )
@@ -281,10 +288,10 @@ class SoftEloCalibration:
         table.insert(2, "lower", table["rating"] - half)
         table.insert(3, "upper", table["rating"] + half)
         table["flags"] = flags(table, pool)
-        table = table.drop(columns=["won", "lost"])
+        table = table.drop(columns=["n_units", "won", "lost"])
         table = table.sort_values("rating", ascending=False, kind="stable").reset_index(drop=True)
         warnings = [*self.warnings, *notes, *lowered]
-        warnings += [f"{row.model}: {row.flags}" for row in table.itertuples() if row.flags]
+        warnings += flag_sentences(table)
         if n_between:
             between = counted(n_between, "battle between two anchors", "battles between two anchors")
             warnings.append(f"{between}, which tell nothing of new models: left out")
@@ -292,6 +299,7 @@ class SoftEloCalibration:
             "warnings": warnings,
             "settings": {
                 **asdict(self.settings),
+                "cluster": cluster,
                 "method": method,
                 "beta": chosen.beta,
                 "level": float(level),
@@ -331,10 +339,20 @@ class SoftEloCalibration:
             )
         if new.judge_name != settings.judge_name:
             notes.append(f"the calibration is of {settings.judge_name!r}, the new battles are of {new.judge_name!r}")
+        of_verdicts = method != "soft" and settings.hard_label == "verdict"
+        both = settings.both_verdicts if of_verdicts else settings.both_orders
+        new_both = (new.verdict_orders if of_verdicts else new.orders) is not None
         if method != "soft" and new.hard_label != settings.hard_label:
             notes.append(
                 f"the calibration's hard labels are made of {_MADE_OF[settings.hard_label]}, those of the new battles "
                 f"of {_MADE_OF[new.hard_label]}"
+            )
+        elif both != new_both:
+            notes.append(
+                f"the calibration was made from columns of {_ORDERS[both]}, the new battles from those of "
+                f"{_ORDERS[new_both]}: a judge that favours a place errs differently in one order. Name the columns of "
+                "both each time (scores_a_swapped and scores_b_swapped, or verdict_swapped), unless one column holds "
+                "the means of both"
             )
         mean = float(np.abs(new.score_difference).mean())
         if method == "soft" and not settings.mean_score_difference / 4 <= mean <= 4 * settings.mean_score_difference:
@@ -349,6 +367,8 @@ def _pool(models: pd.DataFrame, among: Sequence[str] | None) -> pd.DataFrame:
     """The calibration models that set the intervals."""
     if among is None:
         return models
+    if isinstance(among, str) or not len(among):
+        raise ValueError(f"among must be a list of one calibration model or more, got {among!r}")
     _refuse_strangers("among", among, models)
     return models[models["model"].isin(among)]
 
@@ -436,8 +456,9 @@ def _check_settings(settings: CalibrationSettings) -> None:
         raise ValueError(f"labels cannot be {settings.labels!r}")
     if not isinstance(settings.cluster, str | None):
         raise ValueError(f"cluster must be the name of a column or null, found {settings.cluster!r}")
-    if not isinstance(settings.scored, bool):
-        raise ValueError(f"scored must be true or false, found {settings.scored!r}")
+    for name in ("scored", "both_orders", "both_verdicts"):
+        if not isinstance(getattr(settings, name), bool):
+            raise ValueError(f"{name} must be true or false, found {getattr(settings, name)!r}")
 
 
 def _read_method(name: str, saved: Any) -> CalibratedMethod:

@@ -112,8 +112,8 @@ def chosen_level(level: Level | None, n: int, use: str) -> tuple[Fraction, list[
         return DEFAULT_LEVEL, []
     text = supported_level_text(n)
     return Fraction(text), [
-        f"{use}: {n} calibration models support levels up to {text}, so the default level of "
-        f"{float(DEFAULT_LEVEL):g} is lowered to {text}; a level that you name is never changed"
+        f"{use}: {counted(n, 'calibration model supports', 'calibration models support')} levels up to {text}, so the "
+        f"default level of {float(DEFAULT_LEVEL):g} is lowered to {text}; a level that you name is never changed"
     ]
 
 
@@ -404,7 +404,10 @@ def usable_models(soft_elo: Any) -> tuple[pd.DataFrame, list[str]]:
         finite &= table["averaged"].to_numpy(bool)
     used = table[finite]
     if len(used) == 0:
-        flags = "; ".join(sorted({str(f) for f in table.get("flags", []) if f}))
+        found = {str(f) for f in table.get("flags", []) if f}
+        if "n_clusters" in table.columns and (table["n_clusters"] < 2).any():
+            found.add("all battles of a model lie in one cluster")
+        flags = "; ".join(sorted(found))
         raise ValueError(
             f"none of {len(table):,} held-out ratings has both a residual and a standard error, unflagged: nothing to "
             f"calibrate{f' ({flags})' if flags else ''}"
@@ -439,9 +442,9 @@ def _width(quantile: Float, standard_error: Float) -> Float:
 def _too_small(n: int, level: Level, block: pd.DataFrame | None = None) -> str:
     whose = "" if block is None else f" ({', '.join(str(block[k].iloc[0]) for k in grouping(block))})"
     return (
-        f"{counted(n, 'calibration model')}{whose} support levels up to {supported_level_text(n)}, so intervals at "
-        f"{float(exact_level(level)):g} are infinite; {counted(smallest_calibration(level), 'model is', 'models are')} "
-        "needed"
+        f"{counted(n, 'calibration model')}{whose} {'supports' if n == 1 else 'support'} levels up to "
+        f"{supported_level_text(n)}, so intervals at {float(exact_level(level)):g} are infinite; "
+        f"{counted(smallest_calibration(level), 'model is', 'models are')} needed"
     )
 
 

@@ -61,7 +61,8 @@ def diagnose(
         families: family of each model, with ``judge_family`` for the same-family excess.
         judge_family: family of the judge.
         ridge: of the single-order ratings.
-        cluster: column of battles that belong together, which errors and intervals take as independent.
+        cluster: column of the clusters, prompts or voters. Errors and intervals over battles then take clusters, not
+            battles, as independent.
 
     Raises:
         DataError: a column that was named is not there, or a cluster is missing.

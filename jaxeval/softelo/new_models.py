@@ -12,12 +12,14 @@ from jaxeval.ratings.bradley_terry import named
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.own_battles import OwnBattles, strengths
 from jaxeval.softelo.rating_errors import influence, standard_errors
+from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
 #: Under so many judged battles, or different opponents, a new model's rating is flagged.
 FEW_BATTLES, FEW_ANCHORS = 30, 5
+_FEW_FLAGGED = 3  # flagged models that have a sentence each
 _ALIKE_ELO = 1e-6  # a standard error that only rounding makes: all battles are alike
 
 
@@ -36,7 +38,8 @@ def rate_new_models(
 
     Returns:
         One row a new model: ``model, rating, standard_error`` (Elo; NaN where its battles do not differ), ``n_battles,
-        n_anchors``, ``won`` and ``lost`` (all battles). And the number of battles that are left out.
+        n_anchors``, ``n_units`` (clusters, or battles without clusters), ``won`` and ``lost`` (all battles).
+        And the number of battles that are left out.
 
     Raises:
         DataError: an opponent is not an anchor, or no battle is of a new model.
@@ -62,7 +65,7 @@ def rate_new_models(
     theta = strengths(each, ridge)[:, 0]
     moved = influence(model, opponent, points, theta, np.repeat(strength, len(rated), axis=0), ridge)
     error = ELO_PER_LOGIT * standard_errors(model, unit[own], moved, len(rated))
-    of_model = pd.DataFrame({"opponent": opponent, "points": points}).groupby(model)
+    of_model = pd.DataFrame({"opponent": opponent, "points": points, "unit": unit[own]}).groupby(model)
     table = pd.DataFrame(
         {
             "model": names[rated],
@@ -70,6 +73,7 @@ def rate_new_models(
             "standard_error": np.where(error > _ALIKE_ELO, error, np.nan),
             "n_battles": of_model.size(),
             "n_anchors": of_model["opponent"].nunique(),
+            "n_units": of_model["unit"].nunique(),
             "won": of_model["points"].min() == 1,
             "lost": of_model["points"].max() == 0,
         }
@@ -88,18 +92,32 @@ def flags(table: pd.DataFrame, pool: pd.DataFrame) -> list[str]:
     low, high = pool["judge_elo"].min(), pool["judge_elo"].max()
     found = []
     for row in table.itertuples():
+        one_cluster = row.n_units == 1 < row.n_battles
         doubts = {
             f"only {counted(row.n_battles, 'battle')}": row.n_battles < FEW_BATTLES,
             f"only {counted(row.n_anchors, 'opponent')}": row.n_anchors < FEW_ANCHORS,
             "won all its battles": row.won,
             "lost all its battles": row.lost,
-            "its battles do not differ: no standard error, no interval": np.isnan(row.standard_error),
+            f"only {counted(row.n_units, 'cluster')}": 1 < row.n_units < min(FEW_CLUSTERS, row.n_battles),
+            "its battles lie in one cluster: no standard error, no interval": one_cluster,
+            "its battles do not differ: no standard error, no interval": np.isnan(row.standard_error)
+            and not one_cluster,
             f"its standard error of {row.standard_error:.0f} exceeds the noise of every calibration residual "
             f"({noisiest:.0f} at most)": row.standard_error > noisiest,
             f"outside the range of the calibration models ({low:.0f} to {high:.0f})": not low <= row.rating <= high,
         }
         found.append("; ".join(text for text, applies in doubts.items() if applies))
     return found
+
+
+def flag_sentences(table: pd.DataFrame) -> list[str]:
+    """Sentences on the new models that have flags; one sentence where they are many."""
+    flagged = table[table["flags"] != ""]
+    if len(flagged) <= _FEW_FLAGGED:
+        return [f"{row.model}: {row.flags}" for row in flagged.itertuples()]
+    return [
+        f"{len(flagged):,} of {len(table):,} new models are flagged, see the column flags: {named(flagged['model'])}"
+    ]
 
 
 def _refuse_unknown(

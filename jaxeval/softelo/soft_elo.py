@@ -306,11 +306,11 @@ def _warnings(models: pd.DataFrame, several: bool) -> list[str]:
                 "label_coding says, all ratings above are upside down too, and agree with each other as well as they "
                 "would the right way up: check the coding"
             )
-    return [*messages, *_few_clusters(models)]
+    return [*messages, *few_clusters(models)]
 
 
-def _few_clusters(models: pd.DataFrame) -> list[str]:
-    """A sentence a judge on models whose battles lie in few clusters."""
+def few_clusters(models: pd.DataFrame) -> list[str]:
+    """A sentence a judge on models whose battles lie in few clusters; none where there are no clusters."""
     if "n_clusters" not in models:
         return []
     few = models[models["n_clusters"] < FEW_CLUSTERS]

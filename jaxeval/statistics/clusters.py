@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.wording import counted
+
 Float = NDArray[np.float64]
 
 #: Clusters under which errors and intervals over clusters come with a warning (DOI 10.1162/rest.90.3.414).
@@ -49,6 +51,6 @@ def few_clusters_text(n_clusters: int | None) -> list[str]:
     if n_clusters is None or n_clusters >= FEW_CLUSTERS:
         return []
     return [
-        f"only {n_clusters} clusters: standard errors and intervals from fewer than {FEW_CLUSTERS} are unreliable, as "
-        "a rule too narrow"
+        f"only {counted(n_clusters, 'cluster')}: standard errors and intervals from fewer than {FEW_CLUSTERS} are "
+        "unreliable, as a rule too narrow"
     ]

@@ -238,7 +238,9 @@ class TestHardLabel:
         with pytest.raises(ValueError, match="'scores' or 'verdict', got 'both'"):
             JudgedBattles.from_pandas(ORDERS, **BOTH, hard_label="both")
         without = ORDERS.drop(columns=["verdict", "swapped"])
-        assert "needs a column of verdicts" in message(without, **BOTH, hard_label="verdict")
+        assert "need a column of verdicts: name it (verdict=, on the command line --verdict)" in message(
+            without, **BOTH, hard_label="verdict"
+        )
         assert "gives verdicts only" in message(ORDERS[["model_a", "model_b", "verdict"]], hard_label="scores")
         with pytest.raises(ValueError, match="need verdict= of the other"):
             JudgedBattles.from_pandas(ORDERS.drop(columns="verdict"), **BOTH, verdict_swapped="swapped")

@@ -900,6 +900,20 @@ class TestIntervals:
             assert board.n_clusters == n
             assert board.warnings == warnings
 
+    def test_models_of_one_cluster_are_named(self):
+        """All battles of one prompt are drawn together: the model's rating moves as its opponents' do, and no more."""
+        votes = simulate_votes(600, 5, seed=3).assign(prompt=np.arange(600) // 2)
+        thin = votes.head(6).assign(model_a="thin", model_b="model-1", winner=["model_a", "model_b"] * 3, prompt=-1)
+        for ties in ("half", "davidson"):
+            one, two = (
+                fit_bradley_terry(pd.concat([votes, own]), cluster="prompt", ties=ties).warnings
+                for own in (thin, thin.assign(prompt=[-1] * 5 + [-2]))
+            )
+            assert len(one) == 1
+            assert one[0].startswith("1 model has all battles in one cluster")
+            assert one[0].endswith("are too small: thin")
+            assert two == []
+
     def test_differences_do_not_depend_on_the_gauge(self, battles, dense):
         anchored = bootstrap(battles, B, gauge=("model-07", 1000.0))
         for one, other in zip(dense.difference_interval(0.9), anchored.difference_interval(0.9), strict=True):

@@ -394,6 +394,7 @@ class TestSlices:
             np.testing.assert_equal(own.fit.tie_parameter, limit)
             half = fit_bradley_terry(votes[part == one], features=FEATURES)
             np.testing.assert_allclose(own.fit.ratings, half.ratings, rtol=0, atol=1e-6)
+            assert not any("of the resamples have no ties" in w for w in own.warnings)
             assert own.converged.all()
             assert own.coefficients().loc["tie parameter", ["standard_error", "lower", "upper"]].isna().all()
 

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 import jaxeval
 from jaxeval import Battles, DataError, bootstrap, leaderboard
 from jaxeval.cli.main import main
+from jaxeval.ratings.bradley_terry import named
 from jaxeval.ratings.slices import MOST_SLICES, told_together
 
 VOTES = jaxeval.simulate_votes(600, 4, seed=1)[["model_a", "model_b", "winner"]].astype(str)
@@ -171,6 +172,12 @@ class TestToldTogether:
             "s01, s02, s03, s04, s05, s06, s07, s08 and 3 more",
             "part = s07: best: never lost a point to the main group: no finite rating",
         ]
+
+    def test_thousands_of_models_do_not_keep_slices_apart(self):
+        boards = list(bootstrap(VOTES.assign(part=np.arange(600) % 4), 2, by="part").values())
+        assert named(range(2_008)).endswith("7 and 2,000 more")
+        warnings = [[f"{named(['model-1'] * n)}: too few"] for n in (10, 20, 3_000, 40)]
+        assert len(told_together([0, 1, 2, 3], warnings, boards)) == 1
 
     def test_few_slices_are_told_one_by_one(self):
         boards = list(bootstrap(VOTES.assign(part=np.arange(600) % 4), 2, by="part").values())

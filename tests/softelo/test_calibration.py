@@ -179,6 +179,9 @@ def test_strata_and_weights_choose_the_residuals(anchored, new):
         anchored.predict(new, 0.9, among=family[:8])
     with pytest.raises(ValueError, match="among names 1 model that does not calibrate: nobody"):
         anchored.predict(new, among=["nobody"])
+    for among in ([], "model-01"):
+        with pytest.raises(ValueError, match="among must be a list of one calibration model or more"):
+            anchored.predict(new, among=among)
     with pytest.raises(ValueError, match="weights lacks 12 of 13"):
         anchored.predict(new, weights={family[0]: 1.0})
     with pytest.raises(ValueError, match="weights names 1 model that does not calibrate: nobody"):
@@ -331,7 +334,54 @@ def test_scores_of_another_kind_or_scale_are_told(anchored, new):
     told = " ".join(anchored.predict(tenth).attrs["warnings"])
     assert "on another scale the temperature means nothing" in told
     assert "the new battles are of 'other'" in told
-    assert not anchored.predict(new).attrs["warnings"]
+
+
+def test_another_number_of_presentation_orders_is_told(anchored, pool, new):
+    """The mean of both orders is free of the judge's favour for a place, and one order is not."""
+    both = pool.subset(of_model(pool, NEW))
+    told = "made from columns of both presentation orders, the new battles from those of one presentation order"
+    assert not anchored.predict(both).attrs["warnings"]
+    assert told in anchored.predict(new).attrs["warnings"][0]
+    frame = pd.DataFrame({"model_a": pool.models[pool.model_a], "model_b": pool.models[pool.model_b]}).assign(
+        human=pool.human, verdict=pool.judge, verdict_swapped=pool.judge
+    )
+    known = ~of_model(pool, NEW)
+
+    def read(rows, **columns):
+        return jaxeval.JudgedBattles.from_pandas(frame[rows], verdict="verdict", label_coding="a_wins_1", **columns)
+
+    of_verdicts = SoftEloCalibration.fit(read(known, verdict_swapped="verdict_swapped"))
+    for method in ("soft", "hard"):
+        assert told in " ".join(of_verdicts.predict(read(~known), method=method).attrs["warnings"])
+        same = of_verdicts.predict(read(~known, verdict_swapped="verdict_swapped"), method=method)
+        assert "presentation order" not in " ".join(same.attrs["warnings"])
+
+
+def test_few_clusters_are_told(pool, new):
+    """Errors from few clusters are too small, and one cluster shows no error at all."""
+    known = pool.subset(~of_model(pool, NEW))
+
+    def in_clusters(battles, n):
+        return replace(battles, columns=battles.columns.assign(prompt=np.arange(battles.n_battles) % n))
+
+    with pytest.raises(ValueError, match=r"nothing to calibrate \(all battles of a model lie in one cluster"):
+        SoftEloCalibration.fit(in_clusters(known, 1), cluster="prompt")
+    calibration = SoftEloCalibration.fit(in_clusters(known, 7), cluster="prompt")
+    assert "models whose battles lie in fewer than 30 clusters" in calibration.warnings[0]
+    for n, flag in ((1, "its battles lie in one cluster: no standard error, no interval"), (7, "only 7 clusters")):
+        table = calibration.predict(in_clusters(new, n))
+        assert flag in table["flags"][0]
+        assert "do not differ" not in table["flags"][0]
+    assert calibration.predict(in_clusters(new, 7).subset(np.arange(20)))["flags"][0].count("only") == 2
+    assert table.attrs["settings"]["cluster"] == "prompt"
+
+
+def test_many_flagged_models_take_one_sentence(anchored):
+    frame = pd.DataFrame({"model_a": [f"x{k}" for k in range(5)] * 2, "model_b": ["model-01"] * 10, "gap": 1.0})
+    new = jaxeval.JudgedBattles.from_pandas(frame, score_difference="gap")
+    warnings = anchored.predict(new).attrs["warnings"]
+    assert warnings[-1] == "5 of 5 new models are flagged, see the column flags: x0, x1, x2, x3, x4"
+    assert sum("x0" in warning for warning in warnings) == 1
 
 
 def test_a_new_model_is_on_the_scale_of_the_models_with_votes():
