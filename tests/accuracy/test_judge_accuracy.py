@@ -619,7 +619,9 @@ def test_models_named_by_other_types_are_an_error():
         judge_accuracy(read(numbered[0]), read(numbered[1].assign(model=numbered[1]["model"].astype(str))), **SETTINGS)
 
 
-@pytest.mark.parametrize(("seed", "error"), [(-1, ValueError), (2**64, ValueError), (1.5, TypeError), (True, TypeError)])
+@pytest.mark.parametrize(
+    ("seed", "error"), [(-1, ValueError), (2**64, ValueError), (1.5, TypeError), (True, TypeError)]
+)
 def test_seeds_are_whole_numbers(seed, error):
     with pytest.raises(error, match="seed must be"):
         judge_accuracy(read(CALIBRATION), read(TEST), seed=seed)
