@@ -15,7 +15,7 @@ from jaxeval.anchored.elo import anchored_elo
 from jaxeval.anchored.icc import NO_VARIATION, centred_runs, icc3
 from jaxeval.anchored.judge_panel import JudgePanel, judge_panel
 from jaxeval.anchored.scores import COUNTS, count_verdicts
-from jaxeval.checks import checked_integer
+from jaxeval.checks import checked_finite, checked_integer
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.execution.progress import progress_bar
@@ -73,8 +73,9 @@ def screen_judges(
 
     Raises:
         DataError: there is one run only.
-        ValueError: ``n_resamples`` is less than 1.
+        ValueError: ``n_resamples`` is less than 1, or ``threshold`` is no finite number.
     """
+    checked_finite("threshold", threshold)
     checked_integer("n_resamples", n_resamples, 1)
     checked_integer("seed", seed)
     panel = judge_panel(verdicts)
