@@ -12,6 +12,7 @@ from jaxeval.errors import MemoryLimitError
 
 #: Seeds and numbers of resamples are less.
 MOST = 2**63
+_MOST_RATING = 1e9
 
 
 def checked_integer(name: str, value: Any, least: int = 0) -> int:
@@ -59,6 +60,19 @@ def checked_finite(name: str, value: Any, least: float = -np.inf, why: str = "")
     if not (np.isfinite(number) and number >= least):
         bound = "" if least == -np.inf else f" and >= {least:g}"
         raise ValueError(f"{name} must be finite{bound}, got {value!r}{why}")
+    return number
+
+
+def checked_rating(name: str, value: Any) -> float:
+    """``value`` as a rating that others are measured from: Python's number, and small enough to tell them apart.
+
+    Raises:
+        TypeError: it is no number.
+        ValueError: it is NaN, or beyond a billion: doubles there hold less than a millionth of a point.
+    """
+    number = checked_finite(name, value)
+    if abs(number) > _MOST_RATING:
+        raise ValueError(f"{name} must lie within {_MOST_RATING:,.0f} of 0, got {value!r}: others are lost beside it")
     return number
 
 

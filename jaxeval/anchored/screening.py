@@ -16,7 +16,7 @@ from jaxeval.anchored.elo import anchored_elo
 from jaxeval.anchored.icc import NO_VARIATION, centred_runs, icc3
 from jaxeval.anchored.judge_panel import JudgePanel, judge_panel
 from jaxeval.anchored.scores import COUNTS, count_verdicts
-from jaxeval.checks import checked_integer
+from jaxeval.checks import checked_finite, checked_integer
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
@@ -87,8 +87,9 @@ def screen_judges(
 
     Raises:
         DataError: there is one run only, or ``checkpoint`` is the folder of another run.
-        ValueError: ``n_resamples`` is less than 1.
+        ValueError: ``n_resamples`` is less than 1, or ``threshold`` is no finite number.
     """
+    checked_finite("threshold", threshold)
     checked_integer("n_resamples", n_resamples, 1)
     checked_integer("seed", seed)
     panel = judge_panel(verdicts)

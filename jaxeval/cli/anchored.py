@@ -88,8 +88,7 @@ def anchored(
     from jaxeval.anchored.scores import anchored_scores
     from jaxeval.anchored.screening import screen_judges
     from jaxeval.data.anchored_verdicts import read_anchored_verdicts
-    from jaxeval.data.table_files import column_names
-    from jaxeval.errors import DataError
+    from jaxeval.data.table_files import column_names, naming
 
     options: dict[str, Any] = {"prior": prior, "level": level, "pool_size": pool_size, "link": link}
     tables: dict[str, pd.DataFrame] = {}
@@ -98,10 +97,8 @@ def anchored(
     screen = None
     if _holds_counts(file, column_names(file), columns["verdict"]):
         counts = _read_counts(file, by_task=by_task, **columns)
-        try:
+        with naming(file):
             scores = anchored_scores(counts, **options)
-        except DataError as error:
-            raise DataError(f"{file.name}: {error}") from error
         notes.append(counted(len(counts), "row of counts", "rows of counts"))
     else:
         verdicts = read_anchored_verdicts(file, **{**columns, "verdict": columns["verdict"] or "verdict"})
@@ -179,7 +176,7 @@ def _holds_counts(file: Path, names: Sequence[str], verdict: str | None) -> bool
 def _read_counts(file: Path, by_task: bool, missing: str, **columns: str | None) -> pd.DataFrame:
     """A table of counts, its columns of roles under their own names."""
     from jaxeval.data.columns import frame_of, require_column
-    from jaxeval.data.table_files import read_whole_table
+    from jaxeval.data.table_files import naming, read_whole_table
     from jaxeval.errors import DataError
 
     named = {role: columns[role] for role in ("model", "judge", "anchor", "task") if columns[role]}
@@ -188,9 +185,10 @@ def _read_counts(file: Path, by_task: bool, missing: str, **columns: str | None)
     if rows_only:
         raise DataError(f"{file.name} holds counts (columns wins and losses), so {rows_only[0]} has no meaning")
     text = [str(named.get(role, role)) for role in ("model", "judge", "anchor", "task")]
-    counts = frame_of(read_whole_table(file, text=text))
-    for name in named.values():
-        require_column(counts, str(name))
+    with naming(file):
+        counts = frame_of(read_whole_table(file, text=text))
+        for name in named.values():
+            require_column(counts, str(name))
     shadowed = [role for role, name in named.items() if role in counts and role != name]
     return counts.drop(columns=shadowed).rename(columns={str(name): role for role, name in named.items()})
 

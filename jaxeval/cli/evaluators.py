@@ -158,16 +158,17 @@ def _read_scores(
     from pandas.api.types import is_numeric_dtype
 
     from jaxeval.data.columns import frame_of, require_column
-    from jaxeval.data.table_files import column_names, read_whole_table
+    from jaxeval.data.table_files import column_names, naming, read_whole_table
     from jaxeval.errors import DataError
 
     names = column_names(file)
     if gold is None:
         raise DataError(f"which column has the gold scores? Name it with --gold; there are {', '.join(names)}")
     named = model or ("model" if "model" in names else "")
-    frame = frame_of(read_whole_table(file, text=[named] if named else []))
-    for column in (gold, *evaluators, *([named] if named else [])):
-        require_column(frame, column)
+    with naming(file):
+        frame = frame_of(read_whole_table(file, text=[named] if named else []))
+        for column in (gold, *evaluators, *([named] if named else [])):
+            require_column(frame, column)
     numeric = {name for name in frame if is_numeric_dtype(frame[name]) or frame[name].isna().all()}
     if not named:
         text = [name for name in frame if name not in numeric and name != gold]

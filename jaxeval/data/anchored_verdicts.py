@@ -190,10 +190,8 @@ def read_anchored_verdicts(path: str | Path, **columns: Any) -> AnchoredVerdicts
     """
     path = Path(path)
     text = [columns.get(role) or role for role in ROLES if role != "run"]
-    try:
+    with table_files.naming(path):
         return AnchoredVerdicts.from_pandas(frame_of(table_files.read_whole_table(path, text=text)), **columns)
-    except DataError as error:
-        raise DataError(f"{path.name}: {error}") from error
 
 
 def _outcomes(column: pd.Series, name: str) -> Float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -151,9 +152,12 @@ def _parse_scores(value: Any) -> dict[str, float] | str:
     for criterion, score in value.items():
         if isinstance(score, bool) or not isinstance(score, int | float | np.number):
             return f"criterion {criterion!r} has no number"
-        if not np.isfinite(score):
+        try:
+            scores[str(criterion)] = float(score)
+        except OverflowError:  # a whole number beyond doubles
+            return f"criterion {criterion!r} is too large"
+        if not isfinite(scores[str(criterion)]):
             return f"criterion {criterion!r} is not finite"
-        scores[str(criterion)] = float(score)
     return scores
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.checks import checked_finite
 from jaxeval.data import table_files
 from jaxeval.data.columns import as_frame, factorize_sorted, frame_of, numbers_or_nan, require_column
 from jaxeval.errors import DataError
@@ -144,6 +145,8 @@ class JudgedAnswers:
             raise ValueError(f"missing must be one of {', '.join(map(repr, get_args(Missing)))}, got {missing!r}")
         if isinstance(keep, str):
             raise TypeError(f"keep must be a list of column names, got the string {keep!r}")
+        if threshold is not None:
+            checked_finite("threshold", threshold)
         frame = as_frame(df).reset_index(drop=True)
         if len(frame) == 0:
             raise DataError("the table has no rows")
@@ -300,10 +303,8 @@ def read_judged_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
     """
     path = Path(path)
     text = [columns[c] for c in ("model", "judge", "item", "answer") if columns.get(c) is not None]
-    try:
+    with table_files.naming(path):
         return JudgedAnswers.from_pandas(frame_of(table_files.read_whole_table(path, text=text)), **columns)
-    except DataError as error:
-        raise DataError(f"{path.name}: {error}") from error
 
 
 def _judgment_columns(frame: pd.DataFrame, judgment: str | Sequence[str] | None) -> list[str]:

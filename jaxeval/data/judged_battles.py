@@ -338,7 +338,7 @@ def read_judged_battles(
         FileNotFoundError: there is no such file.
     """
     path = Path(path)
-    try:
+    with table_files.naming(path):
         table = table_files.read_whole_table(path, text=(model_a, model_b))
         return JudgedBattles.from_pandas(
             frame_of(table),
@@ -356,5 +356,3 @@ def read_judged_battles(
             model_b=model_b,
             judge_name=judge_name,
         )
-    except DataError as error:
-        raise DataError(f"{path.name}: {error}") from error

@@ -10,7 +10,7 @@ from jaxeval.data.battles import Battles
 from jaxeval.data.columns import Rows, frame_of
 from jaxeval.data.equal_rows import EqualRows, Merged
 from jaxeval.data.outcomes import COUNT_COLUMNS, EXPECTED_RESULTS, ONE_HOT_COLUMNS, has_counts, reject_unnamed_count
-from jaxeval.data.table_files import files_of, pieces, with_types
+from jaxeval.data.table_files import files_of, naming, pieces, with_types
 from jaxeval.errors import DataError
 from jaxeval.execution.progress import Advance, progress_bar
 from jaxeval.wording import did_you_mean
@@ -118,10 +118,8 @@ def _rows_of(file: Path, needed: BattleColumns, text: Sequence[str], advance: Ad
         merged = rows.result()
         return merged._replace(table=merged.table.select(needed.choose(merged.table.column_names))), rows.n_rows
 
-    try:
+    with naming(file):
         return with_types(file, read)
-    except DataError as error:
-        raise DataError(f"{file.name}: {error}") from error
 
 
 def _megabytes(file: Path) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
 from jaxeval.data.judged_battles import JudgedBattles
 
@@ -14,8 +15,7 @@ _BOTH_BAD_SHARE_OF_TIES = 0.4
 
 def simulate_strengths(n_models: int = 55, spread: float = 1.0, seed: int = 0) -> pd.Series:
     """Normal log-strengths (logits) of standard deviation ``spread``, mean zero, best first, by model name."""
-    if n_models < 2:
-        raise ValueError(f"a board needs at least 2 models, got n_models={n_models}")
+    n_models = checked_integer("n_models", n_models, 2)
     theta = np.random.default_rng(seed).normal(0, spread, n_models)
     names = [f"model-{k:0{len(str(n_models))}d}" for k in range(1, n_models + 1)]
     index = pd.Index(names, name="model")
@@ -186,8 +186,10 @@ def simulate_judged_battles(
 
 
 def _given_or_drawn(strengths: pd.Series | None, n_models: int, n_battles: int, seed: int) -> pd.Series:
+    checked_integer("n_battles", n_battles, 1)
+    checked_integer("seed", seed)
     if strengths is None:
         strengths = simulate_strengths(n_models, seed=seed)
-    if n_battles < 1 or len(strengths) < 2:
-        raise ValueError(f"need a battle and two models, got {n_battles} and {len(strengths)}")
+    if len(strengths) < 2:
+        raise ValueError(f"strengths need two models or more, got {len(strengths)}")
     return strengths

@@ -147,13 +147,28 @@ def read_whole_table(path: Path, text: Sequence[str]) -> pa.Table:
 
 
 def column_names(path: Path) -> list[str]:
-    """Names of the columns of a file, as `read_whole_table` reads it."""
-    if path.name.lower().endswith(_PARQUET) and path.exists():
-        import pyarrow.parquet as pq
+    """Names of the columns of a file, as `read_whole_table` reads it.
 
-        with undamaged():
-            return list(pq.read_schema(path).names)
-    return list(read_whole_table(path, ()).column_names)
+    Raises:
+        DataError: the file cannot be read as a table; the error names it.
+        FileNotFoundError: there is no such file.
+    """
+    with naming(path):
+        if path.name.lower().endswith(_PARQUET) and path.exists():
+            import pyarrow.parquet as pq
+
+            with undamaged():
+                return list(pq.read_schema(path).names)
+        return list(read_whole_table(path, ()).column_names)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors about the content of a file begin with its name."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{path.name}: {error}") from error
 
 
 def with_types(path: Path, read: Callable[[dict[str, Any]], T]) -> T:
@@ -384,11 +399,14 @@ def _json_block(block: bytes, start: int, needed: Needed, text: Sequence[str]) -
         filled = [name for name in there if table[name].null_count < len(table)]
         if filled != there:
             table = _parsed_json(block, filled)
-    except pa.ArrowInvalid:
+        names = table.column_names
+        chosen = table.select([c for c in names if needed.may(c)])
+        chosen.validate(full=True)  # the parser takes bytes that are no UTF-8
+    except (pa.ArrowInvalid, UnicodeDecodeError):
         # Some column, of no concern to us perhaps, has values of several types, or a name is a number, which only
         # Python reads; or a line is broken, which Python names.
         return _mixed_json_block(block, start, needed)
-    return table.select([c for c in table.column_names if needed.may(c)]), table.column_names
+    return chosen, names
 
 
 def _parsed_json(block: bytes, text: Sequence[str]) -> pa.Table:
@@ -418,7 +436,8 @@ def _mixed_json_block(block: bytes, start: int, needed: Needed) -> tuple[pa.Tabl
         try:
             rows.append(json.loads(line))
         except ValueError as error:
-            raise DataError(f"line {number:,} cannot be read as JSON: {error}") from error
+            hint = "; save the file as UTF-8" if isinstance(error, UnicodeDecodeError) else ""
+            raise DataError(f"line {number:,} cannot be read as JSON: {error}{hint}") from error
         if not isinstance(rows[-1], dict):
             raise DataError(f"line {number:,} cannot be read: every line must hold one JSON object, {{...}}")
         numbers.append(number)
@@ -426,6 +445,12 @@ def _mixed_json_block(block: bytes, start: int, needed: Needed) -> tuple[pa.Tabl
     table = {}
     for name in filter(needed.may, names):
         values = [row.get(name) for row in rows]
+        if not _is_writable(name):
+            number = next(n for n, row in zip(numbers, rows, strict=True) if name in row)
+            raise DataError(
+                f"line {number:,}: the name of column {name!r} holds half of a surrogate pair, which is no character: "
+                "correct that line"
+            )
         try:
             table[name] = pa.array(values)
         except UnicodeEncodeError as error:

@@ -9,7 +9,9 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src.xla_bridge import backends_are_initialized  # nothing public says so without initialising them
+
+# Nothing public says so without initialising them, and a flag of our own would miss what a caller does with JAX.
+from jax._src.xla_bridge import backends_are_initialized
 
 from jaxeval.errors import ProcessError
 

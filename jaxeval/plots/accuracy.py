@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from jaxeval.accuracy.calibration_planning import interval_length, variance_ratio
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 from jaxeval.accuracy.model_comparison import ModelComparison
-from jaxeval.plots.style import GREY, plain
-from jaxeval.wording import did_you_mean, visible_line
+from jaxeval.plots.style import GREY, plain, shown_name
+from jaxeval.wording import did_you_mean
 
 _COLOURS = {
     "naive": "#8a8f98",
@@ -66,11 +66,11 @@ def plot_accuracy(accuracy: JudgeAccuracy, estimators: tuple[str, ...] = FIVE, l
                 axis.plot([truth, truth], [top + 0.5, top - step + 1.5], color="black", linewidth=1, linestyle=":")
             for k, name in enumerate(estimators):
                 _bar(axis, rows.loc[name], top - k, name, place == 0)
-        axis.set_title(visible_line(judge), loc="left", fontsize=11, fontweight="bold", parse_math=False)
+        axis.set_title(shown_name(judge), loc="left", fontsize=11, fontweight="bold", parse_math=False)
         axis.set_xlabel(f"accuracy, {100 * accuracy.settings.level:g}% bootstrap interval")
         plain(axis)
     centres = [-place * step - (len(estimators) - 1) / 2 for place in range(len(models))]
-    axes[0].set_yticks(centres, [visible_line(model) for model in models], fontsize=8.5, parse_math=False)
+    axes[0].set_yticks(centres, [shown_name(model) for model in models], fontsize=8.5, parse_math=False)
     _left_out(figure, table["model"].nunique(), "models")
     _legend(figure, axes[0], len(estimators))
     return figure
@@ -95,11 +95,11 @@ def plot_differences(comparison: ModelComparison, estimators: tuple[str, ...] = 
             for k, name in enumerate(estimators):
                 _bar(axis, rows.loc[name], top - k, name, place == 0)
         axis.axvline(0, color=GREY, linewidth=1)
-        axis.set_title(visible_line(judge), loc="left", fontsize=11, fontweight="bold", parse_math=False)
+        axis.set_title(shown_name(judge), loc="left", fontsize=11, fontweight="bold", parse_math=False)
         axis.set_xlabel(f"difference in accuracy, {100 * comparison.accuracy.settings.level:g}% bootstrap interval")
         plain(axis)
     centres = [-place * step - (len(estimators) - 1) / 2 for place in range(len(pairs))]
-    names = [f"{visible_line(a)} minus\n{visible_line(b)}" for a, b in pairs]
+    names = [f"{shown_name(a)} minus\n{shown_name(b)}" for a, b in pairs]
     _left_out(figure, len(table.drop_duplicates(["model_a", "model_b"])), "pairs")
     axes[0].set_yticks(centres, names, fontsize=8.5, parse_math=False)
     _legend(figure, axes[0], len(estimators))
@@ -129,7 +129,7 @@ def plot_rates(accuracy: JudgeAccuracy, label: str = "all") -> Figure:
         plain(axis)
     axes[2].axvline(0, color=GREY, linewidth=1, linestyle="--")
     centres = -np.arange(len(models)) * (len(judges) + 1) - (len(judges) - 1) / 2
-    axes[0].set_yticks(centres, [visible_line(m) for m in models], fontsize=8.5, parse_math=False)
+    axes[0].set_yticks(centres, [shown_name(m) for m in models], fontsize=8.5, parse_math=False)
     if handles:
         _names(axes[2], handles, judges)
     _left_out(figure, table["model"].nunique(), "models")
@@ -231,7 +231,7 @@ def _legend(figure: Figure, axis: Any, columns: int) -> None:
 
 def _names(axis: Any, handles: list[Any], names: list[Any]) -> None:
     """A legend of names as they are: no mathematics, and none left out for a leading underscore."""
-    legend = axis.legend(handles, [f"\u200b{visible_line(name)}" for name in names], frameon=False, fontsize=8)
+    legend = axis.legend(handles, [f"\u200b{shown_name(name)}" for name in names], frameon=False, fontsize=8)
     for text in legend.get_texts():
         text.set_parse_math(False)
 

@@ -13,8 +13,8 @@ from scipy.sparse.csgraph import connected_components
 from jaxeval.anchored.diagnostics import rating_board
 from jaxeval.anchored.screening import JudgeScreen
 from jaxeval.errors import DataError
-from jaxeval.plots.style import GREY, plain
-from jaxeval.wording import counted, visible_line
+from jaxeval.plots.style import GREY, plain, shown_name
+from jaxeval.wording import counted
 
 _COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
 _MOST_MODELS = 40
@@ -50,17 +50,17 @@ def plot_anchored(scores: pd.DataFrame, strong: list[Any] | None = None) -> Figu
             pale = strong is not None and judge not in strong
             colour = _COLOURS[k % len(_COLOURS)]
             axis.hlines(y, own["rating_lower"], own["rating_upper"], color=colour, alpha=0.15 if pale else 0.5)
-            label = f"{visible_line(judge)} (weak)" if pale else visible_line(judge)
+            label = f"{shown_name(judge)} (weak)" if pale else shown_name(judge)
             axis.scatter(own["rating"], y, s=14, color=colour, alpha=0.3 if pale else 1.0, zorder=3, label=label)
         axis.axvline(0, color=GREY, linewidth=1, linestyle="--")
         said = [text for text, more in zip((f"against {anchor}", task), several, strict=True) if more]
-        axis.set_title(", ".join(map(visible_line, said)), loc="left", fontsize=10, parse_math=False)
+        axis.set_title(", ".join(map(shown_name, said)), loc="left", fontsize=10, parse_math=False)
         plain(axis)
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
     for axis in axes[max(len(panels) - columns, 0) : len(panels)]:
         axis.set_xlabel("rating above the reference (Elo)")
-    axes[0].set_yticks(np.arange(len(models)), [visible_line(m) for m in models], fontsize=8.5, parse_math=False)
+    axes[0].set_yticks(np.arange(len(models)), [shown_name(m) for m in models], fontsize=8.5, parse_math=False)
     if len(models) < len(ranked):
         figure.suptitle(f"the best {len(models)} of {counted(len(ranked), 'model')}", x=0, ha="left", fontsize=9)
     if len(judges) > 1:
@@ -92,11 +92,11 @@ def plot_anchor_swap(scores: pd.DataFrame) -> Figure:
         axis.plot(place, y, "o-", markersize=3.5, linewidth=1, color=_COLOURS[k % len(_COLOURS)])
         if len(lines) <= 12:
             axis.annotate(
-                f"  {visible_line(model)}", (place[-1], y.iloc[-1]), fontsize=7.5, va="center", parse_math=False
+                f"  {shown_name(model)}", (place[-1], y.iloc[-1]), fontsize=7.5, va="center", parse_math=False
             )
-    axis.set_xticks(np.arange(len(lines.columns)), [visible_line(c) for c in lines], fontsize=8.5, parse_math=False)
+    axis.set_xticks(np.arange(len(lines.columns)), [shown_name(c) for c in lines], fontsize=8.5, parse_math=False)
     axis.set_ylabel("centred rating (Elo)")
-    if absent := [visible_line(c) for c in board if c not in lines]:
+    if absent := [shown_name(c) for c in board if c not in lines]:
         said = f"without {', '.join(absent)}: no model in common by the same judges and tasks"
         axis.set_title(said, loc="left", fontsize=8, parse_math=False)
     plain(axis)
@@ -149,7 +149,7 @@ def plot_screen(screen: JudgeScreen) -> Figure:
     axis.hlines(y, table["average_lower"], table["average_upper"], color=colours, linewidth=2.5, alpha=0.5)
     axis.scatter(table["average"], y, s=18, color=colours, zorder=3)
     axis.axvline(screen.threshold, color="black", linewidth=1, linestyle=":")
-    axis.set_yticks(y, [visible_line(j) for j in table.index], fontsize=8.5, parse_math=False)
+    axis.set_yticks(y, [shown_name(j) for j in table.index], fontsize=8.5, parse_math=False)
     runs = screen.table["n_runs"].unique()
     axis.set_xlabel(f"ICC(3,{runs[0] if len(runs) == 1 else 'k'})")
     plain(axis)

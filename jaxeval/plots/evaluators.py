@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
-from jaxeval.plots.style import GREY, plain
-from jaxeval.wording import visible_line
+from jaxeval.plots.style import GREY, plain, shown_name
 
 _COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
 _EMPTY = "#f2f4f7"
@@ -88,7 +87,7 @@ def plot_agreement(curve: pd.DataFrame, probability: float | None = None, few_pa
             axis.axhline(probability, color="black", linewidth=0.8, linestyle="--")
         axis.set_ylim(0, 1.02)
         if evaluator:
-            axis.set_title(visible_line(evaluator), loc="left", fontsize=9.5, parse_math=False)
+            axis.set_title(shown_name(evaluator), loc="left", fontsize=9.5, parse_math=False)
         axis.set_xlabel("gap of scores (points)", fontsize=9)
         plain(axis)
     for axis in axes[len(evaluators) :]:
@@ -126,7 +125,7 @@ def _heat(
     evaluators = list(dict.fromkeys(table["evaluator"]))[:_MOST_ROWS]
     shape = len(evaluators), len(labels)
     size = shape[0] * shape[1]
-    width = 1.2 + 0.07 * max(len(visible_line(e)) for e in evaluators) + 1.05 * shape[1]
+    width = 1.2 + 0.07 * max(len(shown_name(e)) for e in evaluators) + 1.05 * shape[1]
     figure = Figure(figsize=(width, 1.1 + 0.55 * shape[0]), layout="constrained")
     axis = figure.subplots()
     axis.set_facecolor(_EMPTY)
@@ -140,7 +139,7 @@ def _heat(
         colour = "white" if dark else "black" if there else GREY
         axis.text(column, row, words, ha="center", va="center", fontsize=7, color=colour)
     axis.set_xticks(np.arange(shape[1]), labels, fontsize=8.5)
-    axis.set_yticks(np.arange(shape[0]), [visible_line(e) for e in evaluators], fontsize=8.5, parse_math=False)
+    axis.set_yticks(np.arange(shape[0]), [shown_name(e) for e in evaluators], fontsize=8.5, parse_math=False)
     axis.xaxis.tick_top()
     axis.tick_params(length=0)
     axis.spines[:].set_visible(False)

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from jaxeval.plots.style import save_figure
-from jaxeval.wording import counted, visible_line
+from jaxeval.plots.style import save_figure, shown_name
+from jaxeval.wording import counted
 
 _COLOUR, _MUTED, _PALE = "#1f5a93", "#8a8f98", "#e9edf2"
 
@@ -50,7 +50,7 @@ def plot_leaderboard(table: pd.DataFrame, top: int | None = 40, panels: int | No
     for axis, (name, shown, block) in zip(axes, blocks, strict=False):
         _draw(axis, shown)
         axis.set_title(
-            "" if name is None else visible_line(name), loc="left", fontsize=11, weight="bold", parse_math=False
+            "" if name is None else shown_name(name), loc="left", fontsize=11, weight="bold", parse_math=False
         )
         label = "Rating (Elo)" if level is None else f"Rating (Elo) with {100 * level:g}% interval"
         notes = ["bands: tiers that the data separate"]
@@ -89,8 +89,7 @@ def _draw(axis, shown: pd.DataFrame) -> None:  # type: ignore[no-untyped-def]
     axis.hlines(place, left, right, color=colours, linewidth=2.2, alpha=0.55, zorder=2)
     axis.scatter(rating, place, s=20, color=colours, zorder=3)
     names = [
-        f"{rank}  {visible_line(name)}"
-        for name, rank in zip(shown["model_name"], shown["rank"].astype(str), strict=True)
+        f"{rank}  {shown_name(name)}" for name, rank in zip(shown["model_name"], shown["rank"].astype(str), strict=True)
     ]
     axis.set_yticks(place, names, fontsize=8, parse_math=False)
     axis.set_ylim(max(len(shown), 1) - 0.5, -0.5)

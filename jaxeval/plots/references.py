@@ -9,9 +9,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from jaxeval.evaluators.few_pairs import hide_few_pairs
-from jaxeval.plots.style import GREY, plain
+from jaxeval.plots.style import GREY, plain, shown_name
 from jaxeval.references.study import ReferenceStudy
-from jaxeval.wording import counted, visible_line
+from jaxeval.wording import counted
 
 _COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a")
 _MOST_REFERENCES = 60
@@ -53,7 +53,7 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf) -> Figure:
             label=f"reference of tier {t}" if t == 1 else f"tier {t}",
         )
     axis.margins(y=0.02)
-    axis.set_yticks(y, [visible_line(name) for name in rows["reference"]], fontsize=7.5, parse_math=False)
+    axis.set_yticks(y, [shown_name(name) for name in rows["reference"]], fontsize=7.5, parse_math=False)
     pairs = "all pairs" if np.isinf(delta) else f"pairs within {counted(delta, 'point')} of win rate"
     axis.set_xlabel(f"Kendall's tau-b with the ranking of all votes\n{pairs}")
     handles, labels = axis.get_legend_handles_labels()
@@ -113,7 +113,7 @@ def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf) -> Figu
         axis.annotate(f" {tier}", (line.index[-1][1], line.iloc[-1]), fontsize=7.5, color=GREY, va="center")
     several = rows[rows["n_references"] > 1]
     for k, (name, line) in enumerate(several.groupby("references", sort=False)):
-        _band(axis, line, _COLOURS[k % len(_COLOURS)], visible_line(name))
+        _band(axis, line, _COLOURS[k % len(_COLOURS)], shown_name(name))
     axis.set_xscale("log")
     axis.set_xticks(study.settings.budgets, [f"{b:,}" for b in study.settings.budgets])
     axis.minorticks_off()

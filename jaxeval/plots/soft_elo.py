@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from jaxeval.plots.style import GREY, plain
-from jaxeval.wording import visible_line
+from jaxeval.plots.style import GREY, plain, shown_name
 
 _COLOURS = {"hard": "#1f5a93", "soft": "#c2447f"}
 _OTHERS = ("#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
@@ -37,7 +36,7 @@ def plot_held_out(held_out: Any) -> Figure:
             markersize=4.5, color=_colour(method), ecolor=_colour(method), elinewidth=0.8, alpha=0.85,
         )  # fmt: skip
         mae = block["residual"].abs().mean()
-        title = f"{visible_line(name)}: MAE {mae:.1f} Elo"
+        title = f"{shown_name(name)}: MAE {mae:.1f} Elo"
         axis.set_title(title, loc="left", fontsize=11, fontweight="bold", parse_math=False)
         axis.set_xlabel("human rating (Elo)")
         plain(axis)
@@ -70,12 +69,12 @@ def plot_intervals(intervals: pd.DataFrame) -> Figure:
         axis.scatter(block["human_elo"], y, s=18, color="black", marker="|", zorder=4, label="human rating")
         width = block["width"].median()
         shown = f"median width {width:.0f} Elo" if np.isfinite(width) else "infinite: too few models"
-        title = f"{visible_line(name)}: {shown}"
+        title = f"{shown_name(name)}: {shown}"
         axis.set_title(title, loc="left", fontsize=11, fontweight="bold", parse_math=False)
         axis.set_xlabel("rating (Elo)")
         plain(axis)
     level = intervals.attrs.get("settings", {}).get("level")
-    axes[0].set_yticks(place.to_numpy(), [visible_line(m) for m in order], fontsize=7.5, parse_math=False)
+    axes[0].set_yticks(place.to_numpy(), [shown_name(m) for m in order], fontsize=7.5, parse_math=False)
     axes[0].set_xlim(low - margin, high + margin)
     axes[0].set_ylim(-0.7, len(order) - 0.3)
     title = "Conformal intervals" if level is None else f"{level:.0%} conformal intervals"

@@ -8,8 +8,10 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from jaxeval.execution.atomic_write import whole_file
+from jaxeval.wording import visible_line
 
 GREY = "#8a8f98"
+_LONGEST_NAME = 40
 
 
 def save_figure(figure: Figure, path: str | Path, dpi: int) -> None:
@@ -29,6 +31,13 @@ def save_figures(figures: dict[str, Figure], folder: Path) -> list[Path]:
         paths.append(folder / f"{name}.png")
         save_figure(figure, paths[-1], dpi=150)
     return paths
+
+
+def shown_name(value: Any) -> str:
+    """A name as figures write it: on one line, harmless, and without its middle where it would push the axes away."""
+    text = visible_line(value)
+    half = _LONGEST_NAME // 2
+    return text if len(text) <= _LONGEST_NAME else f"{text[:half]}…{text[1 - half :]}"
 
 
 def plain(axis: Any) -> None:

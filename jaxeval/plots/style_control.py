@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from jaxeval.plots.style import GREY, plain
-from jaxeval.wording import counted, visible_line
+from jaxeval.plots.style import GREY, plain, shown_name
+from jaxeval.wording import counted
 
 _UP, _DOWN, _EVEN = "#2f7d4f", "#b5473c", "#1f5a93"
 
@@ -28,7 +28,7 @@ def plot_style_effect(effect: pd.DataFrame, top: int = 40) -> Figure:
     ratings.hlines(place, shown["rating_plain"], shown["rating"], color=colours, linewidth=2, alpha=0.6)
     ratings.scatter(shown["rating_plain"], place, s=18, facecolors="white", edgecolors=GREY, zorder=3, label="plain")
     ratings.scatter(shown["rating"], place, s=20, color=_EVEN, zorder=3, label="controlled")
-    names = [f"{now}  {visible_line(name)}  ({was})" for now, name, was in
+    names = [f"{now}  {shown_name(name)}  ({was})" for now, name, was in
              zip(shown["rank"], shown["model_name"], shown["rank_plain"], strict=True)]  # fmt: skip
     ratings.set_yticks(place, names, fontsize=8, parse_math=False)
     ratings.set_ylim(max(len(shown), 1) - 0.5, -0.5)
@@ -62,7 +62,7 @@ def plot_coefficients(coefficients: pd.DataFrame) -> Figure:
     ticks = ticks[(ticks >= ends[0] / 1.05) & (ticks <= ends[1] * 1.05)]
     axis.set_xticks(ticks, [f"{t:g}" for t in ticks])
     axis.minorticks_off()
-    axis.set_yticks(place, [visible_line(name) for name in coefficients.index], fontsize=8.5, parse_math=False)
+    axis.set_yticks(place, [shown_name(name) for name in coefficients.index], fontsize=8.5, parse_math=False)
     axis.set_ylim(len(coefficients) - 0.5, -0.5)
     axis.set_xlabel("odds ratio of one unit of the covariate")
     plain(axis)

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxeval.checks import check_room, checked_finite, checked_integer
+from jaxeval.checks import check_room, checked_finite, checked_integer, checked_rating
 from jaxeval.data.battles import Battles, MissingGroup, as_battles
 from jaxeval.data.features import Design, FeatureLike, checked_features, design
 from jaxeval.execution.lanes import LaneRun
@@ -168,7 +168,7 @@ def bootstrap(
     battles = as_battles(battles)
     with together(battles.n_processes):
         _check_options(n_resamples, seed, scheme, dtype)
-        ridge, base = checked_finite("ridge", ridge, 0), checked_finite("base", base)
+        ridge, base = checked_finite("ridge", ridge, 0), checked_rating("base", base)
         scheme, cluster = _checked_cluster(battles, scheme, cluster)
         features = checked_features(features, feature_ridge)
         checked_ties(battles, ties)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.checks import checked_finite
+from jaxeval.checks import checked_rating
 from jaxeval.wording import counted, did_you_mean
 
 #: Elo points per logit: a difference of 400 means odds of ten to one.
@@ -70,17 +70,17 @@ def make_scale(
 
     Raises:
         TypeError: a rating is no number.
-        ValueError: an unknown gauge, a rating that is not finite, or an anchor model that is not on the board or has
+        ValueError: an unknown gauge, a rating beyond a billion, or an anchor model that is not on the board or has
             no comparable rating.
     """
-    base = checked_finite("base", base)
+    base = checked_rating("base", base)
     if isinstance(gauge, str) and gauge in ("mean", "votes"):
         weights = np.where(identified, battles if gauge == "votes" else 1.0, 0.0)
         weights /= max(weights.sum(), np.finfo(float).tiny)
         return Scale(weights, base, f"mean rating {'weighted by battles ' if gauge == 'votes' else ''}{base:g}")
     if not (isinstance(gauge, tuple) and len(gauge) == 2):
         raise ValueError(f"gauge must be 'mean', 'votes' or (model, rating), got {gauge!r}")
-    anchor, rating = gauge[0], checked_finite("the rating that fixes the gauge", gauge[1])
+    anchor, rating = gauge[0], checked_rating("the rating that fixes the gauge", gauge[1])
     if anchor not in models:
         hint = did_you_mean(anchor, models)
         raise ValueError(f"the anchor model {anchor!r} is not among the {counted(len(models), 'model')}{hint}")

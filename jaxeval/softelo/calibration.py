@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.checks import checked_finite, checked_positive
+from jaxeval.checks import checked_finite, checked_positive, checked_rating
 from jaxeval.data.battles import Battles
 from jaxeval.data.judged_battles import HardLabel, JudgedBattles, read_judged_battles
 from jaxeval.data.outcomes import LabelCoding
@@ -448,7 +448,7 @@ def _anchors(battles: JudgedBattles, method: str, beta: float | None, ridge: flo
 
 def _check_settings(settings: CalibrationSettings) -> None:
     checked_positive("ridge", settings.ridge)
-    checked_finite("base", settings.base)
+    checked_rating("base", settings.base)
     checked_finite("mean_score_difference", settings.mean_score_difference)
     if settings.hard_label not in get_args(HardLabel):
         raise ValueError(f"hard_label cannot be {settings.hard_label!r}")

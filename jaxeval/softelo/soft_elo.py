@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.checks import check_room, checked_finite, checked_integer, checked_positive
+from jaxeval.checks import check_room, checked_integer, checked_positive, checked_rating
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import versions
@@ -191,7 +191,7 @@ def _check(
     checked_positive("ridge", ridge, ": it holds a model that wins or loses all of a fold's battles")
     checked_integer("n_resamples", n_resamples)
     checked_integer("seed", seed)
-    checked_finite("base", base)
+    checked_rating("base", base)
     if not methods or len(set(methods)) < len(methods):
         raise ValueError(f"methods must name each target map once, got {list(methods)}")
     for method in methods:

@@ -74,6 +74,10 @@ class TestScreening:
         assert len(screen_judges(verdicts, exactly, n_resamples=10).strong) == 3
         assert len(screen_judges(verdicts, exactly + 1e-9, n_resamples=10).strong) == 2
 
+    def test_a_threshold_that_is_no_number(self, verdicts):
+        with pytest.raises(ValueError, match="threshold must be finite, got nan"):
+            screen_judges(verdicts, np.nan)
+
     def test_correlation_of_run_means(self, frame, screen):
         means = pd.DataFrame({judge: table.mean(axis=1) for judge, table in answers(frame).items()})
         np.testing.assert_allclose(screen.correlation, means.corr())

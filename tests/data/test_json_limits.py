@@ -5,8 +5,10 @@ import random
 import numpy as np
 import pytest
 
+import jaxeval
 from jaxeval import DataError, read_battles
 from jaxeval.data.json_limits import MOST_BYTES, MOST_LEVELS, check_lines, count_lines
+from jaxeval.data.table_files import column_names
 
 VOTE = b'{"model_a": "a", "model_b": "b", "winner": "tie"}\n'
 
@@ -102,6 +104,40 @@ def test_half_of_a_surrogate_pair(read, value):
     assert read(VOTE + beside(b'"' + value + b'"')).n_battles == 2  # in a column that nobody asks for
     with pytest.raises(DataError, match=r"^votes.jsonl: line 4: column 'model_b' holds half of a surrogate pair, '.ud"):
         read(VOTE + b"\n" + VOTE + VOTE.replace(b'"b"', b'"' + value + b'"') + VOTE)
+
+
+READERS = [jaxeval.read_battles, jaxeval.read_judged_battles, jaxeval.read_judged_answers,
+           jaxeval.read_anchored_verdicts, column_names]  # fmt: skip
+
+
+class TestEveryReader:
+    """Errors name the file and the line, whoever reads it."""
+
+    @pytest.mark.parametrize("reader", READERS)
+    @pytest.mark.parametrize(
+        ("line", "match"),
+        [
+            (beside(nested("lists", 20_000)), "line 3 nests 20,001 lists and objects"),
+            (b"[" * 100_000, r"line 3 nests 100,00\d lists and objects"),
+            (VOTE.replace(b'"a"', b'"\xff\xfe"'), "line 3 cannot be read as JSON: .* save the file as UTF-8"),
+            (VOTE.replace(b'"a"', rb'"\ud800"'), "line 3: column 'model_a' holds half of a surrogate pair"),
+        ],
+    )
+    def test_names_the_line(self, tmp_path, reader, line, match):
+        (tmp_path / "lines.jsonl").write_bytes(VOTE * 2 + line + b"\n" + VOTE)
+        with pytest.raises(DataError, match=f"^lines.jsonl: {match}"):
+            reader(tmp_path / "lines.jsonl")
+
+    @pytest.mark.parametrize("reader", READERS[1:])
+    @pytest.mark.parametrize(
+        ("name", "match"),
+        [(rb"\ud800", "line 3: the name of column '.ud800' holds half of a surrogate pair"),
+         (b"\xff", "line 3 cannot be read as JSON: .* save the file as UTF-8")],
+    )  # fmt: skip
+    def test_names_of_columns(self, tmp_path, reader, name, match):
+        (tmp_path / "lines.jsonl").write_bytes(VOTE * 2 + VOTE.replace(b"}", b', "' + name + b'": 1}') + VOTE)
+        with pytest.raises(DataError, match=f"^lines.jsonl: {match}"):
+            reader(tmp_path / "lines.jsonl")
 
 
 def test_lines_are_counted():

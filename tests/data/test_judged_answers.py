@@ -74,6 +74,8 @@ def test_several_columns_are_several_judges():
     cut = read(judgment="score", threshold=0.7)
     np.testing.assert_array_equal(cut.judgment[:, :, 0], [[1, 0, 1], [0, 1, 0], [0, np.nan, 0]])
     assert cut.binary.all()
+    with pytest.raises(ValueError, match="threshold must be finite, got nan"):
+        read(judgment="score", threshold=np.nan)
 
 
 @pytest.mark.parametrize("runs", [1, 3])

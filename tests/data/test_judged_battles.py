@@ -89,6 +89,11 @@ def test_a_judge_of_verdicts_only_scores_plus_or_minus_one():
     assert "without a judge's score" in str(battles.report)
 
 
+def test_whole_numbers_of_more_than_64_bits_are_scores():
+    text = [str({**SCORES_A[0], "x": 10**30}), *(str(s) for s in SCORES_A[1:])]
+    assert JudgedBattles.from_pandas(TABLE.assign(scores_a=text)).score_difference[0] == pytest.approx(5e29)
+
+
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
@@ -97,6 +102,7 @@ def test_a_judge_of_verdicts_only_scores_plus_or_minus_one():
         ("{}", "an empty dict"),
         ("{'x': 'high', 'y': 1}", "criterion 'x' has no number"),
         ("{'x': 1e999, 'y': 1}", "criterion 'x' is not finite"),
+        ("{'x': " + "9" * 400 + ", 'y': 1}", "criterion 'x' is too large"),
         ("{'x': " + "1" * 20_000 + "}", "longer than 10,000 characters"),
         ("(" * 5000, "cannot be parsed"),
     ],

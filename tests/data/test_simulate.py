@@ -94,10 +94,13 @@ class TestVotes:
     @pytest.mark.parametrize(
         ("options", "match"),
         [
-            ({"n_battles": 0}, "need a battle and two models, got 0"),
-            ({"n_battles": -3}, "need a battle and two models, got -3"),
-            ({"n_models": 1}, "at least 2 models"),
-            ({"strengths": pd.Series({"a": 0.0})}, "need a battle and two models, got 10 and 1"),
+            ({"n_battles": 0}, "n_battles must be at least 1, got 0"),
+            ({"n_battles": -3}, "n_battles must be at least 1, got -3"),
+            ({"n_battles": 10**23}, "n_battles must be an integer from 1 to 2"),
+            ({"n_models": 1}, "n_models must be at least 2"),
+            ({"n_models": 10**23}, "n_models must be an integer from 2 to 2"),
+            ({"seed": 10**23}, "seed must be an integer from 0 to 2"),
+            ({"strengths": pd.Series({"a": 0.0})}, "strengths need two models or more, got 1"),
             ({"tie_rate": -0.1}, r"tie_rate must lie in \[0, 0.5\], got -0.1"),
             ({"tie_rate": 0.51}, "tie_rate must lie in"),
             ({"tie_rate": np.nan}, "tie_rate must lie in"),
@@ -124,7 +127,7 @@ class TestStrengths:
         assert not simulate_strengths(9, seed=1).equals(simulate_strengths(9, seed=2))
 
     def test_too_few(self):
-        with pytest.raises(ValueError, match="at least 2 models, got n_models=1"):
+        with pytest.raises(ValueError, match="n_models must be at least 2, got 1"):
             simulate_strengths(1)
 
 

@@ -8,7 +8,7 @@ import jaxeval
 
 FORKED = """
 import os, warnings
-import jaxeval
+import jax, jaxeval
 warnings.simplefilter("ignore")  # JAX and Python warn of every fork
 votes = jaxeval.simulate_battles(200, 4)
 
@@ -26,7 +26,7 @@ def told_by_a_child():
     return os.read(inlet, 10_000).decode()
 
 print(told_by_a_child())
-jaxeval.fit_bradley_terry(votes)
+jax.numpy.zeros(1)  # not by us
 print(told_by_a_child())
 print(jaxeval.fit_bradley_terry(votes).ratings.mean())
 """

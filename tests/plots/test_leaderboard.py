@@ -29,6 +29,14 @@ def test_the_scale_of_a_tie_model_is_named(table):
     assert note not in plot_leaderboard(table).axes[0].get_xlabel()
 
 
+def test_the_longest_names_leave_room_for_the_axes(table):
+    """Where they do not, Matplotlib warns, and a warning is an error here."""
+    long = table.assign(model_name=[f"{k}{'L' * 300}" for k in range(len(table))])
+    figure = plot_leaderboard(long)
+    figure.draw_without_rendering()
+    assert figure.axes[0].get_position().width > 0.3
+
+
 def test_top_limits_the_models_shown(table):
     figure = plot_leaderboard(table, top=3)
     assert len(figure.axes[0].get_yticks()) == 3

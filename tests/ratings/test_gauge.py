@@ -110,3 +110,11 @@ def test_an_unknown_anchor_is_refused_with_a_hint():
 def test_an_anchor_without_a_comparable_rating_is_refused():
     with pytest.raises(ValueError, match="'gamma' has no rating that compares"):
         scale_of(("gamma", 1000.0), np.array([True, True, False, True]))
+
+
+@pytest.mark.parametrize("level", [1e10, -1e23, 1e308])
+def test_a_level_at_which_ratings_are_lost(level):
+    with pytest.raises(ValueError, match=r"must lie within 1,000,000,000 of 0, got .*: others are lost beside it"):
+        scale_of("mean", base=level)
+    with pytest.raises(ValueError, match="the rating that fixes the gauge must lie within"):
+        scale_of(("beta", level))
