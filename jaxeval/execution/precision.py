@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import os
 import platform
-from contextlib import AbstractContextManager, ExitStack
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import jax
 import numpy as np
 
-# Nothing public says so without initialising them, and a flag of our own would miss what a caller does with JAX.
-from jax._src.xla_bridge import backends_are_initialized
-
 from jaxeval.errors import ProcessError
+
+try:
+    # Nothing public says so without initialising them, and a flag of our own would miss what a caller does with JAX.
+    from jax._src.xla_bridge import backends_are_initialized
+except ImportError:  # it has moved: forks go unnoticed, all else works
+
+    def backends_are_initialized() -> bool:  # noqa: D103
+        return False
+
 
 #: Whether this process is the copy of one in which JAX had started: its threads, which the copy lacks, would be awaited
 #: for ever.
@@ -29,7 +35,8 @@ if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_note_fork)
 
 
-def double_precision() -> AbstractContextManager[Any]:
+@contextmanager
+def double_precision() -> Iterator[None]:
     """A context in which JAX arrays may have 64 bits, types and ranks mix as usual, and small numbers may become 0.
 
     The caller's own settings, of JAX and of NumPy's errors, are back afterwards.
@@ -43,13 +50,14 @@ def double_precision() -> AbstractContextManager[Any]:
             "multiprocessing.get_context('spawn') or 'forkserver' (concurrent.futures takes it as mp_context=), or "
             "fork before the first computation"
         )
-    contexts = ExitStack()
-    contexts.enter_context(np.errstate(under="ignore"))  # of constants that single precision lacks
-    contexts.enter_context(jax.enable_x64(True))
-    contexts.enter_context(jax.numpy_dtype_promotion("standard"))
-    contexts.enter_context(jax.numpy_rank_promotion("allow"))
-    contexts.enter_context(jax.transfer_guard("allow"))
-    return contexts
+    with (
+        np.errstate(under="ignore"),  # of constants that single precision lacks
+        jax.enable_x64(True),
+        jax.numpy_dtype_promotion("standard"),
+        jax.numpy_rank_promotion("allow"),
+        jax.transfer_guard("allow"),
+    ):
+        yield
 
 
 def versions() -> str:

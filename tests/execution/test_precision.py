@@ -1,10 +1,12 @@
 import subprocess
 import sys
 
+import jax
 import numpy as np
 from styled import styled
 
 import jaxeval
+from jaxeval.execution.precision import double_precision
 
 FORKED = """
 import os, warnings
@@ -39,6 +41,17 @@ def test_a_forked_process_says_that_jax_would_hang():
     assert float(before) == float(parent)
     assert after.startswith("this process was forked from one in which JAX had started, and JAX would hang in it")
     assert "get_context('spawn')" in after
+
+
+def test_settings_change_when_the_context_is_entered_and_not_before():
+    before = jax.config.jax_enable_x64
+    with jax.enable_x64(False):
+        context = double_precision()
+        assert not jax.config.jax_enable_x64
+        with context:
+            assert jax.config.jax_enable_x64
+        assert not jax.config.jax_enable_x64
+    assert jax.config.jax_enable_x64 == before
 
 
 def test_numpy_may_raise_whatever_it_notices():
