@@ -47,16 +47,15 @@ REFERENCES = Budget(Room(2**20, 32), Room(2**27, 1024), 16)
 def chunk_lanes(budget: Budget, entries: int, of_slices: NDArray[np.int64]) -> int:
     """Lanes of a chunk, each of which works on so many ``entries``, for slices of ``of_slices`` lanes.
 
-    A chunk is of one slice and always runs in full. On a CPU that is cheap, beside another compilation, unless much of
-    what runs is not wanted. On an accelerator, whose chunks are large, a chunk is no larger than the share of a device,
-    and smaller where that spares more than a fifth.
+    A chunk is of one slice and always runs in full. On a CPU, whose devices share the same cores, that is cheap beside
+    another compilation, unless much of what runs is not wanted. On an accelerator, whose chunks are large, a chunk is no
+    larger than the share of a device, and smaller where that spares more than a fifth.
     """
     room = budget.cpu if _on_cpu() else budget.accelerator
-    n_devices = jax.local_device_count()
     most = in_vectors(max(min(room.entries // max(entries, 1), room.lanes), budget.least))
     sizes = [most, *(2**k for k in range(12, 2, -1) if 2**k < most)]
-    if n_devices > 1 or not _on_cpu():
-        share = max(power_of_two(-(-int(of_slices.sum()) // n_devices)), _VECTOR)
+    if not _on_cpu():
+        share = max(power_of_two(-(-int(of_slices.sum()) // jax.local_device_count())), _VECTOR)
         sizes = [size for size in sizes if size <= share] or [most]
     run = {size: int((-(-of_slices // size)).sum()) * size for size in sizes}
     least = min(run.values())
