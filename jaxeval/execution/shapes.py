@@ -48,8 +48,8 @@ def chunk_lanes(budget: Budget, entries: int, of_slices: NDArray[np.int64]) -> i
     """Lanes of a chunk, each of which works on so many ``entries``, for slices of ``of_slices`` lanes.
 
     A chunk is of one slice and always runs in full. On a CPU, whose devices share the same cores, that is cheap beside
-    another compilation, unless much of what runs is not wanted. On an accelerator, whose chunks are large, a chunk is no
-    larger than the share of a device, and smaller where that spares more than a fifth.
+    another compilation, unless much of what runs is not wanted. The chunks of an accelerator are large: there a chunk
+    is no larger than the share of a device, and smaller where that spares more than a fifth.
     """
     room = budget.cpu if _on_cpu() else budget.accelerator
     most = in_vectors(max(min(room.entries // max(entries, 1), room.lanes), budget.least))
