@@ -49,6 +49,7 @@ def test_the_rule_of_pairs(a, b, corrected, expected):
         assert believed_of_pair(*names, np.array([[corrected]])).tolist() == [[expected]]
 
 
+@pytest.mark.slow
 def test_each_model_and_judge_has_at_most_one_mark():
     found = compare_models(read(CALIBRATION), read(TEST), by="topic", **SETTINGS)
     for table, keys in ((found.accuracy.table, ["model"]), (found.table, ["model_a", "model_b"])):
@@ -75,6 +76,7 @@ def test_judgments_that_never_vary_are_no_shift():
     assert not of(*(frame.assign(good=1.0, score=0.1) for frame in (simulate(40, 1), simulate(80, 2)))).any()
 
 
+@pytest.mark.slow
 def test_a_calibration_of_easier_items_marks_rogan_gladen():
     """Half of the wrong answers are left out of the calibration: PPI++ is then off, Rogan-Gladen is not."""
     table = simulate_judged_answers([0.6, 0.6], 0.9, 0.9, 3000, seed=3)

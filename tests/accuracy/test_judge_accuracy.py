@@ -311,6 +311,7 @@ def test_judges_of_the_test_choose_those_of_the_calibration():
     assert found["judge"].unique().tolist() == JUDGES[::-1]
 
 
+@pytest.mark.slow
 def test_strata_are_corrected_apart_and_added_up_by_test_shares():
     found = stratified().table.set_index(KEY)
     for model in MODELS:

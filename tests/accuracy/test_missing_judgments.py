@@ -93,6 +93,7 @@ def test_nothing_missing_and_missing_at_random():
         (((0.0, 0.0, None), (0.2, 0.2, None)), "of the labelled calibration answers and"),
     ],
 )
+@pytest.mark.slow
 def test_missing_shares_that_differ_are_named(shares, words):
     parts = [gaps(frame, 1, *share) for frame, share in zip(FULL, shares, strict=True)]
     found = warnings_of(*parts)

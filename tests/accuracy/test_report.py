@@ -218,6 +218,7 @@ def three():
     return JudgedAnswers.from_pandas(table, judgment=["judge-1", "judge-2"], model="model", item="item").split(0.4)
 
 
+@pytest.mark.slow
 def test_several_pairs_are_counted(three):
     report = jaxeval.compare_models(*three, **SETTINGS).report()
     assert any("6 comparisons" in c.text for c in report.cautions)

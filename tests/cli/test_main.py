@@ -327,6 +327,7 @@ class TestStyleControl:
         votes.assign(neutral=rng.random(len(votes)) < 0.3, **tokens, **makers).to_csv(path)
         return path
 
+    @pytest.mark.slow
     def test_a_slice_without_ties_shows_no_interval_of_its_tie_parameter(self, styled, tmp_path):
         battles = pd.read_csv(styled)
         battles["part"] = np.where(battles["winner"].str.startswith("tie") | (battles.index % 2 == 0), "some", "none")
@@ -342,6 +343,7 @@ class TestStyleControl:
     @pytest.mark.parametrize(
         "position", [(), pytest.param(("--position", "--neutral", "neutral"), marks=pytest.mark.slow)]
     )
+    @pytest.mark.slow
     def test_covariates_and_tie_models(self, styled, tmp_path, position):
         out, effect = tmp_path / "board.json", tmp_path / "effect.png"
         result = run(

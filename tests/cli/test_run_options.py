@@ -43,7 +43,10 @@ def commands(tmp_path_factory):
     }
 
 
-@pytest.mark.parametrize("command", ["leaderboard", "soft-elo", "judge", "anchored", "meta", "meta --votes"])
+SLOW = [pytest.param(command, marks=pytest.mark.slow) for command in ("soft-elo", "judge", "meta", "meta --votes")]
+
+
+@pytest.mark.parametrize("command", ["leaderboard", "anchored", *SLOW])
 def test_finished_resamples_are_kept_and_memory_is_limited(command, commands, tmp_path, monkeypatch):
     def run(*options):
         return CliRunner().invoke(main, [command.split()[0], *commands[command], *options])

@@ -57,6 +57,7 @@ def test_file_prints_the_headline_tables_and_writes_the_rest(files, tmp_path):
     assert {p.stem for p in out.glob("*.png")} == {"held_out", "intervals", "calibration", "ramp", "budget"}
 
 
+@pytest.mark.slow
 def test_report_is_the_same_command(files):
     options = (files / "known.csv", *COLUMNS, "--resamples", 200)
     assert run("soft-elo", *options).stdout == run("soft-elo", "report", *options).stdout

@@ -344,6 +344,7 @@ class TestCommand:
         assert result.exit_code == 1
         assert not state.exists()
 
+    @pytest.mark.slow
     def test_times(self, tmp_path):
         """Those of a CSV file are in seconds, those of a state in milliseconds."""
         state = tmp_path / "state.parquet"
@@ -390,6 +391,7 @@ class TestCommand:
         assert Battles.load(state).n_battles == other.n_battles
         assert sorted(path.name for path in tmp_path.iterdir()) == ["day-2.parquet", "state.parquet"]
 
+    @pytest.mark.slow
     def test_processes_that_race_lose_no_day(self, tmp_path):
         """Each waits for the one before it, whatever it is doing, and adds to what that one left."""
         code = (

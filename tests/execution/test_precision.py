@@ -3,6 +3,7 @@ import sys
 
 import jax
 import numpy as np
+import pytest
 from styled import styled
 
 import jaxeval
@@ -54,6 +55,7 @@ def test_settings_change_when_the_context_is_entered_and_not_before():
     assert jax.config.jax_enable_x64 == before
 
 
+@pytest.mark.slow
 def test_numpy_may_raise_whatever_it_notices():
     votes = styled()
     expected = jaxeval.leaderboard(votes, n_resamples=32, features=["length"], ties="davidson")

@@ -213,6 +213,7 @@ def test_chord_steps_end_where_newtons_do(model, board):
 
 
 @pytest.mark.parametrize("model", [DAVIDSON, pytest.param(RAO_KUPPER, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_lanes_without_ties(model, board):
     """t stays at its limit there, and all else is as with ties as half a win."""
     rows, count = board

@@ -165,6 +165,7 @@ class TestInvariance:
         plain = fit_bradley_terry(battles)
         np.testing.assert_allclose(held.fit.ratings, plain.ratings, rtol=0, atol=1e-6)
 
+    @pytest.mark.slow
     def test_of_compression(self, votes):
         """Covariates with few values compress; as many values again do not, and have the same law."""
         battles = Battles.from_pandas(votes)

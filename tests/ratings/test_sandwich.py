@@ -66,6 +66,7 @@ def test_errors_are_the_naive_sums_over_clusters(frame, ridge, reweight, covaria
 
 
 @pytest.mark.parametrize("ties", ["davidson", "rao_kupper"])
+@pytest.mark.slow
 def test_tie_models_add_their_scores_by_cluster(frame, ties):
     """Derivatives of the log-likelihood by differences, all parameters together."""
     battles = read(frame)
@@ -117,6 +118,7 @@ def test_sparse_boards_have_the_errors_of_dense_ones(frame):
     np.testing.assert_allclose(sparse.standard_errors, dense.standard_errors, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_bootstrap_of_clusters_has_their_errors(frame):
     frame = frame.assign(half=np.arange(len(frame)) % 2)
     for options in ({}, {"features": ["length"]}):

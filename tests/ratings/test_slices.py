@@ -47,6 +47,7 @@ class TestNumber:
 
 
 class TestFewBattles:
+    @pytest.mark.slow
     def test_they_are_listed_and_the_others_stay_as_they_are(self):
         votes = VOTES.assign(language=SIZES, half=np.arange(600) % 2)
         all_of_them, some = (bootstrap(votes, 20, by="language", min_slice_battles=n) for n in (0, 100))
@@ -159,6 +160,7 @@ def test_options_of_slices_without_slices():
 
 
 class TestToldTogether:
+    @pytest.mark.slow
     def test_walls_of_warnings(self):
         """Twelve slices with a winless model each, under several names, and one with an undefeated one, too."""
         rows = []

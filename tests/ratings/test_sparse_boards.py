@@ -176,6 +176,7 @@ class TestBootstrap:
         other = bootstrap(battles, 9, seed=3, method="sparse", progress=False, chunk_size=7)
         np.testing.assert_allclose(other.draws, resampled.draws[:9], atol=1e-9)
 
+    @pytest.mark.slow
     def test_single_precision(self, battles, resampled):
         single = bootstrap(battles, 16, seed=3, method="sparse", progress=False, dtype="float32")
         assert_same_draws(single, resampled, atol=0.05)
@@ -204,6 +205,7 @@ class TestBootstrap:
         theirs = np.stack([np.asarray(table)[cells.first, cells.second] for table in (n, wins)])
         np.testing.assert_allclose(mine, theirs, rtol=1e-13, atol=1e-13)
 
+    @pytest.mark.slow
     def test_slices_choose_for_themselves(self, monkeypatch):
         monkeypatch.setattr("jaxeval.ratings.sparse_boards.SPARSE_MODELS", 60)
         table = matches()

@@ -487,6 +487,7 @@ class TestInvariance:
                 expected = expected.assign(reference=expected["reference"].map(other))
             pd.testing.assert_frame_equal(getattr(board, name), expected, rtol=1e-9)
 
+    @pytest.mark.slow
     def test_the_first_resamples(self, battles, study):
         more = reference_study(battles, **{**OPTIONS, "n_resamples": 70})
         np.testing.assert_allclose(more.tau_draws[:B], study.tau_draws, rtol=1e-9)

@@ -118,6 +118,7 @@ np.savez(sys.argv[1], sums=resampled_sums(VALUES, 400, 1, "x"), split=split, n=l
 """
 
 
+@pytest.mark.slow
 def test_four_devices_and_the_flag(sums, split, tmp_path):
     flags = "--xla_force_host_platform_device_count=4"
     environment = {

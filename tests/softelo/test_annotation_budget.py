@@ -55,6 +55,7 @@ def naive_beta(s, human):
     ("budgets", "n_repeats"),
     [((40,), 1), pytest.param((4, 40), 10, marks=pytest.mark.slow)],  # two parts, as most tests have them
 )
+@pytest.mark.slow
 def test_sweep_over_all_battles_is_the_naive_algorithm(battles, budgets, n_repeats):
     a, b, s, human, ridge = battles.model_a, battles.model_b, battles.score_difference, battles.human, 0.05
     (whole,) = hold_out([compress(battles)], (), ridge)
@@ -148,6 +149,7 @@ def test_wrong_arguments(battles):
         slice_ratings(battles, "country")
 
 
+@pytest.mark.slow
 def test_budgets_of_clusters_hold_them_whole(battles):
     rng = np.random.default_rng(0)
     prompts = replace(
