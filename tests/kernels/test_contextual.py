@@ -201,8 +201,8 @@ def test_chord_steps_end_where_newtons_do(model, board):
     twin, _ = newton(model, rows, full.phi, count.astype(float), everyone, ridge, 1e-12, 50)
     assert (found.status == CONVERGED).all()
     assert (twin.status == CONVERGED).all()
-    # Steps end where the rest, as the last steps predict it, is under 1e-8: a prediction, not a bound. By the rounding of
-    # another processor's instructions one entry of 84 is 1.4e-8 off, a three-hundred-thousandth of an Elo point.
+    # Steps end where what remains is under 1e-8 as the last steps predict it, which is no bound. With the instructions
+    # of some processors one entry of 84 is 1.4e-8 off, or 2e-6 Elo.
     np.testing.assert_allclose(found.phi, twin.phi, rtol=0, atol=2e-8)
     for solve in (newton_cg, scaled_chord):
         other = solve(model, rows, base, count, everyone, ridge, 1e-8, 60)
