@@ -13,6 +13,7 @@ from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import REFITS
 from jaxeval.kernels import batch
+from jaxeval.kernels.resample import DrawScheme
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.ratings.bootstrap_plan import Plan
 
@@ -44,7 +45,7 @@ class Refitted(NamedTuple):
 
 def refit_all(
     plan: Plan,
-    scheme: int,
+    scheme: DrawScheme,
     n_resamples: int,
     seed: int,
     ridge: float,
@@ -85,7 +86,7 @@ def refit_all(
 class Refitting:
     """The batched refit of a plan."""
 
-    def __init__(self, plan: Plan, scheme: int, seed: int, ridge: float, dtype: str, result_bytes: int) -> None:
+    def __init__(self, plan: Plan, scheme: DrawScheme, seed: int, ridge: float, dtype: str, result_bytes: int) -> None:
         self.plan, self.scheme, self.seed = plan, scheme, np.uint64(seed)
         self.type = np.dtype(dtype).type
         self.ridge, self.tolerance = self.type(ridge), self.type(TOLERANCE_LOGIT[dtype])
@@ -108,9 +109,7 @@ class Refitting:
     def method(self, solver: int) -> batch.Method:
         """The static choices of the calls by one of the solvers."""
         plan = self.plan
-        return batch.Method(
-            self.scheme, plan.tally, plan.n_pairs, plan.top_up_size, solver, self.type, _MAX_STEPS[solver]
-        )
+        return batch.Method(self.scheme, plan.packing, plan.n_pairs, solver, self.type, _MAX_STEPS[solver])
 
     def __call__(
         self,

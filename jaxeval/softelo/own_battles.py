@@ -17,7 +17,7 @@ from jaxeval.execution.shapes import OWN_BATTLES
 from jaxeval.kernels import batch, own_battles
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.ratings.boards import padded_size
-from jaxeval.resampling.units import make_singles, singles_top_up_size, stream_number
+from jaxeval.resampling.units import make_singles, stream_number
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -85,8 +85,8 @@ def resampled_strengths(
         ) -> batch.OwnResamples:
             with double_precision():
                 return batch.own_resamples(
-                    own, mesh, np.uint64(seed), float(ridge), TOLERANCE_LOGIT, singles_top_up_size(width), MAX_STEPS,
-                    of_chunks, numbers, n_chunks,
+                    own, mesh, np.uint64(seed), float(ridge), TOLERANCE_LOGIT, MAX_STEPS, of_chunks, numbers,
+                    n_chunks,
                 )  # fmt: skip
 
         lanes = Lanes.of(len(members), n_resamples)
@@ -121,4 +121,4 @@ def _problem(own: OwnBattles, width: int, size: int) -> own_battles.OwnBattles:
         unit[:n], n_units, largest = own.cluster, len(sizes), int(sizes.max())
     stream, start = np.uint64(stream_number(own.name)), np.nan_to_num(own.start)
     leaves: Any = np.float64(n_units * largest), stream, opponent, target, unit, anchors, start
-    return own_battles.OwnBattles(make_singles(n_units), *leaves)
+    return own_battles.OwnBattles(make_singles(n_units, width), *leaves)

@@ -201,7 +201,7 @@ class TestBootstrap:
         with double_precision():
             n, wins = batch.draw(plan.problems, method, np.uint64(5), 0, 11)
             drawn = jax.jit(draw_pairs, static_argnums=1)(own.problem, own.method, np.uint64(5), 11)
-            mine = np.stack(unpacked(drawn, own.method.tally, np.float64))[:, :-1]
+            mine = np.stack(unpacked(drawn, own.method.packing, np.float64))[:, :-1]
         theirs = np.stack([np.asarray(table)[cells.first, cells.second] for table in (n, wins)])
         np.testing.assert_allclose(mine, theirs, rtol=1e-13, atol=1e-13)
 

@@ -57,12 +57,9 @@ from jaxeval.kernels.batch.references import (
     reference_study,
 )
 from jaxeval.kernels.batch.refits import (
-    BAYESIAN,
     CHORD,
-    MULTINOMIAL,
     NEWTON,
     NEWTON_CG,
-    POISSON,
     SCALED_CHORD,
     SPARSE,
     Method,
@@ -76,12 +73,9 @@ from jaxeval.kernels.batch.refits import (
 from jaxeval.kernels.batch.sparse import Graph, SparseProblem, fit_sparse, refit_sparse
 
 __all__ = [
-    "BAYESIAN",
     "CHORD",
-    "MULTINOMIAL",
     "NEWTON",
     "NEWTON_CG",
-    "POISSON",
     "SCALED_CHORD",
     "SPARSE",
     "Budgets",

@@ -16,7 +16,7 @@ from jaxeval.kernels import (
     resample,
 )
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
-from jaxeval.kernels.batch.refits import CHORD, MULTINOMIAL, NEWTON, POISSON, SCALED_CHORD
+from jaxeval.kernels.batch.refits import CHORD, NEWTON, SCALED_CHORD
 
 
 class ContextualProblem(NamedTuple):
@@ -46,9 +46,7 @@ class ContextualMethod(NamedTuple):
     """Static choices, as in `Method`."""
 
     ties: int  # of `tie_models`
-    scheme: int
-    top_up_size: int
-    row_bits: int
+    scheme: resample.DrawScheme
     count_dtype: type  # of a row's draws
     solver: int  # as in `Method`, or SCALED_CHORD
     max_steps: int
@@ -83,13 +81,7 @@ def fit_contextual(
 
 def _count_rows(problem: ContextualProblem, method: ContextualMethod, seed: Array, numbers: Array) -> Array:
     """(T, E, G, R) draws of every row's unit in the resamples ``numbers`` (R,)."""
-    units, named = problem.units, (seed, problem.stream, numbers)
-    if method.scheme == MULTINOMIAL:
-        drawn = lane_draws.multinomial(units, method.row_bits, method.top_up_size, *named, method.count_dtype)
-    elif method.scheme == POISSON:
-        drawn = lane_draws.poisson(units, *named, method.count_dtype)
-    else:
-        drawn = lane_draws.bayesian(units, *named)
+    drawn = lane_draws.draw(problem.units, method.scheme, method.count_dtype, seed, problem.stream, numbers)
     return battle_rows.counts_of_rows(problem.rows, drawn)
 
 

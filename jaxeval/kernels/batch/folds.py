@@ -194,14 +194,13 @@ class OwnResamples(NamedTuple):
     status: Array  # (..., K) int8, of `solve`
 
 
-@partial(jax.jit, static_argnames=("mesh", "top_up_size", "max_steps"))
+@partial(jax.jit, static_argnames=("mesh", "max_steps"))
 def own_resamples(
     own: own_battles.OwnBattles,
     mesh: Mesh,
     seed: Array,
     ridge: Array,
     tolerance: Array,
-    top_up_size: int,
     max_steps: int,
     models: Array,
     numbers: Array,
@@ -224,7 +223,7 @@ def own_resamples(
         def chunk(t: Array) -> OwnResamples:
             one = jax.tree.map(lambda x: x[models[0, t]], own)
             size = one.opponent.shape[0]
-            draws = resample.singles(one.units, size, top_up_size, seed, one.stream, numbers[0, t])
+            draws = resample.singles(one.units, size, seed, one.stream, numbers[0, t])
             n, score = own_battles.sums(one)(draws)
 
             def one_map(anchors: Array, score: Array, start: Array) -> solve.Solution:

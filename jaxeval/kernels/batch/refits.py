@@ -19,7 +19,6 @@ from jaxeval.kernels import (
 )
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
 
-MULTINOMIAL, POISSON, BAYESIAN = 0, 1, 2
 #: Solvers.
 CHORD, NEWTON_CG, NEWTON, SCALED_CHORD, SPARSE = range(5)
 
@@ -49,10 +48,9 @@ class Refits(NamedTuple):
 class Method(NamedTuple):
     """Static choices; each combination compiles once per shape."""
 
-    scheme: int
-    tally: resample.Tally
+    scheme: resample.DrawScheme
+    packing: resample.Packing
     n_pairs: int
-    top_up_size: int
     solver: int  # CHORD for boards that no resample separates; the others search for separated models first
     dtype: type
     max_steps: int
@@ -99,16 +97,10 @@ class _Drawn(Protocol):
     def stream(self) -> Array: ...
 
 
-def draw_pairs(problem: _Drawn, method: Method, seed: Array, number: Array) -> tuple[Array, ...]:
-    """Per-pair statistics of one resample."""
-    units, tally, stream = problem.units, method.tally, problem.stream
-    if method.scheme == MULTINOMIAL:
-        draws = resample.multinomial(units, tally, method.top_up_size, seed, stream, number)
-    elif method.scheme == POISSON:
-        draws = resample.poisson(units, tally, seed, stream, number)
-    else:
-        draws = resample.bayesian(units, seed, stream, number)
-    return pair_tables.pair_statistics(problem.layout, draws, method.n_pairs)
+def draw_pairs(problem: _Drawn, method: Method, seed: Array, numbers: Array) -> tuple[Array, ...]:
+    """(R, P) per-pair statistics of the resamples ``numbers`` (R,)."""
+    draws = resample.draw(problem.units, method.scheme, method.packing, seed, problem.stream, numbers)
+    return jax.vmap(lambda draws: pair_tables.pair_statistics(problem.layout, draws, method.n_pairs))(draws)
 
 
 def _solve(problem: Problem, method: Method, ridge: Array, tolerance: Array, table: pair_tables.PairTable) -> Refits:
@@ -143,12 +135,12 @@ def _refit_chunk(
     problem: Problem, method: Method, seed: Array, ridge: Array, tolerance: Array, numbers: Array
 ) -> Refits:
     """Draw, tabulate and refit the resamples ``numbers`` (R,) of one slice."""
-    statistics = jax.vmap(lambda r: draw_pairs(problem, method, seed, r))(numbers)
+    statistics = draw_pairs(problem, method, seed, numbers)
     shape = (problem.start.shape[0],) * 2
     dense = _stored(jax.vmap(partial(pair_tables.spread, problem.layout)), statistics, shape)
     table = jax.vmap(
         lambda *x: pair_tables.pair_table(
-            problem.layout, x, method.tally, method.dtype, keep_wins=method.solver != CHORD
+            problem.layout, x, method.packing, method.dtype, keep_wins=method.solver != CHORD
         )
     )(*dense)
     return jax.vmap(partial(_solve, problem, method, ridge, tolerance))(table)
@@ -211,6 +203,7 @@ def refit(
 def draw(problems: Problem, method: Method, seed: Array, slice_: Array, number: Array) -> tuple[Array, Array | None]:
     """(M, M) battle weights and wins of one resample, as `refit` draws it: to reproduce or audit it."""
     problem = jax.tree.map(lambda x: x[slice_], problems)
-    dense = pair_tables.spread(problem.layout, draw_pairs(problem, method, seed, number))
-    table = pair_tables.pair_table(problem.layout, dense, method.tally, np.float64, keep_wins=True)
+    (statistics,) = zip(*draw_pairs(problem, method, seed, number[None]), strict=True)
+    dense = pair_tables.spread(problem.layout, statistics)
+    table = pair_tables.pair_table(problem.layout, dense, method.packing, np.float64, keep_wins=True)
     return table.n, table.wins

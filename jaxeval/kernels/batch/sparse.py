@@ -97,8 +97,8 @@ def _refit_chunk(
 ) -> Refits:
     """Draw and refit the resamples ``numbers`` (L,)."""
     graph = problem.graph
-    statistics = jax.vmap(lambda r: draw_pairs(problem, method, seed, r))(numbers)
-    n, wins = (x.astype(method.dtype) for x in pair_tables.unpacked(statistics, method.tally, method.dtype))
+    statistics = draw_pairs(problem, method, seed, numbers)
+    n, wins = (x.astype(method.dtype) for x in pair_tables.unpacked(statistics, method.packing, method.dtype))
     pairs = SparsePairs(n.T, wins.T)
     if problem.layout.pair_weight is not None:
         pairs = SparsePairs(*(x * problem.layout.pair_weight.astype(method.dtype)[:, None] for x in pairs))
