@@ -103,7 +103,7 @@ def make_plan(
     packing = Packing(packed_word(entries, heaviest) if packed else None)
     inverse, diagonal = inverse_information(boards, ridge)
     size = inverse.shape[-1]
-    units = [make_units(e.units, None if scheme == DrawScheme.MULTINOMIAL else 0) for e in entries]
+    units = [make_units(e.units, shortfall=None if scheme == DrawScheme.MULTINOMIAL else 0) for e in entries]
     layouts = [_layout(board, e, size, n_pairs, packed, one_column) for board, e in zip(boards, entries, strict=True)]
     problems = [
         batch.Problem(

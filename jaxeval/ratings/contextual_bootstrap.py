@@ -214,7 +214,9 @@ def make_contextual_plan(
         fitted.free,
         battles,
     )
-    problem = batch.ContextualProblem(make_units(grid, None if scheme == DrawScheme.MULTINOMIAL else 0), rows, *arrays)
+    problem = batch.ContextualProblem(
+        make_units(grid, shortfall=None if scheme == DrawScheme.MULTINOMIAL else 0), rows, *arrays
+    )
     method = batch.ContextualMethod(TIE_MODELS[ties], scheme, count_dtype, batch.CHORD, _MAX_STEPS[batch.CHORD])
     return ContextualPlan(problem, method, is_secure_board(board, clusters))
 

@@ -56,7 +56,7 @@ def make_sparse_plan(
         None if one_column else entries.pair.astype(np.int32),
     )
     problem = batch.SparseProblem(
-        units=make_units(entries.units, None if scheme == DrawScheme.MULTINOMIAL else 0),
+        units=make_units(entries.units, shortfall=None if scheme == DrawScheme.MULTINOMIAL else 0),
         layout=Layout(*arrays),
         stream=np.uint64(stream_number(label)),  # type: ignore[arg-type]
         graph=wide.graph,
