@@ -26,6 +26,7 @@ _HOMES = {
     "data.readers": ["read_battles"],
     "data.simulate": ["simulate_battles", "simulate_judged_battles", "simulate_strengths", "simulate_votes"],
     "errors": ["DataError", "MemoryLimitError", "ProcessError"],
+    "execution.compile_cache": ["use_compile_cache"],
     "evaluators.comparison": ["compare_evaluators"],
     "evaluators.meaningful_gaps": ["agreement_by_gap", "smallest_gap"],
     "evaluators.rank_change": ["stratified_rank_change"],

@@ -1,4 +1,4 @@
-"""Importing jaxeval changes nothing in the process, and is light, as are the parts of the command that compute nothing."""
+"""Importing jaxeval changes nothing in the process, and is light; so are parts of the command that compute nothing."""
 
 import json
 import os
