@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.special import pdtr
 
 from jaxeval.kernels.resample import Singles, Tally, Units
 from jaxeval.resampling.alias import Int, category_table, poisson_tables
@@ -90,7 +90,7 @@ def make_units(count: Int, tally: Tally, shortfall: int) -> Units:
 
 def make_singles(n: int) -> Singles:
     """N battles, or items, drawn one by one."""
-    below = pdtr(np.arange(_THRESHOLDS), 1 - _singles_shortfall(n) / n)
+    below = scipy.special.pdtr(np.arange(_THRESHOLDS), 1 - _singles_shortfall(n) / n)
     threshold = np.minimum(np.rint(below * 2.0**32), 2.0**32 - 1)
     return Singles(as_leaf(n, np.int32), as_leaf(_singles_shortfall(n), np.int32), as_leaf(threshold, np.uint32))
 
