@@ -51,7 +51,7 @@ def drawn_tables(battles: jaxeval.Battles, numbers: range) -> list[np.ndarray]:
     """
     boards = fit_boards([(battles.models, battles.cells)], 0.0, False)
     plan = make_plan(boards, DrawScheme.MULTINOMIAL, [""], 0.0, [None])
-    method = batch.Method(DrawScheme.MULTINOMIAL, plan.packing, plan.n_pairs, batch.CHORD, np.float64, 1)
+    method = batch.RefitForm(DrawScheme.MULTINOMIAL, plan.packing, plan.n_pairs, batch.Solver.CHORD, np.float64)
     tables = []
     for number in numbers:
         with double_precision():

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from jaxeval.data.cells import Cells, count_by
 from jaxeval.kernels import batch
-from jaxeval.kernels.connectivity import IDENTIFIED
+from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.pair_tables import Layout
 from jaxeval.kernels.resample import DrawScheme, Packing, Units
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information
@@ -338,7 +338,7 @@ def main_battles(board: Board) -> NDArray[np.float64]:
     every resample that has it. Groups of about equal size would else take turns.
     """
     battles = per_model(board.cells.first, board.cells.second, board.n, len(board.theta))
-    return np.where(board.connectivity.standing == IDENTIFIED, battles, 0.0)
+    return np.where(board.connectivity.standing == Standing.IDENTIFIED, battles, 0.0)
 
 
 def _stack(problems: Sequence[batch.Problem]) -> batch.Problem:

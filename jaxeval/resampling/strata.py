@@ -33,10 +33,11 @@ def stratum_of_groups(
     of_group[group] = stratum
     crossing = np.unique(group[of_group[group] != stratum])
     if len(crossing):
+        several = counted(len(crossing), f"{what} lies", f"{what}s lie")
         raise DataError(
-            f"{counted(len(crossing), f'{what} lies', f'{what}s lie')} in several strata of {strata!r}, of "
-            f"{counted(len(names), what)} (the first is {names[crossing[0]]!r}): each {what} is drawn whole and needs one "
-            f"stratum; name a column whose groups hold whole {what}s, or leave out strata= (on the command line --strata)"
+            f"{several} in several strata of {strata!r}, of {counted(len(names), what)} (the first is "
+            f"{names[crossing[0]]!r}): each {what} is drawn whole and needs one stratum; name a column whose groups "
+            f"hold whole {what}s, or leave out strata= (on the command line --strata)"
         )
     return of_group
 

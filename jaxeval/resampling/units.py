@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.special import pdtr
 
 from jaxeval.kernels.resample import Singles, Strata, Units
 from jaxeval.resampling.alias import Int, category_tables, poisson_tables
@@ -109,7 +109,7 @@ def make_singles(n: int, width: int, stratum: Int | None = None) -> Singles:
     """
     total = np.array([n]) if stratum is None else np.bincount(stratum)
     short = _singles_shortfall(total)
-    below = pdtr(np.arange(_THRESHOLDS), _share(short, total)[:, None])
+    below = scipy.special.pdtr(np.arange(_THRESHOLDS), _share(short, total)[:, None])
     threshold = np.minimum(np.rint(below * 2.0**32), 2.0**32 - 1)
     strata = _strata(total, 2 * short, total, 2 * int(_singles_shortfall(np.array(width))))
     if stratum is not None:

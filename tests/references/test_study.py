@@ -282,7 +282,7 @@ def planned(battles, cluster=None):
     cell = battles.compress(slice(None))[1]
     clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell, battles.count)
     plan = make_plan(boards, DrawScheme.MULTINOMIAL, [""], 0.0, [clusters])
-    method = batch.Method(DrawScheme.MULTINOMIAL, plan.packing, plan.n_pairs, False, np.float64, 1)
+    method = batch.RefitForm(DrawScheme.MULTINOMIAL, plan.packing, plan.n_pairs, batch.Solver.CHORD, np.float64)
     with jax.enable_x64(True):
         return jax.tree.map(jax.numpy.asarray, plan.problems), method
 

@@ -87,10 +87,10 @@ def naive_singles(stratum, thresholds, limit, number):
                 break
         assert 0 <= missing <= limit[s]
         count[own] = poisson
-        slots = jnp.asarray(2**62 + place + np.arange(missing), jnp.uint64)
+        slots = jnp.asarray(np.uint64(2**62 + place) + np.arange(missing, dtype=np.uint64))
         for word in np.asarray(squares.words64(slots, key)).tolist():
             count[own[word * len(own) >> 64]] += 1
-        place += limit[s]
+        place += int(limit[s])
     return count
 
 
