@@ -65,3 +65,8 @@ def versions() -> str:
     from jaxeval._version import __version__
 
     return f"jaxeval {__version__}, jax {jax.__version__}, Python {platform.python_version()}"
+
+
+def device_name() -> str:
+    """Kind of the default device."""
+    return str(jax.devices()[0].device_kind)

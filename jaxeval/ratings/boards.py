@@ -17,11 +17,13 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import IDENTIFIED
 from jaxeval.ratings.connectivity import Connectivity, analyse
 from jaxeval.ratings.sparse_boards import Method, WideGraph, fit_sparse, resolved
-from jaxeval.ratings.square_limits import MOST_INVERTED, check_square
+from jaxeval.statistics.comparison import check_square
 
 #: Largest error left in any log-strength, logits (1e-9 is 2e-7 Elo).
 TOLERANCE_LOGIT = 1e-9
 _MAX_NEWTON_STEPS = 200
+#: An inverse takes several (M, M) tables, and M^3: ten seconds or more for 6,000 models.
+MOST_INVERTED = 6_000
 #: The inverse-pair-frequency weights of the Arena: 1 / max(battles of the pair, 50).
 PAIR_FREQUENCY_FLOOR = 50
 

@@ -17,13 +17,13 @@ from jaxeval.checks import check_room, checked_finite, checked_integer, checked_
 from jaxeval.data.battles import Battles, MissingGroup, as_battles
 from jaxeval.data.features import Design, FeatureLike, checked_features, design
 from jaxeval.execution.lanes import LaneRun
-from jaxeval.execution.precision import versions
+from jaxeval.execution.precision import device_name, versions
 from jaxeval.execution.processes import together
 from jaxeval.execution.runs import Identity, open_run
 from jaxeval.ratings.boards import Board, fit_boards
 from jaxeval.ratings.bootstrap_plan import SCHEMES, make_plan
 from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
-from jaxeval.ratings.bradley_terry import BradleyTerryFit, device_name, fit_result
+from jaxeval.ratings.bradley_terry import BradleyTerryFit, fit_result
 from jaxeval.ratings.contextual import ContextualSettings, Ties, checked_ties, contextual_result, fit_contextual_boards
 from jaxeval.ratings.contextual_bootstrap import contextual_bootstrap_result, refit_contextual
 from jaxeval.ratings.contextual_rows import compress

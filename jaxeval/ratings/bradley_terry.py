@@ -16,7 +16,7 @@ from scipy.special import expit
 from jaxeval.data.battles import Battles, DataReport, as_battles
 from jaxeval.data.cells import Compress
 from jaxeval.data.features import FeatureLike, checked_features
-from jaxeval.execution.precision import versions
+from jaxeval.execution.precision import device_name, versions
 from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
 from jaxeval.kernels.solve import CONVERGED, NON_FINITE, STEP_LIMIT
 from jaxeval.ratings.boards import (
@@ -31,9 +31,9 @@ from jaxeval.ratings.bootstrap_plan import ClusterRows, cluster_rows
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, Gauge, Scale, make_scale
 from jaxeval.ratings.sandwich import score_squares, strength_slopes
 from jaxeval.ratings.sparse_boards import Method, check_dense
-from jaxeval.ratings.square_limits import MOST_SQUARE, check_square
 from jaxeval.statistics.clusters import few_clusters_text
-from jaxeval.wording import counted
+from jaxeval.statistics.comparison import MOST_SQUARE, check_square
+from jaxeval.wording import counted, named
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -374,12 +374,6 @@ def _not_converged(status: str, far: pd.Index) -> list[str]:
     return [f"the fit {status}{why}"]
 
 
-def named(models: pd.Index | Sequence[Any], limit: int = 8) -> str:
-    """The first ``limit`` names, and how many more there are."""
-    shown = ", ".join(map(str, models[:limit]))
-    return shown if len(models) <= limit else f"{shown} and {len(models) - limit:,} more"
-
-
 def fit_result(
     report: DataReport, board: Board, ridge: float, gauge: Gauge, base: float, reweight: bool,
     cluster: str | None, clusters: ClusterRows | None,
@@ -416,10 +410,3 @@ def fit_result(
         _scale=scale,
         _clusters=clusters,
     )
-
-
-def device_name() -> str:
-    """Kind of the default device."""
-    import jax
-
-    return str(jax.devices()[0].device_kind)

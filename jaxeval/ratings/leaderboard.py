@@ -6,11 +6,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from math import ceil
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
@@ -18,13 +17,12 @@ from jaxeval.errors import DataError
 from jaxeval.execution.processes import check_alike
 from jaxeval.ratings.bootstrap import BootstrapOptions, Scheme, bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap
-from jaxeval.ratings.bradley_terry import named
 from jaxeval.ratings.contextual import ContextualFit
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
-from jaxeval.ratings.differences import MOST_NOT_FINITE, Differences
 from jaxeval.ratings.slices import Bootstraps, slice_name, told_together
-from jaxeval.ratings.square_limits import MOST_COMPARISONS
-from jaxeval.wording import counted
+from jaxeval.statistics.differences import MOST_COMPARISONS, MOST_NOT_FINITE
+from jaxeval.statistics.draws import IntervalKind
+from jaxeval.wording import counted, named
 
 #: Under so many votes a rating is marked preliminary, as at the Arena.
 PRELIMINARY_VOTES = 300
@@ -45,7 +43,7 @@ def leaderboard(
     battles: Battles | Bootstrap | Mapping[Hashable, Bootstrap] | Any,
     *,
     level: float = 0.95,
-    interval: Literal["percentile", "basic"] = "percentile",
+    interval: IntervalKind = "percentile",
     rank_at_most: int | Sequence[int] = (),
     min_battles: int = 0,
     simultaneous_ranks: bool = False,
@@ -131,12 +129,11 @@ def leaderboard(
         names = list(map(str, boards))
     tables, of_slice = [], []
     for name, board in zip(names, boards.values(), strict=True):
-        differences = board.differences(min_battles)
-        table = _table(board, differences, level, interval, ks, min_battles, simultaneous_ranks)
+        table = _table(board, level, interval, ks, min_battles, simultaneous_ranks)
         if name is not None:
             table.insert(7, "category", name)
         tables.append(table)
-        of_slice.append([*board.warnings, *_rank_warnings(board, differences, min_battles)])
+        of_slice.append([*board.warnings, *_rank_warnings(board, min_battles)])
     warnings = boards.warnings if isinstance(boards, Bootstraps) else []
     warnings += of_slice[0] if names == [None] else told_together(names, of_slice, list(boards.values()))
     first = next(iter(boards.values()))
@@ -180,9 +177,9 @@ def _check_enough(boards: Iterable[Bootstrap], min_battles: int) -> None:
         )
 
 
-def _rank_warnings(board: Bootstrap, differences: Differences, min_battles: int) -> list[str]:
+def _rank_warnings(board: Bootstrap, min_battles: int) -> list[str]:
     """Sentences about models that take no rank, and about those that cannot be told apart."""
-    messages = []
+    messages, differences = [], board.differences(min_battles)
     few = board.models[board.fit.n_battles < min_battles]
     if len(few):
         messages.append(
@@ -208,7 +205,7 @@ def _rank_warnings(board: Bootstrap, differences: Differences, min_battles: int)
     return messages
 
 
-def _expected_scores(board: Bootstrap, level: float, interval: Literal["percentile", "basic"]) -> dict[str, Any]:
+def _expected_scores(board: Bootstrap, level: float, interval: IntervalKind) -> dict[str, Any]:
     """With a tie model, columns of the ratings and intervals on the scale of expected scores."""
     if not isinstance(board, ContextualBootstrap) or board.expected_score is board:
         return {}
@@ -223,9 +220,8 @@ def _expected_scores(board: Bootstrap, level: float, interval: Literal["percenti
 
 def _table(
     board: Bootstrap,
-    differences: Differences,
     level: float,
-    interval: Literal["percentile", "basic"],
+    interval: IntervalKind,
     ks: Sequence[int],
     min_battles: int,
     simultaneous_ranks: bool,
@@ -237,11 +233,7 @@ def _table(
     few = fit.n_battles.to_numpy() < min_battles
     # Equal models differ by rounding, and the rounding of ratings depends on the gauge.
     strength = np.where(rated, np.round(fit.theta, 9), rating)
-    rank = pd.Series(np.where(ranked, strength, np.nan)).rank(ascending=False, method="min")
-    best, worst, tier = np.zeros((3, len(rating)), np.int64)
-    if differences.within_reach:
-        best, worst = differences.rank_sets(level, simultaneous_ranks)
-        tier = differences.tiers(level)
+    ranks = board.contrasts.ranks(level, simultaneous_ranks, ranked)
     table = pd.DataFrame(
         {
             "model_name": fit.ratings.index.to_numpy(),
@@ -250,10 +242,7 @@ def _table(
             "rating_upper": bounds["upper"].to_numpy(),
             "variance": np.where(rated, board.standard_errors.to_numpy() ** 2, np.nan),
             "vote_count": fit.n_battles.to_numpy(),
-            "rank": rank.astype("Int64"),
-            "rank_best": _positive(best),
-            "rank_worst": _positive(worst),
-            "tier": _positive(tier),
+            **{name: ranks[name].array for name in ranks},
             **{f"p_rank_{k}": board.rank_share(k, min_battles=min_battles).to_numpy() for k in ks},
             "component": fit.component.to_numpy(),
             "standing": np.where(few, TOO_FEW_BATTLES, fit.standing.to_numpy()),
@@ -264,8 +253,3 @@ def _table(
     )
     order = np.lexsort([table["model_name"].astype(str), -np.nan_to_num(strength), ~rated, few])
     return table.iloc[order].reset_index(drop=True)
-
-
-def _positive(numbers: NDArray[np.int64]) -> Any:
-    """Counts from 1, missing where 0."""
-    return pd.array(np.where(numbers > 0, numbers, np.nan), "Int64")

@@ -16,7 +16,7 @@ from jaxeval.data.cells import Cells, Compress, count_by
 from jaxeval.errors import DataError
 from jaxeval.ratings.bootstrap_plan import ClusterRows, cluster_rows
 from jaxeval.ratings.bootstrap_result import Bootstrap
-from jaxeval.ratings.bradley_terry import named
+from jaxeval.wording import named
 
 #: Slices beyond which somebody rather named the wrong column.
 MOST_SLICES = 500

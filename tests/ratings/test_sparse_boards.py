@@ -25,7 +25,7 @@ from jaxeval.ratings.bootstrap_plan import SCHEMES, cluster_rows, make_plan
 from jaxeval.ratings.refits import Refitted
 from jaxeval.ratings.sparse_boards import SPARSE_MODELS, resolved
 from jaxeval.ratings.sparse_refits import make_sparse_plan
-from jaxeval.ratings.square_limits import MOST_SQUARE
+from jaxeval.statistics.comparison import MOST_SQUARE
 
 # Both methods stop within 1e-8 logits of the maximum of a resample.
 SAME_ELO = 4e-6
@@ -327,7 +327,7 @@ class TestWide:
                 ask()
 
     def test_tiers_and_ranks_are_left_out_with_a_warning(self, wide, monkeypatch):
-        monkeypatch.setattr("jaxeval.ratings.differences.MOST_COMPARISONS", 1000)
+        monkeypatch.setattr("jaxeval.statistics.differences.MOST_COMPARISONS", 1000)
         table = leaderboard(wide)
         assert table[["rank_best", "rank_worst", "tier"]].isna().all(axis=None)
         assert table["rank"].notna().any()
@@ -339,7 +339,7 @@ class TestWide:
     def test_fewer_models_bring_them_within_reach(self, wide, monkeypatch):
         battles = wide.fit.n_battles.sort_values(ascending=False)
         least = int(battles.iloc[9]) + 1
-        monkeypatch.setattr("jaxeval.ratings.differences.MOST_COMPARISONS", wide.differences(least).n_comparisons)
+        monkeypatch.setattr("jaxeval.statistics.differences.MOST_COMPARISONS", wide.differences(least).n_comparisons)
         table = leaderboard(wide, min_battles=least)
         assert 1 < table["rank"].notna().sum() < 10
         assert table["rank_best"].notna().equals(table["rank"].notna())

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.execution.blas import one_blas_thread
-from jaxeval.ratings.square_limits import MOST_COMPARISONS
 from jaxeval.statistics.quantiles import checked_level
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
+#: Differences of pairs, over all resamples, that tiers and ranks are searched among: some ten seconds.
+MOST_COMPARISONS = 2_000_000_000
 #: A model whose draws are not finite more often than that is told apart from nobody.
 MOST_NOT_FINITE = 0.01
 #: Rows of standard errors computed at once.
