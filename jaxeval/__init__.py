@@ -29,7 +29,8 @@ from jaxeval.evaluators.rank_correlation import kendall_tau, kendall_tau_delta, 
 from jaxeval.evaluators.separability import separability
 from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap
-from jaxeval.ratings.bradley_terry import BradleyTerryFit, fit_bradley_terry
+from jaxeval.ratings.bradley_terry import fit_bradley_terry
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.contextual import ContextualFit
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
 from jaxeval.ratings.leaderboard import leaderboard

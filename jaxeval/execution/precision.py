@@ -6,11 +6,14 @@ import os
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import jax
 import numpy as np
 
 from jaxeval.errors import ProcessError
+
+T = TypeVar("T")
 
 try:
     # Nothing public says so without initialising them, and a flag of our own would miss what a caller does with JAX.
@@ -70,3 +73,10 @@ def versions() -> str:
 def device_name() -> str:
     """Kind of the default device."""
     return str(jax.devices()[0].device_kind)
+
+
+def on_device(tree: T) -> T:
+    """The arrays of a ``tree`` on the default device, with all of their bits."""
+    with double_precision():
+        moved: T = jax.device_put(tree)
+        return moved

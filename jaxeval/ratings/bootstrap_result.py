@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Literal
 
+import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -12,34 +15,31 @@ from numpy.typing import NDArray
 from jaxeval.checks import checked_integer
 from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
-from jaxeval.kernels.solve import CONVERGED
-from jaxeval.ratings.boards import Board
-from jaxeval.ratings.bradley_terry import BradleyTerryFit
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, make_scale
+from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
+from jaxeval.ratings.slices import Slices, slice_name
 from jaxeval.statistics.differences import Differences
 from jaxeval.statistics.draws import Draws, IntervalKind
 from jaxeval.wording import counted, named
 
 
-@dataclass(frozen=True)
-class BootstrapSettings:
-    """What made a bootstrap."""
+@dataclass(frozen=True, kw_only=True)
+class BootstrapSettings(BootstrapOptions):
+    """What made a bootstrap: its options, the gauge in words, covariates by name and the method that was chosen."""
 
-    scheme: str
-    cluster: str | None
-    by: list[str]  # columns whose groups are the slices
-    n_resamples: int
-    seed: int
-    ridge: float
     gauge: str
-    base: float
-    reweighted: bool
-    dtype: str
+    by: list[str]  # columns whose groups are the slices
+    method: Literal["dense", "sparse"]  # on (M, M) tables, or on the graph of pairs
     device: str
     n_devices: int
     versions: str
-    method: str  # "dense" or "sparse", as in `FitSettings`
+
+    @property
+    def reweighted(self) -> bool:
+        """Whether each battle counts by the battles of its pair."""
+        return self.reweight
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,32 +232,59 @@ class Bootstrap:
         return messages
 
 
+class Bootstraps(dict[Hashable, Bootstrap]):
+    """The bootstraps of slices, by group, and what no slice has.
+
+    Attributes:
+        by: the columns whose groups the slices are.
+        left_out: battles of the slices with too few of them, by group; those are not rated.
+        n_missing: battles without a value of ``by``, which are in no slice: ``missing="drop"``.
+    """
+
+    def __init__(self, boards: Iterable[tuple[Hashable, Bootstrap]], slices: Slices, options: BootstrapOptions) -> None:
+        super().__init__(boards)
+        self.by, self.left_out, self.n_missing = slices.by, slices.left_out, slices.n_missing
+        self._least = options.min_slice_battles
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is in no slice, in words."""
+        by, messages = " / ".join(self.by), []
+        if self.n_missing:
+            are = "battles without a value of {} are" if self.n_missing > 1 else "battle without a value of {} is"
+            messages.append(f"{self.n_missing:,} {are.format(by)} in no slice")
+        if len(self.left_out):
+            shown = [f"{slice_name(group)} ({n:,})" for group, n in self.left_out.items()]
+            few = f"{len(shown):,} slices by {by} have" if len(shown) > 1 else f"1 slice by {by} has"
+            messages.append(
+                f"{few} fewer than {self._least:,} battles and no ratings (battles in brackets): {named(shown)}"
+            )
+        return messages
+
+
 def bootstrap_result(
-    fit: BradleyTerryFit,
-    board: Board,
-    lanes: Refitted,
-    ridge: float,
-    settings: BootstrapSettings,
+    fit: BradleyTerryFit, refitted: Refitted, options: BootstrapOptions, n_processes: int
 ) -> Bootstrap:
     """The draws of one slice."""
+    board = fit._board
     m = len(board.theta)
-    theta, standing = lanes.theta[:, :m], lanes.standing[:, :m]
-    if ridge == 0:
+    theta, standing = refitted.theta[:, :m], refitted.standing[:, :m]
+    if options.ridge == 0:
         unrated = np.array([0.0, np.inf, -np.inf, np.nan])
         theta = np.where(standing == IDENTIFIED, theta, unrated[standing])
         theta = np.where(board.active, theta, np.nan)
-    converged = lanes.status == CONVERGED
-    theta = np.where(converged[:, None], theta, np.nan)
+    theta = np.where(refitted.converged[:, None], theta, np.nan)
     names = {ABOVE: "undefeated", BELOW: "winless", INCOMPARABLE: "not_comparable"}
-    degenerate = pd.DataFrame({name: (standing == code).sum(0) for code, name in names.items()}, board.models)
+    made = vars(fit.settings) | {"by": list(options.by or []), "dtype": options.dtype}
+    made["n_devices"] = jax.local_device_count() * n_processes
     return Bootstrap(
         fit=fit,
         draws=fit.scale.aligned_ratings(theta, board.theta),
         draws_logit=theta,
-        converged=converged,
-        n_steps=lanes.n_steps,
-        grad_norm=lanes.grad_norm,
-        degenerate=degenerate,
-        settings=settings,
-        n_refitted_sparse=int((~np.isin(lanes.solver, (batch.CHORD, batch.SPARSE))).sum()),
+        converged=refitted.converged,
+        n_steps=refitted.n_steps,
+        grad_norm=refitted.grad_norm,
+        degenerate=pd.DataFrame({name: (standing == code).sum(0) for code, name in names.items()}, board.models),
+        settings=BootstrapSettings.of(vars(options) | made),
+        n_refitted_sparse=int((~np.isin(refitted.solver, (batch.CHORD, batch.SPARSE))).sum()),
     )

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from jaxeval.data.cells import Cells
-from jaxeval.ratings.bootstrap_plan import ClusterRows
+from jaxeval.ratings.drawn_votes import ClusterRows
 
 Float = NDArray[np.float64]
 

@@ -125,7 +125,7 @@ class Differences:
         for start in range(0, len(self.models), _BLOCK):
             yield from enumerate(self.errors(slice(start, start + _BLOCK)), start)
 
-    @cached_property
+    @property
     def _largest(self) -> Float:
         """(F, B) largest statistic of the differences of each model, draw by draw; NaN where its own draw is missing.
 
@@ -138,6 +138,10 @@ class Differences:
                 f"differences, beyond the {MOST_COMPARISONS:,} that are done in seconds; leave out models with few "
                 "battles (min_battles), or take fewer resamples"
             )
+        return self._largest_of_all
+
+    @cached_property
+    def _largest_of_all(self) -> Float:
         found = np.full(self.draws.shape, np.nan)
         for i, error in self._rows():
             below = slice(i + 1, len(self.models))

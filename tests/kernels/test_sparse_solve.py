@@ -8,8 +8,7 @@ from jaxeval.kernels import sparse_solve
 from jaxeval.kernels.adjacency import any_opponent, opponent_sums, take
 from jaxeval.kernels.batch.sparse import standing
 from jaxeval.kernels.sparse_solve import SparsePairs
-from jaxeval.ratings.adjacency import make_adjacency
-from jaxeval.ratings.sparse_boards import WideGraph, make_graph
+from jaxeval.ratings.sparse_boards import WideGraph, make_adjacency, make_graph
 
 pytestmark = pytest.mark.usefixtures("x64")
 
