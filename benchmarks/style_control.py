@@ -68,7 +68,7 @@ class Resamples:
     def weight(self, number: int) -> np.ndarray:
         """(N,) of one resample."""
         with double_precision():
-            drawn = batch.draw_contextual(self.refits.problem, self.refits.method, np.uint64(0), np.int64(number))
+            drawn = batch.draw_contextual(self.refits.problem, self.refits.form, np.uint64(0), np.int64(number))
             return np.asarray(drawn)[self.used]
 
 

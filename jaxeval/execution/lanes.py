@@ -23,7 +23,7 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.execution.processes import check_all_present, gather, share_of
 from jaxeval.execution.progress import Advance
 from jaxeval.execution.shapes import Budget, chunk_lanes, in_vectors, slots_per_call
-from jaxeval.kernels.solve import CONVERGED
+from jaxeval.kernels.solve import Status
 from jaxeval.wording import counted
 
 Int = NDArray[np.int64]
@@ -138,7 +138,7 @@ class LaneRun:
         results.status[:] = -1
         solver = np.full(n, first.code, np.int8)
         for step in solvers:
-            left = np.flatnonzero((results.status != CONVERGED) & step.slices[lanes.slices])
+            left = np.flatnonzero((results.status != Status.CONVERGED) & step.slices[lanes.slices])
             solver[left] = step.code
             self.run(step.task, lanes, left, results, f"{section}-{step.name}")
         return Solved(results, solver)

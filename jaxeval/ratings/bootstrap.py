@@ -139,7 +139,7 @@ def bootstrap(
         check_room(options.n_resamples, RESULT_BYTES * sum(len(models) for models, _ in slices.boards))
         n_lanes = len(slices.boards) * options.n_resamples * (1 if options.ties == "half" else 2)
         with open_run(
-            partial(_identity, slices, options), n_lanes, "refitting resamples", battles.n_processes,
+            partial(_identity, slices, options), n_lanes, "refitting resamples",
             chunk_size=chunk_size, memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
         ) as run:  # fmt: skip
             results = _resampled(battles, slices, options, run)
@@ -151,7 +151,9 @@ def bootstrap(
 def _identity(slices: Slices, options: BootstrapOptions) -> Identity:
     """What decides the draws, and what decides how many there are and how they are written."""
     deciding, shown = options.identity(slices.covariates.names)
-    return Identity(deciding, (slices.labels, slices.boards, slices.clusters, slices.covariates.matrix), shown)
+    return Identity(
+        deciding, (slices.labels, slices.boards, slices.clusters, slices.covariates.matrix), shown, noun="battles"
+    )
 
 
 def _resampled(battles: Battles, slices: Slices, options: BootstrapOptions, run: LaneRun) -> list[Bootstrap]:
@@ -164,7 +166,7 @@ def _resampled(battles: Battles, slices: Slices, options: BootstrapOptions, run:
             halves = _resampled(battles, slices, replace(options, ties="half", method="dense"), run)
         for section, members, problem in _problems(slices, fits, options):
             for s, refitted in zip(members, refit(problem, run, section), strict=True):
-                plain = bootstrap_result(fits[s], refitted, options, battles.n_processes)
+                plain = bootstrap_result(fits[s], refitted, options)
                 results[s] = contextual_bootstrap_result(plain, refitted, halves[s])
     return [results[s] for s in range(len(results))]
 

@@ -13,8 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.checks import checked_integer
+from jaxeval.execution.processes import n_sharing
 from jaxeval.kernels import batch
-from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
+from jaxeval.kernels.connectivity import Standing
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, make_scale
 from jaxeval.ratings.options import BootstrapOptions
@@ -262,21 +263,19 @@ class Bootstraps(dict[Hashable, Bootstrap]):
         return messages
 
 
-def bootstrap_result(
-    fit: BradleyTerryFit, refitted: Refitted, options: BootstrapOptions, n_processes: int
-) -> Bootstrap:
+def bootstrap_result(fit: BradleyTerryFit, refitted: Refitted, options: BootstrapOptions) -> Bootstrap:
     """The draws of one slice."""
     board = fit._board
     m = len(board.theta)
     theta, standing = refitted.theta[:, :m], refitted.standing[:, :m]
     if options.ridge == 0:
         unrated = np.array([0.0, np.inf, -np.inf, np.nan])
-        theta = np.where(standing == IDENTIFIED, theta, unrated[standing])
+        theta = np.where(standing == Standing.IDENTIFIED, theta, unrated[standing])
         theta = np.where(board.active, theta, np.nan)
     theta = np.where(refitted.converged[:, None], theta, np.nan)
-    names = {ABOVE: "undefeated", BELOW: "winless", INCOMPARABLE: "not_comparable"}
+    names = {Standing.ABOVE: "undefeated", Standing.BELOW: "winless", Standing.INCOMPARABLE: "not_comparable"}
     made = vars(fit.settings) | {"by": list(options.by or []), "dtype": options.dtype}
-    made["n_devices"] = jax.local_device_count() * n_processes
+    made["n_devices"] = jax.local_device_count() * n_sharing()
     return Bootstrap(
         fit=fit,
         draws=fit.scale.aligned_ratings(theta, board.theta),
@@ -286,5 +285,5 @@ def bootstrap_result(
         grad_norm=refitted.grad_norm,
         degenerate=pd.DataFrame({name: (standing == code).sum(0) for code, name in names.items()}, board.models),
         settings=BootstrapSettings.of(vars(options) | made),
-        n_refitted_sparse=int((~np.isin(refitted.solver, (batch.CHORD, batch.SPARSE))).sum()),
+        n_refitted_sparse=int((~np.isin(refitted.solver, (batch.Solver.CHORD, batch.Solver.SPARSE))).sum()),
     )

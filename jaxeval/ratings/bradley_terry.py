@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, design
-from jaxeval.kernels.solve import CONVERGED
+from jaxeval.kernels.solve import Status
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.contextual import contextual_result, fit_contextual_boards
@@ -90,7 +90,7 @@ def _fit(battles: Battles, options: FitOptions, start: NDArray[np.float64] | Non
         half = None if options.ties == "half" else _fit(battles, replace(options, ties="half", method="dense"))
         return replace(fit, _ties_as_half=half)
     (board,) = fit_boards(slices, options, None if start is None else [start])
-    if start is not None and board.status != CONVERGED:  # ratings on another scale, say
+    if start is not None and board.status != Status.CONVERGED:  # ratings on another scale, say
         (board,) = fit_boards(slices, options)
     return fit_result(battles.report, board, options, clusters)
 

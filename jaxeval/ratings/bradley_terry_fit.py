@@ -9,14 +9,13 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.special import expit
 
 from jaxeval.data.battles import DataReport
 from jaxeval.execution.precision import device_name, versions
-from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
-from jaxeval.kernels.solve import CONVERGED, NON_FINITE, STEP_LIMIT
+from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.solve import Status
 from jaxeval.ratings.boards import (
     Board,
     battle_weights,
@@ -36,16 +35,16 @@ from jaxeval.wording import counted, named
 #: Log-strengths so far from the mean are all but infinite: odds of one in 20,000.
 _FAR_LOGIT = 10.0
 
-_STATUS_TEXT = {
-    CONVERGED: "converged",
-    STEP_LIMIT: "stopped before converging, at the step limit or at the limit of double precision",
-    NON_FINITE: "diverged to non-finite values",
+_STATUS_TEXT: dict[int, str] = {
+    Status.CONVERGED: "converged",
+    Status.STEP_LIMIT: "stopped before converging, at the step limit or at the limit of double precision",
+    Status.NON_FINITE: "diverged to non-finite values",
 }
-STANDING_TEXT = {
-    IDENTIFIED: "",
-    ABOVE: "undefeated",
-    BELOW: "winless",
-    INCOMPARABLE: "not comparable",
+STANDING_TEXT: dict[int, str] = {
+    Standing.IDENTIFIED: "",
+    Standing.ABOVE: "undefeated",
+    Standing.BELOW: "winless",
+    Standing.INCOMPARABLE: "not comparable",
 }
 
 
@@ -190,10 +189,10 @@ class BradleyTerryFit:
         return np.asarray(inverse @ score_squares(self._scores, self._board.cells.count, self._clusters) @ inverse)
 
     @property
-    def _scores(self) -> csr_array:
+    def _scores(self) -> scipy.sparse.csr_array:
         """(C, M) derivatives of one battle's log-likelihood in each cell, its weight included."""
         board, slopes = self._board, self._slopes
-        residual = board.cells.target - expit(slopes @ board.theta)
+        residual = board.cells.target - scipy.special.expit(slopes @ board.theta)
         return slopes * (battle_weights(board, board.cells) * residual)[:, None]
 
     @cached_property
@@ -201,12 +200,12 @@ class BradleyTerryFit:
         """(M, M) covariance if the model is right and battles are independent."""
         inverse = self._inverse
         board, slopes = self._board, self._slopes
-        won = expit(slopes @ board.theta)
+        won = scipy.special.expit(slopes @ board.theta)
         deviation = battle_weights(board, board.cells) * np.sqrt(won * (1 - won))
         return np.asarray(inverse @ score_squares(slopes * deviation[:, None], board.cells.count, None) @ inverse)
 
     @property
-    def _slopes(self) -> csr_array:
+    def _slopes(self) -> scipy.sparse.csr_array:
         """(C, M) derivatives of the logit of each cell's expected result by the log-strengths."""
         return strength_slopes(self._board.cells, len(self._board.theta))
 
@@ -273,7 +272,7 @@ def _alike(models: pd.Index) -> list[str]:
 
 
 def _not_converged(status: str, far: pd.Index) -> list[str]:
-    if status == _STATUS_TEXT[CONVERGED]:
+    if status == _STATUS_TEXT[Status.CONVERGED]:
         return []
     why = f": the battles hardly tie down {named(far)}; a ridge > 0 would" if len(far) else ""
     return [f"the fit {status}{why}"]
@@ -288,7 +287,7 @@ def fit_result(
     scale = make_scale(options.gauge, options.base, models, count, board.active)
     theta = rated_theta(board)
     standing = [STANDING_TEXT[s] for s in board.connectivity.standing]
-    made = {"gauge": scale.gauge, "method": board.method, "features": list(features)}
+    made = {"gauge": scale.gauge, "method": board.method, "features": features}
     made |= {"dtype": "float64", "device": device_name(), "versions": versions()}
     return BradleyTerryFit(
         ratings=pd.Series(scale.ratings(theta), models, name="rating"),
@@ -297,7 +296,7 @@ def fit_result(
         standing=pd.Series(standing, models, name="standing", dtype=object),
         n_battles=pd.Series(count.astype(np.int64), models, name="n_battles"),
         status=_STATUS_TEXT[board.status],
-        converged=board.status == CONVERGED,
+        converged=board.status == Status.CONVERGED,
         n_steps=board.n_steps,
         grad_norm=board.grad_norm,
         settings=FitSettings.of(vars(options) | made),

@@ -13,8 +13,8 @@ from jaxeval.execution.lanes import Solver, Task, device_mesh, of_one_slice
 from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import CONTEXTUAL_REFITS
 from jaxeval.kernels import batch
-from jaxeval.kernels.resample import Tally
-from jaxeval.kernels.solve import CONVERGED, STEP_LIMIT
+from jaxeval.kernels.resample import DrawScheme, Packing
+from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import main_battles, padded_size
 from jaxeval.ratings.contextual import TIE_MODELS, ContextualBoard, tell_coefficients
 from jaxeval.ratings.contextual_rows import make_rows, unit_columns
@@ -22,16 +22,21 @@ from jaxeval.ratings.drawn_votes import ClusterRows, cluster_members, is_secure_
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Refitted
 from jaxeval.resampling.draw import unit_draw
-from jaxeval.resampling.units import ROW_BITS, as_leaf, pad
+from jaxeval.resampling.units import as_leaf, pad
 
 # A chord that has not converged by then hardly will; the next solver takes its lane.
-_MAX_STEPS = {batch.CHORD: 20, batch.SCALED_CHORD: 30, batch.NEWTON_CG: 60, batch.NEWTON: 60}
+_MAX_STEPS = {
+    batch.Solver.CHORD: 20,
+    batch.Solver.SCALED_CHORD: 30,
+    batch.Solver.NEWTON_CG: 60,
+    batch.Solver.NEWTON: 60,
+}
 # In turn, each for the lanes that those before it left; chord steps only on boards that no resample separates.
 _SOLVERS = {
-    batch.CHORD: "chord",
-    batch.SCALED_CHORD: "scaled-chord",
-    batch.NEWTON_CG: "newton-cg",
-    batch.NEWTON: "newton",
+    batch.Solver.CHORD: "chord",
+    batch.Solver.SCALED_CHORD: "scaled-chord",
+    batch.Solver.NEWTON_CG: "newton-cg",
+    batch.Solver.NEWTON: "newton",
 }
 # What a compiled chunk takes for each of a lane's entries, and once more for the lanes together, at most.
 _BYTES_PER_ENTRY = 20
@@ -42,7 +47,7 @@ class ContextualRefits:
     """A `Problem` of one slice: two kinds of chord steps, Newton-CG, Newton."""
 
     problem: batch.ContextualProblem
-    method: batch.ContextualMethod  # static choices, of chord steps
+    form: batch.ContextualForm  # of chord steps
     secure: bool  # practically no resample separates models
     fitted: ContextualBoard
     options: BootstrapOptions
@@ -56,22 +61,21 @@ class ContextualRefits:
     def solvers(self) -> list[Solver]:
         """The fastest first; plain chord steps only where no resample separates models."""
         return [
-            Solver(code, name, self._task(code), np.array([self.secure or code != batch.CHORD]))
+            Solver(code, name, self._task(code), np.array([self.secure or code != batch.Solver.CHORD]))
             for code, name in _SOLVERS.items()
         ]
 
-    def _task(self, solver: int) -> Task:
+    def _task(self, solver: batch.Solver) -> Task:
         """Draws, weights and (by Newton) the tables of models stay within bounds."""
         program = partial(
             batch.refit_contextual,
             self.problem,
-            self.method._replace(solver=solver, max_steps=_MAX_STEPS[solver]),
+            self.form._replace(solver=solver),
             device_mesh(),
             np.uint64(self.options.seed),
-            self.fitted.ridge,
-            np.float64(TOLERANCE_LOGIT["float64"]),
+            Terms.of(self.fitted.ridge, TOLERANCE_LOGIT["float64"], _MAX_STEPS[solver]),
         )
-        hungriest = _BYTES_PER_ENTRY * self._entries(batch.NEWTON)
+        hungriest = _BYTES_PER_ENTRY * self._entries(batch.Solver.NEWTON)
         held = self.n_resamples * len(self.fitted.phi) * RESULT_BYTES
         held += 2 * sum(x.nbytes for x in jax.tree.leaves(self.problem))
         return Task(
@@ -82,12 +86,12 @@ class ContextualRefits:
             fixed_bytes=held + hungriest,
         )
 
-    def _entries(self, solver: int) -> int:
+    def _entries(self, solver: batch.Solver) -> int:
         """Numbers that a lane works on."""
         rows = self.problem.rows.unit.size
         entries = self.problem.units.size.size + rows
-        if solver != batch.CHORD:
-            entries += rows + (8 if solver == batch.NEWTON else 2) * len(self.fitted.ridge) ** 2
+        if solver != batch.Solver.CHORD:
+            entries += rows + (8 if solver == batch.Solver.NEWTON else 2) * len(self.fitted.ridge) ** 2
         return int(entries)
 
     def on_board(self, refitted: Refitted) -> Refitted:
@@ -95,7 +99,9 @@ class ContextualRefits:
         d = len(self.fitted.free) - 1
         coefficients = refitted.parameters[:, len(self.fitted.ridge) - 1 - d : -1]
         ran = np.isinf(tell_coefficients(coefficients, self.fitted)).any(1)
-        status = np.where((refitted.status == STEP_LIMIT) & ran, CONVERGED, refitted.status).astype(np.int8)
+        status = np.where((refitted.status == Status.STEP_LIMIT) & ran, Status.CONVERGED, refitted.status).astype(
+            np.int8
+        )
         return refitted._replace(status=status)
 
 
@@ -110,9 +116,9 @@ def contextual_refits(
     else:
         clusters = None
     grid = pad(members.units, (members.units.shape[0], unit_columns(members)))
-    draw = unit_draw(grid, options.drawn, label, Tally(None, ROW_BITS))
+    draw = unit_draw(grid, options.drawn, label, Packing(None))
     # Of a unit of one battle there are never as many as 255 draws.
-    count_dtype: Any = np.float64 if options.drawn == batch.BAYESIAN else np.uint8 if grid.max() == 1 else np.int32
+    count_dtype: Any = np.float64 if options.drawn == DrawScheme.BAYESIAN else np.uint8 if grid.max() == 1 else np.int32
     problem = batch.ContextualProblem(
         units=draw.units,
         rows=rows,
@@ -123,13 +129,5 @@ def contextual_refits(
         free=as_leaf(fitted.free, np.bool_),
         main_battles=as_leaf(pad(main_battles(board), (padded_size(len(board.theta)),)), np.float64),
     )
-    method = batch.ContextualMethod(
-        ties=TIE_MODELS[options.ties],
-        scheme=options.drawn,
-        top_up_size=draw.top_up_size,
-        row_bits=ROW_BITS,
-        count_dtype=count_dtype,
-        solver=batch.CHORD,
-        max_steps=_MAX_STEPS[batch.CHORD],
-    )
-    return ContextualRefits(on_device(problem), method, is_secure_board(board, clusters), fitted, options)
+    form = batch.ContextualForm(TIE_MODELS[options.ties], options.drawn, count_dtype, batch.Solver.CHORD)
+    return ContextualRefits(on_device(problem), form, is_secure_board(board, clusters), fitted, options)

@@ -16,17 +16,18 @@ from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import REFITS
 from jaxeval.kernels import batch
 from jaxeval.kernels.pair_tables import Layout
-from jaxeval.kernels.resample import Tally
+from jaxeval.kernels.resample import Packing
+from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
 from jaxeval.ratings.drawn_votes import ClusterRows, Entries, drawn_entries, is_secure_board, packed_word
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Refitted
 from jaxeval.resampling.draw import unit_draw
-from jaxeval.resampling.units import ROW_BITS, as_leaf, pad, rounded
+from jaxeval.resampling.units import as_leaf, pad, rounded
 
-_MAX_STEPS = {batch.CHORD: 40, batch.NEWTON_CG: 60, batch.NEWTON: 200}
+_MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON_CG: 60, batch.Solver.NEWTON: 200}
 # In turn, each for the lanes that those before it left.
-_SOLVERS = {batch.CHORD: "chord", batch.NEWTON_CG: "newton-cg", batch.NEWTON: "newton"}
+_SOLVERS = {batch.Solver.CHORD: "chord", batch.Solver.NEWTON_CG: "newton-cg", batch.Solver.NEWTON: "newton"}
 # What a compiled chunk takes for each number that a lane works on, at most: seen in XLA's own figures.
 _BYTES_PER_WORD = 10
 
@@ -41,7 +42,7 @@ class DenseRefits:
     """A `Problem`: secure boards by chord steps, the rest by Newton-CG, what that leaves by dense Newton."""
 
     problems: batch.Problem  # stacked
-    method: batch.Method  # static choices, of chord steps
+    form: batch.RefitForm  # of chord steps
     secure: NDArray[np.bool_]  # (S,) practically no resample separates models
     weakly_joined: NDArray[np.bool_]  # (S,) little curvature joins what much joins within
     options: BootstrapOptions
@@ -58,35 +59,34 @@ class DenseRefits:
 
     def solvers(self) -> list[Solver]:
         """Chord steps where no resample separates models, Newton-CG where it finds what joins groups, Newton."""
-        takes = {batch.CHORD: self.secure, batch.NEWTON_CG: ~self.weakly_joined}
+        takes = {batch.Solver.CHORD: self.secure, batch.Solver.NEWTON_CG: ~self.weakly_joined}
         every = np.ones(self.n_slices, bool)
         return [Solver(code, name, self._task(code), takes.get(code, every)) for code, name in _SOLVERS.items()]
 
-    def _task(self, solver: int) -> Task:
-        kind, options = self.method.dtype, self.options
+    def _task(self, solver: batch.Solver) -> Task:
+        kind, options = self.form.dtype, self.options
         n_lanes, size = self.n_slices * self.n_resamples, self.problems.start.shape[-1]
         problem_bytes = sum(x.nbytes for x in jax.tree.leaves(self.problems))
         program = partial(
             batch.refit,
             self.problems,
-            self.method._replace(solver=solver, max_steps=_MAX_STEPS[solver]),
+            self.form._replace(solver=solver),
             device_mesh(),
             np.uint64(options.seed),
-            kind(options.ridge),
-            kind(TOLERANCE_LOGIT[options.dtype]),
+            Terms.of(kind(options.ridge), kind(TOLERANCE_LOGIT[options.dtype]), _MAX_STEPS[solver]),
         )
         return Task(
             program,
             REFITS,
             self._words(solver),
-            lane_bytes=_BYTES_PER_WORD * self._words(batch.NEWTON),
+            lane_bytes=_BYTES_PER_WORD * self._words(batch.Solver.NEWTON),
             fixed_bytes=n_lanes * size * RESULT_BYTES + 2 * problem_bytes,
         )
 
-    def _words(self, solver: int) -> int:
+    def _words(self, solver: batch.Solver) -> int:
         """Numbers that a lane works on."""
         units, layout = self.problems.units, self.problems.layout
-        words = layout.position[0].size * (1 if solver == batch.CHORD else 4)
+        words = layout.position[0].size * (1 if solver == batch.Solver.CHORD else 4)
         return int(words + units.size[0].size + (0 if layout.weight is None else 4 * layout.weight[0].size))
 
     def on_board(self, refitted: Refitted) -> Refitted:
@@ -110,8 +110,8 @@ def dense_refits(
     n_pairs = rounded(max(len(board.cells.first) for board in boards) + 1)
     entries, packed, one_column = drawn_entries([b.cells for b in boards], options.drawn, clusters, n_pairs)
     heaviest = max(battles_per_model(board.cells, len(board.theta)).max() for board in boards)
-    tally = Tally(packed_word(entries, heaviest) if packed else None, ROW_BITS)
-    draws = [unit_draw(e.units, options.drawn, label, tally) for e, label in zip(entries, labels, strict=True)]
+    packing = Packing(packed_word(entries, heaviest) if packed else None)
+    draws = [unit_draw(e.units, options.drawn, label, packing) for e, label in zip(entries, labels, strict=True)]
     inverse, diagonal = inverse_information(boards, options.ridge)
     size = inverse.shape[-1]
     problems = [
@@ -126,19 +126,17 @@ def dense_refits(
         )
         for s, (board, draw, e) in enumerate(zip(boards, draws, entries, strict=True))
     ]
-    method = batch.Method(
+    form = batch.RefitForm(
         scheme=options.drawn,
-        tally=tally,
+        packing=packing,
         n_pairs=n_pairs,
-        top_up_size=max(draw.top_up_size for draw in draws),
-        solver=batch.CHORD,
+        solver=batch.Solver.CHORD,
         dtype=np.dtype(options.dtype).type,
-        max_steps=_MAX_STEPS[batch.CHORD],
     )
     worth = np.diagonal(inverse, axis1=-2, axis2=-1) * diagonal
     return DenseRefits(
         problems=on_device(_stack(problems)),
-        method=method,
+        form=form,
         secure=np.array([is_secure_board(board, cluster) for board, cluster in zip(boards, clusters, strict=True)]),
         weakly_joined=worth.max(-1) > _WEAKLY_JOINED,
         options=options,

@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.data.cells import Cells, count_by
-from jaxeval.kernels import batch
-from jaxeval.kernels.resample import Tally, Units
+from jaxeval.kernels.resample import DrawScheme, Packing, Units
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.connectivity import is_secure
 from jaxeval.resampling.alias import Int
-from jaxeval.resampling.draw import unit_draw
-from jaxeval.resampling.units import ROW_BITS, UNIT_ROWS, pad, rounded
+from jaxeval.resampling.units import UNIT_ROWS, make_units, pad, rounded
 
 
 class Entries(NamedTuple):
@@ -55,7 +53,7 @@ def cluster_rows(cluster: NDArray[np.intp], cell_of_row: NDArray[np.intp], count
 
 def drawn_entries(
     cells: Sequence[Cells],
-    scheme: int,
+    scheme: DrawScheme,
     clusters: Sequence[ClusterRows | None],
     n_pairs: int,
 ) -> tuple[list[Entries], bool, bool]:
@@ -64,7 +62,7 @@ def drawn_entries(
     Arguments as of `dense_refits`; ``n_pairs`` is P with padding.
     """
     clustered = any(c is not None and c.repeats for c in clusters)
-    packed = not clustered and scheme != batch.BAYESIAN and all(own.hard for own in cells)
+    packed = not clustered and scheme != DrawScheme.BAYESIAN and all(own.hard for own in cells)
     if clustered:
         entries = [_cluster_entries(*given) for given in zip(cells, clusters, strict=True)]
     else:
@@ -77,8 +75,7 @@ class VoteDraws(NamedTuple):
     """The multinomial draws of one board, kept by entry: those of `dense_refits`, which sums them by pair."""
 
     units: Units
-    tally: Tally
-    top_up_size: int
+    packing: Packing
     entries: Entries
     cluster: Int | None  # flat numbers of the units of the clusters of two battles or more; -1 of the others
 
@@ -88,12 +85,11 @@ def vote_draws(cells: Cells, clusters: ClusterRows | None) -> VoteDraws:
     clustered = clusters is not None and clusters.repeats
     own = _cluster_entries(cells, clusters) if clustered else _cell_entries(cells, 3 if cells.hard else UNIT_ROWS)
     (entries,) = _padded([own], rounded(len(cells.first) + 1))
-    draw = unit_draw(entries.units, batch.MULTINOMIAL, "", Tally(None, ROW_BITS))
     number = None
     if clustered and clusters is not None:
         number = _cluster_numbers(clusters.size, len(_places(cells)[2]))
         number = np.where(number < 0, -1, number % UNIT_ROWS * entries.units.shape[1] + number // UNIT_ROWS)
-    return VoteDraws(draw.units, draw.tally, draw.top_up_size, entries, number)
+    return VoteDraws(make_units(entries.units), Packing(None), entries, number)
 
 
 def _grid(pair: Int, rows: int) -> tuple[Int, Int, Int]:

@@ -15,7 +15,7 @@ import pandas as pd
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
 from jaxeval.errors import DataError
-from jaxeval.execution.processes import check_alike
+from jaxeval.execution.processes import check_alike, together
 from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
@@ -106,7 +106,7 @@ def leaderboard(
     min_battles = checked_integer("min_battles", min_battles)
     boards = _resampled_before(battles)
     if boards is None:
-        if isinstance(battles, Battles) and battles.n_processes > 1:
+        with together(battles.n_processes if isinstance(battles, Battles) else 1):
             check_alike(
                 {
                     "level": level,
@@ -116,7 +116,9 @@ def leaderboard(
                     "simultaneous_ranks": simultaneous_ranks,
                 }
             )
-        boards = {None: bootstrap(battles, by=None, **options)} if by is None else bootstrap(battles, by=by, **options)
+            boards = (
+                {None: bootstrap(battles, by=None, **options)} if by is None else bootstrap(battles, by=by, **options)
+            )
     elif by is not None or options:
         given = [*([] if by is None else ["by"]), *options]
         raise TypeError(f"the resamples are there: pass {', '.join(given)} to bootstrap(), which made them")
@@ -155,7 +157,7 @@ def leaderboard(
         "report": str(first.fit.report),
         **({"coefficients": coefficients} if isinstance(first, ContextualBootstrap) else {}),
         "settings": {
-            **asdict(first.settings),
+            **{name: value for name, value in asdict(first.settings).items() if value != ()},  # no covariates
             "level": float(level),
             "interval": interval,
             "min_battles": min_battles,

@@ -18,7 +18,7 @@ from jaxeval.data.columns import first_place
 from jaxeval.data.features import FeatureLike, checked_features
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import RunOptions
-from jaxeval.kernels import batch
+from jaxeval.kernels.resample import DrawScheme
 from jaxeval.ratings.gauge import Gauge
 from jaxeval.ratings.sparse_boards import FitMethod, check_dense
 from jaxeval.wording import counted
@@ -28,7 +28,11 @@ Ties = Literal["half", "davidson", "rao_kupper"]
 Precision = Literal["float64", "float32"]
 
 #: The kernels' schemes. Clusters are drawn as battles are: as many as there are, with replacement.
-SCHEMES = {"multinomial": batch.MULTINOMIAL, "poisson": batch.POISSON, "bayesian": batch.BAYESIAN}
+SCHEMES = {
+    "multinomial": DrawScheme.MULTINOMIAL,
+    "poisson": DrawScheme.POISSON,
+    "bayesian": DrawScheme.BAYESIAN,
+}
 #: Slices beyond which somebody rather named the wrong column.
 MOST_SLICES = 500
 
@@ -98,7 +102,7 @@ class BootstrapOptions(FitOptions):
     missing: MissingGroup = field(default="error", metadata=_SHOWN)
 
     @property
-    def drawn(self) -> int:
+    def drawn(self) -> DrawScheme:
         """The scheme of the kernels."""
         return SCHEMES["multinomial" if self.scheme == "cluster" else self.scheme]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.execution.lanes import LaneRun, Problem
-from jaxeval.kernels.solve import CONVERGED
+from jaxeval.kernels.solve import Status
 
 Float = NDArray[np.float64]
 
@@ -23,11 +23,11 @@ class Refitted(NamedTuple):
     """B refits of one slice on the host; M' is the number of models with padding."""
 
     parameters: Float  # (B, P): M' log-strengths; with covariates or a tie model their coefficients, then t
-    status: NDArray[np.int8]  # of `kernels.solve`
+    status: NDArray[np.int8]  # a `Status`
     n_steps: NDArray[np.int32]
     grad_norm: Float
     standing: NDArray[np.int8]  # (B, M')
-    solver: NDArray[np.int8]  # of `batch`: the one that came last
+    solver: NDArray[np.int8]  # a `Solver`: the one that came last
 
     @property
     def theta(self) -> Float:
@@ -37,7 +37,7 @@ class Refitted(NamedTuple):
     @property
     def converged(self) -> NDArray[np.bool_]:
         """(B,)."""
-        return self.status == CONVERGED
+        return self.status == Status.CONVERGED
 
 
 class BoardProblem(Problem, Protocol):

@@ -6,13 +6,14 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
 
 from jaxeval.data.cells import Cells
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
 from jaxeval.kernels.adjacency import SLOTS, Adjacency
+from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.connectivity import Connectivity, per_model, with_components
 from jaxeval.resampling.units import as_leaf
 
@@ -80,9 +81,7 @@ def fit_sparse(
     n: Float,
     wins: Float,
     n_models: int,
-    ridge: float,
-    tolerance: float,
-    max_steps: int,
+    terms: Terms,
     start: Float | None = None,
 ) -> SparseFit:
     """Fit one board to the weights ``n`` (P,) of the pairs' battles and what their first models took of them.
@@ -92,13 +91,11 @@ def fit_sparse(
     wide = make_graph(cells, n_models)
     begin = None if start is None else wide.numbered(start)
     with double_precision():
-        found = batch.fit_sparse(
-            wide.graph, np.append(n, 0.0), np.append(wins, 0.0), ridge, tolerance, max_steps, begin
-        )
+        found = batch.fit_sparse(wide.graph, np.append(n, 0.0), np.append(wins, 0.0), terms, begin)
         theta, status, n_steps, grad_norm, standing = jax.device_get(found)
     battles = per_model(cells.first, cells.second, n, n_models)
     connectivity = with_components(cells.first, cells.second, battles, standing[wide.number])
-    theta = recentred(theta[wide.number], connectivity, ridge)
+    theta = recentred(theta[wide.number], connectivity, float(terms.ridge))
     return SparseFit(connectivity, theta, int(status), int(n_steps), float(grad_norm), wide)
 
 
@@ -129,7 +126,7 @@ def make_adjacency(first: Index, second: Index, n_models: int, n_pairs: int) -> 
     # A counting sort of both directions of all pairs by their owner.
     code = np.arange(2 * len(first))  # of a pair's first model p, of its second P + p
     owner, opponent = np.concatenate([number[first], number[second]]), np.concatenate([number[second], number[first]])
-    unsorted = coo_array((code, (owner, opponent)), shape=(n_models + 1, n_models + 1))
+    unsorted = scipy.sparse.coo_array((code, (owner, opponent)), shape=(n_models + 1, n_models + 1))
     unsorted.has_canonical_format = True  # no pair is listed twice: nothing to sort and merge within a row
     graph = unsorted.tocsr()
 

@@ -14,14 +14,15 @@ from jaxeval.execution.shapes import SPARSE_REFITS
 from jaxeval.kernels import batch
 from jaxeval.kernels.adjacency import SLOTS
 from jaxeval.kernels.pair_tables import Layout
-from jaxeval.kernels.resample import Tally
+from jaxeval.kernels.resample import Packing
+from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.boards import Board, battles_per_model, main_battles
 from jaxeval.ratings.drawn_votes import ClusterRows, drawn_entries, packed_word
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Refitted
 from jaxeval.ratings.sparse_boards import recentred
 from jaxeval.resampling.draw import unit_draw
-from jaxeval.resampling.units import ROW_BITS, as_leaf
+from jaxeval.resampling.units import as_leaf
 
 _MAX_STEPS = 200
 
@@ -31,7 +32,7 @@ class SparseRefits:
     """A `Problem` of one slice: Newton's method on the graph of pairs."""
 
     problem: batch.SparseProblem
-    method: batch.Method  # static choices
+    form: batch.RefitForm
     board: Board
     options: BootstrapOptions
     n_slices: int = 1
@@ -43,22 +44,21 @@ class SparseRefits:
 
     def solvers(self) -> list[Solver]:
         """The one solver of sparse boards."""
-        options, kind = self.options, self.method.dtype
+        options, kind = self.options, self.form.dtype
         program = partial(
             batch.refit_sparse,
             self.problem,
-            self.method,
+            self.form,
             device_mesh(),
             np.uint64(options.seed),
-            kind(options.ridge),
-            kind(TOLERANCE_LOGIT[options.dtype]),
+            Terms.of(kind(options.ridge), kind(TOLERANCE_LOGIT[options.dtype]), _MAX_STEPS),
         )
         # The weights by slot, which every step passes over.
         slot_bytes = 3 * self.problem.graph.adjacency.owner.size * SLOTS * np.dtype(kind).itemsize
         held = self.n_resamples * len(self.board.theta) * RESULT_BYTES
         held += 2 * sum(x.nbytes for x in jax.tree.leaves(self.problem))
         task = Task(of_one_slice(program), SPARSE_REFITS, slot_bytes, lane_bytes=2 * slot_bytes, fixed_bytes=held)
-        return [Solver(batch.SPARSE, "sparse", task, np.ones(1, bool))]
+        return [Solver(batch.Solver.SPARSE, "sparse", task, np.ones(1, bool))]
 
     def on_board(self, refitted: Refitted) -> Refitted:
         """(B, M) refits with models as on the board, from those of the graph."""
@@ -76,8 +76,8 @@ def sparse_refits(board: Board, label: str, clusters: ClusterRows | None, option
     wide, n_pairs = board.graph, len(board.cells.first) + 1
     ((entries,), packed, one_column) = drawn_entries([board.cells], options.drawn, [clusters], n_pairs)
     heaviest = battles_per_model(board.cells, len(board.theta)).max()
-    tally = Tally(packed_word([entries], heaviest) if packed else None, ROW_BITS)
-    draw = unit_draw(entries.units, options.drawn, label, tally)
+    packing = Packing(packed_word([entries], heaviest) if packed else None)
+    draw = unit_draw(entries.units, options.drawn, label, packing)
     layout = Layout(
         position=as_leaf(np.zeros((0, 0)), np.int32),  # no tables
         pair_weight=None if board.pair_weight is None else as_leaf(np.append(board.pair_weight, 0.0), np.float64),
@@ -94,13 +94,11 @@ def sparse_refits(board: Board, label: str, clusters: ClusterRows | None, option
         start=as_leaf(wide.numbered(board.theta), np.float64),
         main_battles=as_leaf(wide.numbered(main_battles(board)), np.float64),
     )
-    method = batch.Method(
+    form = batch.RefitForm(
         scheme=options.drawn,
-        tally=tally,
+        packing=packing,
         n_pairs=n_pairs,
-        top_up_size=draw.top_up_size,
-        solver=batch.SPARSE,
+        solver=batch.Solver.SPARSE,
         dtype=np.dtype(options.dtype).type,
-        max_steps=_MAX_STEPS,
     )
-    return SparseRefits(on_device(problem), method, board, options)
+    return SparseRefits(on_device(problem), form, board, options)

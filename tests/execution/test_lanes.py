@@ -13,7 +13,7 @@ from jaxeval.execution.checkpoints import Checkpoint
 from jaxeval.execution.lanes import LaneRun, Lanes, Solver, Task, named_leaves
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import Budget, Room
-from jaxeval.kernels.solve import CONVERGED, STEP_LIMIT
+from jaxeval.kernels.solve import Status
 
 
 class Pair(NamedTuple):
@@ -159,7 +159,7 @@ class Cascade:
         def solved(slices, numbers, n_chunks):
             good = (numbers % 2 == 0) | (bonus == 1)
             value = (100 * bonus + 10 * slices[..., None] + numbers).astype(self.dtype)
-            return Found(value, jnp.where(good, CONVERGED, STEP_LIMIT).astype(jnp.int8))
+            return Found(value, jnp.where(good, Status.CONVERGED, Status.STEP_LIMIT).astype(jnp.int8))
 
         def call(slices, numbers, n_chunks):
             self.given.setdefault(name, 0)
@@ -177,7 +177,7 @@ def test_solvers_take_the_lanes_that_faster_ones_leave(dtype):
     lane = np.concatenate([np.arange(9), 10 + np.arange(9)])
     np.testing.assert_array_equal(found.value, np.where(fast, lane, 100 + lane))
     assert found.value.dtype == np.float64
-    assert (found.status == CONVERGED).all()
+    assert (found.status == Status.CONVERGED).all()
     assert set(cascade.given) == {"fast", "safe"}
 
 

@@ -111,7 +111,7 @@ def planned(battles, scheme="multinomial", *, ridge=0.0, cluster=None, reweight=
     cell = battles.compress(slice(None))[1]
     clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell, battles.count)
     refits = dense_refits(boards, [""], [clusters], options)
-    return refits.problems, refits.method
+    return refits.problems, refits.form
 
 
 def tables(battles, n_resamples, scheme="multinomial", *, seed=0, **options):
@@ -244,7 +244,7 @@ class TestDraws:
     @pytest.mark.slow
     def test_resamples_that_fail_are_missing_and_counted(self, monkeypatch):
         """Those that conjugate gradients leave to a Newton's method without steps enough."""
-        monkeypatch.setitem(dense_module._MAX_STEPS, batch.NEWTON, 2)
+        monkeypatch.setitem(dense_module._MAX_STEPS, batch.Solver.NEWTON, 2)
         board = bootstrap(simulate_votes(80, 10, seed=4), 500, ridge=1e-4)
         failed = ~board.converged
         assert failed.any()
@@ -253,7 +253,7 @@ class TestDraws:
         assert f"{failed.sum()} of 500 resamples did not converge and are NaN" in board.warnings
 
     def test_the_fast_solver_hands_over_to_the_safe_one(self, votes, monkeypatch):
-        monkeypatch.setitem(dense_module._MAX_STEPS, batch.CHORD, 3)
+        monkeypatch.setitem(dense_module._MAX_STEPS, batch.Solver.CHORD, 3)
         battles = Battles.from_pandas(votes[votes.half == 0])
         board = bootstrap(battles, 60)
         assert board.converged.all()

@@ -55,7 +55,7 @@ def weights_of(battles, features, ties, scheme, number, cluster=None, seed=0):
     clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell_of_row, battles.count)
     plan = contextual_refits(fitted, "", clusters, options)
     with double_precision():
-        count = np.asarray(batch.draw_contextual(plan.problem, plan.method, np.uint64(seed), np.int64(number)))
+        count = np.asarray(batch.draw_contextual(plan.problem, plan.form, np.uint64(seed), np.int64(number)))
     rows = plan.problem.rows
     used = np.asarray(rows.factor) > 0
     feature, target = np.asarray(rows.feature)[used], np.asarray(rows.target)[used]
@@ -333,7 +333,7 @@ class TestFastPaths:
         given = solvers(monkeypatch)
         found = bootstrap(board, CHUNK, features=features, **options)
         used = dict(given)
-        monkeypatch.setattr(contextual_module, "_SOLVERS", {batch.NEWTON: "newton"})
+        monkeypatch.setattr(contextual_module, "_SOLVERS", {batch.Solver.NEWTON: "newton"})
         twin = bootstrap(board, CHUNK, features=features, **options)
         assert found.converged.all()
         assert twin.converged.all()

@@ -199,12 +199,12 @@ class TestBootstrap:
         options = [BootstrapOptions(scheme=scheme, method=method) for method in ("dense", "sparse")]
         dense, sparse = (fit_boards([(battles.models, cells)], own)[0] for own in options)
         refits = dense_refits([dense], [label], [cluster], options[0])
-        plan, own = refits.method, sparse_refits(sparse, label, cluster, options[1])
-        method = own.method._replace(n_pairs=plan.n_pairs, top_up_size=plan.top_up_size)
+        plan, own = refits.form, sparse_refits(sparse, label, cluster, options[1])
+        method = own.form._replace(n_pairs=plan.n_pairs)
         with double_precision():
             n, wins = batch.draw(refits.problems, method, np.uint64(5), 0, 11)
-            drawn = jax.jit(draw_pairs, static_argnums=1)(own.problem, own.method, np.uint64(5), 11)
-            mine = np.stack(unpacked(drawn, own.method.tally, np.float64))[:, :-1]
+            drawn = jax.jit(draw_pairs, static_argnums=1)(own.problem, own.form, np.uint64(5), np.array([11]))
+            mine = np.stack(unpacked(drawn, own.form.packing, np.float64))[:, 0, :-1]
         theirs = np.stack([np.asarray(table)[cells.first, cells.second] for table in (n, wins)])
         np.testing.assert_allclose(mine, theirs, rtol=1e-13, atol=1e-13)
 

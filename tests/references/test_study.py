@@ -283,7 +283,7 @@ def planned(battles, cluster=None):
     cell = battles.compress(slice(None))[1]
     clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell, battles.count)
     refits = dense_refits(boards, [""], [clusters], BootstrapOptions())
-    return refits.problems, refits.method
+    return refits.problems, refits.form
 
 
 def naive_votes(battles, members, budget, repeat, seed=0):
