@@ -23,10 +23,9 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.execution.runs import Identity, digest_of, open_run
 from jaxeval.execution.shapes import DRAWS, EVALUATORS, padded_rows
 from jaxeval.kernels import batch, rank_agreement
-from jaxeval.ratings.bradley_terry import named
 from jaxeval.resampling.units import make_singles, rounded, stream_number
 from jaxeval.statistics.quantiles import bounds_with_failures, centred, checked_level
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import counted, did_you_mean, named
 
 Float = NDArray[np.float64]
 Scores: TypeAlias = pd.DataFrame | pd.Series | ItemScores | ArrayLike

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
 
 from jaxeval.kernels.resample import Singles, Strata, Units

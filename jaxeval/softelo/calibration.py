@@ -26,7 +26,7 @@ from jaxeval.data.outcomes import LabelCoding
 from jaxeval.data.versioned_json import read_versioned, write_versioned
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import versions
-from jaxeval.ratings.bradley_terry import fit_bradley_terry, named
+from jaxeval.ratings.bradley_terry import fit_bradley_terry
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.conformal import (
     Level,
@@ -44,7 +44,7 @@ from jaxeval.softelo.noise_matching import floor_spread, half_widths
 from jaxeval.softelo.rating_errors import held_out_errors, units
 from jaxeval.softelo.soft_elo import few_clusters, soft_elo
 from jaxeval.softelo.temperature import fit_temperature
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import counted, did_you_mean, named
 
 _FORMAT, _VERSION = "jaxeval soft-elo calibration", 2
 _CALIBRATION_COLUMNS = [

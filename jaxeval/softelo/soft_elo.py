@@ -14,16 +14,15 @@ from numpy.typing import NDArray
 from jaxeval.checks import check_room, checked_integer, checked_positive, checked_rating
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.execution.blas import one_blas_thread
-from jaxeval.execution.precision import versions
+from jaxeval.execution.precision import device_name, versions
 from jaxeval.execution.runs import Identity, open_run
-from jaxeval.ratings.bradley_terry import device_name, named
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.held_out import Folds, above_human, compress, hold_out, own_battles, smoothing
 from jaxeval.softelo.own_battles import resampled_strengths
 from jaxeval.softelo.temperature import Ties, in_likelihood, status_text
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.quantiles import interval_bounds
-from jaxeval.wording import counted
+from jaxeval.wording import counted, named
 
 Float = NDArray[np.float64]
 
