@@ -124,7 +124,7 @@ def report(
 ) -> None:
     """Hold every model in FILE out in turn: judge against human ratings, conformal intervals, diagnostics."""
     from jaxeval.data.judged_battles import read_judged_battles
-    from jaxeval.softelo.conformal import conformal_study, leave_one_out_intervals, width_decomposition
+    from jaxeval.softelo.conformal_intervals import conformal_study, leave_one_out_intervals, width_decomposition
     from jaxeval.softelo.judge_diagnostics import diagnose
     from jaxeval.softelo.soft_elo import soft_elo
 

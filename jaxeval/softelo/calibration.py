@@ -35,13 +35,13 @@ from jaxeval.softelo.conformal import (
     expected_coverage,
     smallest_calibration,
     supported_level_text,
-    usable_models,
 )
 from jaxeval.softelo.held_out import smoothing, targets
 from jaxeval.softelo.judge_agreement import agreement_by_score_gap
 from jaxeval.softelo.new_models import flag_sentences, flags, rate_new_models
 from jaxeval.softelo.noise_matching import floor_spread, half_widths
 from jaxeval.softelo.rating_errors import held_out_errors, units
+from jaxeval.softelo.residuals import usable_models
 from jaxeval.softelo.soft_elo import few_clusters, soft_elo
 from jaxeval.softelo.temperature import fit_temperature
 from jaxeval.wording import counted, did_you_mean

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
@@ -82,6 +83,38 @@ def usable_rows(held_out: Any) -> pd.DataFrame:
     table = held_out if isinstance(held_out, pd.DataFrame) else held_out.models
     used = np.isfinite(table["residual"].to_numpy(float))
     return table[used & table["averaged"].to_numpy(bool)] if "averaged" in table.columns else table[used]
+
+
+def usable_models(soft_elo: Any) -> tuple[pd.DataFrame, list[str]]:
+    """Rows of a `SoftElo` or its table that have a residual and a standard error, and a sentence on the others.
+
+    Rows that `soft_elo` flagged and left out of its averages do not calibrate either.
+    """
+    table = soft_elo if isinstance(soft_elo, pd.DataFrame) else soft_elo.models
+    needed = ["model", "method", "human_elo", "judge_elo", "residual", "standard_error"]
+    absent = [c for c in needed if c not in table.columns]
+    if absent:
+        raise ValueError(f"not a table of held-out ratings: it has no column {', '.join(map(repr, absent))}")
+    finite = np.isfinite(table[["residual", "standard_error"]].to_numpy(float)).all(1)
+    if "averaged" in table.columns:
+        finite &= table["averaged"].to_numpy(bool)
+    used = table[finite]
+    if len(used) == 0:
+        found = {str(f) for f in table.get("flags", []) if f}
+        if "n_clusters" in table.columns and (table["n_clusters"] < 2).any():
+            found.add("all battles of a model lie in one cluster")
+        flags = "; ".join(sorted(found))
+        raise ValueError(
+            f"none of {len(table):,} held-out ratings has both a residual and a standard error, unflagged: nothing to "
+            f"calibrate{f' ({flags})' if flags else ''}"
+        )
+    warnings = []
+    if not finite.all():
+        names = ", ".join(map(str, table.loc[~finite, "model"].unique()[:8]))
+        warnings.append(
+            f"left out: {counted((~finite).sum(), 'row')} without a residual or a standard error, or flagged ({names})"
+        )
+    return used.reset_index(drop=True), warnings
 
 
 def grouping(table: pd.DataFrame) -> list[str]:
