@@ -173,7 +173,7 @@ def report(
         warnings += tables["budget"].attrs["warnings"]
 
     if smoothing:
-        from jaxeval.softelo.label_smoothing import label_smoothing_sweep
+        from jaxeval.softelo.soft_elo import label_smoothing_sweep
 
         tables["smoothing"] = label_smoothing_sweep(battles, ridge=ridge)
 

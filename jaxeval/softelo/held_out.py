@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
-from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.lanes import device_mesh
 from jaxeval.execution.precision import double_precision
@@ -23,11 +21,10 @@ from jaxeval.kernels.held_out import HeldOut
 from jaxeval.kernels.judged import Judged
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.ratings.boards import padded_size
-from jaxeval.softelo.own_battles import OwnBattles
+from jaxeval.softelo.judged_cells import JudgedCells
+from jaxeval.softelo.target_maps import targets
 from jaxeval.softelo.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, Ties, in_likelihood
 from jaxeval.softelo.temperature import MAX_STEPS as _TEMPERATURE_STEPS
-from jaxeval.statistics.clusters import numbered
-from jaxeval.wording import did_you_mean
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -39,22 +36,6 @@ _MOST_ALONE = 0.1
 _CELLS, _FEWEST_LABELS, _FEWEST_OWN = (1024, 4096), 512, 512
 # Numbers that the lanes of a chunk may hold at once: the caches of a CPU. And those of a call.
 _WORDS_PER_CHUNK, _WORDS_PER_CALL = 4_000_000, 2**27
-
-
-class Cells(NamedTuple):
-    """Judged battles compressed: equal (pair, score difference, hard label, human label) are one cell."""
-
-    n_models: int
-    first: Int  # (C,) lower model index
-    second: Int  # (C,)
-    pair: Int  # (C,) number of the pair, sorted
-    label: Int  # (C,)
-    battles: Int  # (C,) how many
-    pairs: tuple[Int, Int]  # (P,) models of each pair
-    labels: Float  # (U, 3) score difference, hard label, human label (NaN without one), of the first model
-    own: list[Int]  # per model, its cells in order
-    own_first: list[Bool]  # and whether it is the first model of them
-    of_battle: Int  # (N,) the cell of each battle
 
 
 class Folds(NamedTuple):
@@ -69,65 +50,8 @@ class Folds(NamedTuple):
     apart: Bool  # (K, M) the others do not all meet, directly or through others, but for a few
 
 
-def compress(battles: JudgedBattles, rows: Any = slice(None)) -> Cells:
-    """The cells of the battles, or of some ``rows`` of them; the models stay numbered as they are."""
-    a, b = battles.model_a[rows].astype(np.int64), battles.model_b[rows].astype(np.int64)
-    m, swap = len(battles.models), a > b
-    score = battles.score_difference[rows]
-    difference = np.where(swap, -score, score) + 0.0
-    hard, human = (np.where(swap, 1 - x[rows], x[rows]) for x in (battles.hard, battles.human))
-    codes = [np.unique(x, return_inverse=True) for x in (difference, hard, human)]
-    joint = np.zeros(len(a), np.int64)
-    for values, code in codes:
-        joint = joint * len(values) + code
-    kinds, label = np.unique(joint, return_inverse=True)
-    parts = np.unravel_index(kinds, [len(values) for values, _ in codes])
-    labels = np.stack([values[part] for (values, _), part in zip(codes, parts, strict=True)], axis=1)
-    pair = np.where(swap, b, a) * m + np.where(swap, a, b)
-    keys, of_battle, count = np.unique(pair * len(kinds) + label, return_inverse=True, return_counts=True)
-    pairs, of_cell = np.unique(keys // len(kinds), return_inverse=True)
-    first, second = divmod(pairs, m)
-    first_of_cell, second_of_cell = first[of_cell], second[of_cell]
-
-    model = np.concatenate([first_of_cell, second_of_cell])
-    cell = np.tile(np.arange(len(keys)), 2)
-    order = np.lexsort((cell, model))
-    ends = np.cumsum(np.bincount(model, minlength=m))[:-1]
-    own, own_first = np.split(cell[order], ends), np.split(order < len(keys), ends)
-    return Cells(
-        m, first_of_cell, second_of_cell, of_cell, keys % len(kinds), count, (first, second), labels, own, own_first,
-        of_battle,
-    )  # fmt: skip
-
-
-def smoothing(method: str) -> float:
-    """The constant of a target map that moves hard labels: 1 for "hard", c for "smooth:c" (Appendix H).
-
-    Raises:
-        ValueError: there is no such map, or c lies outside [0.5, 1].
-    """
-    name, _, text = method.partition(":")
-    try:
-        constant = 1.0 if method == "hard" else float(text)
-    except ValueError:
-        constant = np.nan
-    if not (method == "hard" or name == "smooth") or not 0.5 <= constant <= 1:
-        raise ValueError(
-            f"unknown method {method!r}: expected 'hard', 'soft', or 'smooth:c' with c in [0.5, 1], 'smooth:0.8' "
-            f"say{did_you_mean(method, ('hard', 'soft', 'smooth:0.8'))}"
-        )
-    return constant
-
-
-def targets(method: str, score_difference: Float, hard: Float, beta: Any) -> Float:
-    """Targets that A wins by a target map: "soft" is s(beta d), the others move the hard label."""
-    if method == "soft":
-        return np.asarray(expit(beta * score_difference))
-    return 0.5 + (2 * smoothing(method) - 1) * (hard - 0.5)
-
-
 def hold_out(
-    sets: Sequence[Cells], methods: Sequence[str], ridge: float, ties: Ties = "drop", beta: Float | None = None
+    sets: Sequence[JudgedCells], methods: Sequence[str], ridge: float, ties: Ties = "drop", beta: Float | None = None
 ) -> list[Folds]:
     """The folds of every set, sets of similar size in one batched call.
 
@@ -165,49 +89,8 @@ def above_human(folds: Folds, human: Folds) -> Float:
     return np.asarray(difference.sum(2) / np.maximum(common.sum(2), 1))
 
 
-def own_battles(
-    cells: Cells, folds: Folds, methods: Sequence[str], names: Sequence[str], cluster: Int | None = None
-) -> list[OwnBattles]:
-    """The battles of every model under every method, against its fold's anchors, for the bootstrap.
-
-    ``cluster`` (N,) says which of the battles are drawn together.
-    """
-    clusters = None if cluster is None else _own_clusters(cells, cluster)
-    difference, hard, _ = cells.labels.T
-    fixed = {method: targets(method, difference, hard, None) for method in methods if method != "soft"}
-    result = []
-    for i, (mine, is_first) in enumerate(zip(cells.own, cells.own_first, strict=True)):
-        label, times = cells.label[mine], cells.battles[mine]
-        beta = folds.beta[i] if np.isfinite(folds.beta[i]) else 0.0
-        y = np.stack([fixed[k][label] if k in fixed else expit(beta * difference[label]) for k in methods])
-        opponent = np.where(is_first, cells.second[mine], cells.first[mine])
-        result.append(
-            OwnBattles(
-                str(names[i]),
-                np.repeat(opponent, times),
-                np.repeat(np.where(is_first, y, 1 - y), times, axis=1),
-                folds.anchors[1:, i],
-                np.nan_to_num(folds.theta[1:, i]),
-                None if clusters is None else clusters[i],
-            )
-        )
-    return result
-
-
-def _own_clusters(cells: Cells, cluster: Int) -> list[Int]:
-    """Per model, the cluster of each of its battles, which are in the order of their cells; numbered by first places.
-
-    Clusters of a cell are in the order of their names, whatever rows the battles were in.
-    """
-    order = np.lexsort((cluster, cells.of_battle))
-    cell = cells.of_battle[order]
-    model, place = np.concatenate([cells.first[cell], cells.second[cell]]), np.tile(np.arange(len(cell)), 2)
-    ends = np.cumsum(np.bincount(model, minlength=cells.n_models))[:-1]
-    return [numbered(own) for own in np.split(cluster[order][place[np.lexsort((place, model))]], ends)]
-
-
 def _hold_out(
-    sets: Sequence[Cells], methods: Sequence[str], ridge: float, ties: Ties, given: Float | None
+    sets: Sequence[JudgedCells], methods: Sequence[str], ridge: float, ties: Ties, given: Float | None
 ) -> list[Folds]:
     wanted = sets
     # Similar sets share one compilation: sizes are rounded up, also the number of sets, by copies of the last one.
@@ -284,7 +167,7 @@ def _hold_out(
     ]
 
 
-def _stacked(sets: Sequence[Cells], ties: Ties) -> tuple[Judged, int]:
+def _stacked(sets: Sequence[JudgedCells], ties: Ties) -> tuple[Judged, int]:
     """The sets on arrays of one shape, and its number of pairs; cells of count 0 fill up."""
     size = padded_size(max(c.n_models for c in sets))
     n_pairs = size * (size - 1) // 2 + 1  # the last, an empty one, for models that never met

@@ -18,6 +18,10 @@ from jaxeval.kernels import batch, own_battles
 from jaxeval.kernels.solve import CONVERGED
 from jaxeval.ratings.boards import padded_size
 from jaxeval.resampling.units import make_singles, singles_top_up_size, stream_number
+from jaxeval.softelo.held_out import Folds
+from jaxeval.softelo.judged_cells import JudgedCells
+from jaxeval.softelo.target_maps import targets
+from jaxeval.statistics.clusters import numbered
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -37,6 +41,46 @@ class OwnBattles(NamedTuple):
     anchors: Float  # (K, M) log-strengths, logits
     start: Float  # (K,) where the iteration starts: the rating of all battles, say
     cluster: Int | None = None  # (N,) what is drawn together, numbered by first places; None where battles are
+
+
+def battles_by_model(
+    cells: JudgedCells, folds: Folds, methods: Sequence[str], names: Sequence[str], cluster: Int | None = None
+) -> list[OwnBattles]:
+    """The battles of every model under every method, against its fold's anchors, for the bootstrap.
+
+    ``cluster`` (N,) says which of the battles are drawn together.
+    """
+    clusters = None if cluster is None else _own_clusters(cells, cluster)
+    difference, hard, _ = cells.labels.T
+    result = []
+    for i, (mine, is_first) in enumerate(zip(cells.own, cells.own_first, strict=True)):
+        label, times = cells.label[mine], cells.battles[mine]
+        beta = folds.beta[i] if np.isfinite(folds.beta[i]) else 0.0
+        y = np.stack([targets(k, difference[label], hard[label], beta) for k in methods])
+        opponent = np.where(is_first, cells.second[mine], cells.first[mine])
+        result.append(
+            OwnBattles(
+                name=str(names[i]),
+                opponent=np.repeat(opponent, times),
+                target=np.repeat(np.where(is_first, y, 1 - y), times, axis=1),
+                anchors=folds.anchors[1:, i],
+                start=np.nan_to_num(folds.theta[1:, i]),
+                cluster=None if clusters is None else clusters[i],
+            )
+        )
+    return result
+
+
+def _own_clusters(cells: JudgedCells, cluster: Int) -> list[Int]:
+    """Per model, the cluster of each of its battles, which are in the order of their cells; numbered by first places.
+
+    Clusters of a cell are in the order of their names, whatever rows the battles were in.
+    """
+    order = np.lexsort((cluster, cells.of_battle))
+    cell = cells.of_battle[order]
+    model, place = np.concatenate([cells.first[cell], cells.second[cell]]), np.tile(np.arange(len(cell)), 2)
+    ends = np.cumsum(np.bincount(model, minlength=cells.n_models))[:-1]
+    return [numbered(own) for own in np.split(cluster[order][place[np.lexsort((place, model))]], ends)]
 
 
 def strengths(models: Sequence[OwnBattles], ridge: float) -> Float:

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from jaxeval.data.judged_battles import JudgedBattles
-from jaxeval.softelo.held_out import compress, hold_out, targets
+from jaxeval.softelo.held_out import hold_out
+from jaxeval.softelo.judged_cells import compress
+from jaxeval.softelo.target_maps import targets
 
 Float = NDArray[np.float64]
 Int = NDArray[np.intp]

@@ -18,8 +18,10 @@ from jaxeval.execution.precision import versions
 from jaxeval.execution.runs import Identity, open_run
 from jaxeval.ratings.bradley_terry import device_name, named
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.softelo.held_out import Folds, above_human, compress, hold_out, own_battles, smoothing
-from jaxeval.softelo.own_battles import resampled_strengths
+from jaxeval.softelo.held_out import Folds, above_human, hold_out
+from jaxeval.softelo.judged_cells import compress
+from jaxeval.softelo.own_battles import battles_by_model, resampled_strengths
+from jaxeval.softelo.target_maps import smoothing
 from jaxeval.softelo.temperature import Ties, in_likelihood, status_text
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.quantiles import interval_bounds
@@ -29,6 +31,8 @@ Float = NDArray[np.float64]
 
 #: Level of the intervals over models in a summary.
 SUMMARY_LEVEL = 0.95
+#: Constants of label smoothing, those of Table 8.
+SMOOTHING_CONSTANTS = (0.55, 0.65, 0.75, 0.85, 0.95)
 _SUMMARY_RESAMPLES = 1000
 
 
@@ -144,7 +148,7 @@ def soft_elo(
         ]
         if n_resamples:
             own = [
-                own_battles(cells, found, methods, list(map(str, judged.models)), codes)
+                battles_by_model(cells, found, methods, list(map(str, judged.models)), codes)
                 for cells, found, judged, codes in zip(sets, folds, judges.values(), clusters, strict=True)
             ]
             each = [x for of_judge in own for x in of_judge]
@@ -174,6 +178,33 @@ def soft_elo(
     )  # fmt: skip
     drawn = draws if len(judges) > 1 else draws[0]
     return SoftElo(models, summary, drawn, names, tuple(judges), settings, _warnings(models, len(judges) > 1))
+
+
+def label_smoothing_sweep(
+    battles: JudgedBattles, constants: Sequence[float] = SMOOTHING_CONSTANTS, ridge: float = 0.01
+) -> pd.DataFrame:
+    """Held-out accuracy of label smoothing by its constant, all in one call (Table 8 of arXiv:2606.13221).
+
+    A hard label 1 or 0 becomes c or 1 - c: Soft-Elo that sees the sign of the score difference only. The constant with
+    the least error is found by looking at the errors; it is no estimate from the data, as the temperature is.
+
+    Args:
+        battles: with human labels.
+        constants: c, each in [0.5, 1].
+        ridge: > 0, as in `soft_elo`.
+
+    Returns:
+        One row a method, hard and soft first: ``method, constant`` (1 for hard, NaN for soft), ``n_models, mae`` (Elo,
+        with its 95 % interval over models ``mae_lower, mae_upper``), ``spearman, kendall``. ``attrs`` holds
+        ``warnings`` and ``settings``.
+    """
+    names = [f"smooth:{float(c)!r}" for c in dict.fromkeys(constants)]
+    held_out = soft_elo(battles, ridge, 0, methods=("hard", "soft", *names))
+    table = held_out.summary.reset_index()
+    table.insert(1, "constant", [np.nan if name == "soft" else smoothing(name) for name in table["method"]])
+    table = table[["method", "constant", "n_models", "mae", "mae_lower", "mae_upper", "spearman", "kendall"]]
+    table.attrs = {"warnings": held_out.warnings, "settings": {"ridge": ridge}}
+    return table
 
 
 def _clusters_per_model(battles: JudgedBattles, codes: NDArray[np.intp]) -> NDArray[np.int64]:
