@@ -49,8 +49,10 @@ def drawn_tables(battles: jaxeval.Battles, numbers: range) -> list[np.ndarray]:
     Ties count half everywhere, so any losses, ties and wins with the same number of battles and score are the same.
     """
     boards = fit_boards([(battles.models, battles.cells)], 0.0, False)
-    plan = make_plan(boards, batch.MULTINOMIAL, [""], 0.0, [None])
-    method = batch.Method(batch.MULTINOMIAL, plan.tally, plan.n_pairs, plan.top_up_size, batch.CHORD, np.float64, 1)
+    plan = make_plan(boards, batch.Scheme.MULTINOMIAL, [""], 0.0, [None])
+    method = batch.RefitForm(
+        batch.Scheme.MULTINOMIAL, plan.tally, plan.n_pairs, plan.top_up_size, batch.Solver.CHORD, np.float64, 1
+    )
     tables = []
     for number in numbers:
         with double_precision():

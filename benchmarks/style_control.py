@@ -56,7 +56,7 @@ class Resamples:
         covariates = design(battles, FEATURES, normalize=True)
         cells, _ = compress(battles, slice(None), covariates.matrix)
         (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, 0.0, 0.0, "half", False)
-        self.plan = make_contextual_plan(fitted, batch.MULTINOMIAL, "", None, "half")
+        self.plan = make_contextual_plan(fitted, batch.Scheme.MULTINOMIAL, "", None, "half")
         rows: Any = self.plan.problem.rows
         self.used = np.asarray(rows.factor) > 0
         self.target, self.feature = np.asarray(rows.target)[self.used], np.asarray(rows.feature)[self.used]

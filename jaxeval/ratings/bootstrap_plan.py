@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from jaxeval.data.cells import Cells, count_by
 from jaxeval.kernels import batch
-from jaxeval.kernels.connectivity import IDENTIFIED
+from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.pair_tables import Layout
 from jaxeval.kernels.resample import Tally, Units
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information
@@ -29,9 +29,9 @@ from jaxeval.resampling.units import (
 )
 
 SCHEMES = {
-    "multinomial": batch.MULTINOMIAL,
-    "poisson": batch.POISSON,
-    "bayesian": batch.BAYESIAN,
+    "multinomial": batch.Scheme.MULTINOMIAL,
+    "poisson": batch.Scheme.POISSON,
+    "bayesian": batch.Scheme.BAYESIAN,
 }
 
 
@@ -89,7 +89,7 @@ class Plan(NamedTuple):
 
 def make_plan(
     boards: Sequence[Board],
-    scheme: int,
+    scheme: batch.Scheme,
     labels: Sequence[str],
     ridge: float,
     clusters: Sequence[ClusterRows | None],
@@ -108,7 +108,7 @@ def make_plan(
     totals = [int(e.units.sum()) for e in entries]
     shortfalls = [shortfall_of(n) for n in totals]
     top_up_size = top_up_size_of(max(shortfalls))
-    multinomial = scheme == batch.MULTINOMIAL
+    multinomial = scheme == batch.Scheme.MULTINOMIAL
     inverse, diagonal = inverse_information(boards, ridge)
     size = inverse.shape[-1]
     units = [
@@ -135,7 +135,7 @@ def make_plan(
 
 def drawn_entries(
     cells: Sequence[Cells],
-    scheme: int,
+    scheme: batch.Scheme,
     clusters: Sequence[ClusterRows | None],
     n_pairs: int,
 ) -> tuple[list[Entries], bool, bool]:
@@ -144,7 +144,7 @@ def drawn_entries(
     Arguments as of `make_plan`; ``n_pairs`` is P with padding.
     """
     clustered = any(c is not None and c.repeats for c in clusters)
-    packed = not clustered and scheme != batch.BAYESIAN and all(own.hard for own in cells)
+    packed = not clustered and scheme != batch.Scheme.BAYESIAN and all(own.hard for own in cells)
     if clustered:
         entries = [_cluster_entries(*given) for given in zip(cells, clusters, strict=True)]
     else:
@@ -352,7 +352,7 @@ def main_battles(board: Board) -> NDArray[np.float64]:
     every resample that has it. Groups of about equal size would else take turns.
     """
     battles = per_model(board.cells.first, board.cells.second, board.n, len(board.theta))
-    return np.where(board.connectivity.standing == IDENTIFIED, battles, 0.0)
+    return np.where(board.connectivity.standing == Standing.IDENTIFIED, battles, 0.0)
 
 
 def _stack(problems: Sequence[batch.Problem]) -> batch.Problem:

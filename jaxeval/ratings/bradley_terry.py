@@ -17,8 +17,8 @@ from jaxeval.data.battles import Battles, DataReport, as_battles
 from jaxeval.data.cells import Compress
 from jaxeval.data.features import FeatureLike, checked_features
 from jaxeval.execution.precision import versions
-from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
-from jaxeval.kernels.solve import CONVERGED, NON_FINITE, STEP_LIMIT
+from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.solve import Status
 from jaxeval.ratings.boards import (
     Board,
     battle_weights,
@@ -43,16 +43,16 @@ if TYPE_CHECKING:
 #: Log-strengths so far from the mean are all but infinite: odds of one in 20,000.
 _FAR_LOGIT = 10.0
 
-_STATUS_TEXT = {
-    CONVERGED: "converged",
-    STEP_LIMIT: "stopped before converging, at the step limit or at the limit of double precision",
-    NON_FINITE: "diverged to non-finite values",
+_STATUS_TEXT: dict[int, str] = {
+    Status.CONVERGED: "converged",
+    Status.STEP_LIMIT: "stopped before converging, at the step limit or at the limit of double precision",
+    Status.NON_FINITE: "diverged to non-finite values",
 }
-STANDING_TEXT = {
-    IDENTIFIED: "",
-    ABOVE: "undefeated",
-    BELOW: "winless",
-    INCOMPARABLE: "not comparable",
+STANDING_TEXT: dict[int, str] = {
+    Standing.IDENTIFIED: "",
+    Standing.ABOVE: "undefeated",
+    Standing.BELOW: "winless",
+    Standing.INCOMPARABLE: "not comparable",
 }
 
 
@@ -291,7 +291,7 @@ def fit_bradley_terry(
     clusters = clusters_of(battles, cluster, battles.compress)
     starts = None if start is None else [_start(start, battles.models)]
     (board,) = fit_boards([(battles.models, battles.cells)], ridge, reweight, method, starts)
-    if starts is not None and board.status != CONVERGED:  # ratings on another scale, say
+    if starts is not None and board.status != Status.CONVERGED:  # ratings on another scale, say
         (board,) = fit_boards([(battles.models, battles.cells)], ridge, reweight, method)
     return fit_result(battles.report, board, ridge, gauge, base, reweight, cluster, clusters)
 
@@ -368,7 +368,7 @@ def _alike(models: pd.Index) -> list[str]:
 
 
 def _not_converged(status: str, far: pd.Index) -> list[str]:
-    if status == _STATUS_TEXT[CONVERGED]:
+    if status == _STATUS_TEXT[Status.CONVERGED]:
         return []
     why = f": the battles hardly tie down {named(far)}; a ridge > 0 would" if len(far) else ""
     return [f"the fit {status}{why}"]
@@ -397,7 +397,7 @@ def fit_result(
         standing=pd.Series(standing, models, name="standing", dtype=object),
         n_battles=pd.Series(count.astype(np.int64), models, name="n_battles"),
         status=_STATUS_TEXT[board.status],
-        converged=board.status == CONVERGED,
+        converged=board.status == Status.CONVERGED,
         n_steps=board.n_steps,
         grad_norm=board.grad_norm,
         settings=FitSettings(

@@ -22,7 +22,8 @@ from jaxeval.errors import DataError
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch, tie_models
-from jaxeval.kernels.contextual import NO_TIES
+from jaxeval.kernels.solve import Terms
+from jaxeval.kernels.tie_models import NO_TIES, TieModel
 from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, battle_weights, fit_boards, padded_size
 from jaxeval.ratings.bootstrap_plan import ClusterRows, Members, cell_members
 from jaxeval.ratings.bradley_terry import BradleyTerryFit, clusters_of, fit_bradley_terry, fit_result
@@ -35,7 +36,7 @@ from jaxeval.wording import counted, did_you_mean
 Float = NDArray[np.float64]
 
 Ties = Literal["half", "davidson", "rao_kupper"]
-TIE_MODELS = {"half": tie_models.HALF, "davidson": tie_models.DAVIDSON, "rao_kupper": tie_models.RAO_KUPPER}
+TIE_MODELS = {"half": TieModel.HALF, "davidson": TieModel.DAVIDSON, "rao_kupper": TieModel.RAO_KUPPER}
 
 #: Of Newton's method.
 MAX_STEPS = 200
@@ -70,7 +71,7 @@ class ContextualBoard(NamedTuple):
     information_diagonal: Float  # (P,)
     undecided: NDArray[np.bool_]  # (D,) covariates without a coefficient, held at 0: the models or others decide them
     tie_limit: float  # what t is told as in resamples without ties; NaN where there is nothing else
-    tie_model: int  # of `tie_models`
+    tie_model: TieModel
     flags: tuple[str, ...]  # what of covariates and ties the battles cannot say
     log_likelihood: float
 
@@ -394,7 +395,7 @@ def _fit(
     count = counts_by_row(rows, members, cells.count)
     with double_precision(), one_blas_thread():
         found = batch.fit_contextual(
-            rows, count, start, active, free, penalty, TOLERANCE_LOGIT, TIE_MODELS[ties], MAX_STEPS
+            rows, count, start, active, free, TIE_MODELS[ties], Terms.of(penalty, TOLERANCE_LOGIT, MAX_STEPS)
         )
         found = jax.device_get(found)
     theta = np.asarray(found.phi)[: len(board.theta)]

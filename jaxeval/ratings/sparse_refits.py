@@ -15,6 +15,7 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.adjacency import SLOTS
 from jaxeval.kernels.pair_tables import Layout
 from jaxeval.kernels.resample import Tally
+from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.boards import Board, battles_per_model
 from jaxeval.ratings.bootstrap_plan import ClusterRows, drawn_entries, main_battles, packed_word
 from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Refitted
@@ -28,13 +29,13 @@ class SparsePlan(NamedTuple):
     """Everything that the batched refit of a wide board needs; NumPy arrays until the call."""
 
     problem: batch.SparseProblem
-    method: batch.Method
+    method: batch.RefitForm
     wide: WideGraph
 
 
 def make_sparse_plan(
     board: Board,
-    scheme: int,
+    scheme: batch.Scheme,
     label: str,
     clusters: ClusterRows | None,
     dtype: str,
@@ -57,15 +58,15 @@ def make_sparse_plan(
         None if one_column else entries.pair.astype(np.int32),
     )
     problem = batch.SparseProblem(
-        units=make_units(entries.units, tally, shortfall if scheme == batch.MULTINOMIAL else 0),
+        units=make_units(entries.units, tally, shortfall if scheme == batch.Scheme.MULTINOMIAL else 0),
         layout=Layout(*arrays),
         stream=np.uint64(stream_number(label)),  # type: ignore[arg-type]
         graph=wide.graph,
         start=wide.numbered(board.theta),  # type: ignore[arg-type]
         main_battles=wide.numbered(main_battles(board)),  # type: ignore[arg-type]
     )
-    method = batch.Method(
-        scheme, tally, n_pairs, top_up_size_of(shortfall), batch.SPARSE, np.dtype(dtype).type, _MAX_STEPS
+    method = batch.RefitForm(
+        scheme, tally, n_pairs, top_up_size_of(shortfall), batch.Solver.SPARSE, np.dtype(dtype).type
     )
     return SparsePlan(problem, method, wide)
 
@@ -76,15 +77,13 @@ def refit_sparse(
     """B refits of one board; ``section`` names it in the run's checkpoint."""
     m = len(board.theta)
     mesh, kind, number = device_mesh(), plan.method.dtype, plan.wide.number
-    tolerance = kind(TOLERANCE_LOGIT[np.dtype(kind).name])
+    terms = Terms.of(kind(ridge), kind(TOLERANCE_LOGIT[np.dtype(kind).name]), _MAX_STEPS)
     with double_precision():
         problem = jax.tree.map(jax.numpy.asarray, plan.problem)
 
     def call(slices: NDArray[np.int32], numbers: NDArray[np.int64], n_chunks: NDArray[np.int32]) -> batch.Refits:
         with double_precision():
-            return batch.refit_sparse(
-                problem, plan.method, mesh, np.uint64(seed), kind(ridge), tolerance, numbers, n_chunks
-            )
+            return batch.refit_sparse(problem, plan.method, mesh, np.uint64(seed), terms, numbers, n_chunks)
 
     # The weights by slot, which every step passes over.
     slot_bytes = 3 * plan.problem.graph.adjacency.owner.size * SLOTS * np.dtype(kind).itemsize
@@ -97,5 +96,5 @@ def refit_sparse(
         n_steps=found.n_steps,
         grad_norm=found.grad_norm,
         standing=found.standing[:, number],
-        solver=np.full(n_resamples, batch.SPARSE, np.int8),
+        solver=np.full(n_resamples, batch.Solver.SPARSE, np.int8),
     )

@@ -280,8 +280,8 @@ def planned(battles, cluster=None):
     boards = fit_boards([(battles.models, battles.cells)], 0.0, False)
     cell = battles.compress(slice(None))[1]
     clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell, battles.count)
-    plan = make_plan(boards, batch.MULTINOMIAL, [""], 0.0, [clusters])
-    method = batch.Method(batch.MULTINOMIAL, plan.tally, plan.n_pairs, plan.top_up_size, False, np.float64, 1)
+    plan = make_plan(boards, batch.Scheme.MULTINOMIAL, [""], 0.0, [clusters])
+    method = batch.RefitForm(batch.Scheme.MULTINOMIAL, plan.tally, plan.n_pairs, plan.top_up_size, False, np.float64, 1)
     with jax.enable_x64(True):
         return jax.tree.map(jax.numpy.asarray, plan.problems), method
 

@@ -92,7 +92,7 @@ def _fitted(n: Array, points: Array, in_set: Array, settings: StudySettings, max
     def one(n: Array, points: Array, in_set: Array) -> Array:
         end = references.strengths(n, points, settings.ridge, settings.tolerance, max_steps)
         rate = references.expected_win_rate(end.theta, in_set)
-        return jnp.where((jnp.sum(n, 0) > 0) & (end.status == solve.CONVERGED), rate, jnp.nan)
+        return jnp.where((jnp.sum(n, 0) > 0) & (end.status == solve.Status.CONVERGED), rate, jnp.nan)
 
     return jax.vmap(jax.vmap(one, (2, 2, 1), 1), (0, 0, None))(n, points, in_set)
 
