@@ -27,6 +27,7 @@ from jaxeval.evaluators.meaningful_gaps import agreement_by_gap, smallest_gap
 from jaxeval.evaluators.rank_change import stratified_rank_change
 from jaxeval.evaluators.rank_correlation import kendall_tau, kendall_tau_delta, rank_agreement
 from jaxeval.evaluators.separability import separability
+from jaxeval.execution.processes import share_resamples
 from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry import BradleyTerryFit, fit_bradley_terry
@@ -98,6 +99,7 @@ __all__ = [
     "same_group",
     "screen_judges",
     "separability",
+    "share_resamples",
     "simulate_battles",
     "simulate_judged_answers",
     "simulate_judged_battles",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.outputs import raw_names_option, write_table, write_text
+from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.run_options import run_options
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, stdout_console, tell
 from jaxeval.wording import counted
@@ -93,6 +94,7 @@ def judge(
     )  # fmt: skip
     comparison = compare(accuracy, chosen, labels_of_b=shared is None) if chosen else None
     report = judge_report(accuracy, comparison)
+    first_goes_on()
     # Files first: what is wrong with the terminal must not cost them.
     if out is not None:
         _write(report, out)

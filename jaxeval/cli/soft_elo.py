@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
+from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.run_options import run_options
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, short_number, stdout_console, tell
 from jaxeval.wording import counted
@@ -177,6 +178,7 @@ def report(
 
         tables["smoothing"] = label_smoothing_sweep(battles, ridge=ridge)
 
+    first_goes_on()
     # Files first: what is wrong with the terminal must not cost them.
     if out is not None:
         _write_all(tables, out)

@@ -351,8 +351,9 @@ def _run(
     task = Task(call, EVALUATORS, size, lane_bytes=_BYTES_PER_NUMBER * size, fixed_bytes=held)
 
     def identity() -> Identity:
-        """Of the draws alone: measures, and parts of one, share a folder, where sections tell them apart."""
-        return Identity({"resample": settings.resample, "seed": settings.seed}, gold)
+        """Measures, and parts of one, share a folder, where sections tell them apart."""
+        drawn, shown = {"resample": settings.resample, "seed": settings.seed}, {"n_resamples": settings.n_resamples}
+        return Identity(drawn, gold, shown | {"level": settings.level}, section)
 
     with open_run(
         identity, n_lanes, "resamples", chunk_size=chunk_size, memory_limit=settings.memory_limit,
