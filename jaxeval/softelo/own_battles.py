@@ -161,6 +161,13 @@ def _problem(own: OwnBattles, width: int, size: int) -> OwnProblem:
     if own.cluster is not None:
         unit, sizes = np.zeros(width, np.int32), np.bincount(own.cluster)
         unit[:n], n_units, largest = own.cluster, len(sizes), int(sizes.max())
-    stream, start = np.uint64(stream_number(own.name)), np.nan_to_num(own.start)
-    leaves: Any = np.float64(n_units * largest), stream, opponent, target, unit, anchors, start
-    return OwnProblem(make_singles(n_units), *leaves)
+    fields: dict[str, Any] = {  # of the host, which compiled functions take as they are
+        "most": np.float64(n_units * largest),
+        "stream": np.uint64(stream_number(own.name)),
+        "opponent": opponent,
+        "target": target,
+        "unit": unit,
+        "anchors": anchors,
+        "start": np.nan_to_num(own.start),
+    }
+    return OwnProblem(units=make_singles(n_units), **fields)

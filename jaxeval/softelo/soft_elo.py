@@ -18,7 +18,7 @@ from jaxeval.execution.precision import versions
 from jaxeval.execution.runs import Identity, open_run
 from jaxeval.ratings.bradley_terry import device_name, named
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.softelo.held_out import Folds, above_human, hold_out
+from jaxeval.softelo.held_out import Folds, above_human, hold_out, n_lanes
 from jaxeval.softelo.judged_cells import compress
 from jaxeval.softelo.own_battles import battles_by_model, resampled_strengths
 from jaxeval.softelo.target_maps import smoothing
@@ -130,7 +130,7 @@ def soft_elo(
     sets = [compress(judged) for judged in judges.values()]
     check_room(n_resamples, 2 * 8 * len(judges) * len(methods) * len(names))
     draws = np.full((len(judges), len(methods), len(names), n_resamples), np.nan)
-    total = sum(cells.n_models for cells in sets)
+    lanes = n_lanes(sets, methods) + n_resamples * sum(cells.n_models for cells in sets)
 
     def identity() -> Identity:
         return Identity(
@@ -138,10 +138,10 @@ def soft_elo(
         )
 
     with open_run(
-        identity, total * max(n_resamples, 1), "resamples of held-out models",
+        identity, lanes, "folds and resamples of held-out models",
         memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
     ) as run:  # fmt: skip
-        folds = hold_out(sets, methods, float(ridge), ties)
+        folds = hold_out(sets, methods, float(ridge), ties, run=run)
         frames = [
             _table(judged.models, methods, found, base, min_battles).assign(judge=judge)
             for (judge, judged), found in zip(judges.items(), folds, strict=True)
