@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +18,7 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.held_out import OwnProblem
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import padded_size
-from jaxeval.resampling.units import make_singles, singles_top_up_size, stream_number
+from jaxeval.resampling.units import make_singles, stream_number
 from jaxeval.softelo.held_out import Folds
 from jaxeval.softelo.judged_cells import JudgedCells
 from jaxeval.softelo.target_maps import targets
@@ -120,21 +120,13 @@ def resampled_strengths(
         # Also to eights: similar boards share one compilation.
         filled = np.append(members, np.repeat(members[-1], -len(members) % 8))
         problems = [_problem(models[i], width, size) for i in filled]
-        with double_precision():
-            own = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *problems)
-
-        def call(
-            of_chunks: NDArray[np.int32], numbers: Int, n_chunks: NDArray[np.int32], own: Any = own, width: int = width
-        ) -> batch.OwnResamples:
-            with double_precision():
-                return batch.own_resamples(
-                    own, mesh, np.uint64(seed), terms, singles_top_up_size(width), of_chunks, numbers, n_chunks
-                )
-
         lanes = Lanes.of(len(members), n_resamples)
-        held = 2 * sum(x.nbytes for x in jax.tree.leaves(own)) + 2 * theta.nbytes
-        task = Task(call, OWN_BATTLES, width, lane_bytes=_BYTES_PER_SLOT * width, fixed_bytes=held)
-        found = (run or LaneRun()).results(task, lanes, f"own-{width}")
+        with double_precision():
+            own: OwnProblem = jax.tree.map(lambda *leaves: jax.device_put(np.stack(leaves)), *problems)
+            held = 2 * sum(x.nbytes for x in jax.tree.leaves(own)) + 2 * theta.nbytes
+            call = partial(batch.own_resamples, own, mesh, np.uint64(seed), terms)
+            task = Task(call, OWN_BATTLES, width, lane_bytes=_BYTES_PER_SLOT * width, fixed_bytes=held)
+            found: batch.OwnResamples = (run or LaneRun()).results(task, lanes, f"own-{width}")
         values = np.where(found.status == Status.CONVERGED, found.theta, np.nan)
         theta[members] = values.reshape(len(members), n_resamples, -1).swapaxes(1, 2)
     return theta
@@ -170,4 +162,4 @@ def _problem(own: OwnBattles, width: int, size: int) -> OwnProblem:
         "anchors": anchors,
         "start": np.nan_to_num(own.start),
     }
-    return OwnProblem(units=make_singles(n_units), **fields)
+    return OwnProblem(units=make_singles(n_units, width), **fields)

@@ -117,13 +117,12 @@ class OwnResamples(NamedTuple):
     status: Array  # (..., K) int8, a `Status`
 
 
-@partial(jax.jit, static_argnames=("mesh", "top_up_size"))
+@partial(jax.jit, static_argnames="mesh")
 def own_resamples(
     own: OwnProblem,
     mesh: Mesh,
     seed: Array,
     terms: Terms,
-    top_up_size: int,
     models: Array,
     numbers: Array,
     n_chunks: Array,
@@ -131,7 +130,7 @@ def own_resamples(
     """Resamples ``numbers`` (devices, T, R) of ``models`` (devices, T), with leading axes (devices, T, R)."""
 
     def chunk(own: OwnProblem, numbers: Array, seed: Array, terms: Terms) -> OwnResamples:
-        draws = resample.singles(own.units, own.opponent.shape[0], top_up_size, seed, own.stream, numbers)
+        draws = resample.singles(own.units, own.opponent.shape[0], seed, own.stream, numbers)
         n, score = held_out.own_sums(own)(draws)
 
         def one_map(anchors: Array, score: Array, start: Array) -> solve.Solution:
