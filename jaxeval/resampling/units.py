@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.special import pdtr
 
 from jaxeval.kernels.resample import Singles, Strata, Units
 from jaxeval.resampling.alias import Int, category_table, poisson_tables
@@ -92,7 +92,7 @@ def make_units(count: Int, shortfall: int | None = None, least_places: int = _FE
 def make_singles(n: int, width: int) -> Singles:
     """N battles (or clusters, or items) in ``width`` slots, of arrays of one shape for all N up to that."""
     shortfall = _singles_shortfall(n)
-    below = pdtr(np.arange(_THRESHOLDS), 1 - shortfall / n)
+    below = scipy.special.pdtr(np.arange(_THRESHOLDS), 1 - shortfall / n)
     threshold = np.minimum(np.rint(below * 2.0**32), 2.0**32 - 1)
     strata = _one_stratum(n, shortfall, n, _rounded_up(2 * _singles_shortfall(width), 64))
     return Singles(as_leaf(threshold[None], np.uint32), strata)
