@@ -7,6 +7,7 @@ strengths of all others come from the battles without it, then its own strength 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -195,7 +196,8 @@ class _Stack:
 
         found: HeldOut = self.run.results(task(False), lanes, f"{section}-chord")
         failed = np.flatnonzero(found.status != Status.CONVERGED)
-        self.run.run(task(True), lanes, failed, found, f"{section}-newton")
+        again = replace(self.run, advance=lambda n: None)  # the bar has counted them
+        again.run(task(True), lanes, failed, found, f"{section}-newton")
         return found
 
     def _task(self, call: Call, words: int, held: Any) -> Task:

@@ -133,9 +133,10 @@ def soft_elo(
     lanes = n_lanes(sets, methods) + n_resamples * sum(cells.n_models for cells in sets)
 
     def identity() -> Identity:
-        return Identity(
-            {"ridge": ridge, "seed": seed, "methods": methods, "ties": ties}, (list(judges), sets, clusters)
-        )
+        data = list(judges), [judged.models for judged in judges.values()], sets, clusters
+        settings = {"ridge": ridge, "seed": seed, "methods": methods, "ties": ties}
+        shown = {"n_resamples": n_resamples, "base": base, "min_battles": min_battles, "cluster": cluster}
+        return Identity(settings, data, shown, noun="battles")
 
     with open_run(
         identity, lanes, "folds and resamples of held-out models",
@@ -173,11 +174,28 @@ def soft_elo(
     with one_blas_thread():
         summary = _summary(models, keys, seed)
     settings = SoftEloSettings(
-        float(ridge), n_resamples, seed, methods, base, min_battles, ties, SUMMARY_LEVEL, cluster,
-        tuple(judged.hard_label for judged in judges.values()), device_name(), versions(),
-    )  # fmt: skip
-    drawn = draws if len(judges) > 1 else draws[0]
-    return SoftElo(models, summary, drawn, names, tuple(judges), settings, _warnings(models, len(judges) > 1))
+        ridge=float(ridge),
+        n_resamples=n_resamples,
+        seed=seed,
+        methods=methods,
+        base=base,
+        min_battles=min_battles,
+        ties=ties,
+        level=SUMMARY_LEVEL,
+        cluster=cluster,
+        hard_label=tuple(judged.hard_label for judged in judges.values()),
+        device=device_name(),
+        versions=versions(),
+    )
+    return SoftElo(
+        models=models,
+        summary=summary,
+        draws=draws if len(judges) > 1 else draws[0],
+        names=names,
+        judges=tuple(judges),
+        settings=settings,
+        warnings=_warnings(models, len(judges) > 1),
+    )
 
 
 def label_smoothing_sweep(
