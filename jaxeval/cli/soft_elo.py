@@ -108,6 +108,7 @@ _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path
 @raw_names_option
 def report(
     file: Path,
+    *,
     level: float | None,
     splits: int,
     methods: tuple[str, ...],
@@ -237,6 +238,7 @@ def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
 @click.option("--out", required=True, type=OutputFile((".json",)), help="Where to save it, as JSON.")
 def calibrate(
     file: Path,
+    *,
     methods: tuple[str, ...],
     out: Path,
     ridge: float,
@@ -283,6 +285,7 @@ def calibrate(
 def predict(
     calibration: Path,
     file: Path,
+    *,
     cluster: str | None,
     level: float | None,
     human_votes: float | None,

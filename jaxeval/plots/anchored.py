@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ _MOST_MODELS = 40
 _PANELS_A_ROW = 4
 
 
-def plot_anchored(scores: pd.DataFrame, strong: list[Any] | None = None) -> Figure:
+def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None) -> Figure:
     """Ratings of models with their intervals, a point a judge, a panel a reference and task (Figure 2, left).
 
     Of more than 40 models the 40 with the largest mean rating are drawn, and the figure says so.

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from jaxeval.plots.style import GREY, finish, one_axis, shown_name
+from jaxeval.softelo.soft_elo import HeldOutRatings, models_table
 
 _COLOURS = {"hard": "#1f5a93", "soft": "#c2447f"}
 _OTHERS = ("#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
 _FEW_BATTLES = 30  # bins with fewer are pale
 
 
-def plot_held_out(held_out: Any) -> Figure:
+def plot_held_out(held_out: HeldOutRatings) -> Figure:
     """Held-out judge rating against human rating, a panel a method (and judge), with the diagonal (Figure 4a).
 
     Args:
         held_out: a `SoftElo`, or its ``models`` table.
     """
-    table = held_out if isinstance(held_out, pd.DataFrame) else held_out.models
+    table = models_table(held_out)
     used = table[np.isfinite(table[["human_elo", "judge_elo"]].to_numpy(float)).all(1)]
     groups = _groups(used)
     figure = Figure(figsize=(0.6 + 4.2 * max(len(groups), 1), 4.4), layout="constrained")
@@ -189,6 +188,6 @@ def _groups(table: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
     return [(str(m), str(m), block) for m, block in table.groupby("method", sort=False)]
 
 
-def _colour(method: Any) -> str:
+def _colour(method: str) -> str:
     name = str(method)
     return _COLOURS.get(name) or _OTHERS[sum(map(ord, name)) % len(_OTHERS)]

@@ -63,7 +63,7 @@ class SoftEloCalibration:
         cls,
         battles: JudgedBattles,
         ridge: float = 0.01,
-        methods: Sequence[Any] = ("hard", "soft"),
+        methods: Sequence[str] = ("hard", "soft"),
         base: float = 1500.0,
         *,
         cluster: str | None = None,

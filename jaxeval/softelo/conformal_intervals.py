@@ -7,7 +7,6 @@ models with any number of battles.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,6 +25,7 @@ from jaxeval.softelo.conformal import (
     supported_level_text,
 )
 from jaxeval.softelo.residuals import grouping, usable_models
+from jaxeval.softelo.soft_elo import HeldOutRatings
 from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
@@ -58,7 +58,7 @@ class ConformalStudy:
     warnings: list[str]
 
 
-def leave_one_out_intervals(soft_elo: Any, level: Level | None = None) -> pd.DataFrame:
+def leave_one_out_intervals(soft_elo: HeldOutRatings, level: Level | None = None) -> pd.DataFrame:
     """Interval of every model, calibrated on all others (Figure 1c).
 
     How many of these intervals hold the human rating is arithmetic: ceil(level * M) of M, whatever the judge. It is
@@ -94,7 +94,7 @@ def leave_one_out_intervals(soft_elo: Any, level: Level | None = None) -> pd.Dat
 
 
 def conformal_study(
-    soft_elo: Any,
+    soft_elo: HeldOutRatings,
     level: Level | None = None,
     n_repeats: int = 5,
     n_calibration: int | None = None,
@@ -168,7 +168,9 @@ def conformal_study(
     if rank > n_cal:
         warnings.append(_too_small(n_cal, level))
     splits = pd.concat(split_rows, ignore_index=True)
-    settings = ConformalSettings(float(exact_level(level)), n_repeats, n_cal, n - n_cal, seed)
+    settings = ConformalSettings(
+        level=float(exact_level(level)), n_repeats=n_repeats, n_calibration=n_cal, n_test=n - n_cal, seed=seed
+    )
     return ConformalStudy(
         splits=splits,
         intervals=pd.concat(interval_rows, ignore_index=True),
@@ -197,7 +199,7 @@ def _summary(splits: pd.DataFrame, keys: list[str], level: Level, n_calibration:
     return summary.assign(coverage=summary["coverage"].mask(endless))
 
 
-def width_decomposition(soft_elo: Any, level: Level | None = None) -> pd.DataFrame:
+def width_decomposition(soft_elo: HeldOutRatings, level: Level | None = None) -> pd.DataFrame:
     """Width of the intervals as 2 * quantile * standard error (Figure 17), with all models calibrating.
 
     Args:

@@ -65,7 +65,8 @@ def held_out_errors(
         )
         judge = influence(model, opponent, np.concatenate([y_a, 1 - y_b]), folds.theta[k], folds.anchors[k], ridge)
         rows.append([standard_errors(model, unit, x, n) for x in (judge, human, judge - human)])
-    return RatingErrors(*np.array(rows).transpose(1, 0, 2))
+    of_judge, of_human, of_residual = np.array(rows).transpose(1, 0, 2)
+    return RatingErrors(judge=of_judge, human=of_human, residual=of_residual)
 
 
 def units(battles: JudgedBattles, cluster: str | None) -> Int:

@@ -5,13 +5,12 @@ Every function that returns a table keeps ``warnings`` and ``settings`` in its `
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.softelo.soft_elo import HeldOutRatings, models_table
 from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
@@ -46,7 +45,7 @@ def strength_group(human_elo: pd.Series, n_groups: int = 4) -> pd.Series:
     return pd.Series((place * n_groups // len(known)).astype(int) + 1, known.index, name="group")
 
 
-def residual_ramp(held_out: Any, n_groups: int = 4) -> pd.DataFrame:
+def residual_ramp(held_out: HeldOutRatings, n_groups: int = 4) -> pd.DataFrame:
     """Signed residual, judge minus human, by human-Elo group (Figures 2b and 14): a ramp is a stretched ruler.
 
     Args:
@@ -78,19 +77,19 @@ def residual_ramp(held_out: Any, n_groups: int = 4) -> pd.DataFrame:
     return result
 
 
-def usable_rows(held_out: Any) -> pd.DataFrame:
+def usable_rows(held_out: HeldOutRatings) -> pd.DataFrame:
     """Rows of a `SoftElo` or its table that have a residual and are in its averages."""
-    table = held_out if isinstance(held_out, pd.DataFrame) else held_out.models
+    table = models_table(held_out)
     used = np.isfinite(table["residual"].to_numpy(float))
     return table[used & table["averaged"].to_numpy(bool)] if "averaged" in table.columns else table[used]
 
 
-def usable_models(soft_elo: Any) -> tuple[pd.DataFrame, list[str]]:
+def usable_models(soft_elo: HeldOutRatings) -> tuple[pd.DataFrame, list[str]]:
     """Rows of a `SoftElo` or its table that have a residual and a standard error, and a sentence on the others.
 
     Rows that `soft_elo` flagged and left out of its averages do not calibrate either.
     """
-    table = soft_elo if isinstance(soft_elo, pd.DataFrame) else soft_elo.models
+    table = models_table(soft_elo)
     needed = ["model", "method", "human_elo", "judge_elo", "residual", "standard_error"]
     absent = [c for c in needed if c not in table.columns]
     if absent:
@@ -122,9 +121,9 @@ def grouping(table: pd.DataFrame) -> list[str]:
     return ["judge", "method"] if "judge" in table.columns else ["method"]
 
 
-def human_ratings(held_out: Any) -> pd.Series:
+def human_ratings(held_out: HeldOutRatings) -> pd.Series:
     """(M,) human ratings by model, Elo."""
-    table = held_out if isinstance(held_out, pd.DataFrame) else held_out.models
+    table = models_table(held_out)
     return table.drop_duplicates("model").set_index("model")["human_elo"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -72,6 +72,15 @@ class SoftElo:
     judges: tuple[str, ...]
     settings: SoftEloSettings
     warnings: list[str]
+
+
+#: Held-out ratings, or their table of models alone.
+HeldOutRatings: TypeAlias = SoftElo | pd.DataFrame
+
+
+def models_table(held_out: HeldOutRatings) -> pd.DataFrame:
+    """The table of models of held-out ratings."""
+    return held_out if isinstance(held_out, pd.DataFrame) else held_out.models
 
 
 def soft_elo(
