@@ -13,19 +13,7 @@ from jaxeval.accuracy.belief import shifted
 from jaxeval.accuracy.calibration_planning import minimum_calibration_size
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 from jaxeval.accuracy.model_comparison import ModelComparison
-from jaxeval.accuracy.statuses import (
-    BOUNDED,
-    CLIPPED,
-    NO_LABELS,
-    NO_TEST,
-    NOT_BINARY,
-    NOT_SHARES,
-    OK,
-    ONE_CLASS,
-    OUTSIDE,
-    STATUSES,
-    UNBOUNDED,
-)
+from jaxeval.accuracy.statuses import BOUNDED, STATUSES, UNBOUNDED, Status
 from jaxeval.wording import counted
 
 #: At J = 0.3 the simulations of arXiv:2605.06939 find Rogan-Gladen with a shared calibration far from its level.
@@ -65,7 +53,7 @@ def model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
 
         j, m0, m1 = row["j"], row["m0"], row["m1"]
         if errors.n_test == 0:
-            yield caution(NO_TEST, f"{STATUSES[NO_TEST]}, so there is no estimate")
+            yield caution(Status.NO_TEST, f"{STATUSES[Status.NO_TEST]}, so there is no estimate")
         elif errors.n_test < FEW_LABELS:
             yield caution("few test items", f"only {counted(errors.n_test, 'test item')}")
         if m0 + m1 == 0:
@@ -81,7 +69,7 @@ def model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
                 f"a stratum has only {counted(int(errors.fewest_in_stratum), 'label')}; corrections within it are "
                 "hardly known",
             )
-        if row["status"] == NOT_BINARY:
+        if row["status"] == Status.NOT_BINARY:
             continue
         if min(errors.passed, errors.failed) < FEW_ERRORS:
             yield caution(
@@ -119,15 +107,22 @@ def model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
         label, name, status = row.get("slice", "all"), row["estimator"], row["status"]
         about = f"{of_slice(label)}{row['judge']} on {row['model']}: {name}"
         key = label, row["judge"], (row["model"],)
-        if status in (CLIPPED, OUTSIDE):
+        if status in (Status.CLIPPED, Status.OUTSIDE):
             yield Caution(status, *key, f"{about}: {STATUSES[status]}")
         elif status in UNBOUNDED:
             yield Caution("no bounds", *key, f"{about}: {STATUSES[status]}")
-        elif status == ONE_CLASS and name == "ppi_plus_plus":
+        elif status == Status.ONE_CLASS and name == "ppi_plus_plus":
             yield Caution("few labels", *key, f"{about}: {STATUSES[status]}")
-        elif status not in (OK, ONE_CLASS, NOT_BINARY, NOT_SHARES, NO_LABELS, NO_TEST):
+        elif status not in (
+            Status.OK,
+            Status.ONE_CLASS,
+            Status.NOT_BINARY,
+            Status.NOT_SHARES,
+            Status.NO_LABELS,
+            Status.NO_TEST,
+        ):
             yield Caution("undefined", *key, f"{about} is not defined: {STATUSES[status]}")
-        elif status == OK and row["failed_share"] > 0:
+        elif status == Status.OK and row["failed_share"] > 0:
             yield Caution(
                 "failed resamples", *key,
                 f"{about} is not defined in {row['failed_share']:.1%} of the resamples; they count as 0 and 1 in its "

@@ -11,17 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
-from jaxeval.accuracy.statuses import (
-    CLASS_WITHOUT_LABEL,
-    CLIPPED,
-    FEW_OF_CLASS,
-    HAVE_NUMBERS,
-    NEAR_0,
-    NO_SKILL,
-    OK,
-    SINGULAR,
-    UNBOUNDED,
-)
+from jaxeval.accuracy.statuses import HAVE_NUMBERS, UNBOUNDED, Status
 from jaxeval.errors import DataError
 from jaxeval.kernels import judge_error
 from jaxeval.statistics.quantiles import bounds_with_failures, checked_level
@@ -148,8 +138,15 @@ def corrected_shares(counts: ArrayLike, judged: ArrayLike) -> tuple[Float, Float
         near_0 = j <= judge_error.SURE_Z * np.sqrt(variance)
     status = np.select(
         [no_class, no_skill, singular, few, near_0, outside],
-        [CLASS_WITHOUT_LABEL, NO_SKILL, SINGULAR, FEW_OF_CLASS, NEAR_0, CLIPPED],
-        OK,
+        [
+            Status.CLASS_WITHOUT_LABEL,
+            Status.NO_SKILL,
+            Status.SINGULAR,
+            Status.FEW_OF_CLASS,
+            Status.NEAR_0,
+            Status.CLIPPED,
+        ],
+        Status.OK,
     )
     return np.where(bad[..., None], np.nan, shares), np.where(bad[..., None, None], np.nan, covariance), status
 

@@ -28,16 +28,7 @@ from jaxeval.accuracy.estimates import (
 from jaxeval.accuracy.judged_sums import POOLED, arrays, resampled, sums, with_missing_filled
 from jaxeval.accuracy.missing_judgments import missing_judgments
 from jaxeval.accuracy.rogan_gladen import youden_j
-from jaxeval.accuracy.statuses import (
-    BOUNDED,
-    HAVE_NUMBERS,
-    NO_LABELS,
-    NOT_BINARY,
-    ONE_CLASS,
-    OUTSIDE,
-    UNBOUNDED,
-    WITHOUT_RESAMPLES,
-)
+from jaxeval.accuracy.statuses import BOUNDED, HAVE_NUMBERS, UNBOUNDED, WITHOUT_RESAMPLES, Status
 from jaxeval.checks import checked_integer
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.errors import DataError
@@ -342,8 +333,8 @@ def _table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
         estimate = values.get(name, median)
         lower, upper = closed.get(name, (nothing, nothing))
         status = status_of(name, part, estimate, binary)
-        outside = np.isin(status, (*BOUNDED, ONE_CLASS)) & ((upper < 0) | (lower > 1))
-        status = np.where(outside, OUTSIDE, status)
+        outside = np.isin(status, (*BOUNDED, Status.ONE_CLASS)) & ((upper < 0) | (lower > 1))
+        status = np.where(outside, Status.OUTSIDE, status)
         unbounded = np.isin(status, UNBOUNDED)
         lower, boot_lower = (np.where(unbounded & ~np.isnan(x), -np.inf, x) for x in (lower, percentiles[0]))
         upper, boot_upper = (np.where(unbounded & ~np.isnan(x), np.inf, x) for x in (upper, percentiles[1]))
@@ -411,7 +402,7 @@ def _rates_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
             (f"{name}_boot_upper", boot_upper),
         ):
             columns[key] = np.where(binary, x, np.nan).reshape(-1)
-    status = np.where(binary, np.where(point.m0 + point.m1 > 0, closed.status, NO_LABELS), NOT_BINARY)
+    status = np.where(binary, np.where(point.m0 + point.m1 > 0, closed.status, Status.NO_LABELS), Status.NOT_BINARY)
     columns["status"] = status.reshape(-1)
     columns["m0"], columns["m1"] = (x.reshape(-1).astype(int) for x in (point.m0, point.m1))
     return pd.DataFrame(columns)

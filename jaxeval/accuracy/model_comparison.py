@@ -34,11 +34,11 @@ from jaxeval.accuracy.estimates import (
 )
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy, joined, judge_accuracy
 from jaxeval.accuracy.judged_sums import POOLED
-from jaxeval.accuracy.statuses import BOUNDED, HAVE_NUMBERS, OK, ONE_CLASS, UNBOUNDED, WITHOUT_RESAMPLES
+from jaxeval.accuracy.statuses import BOUNDED, HAVE_NUMBERS, UNBOUNDED, WITHOUT_RESAMPLES, Status
 from jaxeval.data.judged_answers import ONLY_MODEL, JudgedAnswers
 from jaxeval.errors import DataError
-from jaxeval.execution.precision import double_precision
-from jaxeval.kernels import batch, judge_error
+from jaxeval.execution.elementwise import evaluate
+from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums, Rates
 from jaxeval.statistics.quantiles import bounds_with_failures
 from jaxeval.wording import did_you_mean
@@ -261,8 +261,7 @@ def _shared(part: Slice, accuracy: JudgeAccuracy, only: int | None) -> _Shared:
     if only is not None:
         labelled, draws = (LabelledSums(*(x[..., only : only + 1, :] for x in s.own)) for s in (total, drawn))
         name = str(part.test.models[only])
-    with double_precision():
-        each = np.asarray(batch.with_rates_of(labelled, total.test, accuracy.binary))
+    each = evaluate(judge_error.with_rates_of, labelled, total.test, accuracy.binary)
     estimate = shared_estimates(labelled, total.test, accuracy.binary)
     return _Shared(
         labelled,
@@ -289,7 +288,7 @@ def _differences(
     m, j = part.test.judged.shape[1:]
     truth, _ = truth_of(part.test)
     quantile = np.maximum(own.quantile[a], own.quantile[b])
-    both_corrected = (own.status["rogan_gladen"][a] == OK) & (own.status["rogan_gladen"][b] == OK)
+    both_corrected = (own.status["rogan_gladen"][a] == Status.OK) & (own.status["rogan_gladen"][b] == Status.OK)
     believe = believed_of_pair(believe[a], believe[b], both_corrected)
     blocks: list[dict[str, NDArray[Any]]] = []
     for name in ESTIMATORS:
@@ -350,7 +349,7 @@ def _differences(
 def _worse(one: Words, other: Words) -> Words:
     """The status that has no number, else no bounds, else no resamples, else the one that is not "ok"."""
     rank_one, rank_other = (
-        np.select([x == OK, np.isin(x, BOUNDED), x == ONE_CLASS, np.isin(x, UNBOUNDED)], [0, 1, 2, 3], 4)
+        np.select([x == Status.OK, np.isin(x, BOUNDED), x == Status.ONE_CLASS, np.isin(x, UNBOUNDED)], [0, 1, 2, 3], 4)
         for x in (one, other)
     )
     return np.where(rank_one >= rank_other, one, other)

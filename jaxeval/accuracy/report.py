@@ -18,7 +18,7 @@ from jaxeval.accuracy.cautions import Caution, model_cautions, numbers, of_slice
 from jaxeval.accuracy.estimates import ESTIMATORS
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 from jaxeval.accuracy.model_comparison import ModelComparison
-from jaxeval.accuracy.statuses import BOUNDED, NOT_BINARY, NOT_SHARES, OK, STATUSES
+from jaxeval.accuracy.statuses import BOUNDED, STATUSES, Status
 from jaxeval.wording import counted
 
 NEXT_LABELS = 100
@@ -104,7 +104,7 @@ class JudgeReport:
         table = self._involved(self.accuracy.table)
         # In a comparison the shared calibration is that of a model, and belongs to the differences.
         shown = [name for name in _SHOWN if self.comparison is None or name != "rogan_gladen_shared"]
-        table = table[table["estimator"].isin(shown) & ~table["status"].isin([NOT_BINARY, NOT_SHARES])]
+        table = table[table["estimator"].isin(shown) & ~table["status"].isin([Status.NOT_BINARY, Status.NOT_SHARES])]
         ends = ["lower", "upper", "boot_lower", "boot_upper"]
         shown = ["model", "judge", "estimator", "believe", "estimate", *ends, "status"]
         yield "Accuracy of each model", _legend(table, ["model"]), _columns(table, shown)
@@ -113,7 +113,9 @@ class JudgeReport:
             shown = ["judge", "model_a", "model_b", "delta_j", "delta_j_lower", "delta_j_upper", "shared_bias"]
             yield "Is the judge equally good on both models?", [], _columns(stability, shown)
             table = self.comparison.table
-            table = table[table["estimator"].isin(_SHOWN) & ~table["status"].isin([NOT_BINARY, NOT_SHARES])]
+            table = table[
+                table["estimator"].isin(_SHOWN) & ~table["status"].isin([Status.NOT_BINARY, Status.NOT_SHARES])
+            ]
             shown = ["judge", "model_a", "model_b", "estimator", "believe", "difference", *ends, "labels", "status"]
             yield "Differences, A minus B", _legend(table, ["model_a", "model_b"]), _columns(table, shown)
             yield "What can be claimed", list(self.claims()), None
@@ -246,7 +248,7 @@ def _columns(table: pd.DataFrame, shown: list[str]) -> pd.DataFrame:
 
 def _statuses(table: pd.DataFrame) -> list[str]:
     """What the statuses of a table mean, but "ok"."""
-    return [f"{status}: {STATUSES[status]}." for status in dict.fromkeys(table["status"]) if status != OK]
+    return [f"{status}: {STATUSES[status]}." for status in dict.fromkeys(table["status"]) if status != Status.OK]
 
 
 def _legend(table: pd.DataFrame, models: list[str]) -> list[str]:
