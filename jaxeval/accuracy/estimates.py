@@ -66,6 +66,11 @@ class Slice(NamedTuple):
         """What the estimator ``name`` rests on."""
         return self.every if name in OF_ALL_ANSWERS else self.judged
 
+    def labels(self, name: str) -> tuple[LabelledSums, Float | None]:
+        """Sums of the labels that the estimator ``name`` uses; (2, J) distinct labels where models share answers."""
+        data, total, *_ = self.of(name)
+        return (total.shared, data.shared_labels) if name == "rogan_gladen_shared" else (total.own, None)
+
 
 def _by_estimator(kernel: Callable[..., Accuracies], judged: Sums, every: Sums, binary: Bool) -> dict[str, Float]:
     """Values of a kernel by estimator, each from the sums that it rests on."""
@@ -171,9 +176,8 @@ def closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: f
 
 def status_of(name: str, part: Slice, estimate: Float, binary: Bool, labelled: LabelledSums | None = None) -> Words:
     """(M, J) status of the estimates (M, J) of one estimator, in words; ``labelled`` other than its own."""
-    total, shares = part.of(name).total, part.test.shares
-    labelled = labelled or (total.shared if name == "rogan_gladen_shared" else total.own)
-    n_test = total.test.n
+    n_test, shares = part.of(name).total.test.n, part.test.shares
+    labelled = labelled or part.labels(name)[0]
     status = np.where((estimate < -ROUNDING) | (estimate > 1 + ROUNDING), Status.CLIPPED, Status.OK).astype(object)
     one_score = ~binary & ((n_test > 0) & (n_test < 2)).any(0)  # in some stratum
     if name == "naive":
@@ -201,7 +205,7 @@ def status_of(name: str, part: Slice, estimate: Float, binary: Bool, labelled: L
 
 
 def label_counts(
-    name: str, labelled: LabelledSums, shape: tuple[int, int], distinct: Float | None = None
+    name: str, labelled: LabelledSums, distinct: Float | None, shape: tuple[int, int]
 ) -> tuple[Float, Float]:
     """(M, J) labels wrong and right that an estimator uses: those of its sums, or the ``distinct`` ones (2, J)."""
     if distinct is not None:

@@ -10,7 +10,8 @@ from scipy.special import stdtrit
 
 from jaxeval.accuracy.statuses import UNBOUNDED, Status
 from jaxeval.execution.elementwise import Numbers, Words, evaluate, scalar_or_array
-from jaxeval.kernels.prediction_powered import Kind, mean_label
+from jaxeval.kernels import judge_error
+from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
 from jaxeval.statistics.quantiles import normal_quantile
 
 Float = NDArray[np.float64]
@@ -77,23 +78,24 @@ def ppi_plus_plus(
         >>> labels, judgments = np.array([1, 1, 1, 0, 0] * 8), np.array([1, 1, 0, 0, 0] * 8)
         >>> found = ppi_plus_plus(labels, judgments, test_judgments=np.array([1, 0] * 300))
         >>> print(f"{found.estimate:.3f} [{found.lower:.3f}, {found.upper:.3f}], lambda {found.lam:.2f}")
+        0.662 [0.528, 0.767], lambda 0.62
     """
     z = normal_quantile(level)
-    y, f, g = (
-        _items(x, name)
-        for x, name in (
-            (calibration_labels, "calibration_labels"),
-            (calibration_judgments, "calibration_judgments"),
-            (test_judgments, "test_judgments"),
-        )
-    )
+    y, f = _items(calibration_labels, "calibration_labels"), _items(calibration_judgments, "calibration_judgments")
+    g = _items(test_judgments, "test_judgments")
     if y.shape[-1] != f.shape[-1]:
         raise ValueError(f"as many calibration labels as judgments are needed, got {y.shape[-1]:,} and {f.shape[-1]:,}")
     zero_one = np.all((f == 0) | (f == 1), -1) & np.all((g == 0) | (g == 1), -1)
     verdicts = zero_one & np.all((y == 0) | (y == 1), -1)
-    kind = Kind(zero_one, verdicts, np.bool_(pooled_variance))
-    found = evaluate(mean_label, y, f, g, kind, None if lam is None else _weight(lam))
-    estimate, weight, error = found.estimate, found.weight, np.sqrt(found.variance)
+    origin_y, origin_f = y.mean(-1, keepdims=True), f.mean(-1, keepdims=True)
+    centred, given = _sums(y - origin_y, f - origin_f, g - origin_f), None if lam is None else _weight(lam)
+    if pooled_variance:
+        found = evaluate(judge_error.pooled_mean_label, centred, given)
+    else:
+        most = np.where(zero_one, 1.0, np.inf)
+        found = evaluate(judge_error.mean_label, centred, _sums(y, f, g), most, verdicts, given)
+    estimate, weight, error = origin_y[..., 0] + found.estimate, found.weight, np.sqrt(found.variance)
+    centre = estimate + found.shift
     n, scored = y.shape[-1], ~verdicts & (not pooled_variance)
     quantile = np.where(scored, stdtrit(max(n - 2, 1), (1 + level) / 2), z)
     with np.errstate(invalid="ignore"):
@@ -113,8 +115,8 @@ def ppi_plus_plus(
     half = np.where(np.isin(status, UNBOUNDED), np.nan, half)
     return PredictionPowered(
         estimate=scalar_or_array(estimate),
-        lower=scalar_or_array(found.centre - half),
-        upper=scalar_or_array(found.centre + half),
+        lower=scalar_or_array(centre - half),
+        upper=scalar_or_array(centre + half),
         status=scalar_or_array(status),
         lam=scalar_or_array(weight),
         standard_error=scalar_or_array(error),
@@ -122,6 +124,12 @@ def ppi_plus_plus(
         n_test=g.shape[-1],
         level=level,
     )
+
+
+def _sums(y: Float, f: Float, g: Float) -> tuple[LabelledSums, JudgedSums]:
+    y, f = np.broadcast_arrays(y, f)
+    labelled = LabelledSums(np.float64(y.shape[-1]), *(x.sum(-1) for x in (y, f, y * f, f * f, y * y)))
+    return labelled, JudgedSums(np.float64(g.shape[-1]), g.sum(-1), (g * g).sum(-1))
 
 
 def _weight(lam: ArrayLike) -> Float:

@@ -82,7 +82,7 @@ def rogan_gladen(
 
         >>> found = rogan_gladen(0.6, q0=0.8, q1=0.9, n=1000, m0=100, m1=100)
         >>> print(f"{found.estimate:.3f} [{found.lower:.3f}, {found.upper:.3f}], {found.status}")
-        0.571 [0.481, 0.643], ok
+        0.571 [0.490, 0.655], ok
     """
     z = normal_quantile(level)
     given = broadcast(p=p, q0=q0, q1=q1, n=n, m0=m0, m1=m1)
@@ -161,7 +161,7 @@ def youden_j(q0: ArrayLike, q1: ArrayLike, m0: ArrayLike, m1: ArrayLike, level: 
     Examples:
         >>> found = youden_j(q0=0.8, q1=0.9, m0=100, m1=100)
         >>> print(f"{found.estimate:.2f} [{found.lower:.2f}, {found.upper:.2f}], {found.status}")
-        0.70 [0.59, 0.78], ok
+        0.70 [0.59, 0.79], ok
     """
     z = normal_quantile(level)
     rates = _checked_rates(broadcast(q0=q0, q1=q1, m0=m0, m1=m1))

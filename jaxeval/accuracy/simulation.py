@@ -12,17 +12,20 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from jaxeval.accuracy import influence
 from jaxeval.accuracy.calibration_planning import allocate_calibration
+from jaxeval.accuracy.influence import Contributions
+from jaxeval.accuracy.judged_sums import Arrays, LabelledAnswers, RatedAnswers, Sums
 from jaxeval.accuracy.performance import performance
 from jaxeval.accuracy.rogan_gladen import rogan_gladen
 from jaxeval.checks import checked_integer
 from jaxeval.execution.elementwise import broadcast, evaluate, require, require_share
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
-from jaxeval.kernels.paired_verdicts import differences
 from jaxeval.statistics.quantiles import checked_level, normal_quantile, wilson
 
 Float = NDArray[np.float64]
+Int = NDArray[np.int64]
 
 
 def coverage_study(
@@ -155,8 +158,8 @@ def comparison_study(
         A row per setting and estimator: ``j_a, delta_j, theta_a, theta_b, bias, bias_se, coverage, length,
         undefined_share``.
     """
-    for count, value in (("n", n), ("m", m), ("replications", replications)):
-        checked_integer(count, value, 1)
+    for name, count in (("n", n), ("m", m), ("replications", replications)):
+        checked_integer(name, count, 1)
     z = normal_quantile(level)
     given = broadcast(j_a=j_a, delta_j=delta_j, theta_a=theta_a, theta_b=theta_b)
     settings = {name: x.reshape(-1) for name, x in given.items()}
@@ -169,21 +172,76 @@ def comparison_study(
     of_a, of_b = (_cell_shares(theta, q) for theta, q in ((theta_a, q_a), (theta_b, q_b)))
     calibration_cells = (of_a[:, :, :, None, None] * of_b[:, None, None]).reshape(len(j_a), 16)
     test_cells = (of_a.sum(1)[:, :, None] * of_b.sum(1)[:, None]).reshape(len(j_a), 4)
-    draws = {
-        "test": rng.multinomial(n, test_cells[:, None], (len(j_a), replications)),
-        "first": rng.multinomial(m // 2, calibration_cells[:, None], (len(j_a), replications)),
-        "second": rng.multinomial(m - m // 2, calibration_cells[:, None], (len(j_a), replications)),
-    }
-    counts = {name: x.reshape(-1, x.shape[-1]).astype(float) for name, x in draws.items()}
-    found = evaluate(differences, counts["test"], counts["first"], counts["first"] + counts["second"])
+    shape = len(j_a), replications
+    test = rng.multinomial(n, test_cells[:, None], shape)
+    half, rest = (rng.multinomial(k, calibration_cells[:, None], shape) for k in (m // 2, m - m // 2))
+    found = [_paired_differences(*counts) for counts in zip(test, half, half + rest, strict=True)]
     truth = (theta_b - theta_a)[:, None]
     studies = {}
-    for name, (value, variance) in found._asdict().items():
-        value, half = (x.reshape(len(j_a), -1) for x in (value, z * np.sqrt(variance)))
+    for name in found[0]:
+        value, variance = (np.stack(x) for x in zip(*(differences[name] for differences in found), strict=True))
+        half_length = z * np.sqrt(variance)
         # Without an estimate the difference may be any.
-        ends = np.fmax(value - half, -1), np.fmin(value + half, 1)
-        studies[name] = performance(value, *ends, truth, axis=1)
+        lower, upper = np.fmax(value - half_length, -1), np.fmin(value + half_length, 1)
+        studies[name] = performance(value, lower, upper, truth, axis=1)
     return _table("estimator", settings, studies)
+
+
+def _paired_differences(test: Int, half: Int, full: Int) -> dict[str, tuple[Float, Float]]:
+    """B minus A and its variance (R,) by estimator, from R counts of alike items.
+
+    A test item is in one of 4 cells, by the verdicts on A and on B; a calibration item in one of 16, by label and
+    verdict of A's answer, and of B's. ``half`` of the calibration items are those of "ppi_plus_plus_half".
+    """
+    replications = len(test)
+    verdict, cell = np.array([[0.0, 0, 1, 1], [0, 1, 0, 1]]), np.arange(16)
+    y, f = (np.stack([(cell >> k) & 1, (cell >> k - 2) & 1]).astype(float) for k in (3, 2))
+
+    def as_items(values: Float) -> Float:
+        """(cells, 2, R): a cell is an item, and a replication takes the place of a judge."""
+        return np.broadcast_to(values.T[:, :, None], (values.shape[1], 2, replications))
+
+    answers = LabelledAnswers(as_items(y), as_items(f), as_items(y) >= 0, np.zeros((16, 2), np.int64))
+    rated = RatedAnswers(as_items(verdict), as_items(verdict) >= 0, np.zeros((4, 2), np.int64))
+
+    data = Arrays(
+        n_strata=1,
+        own=answers,
+        human=y.T,
+        shared=answers,
+        shared_labels=np.zeros((2, replications)),
+        test=rated,
+        answered=np.ones((4, 2), bool),
+    )
+
+    def sums(counts: Int, *values: Float) -> list[Float]:
+        """(1, 2, R) numbers of items, and sums of each of ``values`` (2, cells) over them."""
+        return [(x @ counts.T)[None] for x in (np.ones_like(values[0]), *values)]
+
+    judged, binary = JudgedSums(*sums(test, verdict, verdict)), np.bool_(True)
+
+    def difference(value: Float, items: Contributions, counts: Int) -> tuple[Float, Float]:
+        on_test, on_calibration = (x[:, 1] - x[:, 0] for x in items)
+        variance = (test.T * on_test**2).sum(0) + (counts.T * on_calibration**2).sum(0)
+        return value[0, 1] - value[0, 0], variance
+
+    found = {}
+    for name, counts in (("ppi_plus_plus_half", half), ("ppi_plus_plus", full)):
+        own = LabelledSums(*sums(counts, y, f, y * f, f, y))
+        of_a = LabelledSums(*(x[:, :1] for x in own))
+        total, each = Sums(judged, own, of_a), evaluate(judge_error.by_stratum, own, judged, binary)
+        weight = evaluate(judge_error.weights, own, judged, binary).ppi_plus_plus
+        items = influence.control_variate(data, total, each.ppi_plus_plus, weight)
+        found[name] = difference(each.ppi_plus_plus, items, counts)
+    with_a = evaluate(judge_error.with_rates_of, of_a, judged, binary)
+    corrected, shared = np.clip(each.rogan_gladen, 0, 1), np.clip(with_a, 0, 1)
+    return {
+        "naive": difference(each.naive, influence.naive(data, total, each.naive), full),
+        "ppi_plus_plus": found["ppi_plus_plus"],
+        "ppi_plus_plus_half": found["ppi_plus_plus_half"],
+        "rogan_gladen": difference(corrected, influence.rogan_gladen(data, total, each.rogan_gladen), full),
+        "rogan_gladen_shared": difference(shared, influence.shared_rogan_gladen(data, total, of_a, 0, with_a), full),
+    }
 
 
 def simulate_judged_answers(
@@ -215,6 +273,11 @@ def simulate_judged_answers(
 
     Examples:
         >>> simulate_judged_answers([0.8, 0.5], q0=0.7, q1=0.9, n_items=2, seed=3)
+           item    model  human  judge-1
+        0     0  model-1      0        0
+        1     0  model-2      0        1
+        2     1  model-1      1        1
+        3     1  model-2      1        1
     """
     checked_integer("n_items", n_items, 1)
     share = np.atleast_1d(np.asarray(accuracy, float))

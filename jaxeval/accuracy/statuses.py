@@ -16,16 +16,13 @@ class Status(StrEnum):
     sentence: str
 
     def __new__(cls, word: str, sentence: str) -> Status:
-        """The member that is ``word``."""
+        """The member that equals ``word``."""
         status = str.__new__(cls, word)
         status._value_, status.sentence = word, sentence
         return status
 
     OK = "ok", "the estimate lies in [0, 1], and none of the checks found a reason to doubt its interval"
-    CLIPPED = (
-        "clipped",
-        "the estimate left [0, 1] and is clipped: the judged share is hard to reconcile with the calibration",
-    )
+    CLIPPED = "clipped", "the estimate left [0, 1] and is clipped: judged share and calibration are hard to reconcile"
     OUTSIDE = "outside", "the whole interval left [0, 1]: the judged share is not one that the calibration allows"
     NEAR_0 = (
         "J near 0",
@@ -43,23 +40,11 @@ class Status(StrEnum):
         "one class",
     )
     NO_VARIATION = "judgments do not vary", "the judgments do not vary, so the estimate is the mean label"
-    TOO_FEW_LABELS = (
-        "too few labels",
-        "there are too few labels to estimate a variance, so nothing bounds the estimate",
-    )
-    TOO_FEW_ITEMS = (
-        "too few test items",
-        "one test item with a score has no variance to estimate, so nothing bounds the estimate",
-    )
+    TOO_FEW_LABELS = "too few labels", "labels are too few to estimate a variance, so nothing bounds the estimate"
+    TOO_FEW_ITEMS = "too few test items", "one test item with a score has no variance, so nothing bounds the estimate"
     NO_SKILL = "J <= 0", "the judge is no better than chance on the labels, so there is no correction"
-    INCLUDES_0 = (
-        "includes 0",
-        "the interval of J includes 0: the labels do not tell the judge from one that guesses",
-    )
-    NO_CLASS = (
-        "labels of one class only",
-        "all labels are of one class, so one of the judge's rates is unknown and there is no correction",
-    )
+    INCLUDES_0 = "includes 0", "the interval of J includes 0: the labels do not tell the judge from one that guesses"
+    NO_CLASS = "labels of one class only", "a class has no labels, so the judge's rate on it is unknown: no correction"
     NO_LABELS = "no calibration items", "no calibration item of the model has a label that the estimate can use"
     NO_TEST = "no test items", "the model has no judged test item"
     NO_SUCH_VERDICT = (
@@ -67,18 +52,9 @@ class Status(StrEnum):
         "a verdict of the test does not occur in the calibration, so no label says what it is worth",
     )
     NOT_BINARY = "needs verdicts of 0 and 1", "the estimate needs verdicts of 0 and 1, and the judge gives scores"
-    NOT_SHARES = (
-        "scores are no shares",
-        "the judge's scores leave [0, 1], so their mean is no share of right answers",
-    )
-    SINGULAR = (
-        "singular confusion matrix",
-        "the confusion matrix cannot be inverted: the judge does not tell some of the classes apart",
-    )
-    CLASS_WITHOUT_LABEL = (
-        "a class has no label",
-        "a class has no label, so the judge's errors on it are unknown",
-    )
+    NOT_SHARES = "scores are no shares", "the judge's scores leave [0, 1]: their mean is no share of right answers"
+    SINGULAR = "singular confusion matrix", "the judge does not tell some of the classes apart: there is no inverse"
+    CLASS_WITHOUT_LABEL = "a class has no label", "no label is of this class, so the judge's errors on it are unknown"
 
 
 #: The sentence of each status.

@@ -260,6 +260,58 @@ def careful_variances(labelled: LabelledSums, test: JudgedSums, binary: Array) -
     return Weights(*(careful_ppi_variance(labelled, test, weight, binary) for weight in found))
 
 
+class MeanLabel(NamedTuple):
+    """A mean label by PPI or PPI++, less that of the sums' origin."""
+
+    estimate: Array
+    shift: Array  # from the estimate to the centre of the interval
+    variance: Array  # of the interval
+    weight: Array  # lambda
+    spread: Array  # of the judgments; 0 where lambda cannot be estimated
+
+
+def mean_label(
+    centred: tuple[LabelledSums, JudgedSums],
+    raw: tuple[LabelledSums, JudgedSums],
+    most: Array,
+    verdicts: Array,
+    given: Array | None,
+) -> MeanLabel:
+    """`ppi` with a weight of at most ``most``, or the ``given`` one, and its interval for few items.
+
+    Sums are ``centred``: those of squares of scores far from 0 would cancel. Where all values are ``verdicts`` of 0 and
+    1, the interval needs the ``raw`` sums, to which it adds observations.
+    """
+    moments, true, false = slopes(*centred), jnp.array(True), jnp.array(False)
+    weight = ppi_weight(*centred, most) if given is None else given + 0 * moments.covariance
+    counted, scored = careful_ppi_variance(*raw, weight, true), careful_ppi_variance(*centred, weight, false)
+    return MeanLabel(
+        estimate=ppi(*centred, weight),
+        shift=jnp.where(verdicts, careful_ppi(*raw, weight, true) - ppi(*raw, weight), 0.0),
+        variance=jnp.where(verdicts, counted, scored),
+        weight=weight,
+        spread=moments.labelled_variance + moments.test_variance,
+    )
+
+
+def pooled_mean_label(centred: tuple[LabelledSums, JudgedSums], given: Array | None) -> MeanLabel:
+    """As the package ppi-python has it: a weight by the variance of all judgments together, and plain variances."""
+    labelled, test = centred
+    moments = slopes(labelled, test)
+    spread, n = moments.labelled_variance + moments.test_variance, labelled.n + test.n
+    mean = (labelled.judgment + test.judgment) / n
+    variance = (labelled.judgment_square + test.judgment_square - n * mean**2) / (n - 1)
+    slope = moments.covariance / jnp.where(spread > 0, (1 + labelled.n / test.n) * variance, 1.0)
+    weight = jnp.clip(jnp.where(spread > 0, slope, 0.0), 0.0, 1.0) if given is None else given + 0 * spread
+    return MeanLabel(
+        estimate=ppi(labelled, test, weight),
+        shift=jnp.zeros_like(weight),
+        variance=ppi_variance(labelled, test, weight),
+        weight=weight,
+        spread=spread,
+    )
+
+
 def _over(spread: Array, n: Array) -> Array:
     """``spread`` / ``n``; infinite where there is no n to divide by."""
     return jnp.where(n > 0, spread / jnp.where(n > 0, n, 1), jnp.inf)
