@@ -29,9 +29,10 @@ class Contributions(NamedTuple):
         """Variance (M, J) of each accuracy."""
         return (self.test**2).sum(0) + (self.calibration**2).sum(0)
 
-    def covariance(self) -> Float:
-        """Covariance (J, M, M) of the accuracies by one judge."""
-        return np.asarray(sum(np.einsum("imj,inj->jmn", x, x, optimize=True) for x in self))
+    def covariance(self, a: int, b: int) -> Float:
+        """Covariance (J,) of the accuracies of models ``a`` and ``b``."""
+        test, calibration = (x[:, a] * x[:, b] for x in self)
+        return np.asarray(test.sum(0) + calibration.sum(0))
 
     def difference_variance(self, a: int, b: int) -> Float:
         """Variance (J,) of the accuracy of model ``a`` minus that of ``b``."""

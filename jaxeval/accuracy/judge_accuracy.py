@@ -132,12 +132,12 @@ def judge_accuracy(
     slices = {}
     parts = {"": (calibration, test), **slices_of(calibration, test, by)}
 
-    def identity() -> Identity:
-        drawn = {"seed": seed, "n_halves": n_halves, "by": by, "stratify": stratify, "shared": str(shared)}
-        return Identity(drawn, (calibration, test))
+    choices: dict[str, Any] = {
+        "seed": seed, "n_halves": n_halves, "by": by, "stratify": stratify, "shared": str(shared)
+    }  # fmt: skip
 
     with open_run(
-        identity, len(parts) * 3 * n_resamples, "resamples",
+        lambda: Identity(choices, (calibration, test)), len(parts) * 3 * n_resamples, "resamples",
         memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
     ) as run:  # fmt: skip
         for label, (labelled, judged) in parts.items():
@@ -161,15 +161,7 @@ def judge_accuracy(
         rates=joined({label: rates_table(part, binary, level) for label, part in slices.items()}, by),
         warnings=warnings,
         settings=AccuracySettings(
-            level=level,
-            n_resamples=n_resamples,
-            seed=seed,
-            n_halves=n_halves,
-            shared=str(shared),
-            by=by,
-            stratify=stratify,
-            device=jax.default_backend(),
-            versions=versions(),
+            level=level, n_resamples=n_resamples, device=jax.default_backend(), versions=versions(), **choices
         ),
         slices=slices,
         binary=binary,

@@ -138,8 +138,15 @@ def with_missing_filled(data: Arrays) -> Arrays:
 
 def sums(data: Arrays) -> Sums:
     """Sums of all items."""
-    test, own, shared = (columns.sum(0) for columns in _columns(data))
-    return Sums(_judged(test, data), _labelled(own, data), _labelled(shared, data, 1))
+    return weighted_sums(data, np.ones(len(data.own.label)), np.ones(len(data.test.judgment)))
+
+
+def weighted_sums(data: Arrays, calibration: Float, test: Float) -> Sums:
+    """Sums under weights (..., n) of the calibration items and (..., N) of the test items."""
+    of_test, own, shared = _columns(data)
+    return Sums(
+        _judged(test @ of_test, data), _labelled(calibration @ own, data), _labelled(calibration @ shared, data, 1)
+    )
 
 
 def resampled(

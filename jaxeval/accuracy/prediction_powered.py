@@ -88,26 +88,30 @@ def ppi_plus_plus(
     zero_one = np.all((f == 0) | (f == 1), -1) & np.all((g == 0) | (g == 1), -1)
     verdicts = zero_one & np.all((y == 0) | (y == 1), -1)
     origin_y, origin_f = y.mean(-1, keepdims=True), f.mean(-1, keepdims=True)
-    centred, given = _sums(y - origin_y, f - origin_f, g - origin_f), None if lam is None else _weight(lam)
-    if pooled_variance:
-        found = evaluate(judge_error.pooled_mean_label, centred, given)
+    centred = _sums(y - origin_y, f - origin_f, g - origin_f)
+    if lam is not None:
+        weight = _weight(lam) + 0 * centred[0].label
+    elif pooled_variance:
+        weight = _pooled_weight(*centred)
     else:
-        most = np.where(zero_one, 1.0, np.inf)
-        found = evaluate(judge_error.mean_label, centred, _sums(y, f, g), most, verdicts, given)
-    estimate, weight, error = origin_y[..., 0] + found.estimate, found.weight, np.sqrt(found.variance)
-    centre = estimate + found.shift
+        weight = evaluate(judge_error.ppi_weight, *centred, np.where(zero_one, 1.0, np.inf))
+    estimate = origin_y[..., 0] + evaluate(judge_error.ppi, *centred, weight)
+    if pooled_variance:
+        shift, variance = 0.0, evaluate(judge_error.ppi_variance, *centred, weight)
+    else:
+        shift, variance = evaluate(judge_error.careful_mean_label, centred, _sums(y, f, g), weight, verdicts)
+    centre, error = estimate + shift, np.sqrt(variance)
     n, scored = y.shape[-1], ~verdicts & (not pooled_variance)
     quantile = np.where(scored, stdtrit(max(n - 2, 1), (1 + level) / 2), z)
     with np.errstate(invalid="ignore"):
         half = quantile * error
-    equal = np.broadcast_to(np.all(y == y[..., :1], -1), estimate.shape)
     status = np.select(
         [
             np.broadcast_to((n < 2) | ((n < 3) & scored), estimate.shape),
             # One score has no variance, which an estimated lambda needs and the interval of any lambda but 0.
             np.broadcast_to((g.shape[-1] < 2) & scored, estimate.shape) & ((lam is None) | (weight != 0)),
-            equal,
-            (found.spread == 0) & (lam is None),
+            np.broadcast_to(_all_equal(y), estimate.shape),
+            np.broadcast_to(_all_equal(f) & _all_equal(g), estimate.shape) & (lam is None),
         ],
         [Status.TOO_FEW_LABELS, Status.TOO_FEW_ITEMS, Status.ONE_CLASS, Status.NO_VARIATION],
         Status.OK,
@@ -130,6 +134,20 @@ def _sums(y: Float, f: Float, g: Float) -> tuple[LabelledSums, JudgedSums]:
     y, f = np.broadcast_arrays(y, f)
     labelled = LabelledSums(np.float64(y.shape[-1]), *(x.sum(-1) for x in (y, f, y * f, f * f, y * y)))
     return labelled, JudgedSums(np.float64(g.shape[-1]), g.sum(-1), (g * g).sum(-1))
+
+
+def _pooled_weight(labelled: LabelledSums, test: JudgedSums) -> Float:
+    """The weight lambda as the package ppi-python has it; sums are centred on the calibration."""
+    n, n_test = labelled.n, test.n
+    mean = (labelled.judgment + test.judgment) / (n + n_test)
+    square = labelled.judgment_square + test.judgment_square
+    variance = (square - (n + n_test) * mean**2) / (n + n_test - 1)
+    slope = labelled.product / n / np.where(variance > 0, (1 + n / n_test) * variance, 1.0)
+    return np.asarray(np.clip(np.where(variance > 0, slope, 0.0), 0.0, 1.0))
+
+
+def _all_equal(x: Float) -> NDArray[np.bool_]:
+    return np.all(x == x[..., :1], -1)
 
 
 def _weight(lam: ArrayLike) -> Float:

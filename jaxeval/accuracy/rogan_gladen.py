@@ -89,8 +89,9 @@ def rogan_gladen(
     require_share(given, "p")
     require(given, "n", given["n"] > 0, "be positive")
     rates = _checked_rates(given)
-    found = evaluate_padded(judge_error.corrected, given["p"], given["n"], rates, np.full(rates.q0.shape, z))
-    raw, lower, upper, doubt = found
+    raw, lower, upper, doubt = evaluate_padded(
+        judge_error.corrected, given["p"], given["n"], rates, np.full(rates.q0.shape, z)
+    )
     with np.errstate(invalid="ignore"):
         j = rates.q0 + rates.q1 - 1
     one_class = (rates.m0 == 0) | (rates.m1 == 0)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from jaxeval.accuracy.estimates import estimates
-from jaxeval.accuracy.judged_sums import Sums
+from jaxeval.accuracy.judged_sums import POOLED, LabelledAnswers, Sums, arrays, sums, weighted_sums
 from jaxeval.accuracy.performance import performance
 from jaxeval.checks import checked_integer
 from jaxeval.data.judged_answers import JudgedAnswers
@@ -60,18 +62,18 @@ def split_study(
     judged = answers.judged & ~np.isnan(answers.label)[:, :, None]
     if not judged.any():
         raise DataError("no judged answer has a label: name their column with label=")
-    calibration, test = _weights(len(answers.items), calibration_share, n_splits, replacement, seed)
-    y = np.where(judged, np.nan_to_num(answers.label)[:, :, None], 0.0)
-    f = np.where(judged, answers.judgment, 0.0)
-    own = _labelled(calibration, judged, y, f)
-    pooled = LabelledSums(*(x.sum(1, keepdims=True) for x in own))
-    n, g, gg = (_times(test, x) for x in (judged.astype(float), f, f * f))
+    labelled = judged.any(axis=(1, 2))
+    weights = _weights(len(answers.items), calibration_share, n_splits, replacement, seed)
+    calibration, test = (weight[:, labelled] for weight in weights)
+    known = replace(answers, judgment=np.where(judged, answers.judgment, np.nan)).take(np.flatnonzero(labelled))
+    data = arrays(known, known, None, POOLED)
+    drawn = weighted_sums(data, calibration, test)
+    population = sums(data).own if replacement else weighted_sums(data, test, test).own
     with np.errstate(invalid="ignore"):
-        truth = y.sum(0) / judged.sum(0) if replacement else _times(test, y) / n
-    sums = Sums(JudgedSums(n, g, gg), own, pooled)
-    products = _item_products(calibration, judged, y, f)
+        truth = (population.label / population.n)[..., 0, :, :]
+    products = _item_products(calibration, data.own)
     tables = []
-    for name, (value, lower, upper) in _intervals(sums, products, answers.binary, level).items():
+    for name, (value, lower, upper) in _intervals(drawn, products, answers.binary, level).items():
         estimate, lower, upper = (np.clip(x, 0, 1) for x in (value, lower, upper))
         table = performance(estimate, lower, upper, truth, axis=0)
         m, j = table["bias"].shape
@@ -100,32 +102,18 @@ def _weights(n: int, share: float, n_splits: int, replacement: bool, seed: int) 
     return calibration, 1 - calibration
 
 
-def _times(weight: Float, values: Float) -> Float:
-    """(R, M, J) sums of ``values`` (N, M, J) under weights (R, N)."""
-    return (weight @ values.reshape(len(values), -1)).reshape(len(weight), *values.shape[1:])
-
-
-def _labelled(weight: Float, used: NDArray[np.bool_], y: Float, f: Float) -> LabelledSums:
-    f = np.where(used, f, 0.0)
-    n, label, judgment, product, square = (_times(weight, x) for x in (used.astype(float), y, f, y * f, f * f))
-    return LabelledSums(n, label, judgment, product, square, label)
-
-
-def _item_products(weight: Float, used: NDArray[np.bool_], y: Float, f: Float) -> Float:
+def _item_products(weight: Float, answers: LabelledAnswers) -> Float:
     """(R, J, 4, 4) sums over items of products of an item's answers wrong, those judged wrong, right, judged right."""
-    wrong, right = (used & (y == 0)).astype(float), (used & (y == 1)).astype(float)
-    counts = np.stack([x.sum(1) for x in (wrong, wrong * (1 - f), right, right * f)], axis=-1)  # (N, J, 4)
-    products = counts[..., :, None] * counts[..., None, :]
-    return (weight @ products.reshape(len(products), -1)).reshape(len(weight), *products.shape[1:])
+    y, f, used, _ = answers
+    counts = np.stack([x.sum(1) for x in (used - y, (used - y) * (1 - f), y, y * f)], axis=-1)  # (N, J, 4)
+    return np.einsum("ri,ija,ijb->rjab", weight, counts, counts, optimize=True)
 
 
-def _intervals(
-    sums: Sums, products: Float, binary: NDArray[np.bool_], level: float
-) -> dict[str, tuple[Float, Float, Float]]:
+def _intervals(drawn: Sums, products: Float, binary: NDArray[np.bool_], level: float) -> dict[str, tuple[Float, ...]]:
     """Estimate and untruncated ends (R, M, J) by estimator."""
-    in_one = Sums(*(type(x)(*(leaf[:, None] for leaf in x)) for x in sums))  # type: ignore[arg-type]
-    values = estimates(in_one, in_one, binary)
-    test, own, shared = sums
+    values = estimates(drawn, drawn, binary)
+    test = JudgedSums(*(x[:, 0] for x in drawn.test))
+    own, shared = (LabelledSums(*(x[:, 0] for x in sums_of)) for sums_of in (drawn.own, drawn.shared))
     z = normal_quantile(level)
     of_scores = stdtrit(np.maximum(own.n - 2, 1), (1 + level) / 2)
     quantile = np.where(binary, z, of_scores)

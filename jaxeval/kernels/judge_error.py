@@ -123,19 +123,9 @@ def rogan_gladen_interval(p: Array, n: Array, rates: Rates, z: Array) -> tuple[A
     return theta + shift - half, theta + shift + half
 
 
-class Corrected(NamedTuple):
-    """An accuracy by Rogan-Gladen, not clipped, with its interval."""
-
-    estimate: Array
-    lower: Array
-    upper: Array
-    doubt: Array  # `Doubt`
-
-
-def corrected(p: Array, n: Array, rates: Rates, z: Array) -> Corrected:
-    """`rogan_gladen` with its interval, and whether that can be trusted."""
-    lower, upper = rogan_gladen_interval(p, n, rates, z)
-    return Corrected(rogan_gladen(p, rates.q0, rates.q1), lower, upper, doubt(rates))
+def corrected(p: Array, n: Array, rates: Rates, z: Array) -> tuple[Array, Array, Array, Array]:
+    """`rogan_gladen`, the ends of its interval, and the `doubt` about it."""
+    return rogan_gladen(p, rates.q0, rates.q1), *rogan_gladen_interval(p, n, rates, z), doubt(rates)
 
 
 class Slopes(NamedTuple):
@@ -260,56 +250,17 @@ def careful_variances(labelled: LabelledSums, test: JudgedSums, binary: Array) -
     return Weights(*(careful_ppi_variance(labelled, test, weight, binary) for weight in found))
 
 
-class MeanLabel(NamedTuple):
-    """A mean label by PPI or PPI++, less that of the sums' origin."""
-
-    estimate: Array
-    shift: Array  # from the estimate to the centre of the interval
-    variance: Array  # of the interval
-    weight: Array  # lambda
-    spread: Array  # of the judgments; 0 where lambda cannot be estimated
-
-
-def mean_label(
-    centred: tuple[LabelledSums, JudgedSums],
-    raw: tuple[LabelledSums, JudgedSums],
-    most: Array,
-    verdicts: Array,
-    given: Array | None,
-) -> MeanLabel:
-    """`ppi` with a weight of at most ``most``, or the ``given`` one, and its interval for few items.
+def careful_mean_label(
+    centred: tuple[LabelledSums, JudgedSums], raw: tuple[LabelledSums, JudgedSums], weight: Array, verdicts: Array
+) -> tuple[Array, Array]:
+    """From `ppi` to the centre of its interval for few items, and the variance of that interval.
 
     Sums are ``centred``: those of squares of scores far from 0 would cancel. Where all values are ``verdicts`` of 0 and
-    1, the interval needs the ``raw`` sums, to which it adds observations.
+    1, the interval adds observations to the ``raw`` sums.
     """
-    moments, true, false = slopes(*centred), jnp.array(True), jnp.array(False)
-    weight = ppi_weight(*centred, most) if given is None else given + 0 * moments.covariance
-    counted, scored = careful_ppi_variance(*raw, weight, true), careful_ppi_variance(*centred, weight, false)
-    return MeanLabel(
-        estimate=ppi(*centred, weight),
-        shift=jnp.where(verdicts, careful_ppi(*raw, weight, true) - ppi(*raw, weight), 0.0),
-        variance=jnp.where(verdicts, counted, scored),
-        weight=weight,
-        spread=moments.labelled_variance + moments.test_variance,
-    )
-
-
-def pooled_mean_label(centred: tuple[LabelledSums, JudgedSums], given: Array | None) -> MeanLabel:
-    """As the package ppi-python has it: a weight by the variance of all judgments together, and plain variances."""
-    labelled, test = centred
-    moments = slopes(labelled, test)
-    spread, n = moments.labelled_variance + moments.test_variance, labelled.n + test.n
-    mean = (labelled.judgment + test.judgment) / n
-    variance = (labelled.judgment_square + test.judgment_square - n * mean**2) / (n - 1)
-    slope = moments.covariance / jnp.where(spread > 0, (1 + labelled.n / test.n) * variance, 1.0)
-    weight = jnp.clip(jnp.where(spread > 0, slope, 0.0), 0.0, 1.0) if given is None else given + 0 * spread
-    return MeanLabel(
-        estimate=ppi(labelled, test, weight),
-        shift=jnp.zeros_like(weight),
-        variance=ppi_variance(labelled, test, weight),
-        weight=weight,
-        spread=spread,
-    )
+    shift = careful_ppi(*raw, weight, verdicts) - ppi(*raw, weight)
+    counted, scored = (careful_ppi_variance(*sums, weight, verdicts) for sums in (raw, centred))
+    return shift, jnp.where(verdicts, counted, scored)
 
 
 def _over(spread: Array, n: Array) -> Array:
