@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from jaxeval.accuracy import influence
 from jaxeval.accuracy.influence import Contributions
@@ -141,7 +141,7 @@ def centre_shifts(part: Slice, binary: Bool) -> dict[str, Float]:
 def critical_values(part: Slice, binary: Bool, level: float) -> Float:
     """(M, J) quantiles: normal; of scores, Student's t by the number of labels."""
     labels = np.maximum(part.every.total.own.n.sum(0) - 2, 1)
-    return np.where(binary, normal_quantile(level), stdtrit(labels, (1 + level) / 2))
+    return np.where(binary, normal_quantile(level), scipy.special.stdtrit(labels, (1 + level) / 2))
 
 
 def closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: float) -> dict[str, tuple[Float, Float]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
 from jaxeval.accuracy.statuses import UNBOUNDED, Status
 from jaxeval.execution.elementwise import Numbers, Words, evaluate, scalar_or_array
@@ -102,7 +102,7 @@ def ppi_plus_plus(
         shift, variance = evaluate(judge_error.careful_mean_label, centred, _sums(y, f, g), weight, verdicts)
     centre, error = estimate + shift, np.sqrt(variance)
     n, scored = y.shape[-1], ~verdicts & (not pooled_variance)
-    quantile = np.where(scored, stdtrit(max(n - 2, 1), (1 + level) / 2), z)
+    quantile = np.where(scored, scipy.special.stdtrit(max(n - 2, 1), (1 + level) / 2), z)
     with np.errstate(invalid="ignore"):
         half = quantile * error
     status = np.select(

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from jaxeval.accuracy import influence
 from jaxeval.accuracy.calibration_planning import allocate_calibration
@@ -288,7 +288,7 @@ def simulate_judged_answers(
     rng = np.random.default_rng(checked_integer("seed", seed))
     common, own = rng.standard_normal((n_items, 1)), rng.standard_normal((n_items, len(share)))
     latent = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own
-    right = latent < ndtri(share)
+    right = latent < scipy.special.ndtri(share)
     yes = np.where(right[:, :, None], np.broadcast_to(sensitivity, shape), 1 - np.broadcast_to(specificity, shape))
     verdict = rng.random((n_items, *shape)) < yes
     answers = pd.DataFrame(

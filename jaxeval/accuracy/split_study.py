@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from jaxeval.accuracy.estimates import estimates
 from jaxeval.accuracy.judged_sums import POOLED, LabelledAnswers, Sums, arrays, sums, weighted_sums
@@ -115,7 +115,7 @@ def _intervals(drawn: Sums, products: Float, binary: NDArray[np.bool_], level: f
     test = JudgedSums(*(x[:, 0] for x in drawn.test))
     own, shared = (LabelledSums(*(x[:, 0] for x in sums_of)) for sums_of in (drawn.own, drawn.shared))
     z = normal_quantile(level)
-    of_scores = stdtrit(np.maximum(own.n - 2, 1), (1 + level) / 2)
+    of_scores = scipy.special.stdtrit(np.maximum(own.n - 2, 1), (1 + level) / 2)
     quantile = np.where(binary, z, of_scores)
     shifts = evaluate(judge_error.small_sample_shift, own, test, binary)._asdict()
     ends: dict[str, tuple[Float, Float]] = {}

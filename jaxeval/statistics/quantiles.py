@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 
 def checked_level(level: float) -> float:
@@ -20,7 +20,7 @@ def normal_quantile(level: float) -> float:
     Raises:
         ValueError: ``level`` is not between 0 and 1.
     """
-    return float(ndtri((1 + checked_level(level)) / 2))
+    return float(scipy.special.ndtri((1 + checked_level(level)) / 2))
 
 
 def wilson(p: ArrayLike, n: ArrayLike, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
