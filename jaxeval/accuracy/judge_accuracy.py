@@ -131,13 +131,10 @@ def judge_accuracy(
     calibration, warnings = aligned(calibration, test, shared)
     slices = {}
     parts = {"": (calibration, test), **slices_of(calibration, test, by)}
-
-    choices: dict[str, Any] = {
-        "seed": seed, "n_halves": n_halves, "by": by, "stratify": stratify, "shared": str(shared)
-    }  # fmt: skip
-
+    draws: dict[str, Any] = {"seed": seed, "n_halves": n_halves, "by": by, "stratify": stratify, "shared": str(shared)}
+    others = {"level": level, "n_resamples": n_resamples}
     with open_run(
-        lambda: Identity(choices, (calibration, test)), len(parts) * 3 * n_resamples, "resamples",
+        lambda: Identity(draws, (calibration, test), others), len(parts) * 3 * n_resamples, "resamples",
         memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
     ) as run:  # fmt: skip
         for label, (labelled, judged) in parts.items():
@@ -148,7 +145,7 @@ def judge_accuracy(
             filled = with_missing_filled(data)
             sets = [data] if filled is data else [data, filled]
             drawn = resampled(sets, label, n_resamples, n_halves, seed, run)
-            evidence = [Evidence(x, sums(x), *draws) for x, draws in zip(sets, drawn, strict=True)]
+            evidence = [Evidence(x, sums(x), *of_x) for x, of_x in zip(sets, drawn, strict=True)]
             slices[label] = Slice(labelled, judged, evidence[0], evidence[-1])
     warnings += [
         f"slice {label!r} of {by}: {text}" if label else text
@@ -160,9 +157,7 @@ def judge_accuracy(
         table=joined({label: accuracy_table(part, binary, level) for label, part in slices.items()}, by),
         rates=joined({label: rates_table(part, binary, level) for label, part in slices.items()}, by),
         warnings=warnings,
-        settings=AccuracySettings(
-            level=level, n_resamples=n_resamples, device=jax.default_backend(), versions=versions(), **choices
-        ),
+        settings=AccuracySettings(**draws, **others, device=jax.default_backend(), versions=versions()),
         slices=slices,
         binary=binary,
     )
