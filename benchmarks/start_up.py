@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from harness import environment, save
-from whole_process import in_turns, run_board
+from whole_process import in_turns, installed_tools, run_board
 
 _COMMANDS = {
     "jaxeval --help": ["-m", "jaxeval", "--help"],
@@ -42,7 +42,8 @@ def main() -> None:
         print(f"  {name:34s} {row['cpu_seconds']:6.3f} s of all cores, {row['seconds']['median']:6.3f} s")
     over = rows["from jaxeval import leaderboard"]["cpu_seconds"] - rows["import jax, pandas"]["cpu_seconds"]
     print(f"  over JAX and pandas                {over:6.3f} s of all cores")
-    board = run_board("S", ["jaxeval", "choix"], repeats)
+    tools = [tool for tool in installed_tools()[0] if tool != "arena-rank"]
+    board = run_board("S", tools, repeats)
     save("start_up", {"processes": rows, "over_jax_and_pandas_cpu_seconds": over, "board_s": board})
 
 

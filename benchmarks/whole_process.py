@@ -196,6 +196,14 @@ def run_board(name: str, tools: list[str], repeats: int) -> dict[str, Any]:
     return rows
 
 
+def installed_tools() -> tuple[list[str], list[str]]:
+    """jaxeval and the peers that are installed, and those that are missing."""
+    from peers import missing_peers
+
+    missing = [tool for tool in _SCRIPTS if any(name.startswith(tool) for name in missing_peers())]
+    return ["jaxeval", *(tool for tool in _SCRIPTS if tool not in missing)], missing
+
+
 def main() -> None:
     """Time all boards; or, with --run, be the process of one tool."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -208,11 +216,9 @@ def main() -> None:
         _SCRIPTS[tool](Path(votes), Path(out))
         return
     from harness import environment, save
-    from peers import missing_peers
 
     print(environment())
-    missing = [tool for tool in _SCRIPTS if any(name.startswith(tool) for name in missing_peers())]
-    tools = ["jaxeval", *(tool for tool in _SCRIPTS if tool not in missing)]
+    tools, missing = installed_tools()
     boards = {name: run_board(name, tools, arguments.repeats) for name in arguments.boards}
     save("whole_process", {"resamples": N_RESAMPLES, "level": LEVEL, "boards": boards, "missing_peers": missing})
 

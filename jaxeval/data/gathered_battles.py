@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from jaxeval.data.battles import Battles
-from jaxeval.data.saved_battles import parse_battles, write_battles
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.execution.processes import gather, process_count
 
@@ -38,10 +37,10 @@ def gather_battles(own: Battles | Callable[[], Battles | None] | None) -> Battle
         if battles is None:
             return b""
         file = io.BytesIO()
-        write_battles(battles, file)
+        battles.write(file)
         return file.getvalue()
 
-    parts = [parse_battles(io.BytesIO(part), f"process {p}") for p, part in enumerate(gather(packed)) if part]
+    parts = [Battles.parse(io.BytesIO(part), f"process {p}") for p, part in enumerate(gather(packed)) if part]
     if not parts:
         raise DataError("; ".join(["no process has any battles", *map(str, empty)]))
     return replace(Battles.concat(parts), n_processes=process_count())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict, Unpack
+
 import numpy as np
 import pandas as pd
 
@@ -80,25 +82,18 @@ def simulate_votes(
     )
 
 
-def simulate_battles(
-    n_battles: int = 25_000,
-    n_models: int = 55,
-    *,
-    strengths: pd.Series | None = None,
-    tie_rate: float = 0.25,
-    popularity_exponent: float = 0.6,
-    seed: int = 0,
-) -> Battles:
-    """`simulate_votes`, read as `Battles`."""
-    votes = simulate_votes(
-        n_battles,
-        n_models,
-        strengths=strengths,
-        tie_rate=tie_rate,
-        popularity_exponent=popularity_exponent,
-        seed=seed,
-    )
-    return Battles.from_pandas(votes)
+class VoteOptions(TypedDict, total=False):
+    """How votes are simulated: see `simulate_votes`."""
+
+    strengths: pd.Series | None
+    tie_rate: float
+    popularity_exponent: float
+    seed: int
+
+
+def simulate_battles(n_battles: int = 25_000, n_models: int = 55, **options: Unpack[VoteOptions]) -> Battles:
+    """`simulate_votes`, with its options, read as `Battles`."""
+    return Battles.from_pandas(simulate_votes(n_battles, n_models, **options))
 
 
 def simulate_judged_battles(

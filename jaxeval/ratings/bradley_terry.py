@@ -12,9 +12,10 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from jaxeval.data.battles import Battles, DataReport, as_battles
+from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.cells import Compress
 from jaxeval.data.features import FeatureLike, checked_features
+from jaxeval.data.report import DataReport
 from jaxeval.execution.precision import versions
 from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
 from jaxeval.kernels.solve import CONVERGED, NON_FINITE, STEP_LIMIT
