@@ -62,6 +62,15 @@ class Battles:
     votes), ``weight`` (R,) multiplies a battle's log-likelihood, ``count`` (R,) is the number of battles of a row
     (None: one each). ``columns`` holds further columns of the input for ``by=`` and ``cluster=``; its row ``kept[r]``
     belongs to row r (None: row r).
+
+    Examples:
+        >>> import jaxeval
+        >>> battles = jaxeval.simulate_battles(1000, n_models=4)
+        >>> battles.n_battles, battles.n_models, battles.models[0]
+        (1000, 4, 'model-1')
+        >>> both_days = jaxeval.Battles.concat([battles, jaxeval.simulate_battles(500, n_models=4, seed=1)])
+        >>> both_days.n_battles
+        1500
     """
 
     models: pd.Index
@@ -116,6 +125,20 @@ class Battles:
         Raises:
             DataError: a column is missing or ambiguous, a label unknown, a value missing or out of range, or no
                 battle is left. The message names the column, the values and their counts.
+
+        Examples:
+            >>> import jaxeval
+            >>> import pandas as pd
+            >>> votes = pd.DataFrame(
+            ...     [["x", "y", "model_a"], ["y", "z", "tie"], ["x", "x", "model_b"]],
+            ...     columns=["model_a", "model_b", "winner"],
+            ... )
+            >>> battles = jaxeval.Battles.from_pandas(votes)
+            >>> battles.target.tolist()
+            [1.0, 0.5]
+            >>> print(battles.report)
+            3 rows: 2 battles between 3 models, 1 of them a tie
+            1 battle of a model against itself left out
         """
         frame = as_frame(df)
         if both_bad not in ("half", "drop"):

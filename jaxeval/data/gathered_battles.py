@@ -25,6 +25,14 @@ def gather_battles(own: Battles | Callable[[], Battles | None] | None) -> Battle
     Raises:
         DataError: no process has battles, or some have columns that others lack.
         ProcessError: another process failed, or is lost.
+
+    Examples:
+        In every process, after `jax.distributed.initialize`:
+
+        >>> import jaxeval
+        >>> own = jaxeval.simulate_battles(1000, n_models=4)
+        >>> jaxeval.gather_battles(own).n_battles  # of one process alone
+        1000
     """
     empty: list[NoRowsError] = []
 

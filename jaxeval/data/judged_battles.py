@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.data import table_files
-from jaxeval.data.columns import Rows, as_frame, encode_models, factorize_sorted, frame_of, require_column
+from jaxeval.data.columns import Rows, as_frame, encode_models, factorize_sorted, require_column
 from jaxeval.data.judge_scores import Scores, score_differences, sign_labels
 from jaxeval.data.outcomes import LabelCoding, labels
+from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
 
@@ -91,6 +91,19 @@ class JudgedBattles:
     printed verdict where a column gives one (NaN where it is missing); of two orders, their common side, or the side
     that one of them names where the other is a tie, and a tie where they name different sides. ``hard_label`` says
     which of ``judge`` and ``verdict`` is `hard`.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> table = pd.DataFrame(
+        ...     [["x", "y", 8.0, 6.5, "model_a"], ["y", "z", 5.5, 7.0, None]],
+        ...     columns=["model_a", "model_b", "scores_a", "scores_b", "human"],
+        ... )
+        >>> battles = jaxeval.JudgedBattles.from_pandas(table, label_coding="labels")
+        >>> battles.score_difference.tolist(), battles.hard.tolist()
+        ([1.5, -1.5], [1.0, 0.0])
+        >>> battles.report.n_human
+        1
     """
 
     models: pd.Index
@@ -338,7 +351,7 @@ def _column(name: str | Literal[False] | None, defaults: tuple[str, ...], frame:
 
 
 def read_judged_battles(path: str | Path, **columns: Unpack[JudgedColumns]) -> JudgedBattles:
-    """Judged battles from a Parquet, CSV (or TSV, gzipped or not) or JSON-lines file, with all its columns.
+    r"""Judged battles from a Parquet, CSV (or TSV, gzipped or not) or JSON-lines file, with all its columns.
 
     The sample of the Soft-Elo paper reads with ``label_coding="a_wins_0"``.
 
@@ -349,8 +362,13 @@ def read_judged_battles(path: str | Path, **columns: Unpack[JudgedColumns]) -> J
     Raises:
         DataError: the file cannot be read as a table of judged battles.
         FileNotFoundError: there is no such file.
+
+    Examples:
+        >>> import jaxeval
+        >>> from pathlib import Path
+        >>> _ = Path("judged.csv").write_text("model_a,model_b,scores_a,scores_b\nx,y,8,6.5\ny,z,5,7\n")
+        >>> jaxeval.read_judged_battles("judged.csv").n_battles
+        2
     """
-    path = Path(path)
-    with table_files.naming(path):
-        text = [columns.get("model_a", "model_a"), columns.get("model_b", "model_b")]
-        return JudgedBattles.from_pandas(frame_of(table_files.read_whole_table(path, text=text)), **columns)
+    text = [columns.get("model_a", "model_a"), columns.get("model_b", "model_b")]
+    return read_as(JudgedBattles.from_pandas, path, text, columns)

@@ -45,6 +45,13 @@ def read_battles(
     Raises:
         DataError: a file cannot be read as a table of battles, or files do not have the same columns.
         FileNotFoundError: there is no such file.
+
+    Examples:
+        >>> import jaxeval
+        >>> jaxeval.simulate_votes(1000, n_models=4).to_csv("votes.csv")
+        >>> battles = jaxeval.read_battles("votes.csv", keep=["language"])
+        >>> battles.n_battles, list(battles.columns)
+        (1000, ['language'])
     """
     if isinstance(keep, str):
         raise TypeError(f"keep must be a list of column names, got the string {keep!r}")

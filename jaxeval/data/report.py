@@ -13,7 +13,17 @@ BothBad = Literal["half", "drop"]
 
 @dataclass(frozen=True)
 class DataReport:
-    """What was read, what takes part in fits, and what was left out and why (battles unless said otherwise)."""
+    """What was read, what takes part in fits, and what was left out and why (battles unless said otherwise).
+
+    Examples:
+        >>> import jaxeval
+        >>> report = jaxeval.simulate_battles(200, n_models=3).report
+        >>> report.n_battles, report.n_self_battles
+        (200, 0)
+        >>> print(report)
+        200 rows: 200 battles between 3 models, 41 of them ties
+        13 both-bad battles counted as ties
+    """
 
     n_rows: int  # rows of the input, each of which may stand for several battles
     n_battles: int  # that take part in fits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from glob import glob
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from jaxeval.data.columns import frame_of
 from jaxeval.data.json_lines import json_tables
 from jaxeval.data.needed_columns import AllColumns, Needed
 from jaxeval.errors import DataError
@@ -121,6 +122,13 @@ def read_whole_table(path: Path, text: Sequence[str]) -> pa.Table:
         return pa.concat_tables(pieces(path, AllColumns(), text, widened), promote_options="permissive")
 
     return with_types(path, whole)
+
+
+def read_as(make: Callable[..., T], path: str | Path, text: Sequence[str], columns: Mapping[str, Any]) -> T:
+    """``make(table, **columns)`` of the whole table in a file, whose name errors begin with; see `read_whole_table`."""
+    path = Path(path)
+    with naming(path):
+        return make(frame_of(read_whole_table(path, text)), **columns)
 
 
 def column_names(path: Path) -> list[str]:
