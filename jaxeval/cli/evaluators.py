@@ -8,17 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.tables import (
-    estimate,
-    number_cell,
-    one_line_cell,
-    pairs_cell,
-    say_all,
-    say_settings,
-    wide,
-    write_results,
-)
-from jaxeval.cli.terminal import note, print_table, stdout_console
+from jaxeval.cli.tables import estimate, number_cell, one_line_cell, pairs_cell, say_all, wide, write_results
+from jaxeval.cli.terminal import print_table, stdout_console
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -43,11 +34,7 @@ def study_evaluators(
     deltas: Sequence[float] | None,
     tiers: int,
     few_pairs: bool,
-    level: float,
-    resamples: int,
-    seed: int,
-    checkpoint: Path | None,
-    memory_limit: int | None,
+    drawn: dict[str, Any],
     out: Path | None,
 ) -> None:
     """Reads the scores, measures every evaluator beside gold, writes and prints what is found."""
@@ -61,9 +48,6 @@ def study_evaluators(
     from jaxeval.evaluators.rank_correlation import kendall_tau_delta, rank_agreement
 
     frame, warnings = _read_scores(file, gold, model, evaluators)
-    drawn: dict[str, Any] = {
-        "n_resamples": resamples, "level": level, "seed": seed, "memory_limit": memory_limit, "checkpoint": checkpoint,
-    }  # fmt: skip
     few = 0 if few_pairs else FEW_PAIRS
     wanted = agreement or AGREEMENT
     margins = sorted({*(deltas or DELTAS), np.inf})
@@ -148,9 +132,8 @@ def study_evaluators(
             "(pairs)",
             number_cell,
         )
-    note(console, f"{counted(len(frame), 'model')}, {counted(frame.shape[1] - 1, 'evaluator')}; gold is {gold}")
-    say_settings(console, "models", resamples, level, seed)
-    say_all(console, warnings, advice)
+    read = f"{counted(len(frame), 'model')}, {counted(frame.shape[1] - 1, 'evaluator')}; gold is {gold}"
+    say_all(console, read, "models", drawn, warnings, advice)
 
 
 def _read_scores(

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.tables import (
-    estimate,
-    number_cell,
-    one_line_cell,
-    pairs_cell,
-    say_all,
-    say_settings,
-    wide,
-    write_results,
-)
-from jaxeval.cli.terminal import named_model, note, print_table, stdout_console
+from jaxeval.cli.tables import estimate, number_cell, one_line_cell, pairs_cell, say_all, wide, write_results
+from jaxeval.cli.terminal import named_model, print_table, stdout_console
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,11 +33,7 @@ def study_references(
     deltas: Sequence[float] | None,
     tiers: int,
     few_pairs: bool,
-    level: float,
-    resamples: int,
-    seed: int,
-    checkpoint: Path | None,
-    memory_limit: int | None,
+    drawn: dict[str, Any],
     out: Path | None,
 ) -> None:
     """Reads the votes, studies references on them, writes and prints what is found."""
@@ -71,14 +58,10 @@ def study_references(
         budgets=budgets or BUDGETS,
         n_tiers=tiers,
         n_repeats=repeats or REPEATS,
-        n_resamples=resamples,
-        seed=seed,
-        level=level,
         cluster=cluster,
         item=item,
         few_pairs=few,
-        memory_limit=memory_limit,
-        checkpoint=checkpoint,
+        **drawn,
     )
     names = ("by_reference", "by_delta", "by_test_tier", "by_tier", "by_tier_and_test_tier", "by_budget", "by_set")
     first_goes_on()
@@ -119,9 +102,7 @@ def study_references(
             "alone (pairs)",
             number_cell,
         )
-    note(console, battles.report)
-    say_settings(console, item or cluster or "votes", resamples, level, seed)
-    say_all(console, study.warnings, study.advice)
+    say_all(console, battles.report, item or cluster or "votes", drawn, study.warnings, study.advice)
 
 
 def _reference_rows(table: pd.DataFrame, few: int) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,14 +71,14 @@ def one_line_cell(name: Any, value: Any) -> str:
     return visible_line(value) if isinstance(value, str) else number_cell(name, value)
 
 
-def say_settings(console: Any, drawn: str, resamples: int, level: float, seed: int) -> None:
-    """A line on the resamples."""
-    text = f"{100 * level:g}% intervals, {counted(resamples, 'resample')} of {drawn}, seed {seed}"
-    note(console, text if resamples else "no resamples, so no intervals")
-
-
-def say_all(console: Any, warnings: Sequence[str], advice: Sequence[str]) -> None:
-    """Warnings, each once, and the first sentences of advice."""
+def say_all(
+    console: Any, read: object, unit: str, drawn: Mapping[str, Any], warnings: Sequence[str], advice: Sequence[str]
+) -> None:
+    """What was ``read``, how many of ``unit`` were ``drawn``, each warning once, and the first sentences of advice."""
+    note(console, read)
+    resamples = counted(drawn["n_resamples"], "resample")
+    intervals = f"{100 * drawn['level']:g}% intervals, {resamples} of {unit}, seed {drawn['seed']}"
+    note(console, intervals if drawn["n_resamples"] else "no resamples, so no intervals")
     for sentence in dict.fromkeys(warnings):
         say(console, f"warning: {sentence}", "yellow")
     for sentence in advice[:_MOST_SENTENCES]:

@@ -10,33 +10,25 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
+import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from jaxeval.checks import checked_number, checked_numbers, checked_positive
+from jaxeval.evaluators.close_pairs import resampled_delta_sums
 from jaxeval.evaluators.few_pairs import FEW_PAIRS
-from jaxeval.evaluators.model_scores import (
-    OK,
-    ModelScores,
-    Resample,
-    Resampling,
-    Scores,
-    align_scores,
-    evaluator_table,
-    interval_columns,
-    of_evaluators,
-    resampled,
-    resampled_delta_sums,
-)
+from jaxeval.evaluators.model_scores import OK, Gold, ModelScores, Scores, of_evaluators
 from jaxeval.evaluators.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCORED
-from jaxeval.kernels.rank_agreement import GapRegression, gap_regression, tau_b
+from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened, resampled
+from jaxeval.evaluators.tables import evaluator_table, interval_columns
+from jaxeval.kernels.rank_agreement import GapQuestion, GapRegression, gap_regression, tau_b
 from jaxeval.kernels.solve import CONVERGED
-from jaxeval.resampling.units import rounded
+from jaxeval.resampling.units import as_leaf, rounded
+from jaxeval.signatures import spelled_out
 from jaxeval.statistics.quantiles import centred
 from jaxeval.wording import counted
 
@@ -66,16 +58,8 @@ class AgreementFits:
     def only(self, evaluators: Sequence[Any]) -> AgreementFits:
         """The same for some of the evaluators; nothing is fitted again."""
         k = self.scores.evaluators.get_indexer(pd.Index(evaluators))
-        own = replace(
-            self.scores,
-            scores=self.scores.scores[k],
-            evaluators=self.scores.evaluators[k],
-            n_missing=self.scores.n_missing[k],
-            items=None if self.scores.items is None else self.scores.items[:, k],
-        )
-        return replace(
-            self, scores=own, regressions=GapRegression(*(x[:, k] for x in self.regressions)), edges=self.edges[k]
-        )
+        regressions = jax.tree.map(lambda x: x[:, k], self.regressions)
+        return replace(self, scores=self.scores.of(k), regressions=regressions, edges=self.edges[k])
 
     def by_gap(self, deltas: Sequence[float] | ArrayLike) -> pd.DataFrame:
         """As `agreement_by_gap` describes it."""
@@ -194,41 +178,29 @@ class AgreementFits:
         )
 
 
+@spelled_out(Resampling)
 def agreement_fits(
     scores: Scores,
-    gold: pd.Series | ArrayLike | str,
+    gold: Gold,
     *,
     ridge: float = 0.01,
-    n_resamples: int = 1000,
-    resample: Resample = "models",
-    level: float = 0.95,
-    seed: int = 0,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **options: Unpack[ResamplingOptions],
 ) -> AgreementFits:
     """The regressions behind `agreement_by_gap` and `smallest_gap`: to ask both, or one often, and fit once."""
     checked_positive("ridge", ridge)
-    settings = Resampling(n_resamples, resample, level, seed, progress, memory_limit, checkpoint)
-    aligned = align_scores(scores, gold)
-    settings.check(aligned)
+    aligned, settings = opened(scores, gold, options)
     edges = _bins(aligned)
     return AgreementFits(aligned, settings, ridge, _fits(aligned, ridge, edges, settings), edges)
 
 
+@spelled_out(Resampling)
 def agreement_by_gap(
     scores: Scores,
-    gold: pd.Series | ArrayLike | str,
+    gold: Gold,
     deltas: Sequence[float] | ArrayLike,
     *,
     ridge: float = 0.01,
-    n_resamples: int = 1000,
-    resample: Resample = "models",
-    level: float = 0.95,
-    seed: int = 0,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **options: Unpack[ResamplingOptions],
 ) -> pd.DataFrame:
     """The probability that gold orders two models as the evaluator does whose scores differ by delta.
 
@@ -258,34 +230,17 @@ def agreement_by_gap(
         DataError: as in `kendall_tau_delta`; ValueError too.
     """
     gaps = _checked_gaps(deltas)
-    fits = agreement_fits(
-        scores,
-        gold,
-        ridge=ridge,
-        n_resamples=n_resamples,
-        resample=resample,
-        level=level,
-        seed=seed,
-        memory_limit=memory_limit,
-        checkpoint=checkpoint,
-        progress=progress,
-    )
-    return fits.by_gap(gaps)
+    return agreement_fits(scores, gold, ridge=ridge, **options).by_gap(gaps)
 
 
+@spelled_out(Resampling)
 def smallest_gap(
     scores: Scores,
-    gold: pd.Series | ArrayLike | str,
+    gold: Gold,
     probability: float = 0.75,
     *,
     ridge: float = 0.01,
-    n_resamples: int = 1000,
-    resample: Resample = "models",
-    level: float = 0.95,
-    seed: int = 0,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **options: Unpack[ResamplingOptions],
 ) -> pd.DataFrame:
     """The smallest gap of scores at which gold agrees with at least ``probability``, by `agreement_by_gap`.
 
@@ -305,19 +260,7 @@ def smallest_gap(
         DataError: as in `kendall_tau_delta`; ValueError too.
     """
     _check_probability(probability)
-    fits = agreement_fits(
-        scores,
-        gold,
-        ridge=ridge,
-        n_resamples=n_resamples,
-        resample=resample,
-        level=level,
-        seed=seed,
-        memory_limit=memory_limit,
-        checkpoint=checkpoint,
-        progress=progress,
-    )
-    return fits.smallest_gap(probability)
+    return agreement_fits(scores, gold, ridge=ridge, **options).smallest_gap(probability)
 
 
 def _checked_gaps(deltas: Sequence[float] | ArrayLike) -> Float:
@@ -376,16 +319,24 @@ def _fits(scores: ModelScores, ridge: float, edges: Float, settings: Resampling)
         scale[k] = spread if spread > 0 else gap.max(initial=0.0) or 1.0
     fill = rounded(max(len(first), 1)) - len(first)
     # Padding pairs a model with itself: a gap of 0 has no weight.
-    pair = tuple(np.pad(x, (0, fill)).astype(np.int32) for x in (first, second))
+    ends = [as_leaf(np.pad(x, (0, fill)), np.int32) for x in (first, second)]
 
     def fitted(start: Float, settings: Resampling) -> Any:
-        arguments = (*pair, scale, start, edges, float(ridge), _TOLERANCE_LOGIT)
-        return resampled(gap_regression, scores, arguments, settings, 6 * len(pair[0]))
+        asked = GapQuestion(
+            first=ends[0],
+            second=ends[1],
+            scale=as_leaf(scale, np.float64),
+            start=as_leaf(start, np.float64),
+            edges=as_leaf(edges, np.float64),
+            ridge=as_leaf(ridge, np.float64),
+            tolerance=as_leaf(_TOLERANCE_LOGIT, np.float64),
+        )
+        return resampled(gap_regression, scores, (asked,), settings, 6 * len(ends[0]))
 
     start = np.zeros((e, 2))
-    if settings.n_resamples and len(pair[0]) * settings.n_resamples > _WORTH_A_START:
+    if settings.n_resamples and len(ends[0]) * settings.n_resamples > _WORTH_A_START:
         # Resamples' regressions are near that of the data, which is half of the steps; it costs a second compilation.
-        one = fitted(start, replace(settings, n_resamples=0, progress=False))
+        one = fitted(start, replace(settings, n_resamples=0, run={**settings.run, "progress": False}))
         near = np.stack([one.intercept[0], one.slope[0] * scale], -1)
         start = np.where(np.isfinite(near) & (one.status[0] == CONVERGED)[:, None], near, 0.0)
     found = fitted(start, settings)

@@ -8,28 +8,20 @@ Kendall's tau-b is (P - Q) / sqrt((P + Q + T) (P + Q + U)), T and U the pairs th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.checks import checked_integer, checked_numbers
+from jaxeval.evaluators.close_pairs import resampled_delta_sums
 from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_pairs
-from jaxeval.evaluators.model_scores import (
-    OK,
-    ModelScores,
-    Resample,
-    Resampling,
-    Scores,
-    align_scores,
-    evaluator_table,
-    interval_columns,
-    resampled,
-    resampled_delta_sums,
-)
+from jaxeval.evaluators.model_scores import OK, Gold, ModelScores, Scores
+from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened, resampled
+from jaxeval.evaluators.tables import evaluator_table, interval_columns
 from jaxeval.kernels.rank_agreement import PairSums, rank_measures, tau_b
+from jaxeval.signatures import spelled_out
 
 Float = NDArray[np.float64]
 
@@ -41,18 +33,12 @@ FEW_FOR_TOP = "fewer models than the top has"
 MEASURES = ("kendall_tau", "spearman", "pair_accuracy", "top_overlap", "rank_deviation")
 
 
+@spelled_out(Resampling)
 def kendall_tau_delta(
     scores: Scores,
-    gold: pd.Series | ArrayLike | str,
+    gold: Gold,
     deltas: Sequence[float] | ArrayLike,
-    *,
-    n_resamples: int = 1000,
-    resample: Resample = "models",
-    level: float = 0.95,
-    seed: int = 0,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **options: Unpack[ResamplingOptions],
 ) -> pd.DataFrame:
     """Kendall's tau-b with gold over the pairs of models whose scores differ by less than each delta.
 
@@ -88,12 +74,10 @@ def kendall_tau_delta(
         ValueError: a setting is out of range.
         TypeError: ``n_resamples`` or ``seed`` is no integer.
     """
-    settings = Resampling(n_resamples, resample, level, seed, progress, memory_limit, checkpoint)
     gaps = checked_numbers("deltas", deltas)
     if gaps.ndim != 1 or gaps.size == 0 or not (gaps > 0).all():
         raise ValueError(f"deltas must be numbers above 0, in the evaluator's points, got {deltas!r}")
-    aligned = align_scores(scores, gold)
-    settings.check(aligned)
+    aligned, settings = opened(scores, gold, options)
     sums = resampled_delta_sums(aligned, gaps, settings)
     tau = tau_b(sums)
     shape = tau.shape[1:]
@@ -108,46 +92,23 @@ def kendall_tau_delta(
     return evaluator_table(aligned, [("delta", gaps)], columns, settings)
 
 
+@spelled_out(Resampling)
 def kendall_tau(
     scores: Scores,
-    gold: pd.Series | ArrayLike | str,
-    *,
-    n_resamples: int = 1000,
-    resample: Resample = "models",
-    level: float = 0.95,
-    seed: int = 0,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    gold: Gold,
+    **options: Unpack[ResamplingOptions],
 ) -> pd.DataFrame:
     """Kendall's tau-b with gold over all pairs: `kendall_tau_delta` at infinity, a row per evaluator."""
-    found = kendall_tau_delta(
-        scores,
-        gold,
-        [np.inf],
-        n_resamples=n_resamples,
-        resample=resample,
-        level=level,
-        seed=seed,
-        memory_limit=memory_limit,
-        checkpoint=checkpoint,
-        progress=progress,
-    )
-    return found.drop(columns="delta")
+    return kendall_tau_delta(scores, gold, [np.inf], **options).drop(columns="delta")
 
 
+@spelled_out(Resampling)
 def rank_agreement(
     scores: Scores,
-    gold: pd.Series | ArrayLike | str,
+    gold: Gold,
     *,
     top: int = 5,
-    n_resamples: int = 1000,
-    resample: Resample = "models",
-    level: float = 0.95,
-    seed: int = 0,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **options: Unpack[ResamplingOptions],
 ) -> pd.DataFrame:
     """Every measure of agreement over all models: five rows an evaluator.
 
@@ -168,13 +129,12 @@ def rank_agreement(
     Raises:
         DataError: as in `kendall_tau_delta`; ValueError too, or ``top`` is less than 1; TypeError: it is no integer.
     """
-    settings = Resampling(n_resamples, resample, level, seed, progress, memory_limit, checkpoint)
     top = checked_integer("top", top, 1)
-    aligned = align_scores(scores, gold)
-    settings.check(aligned)
+    aligned, settings = opened(scores, gold, options)
     sums = resampled_delta_sums(aligned, np.array([np.inf]), settings)
     e, m = aligned.scores.shape
-    ranks = resampled(rank_measures, aligned, (float(top),), settings, 4 * m * (1 if resample == "models" else m))
+    size = 4 * m * (1 if settings.resample == "models" else m)
+    ranks = resampled(rank_measures, aligned, (float(top),), settings, size)
     draws = {
         "kendall_tau": (tau_b(sums)[..., 0], -1.0, 1.0),
         "spearman": (ranks.spearman, -1.0, 1.0),
