@@ -11,6 +11,7 @@ from jaxeval.cli.evaluators import AGREEMENT, TOP, study_evaluators
 from jaxeval.cli.outputs import raw_names_option
 from jaxeval.cli.references import REPEATS, study_references
 from jaxeval.cli.run_options import resampling_options
+from jaxeval.cli.tables import present
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _SCORES_ONLY = ("gold", "model", "evaluators", "top", "improvements", "agreement")
@@ -84,7 +85,7 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
 @resampling_options("Write CSVs (of all numbers, with their pairs), the advice and figures.", fewest=0,
                     drawn="Of models, or of votes; 0 for no intervals.")  # fmt: skip
 @raw_names_option
-def meta(file: Path | None, votes: Path | None, **options: Any) -> None:
+def meta(file: Path | None, votes: Path | None, drawn: dict[str, Any], out: Path | None, **options: Any) -> None:
     """Which evaluators rank models as people do, close ones too.
 
     FILE has a row per model, a column of gold scores and a column per evaluator. The first table compares evaluators
@@ -99,7 +100,10 @@ def meta(file: Path | None, votes: Path | None, **options: Any) -> None:
         name = name.removesuffix("s") if name in ("references", "evaluators", "improvements", "sets") else name
         kind = "only with --votes" if votes is None else "only for a FILE of scores, not with --votes"
         raise click.UsageError(f"--{name} is {kind}")
+    own = {name: value for name, value in options.items() if name not in (*_SCORES_ONLY, *_VOTES_ONLY)}
     if votes is not None:
-        study_references(votes, **{name: options[name] for name in options if name not in _SCORES_ONLY})
+        found = study_references(votes, drawn=drawn, **own, **{name: options[name] for name in _VOTES_ONLY})
     elif file is not None:
-        study_evaluators(file, **{name: options[name] for name in options if name not in _VOTES_ONLY})
+        own |= {name: options[name] for name in _SCORES_ONLY}
+        found = study_evaluators(file, drawn=drawn, with_curves=out is not None, **own)
+    present(found, drawn, out)
