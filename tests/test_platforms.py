@@ -13,7 +13,7 @@ from jaxeval.ratings.refits import Refitting
 
 @pytest.mark.parametrize("platform", ["cuda", "rocm", "tpu"])
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("solver", [batch.CHORD, batch.NEWTON_CG, batch.NEWTON])
+@pytest.mark.parametrize("solver", [batch.Solver.CHORD, batch.Solver.NEWTON_CG, batch.Solver.NEWTON])
 def test_refits_lower(platform, scheme, solver):
     battles = simulate_battles(500, 8, seed=0)
     boards = fit_boards([(battles.models, battles.cells)], 0.0, False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import raw_names_option, write_table
 from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.run_options import resampling_options
@@ -25,7 +26,7 @@ _FILES_ONLY = [
 ]  # fmt: skip
 
 
-@click.command()
+@click.command(cls=CompilingCommand)
 @click.argument("file", type=_FILE)
 @click.option(
     "--verdict", metavar="COL", help="Column of win, tie and loss of the model, or of outcomes in [0, 1]. [verdict]"

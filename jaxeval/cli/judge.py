@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import raw_names_option, write_table, write_text
 from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.run_options import resampling_options
@@ -21,7 +22,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _MOST_CAUTIONS = 25
 
 
-@click.command()
+@click.command(cls=CompilingCommand)
 @click.option("--calibration", required=True, type=_FILE, help="Judged answers with human labels.")
 @click.option("--test", required=True, type=_FILE, help="Judged answers to rate; labels, if any, are shown as truth.")
 @click.option(

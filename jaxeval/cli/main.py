@@ -14,6 +14,7 @@ import click
 
 from jaxeval._version import __version__
 from jaxeval.cli.anchored import anchored
+from jaxeval.cli.compiling import CompilingCommand, kept_programs
 from jaxeval.cli.judge import judge
 from jaxeval.cli.meta import meta
 from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
@@ -100,7 +101,16 @@ def _board_options(command: Any) -> Any:
     return command
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+#: click's own completion, and the cache of `jaxeval.execution.compile_cache`.
+_EPILOG = """\b
+The shell completes commands and options after
+  eval "$(_JAXEVAL_COMPLETE=bash_source jaxeval)"    (or zsh_source)
+  _JAXEVAL_COMPLETE=fish_source jaxeval | source
+
+Compiled programs are kept in the user's folder of caches; JAXEVAL_CACHE names another folder, or is "off"."""
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)
 @click.version_option(__version__, prog_name="jaxeval")
 def main() -> None:
     """Leaderboards of language models from votes and judges' scores, with honest uncertainty."""
@@ -112,7 +122,7 @@ main.add_command(anchored)
 main.add_command(meta)
 
 
-@main.command()
+@main.command(cls=CompilingCommand)
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--by", multiple=True, metavar="COL", help="Rate every group of COL on its own; may be repeated.")
 @click.option("--missing", default="error", show_default=True, type=click.Choice(["error", "drop", "label"]),
@@ -281,7 +291,7 @@ def simulate(battles: int, models: int, ties: float, seed: int, out: Path) -> No
     tell(f"wrote {counted(len(votes), 'vote')} between {counted(models, 'model')} to {out}")
 
 
-@main.command()
+@main.command(cls=CompilingCommand)
 @click.option("--battles", default=25_000, show_default=True, type=click.IntRange(1), metavar="N")
 @click.option("--models", default=55, show_default=True, type=click.IntRange(2), metavar="M")
 @_board_options
@@ -324,7 +334,7 @@ def _rate(
 def run() -> None:
     """`main` as a process of its own, which Ctrl-C ends at once: what XLA still computes does not outlive an exit."""
     try:
-        code = main(standalone_mode=False)
+        code = main(standalone_mode=False, obj=kept_programs)
         sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as error:
         error.show()

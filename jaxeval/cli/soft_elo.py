@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
 from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.run_options import run_options
@@ -23,6 +24,8 @@ _DEFAULT_LEVEL = "[0.9, or the largest level that the calibration models support
 
 class _FileOrCommand(click.Group):
     """A group whose first argument may be a file: ``soft-elo FILE`` is ``soft-elo report FILE``."""
+
+    command_class = CompilingCommand
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:

@@ -26,7 +26,7 @@ from jaxeval.evaluators.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCO
 from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened, resampled
 from jaxeval.evaluators.tables import evaluator_table, interval_columns
 from jaxeval.kernels.rank_agreement import GapQuestion, GapRegression, gap_regression, tau_b
-from jaxeval.kernels.solve import CONVERGED
+from jaxeval.kernels.solve import Status
 from jaxeval.resampling.units import as_leaf, rounded
 from jaxeval.signatures import spelled_out
 from jaxeval.statistics.quantiles import centred
@@ -338,9 +338,9 @@ def _fits(scores: ModelScores, ridge: float, edges: Float, settings: Resampling)
         # Resamples' regressions are near that of the data, which is half of the steps; it costs a second compilation.
         one = fitted(start, replace(settings, n_resamples=0, run={**settings.run, "progress": False}))
         near = np.stack([one.intercept[0], one.slope[0] * scale], -1)
-        start = np.where(np.isfinite(near) & (one.status[0] == CONVERGED)[:, None], near, 0.0)
+        start = np.where(np.isfinite(near) & (one.status[0] == Status.CONVERGED)[:, None], near, 0.0)
     found = fitted(start, settings)
-    told = (found.pairs > 0) & (found.status == CONVERGED) & ~scores.constant_gold
+    told = (found.pairs > 0) & (found.status == Status.CONVERGED) & ~scores.constant_gold
     intercept, slope = (np.where(told, x, np.nan) for x in (found.intercept, found.slope))
     if settings.n_resamples and settings.resample != "models":
         # In logits, and not in gaps, which may be infinite.
@@ -352,7 +352,14 @@ def _status(scores: ModelScores, fits: GapRegression) -> NDArray[Any]:
     """(E,) "ok", or what is wrong with the regression of the data."""
     pairs, agreeing, code = (np.asarray(x[0]) for x in (fits.pairs, fits.agreeing, fits.status))
     return np.select(
-        [scores.n_models < 2, pairs == 0, scores.constant_gold, code != CONVERGED, agreeing == pairs, agreeing == 0],
+        [
+            scores.n_models < 2,
+            pairs == 0,
+            scores.constant_gold,
+            code != Status.CONVERGED,
+            agreeing == pairs,
+            agreeing == 0,
+        ],
         [FEW_SCORED, CONSTANT, CONSTANT_GOLD, FAILED, ALL_AGREE, NONE_AGREE],
         OK,
     ).astype(object)

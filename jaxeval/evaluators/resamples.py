@@ -20,7 +20,7 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.execution.runs import Identity, RunOptions, digest_of, open_run
 from jaxeval.execution.shapes import DRAWS, EVALUATORS, padded_rows
 from jaxeval.kernels import batch
-from jaxeval.resampling.units import as_leaf, make_singles, singles_top_up_size, stream_number
+from jaxeval.resampling.units import as_leaf, make_singles, stream_number
 from jaxeval.statistics.quantiles import checked_level
 
 Float = NDArray[np.float64]
@@ -139,12 +139,13 @@ def drawn_counts(scores: ModelScores, settings: Resampling) -> tuple[Counts, ...
 
 def _draws(n: int, stream: str, settings: Resampling) -> Counts:
     """(B, Q) how often each of ``n`` is drawn, a function of the seed, the stream and the resample's number."""
-    mesh, width, singles = device_mesh(), _width(n), make_singles(n)
+    mesh, width = device_mesh(), _width(n)
+    singles = make_singles(n, width)
     seed, number = as_leaf(settings.seed, np.uint64), as_leaf(stream_number(stream), np.uint64)
 
     def call(slices: NDArray[np.int32], numbers: Any, n_chunks: Any) -> Any:
         with double_precision():
-            return batch.draw_singles(singles, mesh, seed, number, numbers, n_chunks, width, singles_top_up_size(width))
+            return batch.draw_singles(singles, mesh, seed, number, numbers, n_chunks, width)
 
     task = Task(call, DRAWS, width, lane_bytes=24 * width, fixed_bytes=settings.n_resamples * width)
     return np.asarray(LaneRun().results(task, Lanes.of(1, settings.n_resamples), stream))

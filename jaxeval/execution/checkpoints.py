@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import remove_unfinished, whole_file
-from jaxeval.kernels.connectivity import INCOMPARABLE
-from jaxeval.kernels.solve import NON_FINITE
+from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.solve import Status
 
 Int = NDArray[np.int64]
 Results = Mapping[str, NDArray[Any]]  # arrays by name, each with an entry a lane
 
 _FORMAT, _VERSION = "jaxeval run", 1
 #: The last of the codes, which count from 0.
-_LAST_CODE = {"status": NON_FINITE, "standing": INCOMPARABLE}
+_LAST_CODE = {"status": Status.NON_FINITE, "standing": Standing.INCOMPARABLE}
 
 
 class Checkpoint:

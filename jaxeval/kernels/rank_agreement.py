@@ -94,7 +94,7 @@ class GapRegression(NamedTuple):
     slope: Array  # (E,)
     pairs: Array  # (E,) weight of the pairs that the evaluator orders
     agreeing: Array  # (E,) of them, in the order of gold; ties in gold are half
-    status: Array  # (E,) int8, of `solve`
+    status: Array  # (E,) int8, a `solve.Status`
     bin_pairs: Array  # (E, G) weight of the pairs by bins of the gap
     bin_agreeing: Array  # (E, G) of them, in the order of gold
     bin_expected: Array  # (E, G) of them, by the regression

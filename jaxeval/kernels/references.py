@@ -178,7 +178,7 @@ def strengths(n: Array, points: Array, ridge: Array, tolerance: Array, max_steps
         of_references = jsl.cho_solve(jsl.cho_factor(schur), right)
         of_models = (grad[:n_models] + jnp.matmul(v, of_references, precision="highest")) / own
         change = jnp.concatenate([of_models, of_references])
-        return change * jnp.minimum(1.0, 2.0 / jnp.maximum(jnp.max(jnp.abs(change)), 1e-300)), grad
+        return solve.capped(change), grad
 
     return solve.iterate(step, jnp.zeros(sum(n.shape)), tolerance, max_steps)
 

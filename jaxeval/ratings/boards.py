@@ -14,7 +14,8 @@ from jaxeval.data.cells import Cells
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
-from jaxeval.kernels.connectivity import IDENTIFIED
+from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.connectivity import Connectivity, analyse
 from jaxeval.ratings.sparse_boards import Method, WideGraph, fit_sparse, resolved
 from jaxeval.ratings.square_limits import MOST_INVERTED, check_square
@@ -100,7 +101,7 @@ def _fit_dense(slices: Sequence[_Given], ridge: float, starts: Sequence[NDArray[
         m = len(models)
         n, wins = _tables(cells, pair_n, pair_wins, np.ones(m, bool))
         found = analyse(n, wins)
-        active = (found.standing == IDENTIFIED) | (ridge > 0)
+        active = (found.standing == Standing.IDENTIFIED) | (ridge > 0)
         both = active[:, None] & active
         n_all[s, :m, :m] = np.where(both, n, 0)
         score_all[s, :m] = np.where(both, wins, 0).sum(1)
@@ -109,7 +110,9 @@ def _fit_dense(slices: Sequence[_Given], ridge: float, starts: Sequence[NDArray[
         actives.append(active)
     start = None if starts is None else np.stack([np.pad(x, (0, size - len(x))) for x in starts])
     with double_precision(), one_blas_thread():
-        solution = batch.fit(n_all, score_all, active_all, float(ridge), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS, start)
+        solution = batch.fit(
+            n_all, score_all, active_all, Terms.of(float(ridge), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS), start
+        )
         theta, status, n_steps, grad_norm = map(np.asarray, solution)
     return [
         Board(
@@ -128,8 +131,8 @@ def _fit_dense(slices: Sequence[_Given], ridge: float, starts: Sequence[NDArray[
 def _fit_sparse(given: _Given, ridge: float, start: NDArray[np.float64] | None) -> Board:
     """Fit on the graph of pairs."""
     models, cells, n, wins, _ = given
-    fit = fit_sparse(cells, n, wins, len(models), float(ridge), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS, start)
-    active = (fit.connectivity.standing == IDENTIFIED) | (ridge > 0)
+    fit = fit_sparse(cells, n, wins, len(models), Terms.of(float(ridge), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS), start)
+    active = (fit.connectivity.standing == Standing.IDENTIFIED) | (ridge > 0)
     return Board(*given, fit.connectivity, active, *fit[1:])
 
 

@@ -20,6 +20,7 @@ from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import versions
 from jaxeval.execution.processes import n_sharing, together
 from jaxeval.execution.runs import Identity, open_run
+from jaxeval.kernels.resample import DrawScheme
 from jaxeval.ratings.boards import Board, fit_boards
 from jaxeval.ratings.bootstrap_plan import SCHEMES, make_plan
 from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
@@ -301,7 +302,7 @@ class _Run:
         return bootstrap_result(fit, board, lanes, self.ridge, settings)
 
     @property
-    def _scheme(self) -> int:
+    def _scheme(self) -> DrawScheme:
         return SCHEMES["multinomial" if self.scheme == "cluster" else self.scheme]
 
     @contextmanager

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from jaxeval.checks import checked_integer
 from jaxeval.kernels import batch
-from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
-from jaxeval.kernels.solve import CONVERGED
+from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.solve import Status
 from jaxeval.ratings import comparison
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.bradley_terry import BradleyTerryFit, named
@@ -270,11 +270,11 @@ def bootstrap_result(
     theta, standing = lanes.theta[:, :m], lanes.standing[:, :m]
     if ridge == 0:
         unrated = np.array([0.0, np.inf, -np.inf, np.nan])
-        theta = np.where(standing == IDENTIFIED, theta, unrated[standing])
+        theta = np.where(standing == Standing.IDENTIFIED, theta, unrated[standing])
         theta = np.where(board.active, theta, np.nan)
-    converged = lanes.status == CONVERGED
+    converged = lanes.status == Status.CONVERGED
     theta = np.where(converged[:, None], theta, np.nan)
-    names = {ABOVE: "undefeated", BELOW: "winless", INCOMPARABLE: "not_comparable"}
+    names = {Standing.ABOVE: "undefeated", Standing.BELOW: "winless", Standing.INCOMPARABLE: "not_comparable"}
     degenerate = pd.DataFrame({name: (standing == code).sum(0) for code, name in names.items()}, board.models)
     return Bootstrap(
         fit=fit,
@@ -285,5 +285,5 @@ def bootstrap_result(
         grad_norm=lanes.grad_norm,
         degenerate=degenerate,
         settings=settings,
-        n_refitted_sparse=int((~np.isin(lanes.solver, (batch.CHORD, batch.SPARSE))).sum()),
+        n_refitted_sparse=int((~np.isin(lanes.solver, (batch.Solver.CHORD, batch.Solver.SPARSE))).sum()),
     )

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.special import expit
 
 from jaxeval.data.battles import Battles, DataReport, as_battles
 from jaxeval.data.cells import Compress
 from jaxeval.data.features import FeatureLike, checked_features
 from jaxeval.execution.precision import versions
-from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
-from jaxeval.kernels.solve import CONVERGED, NON_FINITE, STEP_LIMIT
+from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.solve import Status
 from jaxeval.ratings.boards import (
     Board,
     battle_weights,
@@ -43,16 +42,16 @@ if TYPE_CHECKING:
 #: Log-strengths so far from the mean are all but infinite: odds of one in 20,000.
 _FAR_LOGIT = 10.0
 
-_STATUS_TEXT = {
-    CONVERGED: "converged",
-    STEP_LIMIT: "stopped before converging, at the step limit or at the limit of double precision",
-    NON_FINITE: "diverged to non-finite values",
+_STATUS_TEXT: dict[int, str] = {
+    Status.CONVERGED: "converged",
+    Status.STEP_LIMIT: "stopped before converging, at the step limit or at the limit of double precision",
+    Status.NON_FINITE: "diverged to non-finite values",
 }
-STANDING_TEXT = {
-    IDENTIFIED: "",
-    ABOVE: "undefeated",
-    BELOW: "winless",
-    INCOMPARABLE: "not comparable",
+STANDING_TEXT: dict[int, str] = {
+    Standing.IDENTIFIED: "",
+    Standing.ABOVE: "undefeated",
+    Standing.BELOW: "winless",
+    Standing.INCOMPARABLE: "not comparable",
 }
 
 
@@ -198,10 +197,10 @@ class BradleyTerryFit:
         return np.asarray(inverse @ score_squares(self._scores, self._board.cells.count, self._clusters) @ inverse)
 
     @property
-    def _scores(self) -> csr_array:
+    def _scores(self) -> scipy.sparse.csr_array:
         """(C, M) derivatives of one battle's log-likelihood in each cell, its weight included."""
         board, slopes = self._board, self._slopes
-        residual = board.cells.target - expit(slopes @ board.theta)
+        residual = board.cells.target - scipy.special.expit(slopes @ board.theta)
         return slopes * (battle_weights(board, board.cells) * residual)[:, None]
 
     @cached_property
@@ -209,12 +208,12 @@ class BradleyTerryFit:
         """(M, M) covariance if the model is right and battles are independent."""
         inverse = self._inverse
         board, slopes = self._board, self._slopes
-        won = expit(slopes @ board.theta)
+        won = scipy.special.expit(slopes @ board.theta)
         deviation = battle_weights(board, board.cells) * np.sqrt(won * (1 - won))
         return np.asarray(inverse @ score_squares(slopes * deviation[:, None], board.cells.count, None) @ inverse)
 
     @property
-    def _slopes(self) -> csr_array:
+    def _slopes(self) -> scipy.sparse.csr_array:
         """(C, M) derivatives of the logit of each cell's expected result by the log-strengths."""
         return strength_slopes(self._board.cells, len(self._board.theta))
 
@@ -291,7 +290,7 @@ def fit_bradley_terry(
     clusters = clusters_of(battles, cluster, battles.compress)
     starts = None if start is None else [_start(start, battles.models)]
     (board,) = fit_boards([(battles.models, battles.cells)], ridge, reweight, method, starts)
-    if starts is not None and board.status != CONVERGED:  # ratings on another scale, say
+    if starts is not None and board.status != Status.CONVERGED:  # ratings on another scale, say
         (board,) = fit_boards([(battles.models, battles.cells)], ridge, reweight, method)
     return fit_result(battles.report, board, ridge, gauge, base, reweight, cluster, clusters)
 
@@ -368,7 +367,7 @@ def _alike(models: pd.Index) -> list[str]:
 
 
 def _not_converged(status: str, far: pd.Index) -> list[str]:
-    if status == _STATUS_TEXT[CONVERGED]:
+    if status == _STATUS_TEXT[Status.CONVERGED]:
         return []
     why = f": the battles hardly tie down {named(far)}; a ridge > 0 would" if len(far) else ""
     return [f"the fit {status}{why}"]
@@ -397,7 +396,7 @@ def fit_result(
         standing=pd.Series(standing, models, name="standing", dtype=object),
         n_battles=pd.Series(count.astype(np.int64), models, name="n_battles"),
         status=_STATUS_TEXT[board.status],
-        converged=board.status == CONVERGED,
+        converged=board.status == Status.CONVERGED,
         n_steps=board.n_steps,
         grad_norm=board.grad_norm,
         settings=FitSettings(

@@ -10,9 +10,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import jax
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, hstack
-from scipy.special import ndtri
 
 from jaxeval.checks import checked_number
 from jaxeval.data.battles import Battles
@@ -22,7 +21,8 @@ from jaxeval.errors import DataError
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch, tie_models
-from jaxeval.kernels.contextual import NO_TIES
+from jaxeval.kernels.solve import Terms
+from jaxeval.kernels.tie_models import NO_TIES, TieModel
 from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, battle_weights, fit_boards, padded_size
 from jaxeval.ratings.bootstrap_plan import ClusterRows, Members, cell_members
 from jaxeval.ratings.bradley_terry import BradleyTerryFit, clusters_of, fit_bradley_terry, fit_result
@@ -35,7 +35,7 @@ from jaxeval.wording import counted, did_you_mean
 Float = NDArray[np.float64]
 
 Ties = Literal["half", "davidson", "rao_kupper"]
-TIE_MODELS = {"half": tie_models.HALF, "davidson": tie_models.DAVIDSON, "rao_kupper": tie_models.RAO_KUPPER}
+TIE_MODELS = {"half": TieModel.HALF, "davidson": TieModel.DAVIDSON, "rao_kupper": TieModel.RAO_KUPPER}
 
 #: Of Newton's method.
 MAX_STEPS = 200
@@ -70,7 +70,7 @@ class ContextualBoard(NamedTuple):
     information_diagonal: Float  # (P,)
     undecided: NDArray[np.bool_]  # (D,) covariates without a coefficient, held at 0: the models or others decide them
     tie_limit: float  # what t is told as in resamples without ties; NaN where there is nothing else
-    tie_model: int  # of `tie_models`
+    tie_model: TieModel
     flags: tuple[str, ...]  # what of covariates and ties the battles cannot say
     log_likelihood: float
 
@@ -136,7 +136,7 @@ class ContextualFit(BradleyTerryFit):
         size = len(self._contextual.phi) - 1 - len(self.context.features)
         error = np.sqrt(np.maximum(np.diag(self._covariance)[size:], 0))
         error = error * np.append(self._contextual.covariates.factor, 1.0)
-        half = ndtri((1 + checked_level(level)) / 2) * error
+        half = scipy.special.ndtri((1 + checked_level(level)) / 2) * error
         estimate = self._contextual.told()
         return self.coefficient_table(error, estimate - half, estimate + half)
 
@@ -224,7 +224,7 @@ class ContextualFit(BradleyTerryFit):
         return np.asarray(inverse @ score_squares(self._scores, cells.count, self._clusters) @ inverse)
 
     @property
-    def _scores(self) -> csr_array:
+    def _scores(self) -> scipy.sparse.csr_array:
         """(C, P) derivatives of one battle's log-likelihood in each cell, its weight included."""
         fitted = self._contextual
         given: Any = fitted.cells.target, predictors(fitted, fitted.cells), fitted.phi[-1]
@@ -232,7 +232,9 @@ class ContextualFit(BradleyTerryFit):
         with double_precision():
             score = tie_models.score(fitted.tie_model, *given)
         of_z, of_t = (weight * np.asarray(x) for x in score)
-        return hstack([_parameter_slopes(fitted) * of_z[:, None], csr_array(of_t[:, None])], format="csr")
+        return scipy.sparse.hstack(
+            [_parameter_slopes(fitted) * of_z[:, None], scipy.sparse.csr_array(of_t[:, None])], format="csr"
+        )
 
     @cached_property
     def _model_based(self) -> Float:
@@ -254,10 +256,12 @@ class ContextualFit(BradleyTerryFit):
         return np.block([[of_others, cross[:, None]], [cross[None], tt.sum()]])
 
 
-def _parameter_slopes(fitted: ContextualBoard) -> csr_array:
+def _parameter_slopes(fitted: ContextualBoard) -> scipy.sparse.csr_array:
     """(C, M' + D) derivatives of every cell's z by log-strengths and coefficients."""
     n_models = len(fitted.phi) - 1 - fitted.cells.feature.shape[1]
-    return hstack([strength_slopes(fitted.cells, n_models), csr_array(fitted.cells.feature)], format="csr")
+    return scipy.sparse.hstack(
+        [strength_slopes(fitted.cells, n_models), scipy.sparse.csr_array(fitted.cells.feature)], format="csr"
+    )
 
 
 def tell_coefficients(found: Float, fitted: ContextualBoard) -> Float:
@@ -394,7 +398,7 @@ def _fit(
     count = counts_by_row(rows, members, cells.count)
     with double_precision(), one_blas_thread():
         found = batch.fit_contextual(
-            rows, count, start, active, free, penalty, TOLERANCE_LOGIT, TIE_MODELS[ties], MAX_STEPS
+            rows, count, start, active, free, TIE_MODELS[ties], Terms.of(penalty, TOLERANCE_LOGIT, MAX_STEPS)
         )
         found = jax.device_get(found)
     theta = np.asarray(found.phi)[: len(board.theta)]

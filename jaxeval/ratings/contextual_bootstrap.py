@@ -17,8 +17,8 @@ from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import CONTEXTUAL_REFITS
 from jaxeval.kernels import batch
-from jaxeval.kernels.resample import Tally
-from jaxeval.kernels.solve import CONVERGED, STEP_LIMIT
+from jaxeval.kernels.resample import DrawScheme
+from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import padded_size
 from jaxeval.ratings.bootstrap_plan import ClusterRows, cluster_members, is_secure_board, main_battles
 from jaxeval.ratings.bootstrap_result import Bootstrap
@@ -33,19 +33,24 @@ from jaxeval.ratings.contextual import (
 )
 from jaxeval.ratings.contextual_rows import make_rows, unit_columns
 from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Refitted
-from jaxeval.resampling.units import ROW_BITS, make_units, pad, shortfall_of, stream_number, top_up_size_of
+from jaxeval.resampling.units import make_units, pad, stream_number
 from jaxeval.statistics.quantiles import interval_bounds
 
 Float = NDArray[np.float64]
 
 # A chord that has not converged by then hardly will; the next solver takes its lane.
-_MAX_STEPS = {batch.CHORD: 20, batch.SCALED_CHORD: 30, batch.NEWTON_CG: 60, batch.NEWTON: 60}
+_MAX_STEPS = {
+    batch.Solver.CHORD: 20,
+    batch.Solver.SCALED_CHORD: 30,
+    batch.Solver.NEWTON_CG: 60,
+    batch.Solver.NEWTON: 60,
+}
 # In turn, each for the lanes that those before it left; chord steps only on boards that no resample separates.
 _SOLVERS = {
-    batch.CHORD: "chord",
-    batch.SCALED_CHORD: "scaled-chord",
-    batch.NEWTON_CG: "newton-cg",
-    batch.NEWTON: "newton",
+    batch.Solver.CHORD: "chord",
+    batch.Solver.SCALED_CHORD: "scaled-chord",
+    batch.Solver.NEWTON_CG: "newton-cg",
+    batch.Solver.NEWTON: "newton",
 }
 # What a compiled chunk takes for each of a lane's entries, and once more for the lanes together, at most.
 _BYTES_PER_ENTRY = 20
@@ -140,7 +145,7 @@ class ContextualBootstrap(Bootstrap):
 
 def refit_contextual(
     fitted: ContextualBoard,
-    scheme: int,
+    scheme: DrawScheme,
     label: str,
     clusters: ClusterRows | None,
     ties: Ties,
@@ -163,20 +168,20 @@ def refit_contextual(
         n_steps=np.zeros(n_resamples, np.int32),
         grad_norm=np.zeros(n_resamples),
         standing=np.zeros((n_resamples, size), np.int8),
-        solver=np.full(n_resamples, batch.CHORD, np.int8),
+        solver=np.full(n_resamples, batch.Solver.CHORD, np.int8),
     )
     every = Lanes.of(1, n_resamples)
     found: Any = batch.ContextualRefits(*lanes[:-1])  # type: ignore[arg-type]  # of NumPy arrays
     for solver in _SOLVERS:
-        if solver == batch.CHORD and not plan.secure:
+        if solver == batch.Solver.CHORD and not plan.secure:
             continue
-        rest = np.flatnonzero(lanes.status != CONVERGED)
+        rest = np.flatnonzero(lanes.status != Status.CONVERGED)
         lanes.solver[rest] = solver
         run.run(refits.task(solver), every, rest, found, f"{section}-{_SOLVERS[solver]}")
     # What is left of a lane whose coefficient runs away is at its limit.
     d = len(fitted.free) - 1
     ran = np.isinf(tell_coefficients(lanes.phi[:, len(fitted.ridge) - 1 - d : -1], fitted)).any(1)
-    lanes.status[(lanes.status == STEP_LIMIT) & ran] = CONVERGED
+    lanes.status[(lanes.status == Status.STEP_LIMIT) & ran] = Status.CONVERGED
     return lanes
 
 
@@ -184,13 +189,13 @@ class ContextualPlan(NamedTuple):
     """Everything that the batched refit of a slice needs."""
 
     problem: batch.ContextualProblem  # NumPy arrays until the call
-    method: batch.ContextualMethod  # by chord steps
+    method: batch.ContextualForm  # by chord steps
     secure: bool  # practically no resample separates models
 
 
 def make_contextual_plan(
     fitted: ContextualBoard,
-    scheme: int,
+    scheme: DrawScheme,
     label: str,
     clusters: ClusterRows | None,
     ties: Ties,
@@ -203,10 +208,8 @@ def make_contextual_plan(
     else:
         clusters = None
     grid = pad(members.units, (members.units.shape[0], unit_columns(members)))
-    total = int(members.units.sum())
-    shortfall = shortfall_of(total) if scheme == batch.MULTINOMIAL else 0
     # Of a unit of one battle there are never as many as 255 draws.
-    count_dtype = np.float64 if scheme == batch.BAYESIAN else np.uint8 if grid.max() == 1 else np.int32
+    count_dtype = np.float64 if scheme == DrawScheme.BAYESIAN else np.uint8 if grid.max() == 1 else np.int32
     battles = pad(main_battles(board), (padded_size(len(board.theta)),))
     arrays: Any = (
         np.asarray(stream_number(label), np.uint64),
@@ -216,10 +219,8 @@ def make_contextual_plan(
         fitted.free,
         battles,
     )
-    problem = batch.ContextualProblem(make_units(grid, Tally(None, ROW_BITS), shortfall), rows, *arrays)
-    method = batch.ContextualMethod(
-        TIE_MODELS[ties], scheme, top_up_size_of(shortfall), ROW_BITS, count_dtype, batch.CHORD, _MAX_STEPS[batch.CHORD]
-    )
+    problem = batch.ContextualProblem(make_units(grid, None if scheme == DrawScheme.MULTINOMIAL else 0), rows, *arrays)
+    method = batch.ContextualForm(TIE_MODELS[ties], scheme, count_dtype, batch.Solver.CHORD)
     return ContextualPlan(problem, method, is_secure_board(board, clusters))
 
 
@@ -233,9 +234,9 @@ class _Refitting:
         with double_precision():
             self.problem = jax.tree.map(jax.numpy.asarray, plan.problem)
 
-    def task(self, solver: int) -> Task:
+    def task(self, solver: batch.Solver) -> Task:
         """The refit by one of the solvers: draws, weights and (by Newton) the tables of models stay within bounds."""
-        hungriest = _BYTES_PER_ENTRY * self._entries(batch.NEWTON)
+        hungriest = _BYTES_PER_ENTRY * self._entries(batch.Solver.NEWTON)
         problem_bytes = sum(x.nbytes for x in jax.tree.leaves(self.plan.problem))
         return Task(
             partial(self, self.method(solver)),
@@ -245,30 +246,28 @@ class _Refitting:
             fixed_bytes=self.result_bytes + 2 * problem_bytes + hungriest,
         )
 
-    def method(self, solver: int) -> batch.ContextualMethod:
+    def method(self, solver: batch.Solver) -> batch.ContextualForm:
         """The static choices of the calls by one of the solvers."""
-        return self.plan.method._replace(solver=solver, max_steps=_MAX_STEPS[solver])
+        return self.plan.method._replace(solver=solver)
 
     def __call__(
         self,
-        method: batch.ContextualMethod,
+        form: batch.ContextualForm,
         slices: NDArray[np.int32],
         numbers: NDArray[np.int64],
         n_chunks: NDArray[np.int32],
     ) -> batch.ContextualRefits:
         """Refit chunks of the one slice: `lanes.Call`."""
-        tolerance = np.float64(TOLERANCE_LOGIT["float64"])
+        terms = Terms.of(self.ridge, TOLERANCE_LOGIT["float64"], _MAX_STEPS[form.solver])
         with double_precision():
-            return batch.refit_contextual(
-                self.problem, method, self.mesh, self.seed, self.ridge, tolerance, numbers, n_chunks
-            )
+            return batch.refit_contextual(self.problem, form, self.mesh, self.seed, terms, numbers, n_chunks)
 
-    def _entries(self, solver: int) -> int:
+    def _entries(self, solver: batch.Solver) -> int:
         """Numbers that a lane works on."""
         rows = self.problem.rows.unit.size
         entries = self.problem.units.size.size + rows
-        if solver != batch.CHORD:
-            entries += rows + (8 if solver == batch.NEWTON else 2) * len(self.ridge) ** 2
+        if solver != batch.Solver.CHORD:
+            entries += rows + (8 if solver == batch.Solver.NEWTON else 2) * len(self.ridge) ** 2
         return int(entries)
 
 
@@ -281,7 +280,7 @@ def contextual_bootstrap_result(
     values = {f.name: getattr(plain, f.name) for f in fields(Bootstrap)} | {"fit": fit}
     n_features = len(fit.context.features)
     p = lanes.phi.shape[1]
-    kept = np.where((lanes.status == CONVERGED)[:, None], lanes.phi, np.nan)
+    kept = np.where((lanes.status == Status.CONVERGED)[:, None], lanes.phi, np.nan)
     return ContextualBootstrap(
         **values,
         coefficient_draws=tell_coefficients(kept[:, p - 1 - n_features : -1], fit._contextual),

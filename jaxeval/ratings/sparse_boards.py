@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from jaxeval.data.cells import Cells
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
+from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.adjacency import make_adjacency
 from jaxeval.ratings.connectivity import Connectivity, per_model, with_components
 
@@ -78,9 +79,7 @@ def fit_sparse(
     n: Float,
     wins: Float,
     n_models: int,
-    ridge: float,
-    tolerance: float,
-    max_steps: int,
+    terms: Terms,
     start: Float | None = None,
 ) -> SparseFit:
     """Fit one board to the weights ``n`` (P,) of the pairs' battles and what their first models took of them.
@@ -90,13 +89,11 @@ def fit_sparse(
     wide = make_graph(cells, n_models)
     begin = None if start is None else wide.numbered(start)
     with double_precision():
-        found = batch.fit_sparse(
-            wide.graph, np.append(n, 0.0), np.append(wins, 0.0), ridge, tolerance, max_steps, begin
-        )
+        found = batch.fit_sparse(wide.graph, np.append(n, 0.0), np.append(wins, 0.0), terms, begin)
         theta, status, n_steps, grad_norm, standing = jax.device_get(found)
     battles = per_model(cells.first, cells.second, n, n_models)
     connectivity = with_components(cells.first, cells.second, battles, standing[wide.number])
-    theta = recentred(theta[wide.number], connectivity, ridge)
+    theta = recentred(theta[wide.number], connectivity, float(terms.ridge))
     return SparseFit(connectivity, theta, int(status), int(n_steps), float(grad_norm), wide)
 
 

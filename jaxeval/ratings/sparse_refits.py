@@ -14,12 +14,13 @@ from jaxeval.execution.shapes import SPARSE_REFITS
 from jaxeval.kernels import batch
 from jaxeval.kernels.adjacency import SLOTS
 from jaxeval.kernels.pair_tables import Layout
-from jaxeval.kernels.resample import Tally
+from jaxeval.kernels.resample import DrawScheme, Packing
+from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.boards import Board, battles_per_model
 from jaxeval.ratings.bootstrap_plan import ClusterRows, drawn_entries, main_battles, packed_word
 from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Refitted
 from jaxeval.ratings.sparse_boards import WideGraph, recentred
-from jaxeval.resampling.units import ROW_BITS, make_units, shortfall_of, stream_number, top_up_size_of
+from jaxeval.resampling.units import make_units, stream_number
 
 _MAX_STEPS = 200
 
@@ -28,13 +29,13 @@ class SparsePlan(NamedTuple):
     """Everything that the batched refit of a wide board needs; NumPy arrays until the call."""
 
     problem: batch.SparseProblem
-    method: batch.Method
+    method: batch.RefitForm
     wide: WideGraph
 
 
 def make_sparse_plan(
     board: Board,
-    scheme: int,
+    scheme: DrawScheme,
     label: str,
     clusters: ClusterRows | None,
     dtype: str,
@@ -45,8 +46,7 @@ def make_sparse_plan(
     wide, n_pairs = board.graph, len(board.cells.first) + 1
     ((entries,), packed, one_column) = drawn_entries([board.cells], scheme, [clusters], n_pairs)
     heaviest = battles_per_model(board.cells, len(board.theta)).max()
-    tally = Tally(packed_word([entries], heaviest) if packed else None, ROW_BITS)
-    shortfall = shortfall_of(int(entries.units.sum()))
+    packing = Packing(packed_word([entries], heaviest) if packed else None)
     weight: Any = None if board.pair_weight is None else np.append(board.pair_weight, 0.0)
     arrays: Any = (
         np.zeros((0, 0), np.int32),  # no tables
@@ -57,16 +57,14 @@ def make_sparse_plan(
         None if one_column else entries.pair.astype(np.int32),
     )
     problem = batch.SparseProblem(
-        units=make_units(entries.units, tally, shortfall if scheme == batch.MULTINOMIAL else 0),
+        units=make_units(entries.units, None if scheme == DrawScheme.MULTINOMIAL else 0),
         layout=Layout(*arrays),
         stream=np.uint64(stream_number(label)),  # type: ignore[arg-type]
         graph=wide.graph,
         start=wide.numbered(board.theta),  # type: ignore[arg-type]
         main_battles=wide.numbered(main_battles(board)),  # type: ignore[arg-type]
     )
-    method = batch.Method(
-        scheme, tally, n_pairs, top_up_size_of(shortfall), batch.SPARSE, np.dtype(dtype).type, _MAX_STEPS
-    )
+    method = batch.RefitForm(scheme, packing, n_pairs, batch.Solver.SPARSE, np.dtype(dtype).type)
     return SparsePlan(problem, method, wide)
 
 
@@ -76,15 +74,13 @@ def refit_sparse(
     """B refits of one board; ``section`` names it in the run's checkpoint."""
     m = len(board.theta)
     mesh, kind, number = device_mesh(), plan.method.dtype, plan.wide.number
-    tolerance = kind(TOLERANCE_LOGIT[np.dtype(kind).name])
+    terms = Terms.of(kind(ridge), kind(TOLERANCE_LOGIT[np.dtype(kind).name]), _MAX_STEPS)
     with double_precision():
         problem = jax.tree.map(jax.numpy.asarray, plan.problem)
 
     def call(slices: NDArray[np.int32], numbers: NDArray[np.int64], n_chunks: NDArray[np.int32]) -> batch.Refits:
         with double_precision():
-            return batch.refit_sparse(
-                problem, plan.method, mesh, np.uint64(seed), kind(ridge), tolerance, numbers, n_chunks
-            )
+            return batch.refit_sparse(problem, plan.method, mesh, np.uint64(seed), terms, numbers, n_chunks)
 
     # The weights by slot, which every step passes over.
     slot_bytes = 3 * plan.problem.graph.adjacency.owner.size * SLOTS * np.dtype(kind).itemsize
@@ -97,5 +93,5 @@ def refit_sparse(
         n_steps=found.n_steps,
         grad_norm=found.grad_norm,
         standing=found.standing[:, number],
-        solver=np.full(n_resamples, batch.SPARSE, np.int8),
+        solver=np.full(n_resamples, batch.Solver.SPARSE, np.int8),
     )

@@ -106,7 +106,7 @@ def rankings(
         tiers=as_leaf(tiers, np.bool_),
         shared=shared,
     )
-    form = batch.StudyForm(drawn.tally, drawn.top_up_size, len(padded) + len(sets), _MAX_STEPS)
+    form = batch.StudyForm(drawn.packing, len(padded) + len(sets), _MAX_STEPS)
     # There are no more: larger budgets would only take time.
     most = battle_counts(cells, m).sum(1).max() if shared is None else len(shared.unit)
     budgets = np.minimum(np.array(settings.budgets, np.int64), most)

@@ -10,12 +10,12 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import kendalltau, spearmanr
 
 from jaxeval.checks import checked_integer, checked_positive
 from jaxeval.data.judged_battles import JudgedBattles
-from jaxeval.kernels.solve import CONVERGED
+from jaxeval.kernels.solve import Status
 from jaxeval.ratings.bradley_terry import named
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.held_out import Folds, above_human, compress, hold_out
@@ -186,8 +186,8 @@ def slice_ratings(
                 "n_battles": int(n_of.sum() / 2),
                 "n_models": len(used),
                 "mae": np.abs(judge_elo - human_elo).mean(),
-                "spearman": spearmanr(judge_elo, human_elo).statistic if varied else np.nan,
-                "kendall": kendalltau(judge_elo, human_elo).statistic if varied else np.nan,
+                "spearman": scipy.stats.spearmanr(judge_elo, human_elo).statistic if varied else np.nan,
+                "kendall": scipy.stats.kendalltau(judge_elo, human_elo).statistic if varied else np.nan,
                 "beta": np.nan if method == "hard" else float(np.mean(beta[used])),
             }
         )
@@ -204,7 +204,7 @@ def slice_ratings(
 
 def _positive(folds: Folds) -> Float:
     """(M,) temperatures that mean agreement with the scores; NaN where the battles do not determine one."""
-    usable = (folds.beta_status == CONVERGED) & (folds.beta > 0)
+    usable = (folds.beta_status == Status.CONVERGED) & (folds.beta > 0)
     return np.where(usable, folds.beta, np.nan)
 
 

@@ -19,9 +19,8 @@ from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.lanes import device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
-from jaxeval.kernels.held_out import HeldOut
-from jaxeval.kernels.judged import Judged
-from jaxeval.kernels.solve import CONVERGED
+from jaxeval.kernels.held_out import FullFit, HeldOut, Judged
+from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import padded_size
 from jaxeval.softelo.own_battles import OwnBattles
 from jaxeval.softelo.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, Ties, in_likelihood
@@ -218,15 +217,15 @@ def _hold_out(
     with double_precision(), one_blas_thread():
         chunk = _chunk(m, 4 * u + judged.own.shape[-1])
         temperature = batch.fold_temperatures(
-            judged, mesh, float(FEWEST_BATTLES), TOLERANCE_LOGIT, _TEMPERATURE_STEPS, chunk
+            judged, mesh, float(FEWEST_BATTLES), Terms.of(0.0, TOLERANCE_LOGIT, _TEMPERATURE_STEPS), chunk
         )
         beta, status = np.asarray(temperature.beta), np.asarray(temperature.status)
         pooled = np.where(np.isfinite(beta[:, m]), beta[:, m], 0.0)
         beta, status = beta[:, :m], status[:, :m]
         if given is not None:
             beta = np.broadcast_to(np.pad(given, (0, m - len(given)), constant_values=np.nan), beta.shape)
-            status = np.full(beta.shape, CONVERGED, np.int8)
-        usable = np.isfinite(beta) & (status == CONVERGED)
+            status = np.full(beta.shape, Status.CONVERGED, np.int8)
+        usable = np.isfinite(beta) & (status == Status.CONVERGED)
 
         maps = [
             [c.labels[:, 2], *(targets(method, c.labels[:, 0], c.labels[:, 1], p) for method in methods)]
@@ -235,16 +234,16 @@ def _hold_out(
         target = np.stack([_padded(np.stack(of_set), u, np.nan) for of_set in maps])
         tables = batch.judged_tables(judged, np.isfinite(target).astype(float), np.nan_to_num(target), n_pairs)
         n_maps = target.shape[1]
-        full = batch.fit(tables.n, tables.score, tables.active, ridge, 1e-6, _NEWTON_STEPS)
+        full = batch.fit(tables.n, tables.score, tables.active, Terms.of(ridge, 1e-6, _NEWTON_STEPS))
         inverse, _ = batch.inverse_information(full.theta, tables.n, ridge, tables.active)
-        inputs = (full.theta, inverse, tables.active)
+        fitted = FullFit(tables.n, full.theta, inverse, tables.active)
 
         folds = np.arange(m, dtype=np.int32)
-        options = (folds, mesh, ridge, TOLERANCE_LOGIT, _CHORD_STEPS)
+        options = (folds, mesh, Terms.of(ridge, TOLERANCE_LOGIT, _CHORD_STEPS))
         map_of_lane = np.tile(np.arange(n_maps), n_sets)
         soft = methods.index("soft") + 1 if "soft" in methods else -1
         at = np.flatnonzero(map_of_lane != soft)
-        lanes = batch.take((tables.n, tables.wins, *inputs), at)
+        lanes = batch.take((fitted, tables.wins), at)
         parts = jax.device_get(batch.hold_out(*lanes, *options, _chunk(m, size * size)))
         held = HeldOut(*(np.empty((len(map_of_lane), *x.shape[1:]), x.dtype) for x in parts))  # type: ignore[arg-type]
         _put(held, at, parts)
@@ -252,8 +251,8 @@ def _hold_out(
             at = np.flatnonzero(map_of_lane == soft)
             known = np.where(usable, beta, 0.0)
             chunk = _chunk(m, max(size * size, judged.pair.shape[-1]))
-            lanes = batch.take((tables.n, *inputs), at)
-            parts = jax.device_get(batch.hold_out_soft(judged, known, *lanes, *options, n_pairs, chunk))
+            lanes = batch.take(fitted, at)
+            parts = jax.device_get(batch.hold_out_soft(judged, known, lanes, *options, n_pairs, chunk))
             _put(held, at, parts)
         n = np.asarray(tables.n)
         _finish(held, n, np.asarray(tables.active), ridge)
@@ -261,9 +260,8 @@ def _hold_out(
     shape = (n_sets, n_maps)
     n_all = n.reshape(*shape, size, size)
     anchors, theta = (np.asarray(x).reshape(*shape, *x.shape[1:]) for x in (held.anchors, held.theta))
-    converged = ((np.asarray(held.anchor_status) == CONVERGED) & (np.asarray(held.status) == CONVERGED)).reshape(
-        *shape, m
-    )
+    both = np.maximum(np.asarray(held.anchor_status), np.asarray(held.status))
+    converged = (both == Status.CONVERGED).reshape(*shape, m)
     if soft >= 0:
         theta[:, soft] = np.where(usable, theta[:, soft], np.nan)
     theta[n_all.sum(3)[:, :, :m] == 0] = np.nan
@@ -324,8 +322,9 @@ def _put(into: HeldOut, lanes: NDArray[np.intp], values: HeldOut) -> None:
 
 def _finish(held: HeldOut, n: Float, active: Bool, ridge: float) -> None:
     """Newton's method, in place, for folds whose anchors the chord steps left unconverged."""
-    failed = np.argwhere(np.asarray(held.anchor_status) != CONVERGED)
+    failed = np.argwhere(np.asarray(held.anchor_status) != Status.CONVERGED)
     size = n.shape[-1]
+    terms = Terms.of(ridge, TOLERANCE_LOGIT, _NEWTON_STEPS)
     limit, least = max(1, 2**25 // size**2), max(1, 2**14 // size**2)
     for start in range(0, len(failed), limit):
         part = failed[start : start + limit]
@@ -333,15 +332,13 @@ def _finish(held: HeldOut, n: Float, active: Bool, ridge: float) -> None:
         kept = (np.arange(size) != fold[:, None]) & active[lane]
         rest = np.where(kept[:, :, None] & kept[:, None, :], n[lane], 0.0)
         score = np.where(kept, np.asarray(held.anchor_score)[lane, fold], 0.0)
-        end = batch.fit(rest, score, kept & rest.any(2), ridge, TOLERANCE_LOGIT, _NEWTON_STEPS)
+        end = batch.fit(rest, score, kept & rest.any(2), terms)
         own = batch.rate(
             end.theta,
             n[lane, fold],
             np.asarray(held.score)[lane, fold],
             np.zeros(len(lane)),
-            ridge,
-            TOLERANCE_LOGIT,
-            _NEWTON_STEPS,
+            terms,
         )
         for into, values in (
             (held.anchors, end.theta),

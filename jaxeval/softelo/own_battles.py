@@ -14,10 +14,11 @@ from jaxeval.checks import check_room
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import OWN_BATTLES
-from jaxeval.kernels import batch, own_battles
-from jaxeval.kernels.solve import CONVERGED
+from jaxeval.kernels import batch
+from jaxeval.kernels.held_out import OwnProblem
+from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import padded_size
-from jaxeval.resampling.units import make_singles, singles_top_up_size, stream_number
+from jaxeval.resampling.units import make_singles, stream_number
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -50,11 +51,9 @@ def strengths(models: Sequence[OwnBattles], ridge: float) -> Float:
             np.repeat(n, n_maps, axis=0),
             score.reshape(-1),
             np.zeros(score.size),
-            float(ridge),
-            TOLERANCE_LOGIT,
-            MAX_STEPS,
+            Terms.of(float(ridge), TOLERANCE_LOGIT, MAX_STEPS),
         )
-        theta = np.where(np.asarray(found.status) == CONVERGED, np.asarray(found.theta), np.nan)
+        theta = np.where(np.asarray(found.status) == Status.CONVERGED, np.asarray(found.theta), np.nan)
     return np.where(n.sum(1)[:, None] > 0, theta.reshape(score.shape), np.nan)
 
 
@@ -71,7 +70,7 @@ def resampled_strengths(
         models = [own._replace(cluster=None) for own in models]
     check_room(n_resamples, 8 * len(models) * len(models[0].anchors))
     theta = np.full((len(models), len(models[0].anchors), n_resamples), np.nan)
-    mesh = device_mesh()
+    mesh, terms = device_mesh(), Terms.of(float(ridge), TOLERANCE_LOGIT, MAX_STEPS)
     size = padded_size(max(own.anchors.shape[1] for own in models))
     for width, members in _by_width([own.target.shape[1] for own in models]):
         # Also to eights: similar boards share one compilation.
@@ -84,16 +83,13 @@ def resampled_strengths(
             of_chunks: NDArray[np.int32], numbers: Int, n_chunks: NDArray[np.int32], own: Any = own, width: int = width
         ) -> batch.OwnResamples:
             with double_precision():
-                return batch.own_resamples(
-                    own, mesh, np.uint64(seed), float(ridge), TOLERANCE_LOGIT, singles_top_up_size(width), MAX_STEPS,
-                    of_chunks, numbers, n_chunks,
-                )  # fmt: skip
+                return batch.own_resamples(own, mesh, np.uint64(seed), terms, of_chunks, numbers, n_chunks)
 
         lanes = Lanes.of(len(members), n_resamples)
         held = 2 * sum(x.nbytes for x in jax.tree.leaves(own)) + 2 * theta.nbytes
         task = Task(call, OWN_BATTLES, width, lane_bytes=_BYTES_PER_SLOT * width, fixed_bytes=held)
         found = (run or LaneRun()).results(task, lanes, f"own-{width}")
-        values = np.where(found.status == CONVERGED, found.theta, np.nan)
+        values = np.where(found.status == Status.CONVERGED, found.theta, np.nan)
         theta[members] = values.reshape(len(members), n_resamples, -1).swapaxes(1, 2)
     return theta
 
@@ -110,7 +106,7 @@ def _by_width(sizes: Sequence[int]) -> list[tuple[int, NDArray[np.intp]]]:
     return groups
 
 
-def _problem(own: OwnBattles, width: int, size: int) -> own_battles.OwnBattles:
+def _problem(own: OwnBattles, width: int, size: int) -> OwnProblem:
     n_maps, n = own.target.shape
     anchors = np.pad(own.anchors, [(0, 0), (0, size - own.anchors.shape[1])])
     opponent, target = np.full(width, size, np.int32), np.zeros((width, n_maps))
@@ -121,4 +117,4 @@ def _problem(own: OwnBattles, width: int, size: int) -> own_battles.OwnBattles:
         unit[:n], n_units, largest = own.cluster, len(sizes), int(sizes.max())
     stream, start = np.uint64(stream_number(own.name)), np.nan_to_num(own.start)
     leaves: Any = np.float64(n_units * largest), stream, opponent, target, unit, anchors, start
-    return own_battles.OwnBattles(make_singles(n_units), *leaves)
+    return OwnProblem(make_singles(n_units, width), *leaves)

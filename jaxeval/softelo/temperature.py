@@ -12,8 +12,7 @@ from scipy.special import expit
 
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
-from jaxeval.kernels.solve import CONVERGED, NON_FINITE, STEP_LIMIT
-from jaxeval.kernels.temperature import SEPARABLE, TOO_FEW
+from jaxeval.kernels.solve import Status, Terms
 from jaxeval.statistics.clusters import few_clusters_text, numbered
 from jaxeval.wording import counted
 
@@ -26,12 +25,12 @@ MAX_STEPS = 100
 #: Battles that differ in score, under which no temperature is fitted.
 FEWEST_BATTLES = 5
 
-STATUS_TEXT = {
-    CONVERGED: "converged",
-    STEP_LIMIT: "stopped at the step limit before converging",
-    NON_FINITE: "diverged to non-finite values",
-    SEPARABLE: "separable",
-    TOO_FEW: "too few",
+STATUS_TEXT: dict[int, str] = {
+    Status.CONVERGED: "converged",
+    Status.STEP_LIMIT: "stopped at the step limit before converging",
+    Status.NON_FINITE: "diverged to non-finite values",
+    Status.SEPARABLE: "separable",
+    Status.TOO_FEW: "too few",
 }
 
 
@@ -145,7 +144,7 @@ def in_likelihood(human: Float, ties: Ties) -> NDArray[np.bool_]:
 
 def status_text(status: int, beta: float) -> str:
     """A status in words."""
-    return "negative slope" if status == CONVERGED and beta < 0 else STATUS_TEXT[status]
+    return "negative slope" if status == Status.CONVERGED and beta < 0 else STATUS_TEXT[status]
 
 
 def _fit_groups(
@@ -176,7 +175,7 @@ def _fit_groups(
     wins = np.bincount(slot, weights[rows] * towards, n_groups * size).reshape(n_groups, size)
     level = np.broadcast_to(np.pad(levels, (0, size - len(levels))), n.shape)
     with double_precision():
-        found = batch.temperatures(level, n, wins, float(FEWEST_BATTLES), TOLERANCE_LOGIT, MAX_STEPS)
+        found = batch.temperatures(level, n, wins, float(FEWEST_BATTLES), Terms.of(0.0, TOLERANCE_LOGIT, MAX_STEPS))
         beta, information, log_likelihood, status, n_steps = map(np.asarray, found)
     fitted = used & (weights > 0)
     spread, n_clusters = _score_spread(

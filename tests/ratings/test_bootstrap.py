@@ -108,7 +108,7 @@ def planned(battles, scheme="multinomial", *, ridge=0.0, cluster=None, reweight=
     cell = battles.compress(slice(None))[1]
     clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell, battles.count)
     plan = make_plan(boards, SCHEMES[scheme], [""], ridge, [clusters])
-    method = batch.Method(SCHEMES[scheme], plan.tally, plan.n_pairs, plan.top_up_size, False, np.float64, 1)
+    method = batch.RefitForm(SCHEMES[scheme], plan.packing, plan.n_pairs, batch.Solver.CHORD, np.float64)
     with jax.enable_x64(True):
         return jax.tree.map(jax.numpy.asarray, plan.problems), method
 
@@ -243,7 +243,7 @@ class TestDraws:
     @pytest.mark.slow
     def test_resamples_that_fail_are_missing_and_counted(self, monkeypatch):
         """Those that conjugate gradients leave to a Newton's method without steps enough."""
-        monkeypatch.setitem(refits._MAX_STEPS, batch.NEWTON, 2)
+        monkeypatch.setitem(refits._MAX_STEPS, batch.Solver.NEWTON, 2)
         board = bootstrap(simulate_votes(80, 10, seed=4), 500, ridge=1e-4)
         failed = ~board.converged
         assert failed.any()
@@ -252,7 +252,7 @@ class TestDraws:
         assert f"{failed.sum()} of 500 resamples did not converge and are NaN" in board.warnings
 
     def test_the_fast_solver_hands_over_to_the_safe_one(self, votes, monkeypatch):
-        monkeypatch.setitem(refits._MAX_STEPS, batch.CHORD, 3)
+        monkeypatch.setitem(refits._MAX_STEPS, batch.Solver.CHORD, 3)
         battles = Battles.from_pandas(votes[votes.half == 0])
         board = bootstrap(battles, 60)
         assert board.converged.all()

@@ -331,7 +331,7 @@ class TestFastPaths:
         given = solvers(monkeypatch)
         found = bootstrap(board, CHUNK, features=features, **options)
         used = dict(given)
-        monkeypatch.setattr(contextual_bootstrap, "_SOLVERS", {batch.NEWTON: "newton"})
+        monkeypatch.setattr(contextual_bootstrap, "_SOLVERS", {batch.Solver.NEWTON: "newton"})
         twin = bootstrap(board, CHUNK, features=features, **options)
         assert found.converged.all()
         assert twin.converged.all()

@@ -9,15 +9,12 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.sharding import Mesh
 
-from jaxeval.kernels import (
-    held_out,
-    own_battles,
-    resample,
-    solve,
-    temperature,
-)
+from jaxeval.kernels import held_out, resample, solve, temperature
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
-from jaxeval.kernels.judged import Judged, pair_sums, pair_wins
+from jaxeval.kernels.held_out import FullFit, HeldOut, Judged, OwnProblem, pair_sums, pair_wins
+from jaxeval.kernels.links import Link, probability
+from jaxeval.kernels.solve import Terms
+from jaxeval.kernels.temperature import TemperatureFit
 
 
 def _in_chunks(function: Callable[..., Any], lanes: tuple[Array, ...], size: int) -> Any:
@@ -44,40 +41,35 @@ def _over_devices(function: Callable[..., Any], mesh: Mesh, of_folds: tuple[Arra
     return jax.tree.map(lambda x: x[:, :n], results)
 
 
-@partial(jax.jit, static_argnames="max_steps")
-def temperatures(
-    level: Array, n: Array, wins: Array, fewest: Array, tolerance: Array, max_steps: int
-) -> temperature.Temperature:
+@jax.jit
+def temperatures(level: Array, n: Array, wins: Array, fewest: Array, terms: Terms) -> TemperatureFit:
     """Temperatures of (S, L) score levels."""
-    return jax.vmap(lambda d, n, y: temperature.fit(d, n, y, fewest, tolerance, max_steps))(level, n, wins)
+    return jax.vmap(lambda d, n, y: temperature.fit(d, n, y, fewest, terms))(level, n, wins)
 
 
-@partial(jax.jit, static_argnames=("mesh", "max_steps", "chunk"))
-def fold_temperatures(
-    judged: Judged, mesh: Mesh, fewest: Array, tolerance: Array, max_steps: int, chunk: int
-) -> temperature.Temperature:
+@partial(jax.jit, static_argnames=("mesh", "chunk"))
+def fold_temperatures(judged: Judged, mesh: Mesh, fewest: Array, terms: Terms, chunk: int) -> TemperatureFit:
     """Temperatures (S, F + 1) of the sets ``judged``: without the rows of each fold's model, and of all rows."""
 
-    def of_set(lane: tuple[Array, Judged], fewest: Array, tolerance: Array) -> temperature.Temperature:
+    def of_set(lane: tuple[Array, Judged], fewest: Array, terms: Terms) -> TemperatureFit:
         left_out, judged = lane
         size = judged.level.shape[0]
         total = jnp.zeros(size).at[judged.label].add(judged.battles)
         label = jnp.append(judged.label, 0)
         count = jnp.append(judged.battles, 0.0)
 
-        def one(own: Array) -> temperature.Temperature:
+        def one(own: Array) -> TemperatureFit:
             rest = total - jnp.zeros(size).at[label[own]].add(count[own])
-            n, wins = rest * judged.fitting, rest * judged.wins
-            return temperature.fit(judged.level, n, wins, fewest, tolerance, max_steps)
+            return temperature.fit(judged.level, rest * judged.fitting, rest * judged.wins, fewest, terms)
 
         return _in_chunks(one, (left_out,), chunk)
 
-    def on_device(of_folds: tuple[Array], judged: Judged, fewest: Array, tolerance: Array) -> temperature.Temperature:
-        return lax.map(lambda lane: of_set(lane, fewest, tolerance), (*of_folds, judged))
+    def on_device(of_folds: tuple[Array], judged: Judged, fewest: Array, terms: Terms) -> TemperatureFit:
+        return lax.map(lambda lane: of_set(lane, fewest, terms), (*of_folds, judged))
 
     nothing = jnp.full((judged.own.shape[0], 1, judged.own.shape[2]), judged.pair.shape[1], judged.own.dtype)
     left_out = jnp.concatenate([judged.own, nothing], axis=1)
-    return _over_devices(on_device, mesh, (left_out,), judged, fewest, tolerance)
+    return _over_devices(on_device, mesh, (left_out,), judged, fewest, terms)
 
 
 class JudgedTables(NamedTuple):
@@ -103,106 +95,67 @@ def judged_tables(judged: Judged, weight: Array, target: Array, n_pairs: int) ->
 
 
 @jax.jit
-def take(arrays: tuple[Array, ...], at: Array) -> tuple[Array, ...]:
-    """``arrays`` at ``at`` of their first axes, as one program: outside of one, each shape costs a few to compile."""
-    return tuple(x[at] for x in arrays)
+def take(arrays: Any, at: Array) -> Any:
+    """A tree of ``arrays`` at ``at`` of their first axes, as one program: alone, each shape costs a few to compile."""
+    return jax.tree.map(lambda x: x[at], arrays)
 
 
-@partial(jax.jit, static_argnames=("mesh", "max_steps", "chunk"))
-def hold_out(
-    n: Array,
-    wins: Array,
-    start: Array,
-    inverse: Array,
-    active: Array,
-    folds: Array,
-    mesh: Mesh,
-    ridge: Array,
-    tolerance: Array,
-    max_steps: int,
-    chunk: int,
-) -> held_out.HeldOut:
-    """Folds (F,) of target maps that are the same in every fold: tables (L, M, M), results (L, F, ...)."""
+@partial(jax.jit, static_argnames=("mesh", "chunk"))
+def hold_out(full: FullFit, wins: Array, folds: Array, mesh: Mesh, terms: Terms, chunk: int) -> HeldOut:
+    """Folds (F,) of L target maps with ``wins`` (L, M, M) that are the same in every fold; results (L, F, ...)."""
 
-    def on_device(
-        of_folds: tuple[Array], tables: tuple[Array, ...], ridge: Array, tolerance: Array
-    ) -> held_out.HeldOut:
-        def of_map(lane: tuple[Array, ...]) -> held_out.HeldOut:
-            folds, n, wins, start, inverse, active = lane
+    def on_device(of_folds: tuple[Array], full: FullFit, wins: Array, terms: Terms) -> HeldOut:
+        def of_map(lane: tuple[Array, FullFit, Array]) -> HeldOut:
+            folds, full, wins = lane
+            return _in_chunks(lambda fold: held_out.fold(full, wins, fold, terms), (folds,), chunk)
 
-            def one(fold: Array) -> held_out.HeldOut:
-                return held_out.fold(n, wins, fold, start, inverse, active, ridge, tolerance, max_steps)
+        return lax.map(of_map, (*of_folds, full, wins))
 
-            return _in_chunks(one, (folds,), chunk)
-
-        return lax.map(of_map, (*of_folds, *tables))
-
-    every = jnp.broadcast_to(folds, (n.shape[0], *folds.shape))
-    return _over_devices(on_device, mesh, (every,), (n, wins, start, inverse, active), ridge, tolerance)
+    every = jnp.broadcast_to(folds, (len(wins), *folds.shape))
+    return _over_devices(on_device, mesh, (every,), full, wins, terms)
 
 
-@partial(jax.jit, static_argnames=("mesh", "n_pairs", "max_steps", "chunk"))
+@partial(jax.jit, static_argnames=("mesh", "n_pairs", "chunk"))
 def hold_out_soft(
-    judged: Judged,
-    beta: Array,
-    n: Array,
-    start: Array,
-    inverse: Array,
-    active: Array,
-    folds: Array,
-    mesh: Mesh,
-    ridge: Array,
-    tolerance: Array,
-    max_steps: int,
-    n_pairs: int,
-    chunk: int,
-) -> held_out.HeldOut:
-    """Folds (F,) of soft targets s(beta d), with each fold's own ``beta`` (S, F); tables (S, M, M)."""
+    judged: Judged, beta: Array, full: FullFit, folds: Array, mesh: Mesh, terms: Terms, n_pairs: int, chunk: int
+) -> HeldOut:
+    """Folds (F,) of soft targets s(beta d), with each fold's own ``beta`` (S, F); S sets."""
 
-    def on_device(
-        of_folds: tuple[Array, Array], sets: tuple[Any, ...], ridge: Array, tolerance: Array
-    ) -> held_out.HeldOut:
-        def of_set(lane: tuple[Any, ...]) -> held_out.HeldOut:
-            folds, beta, judged, n, start, inverse, active = lane
+    def on_device(of_folds: tuple[Array, Array], judged: Judged, full: FullFit, terms: Terms) -> HeldOut:
+        def of_set(lane: tuple[Array, Array, Judged, FullFit]) -> HeldOut:
+            folds, beta, judged, full = lane
 
-            def one(fold: Array, beta: Array) -> held_out.HeldOut:
-                wins = pair_wins(judged, jax.nn.sigmoid(beta * judged.level), n, n_pairs)
-                return held_out.fold(n, wins, fold, start, inverse, active, ridge, tolerance, max_steps)
+            def one(fold: Array, beta: Array) -> HeldOut:
+                target = probability(Link.LOGIT, beta * judged.level)
+                return held_out.fold(full, pair_wins(judged, target, full.n, n_pairs), fold, terms)
 
             return _in_chunks(one, (folds, beta), chunk)
 
-        return lax.map(of_set, (*of_folds, *sets))
+        return lax.map(of_set, (*of_folds, judged, full))
 
-    every = jnp.broadcast_to(folds, (n.shape[0], *folds.shape))
-    return _over_devices(on_device, mesh, (every, beta), (judged, n, start, inverse, active), ridge, tolerance)
+    every = jnp.broadcast_to(folds, (len(beta), *folds.shape))
+    return _over_devices(on_device, mesh, (every, beta), judged, full, terms)
 
 
-@partial(jax.jit, static_argnames=("max_steps",))
-def rate(
-    anchors: Array, n: Array, score: Array, start: Array, ridge: Array, tolerance: Array, max_steps: int
-) -> solve.Solution:
+@jax.jit
+def rate(anchors: Array, n: Array, score: Array, start: Array, terms: Terms) -> solve.Solution:
     """Strengths (L,) against fixed ``anchors`` (L, M), met ``n`` (L, M) times."""
-    return jax.vmap(lambda a, n, y, x: held_out.rating(a, n, y, x, ridge, tolerance, max_steps))(
-        anchors, n, score, start
-    )
+    return jax.vmap(lambda a, n, y, x: held_out.rating(a, n, y, x, terms))(anchors, n, score, start)
 
 
 class OwnResamples(NamedTuple):
     """Strengths of models in resamples of their own battles, or clusters."""
 
     theta: Array  # (..., K)
-    status: Array  # (..., K) int8, of `solve`
+    status: Array  # (..., K) int8, a `Status`
 
 
-@partial(jax.jit, static_argnames=("mesh", "top_up_size", "max_steps"))
+@partial(jax.jit, static_argnames="mesh")
 def own_resamples(
-    own: own_battles.OwnBattles,
+    own: OwnProblem,
     mesh: Mesh,
     seed: Array,
-    ridge: Array,
-    tolerance: Array,
-    top_up_size: int,
-    max_steps: int,
+    terms: Terms,
     models: Array,
     numbers: Array,
     n_chunks: Array,
@@ -213,28 +166,20 @@ def own_resamples(
     """
 
     def on_device(
-        own: own_battles.OwnBattles,
-        seed: Array,
-        ridge: Array,
-        tolerance: Array,
-        models: Array,
-        numbers: Array,
-        n_chunks: Array,
+        own: OwnProblem, seed: Array, terms: Terms, models: Array, numbers: Array, n_chunks: Array
     ) -> OwnResamples:
         def chunk(t: Array) -> OwnResamples:
             one = jax.tree.map(lambda x: x[models[0, t]], own)
             size = one.opponent.shape[0]
-            draws = resample.singles(one.units, size, top_up_size, seed, one.stream, numbers[0, t])
-            n, score = own_battles.sums(one)(draws)
+            draws = resample.singles(one.units, size, seed, one.stream, numbers[0, t])
+            n, score = held_out.own_sums(one)(draws)
 
             def one_map(anchors: Array, score: Array, start: Array) -> solve.Solution:
-                return jax.vmap(lambda n, y: held_out.rating(anchors, n, y, start, ridge, tolerance, max_steps))(
-                    n, score
-                )
+                return jax.vmap(lambda n, y: held_out.rating(anchors, n, y, start, terms))(n, score)
 
             found = jax.vmap(one_map, out_axes=1)(one.anchors, score.T, one.start)
             return OwnResamples(found.theta, found.status)
 
         return run_chunks(chunk, numbers.shape[1], n_chunks[0])
 
-    return over_devices(on_device, mesh, (own, seed, ridge, tolerance), (models, numbers, n_chunks))
+    return over_devices(on_device, mesh, (own, seed, terms), (models, numbers, n_chunks))
