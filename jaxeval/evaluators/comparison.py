@@ -15,8 +15,8 @@ from jaxeval.evaluators.model_scores import OK, Gold, ModelScores, Scores
 from jaxeval.evaluators.rank_correlation import tau_status
 from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened
 from jaxeval.evaluators.tables import FEW_MODELS, interval_columns, table_attributes
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import tau_b
-from jaxeval.signatures import spelled_out
 from jaxeval.wording import counted
 
 

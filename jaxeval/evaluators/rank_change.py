@@ -13,8 +13,8 @@ from jaxeval.evaluators.model_scores import OK, Gold, Scores
 from jaxeval.evaluators.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCORED
 from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened, resampled
 from jaxeval.evaluators.tables import evaluator_table, interval_columns
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import tier_changes
-from jaxeval.signatures import spelled_out
 from jaxeval.wording import counted
 
 NO_MODEL = "no model of the tier is scored"

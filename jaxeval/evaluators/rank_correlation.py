@@ -20,8 +20,8 @@ from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_pairs
 from jaxeval.evaluators.model_scores import OK, Gold, ModelScores, Scores
 from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened, resampled
 from jaxeval.evaluators.tables import evaluator_table, interval_columns
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import PairSums, rank_measures, tau_b
-from jaxeval.signatures import spelled_out
 
 Float = NDArray[np.float64]
 

@@ -18,8 +18,8 @@ from jaxeval.evaluators.model_scores import OK, Gold, ModelScores, Scores, score
 from jaxeval.evaluators.rank_correlation import FEW_SCORED
 from jaxeval.evaluators.resamples import ModelResampling, Resampling, opened, resampled
 from jaxeval.evaluators.tables import evaluator_table, interval_columns
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import separation as separation_sums
-from jaxeval.signatures import spelled_out
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted
 
