@@ -24,7 +24,7 @@ from jaxeval.evaluators.few_pairs import FEW_PAIRS
 from jaxeval.evaluators.model_scores import OK, Gold, ModelScores, Scores, of_evaluators
 from jaxeval.evaluators.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCORED
 from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened, resampled
-from jaxeval.evaluators.tables import evaluator_table, interval_columns
+from jaxeval.evaluators.tables import evaluator_table, first_reason, interval_columns
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import GapQuestion, GapRegression, gap_regression, tau_b
 from jaxeval.kernels.solve import Status
@@ -71,11 +71,10 @@ class AgreementFits:
         probability = np.where(beyond, np.nan, probability)
         sums = resampled_delta_sums(aligned, gaps, settings)
         below = (1 + tau_b(sums)) / 2
-        shape = probability.shape[1:]
         bins = np.stack([np.searchsorted(edges, gaps, side="right") - 1 for edges in self.edges])
         near = np.clip(bins, 0, fits.bin_pairs.shape[-1] - 1)[None]
         observed = np.where(beyond, np.nan, np.take_along_axis(self._observed(), near, 2))
-        status = np.broadcast_to(_status(aligned, fits)[:, None], shape)
+        status = _status(aligned, fits)[:, None]
         columns: dict[str, Any] = {
             "probability": probability[0],
             "average_below": below[0],
@@ -84,9 +83,9 @@ class AgreementFits:
             "n_observed": np.where(beyond, 0, np.take_along_axis(np.asarray(fits.bin_pairs[:1]), near, 2)[0]).astype(
                 int
             ),
-            "n_ordered": np.broadcast_to(np.asarray(fits.pairs[0]).astype(int)[:, None], shape),
-            "n_models": np.broadcast_to(aligned.n_models[:, None], shape),
-            "n_missing": np.broadcast_to(aligned.n_missing[:, None], shape),
+            "n_ordered": fits.pairs[0].astype(int),
+            "n_models": aligned.n_models,
+            "n_missing": aligned.n_missing,
             "status": np.where(beyond & (status == OK), BEYOND, status),
         }
         for name, values in (("average_below", below), ("observed", observed)):
@@ -95,7 +94,7 @@ class AgreementFits:
                     columns[f"{name}_{key}"] = ends
         columns |= interval_columns(probability, settings, 0.0, 1.0, centre=False)
         if settings.n_resamples:
-            columns["lack_of_fit"] = np.broadcast_to(self.lack_of_fit[:, None], shape)
+            columns["lack_of_fit"] = self.lack_of_fit
         return self._table([("delta", gaps)], columns)
 
     def smallest_gap(self, probability: float = 0.75) -> pd.DataFrame:
@@ -105,13 +104,13 @@ class AgreementFits:
         most = _largest_gaps(aligned)
         gap = _gap_at(fits, probability, most)
         status = _status(aligned, fits)
-        told = np.isin(status, (OK, ALL_AGREE, NONE_AGREE))
+        known = np.isin(status, (OK, ALL_AGREE, NONE_AGREE))
         falls = (np.asarray(fits.slope[0]) < 0) & np.isinf(gap[0])
         status = np.where((status == OK) & falls, FALLS, status)
         status = np.where((status == OK) & np.isinf(gap[0]), NEVER, status)
         status = np.where((status == OK) & (gap[0] == 0), AT_ONCE, status)
         columns: dict[str, Any] = {
-            "delta": np.where(told, gap[0], np.nan),
+            "delta": np.where(known, gap[0], np.nan),
             "largest_gap": most,
             "n_pairs": fits.pairs[0].astype(int),
             "n_models": aligned.n_models,
@@ -340,8 +339,8 @@ def _fits(scores: ModelScores, ridge: float, edges: Float, settings: Resampling)
         near = np.stack([one.intercept[0], one.slope[0] * scale], -1)
         start = np.where(np.isfinite(near) & (one.status[0] == Status.CONVERGED)[:, None], near, 0.0)
     found = fitted(start, settings)
-    told = (found.pairs > 0) & (found.status == Status.CONVERGED) & ~scores.constant_gold
-    intercept, slope = (np.where(told, x, np.nan) for x in (found.intercept, found.slope))
+    known = (found.pairs > 0) & (found.status == Status.CONVERGED) & ~scores.constant_gold
+    intercept, slope = (np.where(known, x, np.nan) for x in (found.intercept, found.slope))
     if settings.n_resamples and settings.resample != "models":
         # In logits, and not in gaps, which may be infinite.
         intercept, slope = (np.concatenate([x[:1], centred(x)]) for x in (intercept, slope))
@@ -351,15 +350,11 @@ def _fits(scores: ModelScores, ridge: float, edges: Float, settings: Resampling)
 def _status(scores: ModelScores, fits: GapRegression) -> NDArray[Any]:
     """(E,) "ok", or what is wrong with the regression of the data."""
     pairs, agreeing, code = (np.asarray(x[0]) for x in (fits.pairs, fits.agreeing, fits.status))
-    return np.select(
-        [
-            scores.n_models < 2,
-            pairs == 0,
-            scores.constant_gold,
-            code != Status.CONVERGED,
-            agreeing == pairs,
-            agreeing == 0,
-        ],
-        [FEW_SCORED, CONSTANT, CONSTANT_GOLD, FAILED, ALL_AGREE, NONE_AGREE],
-        OK,
-    ).astype(object)
+    return first_reason(
+        (scores.n_models < 2, FEW_SCORED),
+        (pairs == 0, CONSTANT),
+        (scores.constant_gold, CONSTANT_GOLD),
+        (code != Status.CONVERGED, FAILED),
+        (agreeing == pairs, ALL_AGREE),
+        (agreeing == 0, NONE_AGREE),
+    )

@@ -12,7 +12,7 @@ from jaxeval.errors import DataError
 from jaxeval.evaluators.model_scores import OK, Gold, Scores
 from jaxeval.evaluators.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCORED
 from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened, resampled
-from jaxeval.evaluators.tables import evaluator_table, interval_columns
+from jaxeval.evaluators.tables import evaluator_table, first_reason, interval_columns
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import tier_changes
 from jaxeval.wording import counted
@@ -52,31 +52,30 @@ def stratified_rank_change(
     """
     n_tiers = checked_integer("n_tiers", n_tiers, 1)
     aligned, settings = opened(scores, gold, options)
-    e, m = aligned.scores.shape
+    m = len(aligned.gold)
     if m < n_tiers:
         raise DataError(f"{counted(m, 'model')} cannot be split into {counted(n_tiers, 'tier')}: ask for fewer")
     size = 6 * m * (1 if settings.resample == "models" else m)
     found = resampled(tier_changes, aligned, (np.arange(n_tiers), within_tier), settings, size)
     n = aligned.n_models[:, None]
-    reasons = [
-        (n < 2, FEW_SCORED), (aligned.constant[:, None], CONSTANT),
+    status = first_reason(
+        (n < 2, FEW_SCORED),
+        (aligned.constant[:, None], CONSTANT),
         (aligned.constant_gold[:, None], CONSTANT_GOLD),
         (found.models[0] == 0, NO_MODEL),
-    ]  # fmt: skip
-    conditions = [np.broadcast_to(condition, (e, n_tiers)) for condition, _ in reasons]
-    status = np.select(conditions, [reason for _, reason in reasons], OK).astype(object)
+    )
     of_tier = found.models[0].astype(int)
     inside = of_tier * (of_tier - 1) // 2
     columns: dict[str, Any] = {
         "rank_change": np.where(status == OK, found.change[0], np.nan),
         "n_models": of_tier,
         "n_pairs": inside if within_tier else inside + of_tier * (n - of_tier),
-        "n_missing": np.broadcast_to(aligned.n_missing[:, None], (e, n_tiers)),
+        "n_missing": aligned.n_missing,
         "status": status,
         **interval_columns(np.where(status == OK, found.change, np.nan), settings, 0.0, m - 1.0),
     }
     if settings.n_resamples:  # no model of those that the evaluator scored can move by more
-        columns["upper"] = np.minimum(columns["upper"], np.repeat(np.maximum(aligned.n_models - 1.0, 0), n_tiers))
+        columns["upper"] = np.minimum(columns["upper"], np.maximum(n - 1.0, 0))
     table = evaluator_table(aligned, [("tier", np.arange(1, n_tiers + 1))], columns, settings)
     table.attrs["settings"] |= {"n_tiers": n_tiers, "within_tier": within_tier}
     return table

@@ -19,7 +19,7 @@ from jaxeval.evaluators.close_pairs import resampled_delta_sums
 from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_pairs
 from jaxeval.evaluators.model_scores import OK, Gold, ModelScores, Scores
 from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened, resampled
-from jaxeval.evaluators.tables import evaluator_table, interval_columns
+from jaxeval.evaluators.tables import evaluator_table, first_reason, interval_columns
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import PairSums, rank_measures, tau_b
 
@@ -80,12 +80,11 @@ def kendall_tau_delta(
     aligned, settings = opened(scores, gold, options)
     sums = resampled_delta_sums(aligned, gaps, settings)
     tau = tau_b(sums)
-    shape = tau.shape[1:]
     columns = {
         "tau": tau[0],
         "n_pairs": sums.pairs[0].astype(int),
-        "n_models": np.broadcast_to(aligned.n_models[:, None], shape),
-        "n_missing": np.broadcast_to(aligned.n_missing[:, None], shape),
+        "n_models": aligned.n_models,
+        "n_missing": aligned.n_missing,
         "status": tau_status(aligned, sums),
         **interval_columns(tau, settings, -1.0, 1.0),
     }
@@ -132,7 +131,7 @@ def rank_agreement(
     top = checked_integer("top", top, 1)
     aligned, settings = opened(scores, gold, options)
     sums = resampled_delta_sums(aligned, np.array([np.inf]), settings)
-    e, m = aligned.scores.shape
+    m = len(aligned.gold)
     size = 4 * m * (1 if settings.resample == "models" else m)
     ranks = resampled(rank_measures, aligned, (float(top),), settings, size)
     draws = {
@@ -148,12 +147,11 @@ def rank_agreement(
     status = np.repeat(tau_status(aligned, sums), len(MEASURES), axis=1)
     short = (aligned.n_models < top) & (status[:, 3] == OK)
     status[short, 3] = FEW_FOR_TOP
-    shape = e, len(MEASURES)
     columns: dict[str, Any] = {
         "value": np.stack([x[0] for x, _, _ in draws.values()], -1),
-        "n_models": np.broadcast_to(aligned.n_models[:, None], shape),
-        "n_pairs": np.broadcast_to(sums.pairs[0].astype(int), shape),
-        "n_missing": np.broadcast_to(aligned.n_missing[:, None], shape),
+        "n_models": aligned.n_models,
+        "n_pairs": sums.pairs[0].astype(int),
+        "n_missing": aligned.n_missing,
         "status": status,
         **{name: np.stack([one[name] for one in ends], -1) for name in ends[0]},
     }
@@ -163,24 +161,21 @@ def rank_agreement(
 def accuracy(sums: PairSums) -> Float:
     """Share of the pairs that gold orders, ties by the evaluator being half; NaN where one side ties all pairs."""
     ordered = np.asarray(sums.pairs - sums.tied_gold)
-    told = (ordered > 0) & np.asarray(sums.pairs > sums.tied_scores)
-    return np.where(told, (1 + sums.concordance / np.where(told, ordered, 1)) / 2, np.nan)
+    known = (ordered > 0) & np.asarray(sums.pairs > sums.tied_scores)
+    return np.where(known, (1 + sums.concordance / np.where(known, ordered, 1)) / 2, np.nan)
 
 
 def tau_status(scores: ModelScores, sums: PairSums) -> NDArray[Any]:
     """(E, D) "ok", or why the data have no tau."""
     pairs, tied, tied_gold = (np.asarray(x[0]) for x in (sums.pairs, sums.tied_scores, sums.tied_gold))
-    m = scores.n_models[:, None]
-    reasons = [
-        (m < 2, FEW_SCORED),
+    return first_reason(
+        (scores.n_models[:, None] < 2, FEW_SCORED),
         (scores.constant[:, None], CONSTANT),
         (scores.constant_gold[:, None], CONSTANT_GOLD),
         (pairs == 0, NO_PAIRS),
         (tied == pairs, ALL_TIED),
         (tied_gold == pairs, ALL_TIED_GOLD),
-    ]
-    conditions = [np.broadcast_to(condition, pairs.shape) for condition, _ in reasons]
-    return np.select(conditions, [reason for _, reason in reasons], OK).astype(object)
+    )
 
 
 def delta_table(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> pd.DataFrame:

@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from jaxeval.errors import DataError
-from jaxeval.evaluators.model_scores import OK, Gold, ModelScores, Scores, score_table
+from jaxeval.evaluators.model_scores import Gold, ModelScores, Scores, score_table
 from jaxeval.evaluators.rank_correlation import FEW_SCORED
 from jaxeval.evaluators.resamples import ModelResampling, Resampling, opened, resampled
-from jaxeval.evaluators.tables import evaluator_table, interval_columns
+from jaxeval.evaluators.tables import evaluator_table, first_reason, interval_columns
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import separation as separation_sums
 from jaxeval.statistics.quantiles import checked_level
@@ -76,9 +76,9 @@ def separability(
         "n_pairs": pairs[0].astype(int),
         "n_models": aligned.n_models,
         "n_missing": aligned.n_missing,
-        "status": np.select(
-            [aligned.n_models < 2, apart[0] == 0, ordered[0] == 0], [FEW_SCORED, NONE_APART, ALL_TIED], OK
-        ).astype(object),
+        "status": first_reason(
+            (aligned.n_models < 2, FEW_SCORED), (apart[0] == 0, NONE_APART), (ordered[0] == 0, ALL_TIED)
+        ),
     }
     for name, x in (("separated", separated), ("agreement", agreement)):
         for key, values in interval_columns(x, settings, 0.0, 1.0).items():

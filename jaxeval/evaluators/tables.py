@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.evaluators.model_scores import ModelScores, of_evaluators
+from jaxeval.evaluators.model_scores import OK, ModelScores, of_evaluators
 from jaxeval.evaluators.resamples import Resampling
 from jaxeval.statistics.quantiles import bounds_with_failures, centred
 from jaxeval.wording import counted
@@ -36,22 +36,29 @@ def interval_columns(
         draws = np.clip(centred(values), least, most)
     _, lower, upper, _ = bounds_with_failures(draws, settings.level, least, most)
     failed = np.isnan(values[1:]).mean(0)
-    return {"lower": lower.reshape(-1), "upper": upper.reshape(-1), "failed_share": failed.reshape(-1)}
+    return {"lower": lower, "upper": upper, "failed_share": failed}
+
+
+def first_reason(*reasons: tuple[NDArray[np.bool_], str]) -> NDArray[Any]:
+    """The text of the first condition that holds, else "ok"; the conditions broadcast to the shape of the result."""
+    conditions = np.broadcast_arrays(*(condition for condition, _ in reasons))
+    return np.select(conditions, [text for _, text in reasons], OK).astype(object)
 
 
 def evaluator_table(
     scores: ModelScores, inner: Sequence[tuple[str, Any]], columns: dict[str, Any], settings: Resampling
 ) -> pd.DataFrame:
-    """A row per evaluator and inner value, as (E, ...) ``columns`` have them; what is told of the settings.
+    """A row per evaluator and inner value, with the settings and warnings.
 
-    The first of the columns is what the intervals are of.
+    ``columns`` are of shape (E, inner values), or (E,) where the inner values share them. The intervals are of the
+    first column.
     """
-    n_inner = len(inner[0][1]) if inner else 1
+    e, n_inner = len(scores.scores), len(inner[0][1]) if inner else 1
     table = pd.DataFrame(
         {
             **({"evaluator": np.repeat(scores.evaluators.to_numpy(), n_inner)} if scores.labelled else {}),
-            **{name: np.tile(np.asarray(values), len(scores.scores)) for name, values in inner},
-            **{name: np.asarray(values).reshape(-1) for name, values in columns.items()},
+            **{name: np.tile(np.asarray(values), e) for name, values in inner},
+            **{name: np.broadcast_to(x.reshape(e, -1), (e, n_inner)).reshape(-1) for name, x in columns.items()},
         }
     )
     table.attrs = table_attributes(scores, table, next(iter(columns)), settings)
