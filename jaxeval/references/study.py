@@ -89,6 +89,7 @@ def reference_study(
     seed: int = 0,
     level: float = 0.95,
     cluster: str | None = None,
+    strata: str | None = None,
     item: str | None = None,
     ridge: float = 0.01,
     few_pairs: int = FEW_PAIRS,
@@ -126,6 +127,8 @@ def reference_study(
         seed: any integer from 0 to 2**63 - 1.
         level: of the intervals.
         cluster: column of clusters (prompts, voters) that are resampled whole.
+        strata: column of strata, of which every resample holds as many votes (or clusters, or items) as there are, as
+            in `bootstrap`.
         item: column of prompts, on nearly all of which models met all references: these draw the references of sets,
             and are resampled whole.
         ridge: > 0, coefficient of the squared norm in the fits to several references, which keeps models finite that
@@ -139,15 +142,30 @@ def reference_study(
     Raises:
         ValueError: a number out of range, a reference that is not on the board, or a set twice.
         TypeError: a number that must be an integer is none.
-        DataError: ``battles`` is a table that cannot be read, ``cluster`` or ``item`` no column of it, or the
-            items have too few of the verdicts.
+        DataError: ``battles`` is a table that cannot be read, ``cluster``, ``strata`` or ``item`` no column of
+            it, a cluster or an item lies in several strata, or the items have too few of the verdicts.
     """
     battles = as_battles(battles)
     with together(battles.n_processes):
-        settings = _settings(
-            deltas, budgets, n_tiers, n_repeats, n_resamples, seed, checked_level(level), cluster, item, ridge,
-            few_pairs,
-        )  # fmt: skip
+        if item is not None and cluster is not None:
+            raise ValueError(f"items are resampled whole: give item={item!r} or cluster={cluster!r}, not both")
+        settings = ReferenceStudySettings(
+            deltas=_checked_deltas(deltas),
+            budgets=_checked_budgets(budgets),
+            n_tiers=checked_integer("n_tiers", n_tiers, 1),
+            n_repeats=checked_integer("n_repeats", n_repeats, 1),
+            n_resamples=checked_resamples(n_resamples),
+            seed=checked_integer("seed", seed),
+            level=checked_level(level),
+            cluster=cluster,
+            strata=strata,
+            item=item,
+            ridge=checked_positive("ridge", ridge, ": it keeps undefeated models finite"),
+            device=device_name(),
+            n_devices=jax.local_device_count() * n_sharing(),
+            few_pairs=checked_integer("few_pairs", few_pairs),
+            versions=versions(),
+        )
         chosen = model_numbers(references, battles.models) if references is not None else np.arange(battles.n_models)
         named = named_sets(sets, battles.models) if sets is not None else None
         return _study(
@@ -167,10 +185,10 @@ def _study(
     n_resamples, column = settings.n_resamples, settings.item or settings.cluster
 
     def identity() -> Identity:
-        drawn = ("deltas", "budgets", "n_tiers", "n_repeats", "seed", "ridge", "cluster", "item")
+        drawn = ("deltas", "budgets", "n_tiers", "n_repeats", "seed", "ridge", "cluster", "strata", "item")
         shown = ("n_resamples", "level", "few_pairs")
         rows = battles.model_a, battles.model_b, battles.target, battles.weight, battles.count
-        groups = None if column is None else battles.codes(column)[0]
+        groups = [battles.codes(name)[0] for name in (column, settings.strata) if name is not None]
         return Identity(
             {name: getattr(settings, name) for name in drawn},
             (battles.models, rows, groups, chosen, named),
@@ -180,7 +198,7 @@ def _study(
 
     with open_run(identity, n_resamples + 1, "rankings against references", **options) as run:
         if n_resamples:
-            gold = bootstrap(battles, n_resamples, settings.seed, cluster=column)
+            gold = bootstrap(battles, n_resamples, settings.seed, cluster=column, strata=settings.strata)
             fit, warnings, draws = gold.fit, gold.warnings, gold.draws_logit
         else:
             fit = fit_bradley_terry(battles)
@@ -196,58 +214,28 @@ def _study(
     return _result(battles, board, single, under_budget, same, settings, warnings)
 
 
-def _settings(
-    deltas: Sequence[float],
-    budgets: Sequence[int],
-    n_tiers: int,
-    n_repeats: int,
-    n_resamples: int,
-    seed: int,
-    level: float,
-    cluster: str | None,
-    item: str | None,
-    ridge: float,
-    few_pairs: int,
-) -> ReferenceStudySettings:
-    """The settings, checked; deltas and budgets ascend."""
-    if item is not None and cluster is not None:
-        raise ValueError(f"items are resampled whole: give item={item!r} or cluster={cluster!r}, not both")
-    for name, value in {"n_tiers": n_tiers, "n_repeats": n_repeats}.items():
-        checked_integer(name, value, 1)
-    for name, value in {"seed": seed, "few_pairs": few_pairs}.items():
-        checked_integer(name, value)
-    checked_resamples(n_resamples)
+def _checked_deltas(deltas: Sequence[float]) -> tuple[float, ...]:
+    """The finite ones, ascending."""
     margins = np.unique(checked_numbers("deltas", deltas))
     if not (margins > 0).all():
         raise ValueError(f"deltas must be > 0 percentage points, got {deltas!r}")
+    return tuple(margins[np.isfinite(margins)].tolist())
+
+
+def _checked_budgets(budgets: Sequence[int]) -> tuple[int, ...]:
+    """Ascending."""
     votes = np.unique(np.asarray(budgets))
     if len(votes) and not (np.issubdtype(votes.dtype, np.integer) and (votes > 0).all() and (votes < 2**31).all()):
         raise ValueError(f"budgets must be whole numbers of votes, from 1 to 2**31 - 1, got {budgets!r}")
-    checked_positive("ridge", ridge, ": it keeps undefeated models finite")
-    return ReferenceStudySettings(
-        deltas=tuple(margins[np.isfinite(margins)].tolist()),
-        budgets=tuple(votes.astype(int).tolist()),
-        n_tiers=int(n_tiers),
-        n_repeats=int(n_repeats),
-        n_resamples=int(n_resamples),
-        seed=int(seed),
-        level=level,
-        cluster=cluster,
-        item=item,
-        ridge=float(ridge),
-        few_pairs=int(few_pairs),
-        device=device_name(),
-        n_devices=jax.local_device_count() * n_sharing(),
-        versions=versions(),
-    )
+    return tuple(votes.astype(int).tolist())
 
 
 def _result(
     battles: Battles,
     board: ReferenceBoard,
     single: batch.SingleReferences,
-    under_budget: batch.Budgets,
-    same: batch.SameModels,
+    under_budget: batch.BudgetSums,
+    same: batch.SameModelSums,
     settings: ReferenceStudySettings,
     warnings: Sequence[str],
 ) -> ReferenceStudy:

@@ -34,9 +34,9 @@ from jaxeval.kernels.batch.items import (
     item_sums,
 )
 from jaxeval.kernels.batch.references import (
-    Budgets,
+    BudgetSums,
     ReferenceProblem,
-    SameModels,
+    SameModelSums,
     SingleReferences,
     StudyForm,
     StudySettings,
@@ -55,7 +55,7 @@ from jaxeval.kernels.batch.refits import (
 from jaxeval.kernels.batch.sparse import Graph, SparseProblem, fit_sparse, refit_sparse
 
 __all__ = [
-    "Budgets",
+    "BudgetSums",
     "ContextualFit",
     "ContextualForm",
     "ContextualProblem",
@@ -69,7 +69,7 @@ __all__ = [
     "ReferenceProblem",
     "RefitForm",
     "Refits",
-    "SameModels",
+    "SameModelSums",
     "SingleReferences",
     "Solver",
     "SparseProblem",
