@@ -66,7 +66,7 @@ def expected(model: TieModel, z: Array, t: Array) -> Array:
 def log_likelihood(model: TieModel, target: Array, z: Array, t: Array) -> Array:
     """Of one battle; of the expected result for HALF."""
     if model == TieModel.HALF:
-        return links.log_likelihood(Link.LOGIT, target, 1 - target, z)
+        return links.log_likelihood(Link.LOGIT, target, z)
     win, tie, loss = probabilities(model, z, t)
     return jnp.log(jnp.where(target == 1, win, jnp.where(target == 0, loss, tie)))
 
@@ -80,7 +80,7 @@ def score(model: TieModel, target: Array, z: Array, t: Array) -> Score:
         up, down = jnp.where(target > 0, sigmoid(t - z), 0.0), jnp.where(target < 1, sigmoid(t + z), 0.0)
         of_tie = jnp.where(target == 0.5, -2 / jnp.expm1(-2 * t), 0.0)
         return Score(up - down, of_tie - up - down)
-    return Score(links.score(Link.LOGIT, target, 1 - target, z), jnp.zeros_like(z))
+    return Score(links.score(Link.LOGIT, target, z), jnp.zeros_like(z))
 
 
 def information(model: TieModel, target: Array, z: Array, t: Array) -> Information:
@@ -94,4 +94,4 @@ def information(model: TieModel, target: Array, z: Array, t: Array) -> Informati
         up, down = jnp.where(target > 0, a * (1 - a), 0.0), jnp.where(target < 1, b * (1 - b), 0.0)
         of_tie = jnp.where(target == 0.5, 4 * jnp.exp(-2 * t) / jnp.expm1(-2 * t) ** 2, 0.0)
         return Information(up + down, down - up, up + down + of_tie)
-    return Information(links.information(Link.LOGIT, target, 1 - target, z), jnp.zeros_like(z), jnp.zeros_like(z))
+    return Information(links.information(Link.LOGIT, target, z), jnp.zeros_like(z), jnp.zeros_like(z))

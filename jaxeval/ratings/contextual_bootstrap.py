@@ -57,7 +57,7 @@ _BYTES_PER_ENTRY = 20
 
 
 class ContextualRefitted(NamedTuple):
-    """`batch.ContextualRefits` of B resamples on the host."""
+    """`batch.Refits` of B resamples on the host."""
 
     phi: Float  # (B, P)
     status: NDArray[np.int8]
@@ -171,7 +171,7 @@ def refit_contextual(
         solver=np.full(n_resamples, batch.Solver.CHORD, np.int8),
     )
     every = Lanes.of(1, n_resamples)
-    found: Any = batch.ContextualRefits(*lanes[:-1])  # type: ignore[arg-type]  # of NumPy arrays
+    found: Any = batch.Refits(*lanes[:-1])  # type: ignore[arg-type]  # of NumPy arrays
     for solver in _SOLVERS:
         if solver == batch.Solver.CHORD and not plan.secure:
             continue
@@ -260,7 +260,7 @@ class _Refitting:
         slices: NDArray[np.int32],
         numbers: NDArray[np.int64],
         n_chunks: NDArray[np.int32],
-    ) -> batch.ContextualRefits:
+    ) -> batch.Refits:
         """Refit chunks of the one slice: `lanes.Call`."""
         terms = Terms.of(self.ridge, TOLERANCE_LOGIT["float64"], _MAX_STEPS[form.solver])
         with double_precision():

@@ -10,7 +10,7 @@ from jax.sharding import Mesh
 
 from jaxeval.kernels import battle_rows, connectivity, contextual, lane_draws, resample
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
-from jaxeval.kernels.batch.refits import Scheme, Solver, rated
+from jaxeval.kernels.batch.refits import Refits, Scheme, Solver, rated
 from jaxeval.kernels.solve import Terms, pseudo_inverse
 from jaxeval.kernels.tie_models import TieModel
 
@@ -26,16 +26,6 @@ class ContextualProblem(NamedTuple):
     information_diagonal: Array  # (P,)
     free: Array  # (D + 1,) bool: coefficients that are fitted, and t
     main_battles: Array  # (M,) as in `Problem`
-
-
-class ContextualRefits(NamedTuple):
-    """Lanes of refitted resamples with covariates or a tie model."""
-
-    phi: Array  # (..., P)
-    status: Array  # (...) int8, a `Status`
-    n_steps: Array  # (...) int32
-    grad_norm: Array  # (...)
-    standing: Array  # (..., M) int8, a `Standing`; all IDENTIFIED after chord steps, which do not search
 
 
 class ContextualForm(NamedTuple):
@@ -94,14 +84,14 @@ def _count_rows(problem: ContextualProblem, form: ContextualForm, seed: Array, n
 
 def _refit_contextual_chunk(
     problem: ContextualProblem, base: contextual.Base, form: ContextualForm, seed: Array, terms: Terms, numbers: Array
-) -> ContextualRefits:
+) -> Refits:
     """Draw and refit the resamples ``numbers`` (R,) of one slice."""
     rows, n_models = problem.rows, problem.main_battles.shape[0]
     count = _count_rows(problem, form, seed, numbers)
     if form.solver == Solver.CHORD:
         end = contextual.chord(form.ties, rows, base, count, terms)
         nobody = jnp.zeros((numbers.shape[0], n_models), jnp.int8)
-        return ContextualRefits(end.theta.T, end.status, end.n_steps, end.grad_norm, nobody)
+        return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, nobody)
     tables = battle_rows.pair_tables(rows, count, n_models)
     standing = jax.vmap(lambda n, wins: connectivity.standing(n, wins, problem.main_battles))(*tables)
     active = rated(standing, terms.ridge[0]).T
@@ -112,7 +102,7 @@ def _refit_contextual_chunk(
     else:
         solve = contextual.scaled_chord if form.solver == Solver.SCALED_CHORD else contextual.newton_cg
         end = solve(form.ties, rows, base, count, moves, terms)
-    return ContextualRefits(end.theta.T, end.status, end.n_steps, end.grad_norm, standing)
+    return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, standing)
 
 
 @partial(jax.jit, static_argnames=("form", "mesh"))
@@ -124,18 +114,16 @@ def refit_contextual(
     terms: Terms,
     numbers: Array,
     n_chunks: Array,
-) -> ContextualRefits:
-    """Refit the resamples ``numbers`` (devices, T, R) of one slice, chunk by chunk, as `refit` does; a (P,) ridge."""
+) -> Refits:
+    """Refit the resamples ``numbers`` (devices, T, R) of one slice, chunk by chunk, as `refit` does: (P,) theta and ridge."""
 
-    def on_device(
-        problem: ContextualProblem, seed: Array, terms: Terms, numbers: Array, n_chunks: Array
-    ) -> ContextualRefits:
+    def on_device(problem: ContextualProblem, seed: Array, terms: Terms, numbers: Array, n_chunks: Array) -> Refits:
         base = contextual.at_estimate(
             form.ties, problem.rows, problem.phi, len(problem.main_battles), problem.inverse,
             problem.information_diagonal,
         )  # fmt: skip
 
-        def chunk(t: Array) -> ContextualRefits:
+        def chunk(t: Array) -> Refits:
             return _refit_contextual_chunk(problem, base, form, seed, terms, numbers[0, t])
 
         return run_chunks(chunk, numbers.shape[1], n_chunks[0])

@@ -58,7 +58,7 @@ class Problem(NamedTuple):
 class Refits(NamedTuple):
     """Lanes of refitted resamples."""
 
-    theta: Array  # (..., M)
+    theta: Array  # (..., M); (..., P) with covariates or a tie model
     status: Array  # (...) int8, a `Status`
     n_steps: Array  # (...) int32
     grad_norm: Array  # (...)
