@@ -36,6 +36,7 @@ from peers import (
 import jaxeval
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
+from jaxeval.kernels.resample import DrawScheme
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.bootstrap_plan import make_plan
 
@@ -49,10 +50,8 @@ def drawn_tables(battles: jaxeval.Battles, numbers: range) -> list[np.ndarray]:
     Ties count half everywhere, so any losses, ties and wins with the same number of battles and score are the same.
     """
     boards = fit_boards([(battles.models, battles.cells)], 0.0, False)
-    plan = make_plan(boards, batch.Scheme.MULTINOMIAL, [""], 0.0, [None])
-    method = batch.RefitForm(
-        batch.Scheme.MULTINOMIAL, plan.tally, plan.n_pairs, plan.top_up_size, batch.Solver.CHORD, np.float64, 1
-    )
+    plan = make_plan(boards, DrawScheme.MULTINOMIAL, [""], 0.0, [None])
+    method = batch.RefitForm(DrawScheme.MULTINOMIAL, plan.packing, plan.n_pairs, batch.Solver.CHORD, np.float64)
     tables = []
     for number in numbers:
         with double_precision():

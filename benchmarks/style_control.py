@@ -24,6 +24,7 @@ from jaxeval import Battles, bootstrap, fit_bradley_terry, simulate_votes
 from jaxeval.data.features import design
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
+from jaxeval.kernels.resample import DrawScheme
 from jaxeval.ratings.contextual import fit_contextual_boards
 from jaxeval.ratings.contextual_bootstrap import make_contextual_plan
 from jaxeval.ratings.contextual_rows import compress
@@ -56,7 +57,7 @@ class Resamples:
         covariates = design(battles, FEATURES, normalize=True)
         cells, _ = compress(battles, slice(None), covariates.matrix)
         (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, 0.0, 0.0, "half", False)
-        self.plan = make_contextual_plan(fitted, batch.Scheme.MULTINOMIAL, "", None, "half")
+        self.plan = make_contextual_plan(fitted, DrawScheme.MULTINOMIAL, "", None, "half")
         rows: Any = self.plan.problem.rows
         self.used = np.asarray(rows.factor) > 0
         self.target, self.feature = np.asarray(rows.target)[self.used], np.asarray(rows.feature)[self.used]

@@ -7,6 +7,8 @@ import jax
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
+from jaxeval.execution.compile_cache import use_compile_cache
+
 # Files whose tests compile the same kernels for the same shapes: in one process, each is compiled once. The groups
 # that take longest start first, so that both processes end at about the same time.
 _ALIKE = {
@@ -18,6 +20,18 @@ _ALIKE = {
     "judge": ["accuracy/", "cli/test_judge.py", "plots/test_accuracy.py"],
     "meta": ["evaluators/", "references/", "cli/test_meta.py", "data/test_item_scores.py", "plots/test_evaluators.py"],
 }  # fmt: skip
+
+
+# Processes of the command, which tests start, compile as on a new machine; so do the tests, unless JAXEVAL_TEST_CACHE
+# names a folder in which compiled programs stay for the next run of them.
+os.environ["JAXEVAL_CACHE"] = "off"
+if folder := os.environ.get("JAXEVAL_TEST_CACHE"):
+    use_compile_cache(folder)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A program that another process is just writing is compiled, and is no reason to fail."""
+    config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache")
 
 
 def _group(nodeid: str) -> str:

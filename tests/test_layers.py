@@ -8,6 +8,7 @@ import jaxeval
 #: From the ground up.
 LAYERS = [
     "_version",
+    "lazy_names",
     "errors",
     "wording",
     "checks",

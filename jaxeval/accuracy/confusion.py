@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm
 
 from jaxeval.accuracy.statuses import (
     CLASS_WITHOUT_LABEL,
@@ -184,7 +184,7 @@ def _classes(given: dict[str, pd.Series], classes: Sequence[Any] | None) -> pd.I
 
 
 def _result(counts: Float, judged: Float, index: pd.Index, level: float, n_resamples: int, seed: int) -> ClassShares:
-    z = norm.ppf((1 + level) / 2)
+    z = scipy.special.ndtri((1 + level) / 2)
     shares, covariance, found = corrected_shares(counts, judged)
     status, labels = str(found), counts.sum(0)
     error = np.sqrt(np.maximum(np.diag(covariance), 0.0))

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import norm, t
 
 from jaxeval.accuracy import influence
 from jaxeval.accuracy.influence import Contributions
@@ -171,12 +171,12 @@ def centre_shifts(part: Slice, binary: Bool) -> dict[str, Float]:
 def critical_values(part: Slice, binary: Bool, level: float) -> Float:
     """(M, J) quantiles: normal; of scores, Student's t by the number of labels."""
     labels = np.maximum(part.every.total.own.n.sum(0) - 2, 1)
-    return np.where(binary, norm.ppf((1 + level) / 2), t.ppf((1 + level) / 2, labels))
+    return np.where(binary, scipy.special.ndtri((1 + level) / 2), scipy.special.stdtrit(labels, (1 + level) / 2))
 
 
 def closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: float) -> dict[str, tuple[Float, Float]]:
     """Untruncated ends (M, J) by estimator."""
-    z = norm.ppf((1 + level) / 2)
+    z = scipy.special.ndtri((1 + level) / 2)
     quantile, excess = critical_values(part, binary, level), excess_variances(part, binary)
     shift = centre_shifts(part, binary)
     ends = {}

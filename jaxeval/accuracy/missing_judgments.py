@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import chi2_contingency, fisher_exact
 
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.wording import counted
@@ -79,7 +79,7 @@ def _differ(counts: Int) -> bool:
     table = np.stack([counts[:, 0], counts[:, 1] - counts[:, 0]])
     if len(counts) < 2 or (table.sum(1) == 0).any():
         return False
-    test = fisher_exact(table) if len(counts) == 2 else chi2_contingency(table)
+    test = scipy.stats.fisher_exact(table) if len(counts) == 2 else scipy.stats.chi2_contingency(table)
     return bool(test.pvalue < _RARE)
 
 

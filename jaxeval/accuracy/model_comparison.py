@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from jaxeval.accuracy import influence
 from jaxeval.accuracy.belief import believed_of_pair
@@ -368,7 +368,7 @@ def _stability(
         together = np.stack([own.j_covariance[:, i, k] for i, k in zip(a, b, strict=True)])
         error = np.sqrt(np.maximum(variance[a] + variance[b] - 2 * together, 0.0))
     centre = centres[a] - centres[b]
-    half = norm.ppf((1 + level) / 2) * error
+    half = scipy.special.ndtri((1 + level) / 2) * error
     columns["delta_j"] = (point.q0 + point.q1)[a] - (point.q0 + point.q1)[b]
     columns["delta_j_lower"], columns["delta_j_upper"] = np.maximum(centre - half, -2), np.minimum(centre + half, 2)
     for name, drawn, value, most in (

@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm, t
 
 from jaxeval.accuracy.statuses import NO_VARIATION, OK, ONE_CLASS, TOO_FEW_ITEMS, TOO_FEW_LABELS, UNBOUNDED
 from jaxeval.execution.elementwise import scalar_or_array
@@ -93,8 +93,8 @@ def ppi_plus_plus(
         found = jax.device_get(_kernel(y, f, g, zero_one, verdicts, pooled_variance, given))
     estimate, centre, variance, weight, spread = (np.asarray(x) for x in found)
     error = np.sqrt(variance)
-    normal, n = norm.ppf((1 + level) / 2), y.shape[-1]
-    z = np.where(verdicts | pooled_variance, normal, t.ppf((1 + level) / 2, max(n - 2, 1)))
+    normal, n = scipy.special.ndtri((1 + level) / 2), y.shape[-1]
+    z = np.where(verdicts | pooled_variance, normal, scipy.special.stdtrit(max(n - 2, 1), (1 + level) / 2))
     with np.errstate(invalid="ignore"):
         half = z * error
     scored = ~verdicts & (not pooled_variance)

@@ -7,8 +7,8 @@ from typing import Any
 
 import jax
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm
 
 from jaxeval.accuracy.statuses import (
     CLIPPED,
@@ -84,7 +84,7 @@ def rogan_gladen(
     Raises:
         ValueError: an argument is out of range, or the shapes do not broadcast.
     """
-    z = norm.ppf((1 + checked_level(level)) / 2)
+    z = scipy.special.ndtri((1 + checked_level(level)) / 2)
     given = broadcast(p=p, q0=q0, q1=q1, n=n, m0=m0, m1=m1)
     require(given, "p", (given["p"] >= 0) & (given["p"] <= 1), "lie in [0, 1]")
     require(given, "n", given["n"] > 0, "be positive")
@@ -158,7 +158,7 @@ def youden_j(q0: ArrayLike, q1: ArrayLike, m0: ArrayLike, m1: ArrayLike, level: 
     Raises:
         ValueError: an argument is out of range, or the shapes do not broadcast.
     """
-    z = norm.ppf((1 + checked_level(level)) / 2)
+    z = scipy.special.ndtri((1 + checked_level(level)) / 2)
     given = broadcast(q0=q0, q1=q1, m0=m0, m1=m1)
     for rate, count in (("q0", "m0"), ("q1", "m1")):
         require(given, count, given[count] >= 0, "not be negative")

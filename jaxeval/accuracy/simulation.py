@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm
 
 from jaxeval.accuracy.calibration_planning import allocate_calibration
 from jaxeval.accuracy.rogan_gladen import rogan_gladen
@@ -181,7 +181,7 @@ def comparison_study(
         A row per setting and estimator: ``j_a, delta_j, theta_a, theta_b, bias, bias_se, coverage, length,
         undefined_share``.
     """
-    z = norm.ppf((1 + checked_level(level)) / 2)
+    z = scipy.special.ndtri((1 + checked_level(level)) / 2)
     given = broadcast(j_a=j_a, delta_j=delta_j, theta_a=theta_a, theta_b=theta_b)
     settings = {name: x.reshape(-1) for name, x in given.items()}
     rng = np.random.default_rng(seed)
@@ -244,7 +244,7 @@ def simulate_judged_answers(
     rng = np.random.default_rng(seed)
     common, own = rng.standard_normal((n_items, 1)), rng.standard_normal((n_items, len(share)))
     latent = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own
-    right = latent < norm.ppf(share)
+    right = latent < scipy.special.ndtri(share)
     yes = np.where(right[:, :, None], np.broadcast_to(sensitivity, shape), 1 - np.broadcast_to(specificity, shape))
     verdict = rng.random((n_items, *shape)) < yes
     answers = pd.DataFrame(

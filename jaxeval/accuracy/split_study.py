@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+import scipy
 from jax import Array
 from numpy.typing import NDArray
-from scipy.stats import norm, t
 
 from jaxeval.accuracy.estimates import estimates
 from jaxeval.accuracy.judged_sums import Sums
@@ -54,7 +54,7 @@ def split_study(
     Raises:
         DataError: no judged answer has a label.
     """
-    z = norm.ppf((1 + checked_level(level)) / 2)
+    z = scipy.special.ndtri((1 + checked_level(level)) / 2)
     if not 0 < calibration_share < 1:
         raise ValueError(f"calibration_share must be between 0 and 1, got {calibration_share!r}")
     judged = answers.judged & ~np.isnan(answers.label)[:, :, None]
@@ -163,7 +163,7 @@ def _intervals(
         p = test.judgment / test.n
         most = np.where(binary, 1.0, np.inf)
         ends: dict[str, tuple[Float, Float]] = {}
-        scores = t.ppf(norm.cdf(z), np.maximum(own.n - 2, 1))
+        scores = scipy.special.stdtrit(np.maximum(own.n - 2, 1), scipy.special.ndtr(z))
         for name, (variance, shift) in jax.device_get(_control_variates(own, test, binary, most)).items():
             half = np.where(binary, z, scores) * np.sqrt(variance)
             centre = values[name] + shift

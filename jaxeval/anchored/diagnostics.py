@@ -8,7 +8,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pandas as pd
-from scipy.stats import kendalltau
+import scipy
 
 from jaxeval.data.columns import require_column
 from jaxeval.wording import counted
@@ -81,7 +81,7 @@ def _swaps(board: pd.DataFrame) -> pd.DataFrame:
         row: tuple[float, ...] = (np.nan,) * 4
         if len(found):
             shift = np.abs((x - x.mean()) - (y - y.mean()))
-            tau = kendalltau(x, y).statistic if len(found) > 1 else np.nan
+            tau = scipy.stats.kendalltau(x, y).statistic if len(found) > 1 else np.nan
             row = tau, x.mean() - y.mean(), shift.mean(), shift.max()
         rows.append((board.columns[a], board.columns[b], len(found), *row))
     columns = ["anchor_a", "anchor_b", "n_models", "kendall", "offset", "mean_shift", "largest_shift"]

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.special import expit
-from scipy.stats import kendalltau, kurtosis
 
 from jaxeval.data.columns import numbers, reject_missing, require_column
 from jaxeval.errors import DataError
@@ -33,7 +32,7 @@ def direct_score_statistics(frame: pd.DataFrame, score: str = "score", *, top: f
     values = frame.assign(_score=numbers(frame[score], score))
     grouped = values.groupby(["judge", "model"], sort=True, observed=True)["_score"]
     return grouped.agg(
-        n="size", mean="mean", sd="std", kurtosis=lambda x: float(kurtosis(x)) if np.ptp(x) > 0 else np.nan,
+        n="size", mean="mean", sd="std", kurtosis=lambda x: float(scipy.stats.kurtosis(x)) if np.ptp(x) > 0 else np.nan,
         ceiling=lambda x: float((x >= top).mean()),
     ).reset_index()  # fmt: skip
 
@@ -57,7 +56,7 @@ def direct_score_agreement(frame: pd.DataFrame, score: str = "score") -> pd.Data
                 continue
             varies = np.ptp(x) > 0 and np.ptp(y) > 0
             r.append(np.corrcoef(x, y)[0, 1] if varies else np.nan)
-            tau.append(kendalltau(x, y).statistic if varies else np.nan)
+            tau.append(scipy.stats.kendalltau(x, y).statistic if varies else np.nan)
             kappa.append(_kappa(np.rint(x), np.rint(y)))
         means = [float(np.nanmean(v)) if np.isfinite(v).any() else np.nan for v in (r, tau, kappa)]
         rows.append((model, *means, len(r)))
@@ -230,7 +229,7 @@ def _free(count: Float) -> Float:
 
 def _below(x: Float, theta: Float) -> Float:
     """(D, 2) probabilities of a loss, and of a loss or tie."""
-    return np.asarray(expit(theta[:2] - theta[2] * x[:, None]))
+    return np.asarray(scipy.special.expit(theta[:2] - theta[2] * x[:, None]))
 
 
 def _levels(x: Float, theta: Float) -> Float:

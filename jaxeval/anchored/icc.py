@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import f as f_distribution
 
 from jaxeval.execution.elementwise import scalar_or_array
 from jaxeval.statistics.quantiles import checked_level
@@ -81,8 +81,8 @@ def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal[
         ratio = ms_items / ms_error
         tail = (1 - level) / 2
         df_items, df_error = np.maximum(n - 1, 1), np.maximum((n - 1) * (k - 1), 1)
-        low = ratio / f_distribution.isf(tail, df_items, df_error)
-        high = ratio * f_distribution.isf(tail, df_error, df_items)
+        low = ratio / scipy.special.fdtri(df_items, df_error, 1 - tail)
+        high = ratio * scipy.special.fdtri(df_error, df_items, 1 - tail)
         single: Any = [_single(x, k) for x in (ratio, low, high)]
         average: Any = [1 - 1 / x for x in (ratio, low, high)]
     there = (n >= 2) & (ms_items > 0)

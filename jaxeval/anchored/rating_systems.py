@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
 
 from jaxeval.anchored.judge_panel import runs_of_judges
 from jaxeval.anchored.scores import anchored_scores
@@ -99,7 +99,7 @@ def _summary(table: pd.DataFrame) -> pd.DataFrame:
         deviation, mean = by_model.std(ddof=1), by_model.mean()
         for system in SYSTEMS:
             both = mean[["anchored", system]].dropna() if system != "anchored" else mean[["anchored"]]
-            rho = spearmanr(both["anchored"], both[system]).statistic if len(both) > 2 else np.nan
+            rho = scipy.stats.spearmanr(both["anchored"], both[system]).statistic if len(both) > 2 else np.nan
             unrated = int(finite[system].isna().sum())
             rows.append((system, anchor, deviation[system].mean(), deviation[system].std(ddof=1), rho, unrated))
     names = ["system", "anchor", "judge_sd", "judge_sd_spread", "spearman", "n_unrated"]

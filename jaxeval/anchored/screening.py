@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import t as student
 
 from jaxeval.anchored.elo import anchored_elo
 from jaxeval.anchored.icc import NO_VARIATION, centred_runs, icc3
@@ -165,7 +165,7 @@ def _beyond_chance(
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(there, draws, 0.0).sum(0) / n
         error = np.sqrt(np.where(there, (draws - mean) ** 2, 0.0).sum(0) / (n - 1))
-        limit = student.isf((1 - level) / max(n_tested, 1), np.minimum(n, n_items) - 1)
+        limit = -scipy.special.stdtrit(np.minimum(n, n_items) - 1, (1 - level) / max(n_tested, 1))
         return (n > 1) & (promised - seen > limit * error)
 
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import raw_names_option, write_table
+from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.run_options import run_options
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, stdout_console, tell
 from jaxeval.wording import counted
@@ -24,7 +26,7 @@ _FILES_ONLY = [
 ]  # fmt: skip
 
 
-@click.command()
+@click.command(cls=CompilingCommand)
 @click.argument("file", type=_FILE)
 @click.option(
     "--verdict", metavar="COL", help="Column of win, tie and loss of the model, or of outcomes in [0, 1]. [verdict]"
@@ -137,6 +139,7 @@ def anchored(
         if len(found.additivity):
             tables["anchor_additivity"] = found.additivity
         warnings += found.advice
+    first_goes_on()
     # Files first: what is wrong with the terminal must not cost them.
     if out is not None:
         warnings += _write(tables, scores, screen, out)

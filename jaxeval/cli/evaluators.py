@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.tables import (
     estimate,
     number_cell,
@@ -86,6 +87,8 @@ def study_evaluators(
         few,
     )
     warnings += _collected(tables)
+    curves = None if out is None else _curves(fits)
+    first_goes_on()
     # Files first: what is wrong with the terminal must not cost them.
     if out is not None:
         from jaxeval.plots import evaluators as plots
@@ -94,7 +97,6 @@ def study_evaluators(
             "tau": plots.plot_tau_delta(tables["tau"], few),
             "rank_change": plots.plot_rank_change(tables["rank_change"], few),
         }
-        curves = _curves(fits)
         if curves is not None:
             tables["curves"] = curves
             figures["curves"] = plots.plot_agreement(curves, wanted, few)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import raw_names_option, write_table, write_text
+from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.run_options import run_options
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, stdout_console, tell
 from jaxeval.wording import counted
@@ -20,7 +22,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _MOST_CAUTIONS = 25
 
 
-@click.command()
+@click.command(cls=CompilingCommand)
 @click.option("--calibration", required=True, type=_FILE, help="Judged answers with human labels.")
 @click.option("--test", required=True, type=_FILE, help="Judged answers to rate; labels, if any, are shown as truth.")
 @click.option(
@@ -93,6 +95,7 @@ def judge(
     )  # fmt: skip
     comparison = compare(accuracy, chosen, labels_of_b=shared is None) if chosen else None
     report = judge_report(accuracy, comparison)
+    first_goes_on()
     # Files first: what is wrong with the terminal must not cost them.
     if out is not None:
         _write(report, out)

@@ -14,10 +14,11 @@ import click
 
 from jaxeval._version import __version__
 from jaxeval.cli.anchored import anchored
+from jaxeval.cli.compiling import CompilingCommand, kept_programs
 from jaxeval.cli.judge import judge
 from jaxeval.cli.meta import meta
 from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
-from jaxeval.cli.processes import Processes, connected, gather_files
+from jaxeval.cli.processes import first_goes_on, gather_files
 from jaxeval.cli.run_options import run_options
 from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import named_model, stdout_console, tell
@@ -100,7 +101,16 @@ def _board_options(command: Any) -> Any:
     return command
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+#: click's own completion, and the cache of `jaxeval.execution.compile_cache`.
+_EPILOG = """\b
+The shell completes commands and options after
+  eval "$(_JAXEVAL_COMPLETE=bash_source jaxeval)"    (or zsh_source)
+  _JAXEVAL_COMPLETE=fish_source jaxeval | source
+
+Compiled programs are kept in the user's folder of caches; JAXEVAL_CACHE names another folder, or is "off"."""
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)
 @click.version_option(__version__, prog_name="jaxeval")
 def main() -> None:
     """Leaderboards of language models from votes and judges' scores, with honest uncertainty."""
@@ -112,7 +122,7 @@ main.add_command(anchored)
 main.add_command(meta)
 
 
-@main.command()
+@main.command(cls=CompilingCommand)
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--by", multiple=True, metavar="COL", help="Rate every group of COL on its own; may be repeated.")
 @click.option("--missing", default="error", show_default=True, type=click.Choice(["error", "drop", "label"]),
@@ -154,8 +164,6 @@ main.add_command(meta)
 @click.option("--state", type=OutputFile((".parquet",)), metavar="FILE",
               help="Add FILES to the battles that earlier runs saved there, rate all, and save them; a run "
               "that finds another adding waits for it.")  # fmt: skip
-@click.option("--distributed", type=Processes(), metavar="auto|I/N@HOST:PORT",
-              help="This is one of several processes, which share the files and the resamples.")  # fmt: skip
 @_board_options
 def leaderboard(
     files: tuple[Path, ...],
@@ -176,7 +184,6 @@ def leaderboard(
     effect: Path | None,
     state: Path | None,
     raw_features: bool,
-    distributed: dict[str, Any] | None,
     **board: Any,
 ) -> None:
     """Rate the models in FILES or folders (.parquet, .csv, .tsv, .jsonl) of votes: columns model_a, model_b, winner.
@@ -186,6 +193,7 @@ def leaderboard(
     from jaxeval.cli.state import State
     from jaxeval.data.readers import read_battles
     from jaxeval.data.table_files import files_of
+    from jaxeval.execution.processes import n_sharing
 
     if cluster and scheme != "multinomial":
         raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
@@ -209,11 +217,10 @@ def leaderboard(
     )
     board |= {"features": covariates, "normalize": not raw_features}
     board |= {"by": list(by) or None, "cluster": cluster, "scheme": scheme}
-    if distributed is not None:
+    if n_sharing() > 1:
         if state is not None or effect is not None:
             raise click.UsageError("--distributed has no --state and no --effect")
-        with connected(distributed) as first:
-            _rate(gather_files(files, read), first=first, **board)
+        _rate(gather_files(files, read), **board)
         return
     with contextlib.nullcontext() if state is None else State.opened(state, files) as opened:
         battles = read(files if len(files) > 1 else files[0])
@@ -284,7 +291,7 @@ def simulate(battles: int, models: int, ties: float, seed: int, out: Path) -> No
     tell(f"wrote {counted(len(votes), 'vote')} between {counted(models, 'model')} to {out}")
 
 
-@main.command()
+@main.command(cls=CompilingCommand)
 @click.option("--battles", default=25_000, show_default=True, type=click.IntRange(1), metavar="N")
 @click.option("--models", default=55, show_default=True, type=click.IntRange(2), metavar="M")
 @_board_options
@@ -305,15 +312,13 @@ def _rate(
     out: Path | None,
     plot: Path | None,
     gauge: Any,
-    first: bool = True,
     **options: Any,
 ) -> None:
     from jaxeval.cli.report import print_leaderboard
     from jaxeval.ratings.leaderboard import leaderboard
 
     table = leaderboard(battles, n_resamples=resamples, gauge=_gauge(battles, gauge), **options)
-    if not first:
-        return
+    first_goes_on()
     # Files first: what is wrong with the terminal must not cost them.
     if out is not None:
         write_table(table, out)
@@ -329,7 +334,7 @@ def _rate(
 def run() -> None:
     """`main` as a process of its own, which Ctrl-C ends at once: what XLA still computes does not outlive an exit."""
     try:
-        code = main(standalone_mode=False)
+        code = main(standalone_mode=False, obj=kept_programs)
         sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as error:
         error.show()

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.evaluators import AGREEMENT, TOP, study_evaluators
 from jaxeval.cli.outputs import raw_names_option
 from jaxeval.cli.references import REPEATS, study_references
@@ -47,7 +48,7 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
         return numbers
 
 
-@click.command()
+@click.command(cls=CompilingCommand)
 @click.argument("file", required=False, type=_FILE)
 @click.option("--gold", metavar="COL", help="Column of FILE that holds the gold scores.")
 @click.option("--model", metavar="COL", help="Column of models. [model; else the first of text]")

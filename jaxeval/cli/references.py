@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.tables import (
     estimate,
     number_cell,
@@ -80,6 +81,7 @@ def study_references(
         checkpoint=checkpoint,
     )
     names = ("by_reference", "by_delta", "by_test_tier", "by_tier", "by_tier_and_test_tier", "by_budget", "by_set")
+    first_goes_on()
     if out is not None:
         from jaxeval.plots import references as plots
 

@@ -1,12 +1,15 @@
-"""Options of every command that resamples: what it keeps for the next try, and how much memory it may take."""
+"""Options of every command that resamples: what it keeps, how much memory it takes, and who shares the work."""
 
 from __future__ import annotations
 
 import re
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
+
+from jaxeval.cli.processes import Processes, connected
 
 
 class _Bytes(click.ParamType):  # type: ignore[type-arg]
@@ -24,7 +27,18 @@ class _Bytes(click.ParamType):  # type: ignore[type-arg]
 
 
 def run_options(command: Any) -> Any:
-    """``--checkpoint`` and ``--memory``, which go to the command as ``checkpoint`` and ``memory_limit``."""
+    """``--checkpoint`` and ``--memory``, as ``checkpoint`` and ``memory_limit`` of the command, and ``--distributed``.
+
+    With the last the command runs in a block that shares its resamples, and calls `first_goes_on` once.
+    """
+
+    @wraps(command)
+    def shared(*args: Any, distributed: dict[str, Any] | None, **options: Any) -> Any:
+        if distributed is None:
+            return command(*args, **options)
+        with connected(distributed):
+            return command(*args, **options)
+
     memory = click.option(
         "--memory",
         "memory_limit",
@@ -39,4 +53,11 @@ def run_options(command: Any) -> Any:
         metavar="FOLDER",
         help="Keep finished resamples there; the same command, interrupted, goes on from them.",
     )
-    return checkpoint(memory(command))
+    processes = click.option(
+        "--distributed",
+        type=Processes(),
+        metavar="auto|I/N@HOST:PORT",
+        help="This is one of several processes, which share the resamples (of `leaderboard`, the files too). Start the "
+        "same command in each; the first prints and writes.",
+    )
+    return checkpoint(memory(processes(shared)))

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
+from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.run_options import run_options
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, short_number, stdout_console, tell
 from jaxeval.wording import counted
@@ -22,6 +24,8 @@ _DEFAULT_LEVEL = "[0.9, or the largest level that the calibration models support
 
 class _FileOrCommand(click.Group):
     """A group whose first argument may be a file: ``soft-elo FILE`` is ``soft-elo report FILE``."""
+
+    command_class = CompilingCommand
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
@@ -177,6 +181,7 @@ def report(
 
         tables["smoothing"] = label_smoothing_sweep(battles, ridge=ridge)
 
+    first_goes_on()
     # Files first: what is wrong with the terminal must not cost them.
     if out is not None:
         _write_all(tables, out)

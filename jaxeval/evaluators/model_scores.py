@@ -24,7 +24,7 @@ from jaxeval.execution.runs import Identity, digest_of, open_run
 from jaxeval.execution.shapes import DRAWS, EVALUATORS, padded_rows
 from jaxeval.kernels import batch, rank_agreement
 from jaxeval.ratings.bradley_terry import named
-from jaxeval.resampling.units import make_singles, rounded, singles_top_up_size, stream_number
+from jaxeval.resampling.units import make_singles, rounded, stream_number
 from jaxeval.statistics.quantiles import bounds_with_failures, centred, checked_level
 from jaxeval.wording import counted, did_you_mean
 
@@ -306,12 +306,12 @@ def _counts(scores: ModelScores, settings: Resampling) -> tuple[NDArray[np.uint8
 def _draws(n: int, width: int, stream: str, settings: Resampling) -> NDArray[np.uint8]:
     """(B, Q) how often each of ``n`` is drawn, a function of the seed, the stream and the resample's number."""
     mesh = device_mesh()
-    singles: Any = make_singles(n)
+    singles: Any = make_singles(n, width)
     names: Any = np.uint64(settings.seed), np.uint64(stream_number(stream))
 
     def call(slices: NDArray[np.int32], numbers: NDArray[np.int64], n_chunks: NDArray[np.int32]) -> Any:
         with double_precision():
-            return batch.draw_singles(singles, mesh, *names, numbers, n_chunks, width, singles_top_up_size(width))
+            return batch.draw_singles(singles, mesh, *names, numbers, n_chunks, width)
 
     task = Task(call, DRAWS, width, lane_bytes=24 * width, fixed_bytes=settings.n_resamples * width)
     return np.asarray(LaneRun().results(task, Lanes.of(1, settings.n_resamples), stream))
@@ -351,8 +351,9 @@ def _run(
     task = Task(call, EVALUATORS, size, lane_bytes=_BYTES_PER_NUMBER * size, fixed_bytes=held)
 
     def identity() -> Identity:
-        """Of the draws alone: measures, and parts of one, share a folder, where sections tell them apart."""
-        return Identity({"resample": settings.resample, "seed": settings.seed}, gold)
+        """Measures, and parts of one, share a folder, where sections tell them apart."""
+        drawn, shown = {"resample": settings.resample, "seed": settings.seed}, {"n_resamples": settings.n_resamples}
+        return Identity(drawn, gold, shown | {"level": settings.level}, section)
 
     with open_run(
         identity, n_lanes, "resamples", chunk_size=chunk_size, memory_limit=settings.memory_limit,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
 
 from jaxeval.kernels.adjacency import SLOTS, Adjacency
 
@@ -26,7 +26,7 @@ def make_adjacency(first: Index, second: Index, n_models: int, n_pairs: int) -> 
     # A counting sort of both directions of all pairs by their owner.
     code = np.arange(2 * len(first))  # of a pair's first model p, of its second P + p
     owner, opponent = np.concatenate([number[first], number[second]]), np.concatenate([number[second], number[first]])
-    unsorted = coo_array((code, (owner, opponent)), shape=(n_models + 1, n_models + 1))
+    unsorted = scipy.sparse.coo_array((code, (owner, opponent)), shape=(n_models + 1, n_models + 1))
     unsorted.has_canonical_format = True  # no pair is listed twice: nothing to sort and merge within a row
     graph = unsorted.tocsr()
 

@@ -18,9 +18,9 @@ from jaxeval.data.battles import Battles, MissingGroup, as_battles
 from jaxeval.data.features import Design, FeatureLike, checked_features, design
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import versions
-from jaxeval.execution.processes import together
+from jaxeval.execution.processes import n_sharing, together
 from jaxeval.execution.runs import Identity, open_run
-from jaxeval.kernels import batch
+from jaxeval.kernels.resample import DrawScheme
 from jaxeval.ratings.boards import Board, fit_boards
 from jaxeval.ratings.bootstrap_plan import SCHEMES, make_plan
 from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
@@ -189,7 +189,7 @@ def bootstrap(
         check_room(int(n_resamples), RESULT_BYTES * sum(len(models) for models, _ in slices.boards))
         n_lanes = len(slices.boards) * n_resamples * (1 if ties == "half" else 2)
         with open_run(
-            partial(run.identity, slicing), n_lanes, "refitting resamples", battles.n_processes,
+            partial(run.identity, slicing), n_lanes, "refitting resamples",
             chunk_size=chunk_size, memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
         ) as lanes:  # fmt: skip
             results = run.results(lanes)
@@ -228,7 +228,7 @@ class _Run:
         settings |= {"by": self.slices.by, "features": list(self.covariates.names)}
         data = self.slices.labels, self.slices.boards, self.slices.clusters, self.covariates.matrix
         shown = {"n_resamples": self.n_resamples, "gauge": self.gauge, "base": self.base}
-        return Identity(settings, data, shown | slicing._asdict())
+        return Identity(settings, data, shown | slicing._asdict(), noun="battles")
 
     def results(self, run: LaneRun) -> list[Bootstrap]:
         """The result of every slice."""
@@ -296,13 +296,13 @@ class _Run:
     def _result(self, fit: BradleyTerryFit, board: Board, lanes: Refitted) -> Bootstrap:
         settings = BootstrapSettings(
             self.scheme, self.cluster, self.slices.by, self.n_resamples, self.seed, self.ridge, fit.settings.gauge,
-            self.base, self.reweight, self.dtype, device_name(), jax.local_device_count() * self.battles.n_processes,
+            self.base, self.reweight, self.dtype, device_name(), jax.local_device_count() * n_sharing(),
             versions(), fit.settings.method,
         )  # fmt: skip
         return bootstrap_result(fit, board, lanes, self.ridge, settings)
 
     @property
-    def _scheme(self) -> batch.Scheme:
+    def _scheme(self) -> DrawScheme:
         return SCHEMES["multinomial" if self.scheme == "cluster" else self.scheme]
 
     @contextmanager

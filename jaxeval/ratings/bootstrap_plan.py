@@ -12,26 +12,23 @@ from jaxeval.data.cells import Cells, count_by
 from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.pair_tables import Layout
-from jaxeval.kernels.resample import Tally, Units
+from jaxeval.kernels.resample import DrawScheme, Packing, Units
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information
 from jaxeval.ratings.connectivity import is_secure, per_model
 from jaxeval.resampling.alias import Int
 from jaxeval.resampling.units import (
-    ROW_BITS,
     UNIT_ROWS,
     as_leaf,
     make_units,
     pad,
     rounded,
-    shortfall_of,
     stream_number,
-    top_up_size_of,
 )
 
 SCHEMES = {
-    "multinomial": batch.Scheme.MULTINOMIAL,
-    "poisson": batch.Scheme.POISSON,
-    "bayesian": batch.Scheme.BAYESIAN,
+    "multinomial": DrawScheme.MULTINOMIAL,
+    "poisson": DrawScheme.POISSON,
+    "bayesian": DrawScheme.BAYESIAN,
 }
 
 
@@ -80,16 +77,15 @@ class Plan(NamedTuple):
     """Everything that the batched refit needs, slices stacked."""
 
     problems: batch.Problem
-    tally: Tally
+    packing: Packing
     n_pairs: int
-    top_up_size: int
     secure: NDArray[np.bool_]  # (S,) practically no resample separates models
     weakly_joined: NDArray[np.bool_]  # (S,) little curvature joins what much joins within
 
 
 def make_plan(
     boards: Sequence[Board],
-    scheme: batch.Scheme,
+    scheme: DrawScheme,
     labels: Sequence[str],
     ridge: float,
     clusters: Sequence[ClusterRows | None],
@@ -104,17 +100,10 @@ def make_plan(
     n_pairs = rounded(max(len(board.cells.first) for board in boards) + 1)
     entries, packed, one_column = drawn_entries([b.cells for b in boards], scheme, clusters, n_pairs)
     heaviest = max(battles_per_model(board.cells, len(board.theta)).max() for board in boards)
-    tally = Tally(packed_word(entries, heaviest) if packed else None, ROW_BITS)
-    totals = [int(e.units.sum()) for e in entries]
-    shortfalls = [shortfall_of(n) for n in totals]
-    top_up_size = top_up_size_of(max(shortfalls))
-    multinomial = scheme == batch.Scheme.MULTINOMIAL
+    packing = Packing(packed_word(entries, heaviest) if packed else None)
     inverse, diagonal = inverse_information(boards, ridge)
     size = inverse.shape[-1]
-    units = [
-        make_units(e.units, tally, shortfall if multinomial else 0)
-        for e, shortfall in zip(entries, shortfalls, strict=True)
-    ]
+    units = [make_units(e.units, None if scheme == DrawScheme.MULTINOMIAL else 0) for e in entries]
     layouts = [_layout(board, e, size, n_pairs, packed, one_column) for board, e in zip(boards, entries, strict=True)]
     problems = [
         batch.Problem(
@@ -130,12 +119,12 @@ def make_plan(
     ]
     secure = np.array([is_secure_board(board, cluster) for board, cluster in zip(boards, clusters, strict=True)])
     worth = np.diagonal(inverse, axis1=-2, axis2=-1) * diagonal
-    return Plan(_stack(problems), tally, n_pairs, top_up_size, secure, worth.max(-1) > _WEAKLY_JOINED)
+    return Plan(_stack(problems), packing, n_pairs, secure, worth.max(-1) > _WEAKLY_JOINED)
 
 
 def drawn_entries(
     cells: Sequence[Cells],
-    scheme: batch.Scheme,
+    scheme: DrawScheme,
     clusters: Sequence[ClusterRows | None],
     n_pairs: int,
 ) -> tuple[list[Entries], bool, bool]:
@@ -144,7 +133,7 @@ def drawn_entries(
     Arguments as of `make_plan`; ``n_pairs`` is P with padding.
     """
     clustered = any(c is not None and c.repeats for c in clusters)
-    packed = not clustered and scheme != batch.Scheme.BAYESIAN and all(own.hard for own in cells)
+    packed = not clustered and scheme != DrawScheme.BAYESIAN and all(own.hard for own in cells)
     if clustered:
         entries = [_cluster_entries(*given) for given in zip(cells, clusters, strict=True)]
     else:
@@ -157,8 +146,7 @@ class VoteDraws(NamedTuple):
     """The multinomial draws of one board, kept by entry: those of `make_plan`, which sums them by pair."""
 
     units: Units
-    tally: Tally
-    top_up_size: int
+    packing: Packing
     entries: Entries
     cluster: Int | None  # flat numbers of the units of the clusters of two battles or more; -1 of the others
 
@@ -168,13 +156,11 @@ def vote_draws(cells: Cells, clusters: ClusterRows | None) -> VoteDraws:
     clustered = clusters is not None and clusters.repeats
     own = _cluster_entries(cells, clusters) if clustered else _cell_entries(cells, 3 if cells.hard else UNIT_ROWS)
     (entries,) = _padded([own], rounded(len(cells.first) + 1))
-    tally = Tally(None, ROW_BITS)
-    shortfall = shortfall_of(int(entries.units.sum()))
     number = None
     if clustered and clusters is not None:
         number = _cluster_numbers(clusters.size, len(_places(cells)[2]))
         number = np.where(number < 0, -1, number % UNIT_ROWS * entries.units.shape[1] + number // UNIT_ROWS)
-    return VoteDraws(make_units(entries.units, tally, shortfall), tally, top_up_size_of(shortfall), entries, number)
+    return VoteDraws(make_units(entries.units), Packing(None), entries, number)
 
 
 def _grid(pair: Int, rows: int) -> tuple[Int, Int, Int]:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.special import expit
 
 from jaxeval.data.battles import Battles, DataReport, as_battles
 from jaxeval.data.cells import Compress
@@ -198,10 +197,10 @@ class BradleyTerryFit:
         return np.asarray(inverse @ score_squares(self._scores, self._board.cells.count, self._clusters) @ inverse)
 
     @property
-    def _scores(self) -> csr_array:
+    def _scores(self) -> scipy.sparse.csr_array:
         """(C, M) derivatives of one battle's log-likelihood in each cell, its weight included."""
         board, slopes = self._board, self._slopes
-        residual = board.cells.target - expit(slopes @ board.theta)
+        residual = board.cells.target - scipy.special.expit(slopes @ board.theta)
         return slopes * (battle_weights(board, board.cells) * residual)[:, None]
 
     @cached_property
@@ -209,12 +208,12 @@ class BradleyTerryFit:
         """(M, M) covariance if the model is right and battles are independent."""
         inverse = self._inverse
         board, slopes = self._board, self._slopes
-        won = expit(slopes @ board.theta)
+        won = scipy.special.expit(slopes @ board.theta)
         deviation = battle_weights(board, board.cells) * np.sqrt(won * (1 - won))
         return np.asarray(inverse @ score_squares(slopes * deviation[:, None], board.cells.count, None) @ inverse)
 
     @property
-    def _slopes(self) -> csr_array:
+    def _slopes(self) -> scipy.sparse.csr_array:
         """(C, M) derivatives of the logit of each cell's expected result by the log-strengths."""
         return strength_slopes(self._board.cells, len(self._board.theta))
 

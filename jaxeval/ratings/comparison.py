@@ -6,8 +6,8 @@ Differences do not depend on the gauge, so a model with few votes does not widen
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from jaxeval.statistics.quantiles import interval_bounds
 
@@ -50,8 +50,7 @@ def rank_at_most_share(draws: Float, k: int) -> Float:
     Equal draws share the places that they cover: of two models that tie for the first, each is first in half a draw.
     Models that are NaN in a draw take no rank in it, and it does not count for them.
     """
-    best = rankdata(-draws, axis=1, method="min", nan_policy="omit")
-    worst = rankdata(-draws, axis=1, method="max", nan_policy="omit")
+    best, worst = (pd.DataFrame(-draws).rank(axis=1, method=end).to_numpy() for end in ("min", "max"))
     n = (~np.isnan(best)).sum(0)
     share = np.clip((k + 1 - best) / (worst - best + 1), 0, 1)
     return np.where(n > 0, np.nansum(share, 0) / np.maximum(n, 1), np.nan)

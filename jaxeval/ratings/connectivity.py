@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from jaxeval.kernels.connectivity import Standing
 
@@ -68,7 +67,8 @@ def with_components(
     standing: NDArray[np.int8],
 ) -> Connectivity:
     """The components that P pairs make of M models with ``battles`` (M,) and a known ``standing`` (M,)."""
-    n_components, label = connected_components(_graph(first, second, len(battles)), directed=False)
+    graph = _graph(first, second, len(battles))
+    n_components, label = scipy.sparse.csgraph.connected_components(graph, directed=False)
     holds_main_group = np.bincount(label, standing == Standing.IDENTIFIED) > 0
     order = np.lexsort([-np.bincount(label, battles), ~holds_main_group])
     component = np.argsort(order)[label] + 1
@@ -76,7 +76,7 @@ def with_components(
 
 
 def _graph(start: NDArray[np.integer[Any]], end: NDArray[np.integer[Any]], n_models: int) -> Any:
-    return coo_array((np.ones(len(start), np.int8), (start, end)), shape=(n_models, n_models)).tocsr()
+    return scipy.sparse.coo_array((np.ones(len(start), np.int8), (start, end)), shape=(n_models, n_models)).tocsr()
 
 
 def _standing(
@@ -84,14 +84,14 @@ def _standing(
 ) -> NDArray[np.int8]:
     m = len(battles)
     edges = _graph(winner, loser, m)
-    _, label = connected_components(edges, directed=True, connection="strong")
+    _, label = scipy.sparse.csgraph.connected_components(edges, directed=True, connection="strong")
     weight, size = np.bincount(label, battles), np.bincount(label)
     weight[size == 1] = 0  # one model is no group: nothing compares it with itself
     below, above = np.zeros((2, m), bool)
     if weight.any():
         member = int(np.argmax(weight[label]))  # of equal groups, the one that has the first model
-        below[breadth_first_order(edges, member, return_predecessors=False)] = True
-        above[breadth_first_order(edges.T.tocsr(), member, return_predecessors=False)] = True
+        below[scipy.sparse.csgraph.breadth_first_order(edges, member, return_predecessors=False)] = True
+        above[scipy.sparse.csgraph.breadth_first_order(edges.T.tocsr(), member, return_predecessors=False)] = True
     else:
         below[loser] = above[winner] = True
         below, above = below & ~above, above & ~below

@@ -10,9 +10,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import jax
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, hstack
-from scipy.special import ndtri
 
 from jaxeval.checks import checked_number
 from jaxeval.data.battles import Battles
@@ -137,7 +136,7 @@ class ContextualFit(BradleyTerryFit):
         size = len(self._contextual.phi) - 1 - len(self.context.features)
         error = np.sqrt(np.maximum(np.diag(self._covariance)[size:], 0))
         error = error * np.append(self._contextual.covariates.factor, 1.0)
-        half = ndtri((1 + checked_level(level)) / 2) * error
+        half = scipy.special.ndtri((1 + checked_level(level)) / 2) * error
         estimate = self._contextual.told()
         return self.coefficient_table(error, estimate - half, estimate + half)
 
@@ -225,7 +224,7 @@ class ContextualFit(BradleyTerryFit):
         return np.asarray(inverse @ score_squares(self._scores, cells.count, self._clusters) @ inverse)
 
     @property
-    def _scores(self) -> csr_array:
+    def _scores(self) -> scipy.sparse.csr_array:
         """(C, P) derivatives of one battle's log-likelihood in each cell, its weight included."""
         fitted = self._contextual
         given: Any = fitted.cells.target, predictors(fitted, fitted.cells), fitted.phi[-1]
@@ -233,7 +232,9 @@ class ContextualFit(BradleyTerryFit):
         with double_precision():
             score = tie_models.score(fitted.tie_model, *given)
         of_z, of_t = (weight * np.asarray(x) for x in score)
-        return hstack([_parameter_slopes(fitted) * of_z[:, None], csr_array(of_t[:, None])], format="csr")
+        return scipy.sparse.hstack(
+            [_parameter_slopes(fitted) * of_z[:, None], scipy.sparse.csr_array(of_t[:, None])], format="csr"
+        )
 
     @cached_property
     def _model_based(self) -> Float:
@@ -255,10 +256,12 @@ class ContextualFit(BradleyTerryFit):
         return np.block([[of_others, cross[:, None]], [cross[None], tt.sum()]])
 
 
-def _parameter_slopes(fitted: ContextualBoard) -> csr_array:
+def _parameter_slopes(fitted: ContextualBoard) -> scipy.sparse.csr_array:
     """(C, M' + D) derivatives of every cell's z by log-strengths and coefficients."""
     n_models = len(fitted.phi) - 1 - fitted.cells.feature.shape[1]
-    return hstack([strength_slopes(fitted.cells, n_models), csr_array(fitted.cells.feature)], format="csr")
+    return scipy.sparse.hstack(
+        [strength_slopes(fitted.cells, n_models), scipy.sparse.csr_array(fitted.cells.feature)], format="csr"
+    )
 
 
 def tell_coefficients(found: Float, fitted: ContextualBoard) -> Float:

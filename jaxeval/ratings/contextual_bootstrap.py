@@ -17,7 +17,7 @@ from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import CONTEXTUAL_REFITS
 from jaxeval.kernels import batch
-from jaxeval.kernels.resample import Tally
+from jaxeval.kernels.resample import DrawScheme
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import padded_size
 from jaxeval.ratings.bootstrap_plan import ClusterRows, cluster_members, is_secure_board, main_battles
@@ -33,7 +33,7 @@ from jaxeval.ratings.contextual import (
 )
 from jaxeval.ratings.contextual_rows import make_rows, unit_columns
 from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Refitted
-from jaxeval.resampling.units import ROW_BITS, make_units, pad, shortfall_of, stream_number, top_up_size_of
+from jaxeval.resampling.units import make_units, pad, stream_number
 from jaxeval.statistics.quantiles import interval_bounds
 
 Float = NDArray[np.float64]
@@ -145,7 +145,7 @@ class ContextualBootstrap(Bootstrap):
 
 def refit_contextual(
     fitted: ContextualBoard,
-    scheme: batch.Scheme,
+    scheme: DrawScheme,
     label: str,
     clusters: ClusterRows | None,
     ties: Ties,
@@ -195,7 +195,7 @@ class ContextualPlan(NamedTuple):
 
 def make_contextual_plan(
     fitted: ContextualBoard,
-    scheme: batch.Scheme,
+    scheme: DrawScheme,
     label: str,
     clusters: ClusterRows | None,
     ties: Ties,
@@ -208,10 +208,8 @@ def make_contextual_plan(
     else:
         clusters = None
     grid = pad(members.units, (members.units.shape[0], unit_columns(members)))
-    total = int(members.units.sum())
-    shortfall = shortfall_of(total) if scheme == batch.Scheme.MULTINOMIAL else 0
     # Of a unit of one battle there are never as many as 255 draws.
-    count_dtype = np.float64 if scheme == batch.Scheme.BAYESIAN else np.uint8 if grid.max() == 1 else np.int32
+    count_dtype = np.float64 if scheme == DrawScheme.BAYESIAN else np.uint8 if grid.max() == 1 else np.int32
     battles = pad(main_battles(board), (padded_size(len(board.theta)),))
     arrays: Any = (
         np.asarray(stream_number(label), np.uint64),
@@ -221,10 +219,8 @@ def make_contextual_plan(
         fitted.free,
         battles,
     )
-    problem = batch.ContextualProblem(make_units(grid, Tally(None, ROW_BITS), shortfall), rows, *arrays)
-    method = batch.ContextualForm(
-        TIE_MODELS[ties], scheme, top_up_size_of(shortfall), ROW_BITS, count_dtype, batch.Solver.CHORD
-    )
+    problem = batch.ContextualProblem(make_units(grid, None if scheme == DrawScheme.MULTINOMIAL else 0), rows, *arrays)
+    method = batch.ContextualForm(TIE_MODELS[ties], scheme, count_dtype, batch.Solver.CHORD)
     return ContextualPlan(problem, method, is_secure_board(board, clusters))
 
 

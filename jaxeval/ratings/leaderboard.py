@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
 from jaxeval.errors import DataError
-from jaxeval.execution.processes import check_alike
+from jaxeval.execution.processes import check_alike, together
 from jaxeval.ratings.bootstrap import BootstrapOptions, Scheme, bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry import named
@@ -107,7 +107,7 @@ def leaderboard(
     elif isinstance(battles, Mapping) and all(isinstance(b, Bootstrap) for b in battles.values()):
         boards = battles
     else:
-        if isinstance(battles, Battles) and battles.n_processes > 1:
+        with together(battles.n_processes if isinstance(battles, Battles) else 1):
             check_alike(
                 {
                     "level": level,
@@ -117,7 +117,7 @@ def leaderboard(
                     "simultaneous_ranks": simultaneous_ranks,
                 }
             )
-        result: Any = bootstrap(battles, **options)
+            result: Any = bootstrap(battles, **options)
         boards = {None: result} if options.get("by") is None else result
         options = {}
     if options:

@@ -13,6 +13,7 @@ from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import REFITS
 from jaxeval.kernels import batch
+from jaxeval.kernels.resample import DrawScheme
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.bootstrap_plan import Plan
 
@@ -44,7 +45,7 @@ class Refitted(NamedTuple):
 
 def refit_all(
     plan: Plan,
-    scheme: batch.Scheme,
+    scheme: DrawScheme,
     n_resamples: int,
     seed: int,
     ridge: float,
@@ -85,9 +86,7 @@ def refit_all(
 class Refitting:
     """The batched refit of a plan."""
 
-    def __init__(
-        self, plan: Plan, scheme: batch.Scheme, seed: int, ridge: float, dtype: str, result_bytes: int
-    ) -> None:
+    def __init__(self, plan: Plan, scheme: DrawScheme, seed: int, ridge: float, dtype: str, result_bytes: int) -> None:
         self.plan, self.scheme, self.seed = plan, scheme, np.uint64(seed)
         self.type = np.dtype(dtype).type
         self.ridge, self.tolerance = self.type(ridge), self.type(TOLERANCE_LOGIT[dtype])
@@ -110,7 +109,7 @@ class Refitting:
     def method(self, solver: batch.Solver) -> batch.RefitForm:
         """The static choices of the calls by one of the solvers."""
         plan = self.plan
-        return batch.RefitForm(self.scheme, plan.tally, plan.n_pairs, plan.top_up_size, solver, self.type)
+        return batch.RefitForm(self.scheme, plan.packing, plan.n_pairs, solver, self.type)
 
     def __call__(
         self,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from jaxeval.data.cells import Cells
 from jaxeval.ratings.bootstrap_plan import ClusterRows
@@ -12,14 +12,14 @@ from jaxeval.ratings.bootstrap_plan import ClusterRows
 Float = NDArray[np.float64]
 
 
-def strength_slopes(cells: Cells, n_models: int) -> csr_array:
+def strength_slopes(cells: Cells, n_models: int) -> scipy.sparse.csr_array:
     """(C, M) derivatives of the difference of log-strengths by every strength: 1 for `first`, -1 for `second`."""
     models = np.stack([cells.first, cells.second], 1)[cells.pair]
     n = len(models)
-    return csr_array((np.tile([1.0, -1.0], n), models.ravel(), np.arange(0, 2 * n + 1, 2)), (n, n_models))
+    return scipy.sparse.csr_array((np.tile([1.0, -1.0], n), models.ravel(), np.arange(0, 2 * n + 1, 2)), (n, n_models))
 
 
-def score_squares(scores: csr_array, count: NDArray[np.int64], clusters: ClusterRows | None) -> Float:
+def score_squares(scores: scipy.sparse.csr_array, count: NDArray[np.int64], clusters: ClusterRows | None) -> Float:
     """(P, P) sum of the outer products of independent scores: of battles, or of whole clusters if there are any.
 
     Args:
@@ -33,5 +33,7 @@ def score_squares(scores: csr_array, count: NDArray[np.int64], clusters: Cluster
     if len(clusters.size) == 1:
         return np.full((scores.shape[1],) * 2, np.nan)
     shape = len(clusters.size), len(count)
-    of_cluster = csr_array((clusters.times.astype(float), (clusters.cluster, clusters.cell)), shape) @ scores
+    of_cluster = (
+        scipy.sparse.csr_array((clusters.times.astype(float), (clusters.cluster, clusters.cell)), shape) @ scores
+    )
     return np.asarray((of_cluster.T @ of_cluster).toarray())

@@ -14,13 +14,13 @@ from jaxeval.execution.shapes import SPARSE_REFITS
 from jaxeval.kernels import batch
 from jaxeval.kernels.adjacency import SLOTS
 from jaxeval.kernels.pair_tables import Layout
-from jaxeval.kernels.resample import Tally
+from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.boards import Board, battles_per_model
 from jaxeval.ratings.bootstrap_plan import ClusterRows, drawn_entries, main_battles, packed_word
 from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Refitted
 from jaxeval.ratings.sparse_boards import WideGraph, recentred
-from jaxeval.resampling.units import ROW_BITS, make_units, shortfall_of, stream_number, top_up_size_of
+from jaxeval.resampling.units import make_units, stream_number
 
 _MAX_STEPS = 200
 
@@ -35,7 +35,7 @@ class SparsePlan(NamedTuple):
 
 def make_sparse_plan(
     board: Board,
-    scheme: batch.Scheme,
+    scheme: DrawScheme,
     label: str,
     clusters: ClusterRows | None,
     dtype: str,
@@ -46,8 +46,7 @@ def make_sparse_plan(
     wide, n_pairs = board.graph, len(board.cells.first) + 1
     ((entries,), packed, one_column) = drawn_entries([board.cells], scheme, [clusters], n_pairs)
     heaviest = battles_per_model(board.cells, len(board.theta)).max()
-    tally = Tally(packed_word([entries], heaviest) if packed else None, ROW_BITS)
-    shortfall = shortfall_of(int(entries.units.sum()))
+    packing = Packing(packed_word([entries], heaviest) if packed else None)
     weight: Any = None if board.pair_weight is None else np.append(board.pair_weight, 0.0)
     arrays: Any = (
         np.zeros((0, 0), np.int32),  # no tables
@@ -58,16 +57,14 @@ def make_sparse_plan(
         None if one_column else entries.pair.astype(np.int32),
     )
     problem = batch.SparseProblem(
-        units=make_units(entries.units, tally, shortfall if scheme == batch.Scheme.MULTINOMIAL else 0),
+        units=make_units(entries.units, None if scheme == DrawScheme.MULTINOMIAL else 0),
         layout=Layout(*arrays),
         stream=np.uint64(stream_number(label)),  # type: ignore[arg-type]
         graph=wide.graph,
         start=wide.numbered(board.theta),  # type: ignore[arg-type]
         main_battles=wide.numbered(main_battles(board)),  # type: ignore[arg-type]
     )
-    method = batch.RefitForm(
-        scheme, tally, n_pairs, top_up_size_of(shortfall), batch.Solver.SPARSE, np.dtype(dtype).type
-    )
+    method = batch.RefitForm(scheme, packing, n_pairs, batch.Solver.SPARSE, np.dtype(dtype).type)
     return SparsePlan(problem, method, wide)
 
 

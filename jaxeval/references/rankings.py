@@ -99,7 +99,7 @@ def rankings(
     members = _members(board, sets)
     parts: Any = drawn.units, stream, votes_stream, drawn_votes, single, several, members, tiers, grid
     problem = batch.ReferenceProblem(*parts)
-    form = batch.StudyForm(drawn.tally, drawn.top_up_size, len(padded) + len(sets), _MAX_STEPS)
+    form = batch.StudyForm(drawn.packing, len(padded) + len(sets), _MAX_STEPS)
     # There are no more: larger budgets would only take time.
     most = battle_counts(cells, m).sum(1).max() if grid is None else len(grid.unit)
     budgets = np.minimum(np.array(settings.budgets, np.int64), most)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import numpy as np
@@ -20,7 +20,8 @@ from jaxeval.checks import checked_integer, checked_numbers, checked_positive, c
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.evaluators.few_pairs import FEW_PAIRS
 from jaxeval.execution.precision import versions
-from jaxeval.execution.runs import Identity, open_run
+from jaxeval.execution.processes import n_sharing, together
+from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.kernels import batch
 from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bradley_terry import device_name, fit_bradley_terry
@@ -142,33 +143,50 @@ def reference_study(
             items have too few of the verdicts.
     """
     battles = as_battles(battles)
-    settings = _settings(
-        deltas, budgets, n_tiers, n_repeats, n_resamples, seed, checked_level(level), cluster, item, ridge, few_pairs
-    )
-    chosen = model_numbers(references, battles.models) if references is not None else np.arange(battles.n_models)
-    named = named_sets(sets, battles.models) if sets is not None else None
+    with together(battles.n_processes):
+        settings = _settings(
+            deltas, budgets, n_tiers, n_repeats, n_resamples, seed, checked_level(level), cluster, item, ridge,
+            few_pairs,
+        )  # fmt: skip
+        chosen = model_numbers(references, battles.models) if references is not None else np.arange(battles.n_models)
+        named = named_sets(sets, battles.models) if sets is not None else None
+        return _study(
+            battles, settings, chosen, named,
+            chunk_size=chunk_size, memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
+        )  # fmt: skip
+
+
+def _study(
+    battles: Battles,
+    settings: ReferenceStudySettings,
+    chosen: NDArray[np.intp],
+    named: dict[str, NDArray[np.intp]] | None,
+    **options: Unpack[RunOptions],
+) -> ReferenceStudy:
+    """The study of the references ``chosen``, and of the sets that are ``named`` or else those of the tiers."""
+    n_resamples, column = settings.n_resamples, settings.item or settings.cluster
 
     def identity() -> Identity:
-        drawn = {
-            name: getattr(settings, name) for name in ("deltas", "budgets", "n_tiers", "n_repeats", "seed", "ridge")
-        }
-        column = item or cluster
-        of_rows = battles.model_a, battles.model_b, battles.target, battles.weight, battles.count
+        drawn = ("deltas", "budgets", "n_tiers", "n_repeats", "seed", "ridge", "cluster", "item")
+        shown = ("n_resamples", "level", "few_pairs")
+        rows = battles.model_a, battles.model_b, battles.target, battles.weight, battles.count
         groups = None if column is None else battles.codes(column)[0]
-        return Identity(drawn | {"cluster": cluster, "item": item}, (battles.models, of_rows, groups, chosen, named))
+        return Identity(
+            {name: getattr(settings, name) for name in drawn},
+            (battles.models, rows, groups, chosen, named),
+            {name: getattr(settings, name) for name in shown},
+            noun="battles",
+        )
 
-    with open_run(
-        identity, n_resamples + 1, "rankings against references",
-        chunk_size=chunk_size, memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
-    ) as run:  # fmt: skip
+    with open_run(identity, n_resamples + 1, "rankings against references", **options) as run:
         if n_resamples:
-            gold = bootstrap(battles, n_resamples, seed, cluster=item or cluster, progress=False)
+            gold = bootstrap(battles, n_resamples, settings.seed, cluster=column)
             fit, warnings, draws = gold.fit, gold.warnings, gold.draws_logit
         else:
             fit = fit_bradley_terry(battles)
             warnings, draws = fit.warnings, np.empty((0, battles.n_models))
         theta = fit.logits.to_numpy()
-        tier = tiers_of(theta, n_tiers)
+        tier = tiers_of(theta, settings.n_tiers)
         chosen = chosen[np.argsort(-theta[chosen], kind="stable")]  # best first, the unrated last
         several = named or {}
         if named is None and settings.budgets:
@@ -219,7 +237,7 @@ def _settings(
         ridge=float(ridge),
         few_pairs=int(few_pairs),
         device=device_name(),
-        n_devices=len(jax.local_devices()),
+        n_devices=jax.local_device_count() * n_sharing(),
         versions=versions(),
     )
 

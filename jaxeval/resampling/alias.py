@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 Int = NDArray[np.int64]
 
@@ -51,7 +51,7 @@ def poisson_tables(rates: NDArray[np.float64]) -> PoissonTables:
     start = np.cumsum(n_values) - n_values
     table = np.repeat(np.arange(len(rates)), n_values)
     value = np.arange(n_values.sum()) - start[table] + smallest[table]
-    log_mass = value * np.log(mean)[table] - rates[table] - gammaln(value + 1.0)
+    log_mass = value * np.log(mean)[table] - rates[table] - scipy.special.gammaln(value + 1.0)
     with np.errstate(under="ignore"):  # masses that round to 0
         mass = np.where(rates[table] > 0, np.exp(log_mass), value == 0)
         mass /= np.add.reduceat(mass, start)[table]

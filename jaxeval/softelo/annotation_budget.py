@@ -10,8 +10,8 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import kendalltau, spearmanr
 
 from jaxeval.checks import checked_integer, checked_positive
 from jaxeval.data.judged_battles import JudgedBattles
@@ -186,8 +186,8 @@ def slice_ratings(
                 "n_battles": int(n_of.sum() / 2),
                 "n_models": len(used),
                 "mae": np.abs(judge_elo - human_elo).mean(),
-                "spearman": spearmanr(judge_elo, human_elo).statistic if varied else np.nan,
-                "kendall": kendalltau(judge_elo, human_elo).statistic if varied else np.nan,
+                "spearman": scipy.stats.spearmanr(judge_elo, human_elo).statistic if varied else np.nan,
+                "kendall": scipy.stats.kendalltau(judge_elo, human_elo).statistic if varied else np.nan,
                 "beta": np.nan if method == "hard" else float(np.mean(beta[used])),
             }
         )

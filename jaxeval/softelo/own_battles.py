@@ -18,7 +18,7 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.held_out import OwnProblem
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import padded_size
-from jaxeval.resampling.units import make_singles, singles_top_up_size, stream_number
+from jaxeval.resampling.units import make_singles, stream_number
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -83,9 +83,7 @@ def resampled_strengths(
             of_chunks: NDArray[np.int32], numbers: Int, n_chunks: NDArray[np.int32], own: Any = own, width: int = width
         ) -> batch.OwnResamples:
             with double_precision():
-                return batch.own_resamples(
-                    own, mesh, np.uint64(seed), terms, singles_top_up_size(width), of_chunks, numbers, n_chunks
-                )
+                return batch.own_resamples(own, mesh, np.uint64(seed), terms, of_chunks, numbers, n_chunks)
 
         lanes = Lanes.of(len(members), n_resamples)
         held = 2 * sum(x.nbytes for x in jax.tree.leaves(own)) + 2 * theta.nbytes
@@ -119,4 +117,4 @@ def _problem(own: OwnBattles, width: int, size: int) -> OwnProblem:
         unit[:n], n_units, largest = own.cluster, len(sizes), int(sizes.max())
     stream, start = np.uint64(stream_number(own.name)), np.nan_to_num(own.start)
     leaves: Any = np.float64(n_units * largest), stream, opponent, target, unit, anchors, start
-    return OwnProblem(make_singles(n_units), *leaves)
+    return OwnProblem(make_singles(n_units, width), *leaves)

@@ -108,7 +108,7 @@ def planned(battles, scheme="multinomial", *, ridge=0.0, cluster=None, reweight=
     cell = battles.compress(slice(None))[1]
     clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell, battles.count)
     plan = make_plan(boards, SCHEMES[scheme], [""], ridge, [clusters])
-    method = batch.RefitForm(SCHEMES[scheme], plan.tally, plan.n_pairs, plan.top_up_size, False, np.float64, 1)
+    method = batch.RefitForm(SCHEMES[scheme], plan.packing, plan.n_pairs, batch.Solver.CHORD, np.float64)
     with jax.enable_x64(True):
         return jax.tree.map(jax.numpy.asarray, plan.problems), method
 

@@ -197,11 +197,11 @@ class TestBootstrap:
         dense, sparse = (fit_boards([(battles.models, cells)], 0.0, False, m)[0] for m in ("dense", "sparse"))
         plan = make_plan([dense], code, [label], 0.0, [cluster])
         own = make_sparse_plan(sparse, code, label, cluster, "float64")
-        method = own.method._replace(n_pairs=plan.n_pairs, top_up_size=plan.top_up_size)
+        method = own.method._replace(n_pairs=plan.n_pairs)
         with double_precision():
             n, wins = batch.draw(plan.problems, method, np.uint64(5), 0, 11)
-            drawn = jax.jit(draw_pairs, static_argnums=1)(own.problem, own.method, np.uint64(5), 11)
-            mine = np.stack(unpacked(drawn, own.method.tally, np.float64))[:, :-1]
+            drawn = jax.jit(draw_pairs, static_argnums=1)(own.problem, own.method, np.uint64(5), np.array([11]))
+            mine = np.stack(unpacked(drawn, own.method.packing, np.float64))[:, 0, :-1]
         theirs = np.stack([np.asarray(table)[cells.first, cells.second] for table in (n, wins)])
         np.testing.assert_allclose(mine, theirs, rtol=1e-13, atol=1e-13)
 

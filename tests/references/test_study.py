@@ -16,6 +16,7 @@ from scipy.stats import kendalltau
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, reference_study, simulate_votes
 from jaxeval.kernels import batch, rank_agreement
+from jaxeval.kernels.resample import DrawScheme
 from jaxeval.plots.references import plot_reference_budgets, plot_reference_tiers, plot_references
 from jaxeval.references.advice import single_advice, tier_advice
 from jaxeval.references.tables import mean_by_tier
@@ -280,8 +281,8 @@ def planned(battles, cluster=None):
     boards = fit_boards([(battles.models, battles.cells)], 0.0, False)
     cell = battles.compress(slice(None))[1]
     clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell, battles.count)
-    plan = make_plan(boards, batch.Scheme.MULTINOMIAL, [""], 0.0, [clusters])
-    method = batch.RefitForm(batch.Scheme.MULTINOMIAL, plan.tally, plan.n_pairs, plan.top_up_size, False, np.float64, 1)
+    plan = make_plan(boards, DrawScheme.MULTINOMIAL, [""], 0.0, [clusters])
+    method = batch.RefitForm(DrawScheme.MULTINOMIAL, plan.packing, plan.n_pairs, batch.Solver.CHORD, np.float64)
     with jax.enable_x64(True):
         return jax.tree.map(jax.numpy.asarray, plan.problems), method
 

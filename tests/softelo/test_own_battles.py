@@ -12,7 +12,6 @@ from scipy.special import expit
 
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.kernels import resample
-from jaxeval.resampling.units import singles_top_up_size
 from jaxeval.softelo.own_battles import OwnBattles, _problem, resampled_strengths, strengths
 
 
@@ -41,11 +40,9 @@ def slope(own, count, theta, ridge):
 
 def counts(own, n_resamples, seed=3):
     with jax.enable_x64(True):
-        draw = jax.jit(resample.singles, static_argnums=(1, 2))
+        draw = jax.jit(resample.singles, static_argnums=1)
         problem = _problem(own, 512, 16)
-        drawn = draw(
-            problem.units, 512, singles_top_up_size(512), np.uint64(seed), problem.stream, np.arange(n_resamples)
-        )
+        drawn = draw(problem.units, 512, np.uint64(seed), problem.stream, np.arange(n_resamples))
     return np.asarray(drawn)[:, : own.target.shape[1]]  # of battles, or of clusters and no others
 
 

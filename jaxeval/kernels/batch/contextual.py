@@ -10,7 +10,7 @@ from jax.sharding import Mesh
 
 from jaxeval.kernels import battle_rows, connectivity, contextual, lane_draws, resample
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
-from jaxeval.kernels.batch.refits import Refits, Scheme, Solver, rated
+from jaxeval.kernels.batch.refits import Refits, Solver, rated
 from jaxeval.kernels.solve import Terms, pseudo_inverse
 from jaxeval.kernels.tie_models import TieModel
 
@@ -32,9 +32,7 @@ class ContextualForm(NamedTuple):
     """Static choices, as in `RefitForm`."""
 
     ties: TieModel
-    scheme: Scheme
-    top_up_size: int
-    row_bits: int
+    scheme: resample.DrawScheme
     count_dtype: type  # of a row's draws
     solver: Solver
 
@@ -72,13 +70,7 @@ def fit_contextual(
 
 def _count_rows(problem: ContextualProblem, form: ContextualForm, seed: Array, numbers: Array) -> Array:
     """(T, E, G, R) draws of every row's unit in the resamples ``numbers`` (R,)."""
-    units, named = problem.units, (seed, problem.stream, numbers)
-    if form.scheme == Scheme.MULTINOMIAL:
-        drawn = lane_draws.multinomial(units, form.row_bits, form.top_up_size, *named, form.count_dtype)
-    elif form.scheme == Scheme.POISSON:
-        drawn = lane_draws.poisson(units, *named, form.count_dtype)
-    else:
-        drawn = lane_draws.bayesian(units, *named)
+    drawn = lane_draws.draw(problem.units, form.scheme, form.count_dtype, seed, problem.stream, numbers)
     return battle_rows.counts_of_rows(problem.rows, drawn)
 
 
@@ -115,7 +107,10 @@ def refit_contextual(
     numbers: Array,
     n_chunks: Array,
 ) -> Refits:
-    """Refit the resamples ``numbers`` (devices, T, R) of one slice, chunk by chunk, as `refit` does: (P,) theta and ridge."""
+    """Refit the resamples ``numbers`` (devices, T, R) of one slice, chunk by chunk, as `refit` does.
+
+    The ridge is (P,), a coefficient for each parameter.
+    """
 
     def on_device(problem: ContextualProblem, seed: Array, terms: Terms, numbers: Array, n_chunks: Array) -> Refits:
         base = contextual.at_estimate(

@@ -150,13 +150,12 @@ class OwnResamples(NamedTuple):
     status: Array  # (..., K) int8, a `Status`
 
 
-@partial(jax.jit, static_argnames=("mesh", "top_up_size"))
+@partial(jax.jit, static_argnames="mesh")
 def own_resamples(
     own: OwnProblem,
     mesh: Mesh,
     seed: Array,
     terms: Terms,
-    top_up_size: int,
     models: Array,
     numbers: Array,
     n_chunks: Array,
@@ -172,7 +171,7 @@ def own_resamples(
         def chunk(t: Array) -> OwnResamples:
             one = jax.tree.map(lambda x: x[models[0, t]], own)
             size = one.opponent.shape[0]
-            draws = resample.singles(one.units, size, top_up_size, seed, one.stream, numbers[0, t])
+            draws = resample.singles(one.units, size, seed, one.stream, numbers[0, t])
             n, score = held_out.own_sums(one)(draws)
 
             def one_map(anchors: Array, score: Array, start: Array) -> solve.Solution:

@@ -35,8 +35,7 @@ class ReferenceProblem(NamedTuple):
 class StudyForm(NamedTuple):
     """Static choices of a study of references."""
 
-    tally: resample.Tally
-    top_up_size: int
+    packing: resample.Packing
     n_sets: int  # single references and sets
     max_steps: int
 
@@ -138,10 +137,9 @@ def _same_models(scores: Array, gold: Array, members: Array) -> SameModels:
 
 
 def _study(
-    problem: ReferenceProblem, form: StudyForm, settings: StudySettings, number: Array, gold: Array
+    problem: ReferenceProblem, form: StudyForm, settings: StudySettings, number: Array, draws: Array, gold: Array
 ) -> tuple[SingleReferences, Budgets, SameModels]:
-    """One resample, or the full data: references with all votes, and repeated studies under budgets."""
-    draws = resample.multinomial(problem.units, form.tally, form.top_up_size, settings.seed, problem.stream, number)
+    """One resample of these ``draws``, or the full data: references with all votes, and repeats under budgets."""
     count = jnp.where(number < 0, problem.votes.battles, references.resampled(problem.votes, draws))
     items = None if problem.grid is None else jnp.where(number < 0, 1, draws.reshape(-1)[problem.grid.unit])
 
@@ -201,7 +199,8 @@ def reference_study(
     ) -> tuple[SingleReferences, Budgets, SameModels]:
         def chunk(t: Array) -> tuple[SingleReferences, Budgets, SameModels]:
             own = numbers[0, t]
-            return jax.vmap(partial(_study, problem, form, settings))(own - 1, gold[own])
+            draws = resample.multinomial(problem.units, form.packing, settings.seed, problem.stream, own - 1)
+            return jax.vmap(partial(_study, problem, form, settings))(own - 1, draws, gold[own])
 
         return run_chunks(chunk, numbers.shape[1], n_chunks[0])
 

@@ -17,17 +17,6 @@ from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Solution, Terms
 
 
-class Scheme(IntEnum):
-    """What a resample draws."""
-
-    MULTINOMIAL = 0
-    "As many units as there are, with replacement."
-    POISSON = 1
-    "Every unit a Poisson number of times, once in the mean."
-    BAYESIAN = 2
-    "Every unit with an exponential weight."
-
-
 class Solver(IntEnum):
     """How a resample is refitted; see the functions of `dense_solve`, `contextual` and `sparse_solve`."""
 
@@ -68,10 +57,9 @@ class Refits(NamedTuple):
 class RefitForm(NamedTuple):
     """Static choices; each combination compiles once per shape."""
 
-    scheme: Scheme
-    tally: resample.Tally
+    scheme: resample.DrawScheme
+    packing: resample.Packing
     n_pairs: int
-    top_up_size: int
     solver: Solver  # all but CHORD search for separated models first
     dtype: type
 
@@ -103,16 +91,10 @@ class _Drawn(Protocol):
     def stream(self) -> Array: ...
 
 
-def draw_pairs(problem: _Drawn, form: RefitForm, seed: Array, number: Array) -> tuple[Array, ...]:
-    """Per-pair statistics of one resample."""
-    units, tally, stream = problem.units, form.tally, problem.stream
-    if form.scheme == Scheme.MULTINOMIAL:
-        draws = resample.multinomial(units, tally, form.top_up_size, seed, stream, number)
-    elif form.scheme == Scheme.POISSON:
-        draws = resample.poisson(units, tally, seed, stream, number)
-    else:
-        draws = resample.bayesian(units, seed, stream, number)
-    return pair_tables.pair_statistics(problem.layout, draws, form.n_pairs)
+def draw_pairs(problem: _Drawn, form: RefitForm, seed: Array, numbers: Array) -> tuple[Array, ...]:
+    """(R, P) per-pair statistics of the resamples ``numbers`` (R,)."""
+    draws = resample.draw(problem.units, form.scheme, form.packing, seed, problem.stream, numbers)
+    return jax.vmap(lambda draws: pair_tables.pair_statistics(problem.layout, draws, form.n_pairs))(draws)
 
 
 def rated(standing: Array, ridge: Array) -> Array:
@@ -141,11 +123,11 @@ def _solve(problem: Problem, form: RefitForm, terms: Terms, table: pair_tables.P
 
 def _refit_chunk(problem: Problem, form: RefitForm, seed: Array, terms: Terms, numbers: Array) -> Refits:
     """Draw, tabulate and refit the resamples ``numbers`` (R,) of one slice."""
-    statistics = jax.vmap(lambda r: draw_pairs(problem, form, seed, r))(numbers)
+    statistics = draw_pairs(problem, form, seed, numbers)
     shape = (problem.start.shape[0],) * 2
     dense = _stored(jax.vmap(partial(pair_tables.spread, problem.layout)), statistics, shape)
     keep_wins = form.solver != Solver.CHORD
-    table = jax.vmap(lambda *x: pair_tables.pair_table(problem.layout, x, form.tally, form.dtype, keep_wins))(*dense)
+    table = jax.vmap(lambda *x: pair_tables.pair_table(problem.layout, x, form.packing, form.dtype, keep_wins))(*dense)
     return jax.vmap(partial(_solve, problem, form, terms))(table)
 
 
@@ -199,6 +181,7 @@ def refit(
 def draw(problems: Problem, form: RefitForm, seed: Array, slice_: Array, number: Array) -> tuple[Array, Array | None]:
     """(M, M) battle weights and wins of one resample, as `refit` draws it: to reproduce or audit it."""
     problem = jax.tree.map(lambda x: x[slice_], problems)
-    dense = pair_tables.spread(problem.layout, draw_pairs(problem, form, seed, number))
-    table = pair_tables.pair_table(problem.layout, dense, form.tally, np.float64, keep_wins=True)
+    (statistics,) = zip(*draw_pairs(problem, form, seed, number[None]), strict=True)
+    dense = pair_tables.spread(problem.layout, statistics)
+    table = pair_tables.pair_table(problem.layout, dense, form.packing, np.float64, keep_wins=True)
     return table.n, table.wins

@@ -93,8 +93,8 @@ def fit_sparse(graph: Graph, n: Array, wins: Array, terms: Terms, start: Array |
 def _refit_chunk(problem: SparseProblem, form: RefitForm, seed: Array, terms: Terms, numbers: Array) -> Refits:
     """Draw and refit the resamples ``numbers`` (L,)."""
     graph = problem.graph
-    statistics = jax.vmap(lambda r: draw_pairs(problem, form, seed, r))(numbers)
-    n, wins = (x.astype(form.dtype) for x in pair_tables.unpacked(statistics, form.tally, form.dtype))
+    statistics = draw_pairs(problem, form, seed, numbers)
+    n, wins = (x.astype(form.dtype) for x in pair_tables.unpacked(statistics, form.packing, form.dtype))
     pairs = SparsePairs(n.T, wins.T)
     if problem.layout.pair_weight is not None:
         pairs = SparsePairs(*(x * problem.layout.pair_weight.astype(form.dtype)[:, None] for x in pairs))

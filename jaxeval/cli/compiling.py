@@ -1,0 +1,66 @@
+"""Commands that compile programs, and keep them for the next time."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from jaxeval.cli.terminal import tell
+
+#: What JAX warns of when it cannot read or write a program; it then compiles it.
+_CACHE_ERROR = "Error (reading|writing) persistent compilation cache entry for '(.*?)': (.*)"
+
+
+class CompilingCommand(click.Command):
+    """A command that compiles programs: in a process of its own it keeps them, unless told not to by ``--no-cache``.
+
+    What is called within `kept_programs`, or anything else that the context's ``obj`` holds, is such a process's.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        text = "Compile all programs anew, and keep none for later runs (see the environment variable JAXEVAL_CACHE)."
+        self.params.append(click.Option(["--no-cache"], is_flag=True, help=text))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it."""
+        no_cache = ctx.params.pop("no_cache")
+        with contextlib.nullcontext() if no_cache or ctx.obj is None else ctx.obj():
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def kept_programs() -> Iterator[None]:
+    """Keep compiled programs, where that is possible: whatever is wrong with it costs the run a sentence at most."""
+    from jaxeval.execution.compile_cache import remove_programs, use_compile_cache
+
+    try:
+        folder = use_compile_cache()
+    except OSError as error:
+        tell(f"compiled programs are not kept: {error}")
+        folder = None
+    if folder is None:
+        yield
+        return
+    show, told = warnings.showwarning, False
+
+    def mend_or_show(message: Warning | str, *where: Any, **more: Any) -> None:
+        nonlocal told
+        found = re.match(_CACHE_ERROR, str(message), re.DOTALL)
+        if found is None:
+            show(message, *where, **more)
+        elif found[1] == "reading":
+            remove_programs(folder, found[2])
+        elif not told:
+            tell(f"compiled programs cannot be kept in {folder}: {found[3]}")
+            told = True
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", _CACHE_ERROR)
+        warnings.showwarning = mend_or_show
+        yield

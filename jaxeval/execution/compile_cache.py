@@ -1,0 +1,114 @@
+"""Compiled programs kept on disk for later processes, by JAX's persistent compilation cache.
+
+Importing jaxeval never turns it on. Its command does, in its own process, and so does `use_compile_cache`. JAX's key of
+a program holds the versions, the kind of processor and all options, so that a program runs only where it was made for.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import jax
+
+#: Names the folder, or is "off".
+_VARIABLE = "JAXEVAL_CACHE"
+#: Bytes that a cache may hold when a process starts to use it: programs not used for longest go. One takes 2 to 300 kB.
+_MOST_BYTES = 2**28
+#: How JAX names the files of programs.
+_PROGRAMS = "*-cache"
+
+
+def use_compile_cache(folder: str | Path | None = None) -> Path | None:
+    """Keep the programs that JAX compiles from now on in a folder, and take from it those that are there already.
+
+    Notebooks and jobs call it at their beginning; the ``jaxeval`` command does so by itself. It sets three options of
+    JAX, ``jax_compilation_cache_dir`` among them, and so concerns all programs of the process, not only jaxeval's.
+    Where the folder holds more than 256 MiB, the programs that were not used for longest are removed first.
+
+    Args:
+        folder: where; by default the environment variable ``JAXEVAL_CACHE`` says, where ``off`` means nowhere. Without
+            it, the folder is ``jaxeval`` in the user's folder of caches: ``$XDG_CACHE_HOME`` or ``~/.cache``,
+            ``~/Library/Caches`` on macOS, ``%LOCALAPPDATA%`` on Windows.
+
+    Returns:
+        The folder. None if nothing was set: ``JAXEVAL_CACHE`` is ``off``, or JAX had been given a folder before, as by
+        the variable ``JAX_COMPILATION_CACHE_DIR``.
+
+    Raises:
+        OSError: the folder cannot be made; or it belongs to another user, or others may write to it. A compiled program
+            is code, which this process would run.
+
+    Examples:
+        >>> import jaxeval
+        >>> jaxeval.use_compile_cache("/scratch/me/programs")  # doctest: +SKIP
+        PosixPath('/scratch/me/programs')
+    """
+    named = os.environ.get(_VARIABLE, "")
+    if jax.config.values["jax_compilation_cache_dir"] is not None or (folder is None and named.lower() == "off"):
+        return None
+    own = _made(Path(folder or named or _usual_folder() / "jaxeval").absolute())
+    _remove_oldest(own)
+    jax.config.update("jax_compilation_cache_dir", str(own))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)  # many small programs add up
+    jax.config.update("jax_persistent_cache_enable_xla_caches", "none")  # which are not bounded
+    return own
+
+
+def remove_programs(folder: Path, name: str) -> None:
+    """Remove programs of a name, one of which is damaged: JAX would not replace it."""
+    for path in folder.glob(f"{name}-*"):
+        with suppress(OSError):
+            path.unlink()
+
+
+def _usual_folder() -> Path:
+    """The user's folder of caches."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or _home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return _home() / "Library" / "Caches"
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return named if named.is_absolute() else _home() / ".cache"  # relative ones are to be ignored
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise OSError("this user has no home folder") from error
+
+
+def _made(folder: Path) -> Path:
+    """The folder, which is there now and in which nobody else can put programs."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        folder.mkdir(0o700)
+    found = folder.stat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotADirectoryError(f"{folder} is no folder")
+    if sys.platform != "win32" and (found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+        raise PermissionError(
+            f"{folder} belongs to user {found.st_uid} and has mode {stat.S_IMODE(found.st_mode):04o}, and programs are "
+            f"only kept in a folder of user {os.geteuid()} that nobody else may write to (chmod 700)"
+        )
+    return folder
+
+
+def _remove_oldest(folder: Path) -> None:
+    """Remove the programs that were not used for longest, until the others take no more than `_MOST_BYTES`."""
+    programs = []
+    for path in folder.glob(_PROGRAMS):
+        with suppress(OSError):  # removed by another process meanwhile
+            found = path.stat()
+            programs.append((max(found.st_atime, found.st_mtime), found.st_size, path))
+    excess = sum(size for _, size, _ in programs) - _MOST_BYTES
+    for _, size, path in sorted(programs):
+        if excess <= 0:
+            break
+        with suppress(OSError):  # open in another process, on Windows
+            path.unlink()
+        excess -= size

@@ -1,0 +1,27 @@
+# Written by tests/stubs.py from the table in __init__.py.
+from jaxeval.plots.accuracy import plot_accuracy as plot_accuracy
+from jaxeval.plots.accuracy import plot_differences as plot_differences
+from jaxeval.plots.accuracy import plot_interval_length as plot_interval_length
+from jaxeval.plots.accuracy import plot_rates as plot_rates
+from jaxeval.plots.accuracy import plot_regimes as plot_regimes
+from jaxeval.plots.accuracy import plot_study as plot_study
+from jaxeval.plots.anchored import plot_anchor_swap as plot_anchor_swap
+from jaxeval.plots.anchored import plot_anchored as plot_anchored
+from jaxeval.plots.anchored import plot_pooling as plot_pooling
+from jaxeval.plots.anchored import plot_screen as plot_screen
+from jaxeval.plots.anchored import plot_subsamples as plot_subsamples
+from jaxeval.plots.evaluators import plot_agreement as plot_agreement
+from jaxeval.plots.evaluators import plot_rank_change as plot_rank_change
+from jaxeval.plots.evaluators import plot_tau_delta as plot_tau_delta
+from jaxeval.plots.leaderboard import plot_leaderboard as plot_leaderboard
+from jaxeval.plots.references import plot_reference_budgets as plot_reference_budgets
+from jaxeval.plots.references import plot_reference_tiers as plot_reference_tiers
+from jaxeval.plots.references import plot_references as plot_references
+from jaxeval.plots.soft_elo import plot_budget as plot_budget
+from jaxeval.plots.soft_elo import plot_calibration as plot_calibration
+from jaxeval.plots.soft_elo import plot_held_out as plot_held_out
+from jaxeval.plots.soft_elo import plot_intervals as plot_intervals
+from jaxeval.plots.soft_elo import plot_ramp as plot_ramp
+from jaxeval.plots.soft_elo import plot_smoothing as plot_smoothing
+from jaxeval.plots.style_control import plot_coefficients as plot_coefficients
+from jaxeval.plots.style_control import plot_style_effect as plot_style_effect

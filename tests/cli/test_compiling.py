@@ -1,0 +1,140 @@
+import os
+import subprocess
+import sys
+
+import jax
+import pytest
+from click.testing import CliRunner
+
+from jaxeval.cli.compiling import CompilingCommand
+from jaxeval.cli.main import main
+
+#: A command that compiles a program, and says how often one was taken from the cache.
+SCRIPT = """
+import click
+from jaxeval.cli.compiling import CompilingCommand, kept_programs
+
+@click.command(cls=CompilingCommand)
+def double():
+    import jax
+    events = []
+    jax.monitoring.register_event_listener(lambda name, **_: events.append(name))
+    print(jax.jit(lambda x: 2 * x)(3.0), events.count("/jax/compilation_cache/cache_hits"))
+
+{before}
+double(obj=kept_programs)
+"""
+FULL_DISK = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))"
+
+
+def start(folder, *arguments, before="", **variables):
+    """A process of the command whose programs are kept in ``folder``."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "JAXEVAL_"))}
+    environ |= {"JAXEVAL_CACHE": str(folder), "PYTHONDONTWRITEBYTECODE": "1", **variables}
+    command = [sys.executable, "-c", SCRIPT.format(before=before), *arguments]
+    return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run(*arguments, **options):
+    """What it prints, on standard output and on standard error."""
+    process = start(*arguments, **options)
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    return out.strip(), err.strip()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """With a program that a first run has compiled."""
+    folder = tmp_path_factory.mktemp("home") / "programs"
+    assert run(folder) == ("6.0 0", "")
+    return folder
+
+
+def test_a_later_run_compiles_nothing(folder):
+    assert run(folder) == ("6.0 1", "")
+
+
+@pytest.mark.parametrize("size", [0, 100])
+def test_damaged_programs_are_compiled_anew(folder, size):
+    """And replaced, without a word."""
+    (program,) = folder.iterdir()
+    whole = program.stat().st_size
+    os.truncate(program, size)
+    assert run(folder) == ("6.0 0", "")
+    assert [path.stat().st_size for path in folder.iterdir()] == [pytest.approx(whole, abs=20)]  # it holds a time
+    assert run(folder) == ("6.0 1", "")
+
+
+def test_no_cache(folder, tmp_path):
+    assert run(folder, "--no-cache") == ("6.0 0", "")
+    assert run(tmp_path / "programs", "--no-cache") == ("6.0 0", "")
+    assert run("off", XDG_CACHE_HOME=str(tmp_path)) == ("6.0 0", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cache_of_jax_is_left_alone(tmp_path):
+    own = tmp_path / "of JAX"
+    options = {"JAX_COMPILATION_CACHE_DIR": str(own), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    assert run(tmp_path / "programs", **options) == ("6.0 0", "")
+    assert [path.name for path in tmp_path.iterdir()] == ["of JAX"]
+    (program,) = own.iterdir()
+    os.truncate(program, 9)
+    out, err = run(tmp_path / "programs", **options)
+    assert out == "6.0 0"
+    assert "Error reading persistent compilation cache entry" in err
+    assert program.stat().st_size == 9
+
+
+def test_runs_at_the_same_time(tmp_path):
+    processes = [start(tmp_path / "programs") for _ in range(3)]
+    found = [process.communicate() for process in processes]
+    assert [(out.split()[0], err) for out, err in found] == [("6.0", "")] * 3
+    assert run(tmp_path / "programs") == ("6.0 1", "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits")
+def test_a_full_disk_costs_a_sentence(tmp_path):
+    out, err = run(tmp_path, before=FULL_DISK)
+    assert out == "6.0 0"
+    assert err.startswith(f"compiled programs cannot be kept in {tmp_path}: OSError: [Errno 27]")
+    assert len(err.splitlines()) == 1
+    assert run(tmp_path) == ("6.0 0", "")  # what was left of the program is no obstacle to a later run
+    assert run(tmp_path) == ("6.0 1", "")
+
+
+def test_a_folder_that_cannot_be_used_costs_a_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    out, err = run(tmp_path / "file")
+    assert (out, err) == ("6.0 0", f"compiled programs are not kept: {tmp_path / 'file'} is no folder")
+
+
+def test_a_process_of_somebody_else_is_left_alone(monkeypatch, tmp_path):
+    """The command sets options of JAX in a process of its own only."""
+    monkeypatch.setenv("JAXEVAL_CACHE", str(tmp_path / "programs"))
+    settings = dict(jax.config.values)
+    result = CliRunner().invoke(CompilingCommand("nothing", callback=lambda: None))
+    assert result.exit_code == 0, result.output
+    assert jax.config.values == settings
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_command_that_compiles_has_the_option():
+    commands = {**main.commands, **main.commands["soft-elo"].commands}
+    without = {name for name, command in commands.items() if not isinstance(command, CompilingCommand)}
+    assert without == {"soft-elo", "simulate"}  # a group, and NumPy alone
+
+
+@pytest.mark.slow
+def test_a_later_leaderboard_compiles_nothing(tmp_path):
+    votes, folder = tmp_path / "votes.csv", tmp_path / "programs"
+    votes.write_text("\n".join(["model_a,model_b,winner", *["a,b,model_a", "a,b,model_b", "b,c,tie"] * 5]))
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    kept = []
+    for options in ([], [], ["--no-cache"]):
+        out = tmp_path / "board.csv"
+        command = [sys.executable, "-m", "jaxeval", "leaderboard", votes, "--resamples", "50", "--out", out, *options]
+        subprocess.run(command, env=environ | {"JAXEVAL_CACHE": str(folder)}, check=True, capture_output=True)
+        kept.append((out.read_text(), sorted(path.name for path in folder.iterdir())))
+    assert kept[0] == kept[1] == kept[2]
+    assert any(name.startswith("jit_refit-") for name in kept[0][1])

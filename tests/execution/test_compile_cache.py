@@ -1,0 +1,107 @@
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from jaxeval.execution import compile_cache
+from jaxeval.execution.compile_cache import remove_programs, use_compile_cache
+
+
+@pytest.fixture
+def settings(monkeypatch, tmp_path):
+    """JAX's settings, in place of the process's own; and a user without variables, whose home is ``tmp_path``."""
+    values = {"jax_compilation_cache_dir": None}
+    monkeypatch.setattr(compile_cache.jax, "config", SimpleNamespace(values=values, update=values.__setitem__))
+    for name in ("JAXEVAL_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return values
+
+
+class TestTheFolder:
+    def test_is_the_users_own(self, settings, tmp_path):
+        folder = use_compile_cache()
+        assert folder == tmp_path / ".cache" / "jaxeval"
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert settings["jax_compilation_cache_dir"] == str(folder)
+        assert settings["jax_persistent_cache_min_compile_time_secs"] == 0
+
+    def test_lies_where_the_system_keeps_caches(self, settings, tmp_path, monkeypatch):
+        monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+        assert compile_cache._usual_folder() == tmp_path / ".cache"
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
+        assert compile_cache._usual_folder() == tmp_path / "x"
+        monkeypatch.setattr(sys, "platform", "darwin")
+        assert compile_cache._usual_folder() == tmp_path / "Library" / "Caches"
+        monkeypatch.setattr(sys, "platform", "win32")
+        monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
+        assert compile_cache._usual_folder() == tmp_path / "local"
+
+    def test_may_be_named(self, settings, tmp_path, monkeypatch):
+        monkeypatch.setenv("JAXEVAL_CACHE", str(tmp_path / "a" / "named"))
+        assert use_compile_cache() == tmp_path / "a" / "named"
+        settings["jax_compilation_cache_dir"] = None
+        assert use_compile_cache(tmp_path / "given") == tmp_path / "given"
+
+    def test_none_if_it_is_off(self, settings, tmp_path, monkeypatch):
+        monkeypatch.setenv("JAXEVAL_CACHE", "off")
+        assert use_compile_cache() is None
+        assert settings == {"jax_compilation_cache_dir": None}
+        assert list(tmp_path.iterdir()) == []
+        assert use_compile_cache(tmp_path / "given") == tmp_path / "given"
+
+    def test_none_if_jax_has_another(self, settings, tmp_path):
+        settings["jax_compilation_cache_dir"] = "/elsewhere"
+        assert use_compile_cache() is use_compile_cache(tmp_path / "given") is None
+        assert settings == {"jax_compilation_cache_dir": "/elsewhere"}
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="no modes")
+    @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+    def test_refused_if_others_may_write_to_it(self, settings, tmp_path, mode):
+        """They could put programs there, which this process would run."""
+        tmp_path.chmod(mode)
+        with pytest.raises(PermissionError, match=f"has mode {mode:04o}, and programs are only kept"):
+            use_compile_cache(tmp_path)
+        assert settings == {"jax_compilation_cache_dir": None}
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="no numbers of users")
+    def test_refused_if_it_is_anothers(self, settings, tmp_path, monkeypatch):
+        monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+        with pytest.raises(PermissionError, match=f"belongs to user {tmp_path.stat().st_uid} and"):
+            use_compile_cache(tmp_path)
+
+    def test_refused_if_it_is_none(self, settings, tmp_path):
+        (tmp_path / "file").write_text("")
+        with pytest.raises(NotADirectoryError, match="file is no folder"):
+            use_compile_cache(tmp_path / "file")
+        with pytest.raises(OSError, match="file"):
+            use_compile_cache(tmp_path / "file" / "below")
+
+    def test_no_home(self, settings, monkeypatch):
+        def unknown():
+            raise RuntimeError("Could not determine home directory.")
+
+        monkeypatch.setattr(Path, "home", unknown)
+        with pytest.raises(OSError, match="this user has no home folder"):
+            use_compile_cache()
+
+
+class TestThePrograms:
+    def test_not_used_for_longest_go_first(self, settings, tmp_path, monkeypatch):
+        monkeypatch.setattr(compile_cache, "_MOST_BYTES", 250)
+        for k, (read, written) in enumerate([(1, 1), (9, 2), (3, 3), (4, 4)]):
+            path = tmp_path / f"jit_{k}-cache"
+            path.write_bytes(b"x" * 100)
+            os.utime(path, (read, written))
+        (tmp_path / "notes.txt").write_text("y" * 1000)  # a user's own, which is neither counted nor removed
+        use_compile_cache(tmp_path)
+        assert {path.name for path in tmp_path.iterdir()} == {"jit_1-cache", "jit_3-cache", "notes.txt"}
+
+    def test_of_a_name_are_removed(self, tmp_path):
+        for name in ("jit_refit-1-cache", "jit_refit-2-cache", "jit_refit_all-3-cache"):
+            (tmp_path / name).write_text("")
+        remove_programs(tmp_path, "jit_refit")
+        assert [path.name for path in tmp_path.iterdir()] == ["jit_refit_all-3-cache"]
