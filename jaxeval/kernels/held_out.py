@@ -12,7 +12,7 @@ from jax import Array
 
 from jaxeval.kernels import likelihood, resample, solve
 from jaxeval.kernels.links import Link, probability, share
-from jaxeval.kernels.pair_tables import row_sums
+from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.solve import Terms
 
 
@@ -73,10 +73,10 @@ def anchors(full: FullFit, score: Array, held_out: Array, terms: Terms) -> solve
     some more: the steps fall short, by the model's share in the battles.
     """
     kept = full.active & (jnp.arange(len(score)) != held_out)
-    column = full.n[:, held_out]
+    column, table = full.n[:, held_out], PairTable(full.n, score)
 
     def step(theta: Array) -> tuple[Array, Array]:
-        grad = likelihood.gradient(theta, full.n, score, terms.ridge)
+        grad = likelihood.gradient(Link.LOGIT, theta, table, terms.ridge)
         expected = column * probability(Link.LOGIT, theta)  # the held-out model stands at 0
         grad = jnp.where(kept, grad + expected, 0.0)
         return solve.centred(jnp.matmul(full.inverse, grad, precision="highest"), kept), grad
