@@ -12,8 +12,7 @@ from jaxeval.kernels.batch.sparse import standing
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Terms
 from jaxeval.kernels.sparse_solve import SparsePairs
-from jaxeval.ratings.adjacency import make_adjacency
-from jaxeval.ratings.sparse_boards import WideGraph, make_graph
+from jaxeval.ratings.sparse_boards import WideGraph, make_adjacency, make_graph
 
 pytestmark = pytest.mark.usefixtures("x64")
 
