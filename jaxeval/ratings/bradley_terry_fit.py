@@ -12,7 +12,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from jaxeval.data.battles import DataReport
+from jaxeval.data.report import DataReport
 from jaxeval.execution.precision import device_name, versions
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status

@@ -14,8 +14,8 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.checks import checked_number
-from jaxeval.data.battles import DataReport
 from jaxeval.data.features import Design
+from jaxeval.data.report import DataReport
 from jaxeval.errors import DataError
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision

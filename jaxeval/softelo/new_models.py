@@ -58,7 +58,13 @@ def rate_new_models(
     opponent, points = place[np.where(new_a, b, a)[own]], np.where(new_a, target, 1 - target)[own]
     strength = anchors.to_numpy()[None]
     each = [
-        OwnBattles(str(names[m]), opponent[model == i], points[None, model == i], strength, np.zeros(1))
+        OwnBattles(
+            name=str(names[m]),
+            opponent=opponent[model == i],
+            target=points[None, model == i],
+            anchors=strength,
+            start=np.zeros(1),
+        )
         for i, m in enumerate(rated)
     ]
     theta = strengths(each, ridge)[:, 0]
