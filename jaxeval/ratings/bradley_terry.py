@@ -34,6 +34,7 @@ def fit_bradley_terry(
     feature_ridge: float = 0.0,
     ties: Ties = "half",
     cluster: str | None = None,
+    strata: str | None = None,
     start: BradleyTerryFit | pd.Series | None = None,
     method: FitMethod = "auto",
 ) -> BradleyTerryFit:
@@ -58,6 +59,8 @@ def fit_bradley_terry(
             scale, see `ContextualFit`; its ``expected_score`` has those on the scale of "half".
         cluster: column of the clusters (prompts, voters, sessions) that ``standard_errors`` and ``covariance`` take as
             independent, in place of battles; the ratings stay what they are.
+        strata: column of strata that battles, or clusters, come from in fixed numbers: the same errors are then those
+            within strata. No cluster may lie in several.
         start: a previous fit, or its ratings (Elo) by model, to start from: the same ratings in fewer steps. Models
             that it does not rate start at its mean. Not for fits with features or a tie model.
         method: "dense", on (M, M) tables; "sparse", on the graph of pairs, which takes memory for the pairs only; or
@@ -70,7 +73,7 @@ def fit_bradley_terry(
         ValueError: a negative ridge, a ``feature_ridge`` without features, or an impossible gauge.
         TypeError: ``features`` is no list of covariates.
         DataError: ``battles`` is a table that cannot be read, a feature is missing or undone by the models, or
-            ``cluster`` names no column, or one with missing values.
+            ``cluster`` or ``strata`` names no column, or one with missing values.
     """
     given = locals()  # the options, which are not listed again
     battles = as_battles(battles)
@@ -82,17 +85,17 @@ def fit_bradley_terry(
 
 def _fit(battles: Battles, options: FitOptions, start: NDArray[np.float64] | None = None) -> BradleyTerryFit:
     covariates = design(battles, options.features, options.normalize)
-    cells, clusters = whole_board(battles, covariates, options)
+    cells, drawn = whole_board(battles, covariates, options)
     slices: Any = [(battles.models, cells)]
     if options.contextual:
         (fitted,) = fit_contextual_boards(slices, covariates, options)
-        fit = contextual_result(battles.report, fitted, options, clusters)
+        fit = contextual_result(battles.report, fitted, options, drawn)
         half = None if options.ties == "half" else _fit(battles, replace(options, ties="half", method="dense"))
         return replace(fit, _ties_as_half=half)
     (board,) = fit_boards(slices, options, None if start is None else [start])
     if start is not None and board.status != Status.CONVERGED:  # ratings on another scale, say
         (board,) = fit_boards(slices, options)
-    return fit_result(battles.report, board, options, clusters)
+    return fit_result(battles.report, board, options, drawn)
 
 
 def _start(start: BradleyTerryFit | pd.Series, models: pd.Index) -> NDArray[np.float64]:

@@ -23,11 +23,12 @@ from jaxeval.ratings.boards import (
     inverse_information,
     rated_theta,
 )
-from jaxeval.ratings.drawn_votes import ClusterRows
+from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, Scale, make_scale
 from jaxeval.ratings.options import FitOptions
 from jaxeval.ratings.sandwich import score_squares, strength_slopes
 from jaxeval.ratings.saved_ratings import save_ratings
+from jaxeval.resampling.strata import lone_strata_text
 from jaxeval.statistics.clusters import few_clusters_text
 from jaxeval.statistics.comparison import MOST_SQUARE, check_square
 from jaxeval.wording import counted, named
@@ -85,7 +86,7 @@ class BradleyTerryFit:
     report: DataReport
     _board: Board = field(repr=False)
     _scale: Scale = field(repr=False)
-    _clusters: ClusterRows | None = field(repr=False)
+    _drawn: VoteGroups = field(repr=False)
 
     def save(self, path: str | Path) -> None:
         """Write the ratings, and what made them, as JSON, for `read_ratings`; whole or not at all."""
@@ -158,12 +159,14 @@ class BradleyTerryFit:
                 f"{counted(len(alone), 'model has', 'models have')} all battles in one cluster: the data do not show "
                 f"how much other clusters would differ, and errors and intervals are too small: {named(alone)}"
             )
-        return [*self.report.warnings, *messages, *few_clusters_text(self.n_clusters)]
+        strata, unit = self._drawn.strata, "battle" if self._drawn.clusters is None else "cluster"
+        messages += few_clusters_text(self.n_clusters)
+        return [*self.report.warnings, *messages, *lone_strata_text(None if strata is None else strata.size, unit)]
 
     @property
     def _in_one_cluster(self) -> pd.Index:
         """Rated models with several battles, of which all lie in one of several clusters."""
-        rows, cells = self._clusters, self._board.cells
+        rows, cells = self._drawn.clusters, self._board.cells
         if rows is None or len(rows.size) == 1:
             return self.ratings.index[:0]
         pair = cells.pair[rows.cell]
@@ -176,7 +179,7 @@ class BradleyTerryFit:
     @property
     def n_clusters(self) -> int | None:
         """Clusters that the sandwich errors take as independent; None for battles."""
-        return None if self._clusters is None else len(self._clusters.size)
+        return None if self._drawn.clusters is None else len(self._drawn.clusters.size)
 
     @cached_property
     def _inverse(self) -> NDArray[np.float64]:
@@ -186,7 +189,7 @@ class BradleyTerryFit:
     @cached_property
     def _sandwich(self) -> NDArray[np.float64]:
         inverse = self._inverse  # first, as it refuses boards that are too wide
-        return np.asarray(inverse @ score_squares(self._scores, self._board.cells.count, self._clusters) @ inverse)
+        return np.asarray(inverse @ score_squares(self._scores, self._board.cells.count, self._drawn) @ inverse)
 
     @property
     def _scores(self) -> scipy.sparse.csr_array:
@@ -202,7 +205,9 @@ class BradleyTerryFit:
         board, slopes = self._board, self._slopes
         won = scipy.special.expit(slopes @ board.theta)
         deviation = battle_weights(board, board.cells) * np.sqrt(won * (1 - won))
-        return np.asarray(inverse @ score_squares(slopes * deviation[:, None], board.cells.count, None) @ inverse)
+        return np.asarray(
+            inverse @ score_squares(slopes * deviation[:, None], board.cells.count, VoteGroups()) @ inverse
+        )
 
     @property
     def _slopes(self) -> scipy.sparse.csr_array:
@@ -279,7 +284,7 @@ def _not_converged(status: str, far: pd.Index) -> list[str]:
 
 
 def fit_result(
-    report: DataReport, board: Board, options: FitOptions, clusters: ClusterRows | None, features: tuple[str, ...] = ()
+    report: DataReport, board: Board, options: FitOptions, drawn: VoteGroups, features: tuple[str, ...] = ()
 ) -> BradleyTerryFit:
     """The public face of a fitted board; ``features`` are the names of its covariates."""
     models = board.models
@@ -303,5 +308,5 @@ def fit_result(
         report=report,
         _board=board,
         _scale=scale,
-        _clusters=clusters,
+        _drawn=drawn,
     )

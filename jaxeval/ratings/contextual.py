@@ -25,7 +25,7 @@ from jaxeval.kernels.tie_models import NO_TIES, TieModel
 from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, battle_weights, fit_boards, padded_size
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.contextual_rows import ContextualCells, counts_by_row, make_rows
-from jaxeval.ratings.drawn_votes import ClusterRows, Members, cell_members
+from jaxeval.ratings.drawn_votes import Members, VoteGroups, unit_members
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import FitOptions, Ties
 from jaxeval.ratings.sandwich import score_squares, strength_slopes
@@ -220,7 +220,7 @@ class ContextualFit(BradleyTerryFit):
     def _covariance(self) -> Float:
         """(P, P) sandwich covariance of all parameters."""
         inverse, cells = self._contextual.inverse, self._contextual.cells
-        return np.asarray(inverse @ score_squares(self._scores, cells.count, self._clusters) @ inverse)
+        return np.asarray(inverse @ score_squares(self._scores, cells.count, self._drawn) @ inverse)
 
     @property
     def _scores(self) -> scipy.sparse.csr_array:
@@ -346,7 +346,7 @@ def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitO
         flags.append(
             f"{'no' if share == 0 else 'only'} ties among {counted(n, 'battle')} of rated models: no tie model fits"
         )
-    members = cell_members(cells)
+    members = unit_members(cells, VoteGroups())
     rows = make_rows(cells, members, board.pair_weight)
     size, n_features = padded_size(len(board.theta)), cells.feature.shape[1]
     active = np.zeros(size, bool)
@@ -440,11 +440,11 @@ def _why_undecided(covariates: Design, undecided: NDArray[np.bool_]) -> str:
 
 
 def contextual_result(
-    report: DataReport, fitted: ContextualBoard, options: FitOptions, clusters: ClusterRows | None = None
+    report: DataReport, fitted: ContextualBoard, options: FitOptions, drawn: VoteGroups
 ) -> ContextualFit:
     """The public face of a fitted board."""
     names = fitted.covariates.names
-    plain = fit_result(report, fitted.board, options, clusters, names)
+    plain = fit_result(report, fitted.board, options, drawn, names)
     values = {f.name: getattr(plain, f.name) for f in fields(BradleyTerryFit)}
     context = ContextualSettings(names, options.normalize, options.feature_ridge, options.ties)
     return ContextualFit(**values, context=context, _contextual=fitted)

@@ -53,6 +53,7 @@ class FitOptions:
     feature_ridge: float = 0.0
     ties: Ties = "half"
     cluster: str | None = None
+    strata: str | None = None
     method: FitMethod = "auto"
 
     @classmethod
@@ -115,6 +116,11 @@ class BootstrapOptions(FitOptions):
         if self.dtype not in get_args(Precision):
             raise ValueError(f"dtype must be 'float64' or 'float32', got {self.dtype!r}")
         scheme, cluster = _checked_cluster(battles, self.scheme, self.cluster)
+        if scheme == "poisson" and self.strata is not None:
+            raise ValueError(
+                'scheme="poisson" draws every battle on its own, so that no stratum has a given number of them: say '
+                'scheme="multinomial" or "bayesian" with strata=, or leave strata= out'
+            )
         own = replace(
             super().checked(battles),
             n_resamples=n_resamples,
@@ -149,6 +155,7 @@ class BootstrapArguments(RunOptions, total=False):
     """What `bootstrap` takes by name alone, besides ``by``, as type checkers see it."""
 
     cluster: str | None
+    strata: str | None
     ridge: float
     gauge: Gauge
     base: float

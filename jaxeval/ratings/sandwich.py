@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from jaxeval.data.cells import Cells
-from jaxeval.ratings.drawn_votes import ClusterRows
+from jaxeval.ratings.drawn_votes import VoteGroups
 
 Float = NDArray[np.float64]
 
@@ -19,21 +21,36 @@ def strength_slopes(cells: Cells, n_models: int) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array((np.tile([1.0, -1.0], n), models.ravel(), np.arange(0, 2 * n + 1, 2)), (n, n_models))
 
 
-def score_squares(scores: scipy.sparse.csr_array, count: NDArray[np.int64], clusters: ClusterRows | None) -> Float:
+def score_squares(scores: scipy.sparse.csr_array, count: NDArray[np.int64], drawn: VoteGroups) -> Float:
     """(P, P) sum of the outer products of independent scores: of battles, or of whole clusters if there are any.
+
+    Within strata the mean score of the stratum is taken off: what varies between them does not vary.
 
     Args:
         scores: (C, P) score of one battle of each cell, its weight included.
         count: (C,) battles of the cells.
-        clusters: which battles belong together. Clusters of one battle each give what battles give, bit for bit; a
-            single cluster of several gives NaN, as its scores add up to zero at the estimate.
+        drawn: which battles belong together, and to which strata. Clusters of one battle each give what battles give,
+            bit for bit; a single cluster of several gives NaN, as its scores add up to zero at the estimate.
     """
-    if clusters is None or not clusters.repeats:
-        return np.asarray((scores.T @ scores.multiply(count[:, None])).toarray())
-    if len(clusters.size) == 1:
+    clusters, strata = drawn.repeating, drawn.strata
+    if clusters is None:
+        squares = scores.T @ scores.multiply(count[:, None])
+        members = None if strata is None else _table(strata.alone, strata.stratum, strata.cell, len(count)) @ scores
+    elif len(clusters.size) == 1:
         return np.full((scores.shape[1],) * 2, np.nan)
-    shape = len(clusters.size), len(count)
-    of_cluster = (
-        scipy.sparse.csr_array((clusters.times.astype(float), (clusters.cluster, clusters.cell)), shape) @ scores
-    )
-    return np.asarray((of_cluster.T @ of_cluster).toarray())
+    else:
+        of_cluster = _table(clusters.times, clusters.cluster, clusters.cell, len(count)) @ scores
+        squares = of_cluster.T @ of_cluster
+        members = None
+        if strata is not None and strata.of_cluster is not None:
+            k = len(strata.of_cluster)
+            members = _table(np.ones(k), strata.of_cluster, np.arange(k), k) @ of_cluster
+    if strata is not None and members is not None:
+        squares = squares - members.T @ members.multiply(1 / strata.size[:, None])
+    return np.asarray(squares.toarray())
+
+
+def _table(
+    times: NDArray[Any], row: NDArray[np.int64], column: NDArray[np.int64], width: int
+) -> scipy.sparse.csr_array:
+    return scipy.sparse.csr_array((times.astype(float), (row, column)), (int(row.max()) + 1, width))

@@ -28,6 +28,7 @@ from jaxeval.ratings.contextual import (
     fit_contextual_boards,
 )
 from jaxeval.ratings.contextual_rows import ContextualCells, compress, counts_by_row
+from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.options import FitOptions, Ties
 
 Float = NDArray[np.float64]
@@ -80,7 +81,7 @@ def compare_tie_models(
     for ties in get_args(Ties):
         own = replace(options, ties=ties)
         (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, own)
-        fit = contextual_result(battles.report, fitted, own)
+        fit = contextual_result(battles.report, fitted, own, VoteGroups())
         each[ties] = _held_out(fitted, cells, held, ties)
         likelihood = fit.log_likelihood if ties != "half" else np.nan
         n_parameters = int(fitted.board.active.sum()) - 1 + len(covariates.names) + 1
