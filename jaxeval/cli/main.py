@@ -164,6 +164,13 @@ main.add_command(meta)
 @click.option("--ties", default="half", show_default=True, type=click.Choice(["half", "davidson", "rao_kupper"]),
               help="Ties: half a win, or a model of their own. Ratings of a tie model are on another scale (Davidson: "
               "log-odds of decisive battles); those by expected score (a tie is half a win) stand beside.")  # fmt: skip
+@click.option(
+    "--link",
+    default="logit",
+    show_default=True,
+    type=click.Choice(["logit", "probit"]),
+    help="From strengths to the probability of a win: Bradley and Terry's, or Thurstone's (Case V).",
+)
 @click.option("--effect", type=OutputFile(_FIGURE_ENDINGS), help="Draw how far control moves each model.")
 @click.option("--state", type=OutputFile((".parquet",)), metavar="FILE",
               help="Add FILES to the battles that earlier runs saved there, rate all, and save them; a run "
@@ -254,8 +261,8 @@ def _draw_effect(battles: Any, path: Path, board: dict[str, Any]) -> None:
     from jaxeval.plots.style_control import plot_style_effect
     from jaxeval.ratings.style_effect import style_effect
 
-    names = ["features", "normalize", "feature_ridge", "ties", "seed", "scheme", "cluster", "level", "ridge", "base",
-             "reweight", "min_battles"]  # fmt: skip
+    names = ["features", "normalize", "feature_ridge", "ties", "link", "seed", "scheme", "cluster", "level", "ridge",
+             "base", "reweight", "min_battles"]  # fmt: skip
     options = {name: board[name] for name in names}
     gauge = _gauge(battles, board["gauge"])
     table = style_effect(battles, n_resamples=board["resamples"], gauge=gauge, **options)

@@ -135,7 +135,7 @@ def fold(full: FullFit, wins: Array, held_out: Array, terms: Terms, newton: bool
         kept = full.active & (jnp.arange(len(score)) != held_out)
         rest = jnp.where(kept[:, None] & kept, full.n, 0.0)
         table = PairTable(rest, jnp.where(kept, score, 0.0))
-        found, start = dense_solve.newton(table, kept & jnp.any(rest > 0, 1), terms), jnp.zeros_like(start)
+        found, start = dense_solve.newton(Link.LOGIT, table, kept & jnp.any(rest > 0, 1), terms), jnp.zeros_like(start)
     else:
         found = anchors(full, score, held_out, terms)
     own = rating(found.theta, full.n[held_out], rows[held_out], start, terms)

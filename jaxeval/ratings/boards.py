@@ -14,13 +14,14 @@ from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
 from jaxeval.ratings.options import FitOptions
 from jaxeval.ratings.sparse_boards import WideGraph, fit_sparse, resolved
 from jaxeval.statistics.comparison import check_square
 
-#: Largest error left in any log-strength, logits (1e-9 is 2e-7 Elo).
+#: Largest error left in any log-strength, in its own unit (1e-9 is 2e-7 Elo, or 3e-7 of a probit).
 TOLERANCE_LOGIT = 1e-9
 _MAX_NEWTON_STEPS = 200
 #: An inverse takes several (M, M) tables, and M^3: ten seconds or more for 6,000 models.
@@ -43,6 +44,7 @@ class Board(NamedTuple):
     status: int
     n_steps: int
     grad_norm: float
+    link: Link
     graph: WideGraph | None = None  # of the sparse method
 
     @property
@@ -69,7 +71,7 @@ def fit_boards(
 
     They start from ``starts`` (log-strengths) if given.
     """
-    ridge, sums = options.ridge, []
+    sums = []
     for _, cells in slices:
         factor = pair_frequency_weights(cells) if options.reweight else None
         n, wins = cells.pair_sums()
@@ -77,10 +79,10 @@ def fit_boards(
     is_sparse = [resolved(options.method, len(models)) == "sparse" for models, _ in slices]
     dense = [s for s, sparse in enumerate(is_sparse) if not sparse]
     own = None if starts is None else [starts[s] for s in dense]
-    boards = dict(zip(dense, _fit_dense([(*slices[s], *sums[s]) for s in dense], ridge, own), strict=True))
+    boards = dict(zip(dense, _fit_dense([(*slices[s], *sums[s]) for s in dense], options, own), strict=True))
     for s, ((models, cells), sparse) in enumerate(zip(slices, is_sparse, strict=True)):
         if sparse:
-            boards[s] = _fit_sparse((models, cells, *sums[s]), ridge, None if starts is None else starts[s])
+            boards[s] = _fit_sparse((models, cells, *sums[s]), options, None if starts is None else starts[s])
     return [boards[s] for s in range(len(slices))]
 
 
@@ -88,30 +90,32 @@ def fit_boards(
 _Given = tuple[pd.Index, Cells, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]
 
 
-def _fit_dense(slices: Sequence[_Given], ridge: float, starts: Sequence[NDArray[np.float64]] | None) -> list[Board]:
+def _fit_dense(
+    slices: Sequence[_Given], options: FitOptions, starts: Sequence[NDArray[np.float64]] | None
+) -> list[Board]:
     """Fit on (M, M) tables."""
     if not slices:
         return []
-    connections, actives = [], []
+    connections, actives, link = [], [], options.response.link
     size = padded_size(max(len(models) for models, *_ in slices))
-    n_all, score_all = np.zeros((len(slices), size, size)), np.zeros((len(slices), size))
+    n_all, wins_all = np.zeros((2, len(slices), size, size))
+    score_all = np.zeros((len(slices), size))
     active_all = np.zeros((len(slices), size), bool)
     for s, (models, cells, pair_n, pair_wins, _) in enumerate(slices):
         m = len(models)
         n, wins = _tables(cells, pair_n, pair_wins, np.ones(m, bool))
         found = analyse(n, wins)
-        active = (found.standing == Standing.IDENTIFIED) | (ridge > 0)
+        active = (found.standing == Standing.IDENTIFIED) | (options.ridge > 0)
         both = active[:, None] & active
         n_all[s, :m, :m] = np.where(both, n, 0)
-        score_all[s, :m] = np.where(both, wins, 0).sum(1)
+        wins_all[s, :m, :m] = np.where(both, wins, 0)
+        score_all[s, :m] = wins_all[s, :m, :m].sum(1)
         active_all[s, :m] = active
         connections.append(found)
         actives.append(active)
     start = None if starts is None else np.stack([np.pad(x, (0, size - len(x))) for x in starts])
     with double_precision(), one_blas_thread():
-        solution = batch.fit(
-            n_all, score_all, active_all, Terms.of(float(ridge), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS), start
-        )
+        solution = batch.fit(n_all, score_all, active_all, _terms(options), start, wins_all, link)
         theta, status, n_steps, grad_norm = map(np.asarray, solution)
     return [
         Board(
@@ -122,17 +126,23 @@ def _fit_dense(slices: Sequence[_Given], ridge: float, starts: Sequence[NDArray[
             int(status[s]),
             int(n_steps[s]),
             float(grad_norm[s]),
+            link,
         )
         for s, given in enumerate(slices)
     ]
 
 
-def _fit_sparse(given: _Given, ridge: float, start: NDArray[np.float64] | None) -> Board:
+def _terms(options: FitOptions) -> Terms:
+    return Terms.of(options.ridge, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
+
+
+def _fit_sparse(given: _Given, options: FitOptions, start: NDArray[np.float64] | None) -> Board:
     """Fit on the graph of pairs."""
     models, cells, n, wins, _ = given
-    fit = fit_sparse(cells, n, wins, len(models), Terms.of(float(ridge), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS), start)
-    active = (fit.connectivity.standing == Standing.IDENTIFIED) | (ridge > 0)
-    return Board(*given, fit.connectivity, active, *fit[1:])
+    link = options.response.link
+    fit = fit_sparse(cells, n, wins, len(models), _terms(options), start, link)
+    active = (fit.connectivity.standing == Standing.IDENTIFIED) | (options.ridge > 0)
+    return Board(*given, fit.connectivity, active, *fit[1:-1], link, fit.graph)
 
 
 def _tables(
@@ -148,16 +158,17 @@ def _tables(
 
 
 def inverse_information(boards: Sequence[Board], ridge: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(S, M', M') pseudo-inverse and (S, M') diagonal of the information of fitted boards, logits; M' is padded."""
+    """(S, M', M') pseudo-inverse and (S, M') diagonal of the information of boards of one link; M' is padded."""
     size = padded_size(max(len(board.theta) for board in boards))
-    n, theta = np.zeros((len(boards), size, size)), np.zeros((len(boards), size))
+    n, wins = np.zeros((2, len(boards), size, size))
+    theta = np.zeros((len(boards), size))
     active = np.zeros((len(boards), size), bool)
     for s, board in enumerate(boards):
         m = len(board.theta)
-        n[s, :m, :m] = board.rated_tables()[0]
+        n[s, :m, :m], wins[s, :m, :m] = board.rated_tables()
         theta[s, :m], active[s, :m] = board.theta, board.active
     with double_precision(), one_blas_thread():
-        inverse, diagonal = batch.inverse_information(theta, n, float(ridge), active)
+        inverse, diagonal = batch.inverse_information(theta, n, float(ridge), active, wins, boards[0].link)
         return np.asarray(inverse), np.asarray(diagonal)
 
 

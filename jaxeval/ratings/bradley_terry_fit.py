@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,8 @@ import scipy
 from numpy.typing import NDArray
 
 from jaxeval.data.report import DataReport
-from jaxeval.execution.precision import device_name, versions
+from jaxeval.execution.precision import device_name, double_precision, versions
+from jaxeval.kernels import links
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
 from jaxeval.ratings.boards import (
@@ -24,7 +26,7 @@ from jaxeval.ratings.boards import (
     rated_theta,
 )
 from jaxeval.ratings.drawn_votes import VoteGroups
-from jaxeval.ratings.gauge import ELO_PER_LOGIT, Scale, make_scale
+from jaxeval.ratings.gauge import ELO_PER_LOGIT, ELO_PER_UNIT, Scale, make_scale
 from jaxeval.ratings.options import FitOptions
 from jaxeval.ratings.sandwich import score_squares, strength_slopes
 from jaxeval.ratings.saved_ratings import save_ratings
@@ -74,7 +76,7 @@ class BradleyTerryFit:
     """
 
     ratings: pd.Series
-    logits: pd.Series  # log-strengths in the mean-zero gauge
+    strengths: pd.Series  # theta in the mean-zero gauge, in the unit of the link: logits or probits
     component: pd.Series  # connected component, 1 = that of the main group; the others by battles
     standing: pd.Series  # "" for a model of the main group, else "undefeated", "winless" or "not comparable"
     n_battles: pd.Series
@@ -93,8 +95,13 @@ class BradleyTerryFit:
         save_ratings(self.ratings, asdict(self.settings), path)
 
     @property
+    def logits(self) -> pd.Series:
+        """The ratings in logits, with mean 0: ``strengths``, of a probit times 1.702."""
+        return (self.strengths * (self._scale.unit / ELO_PER_LOGIT)).rename("logit")
+
+    @property
     def theta(self) -> NDArray[np.float64]:
-        """(M,) log-strengths in the mean-zero gauge, 0 where there is no rating."""
+        """(M,) ``strengths``, 0 where there is no rating."""
         return self._board.theta
 
     @property
@@ -132,26 +139,35 @@ class BradleyTerryFit:
         """(M, M) sandwich standard errors of rating differences, Elo; they do not depend on the gauge."""
         c = self._sandwich
         variance = np.diag(c)[:, None] + np.diag(c) - 2 * c
-        return self._frame(ELO_PER_LOGIT * np.sqrt(np.maximum(variance, 0)))
+        return self._frame(self._scale.unit * np.sqrt(np.maximum(variance, 0)))
 
     @property
     def win_probability(self) -> pd.DataFrame:
-        """(M, M) probability that the row's model beats the column's, a tie counting half: s(theta_i - theta_j)."""
-        return win_probability(self.ratings)
+        """(M, M) probability that the row's model beats the column's, a tie counting half: F(theta_i - theta_j).
+
+        F is the link's: the logistic function, or the normal distribution function. NaN between equally infinite
+        strengths.
+        """
+        check_square(len(self.ratings), MOST_SQUARE, "the table of win probabilities", "F(difference of strengths)")
+        theta, models = self.strengths.to_numpy(), self.ratings.index
+        with np.errstate(invalid="ignore"):
+            difference = theta[:, None] - theta
+        with double_precision():
+            return pd.DataFrame(np.asarray(links.probability(self._board.link, difference)), models, models)
 
     @property
     def log_likelihood(self) -> float:
         """Log-likelihood at the estimate, without the ridge term, over the main group's battles."""
         board, cells = self._board, self._board.cells
         both = board.active[cells.first] & board.active[cells.second]
-        difference = board.theta[cells.first] - board.theta[cells.second]
-        each = board.wins * np.logaddexp(0, -difference) + (board.n - board.wins) * np.logaddexp(0, difference)
-        return float(-np.sum(np.where(both, each, 0.0)))
+        n, wins, theta = board.n[both], board.wins[both], board.theta
+        target = wins / np.where(n > 0, n, 1.0)
+        return float(n @ self._at(links.log_likelihood, target, (theta[cells.first] - theta[cells.second])[both]))
 
     @property
     def warnings(self) -> list[str]:
         """What the data cannot say, in words; empty for a healthy board."""
-        far = self.logits.index[~(np.abs(self._board.theta) < _FAR_LOGIT) & self._board.active]
+        far = self.logits.index[(np.abs(self.logits) >= _FAR_LOGIT) & self._board.active]
         messages = board_warnings(self.component, self.standing, self.settings.ridge, self.status, far)
         alone = self._in_one_cluster
         if len(alone):
@@ -195,23 +211,28 @@ class BradleyTerryFit:
     def _scores(self) -> scipy.sparse.csr_array:
         """(C, M) derivatives of one battle's log-likelihood in each cell, its weight included."""
         board, slopes = self._board, self._slopes
-        residual = board.cells.target - scipy.special.expit(slopes @ board.theta)
-        return slopes * (battle_weights(board, board.cells) * residual)[:, None]
+        score = self._at(links.score, board.cells.target, slopes @ board.theta)
+        return slopes * (battle_weights(board, board.cells) * score)[:, None]
 
     @cached_property
     def _model_based(self) -> NDArray[np.float64]:
         """(M, M) covariance if the model is right and battles are independent."""
         inverse = self._inverse
         board, slopes = self._board, self._slopes
-        won = scipy.special.expit(slopes @ board.theta)
-        deviation = battle_weights(board, board.cells) * np.sqrt(won * (1 - won))
+        information = self._at(links.information, board.cells.target, slopes @ board.theta)
+        deviation = battle_weights(board, board.cells) * np.sqrt(information)
         return np.asarray(
             inverse @ score_squares(slopes * deviation[:, None], board.cells.count, VoteGroups()) @ inverse
         )
 
+    def _at(self, function: Callable[..., Any], target: Any, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A ``function`` of `kernels.links` for battles of a ``target`` at z."""
+        with double_precision():
+            return np.asarray(function(self._board.link, target, z))
+
     @property
     def _slopes(self) -> scipy.sparse.csr_array:
-        """(C, M) derivatives of the logit of each cell's expected result by the log-strengths."""
+        """(C, M) derivatives of each cell's z by the strengths."""
         return strength_slopes(self._board.cells, len(self._board.theta))
 
     def _errors(self, covariance: NDArray[np.float64]) -> pd.Series:
@@ -223,15 +244,6 @@ class BradleyTerryFit:
         both = self._board.active[:, None] & self._board.active
         models = self.ratings.index
         return pd.DataFrame(np.where(both, values, np.nan), models, models)
-
-
-def win_probability(ratings: pd.Series) -> pd.DataFrame:
-    """(M, M) probability that the row's model beats the column's; NaN between equally infinite ratings."""
-    check_square(len(ratings), MOST_SQUARE, "the table of win probabilities", "1 / (1 + exp(-difference of logits))")
-    theta = ratings.to_numpy() / ELO_PER_LOGIT
-    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-        probability = 1 / (1 + np.exp(theta - theta[:, None]))
-    return pd.DataFrame(probability, ratings.index, ratings.index)
 
 
 def board_warnings(component: pd.Series, standing: pd.Series, ridge: float, status: str, far: pd.Index) -> list[str]:
@@ -289,14 +301,14 @@ def fit_result(
     """The public face of a fitted board; ``features`` are the names of its covariates."""
     models = board.models
     count = battles_per_model(board.cells, len(models))
-    scale = make_scale(options.gauge, options.base, models, count, board.active)
+    scale = make_scale(options.gauge, options.base, models, count, board.active, ELO_PER_UNIT[board.link])
     theta = rated_theta(board)
     standing = [STANDING_TEXT[s] for s in board.connectivity.standing]
     made = {"gauge": scale.gauge, "method": board.method, "features": features}
     made |= {"dtype": "float64", "device": device_name(), "versions": versions()}
     return BradleyTerryFit(
         ratings=pd.Series(scale.ratings(theta), models, name="rating"),
-        logits=pd.Series(theta, models, name="logit"),
+        strengths=pd.Series(theta, models, name="strength"),
         component=pd.Series(board.connectivity.component, models, name="component"),
         standing=pd.Series(standing, models, name="standing", dtype=object),
         n_battles=pd.Series(count.astype(np.int64), models, name="n_battles"),

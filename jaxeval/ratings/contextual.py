@@ -20,13 +20,13 @@ from jaxeval.errors import DataError
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch, tie_models
+from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Terms
-from jaxeval.kernels.tie_models import NO_TIES, TieModel
+from jaxeval.kernels.tie_models import NO_TIES, Response
 from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, battle_weights, fit_boards, padded_size
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.contextual_rows import ContextualCells, counts_by_row, make_rows
 from jaxeval.ratings.drawn_votes import Members, VoteGroups, unit_members
-from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import FitOptions, Ties
 from jaxeval.ratings.sandwich import score_squares, strength_slopes
 from jaxeval.statistics.quantiles import checked_level
@@ -34,12 +34,10 @@ from jaxeval.wording import counted, did_you_mean
 
 Float = NDArray[np.float64]
 
-TIE_MODELS = {"half": TieModel.HALF, "davidson": TieModel.DAVIDSON, "rao_kupper": TieModel.RAO_KUPPER}
-
 #: Of Newton's method.
 MAX_STEPS = 200
-#: Covariates that move some difference by so many logits have no finite coefficients: odds of 1 in 1e13.
-RUNAWAY_LOGIT = 30.0
+#: Covariates that move some difference so far have no finite coefficients: odds of 1 in 1e13.
+_RUNAWAY = {Link.LOGIT: 30.0, Link.PROBIT: 7.3}
 _LANES_AT_ONCE = 32
 # A coefficient is told apart from the ratings if this share of its information is left beside them.
 _COLLINEAR = 1e-7
@@ -69,7 +67,7 @@ class ContextualBoard(NamedTuple):
     information_diagonal: Float  # (P,)
     undecided: NDArray[np.bool_]  # (D,) covariates without a coefficient, held at 0: the models or others decide them
     tie_limit: float  # what t is told as in resamples without ties; NaN where there is nothing else
-    tie_model: TieModel
+    response: Response
     flags: tuple[str, ...]  # what of covariates and ties the battles cannot say
     log_likelihood: float
 
@@ -88,7 +86,7 @@ class ContextualFit(BradleyTerryFit):
     ties are treated. Ratings on different scales must not be compared.
 
     - As half a win: the log-odds of the expected score, P(win) + P(tie) / 2 = s(theta_i - theta_j). This is the scale
-      of fits without a tie model.
+      of fits without a tie model; with the probit link, s is the normal distribution function.
     - Davidson: the log-odds of decisive battles, P(win) / P(loss) = exp(theta_i - theta_j). The more ties, the wider
       these ratings are spread: some move by 50 Elo on votes of the Arena, and by 150 Elo where models differ more.
     - Rao and Kupper: the log-odds s(theta_i - theta_j) of a win if the slightest advantage decided every battle. A tie
@@ -129,8 +127,9 @@ class ContextualFit(BradleyTerryFit):
     def coefficients(self, level: float = 0.95) -> pd.DataFrame:
         """A row per covariate, with sandwich errors and intervals; with a tie model t is the last row.
 
-        Columns are ``coefficient`` (logits for one unit), ``standard_error``, ``lower`` and ``upper``; ``odds_ratio``
-        with its ends; ``elo``; and ``unit``, what one unit is on the covariate's own scale.
+        Columns are ``coefficient`` (logits for one unit, or probits), ``standard_error``, ``lower`` and ``upper``;
+        ``odds_ratio`` with its ends, of logits only; ``elo``; and ``unit``, what one unit is on the covariate's own
+        scale.
         """
         size = len(self._contextual.phi) - 1 - len(self.context.features)
         error = np.sqrt(np.maximum(np.diag(self._covariance)[size:], 0))
@@ -149,13 +148,14 @@ class ContextualFit(BradleyTerryFit):
         without = ~np.isfinite(estimate) | np.append(np.zeros(d, bool), not self._contextual.free[-1])[:n]
         error, lower, upper = (np.where(without, np.nan, x[:n]) for x in (error, lower, upper))
         columns = {"coefficient": estimate, "standard_error": error, "lower": lower, "upper": upper}
-        # An odds ratio of the tie parameter, and its Elo, would mean nothing.
+        # An odds ratio of the tie parameter, and its Elo, would mean nothing; nor would one of probits.
         of_features = np.arange(n) < d
+        has_odds = of_features & (self._contextual.response.link == Link.LOGIT)
         ratios = {"odds_ratio": estimate, "odds_ratio_lower": lower, "odds_ratio_upper": upper}
         with np.errstate(over="ignore", under="ignore"):
-            columns |= {name: np.where(of_features, np.exp(x), np.nan) for name, x in ratios.items()}
+            columns |= {name: np.where(has_odds, np.exp(x), np.nan) for name, x in ratios.items()}
         table = pd.DataFrame(columns, pd.Index(names, name="feature", dtype=object))
-        return table.assign(elo=np.where(of_features, ELO_PER_LOGIT * estimate, np.nan), unit=unit)
+        return table.assign(elo=np.where(of_features, self.scale.unit * estimate, np.nan), unit=unit)
 
     @property
     def warnings(self) -> list[str]:
@@ -178,7 +178,7 @@ class ContextualFit(BradleyTerryFit):
     @property
     def win_probability(self) -> pd.DataFrame:
         """(M, M) expected result of the row's model against the column's, a tie counting half, all covariates even."""
-        theta = self.logits.to_numpy()
+        theta = self.strengths.to_numpy()
         found = outcome_probabilities(self, theta[:, None], theta, {})["expected"]
         np.fill_diagonal(found, np.where(np.isnan(theta), np.nan, 0.5))
         return pd.DataFrame(found, self.ratings.index, self.ratings.index)
@@ -204,7 +204,7 @@ class ContextualFit(BradleyTerryFit):
         if model not in self.ratings.index:
             hint = did_you_mean(model, self.ratings.index)
             raise ValueError(f"no model {model!r} on the board of {len(self.ratings)}{hint}")
-        return float(self.logits[model])
+        return float(self.strengths[model])
 
     @cached_property
     def _inverse(self) -> Float:
@@ -229,7 +229,7 @@ class ContextualFit(BradleyTerryFit):
         given: Any = fitted.cells.target, predictors(fitted, fitted.cells), fitted.phi[-1]
         weight = battle_weights(fitted.board, fitted.cells)
         with double_precision():
-            score = tie_models.score(fitted.tie_model, *given)
+            score = tie_models.score(fitted.response, *given)
         of_z, of_t = (weight * np.asarray(x) for x in score)
         return scipy.sparse.hstack(
             [_parameter_slopes(fitted) * of_z[:, None], scipy.sparse.csr_array(of_t[:, None])], format="csr"
@@ -246,7 +246,7 @@ class ContextualFit(BradleyTerryFit):
         fitted, cells = self._contextual, self._contextual.cells
         given: Any = cells.target, predictors(fitted, cells), fitted.phi[-1]
         with double_precision():
-            information = tie_models.information(fitted.tie_model, *given)
+            information = tie_models.information(fitted.response, *given)
         square = cells.count * battle_weights(fitted.board, cells) ** 2
         zz, zt, tt = (square * np.asarray(x) for x in information)
         slopes = _parameter_slopes(fitted)
@@ -268,20 +268,20 @@ def tell_coefficients(found: Float, fitted: ContextualBoard) -> Float:
 
     Infinite where they ran away, NaN where the battles cannot say.
     """
-    feature = fitted.cells.feature
+    feature, far = fitted.cells.feature, _RUNAWAY[fitted.response.link]
     with np.errstate(invalid="ignore"):
-        runaway = np.abs(found) * np.abs(feature).max(0, initial=0.0) > RUNAWAY_LOGIT
+        runaway = np.abs(found) * np.abs(feature).max(0, initial=0.0) > far
         # Covariates that hardly differ have large coefficients, too, but together they move nothing far.
         large = np.flatnonzero(runaway.any(1))
         for some in np.array_split(large, -(-len(large) // _LANES_AT_ONCE) or 1):
-            runaway[some] &= np.abs(feature @ found[some].T).max(0, initial=0.0)[:, None] > RUNAWAY_LOGIT
+            runaway[some] &= np.abs(feature @ found[some].T).max(0, initial=0.0)[:, None] > far
         told = np.where(runaway, np.sign(found) * np.inf, found * fitted.covariates.factor)
     return np.where(fitted.undecided, np.nan, told)
 
 
 def tell_ties(found: Float, fitted: ContextualBoard) -> Float:
     """(B,) tie parameters, of resamples without ties at its limit."""
-    return np.where(found == NO_TIES[fitted.tie_model], fitted.tie_limit, found)
+    return np.where(found == NO_TIES[fitted.response.ties], fitted.tie_limit, found)
 
 
 def outcome_probabilities(
@@ -307,7 +307,7 @@ def outcome_probabilities(
     t = np.asarray(own[-1] if tie is None else tie)
     with double_precision():
         given: Any = np.broadcast_arrays(np.asarray(z, float), t)
-        win, tie_, loss = map(np.asarray, tie_models.probabilities(TIE_MODELS[fit.context.ties], *given))
+        win, tie_, loss = map(np.asarray, tie_models.probabilities(fit._contextual.response, *given))
     return {"win": win, "tie": tie_, "loss": loss, "expected": win + tie_ / 2}
 
 
@@ -361,7 +361,7 @@ def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitO
     count = counts_by_row(rows, members, cells.count)
     with double_precision(), one_blas_thread():
         found = batch.fit_contextual(
-            rows, count, start, active, free, TIE_MODELS[ties], Terms.of(penalty, TOLERANCE_LOGIT, MAX_STEPS)
+            rows, count, start, active, free, options.response, Terms.of(penalty, TOLERANCE_LOGIT, MAX_STEPS)
         )
         found = jax.device_get(found)
     theta = np.asarray(found.phi)[: len(board.theta)]
@@ -382,20 +382,20 @@ def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitO
         information_diagonal=np.asarray(found.diagonal),
         undecided=undecided,
         tie_limit=np.nan if share == 1 else {"half": 0.0, "davidson": -np.inf, "rao_kupper": 0.0}[ties],
-        tie_model=TIE_MODELS[ties],
+        response=options.response,
         flags=tuple(flags),
         log_likelihood=float("nan"),
     )
     if tied and share == 1:
         return fitted
-    return fitted._replace(log_likelihood=float(np.sum(log_likelihoods(fitted, cells, ties))))
+    return fitted._replace(log_likelihood=float(np.sum(log_likelihoods(fitted, cells))))
 
 
-def log_likelihoods(fitted: ContextualBoard, cells: ContextualCells, ties: Ties) -> Float:
+def log_likelihoods(fitted: ContextualBoard, cells: ContextualCells) -> Float:
     """(C,) log-likelihood of every cell at the fit, its weight and battles included; 0 for unrated models' battles."""
     given: Any = cells.target, predictors(fitted, cells), fitted.phi[-1]
     with double_precision():
-        each = np.asarray(tie_models.log_likelihood(TIE_MODELS[ties], *given))
+        each = np.asarray(tie_models.log_likelihood(fitted.response, *given))
     weight = cells.count * battle_weights(fitted.board, cells)
     return np.where(weight > 0, weight * each, 0.0)
 
