@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
 
 from jaxeval.data.cells import Cells
@@ -43,7 +44,15 @@ class Board(NamedTuple):
     status: int
     n_steps: int
     grad_norm: float
+    ridge: float
     graph: WideGraph | None = None  # of the sparse method
+    features: tuple[str, ...] = ()  # names of covariates, here none
+    flags: tuple[str, ...] = ()  # what the battles cannot say of these, here nothing
+
+    @property
+    def board(self) -> Board:
+        """Itself: the board of a likelihood."""
+        return self
 
     @property
     def method(self) -> Literal["dense", "sparse"]:
@@ -58,6 +67,41 @@ class Board(NamedTuple):
         """
         check_square(len(self.theta), MOST_INVERTED, "the covariance of a fit", "a bootstrap's standard_errors")
         return _tables(self.cells, self.n, self.wins, self.active)
+
+    def inverse_information(self) -> NDArray[np.float64]:
+        """(M, M) pseudo-inverse of the information.
+
+        Raises:
+            ValueError: too many models for tables.
+        """
+        m = len(self.theta)
+        return inverse_information([self])[0][0, :m, :m]
+
+    def scores(self) -> scipy.sparse.csr_array:
+        """(C, M) derivatives of one battle's log-likelihood in each cell, its weight included."""
+        slopes = strength_slopes(self.cells, len(self.theta))
+        residual = self.cells.target - scipy.special.expit(slopes @ self.theta)
+        return slopes * (battle_weights(self, self.cells) * residual)[:, None]
+
+    def score_variance(self) -> NDArray[np.float64]:
+        """(M, M) variance of the sum of all scores if the model is right and battles are independent."""
+        slopes = strength_slopes(self.cells, len(self.theta))
+        won = scipy.special.expit(slopes @ self.theta)
+        spread = slopes * (battle_weights(self, self.cells) * np.sqrt(won * (1 - won)))[:, None]
+        return np.asarray((spread.T @ spread.multiply(self.cells.count[:, None])).toarray())
+
+    def log_likelihood(self) -> float:
+        """Of the battles of models with a finite rating."""
+        cells = self.cells
+        both = self.active[cells.first] & self.active[cells.second]
+        difference = self.theta[cells.first] - self.theta[cells.second]
+        each = self.wins * np.logaddexp(0, -difference) + (self.n - self.wins) * np.logaddexp(0, difference)
+        return float(-np.sum(np.where(both, each, 0.0)))
+
+    def expected(self, difference: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probabilities of a win, a tie counting half, by differences of log-strengths."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(1 / (1 + np.exp(-difference)))
 
 
 def fit_boards(
@@ -116,12 +160,13 @@ def _fit_dense(slices: Sequence[_Given], ridge: float, starts: Sequence[NDArray[
     return [
         Board(
             *given,
-            connections[s],
-            actives[s],
-            theta[s, : len(given[0])],
-            int(status[s]),
-            int(n_steps[s]),
-            float(grad_norm[s]),
+            connectivity=connections[s],
+            active=actives[s],
+            theta=theta[s, : len(given[0])],
+            status=int(status[s]),
+            n_steps=int(n_steps[s]),
+            grad_norm=float(grad_norm[s]),
+            ridge=ridge,
         )
         for s, given in enumerate(slices)
     ]
@@ -132,7 +177,7 @@ def _fit_sparse(given: _Given, ridge: float, start: NDArray[np.float64] | None) 
     models, cells, n, wins, _ = given
     fit = fit_sparse(cells, n, wins, len(models), Terms.of(float(ridge), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS), start)
     active = (fit.connectivity.standing == Standing.IDENTIFIED) | (ridge > 0)
-    return Board(*given, fit.connectivity, active, *fit[1:])
+    return Board(*given, active=active, ridge=ridge, **fit._asdict())
 
 
 def _tables(
@@ -147,8 +192,8 @@ def _tables(
     return n, wins
 
 
-def inverse_information(boards: Sequence[Board], ridge: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(S, M', M') pseudo-inverse and (S, M') diagonal of the information of fitted boards, logits; M' is padded."""
+def inverse_information(boards: Sequence[Board]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(S, M', M') pseudo-inverse and (S, M') diagonal of the information of boards of one ridge; M' is padded."""
     size = padded_size(max(len(board.theta) for board in boards))
     n, theta = np.zeros((len(boards), size, size)), np.zeros((len(boards), size))
     active = np.zeros((len(boards), size), bool)
@@ -157,7 +202,7 @@ def inverse_information(boards: Sequence[Board], ridge: float) -> tuple[NDArray[
         n[s, :m, :m] = board.rated_tables()[0]
         theta[s, :m], active[s, :m] = board.theta, board.active
     with double_precision(), one_blas_thread():
-        inverse, diagonal = batch.inverse_information(theta, n, float(ridge), active)
+        inverse, diagonal = batch.inverse_information(theta, n, boards[0].ridge, active)
         return np.asarray(inverse), np.asarray(diagonal)
 
 
@@ -182,6 +227,13 @@ def battle_weights(board: Board, cells: Cells) -> NDArray[np.float64]:
         weight = weight * board.pair_weight[cells.pair]
     both = board.active[cells.first] & board.active[cells.second]
     return np.where(both[cells.pair], weight, 0.0)
+
+
+def strength_slopes(cells: Cells, n_models: int) -> scipy.sparse.csr_array:
+    """(C, M) derivatives of the difference of log-strengths by every strength: 1 for `first`, -1 for `second`."""
+    models = np.stack([cells.first, cells.second], 1)[cells.pair]
+    n = len(models)
+    return scipy.sparse.csr_array((np.tile([1.0, -1.0], n), models.ravel(), np.arange(0, 2 * n + 1, 2)), (n, n_models))
 
 
 def rated_theta(board: Board) -> NDArray[np.float64]:
