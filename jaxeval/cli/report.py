@@ -174,6 +174,7 @@ def _settings_line(settings: dict[str, Any]) -> str:
     if settings.get("link", "logit") != "logit":
         weights += f"; {settings['link']} link"
     cluster = f" of {settings['cluster']}" if settings["cluster"] else ""
+    cluster += f" within {settings['strata']}" if settings["strata"] else ""
     few = f"; models under {settings['min_battles']:,} votes take no rank" if settings["min_battles"] else ""
     return (
         f"{counted(settings['n_resamples'], settings['scheme'] + ' resample')}{cluster}, seed {settings['seed']}; "

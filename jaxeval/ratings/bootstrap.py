@@ -20,11 +20,11 @@ from jaxeval.data.features import FeatureLike, design
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.processes import together
 from jaxeval.execution.runs import Identity, open_run
-from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps, bootstrap_result
-from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
-from jaxeval.ratings.contextual import ContextualFit, contextual_result, fit_contextual_boards
-from jaxeval.ratings.contextual_bootstrap import contextual_bootstrap_result
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.ratings.contextual_boards import fit_slices
+from jaxeval.ratings.contextual_bootstrap import contextual_bootstrap
+from jaxeval.ratings.contextual_fit import ContextualFit, board_fit
 from jaxeval.ratings.contextual_refits import contextual_refits
 from jaxeval.ratings.dense_refits import dense_refits
 from jaxeval.ratings.gauge import Gauge
@@ -173,24 +173,22 @@ def _resampled(battles: Battles, slices: Slices, options: BootstrapOptions, run:
             halves = _resampled(battles, slices, replace(options, ties="half", method="dense"), run)
         for section, members, problem in _problems(slices, fits, options):
             for s, refitted in zip(members, refit(problem, run, section), strict=True):
-                plain = bootstrap_result(fits[s], refitted, options)
-                results[s] = contextual_bootstrap_result(plain, refitted, halves[s])
+                fit = fits[s]
+                if isinstance(fit, ContextualFit):
+                    results[s] = contextual_bootstrap(fit, refitted, options, halves[s])
+                else:
+                    results[s] = bootstrap_result(Bootstrap, fit, refitted, options)
     return [results[s] for s in range(len(results))]
 
 
 def _fits(battles: Battles, slices: Slices, block: Sequence[int], options: BootstrapOptions) -> list[BradleyTerryFit]:
     """The full-data fits of the slices of a ``block``."""
-    given: Any = [slices.boards[s] for s in block]
-    fits: list[BradleyTerryFit] = []
-    if options.contextual:
-        fitted = fit_contextual_boards(given, slices.covariates, options, strict=slices.groups is None)
-        for s, own in zip(block, fitted, strict=True):
-            with slices.naming(s):
-                fits.append(contextual_result(battles.report, own, options, slices.drawn[s]))
-    else:
-        for s, board in zip(block, fit_boards(given, options), strict=True):
-            with slices.naming(s):
-                fits.append(fit_result(battles.report, board, options, slices.drawn[s]))
+    boards = [slices.boards[s] for s in block]
+    fitted = fit_slices(boards, slices.covariates, options, strict=slices.groups is None)
+    fits = []
+    for s, own in zip(block, fitted, strict=True):
+        with slices.naming(s):
+            fits.append(board_fit(own, slices.drawn[s], battles.report, options))
     return fits
 
 

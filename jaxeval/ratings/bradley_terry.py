@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, design
 from jaxeval.kernels.solve import Status
-from jaxeval.ratings.boards import fit_boards
-from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
-from jaxeval.ratings.contextual import contextual_result, fit_contextual_boards
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.ratings.contextual_boards import fit_slices
+from jaxeval.ratings.contextual_fit import board_fit
 from jaxeval.ratings.gauge import ELO_PER_UNIT, Gauge
 from jaxeval.ratings.options import FitOptions, LinkName, Ties
 from jaxeval.ratings.slices import whole_board
@@ -92,16 +92,14 @@ def fit_bradley_terry(
 def _fit(battles: Battles, options: FitOptions, start: NDArray[np.float64] | None = None) -> BradleyTerryFit:
     covariates = design(battles, options.features, options.normalize)
     cells, drawn = whole_board(battles, covariates, options)
-    slices: Any = [(battles.models, cells)]
-    if options.contextual:
-        (fitted,) = fit_contextual_boards(slices, covariates, options)
-        fit = contextual_result(battles.report, fitted, options, drawn)
-        half = None if options.ties == "half" else _fit(battles, replace(options, ties="half", method="dense"))
-        return replace(fit, _ties_as_half=half)
-    (board,) = fit_boards(slices, options, None if start is None else [start])
-    if start is not None and board.status != Status.CONVERGED:  # ratings on another scale, say
-        (board,) = fit_boards(slices, options)
-    return fit_result(battles.report, board, options, drawn)
+    slices = [(battles.models, cells)]
+    (fitted,) = fit_slices(slices, covariates, options, starts=None if start is None else [start])
+    if start is not None and fitted.board.status != Status.CONVERGED:  # ratings on another scale, say
+        (fitted,) = fit_slices(slices, covariates, options)
+    fit = board_fit(fitted, drawn, battles.report, options)
+    if options.ties == "half":
+        return fit
+    return replace(fit, _ties_as_half=_fit(battles, replace(options, ties="half", method="dense")))
 
 
 def _start(start: BradleyTerryFit | pd.Series, models: pd.Index, options: FitOptions) -> NDArray[np.float64]:

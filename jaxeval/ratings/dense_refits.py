@@ -113,7 +113,7 @@ def dense_refits(
     draws = [
         unit_draw(e.units, options.drawn, label, packing, e.stratum) for e, label in zip(entries, labels, strict=True)
     ]
-    inverse, diagonal = inverse_information(boards, options.ridge)
+    inverse, diagonal = inverse_information(boards)
     size = inverse.shape[-1]
     problems = [
         batch.Problem(

@@ -36,6 +36,7 @@ def style_effect(
     base: float = 1000.0,
     reweight: bool = False,
     cluster: str | None = None,
+    strata: str | None = None,
     min_battles: int = 0,
     progress: bool | None = None,
 ) -> pd.DataFrame:
@@ -60,8 +61,8 @@ def style_effect(
         raise ValueError("no features: there is nothing to control for")
     battles = as_battles(battles)
     options: dict[str, Any] = {
-        "features": features, "normalize": normalize, "ties": ties, "link": link, "ridge": ridge, "gauge": gauge, "base": base,
-        "reweight": reweight, "cluster": cluster, "progress": progress,
+        "features": features, "normalize": normalize, "ties": ties, "link": link, "ridge": ridge, "gauge": gauge,
+        "base": base, "reweight": reweight, "cluster": cluster, "strata": strata, "progress": progress,
     }  # fmt: skip
     controlled = bootstrap(battles, n_resamples, seed, scheme, feature_ridge=feature_ridge, **options)
     # The same rows, and so the same draws; only the coefficients are held at 0.

@@ -19,13 +19,14 @@ from jaxeval.kernels import batch, tie_models
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import TOLERANCE_LOGIT
+from jaxeval.ratings.bradley_terry_fit import fit_result
 from jaxeval.ratings.connectivity import analyse
-from jaxeval.ratings.contextual import (
+from jaxeval.ratings.contextual_boards import (
     MAX_STEPS,
     ContextualBoard,
-    contextual_result,
     fit_contextual_boards,
 )
+from jaxeval.ratings.contextual_fit import ContextualFit
 from jaxeval.ratings.contextual_rows import ContextualCells, compress, counts_by_row
 from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.options import FitOptions, Ties
@@ -80,7 +81,7 @@ def compare_tie_models(
     for ties in get_args(Ties):
         own = replace(options, ties=ties)
         (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, own)
-        fit = contextual_result(battles.report, fitted, own, VoteGroups())
+        fit = fit_result(ContextualFit, fitted, VoteGroups(), battles.report, own)
         each[ties] = _held_out(fitted, cells, held)
         likelihood = fit.log_likelihood if ties != "half" else np.nan
         n_parameters = int(fitted.board.active.sum()) - 1 + len(covariates.names) + 1

@@ -143,8 +143,9 @@ def stacked(parts: Sequence[Any]) -> Any:
     """Trees of arrays on a leading axis, each array padded with zeros to the largest of its kind."""
 
     def stack(*leaves: NDArray[Any]) -> NDArray[Any]:
-        shape = tuple(np.max([np.shape(leaf) for leaf in leaves], axis=0).astype(int))
-        return np.stack([pad(np.asarray(leaf), shape) for leaf in leaves])
+        arrays = [np.asarray(leaf) for leaf in leaves]
+        shape = tuple(map(max, zip(*(x.shape for x in arrays), strict=True)))
+        return np.stack([x if x.shape == shape else pad(x, shape) for x in arrays])
 
     return jax.tree.map(stack, *parts)
 
