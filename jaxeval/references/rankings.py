@@ -20,7 +20,7 @@ from jaxeval.execution.shapes import REFERENCES, padded_rows
 from jaxeval.kernels import batch
 from jaxeval.kernels.references import Pools, SharedItems, Votes
 from jaxeval.ratings.boards import padded_size
-from jaxeval.ratings.drawn_votes import ClusterRows, Entries, cluster_rows, vote_draws
+from jaxeval.ratings.drawn_votes import ClusterRows, Entries, vote_draws, vote_groups
 from jaxeval.resampling.units import as_leaf, pad, rounded, stream_number
 from jaxeval.wording import counted
 
@@ -77,9 +77,8 @@ def rankings(
     """Everything batched, leading axis B + 1, the full data first."""
     cells, m = battles.cells, battles.n_models
     column = settings.item or settings.cluster
-    codes = None if column is None else battles.codes(column)[0]
-    clusters = None if codes is None else cluster_rows(codes, battles.compress(slice(None))[1], battles.count)
-    drawn = vote_draws(cells, clusters)
+    groups = vote_groups(battles, column, None)(slice(None), battles.compress(slice(None))[1])
+    clusters, drawn = groups.clusters, vote_draws(cells, groups)
     drawn_votes = _votes(cells, drawn.entries)
     size, nothing = padded_size(m), len(drawn_votes.battles) - 1
     # Padding references, too, that nobody met: small boards share one compilation.

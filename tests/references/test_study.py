@@ -276,13 +276,13 @@ def planned(battles, cluster=None):
     """The arguments of `batch.draw`."""
     from jaxeval.ratings.boards import fit_boards
     from jaxeval.ratings.dense_refits import dense_refits
-    from jaxeval.ratings.drawn_votes import cluster_rows
+    from jaxeval.ratings.drawn_votes import vote_groups
     from jaxeval.ratings.options import BootstrapOptions
 
     boards = fit_boards([(battles.models, battles.cells)], BootstrapOptions())
     cell = battles.compress(slice(None))[1]
-    clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell, battles.count)
-    refits = dense_refits(boards, [""], [clusters], BootstrapOptions())
+    groups = vote_groups(battles, cluster, None)(slice(None), cell)
+    refits = dense_refits(boards, [""], [groups], BootstrapOptions())
     return refits.problems, refits.form
 
 
