@@ -51,6 +51,7 @@ _MOST_CAUTIONS = 25
 @click.option("--shared", metavar="MODEL", help="Whose labels the shared calibration uses. [B of a pair; else all]")
 @click.option("--by", metavar="COL", help="Also each slice of this column.")
 @click.option("--stratify", metavar="COL", help="Correct within the values of this column.")
+@click.option("--strata", metavar="COL", help="Resample items within the groups of COL, each as large as it is.")
 @resampling_options("Write CSVs, report.md and figures.", resamples=10_000)
 @raw_names_option
 def judge(
@@ -60,6 +61,7 @@ def judge(
     shared: str | None,
     by: str | None,
     stratify: str | None,
+    strata: str | None,
     drawn: dict[str, Any],
     out: Path | None,
     **columns: Any,
@@ -75,11 +77,12 @@ def judge(
     from jaxeval.accuracy.model_comparison import checked_pairs, compare
     from jaxeval.accuracy.report import judge_report
 
-    labelled, judged = (_read(path, columns, [c for c in (by, stratify) if c], path == calibration)
+    labelled, judged = (_read(path, columns, [c for c in (by, stratify, strata) if c], path == calibration)
                         for path in (calibration, test))  # fmt: skip
     chosen = checked_pairs(judged, [_pair(judged, *pair) for pair in pairs]) if pairs else []
     accuracy = judge_accuracy(
-        labelled, judged, by=by, stratify=stratify, shared=_model(labelled, shared) if shared else POOLED, **drawn
+        labelled, judged, by=by, stratify=stratify, strata=strata,
+        shared=_model(labelled, shared) if shared else POOLED, **drawn
     )  # fmt: skip
     comparison = compare(accuracy, chosen, labels_of_b=shared is None) if chosen else None
     report = judge_report(accuracy, comparison)

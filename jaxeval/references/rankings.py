@@ -45,6 +45,7 @@ class ReferenceStudySettings:
     seed: int
     level: float
     cluster: str | None
+    strata: str | None
     item: str | None  # column of items that draw the references, and are resampled whole
     ridge: float  # of the fits to several references
     device: str
@@ -77,7 +78,7 @@ def rankings(
     """Everything batched, leading axis B + 1, the full data first."""
     cells, m = battles.cells, battles.n_models
     column = settings.item or settings.cluster
-    groups = vote_groups(battles, column, None)(slice(None), battles.compress(slice(None))[1])
+    groups = vote_groups(battles, column, settings.strata)(slice(None), battles.compress(slice(None))[1])
     clusters, drawn = groups.clusters, vote_draws(cells, groups)
     drawn_votes = _votes(cells, drawn.entries)
     size, nothing = padded_size(m), len(drawn_votes.battles) - 1

@@ -89,6 +89,7 @@ def reference_study(
     seed: int = 0,
     level: float = 0.95,
     cluster: str | None = None,
+    strata: str | None = None,
     item: str | None = None,
     ridge: float = 0.01,
     few_pairs: int = FEW_PAIRS,
@@ -126,6 +127,8 @@ def reference_study(
         seed: any integer from 0 to 2**63 - 1.
         level: of the intervals.
         cluster: column of clusters (prompts, voters) that are resampled whole.
+        strata: column of strata, of which every resample holds as many votes (or clusters, or items) as there are, as
+            in `bootstrap`.
         item: column of prompts, on nearly all of which models met all references: these draw the references of sets,
             and are resampled whole.
         ridge: > 0, coefficient of the squared norm in the fits to several references, which keeps models finite that
@@ -139,8 +142,8 @@ def reference_study(
     Raises:
         ValueError: a number out of range, a reference that is not on the board, or a set twice.
         TypeError: a number that must be an integer is none.
-        DataError: ``battles`` is a table that cannot be read, ``cluster`` or ``item`` no column of it, or the
-            items have too few of the verdicts.
+        DataError: ``battles`` is a table that cannot be read, ``cluster``, ``strata`` or ``item`` no column of
+            it, a cluster or an item lies in several strata, or the items have too few of the verdicts.
     """
     battles = as_battles(battles)
     with together(battles.n_processes):
@@ -155,6 +158,7 @@ def reference_study(
             seed=checked_integer("seed", seed),
             level=checked_level(level),
             cluster=cluster,
+            strata=strata,
             item=item,
             ridge=checked_positive("ridge", ridge, ": it keeps undefeated models finite"),
             device=device_name(),
@@ -181,10 +185,10 @@ def _study(
     n_resamples, column = settings.n_resamples, settings.item or settings.cluster
 
     def identity() -> Identity:
-        drawn = ("deltas", "budgets", "n_tiers", "n_repeats", "seed", "ridge", "cluster", "item")
+        drawn = ("deltas", "budgets", "n_tiers", "n_repeats", "seed", "ridge", "cluster", "strata", "item")
         shown = ("n_resamples", "level", "few_pairs")
         rows = battles.model_a, battles.model_b, battles.target, battles.weight, battles.count
-        groups = None if column is None else battles.codes(column)[0]
+        groups = [battles.codes(name)[0] for name in (column, settings.strata) if name is not None]
         return Identity(
             {name: getattr(settings, name) for name in drawn},
             (battles.models, rows, groups, chosen, named),
@@ -194,7 +198,7 @@ def _study(
 
     with open_run(identity, n_resamples + 1, "rankings against references", **options) as run:
         if n_resamples:
-            gold = bootstrap(battles, n_resamples, settings.seed, cluster=column)
+            gold = bootstrap(battles, n_resamples, settings.seed, cluster=column, strata=settings.strata)
             fit, warnings, draws = gold.fit, gold.warnings, gold.draws_logit
         else:
             fit = fit_bradley_terry(battles)
