@@ -172,6 +172,7 @@ main.add_command(meta)
               help="This is one of several processes, which share the files and the resamples.")  # fmt: skip
 @_board_options
 def leaderboard(
+    *,
     files: tuple[Path, ...],
     by: tuple[str, ...],
     cluster: str | None,
