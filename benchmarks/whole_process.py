@@ -197,7 +197,7 @@ def run_board(name: str, tools: list[str], repeats: int) -> dict[str, Any]:
 
 
 def installed_tools() -> tuple[list[str], list[str]]:
-    """jaxeval and the peers that are installed, and those that are missing."""
+    """Jaxeval and the peers that are installed, and those that are missing."""
     from peers import missing_peers
 
     missing = [tool for tool in _SCRIPTS if any(name.startswith(tool) for name in missing_peers())]

@@ -17,7 +17,7 @@ from jaxeval.cli.compiling import CompilingCommand, kept_programs
 from jaxeval.cli.judge import judge
 from jaxeval.cli.meta import meta
 from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
-from jaxeval.cli.processes import Processes, connected, gather_files
+from jaxeval.cli.processes import first_goes_on, gather_files
 from jaxeval.cli.run_options import run_options
 from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import named_model, stdout_console, tell
@@ -168,8 +168,6 @@ main.add_command(meta)
 @click.option("--state", type=OutputFile((".parquet",)), metavar="FILE",
               help="Add FILES to the battles that earlier runs saved there, rate all, and save them; a run "
               "that finds another adding waits for it.")  # fmt: skip
-@click.option("--distributed", type=Processes(), metavar="auto|I/N@HOST:PORT",
-              help="This is one of several processes, which share the files and the resamples.")  # fmt: skip
 @_board_options
 def leaderboard(
     *,
@@ -184,7 +182,6 @@ def leaderboard(
     effect: Path | None,
     state: Path | None,
     raw_features: bool,
-    distributed: dict[str, Any] | None,
     **board: Any,
 ) -> None:
     """Rate the models in FILES or folders (.parquet, .csv, .tsv, .jsonl) of votes: columns model_a, model_b, winner.
@@ -194,6 +191,7 @@ def leaderboard(
     from jaxeval.cli.state import State
     from jaxeval.data.readers import read_battles
     from jaxeval.data.table_files import files_of
+    from jaxeval.execution.processes import n_sharing
 
     if cluster and scheme != "multinomial":
         raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
@@ -212,11 +210,10 @@ def leaderboard(
 
     board |= {"features": covariates, "normalize": not raw_features}
     board |= {"by": list(by) or None, "cluster": cluster, "scheme": scheme}
-    if distributed is not None:
+    if n_sharing() > 1:
         if state is not None or effect is not None:
             raise click.UsageError("--distributed has no --state and no --effect")
-        with connected(distributed) as first:
-            _rate(gather_files(files, read), first=first, **board)
+        _rate(gather_files(files, read), **board)
         return
     with contextlib.nullcontext() if state is None else State.opened(state, files) as opened:
         battles = read(files)
@@ -308,15 +305,13 @@ def _rate(
     out: Path | None,
     plot: Path | None,
     gauge: Any,
-    first: bool = True,
     **options: Any,
 ) -> None:
     from jaxeval.cli.report import print_leaderboard
     from jaxeval.ratings.leaderboard import leaderboard
 
     table = leaderboard(battles, n_resamples=resamples, gauge=_gauge(battles, gauge), **options)
-    if not first:
-        return
+    first_goes_on()
     # Files first: what is wrong with the terminal must not cost them.
     if out is not None:
         write_table(table, out)

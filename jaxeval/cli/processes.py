@@ -1,4 +1,4 @@
-"""Commands in several processes: each connects, reads its own files, and only the first prints and writes."""
+"""Commands in several processes: each connects and computes its share, and only the first prints and writes."""
 
 from __future__ import annotations
 
@@ -35,12 +35,25 @@ class Processes(click.ParamType):  # type: ignore[type-arg]
         return {"process_id": int(found[1]), "num_processes": int(found[2]), "coordinator_address": found[3]}
 
 
-@contextlib.contextmanager
-def connected(processes: dict[str, Any]) -> Iterator[bool]:
-    """Connect this process to the others; True for the first, and silence for the rest, whose errors alone are told."""
+def first_goes_on() -> None:
+    """End the command in every process but the first.
+
+    A command calls this after all that it computes, and before it writes files and prints.
+    """
     import jax
 
-    from jaxeval.execution.processes import together
+    from jaxeval.execution.processes import n_sharing
+
+    if n_sharing() > 1 and jax.process_index() > 0:
+        raise click.exceptions.Exit
+
+
+@contextlib.contextmanager
+def connected(processes: dict[str, Any]) -> Iterator[None]:
+    """Connect this process to the others, which share the resamples of the block; only the first prints tables."""
+    import jax
+
+    from jaxeval.execution.processes import share_resamples
 
     try:
         jax.distributed.initialize(**processes, heartbeat_timeout_seconds=_HEARTBEAT_SECONDS)
@@ -49,10 +62,10 @@ def connected(processes: dict[str, Any]) -> Iterator[bool]:
             f"the processes cannot be connected: {error}. Outside of Slurm, Open MPI, Kubernetes and TPU pods name "
             "them: --distributed I/N@HOST:PORT"
         ) from error
-    first, silence = jax.process_index() == 0, contextlib.redirect_stdout(io.StringIO())
+    silence = contextlib.redirect_stdout(io.StringIO()) if jax.process_index() else contextlib.nullcontext()
     # All leave together: JAX ends every process that is connected to one that has left.
-    with contextlib.nullcontext() if first else silence, together(jax.process_count()):
-        yield first
+    with silence, share_resamples(), contextlib.suppress(click.exceptions.Exit):
+        yield
     sys.stdout.flush()
 
 

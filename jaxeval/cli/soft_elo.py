@@ -10,6 +10,7 @@ import click
 
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
+from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.run_options import run_options
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, short_number, stdout_console, tell
 from jaxeval.wording import counted
@@ -107,6 +108,7 @@ _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path
 @raw_names_option
 def report(
     file: Path,
+    *,
     level: float | None,
     splits: int,
     methods: tuple[str, ...],
@@ -127,7 +129,7 @@ def report(
 ) -> None:
     """Hold every model in FILE out in turn: judge against human ratings, conformal intervals, diagnostics."""
     from jaxeval.data.judged_battles import read_judged_battles
-    from jaxeval.softelo.conformal import conformal_study, leave_one_out_intervals, width_decomposition
+    from jaxeval.softelo.conformal_intervals import conformal_study, leave_one_out_intervals, width_decomposition
     from jaxeval.softelo.judge_diagnostics import diagnose
     from jaxeval.softelo.soft_elo import soft_elo
 
@@ -176,10 +178,11 @@ def report(
         warnings += tables["budget"].attrs["warnings"]
 
     if smoothing:
-        from jaxeval.softelo.label_smoothing import label_smoothing_sweep
+        from jaxeval.softelo.soft_elo import label_smoothing_sweep
 
         tables["smoothing"] = label_smoothing_sweep(battles, ridge=ridge)
 
+    first_goes_on()
     # Files first: what is wrong with the terminal must not cost them.
     if out is not None:
         _write_all(tables, out)
@@ -235,6 +238,7 @@ def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
 @click.option("--out", required=True, type=OutputFile((".json",)), help="Where to save it, as JSON.")
 def calibrate(
     file: Path,
+    *,
     methods: tuple[str, ...],
     out: Path,
     ridge: float,
@@ -281,6 +285,7 @@ def calibrate(
 def predict(
     calibration: Path,
     file: Path,
+    *,
     cluster: str | None,
     level: float | None,
     human_votes: float | None,

@@ -6,6 +6,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,15 @@ from numpy.typing import NDArray
 
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import remove_unfinished, whole_file
-from jaxeval.kernels.connectivity import INCOMPARABLE
-from jaxeval.kernels.solve import NON_FINITE
+from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.solve import Status
 
 Int = NDArray[np.int64]
 Results = Mapping[str, NDArray[Any]]  # arrays by name, each with an entry a lane
 
 _FORMAT, _VERSION = "jaxeval run", 1
 #: The last of the codes, which count from 0.
-_LAST_CODE = {"status": NON_FINITE, "standing": INCOMPARABLE}
+_LAST_CODE = {"status": max(Status), "standing": Standing.INCOMPARABLE}
 
 
 class Checkpoint:
@@ -31,18 +32,20 @@ class Checkpoint:
     Files appear whole or not at all: they are written under another name first.
     """
 
-    def __init__(self, folder: str | Path, digest: str, settings: Mapping[str, Any]) -> None:
+    def __init__(self, folder: str | Path, digest: str, settings: Mapping[str, Any], noun: str = "data") -> None:
         """Open the ``folder``, or make it, for the run with this ``digest`` of its data and settings.
+
+        ``noun`` says what the data are, in an error.
 
         Raises:
             DataError: it holds another run, or something else.
         """
-        self.folder = Path(folder)
+        self.folder, self._prefix = Path(folder), ""
         settings = json.loads(json.dumps(dict(settings), default=str))  # as they are read back
         remove_unfinished(self.folder)
         about = self.folder / "run.json"
         if about.exists():
-            self._check(about, digest, settings)
+            self._check(about, digest, settings, noun)
         elif self.folder.exists() and not (self.folder.is_dir() and all(map(_is_hidden, self.folder.iterdir()))):
             raise DataError(f"{self.folder} exists and holds no finished resamples: name a new or empty folder")
         else:
@@ -51,7 +54,7 @@ class Checkpoint:
             with whole_file(about) as file:
                 file.write(json.dumps(text, indent=1).encode())
 
-    def _check(self, about: Path, digest: str, settings: Mapping[str, Any]) -> None:
+    def _check(self, about: Path, digest: str, settings: Mapping[str, Any], noun: str) -> None:
         try:
             found = json.loads(about.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
@@ -72,9 +75,15 @@ class Checkpoint:
             other = found["settings"]
             differ = [f"{k} {other.get(k)!r}, not {v!r}" for k, v in settings.items() if other.get(k) != v]
             raise DataError(
-                f"{self.folder} holds resamples of another run ({'; '.join(differ) or 'of other battles'}): "
+                f"{self.folder} holds resamples of another run ({'; '.join(differ) or f'of other {noun}'}): "
                 "name another folder, or delete this one"
             )
+
+    def of_part(self, digest: str) -> Checkpoint:
+        """The same folder for a run inside of this one, with this ``digest``: its sections have names of their own."""
+        part = copy(self)
+        part._prefix = f"{self._prefix}{digest}-"
+        return part
 
     def load(self, section: str, slices: Int, numbers: Int, results: Results) -> NDArray[np.bool_]:
         """Fill in the lanes of a ``section`` that are finished, and tell which they are.
@@ -86,7 +95,7 @@ class Checkpoint:
         """
         done = np.zeros(len(slices), bool)
         lane_of = {key: lane for lane, key in enumerate(zip(slices.tolist(), numbers.tolist(), strict=True))}
-        for path in sorted(self.folder.glob(f"{section}.*.npz")):
+        for path in sorted(self.folder.glob(f"{self._prefix}{section}.*.npz")):
             try:
                 part = _read_part(path, results)
             except (OSError, EOFError, ValueError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
@@ -106,7 +115,8 @@ class Checkpoint:
             OSError: the disk is full, say; nothing half-written is left.
         """
         values: dict[str, Any] = {name: x[lanes] for name, x in results.items()}
-        with whole_file(self.folder / f"{section}.{slices[lanes[0]]}-{numbers[lanes[0]]}.npz") as file:
+        name = f"{self._prefix}{section}.{slices[lanes[0]]}-{numbers[lanes[0]]}.npz"
+        with whole_file(self.folder / name) as file:
             np.savez(file, slice=slices[lanes], number=numbers[lanes], **values)
 
 

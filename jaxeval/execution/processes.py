@@ -1,6 +1,14 @@
 """Several processes, one on each host or device, that share one run: what they exchange, and how failures reach all.
 
 `jax.distributed.initialize`, called first thing in every process, connects them; transport and scheduler are JAX's.
+
+All processes run the same calls in the same order. In a block of `together` they share the lanes of every estimator
+that runs its lanes by `jaxeval.execution.runs.open_run`. An estimator takes part without any code of its own: every
+process holds all of the data, `open_run` compares the `Identity` of the call between the processes, `LaneRun` gives
+each process its share of the lanes, and all get all results. Three things the estimator must see to. Its `Identity`
+holds all that decides the results: ``settings`` and ``data`` decide the draws, ``presentation`` and ``measured`` the
+rest. It makes the same runs in every process: no run depends on the number of a process or on its files. And a call of
+battles that were gathered from several processes runs `together` (``battles.n_processes``).
 """
 
 from __future__ import annotations
@@ -14,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypeVar
 
@@ -32,11 +41,44 @@ _TOLD = "_told_to_all_processes"
 #: Where processes that leave say so, in the store of JAX's coordinator; how often others look while they wait; and how
 #: long the coordinator, interrupted, gives them.
 _LEFT, _SECONDS_BETWEEN_LOOKS, _SECONDS_TO_LEAVE = "jaxeval/left/", 0.5, 20.0
+_SHARING: ContextVar[int] = ContextVar("processes that share the lanes", default=1)
 
 
 def process_count() -> int:
     """Processes of the run; 1 without `jax.distributed.initialize`."""
     return jax.process_count()
+
+
+def n_sharing() -> int:
+    """Processes that share the lanes of calls made here: 1 outside of `together`."""
+    return _SHARING.get()
+
+
+@contextmanager
+def share_resamples() -> Iterator[None]:
+    """Share the resamples of every call in the block among the processes of a run.
+
+    Call `jax.distributed.initialize` first. Then every process makes the same calls in the same order, each with all of
+    the data. Each process computes a part of the resamples, and every process gets all results, which are those of one
+    process. Without `jax.distributed.initialize` the block changes nothing. Battles of `jaxeval.gather_battles` are
+    shared without this block.
+
+    An error in one process ends the block in all of them. So every process must enter the block, and must make every
+    call in it: print and write files after the block, or in one process alone.
+
+    Raises:
+        ProcessError: another process failed or is lost; or a call had other arguments or other data there.
+
+    Examples:
+        >>> import jaxeval, pandas as pd
+        >>> scores = {"model": ["a", "b", "c", "d"], "judge": [1.0, 2.0, 3.0, 4.0], "people": [10, 30, 20, 40]}
+        >>> with jaxeval.share_resamples():
+        ...     table = jaxeval.kendall_tau(pd.DataFrame(scores).set_index("model"), "people", n_resamples=100)
+        >>> print(table["tau"].round(3).tolist())
+        [0.667]
+    """
+    with together(process_count()):
+        yield
 
 
 def gather(make: Callable[[], bytes]) -> list[bytes]:
@@ -87,17 +129,20 @@ def gather(make: Callable[[], bytes]) -> list[bytes]:
 
 
 @contextmanager
-def together(n_processes: int) -> Iterator[None]:
-    """All processes come to the end of the block, or an error in one ends all, wherever in the block it was.
+def together(n_processes: int = 1) -> Iterator[None]:
+    """``n_processes``, or those of a block around this one, share the lanes of calls in the block.
 
-    An interrupt is as in `gather`.
+    All come to the end of the block, or an error in one ends all, wherever in the block it was. An interrupt is as in
+    `gather`.
 
     Raises:
         ProcessError: another process failed, or is lost.
     """
+    n_processes = max(n_processes, n_sharing())
     if n_processes == 1:
         yield
         return
+    outside = _SHARING.set(n_processes)
     try:
         yield
     except Exception as error:
@@ -107,12 +152,14 @@ def together(n_processes: int) -> Iterator[None]:
     except BaseException:
         _leave(130)
         raise
+    finally:
+        _SHARING.reset(outside)
     gather(bytes)
 
 
-def first_alone(make: Callable[[], T], n_processes: int) -> T:
+def first_alone(make: Callable[[], T]) -> T:
     """``make()`` in the first process, and then in the others: for what it leaves in a folder that all see."""
-    if n_processes == 1:
+    if n_sharing() == 1:
         return make()
     made: list[T] = []
 
@@ -131,27 +178,45 @@ def _fail(error: Exception) -> bytes:
     raise error
 
 
-def check_alike(options: Mapping[str, Any], data: str = "") -> None:
-    """See to it that all processes were called with equal ``options``, and ``data`` of the same digest.
+def check_alike(options: Mapping[str, Any], data: str = "", noun: str = "data") -> None:
+    """See to it that the processes that share lanes were called with equal ``options``, and ``data`` of one digest.
+
+    Args:
+        options: settings of the call.
+        data: their digest.
+        noun: what the data are, in an error.
 
     Raises:
         ProcessError: they were not; it names the processes and what differs.
     """
+    if n_sharing() == 1:
+        return
     own = {name: repr(value) for name, value in options.items()}
-    first, *others = (json.loads(text) for text in gather(lambda: json.dumps([own, data]).encode()))
+    first, *others = map(_call, gather(lambda: json.dumps([own, data]).encode()))
     unlike = []
     for process, other in enumerate(others, start=1):
+        if (None in (first, other)) or first[0].keys() != other[0].keys():
+            unlike.append(f"process {process} makes another call")
+            continue
         differ = [
             f"{name}={other[0].get(name)}, not {value}"
             for name, value in first[0].items()
             if other[0].get(name) != value
         ]
         if other != first:
-            unlike.append(f"process {process} has {', '.join(differ) or 'other battles'}")
+            unlike.append(f"process {process} has {', '.join(differ) or f'other {noun}'}")
     if unlike:
         raise _told(
-            ProcessError(f"{'; '.join(unlike)}: all processes must call with the arguments and battles of process 0")
+            ProcessError(f"{'; '.join(unlike)}: all processes must call with the arguments and {noun} of process 0")
         )
+
+
+def _call(sent: bytes) -> Any:
+    """What `check_alike` sent; None for what a process sent that is at another place of its program."""
+    try:
+        return json.loads(sent)
+    except ValueError:
+        return None
 
 
 def share_of(n: int) -> slice:
@@ -237,6 +302,10 @@ def _left() -> list[tuple[str, str]]:
 
 def _store() -> Any:
     """The key-value store of JAX's coordinator; None on a TPU pod that was not connected by `jax.distributed`."""
-    from jax._src.distributed import global_state  # nothing public says anything to processes that wait in an exchange
-
+    # Nothing public says anything to processes that compute, or wait in an exchange: `multihost_utils.live_devices`
+    # waits until all of them ask. Without the store they learn of an interrupt when the heartbeats end.
+    try:
+        from jax._src.distributed import global_state
+    except ImportError:
+        return None
     return global_state.client

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from functools import partial
 from os import PathLike
@@ -17,8 +18,10 @@ import pandas as pd
 from jaxeval.checks import checked_integer
 from jaxeval.execution.checkpoints import Checkpoint
 from jaxeval.execution.lanes import LaneRun
-from jaxeval.execution.processes import check_alike, first_alone
+from jaxeval.execution.processes import check_alike, first_alone, n_sharing, together
 from jaxeval.execution.progress import progress_bar
+
+_OPEN: ContextVar[LaneRun | None] = ContextVar("the run that is open", default=None)
 
 
 class RunOptions(TypedDict, total=False):
@@ -44,6 +47,8 @@ class Identity(NamedTuple):
     settings: Mapping[str, Any]  # that decide the draws
     data: Any  # arrays, indexes and values, in lists, tuples, mappings and dataclasses
     presentation: Mapping[str, Any] = {}  # settings that another run with the same draws may have otherwise
+    measured: Any = None  # data that another run with the same draws may have otherwise
+    noun: str = "data"  # what the data are, in errors
 
 
 @contextmanager
@@ -51,7 +56,6 @@ def open_run(
     identity: Callable[[], Identity],
     n_lanes: int,
     unit: str,
-    n_processes: int = 1,
     *,
     chunk_size: int | None = None,
     memory_limit: int | None = None,
@@ -60,11 +64,13 @@ def open_run(
 ) -> Iterator[LaneRun]:
     """A run of ``n_lanes`` lanes with `RunOptions`; the bar calls them ``unit``.
 
+    In a block of `jaxeval.execution.processes.together` the processes share the lanes. A run inside of another run, of
+    an estimator that calls a second one, has the outer run's memory limit and checkpoint, and shows no bar.
+
     Args:
         identity: called only where a checkpoint, or other processes, need it.
         n_lanes: the length of the bar.
         unit: what a lane is, in the plural.
-        n_processes: that share the lanes.
 
     Raises:
         TypeError, ValueError: an option is none.
@@ -75,17 +81,27 @@ def open_run(
     memory_limit = None if memory_limit is None else checked_integer("memory_limit", memory_limit)
     if not isinstance(checkpoint, str | PathLike | None):
         raise TypeError(f"checkpoint must be the path of a folder, got {checkpoint!r}")
-    kept, several = None, n_processes > 1
-    if checkpoint is not None or several:
-        own = identity()
-        digest = digest_of((own.data, own.settings))
-        if several:
-            alike = {"chunk_size": chunk_size, "memory_limit": memory_limit, "checkpoint": checkpoint is not None}
-            check_alike({**own.settings, **own.presentation, **alike}, digest)
-        if checkpoint is not None:
-            kept = first_alone(partial(Checkpoint, checkpoint, digest, own.settings), n_processes)
-    with progress_bar(n_lanes, unit, progress) as advance:
-        yield LaneRun(advance, chunk_size, memory_limit, kept, n_processes)
+    kept, outer = None, _OPEN.get()
+    if outer is not None:
+        memory_limit, kept, progress = outer.memory_limit, outer.checkpoint, False
+    with together():
+        if kept is not None or checkpoint is not None or n_sharing() > 1:
+            own = identity()
+            digest = digest_of((own.data, own.settings))
+            ran = {"chunk_size": chunk_size, "memory_limit": memory_limit, "checkpoint": checkpoint is not None}
+            alike = {**own.settings, **own.presentation, **ran, "lanes": n_lanes}
+            check_alike(alike, digest_of((digest, own.measured)), own.noun)
+            if kept is not None:
+                kept = kept.of_part(digest)
+            elif checkpoint is not None:
+                kept = first_alone(partial(Checkpoint, checkpoint, digest, own.settings, own.noun))
+        with progress_bar(n_lanes, unit, progress) as advance:
+            run = LaneRun(advance, chunk_size, memory_limit, kept, n_sharing())
+            before = _OPEN.set(run)
+            try:
+                yield run
+            finally:
+                _OPEN.reset(before)
 
 
 def digest_of(data: Any) -> str:

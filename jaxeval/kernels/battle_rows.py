@@ -2,17 +2,18 @@
 
 The parameters phi (P,) are M log-strengths, D coefficients and the tie parameter t (unused where ties are half a win);
 a row's z is theta_first - theta_second + feature . coefficient. Rows do not compress, so that lanes are the last axis
-here: a row's constants are read once for all R lanes, and no lane's weights exist for more than R lanes.
+here, except of the information: a row's constants are read once for all R lanes, and no lane's weights exist for more
+than R lanes.
 """
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-import jax.scipy.linalg as jsl
 from jax import Array, lax
 
 from jaxeval.kernels import tie_models
+from jaxeval.kernels.tie_models import TieModel
 
 
 class Rows(NamedTuple):
@@ -91,7 +92,7 @@ def pair_tables(rows: Rows, count: Array, n_models: int) -> tuple[Array, Array]:
 
 
 def weighted(
-    model: int, block: Rows, phi: Array, count: Array, n_models: int
+    model: TieModel, block: Rows, phi: Array, count: Array, n_models: int
 ) -> tuple[tie_models.Score, tie_models.Information]:
     """Scores and information (E, G, R) of a block's rows at ``phi`` (P, R), times their weights."""
     z, target, t = predictor(block, phi, n_models), block.target[..., None], phi[-1]
@@ -112,11 +113,8 @@ def add_diagonal(block: Rows, total: Array, of_rows: tie_models.Information, n_m
     return total.at[-1].add(jnp.sum(of_rows.tt, (0, 1)))
 
 
-def derivatives(model: int, rows: Rows, phi: Array, count: Array, moves: Array, ridge: Array) -> tuple[Array, Array]:
-    """(P, R) gradient and (R, P, P) information of what ``moves`` (P, R), regular as by `solve.information`.
-
-    ``count`` holds no battles of models that do not move, see `among`.
-    """
+def derivatives(model: TieModel, rows: Rows, phi: Array, count: Array, ridge: Array) -> tuple[Array, Array]:
+    """(P, R) gradient and (R, P, P) information of all parameters."""
     n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, phi.shape[1]
 
     def add(block: Rows, t: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -125,9 +123,7 @@ def derivatives(model: int, rows: Rows, phi: Array, count: Array, moves: Array, 
         return grad, *_add_information(block, total[1:], information, n_models)
 
     grad, *parts = over_blocks(rows, add, (jnp.zeros(phi.shape), *_no_information(rows, n_models, n_lanes)))
-    matrix = _assembled(parts, n_models, n_lanes) + 2 * jnp.diag(ridge)
-    grad = grad - 2 * ridge[:, None] * phi
-    return jnp.where(moves, grad, 0.0), _regular(matrix, moves.T, n_models, ridge)
+    return grad - 2 * ridge[:, None] * phi, _assembled(parts, n_models, n_lanes) + 2 * jnp.diag(ridge)
 
 
 def _no_information(rows: Rows, n_models: int, n_lanes: int) -> tuple[Array, Array, Array]:
@@ -166,38 +162,3 @@ def _assembled(parts: Any, n_models: int, n_lanes: int) -> Array:
     strengths = jnp.sum(v, 2)[:, :, None] * jnp.eye(n_models) - v
     above = jnp.concatenate([strengths, cross], 2)
     return jnp.concatenate([above, jnp.concatenate([jnp.swapaxes(cross, 1, 2), others], 2)], 1)
-
-
-def _regular(matrix: Array, moves: Array, n_models: int, ridge: Array) -> Array:
-    """``matrix`` (R, P, P) with a unit diagonal for what stays and, for the common shift, the mean curvature."""
-    active = moves[:, :n_models]
-    both = moves[:, :, None] & moves[:, None, :]
-    n_active = jnp.maximum(jnp.sum(active, 1), 1)
-    own = jnp.diagonal(matrix, axis1=1, axis2=2)[:, :n_models]
-    mean = jnp.sum(jnp.where(active, own, 0.0), 1) / n_active
-    shift = (jnp.where(mean > 0, mean, 1.0) - 2 * ridge[0]) / n_active
-    matrix = jnp.where(both, matrix, 0.0) + jnp.where(moves, 0.0, 1.0)[:, :, None] * jnp.eye(moves.shape[1])
-    together = shift[:, None, None] * (active[:, :, None] & active[:, None, :])
-    return matrix.at[:, :n_models, :n_models].add(together)
-
-
-def diagonal(matrix: Array, moves: Array, ridge: Array, n_models: int) -> Array:
-    """(P,) diagonal of the information itself, from the regular ``matrix`` (P, P): 0 for what does not move."""
-    active = moves[:n_models]
-    own = jnp.diagonal(matrix)
-    n_active = jnp.maximum(jnp.sum(active), 1)
-    # The trace over models is n mean before and n mean + (mean - 2 ridge) after the regularisation.
-    total = jnp.sum(jnp.where(active, own[:n_models], 0.0))
-    shift = (total + 2 * ridge[0]) / (n_active + 1) - 2 * ridge[0]
-    models = jnp.where(active, own[:n_models] - shift / n_active, 0.0)
-    return jnp.where(moves, own.at[:n_models].set(models), 0.0)
-
-
-def inverse_information(matrix: Array, moves: Array, n_models: int) -> Array:
-    """(P, P) pseudo-inverse of a regular ``matrix`` (P, P): 0 for what does not move and in the common shift."""
-    inverse = jsl.cho_solve(jsl.cho_factor(matrix), jnp.eye(len(matrix)))
-    active = moves[:n_models]
-    centre = jnp.eye(n_models) - active[:, None] * active / jnp.maximum(jnp.sum(active), 1)
-    project = jnp.eye(len(matrix)).at[:n_models, :n_models].set(jnp.where(active[:, None] & active, centre, 0.0))
-    project = project * (moves[:, None] & moves)
-    return jnp.matmul(jnp.matmul(project, inverse, precision="highest"), project.T, precision="highest")

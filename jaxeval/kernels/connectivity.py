@@ -1,6 +1,7 @@
 """Which models a resample can compare: the main group of its own graph of wins, and where the others stand to it."""
 
 from collections.abc import Callable
+from enum import IntEnum
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -8,9 +9,23 @@ from jax import Array, lax
 
 from jaxeval.kernels.pair_tables import row_sums
 
-# Standing of a model next to the main group. Only models inside have a finite maximum-likelihood rating that compares
-# with the others' (Zermelo 1929, DOI 10.1007/BF01180541; Ford 1957, DOI 10.2307/2308513).
-IDENTIFIED, ABOVE, BELOW, INCOMPARABLE = 0, 1, 2, 3
+
+class Standing(IntEnum):
+    """How a model stands to the main group.
+
+    Only models inside have a finite maximum-likelihood rating that compares with the others' (Zermelo 1929, DOI
+    10.1007/BF01180541; Ford 1957, DOI 10.2307/2308513). Without any group, a model is ABOVE if it never lost a point at
+    all, and BELOW if it never took one.
+    """
+
+    IDENTIFIED = 0
+    "It is a member."
+    ABOVE = 1
+    "It took points off the group, perhaps through others, and never lost any back."
+    BELOW = 2
+    "It lost points to the group, perhaps through others, and never took any back."
+    INCOMPARABLE = 3
+    "No chain of points leads either way, or it has no battles."
 
 
 #: One step of a search: from the models reached, (M, ...) bool, to those and their successors.
@@ -53,19 +68,16 @@ class _Search(NamedTuple):
 
 
 def standing(n: Array, wins: Array, weight: Array) -> Array:
-    """`standing_of` the models of (M, M) battle weights ``n`` and ``wins`` of the row against the column."""
+    """(M,) `standing_of` the models of (M, M) battle weights ``n`` and ``wins`` of the row against the column."""
     took, lost = row_sums(wins) > 0, row_sums(wins.T) > 0
     return standing_of(Results(along(wins), along(wins.T), took, lost, jnp.arange(n.shape[0])), weight)
 
 
 def standing_of(results: Results, weight: Array) -> Array:
-    """(M, ...) int8 standing of every model next to the main group of ``results``, lane by lane.
+    """(M, ...) int8 `Standing` of every model next to the main group of ``results``, lane by lane.
 
     Groups are the strongly connected components, of two models or more, of the graph "took points off"; the main one
-    has most ``weight`` (M, ...), and of equals the model in first place; a group of weight 0 is none. IDENTIFIED: a
-    member. ABOVE: took points off it, perhaps through others, and never lost any back; BELOW the reverse;
-    INCOMPARABLE: no chain of points either way, or no battles. Without any group, ABOVE never lost a point at all, and
-    BELOW never took one.
+    has most ``weight`` (M, ...), and of equals the model in first place; a group of weight 0 is none.
     """
     number = jnp.arange(weight.shape[0]).reshape(-1, *(1,) * (weight.ndim - 1))
 
@@ -94,8 +106,5 @@ def standing_of(results: Results, weight: Array) -> Array:
     is_group = jnp.any(end.below, 0)
     above = jnp.where(is_group, end.above, results.took & ~results.lost)
     below = jnp.where(is_group, end.below, results.lost & ~results.took)
-    return jnp.where(
-        below & above,
-        IDENTIFIED,
-        jnp.where(above, ABOVE, jnp.where(below, BELOW, INCOMPARABLE)),
-    ).astype(jnp.int8)
+    outside = jnp.where(above, Standing.ABOVE, jnp.where(below, Standing.BELOW, Standing.INCOMPARABLE))
+    return jnp.where(below & above, Standing.IDENTIFIED, outside).astype(jnp.int8)

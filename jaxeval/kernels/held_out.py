@@ -1,95 +1,179 @@
-"""The two steps of a fold: anchors without the held-out model, then its strength alone (arXiv:2606.13221)."""
+"""Folds that leave a model out (arXiv:2606.13221): judged battles, anchors without the model, its strength alone.
 
+And resamples of a model's own battles, its opponents fixed.
+"""
+
+from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxeval.kernels import likelihood, solve
-from jaxeval.kernels.pair_tables import row_sums
+from jaxeval.kernels import dense_solve, likelihood, resample, solve
+from jaxeval.kernels.links import Link, probability, share
+from jaxeval.kernels.pair_tables import PairTable, row_sums
+from jaxeval.kernels.solve import Terms
+
+
+class Judged(NamedTuple):
+    """Judged battles compressed to cells, each of a pair (lower model first) and a label; stacked, a leading axis S."""
+
+    pair: Array  # (C,) int32 sorted
+    label: Array  # (C,) int32
+    battles: Array  # (C,) how many; 0 in the last one
+    total: Array  # (U,) battles of each label
+    level: Array  # (U,) score difference of each label, first minus second model
+    fitting: Array  # (U,) weight of a battle in the temperature's likelihood
+    wins: Array  # (U,) that weight times the human target
+    position: Array  # (M, M) int32: the pair of (i, j) and (j, i); the last, an empty one, if they never met
+    own: Array  # (M + 1, Q) int32: the cells of each fold's model, and none; the last one where there are fewer
+
+
+def pair_sums(judged: Judged, per_label: Array) -> Array:
+    """(M, M) sums of ``per_label`` (U,) over the cells of every pair, symmetric."""
+    m = judged.position.shape[0]
+    per_cell = judged.battles * per_label[judged.label]
+    per_pair = jax.ops.segment_sum(per_cell, judged.pair, m * (m - 1) // 2 + 1, indices_are_sorted=True)
+    return per_pair[judged.position]
+
+
+def pair_wins(judged: Judged, per_label: Array, n: Array) -> Array:
+    """(M, M) wins of the row against the column, ``per_label`` (U,) being those of the pair's first model."""
+    first = pair_sums(judged, per_label)
+    i = jnp.arange(len(n))
+    return jnp.where(i[:, None] < i, first, n - first)
+
+
+class FixedTargets(NamedTuple):
+    """Targets that are the same in every fold; stacked, a leading axis L."""
+
+    wins: Array  # (M, M)
+
+
+class SoftTargets(NamedTuple):
+    """Soft targets s(beta d); stacked, a leading axis L."""
+
+    judged: Judged
+    beta: Array  # (M,) temperature of each fold
+
+
+def wins_of_fold(targets: FixedTargets | SoftTargets, n: Array, held_out: Array) -> Array:
+    """(M, M) wins of all battles ``n`` (M, M) as the fold of ``held_out`` sees them."""
+    if isinstance(targets, FixedTargets):
+        return targets.wins
+    judged = targets.judged
+    return pair_wins(judged, probability(Link.LOGIT, targets.beta[held_out] * judged.level), n)
+
+
+class FullFit(NamedTuple):
+    """All battles of a target map, and their fit, from which the folds start; stacked, a leading axis L."""
+
+    n: Array  # (M, M) weights of battles
+    theta: Array  # (M,) log-strengths
+    inverse: Array  # (M, M) pseudo-inverse of the information
+    active: Array  # (M,) models with battles
 
 
 class HeldOut(NamedTuple):
-    """Folds of target maps, leading axes L and F."""
+    """One fold of a target map."""
 
-    anchors: Array  # (F, M) log-strengths, 0 for the held-out model
-    anchor_status: Array  # (F,) int8
-    anchor_steps: Array  # (F,) int32
-    score: Array  # (F,) of the held-out model
-    anchor_score: Array  # (F, M) scores against anchors alone
-    theta: Array  # (F,) log-strength of the held-out model
-    status: Array  # (F,) int8
+    anchors: Array  # (M,) log-strengths, 0 for the held-out model
+    theta: Array  # () log-strength of the held-out model
+    status: Array  # () int8, a `Status`: the worse of the two steps
 
 
-def anchors(
-    n: Array,
-    score: Array,
-    held_out: Array,
-    start: Array,
-    inverse: Array,
-    active: Array,
-    ridge: Array,
-    tolerance: Array,
-    max_steps: int,
-) -> solve.Solution:
+def anchors(full: FullFit, score: Array, held_out: Array, terms: Terms) -> solve.Solution:
     """(M,) log-strengths of all models but ``held_out``, mean zero, by chord steps; 0 for the held-out one.
 
-    ``n`` (M, M) holds all battles, those of the held-out model too, and is shared by the folds: its column is taken
-    off. ``score`` (M,) is without them. ``inverse`` (M, M) is the pseudo-inverse of the full data's information; cut
-    to the anchors it is that of a graph in which the held-out model's battles still tie its opponents together,
-    which has all the curvature of the fold and some more: the steps fall short, by the model's share in the battles.
+    ``full`` holds all battles, those of the held-out model too, and is shared by the folds: its column is taken off.
+    ``score`` (M,) is without them. The inverse of the full data's information, cut to the anchors, is that of a graph
+    in which the held-out model's battles still tie its opponents together, which has all the curvature of the fold and
+    some more: the steps fall short, by the model's share in the battles.
     """
-    kept = active & (jnp.arange(len(score)) != held_out)
-    n_kept = jnp.maximum(jnp.sum(kept), 1)
-    column = n[:, held_out]
+    kept = full.active & (jnp.arange(len(score)) != held_out)
+    column = full.n[:, held_out]
 
     def step(theta: Array) -> tuple[Array, Array]:
-        grad = likelihood.gradient(theta, n, score, ridge)
-        strength = jnp.exp(theta)
-        grad = jnp.where(kept, grad + column * strength / (strength + 1.0), 0.0)  # the held-out model stands at 0
-        change = jnp.where(kept, jnp.matmul(inverse, grad, precision="highest"), 0.0)
-        return change - jnp.where(kept, jnp.sum(change) / n_kept, 0.0), grad
+        grad = likelihood.gradient(theta, full.n, score, terms.ridge)
+        expected = column * probability(Link.LOGIT, theta)  # the held-out model stands at 0
+        grad = jnp.where(kept, grad + expected, 0.0)
+        return solve.centred(jnp.matmul(full.inverse, grad, precision="highest"), kept), grad
 
-    first = jnp.where(kept, start - jnp.sum(jnp.where(kept, start, 0.0)) / n_kept, 0.0)
-    return solve.iterate(step, first, tolerance, max_steps)
+    return solve.iterate(step, solve.centred(full.theta, kept), terms.tolerance, terms.max_steps)
 
 
-def rating(
-    anchor: Array, n: Array, score: Array, start: Array, ridge: Array, tolerance: Array, max_steps: int
-) -> solve.Solution:
+def rating(anchor: Array, n: Array, score: Array, start: Array, terms: Terms) -> solve.Solution:
     """Log-strength () of one model that met the (M,) fixed ``anchor`` strengths ``n`` (M,) times and took ``score`` ().
 
-    Newton's method, its steps capped at 2 logits, on a concave function of one variable.
+    Newton's method, its steps capped, on a concave function of one variable.
     """
     e = jnp.exp(anchor)
     n = n.astype(anchor.dtype)
 
     def step(theta: Array) -> tuple[Array, Array]:
-        own = jnp.exp(theta)
-        p = own / (own + e)
+        p = share(jnp.exp(theta), e)
         expected = n * p
         moments = row_sums(jnp.stack([expected, expected * p]))
-        grad = score - moments[0] - 2 * ridge * theta
-        information = moments[0] - moments[1] + 2 * ridge
-        return jnp.clip(grad / information, -2.0, 2.0), grad
+        grad = score - moments[:1] - 2 * terms.ridge * theta
+        information = moments[:1] - moments[1:] + 2 * terms.ridge
+        return solve.capped(grad / information), grad
 
-    return solve.iterate(step, start, tolerance, max_steps)
+    end = solve.iterate(step, start[None], terms.tolerance, terms.max_steps)
+    return end._replace(theta=end.theta[0])
 
 
-def fold(
-    n: Array,
-    wins: Array,
-    held_out: Array,
-    start: Array,
-    inverse: Array,
-    active: Array,
-    ridge: Array,
-    tolerance: Array,
-    max_steps: int,
-) -> HeldOut:
-    """Both steps of one fold given the (M, M) tables of all battles."""
+def fold(full: FullFit, wins: Array, held_out: Array, terms: Terms, newton: bool) -> HeldOut:
+    """Both steps of one fold given the (M, M) ``wins`` of all battles.
+
+    With ``newton`` the anchors are found by Newton's method on their own battles, for folds that `anchors` leaves
+    unconverged.
+    """
     rows = row_sums(wins)
-    score = rows - wins[:, held_out]
-    found = anchors(n, score, held_out, start, inverse, active, ridge, tolerance, max_steps)
-    own = rating(found.theta, n[held_out], rows[held_out], start[held_out], ridge, tolerance, max_steps)
-    return HeldOut(found.theta, found.status, found.n_steps, rows[held_out], score, own.theta, own.status)
+    score, start = rows - wins[:, held_out], full.theta[held_out]
+    if newton:
+        kept = full.active & (jnp.arange(len(score)) != held_out)
+        rest = jnp.where(kept[:, None] & kept, full.n, 0.0)
+        table = PairTable(rest, jnp.where(kept, score, 0.0))
+        found, start = dense_solve.newton(table, kept & jnp.any(rest > 0, 1), terms), jnp.zeros_like(start)
+    else:
+        found = anchors(full, score, held_out, terms)
+    own = rating(found.theta, full.n[held_out], rows[held_out], start, terms)
+    return HeldOut(found.theta, own.theta, jnp.maximum(found.status, own.status))
+
+
+class OwnProblem(NamedTuple):
+    """What the bootstrap of one model draws from, its opponents fixed; stacked, a leading axis S."""
+
+    units: resample.Singles  # its battles, or the clusters that they come in
+    most: Array  # () float64: battles that a resample holds at most
+    stream: Array  # () uint64
+    opponent: Array  # (Q,) int32; M where there is no battle, as in the last slot
+    target: Array  # (Q, K) by target map; 0 where there is no battle
+    unit: Array | None  # (Q,) int32: the unit that draws each battle; None where units are battles
+    anchors: Array  # (K, M)
+    start: Array  # (K,)
+
+
+def own_sums(own: OwnProblem) -> Callable[[Array], tuple[Array, Array]]:
+    """From (R, Q) draws of units to (R, M) battles by opponent and (R, K) scores, in one product in single precision.
+
+    Counts under 2**24 are exact there. A target is split into a multiple of a power of two, whose sums are exact too,
+    and a rest so small that its rounding is below 1e-8 of a battle; with clusters of very different sizes, below 1e-8
+    of the model's battles.
+    """
+    n_models, n_maps = own.anchors.shape[1], own.anchors.shape[0]
+    met = own.opponent[:, None] == jnp.arange(n_models)
+    bits = 23 - jnp.ceil(jnp.log2(own.most))
+    scale = jnp.ldexp(jnp.float64(1), bits.astype(jnp.int32))
+    coarse = jnp.round(own.target * scale) / scale
+    columns = jnp.concatenate([x.astype(jnp.float32) for x in (met, coarse, own.target - coarse)], axis=1)
+
+    def of_draws(draws: Array) -> tuple[Array, Array]:
+        if own.unit is not None:
+            draws = draws[:, own.unit]
+        found = jnp.matmul(draws.astype(jnp.float32), columns, precision="highest").astype(jnp.float64)
+        n, coarse, rest = jnp.split(found, [n_models, n_models + n_maps], axis=1)
+        return n, coarse + rest
+
+    return of_draws

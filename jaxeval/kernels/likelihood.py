@@ -5,16 +5,16 @@ sum_ij y_ij log s(theta_i - theta_j) - ridge * ||theta||^2 with s the logistic f
 of M^2.
 """
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxeval.kernels.links import Link, log_probability, share
 from jaxeval.kernels.pair_tables import row_sums
 
 
 def log_likelihood(theta: Array, wins: Array, ridge: Array) -> Array:
     """Penalised log-likelihood of (M,) log-strengths given (M, M) ``wins``."""
-    log_prob = jax.nn.log_sigmoid(theta[:, None] - theta)
+    log_prob = log_probability(Link.LOGIT, theta[:, None] - theta)
     return jnp.sum(jnp.where(wins > 0, wins * log_prob, 0.0)) - ridge * jnp.sum(theta**2)
 
 
@@ -30,8 +30,8 @@ def expected_score(theta: Array, n: Array) -> Array:
     a, b, c, d = (n[:, block].astype(theta.dtype) for block in blocks)
     w, x, y, z = (e[:, None] + e[block] for block in blocks)
     wx, yz = w * x, y * z
-    share = ((a * x + b * w) * yz + (c * z + d * y) * wx) / (wx * yz)
-    return e * row_sums(share)
+    shares = ((a * x + b * w) * yz + (c * z + d * y) * wx) / (wx * yz)
+    return e * row_sums(shares)
 
 
 def gradient(theta: Array, n: Array, score: Array, ridge: Array) -> Array:
@@ -42,5 +42,5 @@ def gradient(theta: Array, n: Array, score: Array, ridge: Array) -> Array:
 def curvature(theta: Array, n: Array) -> Array:
     """(M, M) pair weights v_ij = n_ij s'(theta_i - theta_j) of the information D - V, D = diag(row sums of V)."""
     e = jnp.exp(theta)
-    p = e[:, None] / (e[:, None] + e)
+    p = share(e[:, None], e)
     return n.astype(theta.dtype) * p * (1 - p)

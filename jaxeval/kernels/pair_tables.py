@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxeval.kernels.resample import Tally
+from jaxeval.kernels.resample import Packing
 
 
 class PairTable(NamedTuple):
@@ -53,24 +53,24 @@ def row_sums(table: Array) -> Array:
     return jnp.matmul(table, jnp.ones(table.shape[1], table.dtype), precision="highest")
 
 
-def unpacked(statistics: tuple[Array, ...], tally: Tally, dtype: type) -> tuple[Array, Array]:
+def unpacked(statistics: tuple[Array, ...], packing: Packing, dtype: type) -> tuple[Array, Array]:
     """Weights of battles, and what the first model took of them, from per-pair ``statistics`` of any shape.
 
     Counts in 32-bit words, and sums of halves of them under 2**23, are exact in single precision, which halves what
     the solver reads; larger ones come in 64-bit words.
     """
-    if tally.word is None:
+    if packing.word is None:
         n, first = statistics
         return n.astype(dtype), first.astype(dtype)
     (word,) = statistics
-    exact = jnp.float32 if tally.word is np.uint32 else dtype
-    return (word >> tally.half).astype(exact), 0.5 * (word & tally.word((1 << tally.half) - 1)).astype(exact)
+    exact = jnp.float32 if packing.word is np.uint32 else dtype
+    return (word >> packing.half).astype(exact), 0.5 * (word & packing.word((1 << packing.half) - 1)).astype(exact)
 
 
-def pair_table(layout: Layout, dense: tuple[Array, ...], tally: Tally, dtype: type, keep_wins: bool) -> PairTable:
+def pair_table(layout: Layout, dense: tuple[Array, ...], packing: Packing, dtype: type, keep_wins: bool) -> PairTable:
     """The table from gathered statistics, scores in ``dtype``."""
     i = jnp.arange(dense[0].shape[0])
-    n, first = unpacked(dense, tally, dtype)
+    n, first = unpacked(dense, packing, dtype)
     wins = jnp.where(i[:, None] < i, first, n - first)
     if layout.pair_weight is not None:
         n, wins = n * layout.pair_weight.astype(dtype), wins * layout.pair_weight.astype(dtype)

@@ -1,25 +1,71 @@
-"""Maximum of the Bradley-Terry likelihood by Newton-like steps; one loop serves every kind of step."""
+"""What every maximum is found by: the outer loop and its end, conjugate gradients, the cap on steps, the gauge.
+
+Lanes, if any, are the trailing axes: parameters are (P, ...), what belongs to a lane is (...). Kernels of tables have
+none: they know one problem, and `kernels.batch` vmaps them. Kernels of graphs and of rows have one axis of lanes, the
+last one: they gather and scatter, which is several times faster for lanes that lie side by side. A lane's result does
+not depend on the others.
+"""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from enum import IntEnum
+from typing import Any, NamedTuple, TypeVar, cast
 
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 from jax import Array, lax
+from jax.typing import ArrayLike
 
-from jaxeval.kernels import likelihood
-from jaxeval.kernels.pair_tables import PairTable, row_sums
+Memory = TypeVar("Memory")
 
-CONVERGED, STEP_LIMIT, NON_FINITE = 0, 1, 2
+#: Logits that a step may change a parameter by: far from the optimum full steps overshoot.
+LONGEST_STEP = 2.0
+
+
+class Status(IntEnum):
+    """How an iteration ended."""
+
+    CONVERGED = 0
+    "The error predicted to remain is under the tolerance."
+    STEP_LIMIT = 1
+    "It ran out of steps, or rounding leaves more than may be trusted."
+    NON_FINITE = 2
+    "It diverged to infinite or undefined values."
+    SEPARABLE = 3
+    "The likelihood has no maximum: it grows forever."
+    TOO_FEW = 4
+    "Hardly any battle speaks on what is fitted."
+
+
+class Terms(NamedTuple):
+    """What is maximised, and when the iteration ends."""
+
+    ridge: Array  # coefficient of the squared norm in the log-likelihood: (), or (P,) one per parameter
+    tolerance: Array  # () logits, of the error that remains in any parameter
+    max_steps: Array  # ()
+
+    @classmethod
+    def of(cls, ridge: ArrayLike, tolerance: ArrayLike, max_steps: int) -> "Terms":
+        """From numbers of the host, which compiled functions take as they are."""
+        return cls(*cast("tuple[Array, Array, Array]", (ridge, tolerance, max_steps)))
 
 
 class Solution(NamedTuple):
     """Where the iteration ended and how."""
 
-    theta: Array  # (M,) log-strengths
-    status: Array  # () int8: CONVERGED, STEP_LIMIT or NON_FINITE
-    n_steps: Array  # () int32
-    grad_norm: Array  # () largest absolute gradient component before the last step
+    theta: Array  # (P, ...) log-strengths and other parameters
+    status: Array  # (...) int8, a `Status`
+    n_steps: Array  # (...) int32
+    grad_norm: Array  # (...) largest absolute gradient component before the last step
+
+
+class Step(NamedTuple):
+    """What an iteration does at one point."""
+
+    change: Array  # (P, ...)
+    grad: Array  # (P, ...)
+    memory: Any = ()  # for the next step; lanes at rest are for the step itself to leave alone
+    # (...) error that it predicts to remain after the change, NaN where it gives up; None: by the rate of convergence
+    remaining: Array | None = None
 
 
 class _State(NamedTuple):
@@ -31,60 +77,61 @@ class _State(NamedTuple):
     n_steps: Array
 
 
-def predict(size: Array, last_size: Array, last_rate: Array, n_steps: Array) -> tuple[Array, Array]:
-    """The rate of convergence, and the error predicted to remain after a change of ``size``.
-
-    After a change of size d_k at rate r = d_k / d_(k-1) a linearly convergent iteration is d_k r / (1 - r) from its
-    limit; r is the larger of the last two rates, as one lucky step may hide a slow direction.
-    """
-    rate = jnp.minimum(size / last_size, 0.99)
-    worst = jnp.maximum(rate, last_rate)
-    # The first change has no rate to go by.
-    return rate, jnp.where(n_steps > 0, size * worst / (1 - worst), size)
-
-
-def iterate(step: Callable[[Array], tuple[Array, Array]], start: Array, tolerance: Array, max_steps: int) -> Solution:
+def iterate(
+    step: Callable[[Array], tuple[Array, Array]], start: Array, tolerance: ArrayLike, max_steps: ArrayLike
+) -> Solution:
     """Apply ``step`` (theta to (change, gradient)) until the error predicted to remain is under ``tolerance``.
 
-    ``tolerance`` is in logits, for the largest component; see `predict`.
+    ``tolerance`` is in logits, for the largest component; the prediction is that of `loop`.
+    """
+    return loop(lambda theta, _, memory: Step(*step(theta), memory), start, (), tolerance, max_steps)[0]
+
+
+def loop(
+    step: Callable[[Array, Array, Memory], Step],
+    start: Array,
+    memory: Memory,
+    tolerance: ArrayLike,
+    max_steps: ArrayLike,
+) -> tuple[Solution, Memory]:
+    """As `iterate`, with a ``step`` from theta, the lanes that run (...) and what the last step remembered.
+
+    After a change of size d_k at rate r = d_k / d_(k-1) a linearly convergent iteration is d_k r / (1 - r) from its
+    limit; r is the larger of the last two rates, as one lucky step may hide a slow direction. A lane at rest stays,
+    whatever the others do.
     """
 
-    def more(state: _State) -> Array:
+    def running(state: _State) -> Array:
         return (state.remaining > tolerance) & (state.n_steps < max_steps)
 
-    def advance(state: _State) -> _State:
-        change, grad = step(state.theta)
-        size = jnp.max(jnp.abs(change))
-        rate, remaining = predict(size, state.size, state.rate, state.n_steps)
-        return _State(state.theta + change, size, rate, remaining, jnp.max(jnp.abs(grad)), state.n_steps + 1)
+    def advance(carry: tuple[_State, Memory]) -> tuple[_State, Memory]:
+        state, memory = carry
+        runs = running(state)
+        taken = step(state.theta, runs, memory)
+        size = jnp.max(jnp.abs(taken.change), 0)
+        rate = jnp.minimum(size / state.size, 0.99)
+        remaining = taken.remaining
+        if remaining is None:
+            worst = jnp.maximum(rate, state.rate)
+            # The first change has no rate to go by.
+            remaining = jnp.where(state.n_steps > 0, size * worst / (1 - worst), size)
+        grad_norm = jnp.max(jnp.abs(taken.grad), 0)
+        new = _State(state.theta + taken.change, size, rate, remaining, grad_norm, state.n_steps + 1)
+        return _State(*(jnp.where(runs, x, old) for x, old in zip(new, state, strict=True))), taken.memory
 
-    infinite = jnp.full((), jnp.inf, start.dtype)
-    end = lax.while_loop(
-        more, advance, _State(start, infinite, jnp.zeros_like(infinite), infinite, infinite, jnp.int32(0))
-    )
-    status = jnp.where(end.remaining <= tolerance, CONVERGED, STEP_LIMIT)
-    finite = jnp.all(jnp.isfinite(end.theta)) & jnp.isfinite(end.grad_norm)
-    status = jnp.where(finite, status, NON_FINITE).astype(jnp.int8)
-    return Solution(end.theta, status, end.n_steps, end.grad_norm)
-
-
-def chord(table: PairTable, start: Array, inverse: Array, ridge: Array, tolerance: Array, max_steps: int) -> Solution:
-    """Newton's method with one fixed ``inverse`` (M, M) of the information, that of the full data.
-
-    Batched over resamples, the step is a single matrix product. Diverges where a resample's information is far from
-    the full data's.
-    """
-
-    def step(theta: Array) -> tuple[Array, Array]:
-        grad = likelihood.gradient(theta, table.n, table.score, ridge)
-        return jnp.matmul(inverse, grad, precision="highest"), grad
-
-    return iterate(step, start, tolerance, max_steps)
+    lanes = start.shape[1:]
+    infinite = jnp.full(lanes, jnp.inf, start.dtype)
+    first = _State(start, infinite, jnp.zeros_like(infinite), infinite, infinite, jnp.zeros(lanes, jnp.int32))
+    end, memory = lax.while_loop(lambda carry: jnp.any(running(carry[0])), advance, (first, memory))
+    status = jnp.where(end.remaining <= tolerance, Status.CONVERGED, Status.STEP_LIMIT)
+    finite = jnp.all(jnp.isfinite(end.theta), 0) & jnp.isfinite(end.grad_norm)
+    status = jnp.where(finite, status, Status.NON_FINITE).astype(jnp.int8)
+    return Solution(end.theta, status, end.n_steps, end.grad_norm), memory
 
 
 def capped(change: Array) -> Array:
-    """``change`` (M, ...) shrunk so that no model's exceeds 2 logits: far from the optimum full steps overshoot."""
-    return change * jnp.minimum(1.0, 2.0 / jnp.maximum(jnp.max(jnp.abs(change), 0), 1e-300))
+    """``change`` (P, ...) shrunk so that no parameter's exceeds `LONGEST_STEP`."""
+    return change * jnp.minimum(1.0, LONGEST_STEP / jnp.maximum(jnp.max(jnp.abs(change), 0), 1e-300))
 
 
 def centred(change: Array, among: Array) -> Array:
@@ -96,102 +143,138 @@ def centred(change: Array, among: Array) -> Array:
     return jnp.where(among, change - mean, 0.0)
 
 
-def information(theta: Array, n: Array, ridge: Array, active: Array) -> tuple[Array, Array]:
-    """(M, M) negative Hessian over the ``active`` models, made regular in the directions that do not matter; and ().
+class Found(NamedTuple):
+    """How far conjugate gradients came."""
 
-    Inactive models get a unit diagonal. The common shift of the active ones, which the likelihood does not see, gets
-    along its unit vector (in place of that of the ridge) the mean curvature of the models, which is returned too: the
-    inverse then leaves it alone, and battles of any weight leave it well conditioned.
+    solution: Array  # (P, ...)
+    is_solved: Array  # (...) whether the residual became small enough
+    least: Array  # (...) curvature of the weakest direction that was met, in units of the diagonal
+
+
+def conjugate_gradients(
+    product: Callable[[Array], Array],
+    precondition: Callable[[Array], Array],
+    diagonal: Array,
+    right: Array,
+    enough: Callable[[Array, Array], Array],
+    most_steps: int,
+    *,
+    running: Array | bool = True,
+    least: Array | float = 1.0,
+) -> Found:
+    """Solution of information * x = ``right`` (P, ...), from x = 0, for the lanes ``running`` (...).
+
+    Args:
+        product: multiplies (P, ...) by the information.
+        precondition: multiplies by something near its inverse.
+        diagonal: (P, ...) of the information.
+        right: (P, ...).
+        enough: from r' z at the start and the least curvature so far, both (...), to the r' z at which a lane is
+            solved: r being the residual, and z the preconditioned one.
+        most_steps: the limit.
+        running: lanes to solve.
+        least: (...) the least curvature that is known before, in units of the diagonal.
     """
-    v = likelihood.curvature(theta, n)
-    own = jnp.where(active, jnp.sum(v, 1) + 2 * ridge, 0.0)
-    n_active = jnp.maximum(jnp.sum(active), 1)
-    mean = jnp.sum(own) / n_active
+    eps = jnp.finfo(right.dtype).eps
+
+    def dot(a: Array, b: Array) -> Array:
+        return jnp.sum(a * b, 0)
+
+    z = precondition(right)
+    rz_start = dot(right, z)
+    known = jnp.broadcast_to(jnp.asarray(least, right.dtype), rz_start.shape)
+
+    def unsolved(rz: Array, least: Array) -> Array:
+        return rz > enough(rz_start, least)
+
+    def more(state: tuple[Any, ...]) -> Array:
+        *_, go, n_steps = state
+        return jnp.any(go) & (n_steps < most_steps)
+
+    def advance(state: tuple[Any, ...]) -> tuple[Any, ...]:
+        x, r, p, rz, least, go, n_steps = state
+        hp = product(p)
+        curvature, scale = dot(p, hp), dot(p, diagonal * p)
+        # Beyond, rounding decides, as it does of the common shift, where there is no curvature.
+        go = go & (curvature > 100 * eps * scale)
+        least = jnp.where(go, jnp.minimum(least, curvature / jnp.where(go, scale, 1.0)), least)
+        alpha = jnp.where(go, rz / jnp.where(go, curvature, 1.0), 0.0)
+        x, r = x + alpha * p, r - alpha * hp
+        z = precondition(r)
+        rz_next = dot(r, z)
+        p = jnp.where(go, z + rz_next / jnp.where(go, rz, 1.0) * p, p)
+        return x, r, p, jnp.where(go, rz_next, rz), least, go & unsolved(rz_next, least), n_steps + 1
+
+    go = running & unsolved(rz_start, known)
+    start: tuple[Any, ...] = jnp.zeros_like(right), right, z, rz_start, known, go, jnp.int32(0)
+    x, _, _, rz, met, _, _ = lax.while_loop(more, advance, start)
+    return Found(x, ~unsolved(rz, met), met)
+
+
+def newton_cg_step(
+    product: Callable[[Array], Array], precondition: Callable[[Array], Array], diagonal: Array, grad: Array
+) -> Array:
+    """(P, ...) change by a few steps of conjugate gradients, fewer where only rounding noise is left."""
+    rounding = 100 * jnp.finfo(grad.dtype).eps
+    return conjugate_gradients(product, precondition, diagonal, grad, lambda start, _: rounding * start, 4).solution
+
+
+def preconditioner(
+    inverse: Array, full_diagonal: Array, diagonal: Array, ridge: Array, n_models: int
+) -> Callable[[Array], Array]:
+    """What takes (P, ...) gradients to steps: D^-1/2 (D0^1/2 inverse D0^1/2) D^-1/2.
+
+    How parameters hang together is taken from the full data's ``inverse`` (P, P), of whose information D0 =
+    ``full_diagonal`` (P,) is the diagonal. How much is known of each one is taken from the lane's own ``diagonal`` D
+    (P, ...): a model with few battles may have none there, or twice as many. The first ``n_models`` parameters are
+    log-strengths, with the ``ridge`` ().
+    """
+    of_lanes = (slice(None), *[None] * (diagonal.ndim - 1))
+    known, is_model = (full_diagonal > 0)[of_lanes], (jnp.arange(len(inverse)) < n_models)[of_lanes]
+    root = jnp.sqrt(full_diagonal)
+    scaled_inverse = root[:, None] * inverse * root
+    scale = jnp.where(diagonal > 0, 1 / jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0)), 0.0)
+    shift_inverse = jnp.where(ridge > 0, 1 / (2 * n_models * jnp.where(ridge > 0, ridge, 1.0)), 0.0)
+
+    def apply(r: Array) -> Array:
+        # The full data's inverse is blind to models that it could not rate; their own curvature stands in.
+        own = jnp.where(known, 0.0, scale * r)
+        z = scale * (jnp.matmul(scaled_inverse, scale * r, precision="highest") + own)
+        # It is blind to the common shift too, where only the ridge has curvature.
+        return z + is_model * (jnp.sum(is_model * r, 0) * shift_inverse)
+
+    return apply
+
+
+def regular(matrix: Array, moves: Array, n_models: int, ridge: Array) -> tuple[Array, Array]:
+    """The information (..., P, P) of what ``moves`` (..., P), regular in all other directions too; and (...).
+
+    What stays gets a unit diagonal. The common shift of the models that move, which the likelihood does not see, gets
+    along its unit vector (in place of that of the ``ridge``) the mean curvature of the models, which is returned too:
+    the inverse then leaves it alone, and battles of any weight leave it well conditioned.
+    """
+    active = moves & (jnp.arange(moves.shape[-1]) < n_models)
+    n_active = jnp.maximum(jnp.sum(active, -1), 1)
+    own = jnp.diagonal(matrix, axis1=-2, axis2=-1)
+    mean = jnp.sum(jnp.where(active, own, 0.0), -1) / n_active
     mean = jnp.where(mean > 0, mean, 1.0)
-    shift = (mean - 2 * ridge) / n_active * (active[:, None] & active)
-    return jnp.diag(jnp.where(active, own, 1.0)) - v + shift, mean
+    shift = (mean - 2 * ridge) / n_active
+    inside = jnp.where(_both(moves), matrix, 0.0) + jnp.where(moves, 0.0, 1.0)[..., None] * jnp.eye(moves.shape[-1])
+    return inside + jnp.where(_both(active), shift[..., None, None], 0.0), mean
 
 
-def newton(
-    table: PairTable, active: Array, ridge: Array, tolerance: Array, max_steps: int, start: Array | None = None
-) -> Solution:
-    """Newton's method from ``start``, or from each model's own score.
-
-    ``table`` holds no battles of inactive models: theta stays 0.
-    """
-    if start is None:
-        battles = row_sums(table.n).astype(table.score.dtype)
-        start = jnp.log((table.score + 1) / (battles - table.score + 1))
-    start = centred(start, active)
-
-    def step(theta: Array) -> tuple[Array, Array]:
-        grad = likelihood.gradient(theta, table.n, table.score, ridge)
-        factor = jsl.cho_factor(information(theta, table.n, ridge, active)[0])
-        return capped(centred(jsl.cho_solve(factor, grad), active)), grad
-
-    return iterate(step, start, tolerance, max_steps)
-
-
-def inverse_information(theta: Array, n: Array, ridge: Array, active: Array) -> Array:
-    """(M, M) pseudo-inverse of the information: 0 for inactive models and in the common shift of the active ones.
+def pseudo_inverse(matrix: Array, moves: Array, n_models: int, ridge: Array) -> Array:
+    """(P, P) pseudo-inverse of the information: 0 for what does not move and in the common shift of the models.
 
     It is the model-based covariance of the estimate in the mean-zero gauge.
     """
-    matrix, shift = information(theta, n, ridge, active)
-    inverse = jsl.cho_solve(jsl.cho_factor(matrix), jnp.eye(len(active), dtype=n.dtype))
+    matrix, shift = regular(matrix, moves, n_models, ridge)
+    inverse = jsl.cho_solve(jsl.cho_factor(matrix), jnp.eye(len(moves), dtype=matrix.dtype))
+    active = moves & (jnp.arange(len(moves)) < n_models)
     n_active = jnp.maximum(jnp.sum(active), 1)
-    return jnp.where(active[:, None] & active, inverse - 1.0 / (shift * n_active), 0.0)
+    return jnp.where(_both(moves), inverse, 0.0) - jnp.where(_both(active), 1 / (shift * n_active), 0.0)
 
 
-def newton_cg(
-    table: PairTable,
-    start: Array,
-    inverse: Array,
-    information_diagonal: Array,
-    ridge: Array,
-    tolerance: Array,
-    max_steps: int,
-) -> Solution:
-    """Newton's method with the steps found by preconditioned conjugate gradients: for resamples of sparse boards.
-
-    A model with a handful of battles has, in a resample, an information far from the full data's. The preconditioner
-    D^-1/2 (D0^1/2 inverse D0^1/2) D^-1/2 corrects for that: D is the resample's own diagonal, D0 =
-    ``information_diagonal`` and ``inverse`` belong to the full data.
-    """
-    root = jnp.sqrt(information_diagonal)
-    scaled_inverse = root[:, None] * inverse * root
-    inner_steps = 4
-    shift_inverse = jnp.where(ridge > 0, 1 / (2 * len(start) * jnp.where(ridge > 0, ridge, 1.0)), 0.0)
-    rounding = 100 * jnp.finfo(start.dtype).eps
-
-    def step(theta: Array) -> tuple[Array, Array]:
-        grad = likelihood.gradient(theta, table.n, table.score, ridge)
-        v = likelihood.curvature(theta, table.n)
-        diagonal = row_sums(v) + 2 * ridge
-        scale = jnp.where(diagonal > 0, 1 / jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0)), 0.0)
-
-        def precondition(r: Array) -> Array:
-            # The full data's inverse is blind to models that it could not rate; their own curvature stands in.
-            own = jnp.where(information_diagonal > 0, 0.0, scale * r)
-            z = scale * (jnp.matmul(scaled_inverse, scale * r, precision="highest") + own)
-            # It is blind to the common shift too, where only the ridge has curvature.
-            return z + jnp.sum(r) * shift_inverse
-
-        def inner(_: int, state: tuple[Array, ...]) -> tuple[Array, ...]:
-            x, r, p, rz = state
-            hp = diagonal * p - jnp.matmul(v, p, precision="highest")
-            curvature, scale_of_it = jnp.vdot(p, hp), jnp.vdot(p, diagonal * p)
-            # Once solved, rounding noise is left, part of it in the common shift where there is no curvature.
-            go_on = (rz > rounding * rz_start) & (curvature > rounding * scale_of_it)
-            alpha = jnp.where(go_on, rz / jnp.where(go_on, curvature, 1.0), 0.0)
-            x, r = x + alpha * p, r - alpha * hp
-            z = precondition(r)
-            rz_next = jnp.where(go_on, jnp.vdot(r, z), 0.0)
-            return x, r, z + jnp.where(go_on, rz_next / jnp.where(go_on, rz, 1.0), 0.0) * p, rz_next
-
-        z = precondition(grad)
-        rz_start = jnp.vdot(grad, z)
-        x, *_ = lax.fori_loop(0, inner_steps, inner, (jnp.zeros_like(grad), grad, z, rz_start))
-        return capped(x), grad
-
-    return iterate(step, start, tolerance, max_steps)
+def _both(kept: Array) -> Array:
+    """(..., P, P) bool: whether row and column are ``kept`` (..., P)."""
+    return kept[..., :, None] & kept[..., None, :]

@@ -2,30 +2,29 @@
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
-# Statuses beyond those of `solve`: no maximum exists, or hardly any battle speaks on beta.
-SEPARABLE, TOO_FEW = 3, 4
+from jaxeval.kernels.links import Link, information, log_likelihood, score
+from jaxeval.kernels.solve import Status, Step, Terms, loop
 
 
-class Temperature(NamedTuple):
+class TemperatureFit(NamedTuple):
     """Where the likelihood is greatest, and its shape there."""
 
     beta: Array  # () 1 / score; +-inf where SEPARABLE, NaN where TOO_FEW
     information: Array  # () minus the second derivative, score^2
     log_likelihood: Array  # ()
-    status: Array  # () int8
+    status: Array  # () int8, a `Status`
     n_steps: Array  # () int32
 
 
-def fit(level: Array, n: Array, wins: Array, fewest: Array, tolerance: Array, max_steps: int) -> Temperature:
+def fit(level: Array, n: Array, wins: Array, fewest: Array, terms: Terms) -> TemperatureFit:
     """Newton's method from zero on the (L,) score levels.
 
     ``n`` is the weight of the battles at a level and ``wins`` their weight times target: all that the likelihood
     sees. Its derivative falls in beta, ever more slowly away from 0, so Newton's steps from 0 never overshoot.
-    ``tolerance`` is in logits at the largest |level|. Under ``fewest`` battles off level 0 nothing is fitted.
+    The tolerance is that at the largest |level|. Under ``fewest`` battles off level 0 nothing is fitted.
     """
     used = (n > 0) & (level != 0)
     reach = jnp.max(jnp.where(used, jnp.abs(level), 0.0))
@@ -33,31 +32,26 @@ def fit(level: Array, n: Array, wins: Array, fewest: Array, tolerance: Array, ma
     total = jnp.sum(jnp.where(used, n, 0.0))
     separable = (agree <= 0) | (agree >= total)
     too_few = (total <= 0) | (total < fewest)
+    losses = n - wins
 
-    def information(beta: Array) -> Array:
-        return jnp.sum(n * level**2 * jax.nn.sigmoid(beta * level) * jax.nn.sigmoid(-beta * level))
+    def curvature(beta: Array) -> Array:
+        return jnp.sum(level**2 * information(Link.LOGIT, wins, losses, beta * level))
 
-    def more(state: tuple[Array, Array, Array]) -> Array:
-        _, size, n_steps = state
-        return (size > tolerance) & (n_steps < max_steps)
+    def step(beta: Array, _: Array, memory: tuple[()]) -> Step:
+        slope = jnp.sum(level * score(Link.LOGIT, wins, losses, beta * level))
+        bend = curvature(beta)
+        # Lanes without a maximum do not hold up the others.
+        moves = (bend > 0) & ~(separable | too_few)
+        change = jnp.where(moves, slope / jnp.where(moves, bend, 1.0), 0.0)
+        # The steps shrink ever faster: each is more than what remains after it.
+        return Step(change[None], slope[None], memory, jnp.abs(change) * reach)
 
-    def advance(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        beta, _, n_steps = state
-        # Either side's tail to full relative precision: wins - n p would lose it where p is nearly 1.
-        p, q = jax.nn.sigmoid(beta * level), jax.nn.sigmoid(-beta * level)
-        slope = jnp.sum(level * (wins * q - (n - wins) * p))
-        curvature = information(beta)
-        change = jnp.where(curvature > 0, slope / jnp.where(curvature > 0, curvature, 1.0), 0.0)
-        return beta + change, jnp.abs(change) * reach, n_steps + 1
-
-    # Lanes without a maximum do not hold up the others.
-    size = jnp.where(separable | too_few, 0.0, jnp.inf)
-    beta, size, n_steps = lax.while_loop(more, advance, (jnp.zeros(()), size, jnp.int32(0)))
-    curvature = information(beta)
-    value = jnp.sum(wins * jax.nn.log_sigmoid(beta * level) + (n - wins) * jax.nn.log_sigmoid(-beta * level))
-    status = jnp.where(jnp.isfinite(beta), jnp.where(size <= tolerance, 0, 1), 2)
-    status = jnp.where(separable, SEPARABLE, status)
-    beta = jnp.where(separable, jnp.where(agree > 0, jnp.inf, -jnp.inf), beta)
-    beta = jnp.where(too_few, jnp.nan, beta)
-    status = jnp.where(too_few, TOO_FEW, status).astype(jnp.int8)
-    return Temperature(beta, curvature, value, status, n_steps)
+    end, _ = loop(step, jnp.zeros(1), (), terms.tolerance, terms.max_steps)
+    (beta,) = end.theta
+    value = jnp.sum(log_likelihood(Link.LOGIT, wins, losses, beta * level))
+    status = jnp.where(separable, Status.SEPARABLE, end.status)
+    status = jnp.where(too_few, Status.TOO_FEW, status).astype(jnp.int8)
+    estimate = jnp.where(separable, jnp.where(agree > 0, jnp.inf, -jnp.inf), beta)
+    estimate = jnp.where(too_few, jnp.nan, estimate)
+    n_steps = jnp.where(separable | too_few, 0, end.n_steps)
+    return TemperatureFit(estimate, curvature(beta), value, status, n_steps)

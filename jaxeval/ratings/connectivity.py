@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from jaxeval.kernels.connectivity import ABOVE, BELOW, IDENTIFIED, INCOMPARABLE
+from jaxeval.kernels.connectivity import Standing
 
 # A resample lacks all of k given battles with probability at most exp(-k).
 _SECURE_UNITS = 40
@@ -19,7 +19,7 @@ class Connectivity(NamedTuple):
 
     component: NDArray[np.int64]  # (M,) connected component, 1 = that of the main group; the others by battles
     n_components: int
-    standing: NDArray[np.int8]  # (M,) IDENTIFIED, ABOVE, BELOW or INCOMPARABLE
+    standing: NDArray[np.int8]  # (M,) Standing.IDENTIFIED, Standing.ABOVE, Standing.BELOW or Standing.INCOMPARABLE
 
 
 def analyse(n: NDArray[np.float64], wins: NDArray[np.float64]) -> Connectivity:
@@ -30,7 +30,7 @@ def analyse(n: NDArray[np.float64], wins: NDArray[np.float64]) -> Connectivity:
     start = int(np.argmax(n.sum(1)))
     if _reachable(wins > 0, start).all() and _reachable(wins.T > 0, start).all():
         # A healthy board, told without a search for components.
-        return Connectivity(np.ones(len(n), np.int64), 1, np.full(len(n), IDENTIFIED, np.int8))
+        return Connectivity(np.ones(len(n), np.int64), 1, np.full(len(n), Standing.IDENTIFIED, np.int8))
     first, second = np.nonzero(np.triu(n))
     return analyse_pairs(first, second, n[first, second], wins[first, second], wins[second, first], len(n))
 
@@ -69,7 +69,7 @@ def with_components(
     """The components that P pairs make of M models with ``battles`` (M,) and a known ``standing`` (M,)."""
     graph = _graph(first, second, len(battles))
     n_components, label = scipy.sparse.csgraph.connected_components(graph, directed=False)
-    holds_main_group = np.bincount(label, standing == IDENTIFIED) > 0
+    holds_main_group = np.bincount(label, standing == Standing.IDENTIFIED) > 0
     order = np.lexsort([-np.bincount(label, battles), ~holds_main_group])
     component = np.argsort(order)[label] + 1
     return Connectivity(component, n_components, standing)
@@ -95,10 +95,10 @@ def _standing(
     else:
         below[loser] = above[winner] = True
         below, above = below & ~above, above & ~below
-    standing = np.full(m, INCOMPARABLE, np.int8)
-    standing[below & ~above] = BELOW
-    standing[above & ~below] = ABOVE
-    standing[above & below] = IDENTIFIED
+    standing = np.full(m, Standing.INCOMPARABLE, np.int8)
+    standing[below & ~above] = Standing.BELOW
+    standing[above & ~below] = Standing.ABOVE
+    standing[above & below] = Standing.IDENTIFIED
     return standing
 
 

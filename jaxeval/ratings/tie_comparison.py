@@ -12,25 +12,23 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.data.battles import Battles, as_battles
-from jaxeval.data.features import FeatureLike, checked_features, design
+from jaxeval.data.features import FeatureLike, design
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch, tie_models
-from jaxeval.kernels.connectivity import IDENTIFIED
-from jaxeval.kernels.solve import CONVERGED
+from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import TOLERANCE_LOGIT
 from jaxeval.ratings.connectivity import analyse
 from jaxeval.ratings.contextual import (
     MAX_STEPS,
     TIE_MODELS,
     ContextualBoard,
-    ContextualSettings,
-    Ties,
-    checked_ties,
     contextual_result,
     fit_contextual_boards,
 )
 from jaxeval.ratings.contextual_rows import ContextualCells, compress, counts_by_row
+from jaxeval.ratings.options import FitOptions, Ties
 
 Float = NDArray[np.float64]
 
@@ -72,15 +70,17 @@ def compare_tie_models(
     battles = as_battles(battles)
     if not 2 <= n_folds <= battles.n_battles:
         raise ValueError(f"n_folds must lie between 2 and the {battles.n_battles:,} battles, got {n_folds!r}")
-    covariates = design(battles, checked_features(features, feature_ridge), normalize)
-    checked_ties(battles, "davidson")
+    options = FitOptions(
+        ridge=ridge, features=features, normalize=normalize, feature_ridge=feature_ridge, ties="davidson"
+    ).checked(battles)
+    covariates = design(battles, options.features, normalize)
     cells, _ = compress(battles, slice(None), covariates.matrix)
     held = _folds(cells.count, n_folds, np.random.default_rng(seed))
     rows, each = {}, {}
     for ties in get_args(Ties):
-        (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, ridge, feature_ridge, ties, False)
-        context = ContextualSettings(covariates.names, normalize, float(feature_ridge), ties)
-        fit = contextual_result(battles, fitted, ridge, "mean", 1000.0, False, context)
+        own = replace(options, ties=ties)
+        (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, own)
+        fit = contextual_result(battles.report, fitted, own)
         each[ties] = _held_out(fitted, cells, held, ties)
         likelihood = fit.log_likelihood if ties != "half" else np.nan
         n_parameters = int(fitted.board.active.sum()) - 1 + len(covariates.names) + 1
@@ -131,7 +131,8 @@ def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: NDArray[np.
         rest = cells.count - part
         n, wins = replace(cells, count=rest).tables(n_models)
         rated = np.zeros(size, bool)
-        rated[:n_models] = fitted.board.active & ((analyse(n, wins).standing == IDENTIFIED) | (fitted.ridge[0] > 0))
+        comparable = analyse(n, wins).standing == Standing.IDENTIFIED
+        rated[:n_models] = fitted.board.active & (comparable | (fitted.ridge[0] > 0))
         count: Any = counts_by_row(fitted.rows, fitted.members, rest)
         with double_precision(), one_blas_thread():
             fit = batch.fit_contextual(
@@ -140,10 +141,8 @@ def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: NDArray[np.
                 fitted.phi,
                 rated,
                 fitted.free,
-                fitted.ridge,
-                TOLERANCE_LOGIT,
                 TIE_MODELS[ties],
-                MAX_STEPS,
+                Terms.of(fitted.ridge, TOLERANCE_LOGIT, MAX_STEPS),
             )
             phi = np.asarray(jax.device_get(fit.phi))
             z: Any = phi[first] - phi[second] + cells.feature @ phi[size:-1]
@@ -152,7 +151,7 @@ def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: NDArray[np.
             likelihood: Any = tie_models.log_likelihood(given[0], cells.target, *given[1:])  # type: ignore[arg-type]
         with np.errstate(divide="ignore"):
             score = cells.target * np.log(expected) + (1 - cells.target) * np.log1p(-expected)
-        known = rated[first] & rated[second] & (int(fit.status) == CONVERGED)
+        known = rated[first] & rated[second] & (int(fit.status) == Status.CONVERGED)
         values = np.asarray(likelihood), (cells.target - expected) ** 2, score
         for name, x in zip(found, values, strict=True):
             found[name].append(np.where(known, x, np.nan))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import numpy as np
@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from jaxeval.checks import checked_integer, checked_numbers, checked_positive, checked_resamples
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.evaluators.few_pairs import FEW_PAIRS
-from jaxeval.execution.precision import versions
-from jaxeval.execution.runs import Identity, open_run
+from jaxeval.execution.precision import device_name, versions
+from jaxeval.execution.processes import n_sharing, together
+from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.kernels import batch
 from jaxeval.ratings.bootstrap import bootstrap
-from jaxeval.ratings.bradley_terry import device_name, fit_bradley_terry
+from jaxeval.ratings.bradley_terry import fit_bradley_terry
 from jaxeval.references.advice import close_advice, set_advice, single_advice, tier_advice, weak_points
 from jaxeval.references.rankings import ReferenceBoard, ReferenceStudySettings, rankings
 from jaxeval.references.sets import Sets, default_sets, model_numbers, named_sets, tiers_of
@@ -142,33 +143,64 @@ def reference_study(
             items have too few of the verdicts.
     """
     battles = as_battles(battles)
-    settings = _settings(
-        deltas, budgets, n_tiers, n_repeats, n_resamples, seed, checked_level(level), cluster, item, ridge, few_pairs
-    )
-    chosen = model_numbers(references, battles.models) if references is not None else np.arange(battles.n_models)
-    named = named_sets(sets, battles.models) if sets is not None else None
+    with together(battles.n_processes):
+        if item is not None and cluster is not None:
+            raise ValueError(f"items are resampled whole: give item={item!r} or cluster={cluster!r}, not both")
+        settings = ReferenceStudySettings(
+            deltas=_checked_deltas(deltas),
+            budgets=_checked_budgets(budgets),
+            n_tiers=checked_integer("n_tiers", n_tiers, 1),
+            n_repeats=checked_integer("n_repeats", n_repeats, 1),
+            n_resamples=checked_resamples(n_resamples),
+            seed=checked_integer("seed", seed),
+            level=checked_level(level),
+            cluster=cluster,
+            item=item,
+            ridge=checked_positive("ridge", ridge, ": it keeps undefeated models finite"),
+            device=device_name(),
+            n_devices=jax.local_device_count() * n_sharing(),
+            few_pairs=checked_integer("few_pairs", few_pairs),
+            versions=versions(),
+        )
+        chosen = model_numbers(references, battles.models) if references is not None else np.arange(battles.n_models)
+        named = named_sets(sets, battles.models) if sets is not None else None
+        return _study(
+            battles, settings, chosen, named,
+            chunk_size=chunk_size, memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
+        )  # fmt: skip
+
+
+def _study(
+    battles: Battles,
+    settings: ReferenceStudySettings,
+    chosen: NDArray[np.intp],
+    named: dict[str, NDArray[np.intp]] | None,
+    **options: Unpack[RunOptions],
+) -> ReferenceStudy:
+    """The study of the references ``chosen``, and of the sets that are ``named`` or else those of the tiers."""
+    n_resamples, column = settings.n_resamples, settings.item or settings.cluster
 
     def identity() -> Identity:
-        drawn = {
-            name: getattr(settings, name) for name in ("deltas", "budgets", "n_tiers", "n_repeats", "seed", "ridge")
-        }
-        column = item or cluster
-        of_rows = battles.model_a, battles.model_b, battles.target, battles.weight, battles.count
+        drawn = ("deltas", "budgets", "n_tiers", "n_repeats", "seed", "ridge", "cluster", "item")
+        shown = ("n_resamples", "level", "few_pairs")
+        rows = battles.model_a, battles.model_b, battles.target, battles.weight, battles.count
         groups = None if column is None else battles.codes(column)[0]
-        return Identity(drawn | {"cluster": cluster, "item": item}, (battles.models, of_rows, groups, chosen, named))
+        return Identity(
+            {name: getattr(settings, name) for name in drawn},
+            (battles.models, rows, groups, chosen, named),
+            {name: getattr(settings, name) for name in shown},
+            noun="battles",
+        )
 
-    with open_run(
-        identity, n_resamples + 1, "rankings against references",
-        chunk_size=chunk_size, memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
-    ) as run:  # fmt: skip
+    with open_run(identity, n_resamples + 1, "rankings against references", **options) as run:
         if n_resamples:
-            gold = bootstrap(battles, n_resamples, seed, cluster=item or cluster, progress=False)
+            gold = bootstrap(battles, n_resamples, settings.seed, cluster=column)
             fit, warnings, draws = gold.fit, gold.warnings, gold.draws_logit
         else:
             fit = fit_bradley_terry(battles)
             warnings, draws = fit.warnings, np.empty((0, battles.n_models))
         theta = fit.logits.to_numpy()
-        tier = tiers_of(theta, n_tiers)
+        tier = tiers_of(theta, settings.n_tiers)
         chosen = chosen[np.argsort(-theta[chosen], kind="stable")]  # best first, the unrated last
         several = named or {}
         if named is None and settings.budgets:
@@ -178,58 +210,28 @@ def reference_study(
     return _result(battles, board, single, under_budget, same, settings, warnings)
 
 
-def _settings(
-    deltas: Sequence[float],
-    budgets: Sequence[int],
-    n_tiers: int,
-    n_repeats: int,
-    n_resamples: int,
-    seed: int,
-    level: float,
-    cluster: str | None,
-    item: str | None,
-    ridge: float,
-    few_pairs: int,
-) -> ReferenceStudySettings:
-    """The settings, checked; deltas and budgets ascend."""
-    if item is not None and cluster is not None:
-        raise ValueError(f"items are resampled whole: give item={item!r} or cluster={cluster!r}, not both")
-    for name, value in {"n_tiers": n_tiers, "n_repeats": n_repeats}.items():
-        checked_integer(name, value, 1)
-    for name, value in {"seed": seed, "few_pairs": few_pairs}.items():
-        checked_integer(name, value)
-    checked_resamples(n_resamples)
+def _checked_deltas(deltas: Sequence[float]) -> tuple[float, ...]:
+    """The finite ones, ascending."""
     margins = np.unique(checked_numbers("deltas", deltas))
     if not (margins > 0).all():
         raise ValueError(f"deltas must be > 0 percentage points, got {deltas!r}")
+    return tuple(margins[np.isfinite(margins)].tolist())
+
+
+def _checked_budgets(budgets: Sequence[int]) -> tuple[int, ...]:
+    """Ascending."""
     votes = np.unique(np.asarray(budgets))
     if len(votes) and not (np.issubdtype(votes.dtype, np.integer) and (votes > 0).all() and (votes < 2**31).all()):
         raise ValueError(f"budgets must be whole numbers of votes, from 1 to 2**31 - 1, got {budgets!r}")
-    checked_positive("ridge", ridge, ": it keeps undefeated models finite")
-    return ReferenceStudySettings(
-        deltas=tuple(margins[np.isfinite(margins)].tolist()),
-        budgets=tuple(votes.astype(int).tolist()),
-        n_tiers=int(n_tiers),
-        n_repeats=int(n_repeats),
-        n_resamples=int(n_resamples),
-        seed=int(seed),
-        level=level,
-        cluster=cluster,
-        item=item,
-        ridge=float(ridge),
-        few_pairs=int(few_pairs),
-        device=device_name(),
-        n_devices=len(jax.local_devices()),
-        versions=versions(),
-    )
+    return tuple(votes.astype(int).tolist())
 
 
 def _result(
     battles: Battles,
     board: ReferenceBoard,
     single: batch.SingleReferences,
-    under_budget: batch.Budgets,
-    same: batch.SameModels,
+    under_budget: batch.BudgetSums,
+    same: batch.SameModelSums,
     settings: ReferenceStudySettings,
     warnings: Sequence[str],
 ) -> ReferenceStudy:

@@ -15,23 +15,14 @@ from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import ITEMS
 from jaxeval.kernels import batch
-from jaxeval.kernels.resample import Tally
-from jaxeval.resampling.units import (
-    make_singles,
-    make_units,
-    shortfall_of,
-    singles_top_up_size,
-    stream_number,
-    top_up_size_of,
-)
+from jaxeval.resampling.units import as_leaf, make_singles, make_units, stream_number
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
-_TALLY = Tally(None, 0)
 # Items that are alike are drawn together where the average number of them is this; singles are three times as fast.
 _ALIKE = 4
-_SMALLEST_TOP_UP = 128  # items are few, beside the battles of a leaderboard
+_FEWEST_PLACES = 128  # for single draws: items are few, beside the battles of a leaderboard
 # Draws of an item in a lane, as counts and as what they are multiplied by.
 _BYTES_PER_ITEM = 24
 _EXACT = 2**24  # whole numbers under this have no rounding in single precision
@@ -64,7 +55,7 @@ def resampled_sums(
     pattern = _pattern(values)
     rows = [np.arange(len(columns)), *([] if subsets is None else subsets)]
     streams = np.array([stream_number(stream)] + [stream_number(f"{stream} half")] * (len(rows) - 1), np.uint64)
-    items, top_up_size, table = _items(values, pattern, rows, streams)
+    items, table = _items(values, pattern, rows, streams)
     parts, order = _by_precision(table, len(columns))
 
     mesh = device_mesh()
@@ -73,7 +64,7 @@ def resampled_sums(
 
     def call(sets: NDArray[np.int32], numbers: Int, n_chunks: NDArray[np.int32]) -> Any:
         with double_precision():
-            return batch.item_sums(items, parts, mesh, np.uint64(seed), sets, numbers, n_chunks, top_up_size)
+            return batch.item_sums(items, parts, mesh, np.uint64(seed), sets, numbers, n_chunks)
 
     width = sum(x.shape[1] for x in parts)
     held = sum(x.nbytes for x in jax.tree.leaves((items, parts))) + 16 * n_resamples * width * min(len(rows), 2)
@@ -95,19 +86,15 @@ def halves(columns: Float, n_halves: int, seed: int) -> NDArray[np.intp]:
     return np.stack([np.sort(order[rng.permutation(n)[: n // 2]]) for _ in range(n_halves)])
 
 
-def _items(
-    values: Float, pattern: Int, rows: list[NDArray[np.intp]], streams: NDArray[np.uint64]
-) -> tuple[Any, int, Float]:
-    """What is drawn from, the room of the top-up, and the (Q, D) values of what is drawn."""
+def _items(values: Float, pattern: Int, rows: list[NDArray[np.intp]], streams: NDArray[np.uint64]) -> tuple[Any, Float]:
+    """What is drawn from, and the (Q, D) values of what is drawn."""
     first = np.unique(pattern, return_index=True)[1]
     if len(pattern) >= _ALIKE * len(first):
         table = np.zeros((_width(len(first)), values.shape[1]))
         table[: len(first)] = values[first]
         counts = [np.bincount(pattern[own], minlength=len(table))[None] for own in rows]
-        shortfalls = [shortfall_of(int(count.sum())) for count in counts]
-        units = _stacked([make_units(count, _TALLY, less) for count, less in zip(counts, shortfalls, strict=True)])
-        together: Any = units, None, streams
-        return batch.Items(*together), top_up_size_of(max(shortfalls), _SMALLEST_TOP_UP), table
+        units = _stacked([make_units(count, least_places=_FEWEST_PLACES) for count in counts])
+        return batch.Items(units=units, row=None, stream=as_leaf(streams, np.uint64)), table
     # In the order of their values, so that the order of the rows does not matter; zeros where there is no item.
     ordered = np.argsort(pattern, kind="stable")
     place = np.empty(len(ordered), np.intp)
@@ -117,8 +104,8 @@ def _items(
     row = np.full((len(rows), len(table)), len(table) - 1, np.int32)
     for p, own in enumerate(rows):
         row[p, : len(own)] = np.sort(place[own])
-    one_by_one: Any = _stacked([make_singles(len(own)) for own in rows]), row, streams
-    return batch.Items(*one_by_one), singles_top_up_size(len(table)), table
+    singles = _stacked([make_singles(len(own), len(table)) for own in rows])
+    return batch.Items(units=singles, row=as_leaf(row, np.int32), stream=as_leaf(streams, np.uint64)), table
 
 
 def _by_precision(table: Float, n: int) -> tuple[tuple[NDArray[Any], ...], NDArray[np.intp]]:

@@ -10,19 +10,19 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from jaxeval.kernels.resample import Singles, Tally, Units
+from jaxeval.kernels.resample import Singles, Strata, Units
 from jaxeval.resampling.alias import Int, category_table, poisson_tables
 
 # Least sizes of arrays, so that small boards share one compilation, which takes far longer than what they add.
-_SMALLEST_TOP_UP, _SMALLEST_TABLE, _SMALLEST_CATEGORY = 1024, 8192, 512
+_FEWEST_PLACES, _SMALLEST_TABLE, _SMALLEST_CATEGORY = 1024, 8192, 512
 
 # Battles drawn one by one: the total of their Poisson draws in standard deviations under N, at which one resample in
 # 30,000 is drawn again; and a battle is drawn more often than this with less than probability 2**-32.
 _SINGLES_SHORTFALL, _THRESHOLDS = 4.0, 12
 
-# Units stacked in one column, and the bits of the row in a unit's number. Constants, as all that places a slice's
-# units, and thereby names their random numbers, must not depend on the other slices.
-UNIT_ROWS, ROW_BITS = 4, 2
+#: Units stacked in one column. A constant, as all that places a slice's units, and thereby names their random numbers,
+#: must not depend on the other slices.
+UNIT_ROWS = 4
 
 
 def shortfall_of(total: int) -> int:
@@ -38,11 +38,6 @@ def shortfall_of(total: int) -> int:
     return min(int(np.ceil(k * sd)), total)
 
 
-def top_up_size_of(shortfall: int, least: int = _SMALLEST_TOP_UP) -> int:
-    """Draws that a top-up has room for: twice the shortfall, rounded up."""
-    return max(-(-2 * shortfall // 128) * 128, least)
-
-
 def as_leaf(x: Any, dtype: type) -> Any:
     """``x`` as a NumPy array, untyped: the kernels' tuples, written for JAX arrays, hold NumPy ones until the call."""
     return np.asarray(x, dtype)
@@ -56,52 +51,70 @@ def stream_number(label: str) -> int:
 def rounded(size: int) -> int:
     """``size`` rounded up by at most a sixteenth, so that similar boards share one compilation, and all small ones."""
     step = max(128, 1 << max(size.bit_length() - 5, 0))
-    return -(-size // step) * step
+    return _rounded_up(size, step)
 
 
-def make_units(count: Int, tally: Tally, shortfall: int) -> Units:
-    """Units of sizes ``count`` (K, Q), whose Poisson rates fall short of the total by ``shortfall``."""
+def make_units(count: Int, shortfall: int | None = None, least_places: int = _FEWEST_PLACES) -> Units:
+    """Units of sizes ``count`` (K, Q), for resamples of as many battles (or clusters, or items) as there are.
+
+    Args:
+        count: of each unit.
+        shortfall: by how much the Poisson rates fall short of the total, by default `shortfall_of` it; 0 for draws that
+            need no given total.
+        least_places: places for single draws that there are at least.
+    """
     which, distinct = pd.factorize(count.reshape(-1), sort=True)  # by hashing: ten times as fast as np.unique
     which = which.reshape(count.shape)
     total = int(count.sum())
     if total >= 2**31:
         raise ValueError(f"a resample draws fewer than {2**31:,} battles or clusters, got {total:,}")
+    shortfall = shortfall_of(total) if shortfall is None else shortfall
     tables = poisson_tables(distinct.astype(np.float64) * (1 - shortfall / total))
     words = np.zeros(1 << max(len(tables.words) - 1, _SMALLEST_TABLE - 1).bit_length(), np.uint32)
     words[: len(tables.words)] = tables.words
     # Without the padding columns, which depend on the other slices: the picks from this table must not.
     used = count[:, : int(np.flatnonzero(count.sum(0))[-1]) + 1]
-    by_number = np.zeros((used.shape[1], 1 << tally.row_bits), np.int64)
-    by_number[:, : used.shape[0]] = used.T
+    by_number = np.zeros((used.shape[1], 1 << (len(count) - 1).bit_length()), np.int64)
+    by_number[:, : len(used)] = used.T
     category = np.zeros(rounded(max(by_number.size, _SMALLEST_CATEGORY)), np.uint64)
     category[: by_number.size] = category_table(by_number.reshape(-1))
     return Units(
         size=as_leaf(count, np.int32),
         shift=as_leaf(32 - tables.bits[which], np.uint32),
         offset=as_leaf(tables.offset[which], np.int32),
-        first=as_leaf(tables.first[which], np.int32),
+        least=as_leaf(tables.first[which], np.int32),
         table=as_leaf(words, np.uint32),
         category=as_leaf(category, np.uint64),
-        n_categories=as_leaf(by_number.size, np.uint64),
-        total=as_leaf(total, np.int32),
-        shortfall=as_leaf(shortfall, np.int32),
+        strata=_one_stratum(total, shortfall, by_number.size, max(_rounded_up(2 * shortfall, 128), least_places)),
     )
 
 
-def make_singles(n: int) -> Singles:
-    """N battles, or items, drawn one by one."""
-    below = scipy.special.pdtr(np.arange(_THRESHOLDS), 1 - _singles_shortfall(n) / n)
+def make_singles(n: int, width: int) -> Singles:
+    """N battles (or clusters, or items) in ``width`` slots, of arrays of one shape for all N up to that."""
+    shortfall = _singles_shortfall(n)
+    below = scipy.special.pdtr(np.arange(_THRESHOLDS), 1 - shortfall / n)
     threshold = np.minimum(np.rint(below * 2.0**32), 2.0**32 - 1)
-    return Singles(as_leaf(n, np.int32), as_leaf(_singles_shortfall(n), np.int32), as_leaf(threshold, np.uint32))
-
-
-def singles_top_up_size(n: int) -> int:
-    """Draws that a top-up of ``n`` or fewer battles has room for."""
-    return -(-2 * _singles_shortfall(n) // 64) * 64
+    strata = _one_stratum(n, shortfall, n, _rounded_up(2 * _singles_shortfall(width), 64))
+    return Singles(as_leaf(threshold[None], np.uint32), strata)
 
 
 def _singles_shortfall(n: int) -> int:
     return min(int(np.ceil(_SINGLES_SHORTFALL * np.sqrt(n))), n)
+
+
+def _rounded_up(size: int, step: int) -> int:
+    return -(-size // step) * step
+
+
+def _one_stratum(total: int, shortfall: int, n_numbers: int, n_places: int) -> Strata:
+    """All units in one stratum."""
+    return Strata(
+        total=as_leaf([total], np.int32),
+        limit=as_leaf([min(2 * shortfall, total)], np.int32),
+        first=as_leaf([0], np.int32),
+        n_numbers=as_leaf([n_numbers], np.uint64),
+        place=as_leaf(np.zeros(n_places), np.int32),
+    )
 
 
 def pad(x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from jaxeval.checks import checked_integer, checked_positive
 from jaxeval.data.judged_battles import JudgedBattles
-from jaxeval.kernels.solve import CONVERGED
-from jaxeval.ratings.bradley_terry import named
+from jaxeval.kernels.solve import Status
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.softelo.held_out import Folds, above_human, compress, hold_out
+from jaxeval.softelo.held_out import Folds, above_human, hold_out
+from jaxeval.softelo.judged_cells import compress
 from jaxeval.statistics.clusters import numbered
-from jaxeval.wording import counted
+from jaxeval.wording import counted, named
 
 Float = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -204,7 +204,7 @@ def slice_ratings(
 
 def _positive(folds: Folds) -> Float:
     """(M,) temperatures that mean agreement with the scores; NaN where the battles do not determine one."""
-    usable = (folds.beta_status == CONVERGED) & (folds.beta > 0)
+    usable = (folds.beta_status == Status.CONVERGED) & (folds.beta > 0)
     return np.where(usable, folds.beta, np.nan)
 
 

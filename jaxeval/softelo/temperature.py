@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
-from jaxeval.kernels.solve import CONVERGED, NON_FINITE, STEP_LIMIT
-from jaxeval.kernels.temperature import SEPARABLE, TOO_FEW
+from jaxeval.kernels.solve import Status, Terms
 from jaxeval.statistics.clusters import few_clusters_text, numbered
 from jaxeval.wording import counted
 
@@ -26,12 +25,12 @@ MAX_STEPS = 100
 #: Battles that differ in score, under which no temperature is fitted.
 FEWEST_BATTLES = 5
 
-STATUS_TEXT = {
-    CONVERGED: "converged",
-    STEP_LIMIT: "stopped at the step limit before converging",
-    NON_FINITE: "diverged to non-finite values",
-    SEPARABLE: "separable",
-    TOO_FEW: "too few",
+STATUS_TEXT: dict[int, str] = {
+    Status.CONVERGED: "converged",
+    Status.STEP_LIMIT: "stopped at the step limit before converging",
+    Status.NON_FINITE: "diverged to non-finite values",
+    Status.SEPARABLE: "separable",
+    Status.TOO_FEW: "too few",
 }
 
 
@@ -68,12 +67,12 @@ class Temperature:
 
 
 def fit_temperature(
-    score_difference: Any,
-    human: Any,
+    score_difference: ArrayLike,
+    human: ArrayLike,
     *,
     ties: Ties = "drop",
-    weight: Any = None,
-    cluster: Any = None,
+    weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
 ) -> Temperature:
     """Temperature of a judge by maximum likelihood of y = s(beta d) (Eq. 6 of arXiv:2606.13221).
 
@@ -99,13 +98,13 @@ def fit_temperature(
 
 
 def fit_temperatures(
-    score_difference: Any,
-    human: Any,
-    by: Any,
+    score_difference: ArrayLike,
+    human: ArrayLike,
+    by: ArrayLike,
     *,
     ties: Ties = "drop",
-    weight: Any = None,
-    cluster: Any = None,
+    weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
 ) -> pd.DataFrame:
     """Temperatures of slices, all in one batched call.
 
@@ -145,11 +144,17 @@ def in_likelihood(human: Float, ties: Ties) -> NDArray[np.bool_]:
 
 def status_text(status: int, beta: float) -> str:
     """A status in words."""
-    return "negative slope" if status == CONVERGED and beta < 0 else STATUS_TEXT[status]
+    return "negative slope" if status == Status.CONVERGED and beta < 0 else STATUS_TEXT[status]
 
 
 def _fit_groups(
-    score_difference: Any, human: Any, group: NDArray[np.intp], n_groups: int, ties: Ties, weight: Any, cluster: Any
+    score_difference: ArrayLike,
+    human: ArrayLike,
+    group: NDArray[np.intp],
+    n_groups: int,
+    ties: Ties,
+    weight: ArrayLike | None,
+    cluster: ArrayLike | None,
 ) -> list[Temperature]:
     difference = np.atleast_1d(np.asarray(score_difference, np.float64))
     targets = np.atleast_1d(np.asarray(human, np.float64))
@@ -176,7 +181,7 @@ def _fit_groups(
     wins = np.bincount(slot, weights[rows] * towards, n_groups * size).reshape(n_groups, size)
     level = np.broadcast_to(np.pad(levels, (0, size - len(levels))), n.shape)
     with double_precision():
-        found = batch.temperatures(level, n, wins, float(FEWEST_BATTLES), TOLERANCE_LOGIT, MAX_STEPS)
+        found = batch.temperatures(level, n, wins, float(FEWEST_BATTLES), Terms.of(0.0, TOLERANCE_LOGIT, MAX_STEPS))
         beta, information, log_likelihood, status, n_steps = map(np.asarray, found)
     fitted = used & (weights > 0)
     spread, n_clusters = _score_spread(

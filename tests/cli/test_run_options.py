@@ -1,9 +1,12 @@
-"""`--checkpoint` and `--memory` of every command that resamples."""
+"""`--checkpoint`, `--memory` and `--distributed` of every command that resamples."""
+
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from processes import ended, start_commands
 
 import jaxeval
 from jaxeval.anchored.simulation import simulate_anchored_verdicts
@@ -64,3 +67,24 @@ def test_finished_resamples_are_kept_and_memory_is_limited(command, commands, tm
     little = run("--memory", "1KB")
     assert little.exit_code == 1
     assert "memory_limit=1,000 bytes is too small" in little.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["soft-elo", "judge", "anchored", "meta", "meta --votes"])
+def test_two_processes_give_the_tables_of_one(command, commands, tmp_path):
+    arguments = [command.split()[0], *commands[command]]
+    alone = CliRunner().invoke(main, [*arguments, "--out", str(tmp_path / "alone")])
+    assert alone.exit_code == 0, alone.output
+    codes, printed, errors = ended(
+        start_commands(*arguments, "--checkpoint", tmp_path / "run", out=tmp_path / "shared")
+    )
+    assert codes == [0, 0], errors
+    printed = [re.sub(r"\[Gloo\].*\n", "", text) for text in printed]  # JAX's own
+    assert printed == [alone.stdout, ""]
+    assert "wrote" in errors[0]
+    assert "wrote" not in errors[1]
+    tables = sorted((tmp_path / "alone").glob("*.csv"))
+    assert tables
+    for path in tables:
+        shared = pd.read_csv(tmp_path / "shared" / path.name)
+        pd.testing.assert_frame_equal(shared, pd.read_csv(path), rtol=1e-9, atol=1e-9)

@@ -1,17 +1,14 @@
 """Runs in several real processes, connected by JAX over the loopback address."""
 
 import json
-import os
 import signal
-import socket
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from processes import ended, start_commands, start_script
 
 from jaxeval import (
     Battles,
@@ -26,15 +23,6 @@ from jaxeval import (
 from jaxeval.cli.main import main
 from jaxeval.execution import lanes
 from jaxeval.execution.processes import gather
-
-HEAD = """
-import sys, json
-import jax
-rank, address, folder = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-jax.distributed.initialize(address, 2, rank, heartbeat_timeout_seconds=10)
-import numpy as np
-import jaxeval
-"""
 
 
 @pytest.fixture(scope="module")
@@ -51,42 +39,6 @@ def folder(tmp_path_factory):
     return folder
 
 
-def _address():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{free.getsockname()[1]}"
-
-
-def _start(script, folder):
-    address = _address()
-    environment = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "PYTEST_XDIST_WORKER")}
-    environment |= {"JAX_PLATFORMS": "cpu"}
-    command = [sys.executable, "-c", HEAD + script]
-    return [
-        subprocess.Popen(
-            [*command, str(rank), address, str(folder)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        for rank in (0, 1)
-    ]
-
-
-def _ended(processes):
-    """Exit codes, output and errors."""
-    said = []
-    for process in processes:
-        try:
-            said.append(process.communicate(timeout=120))
-        except subprocess.TimeoutExpired:
-            for other in processes:
-                other.kill()
-            pytest.fail("a process hangs")
-    return [p.returncode for p in processes], [out for out, _ in said], [error for _, error in said]
-
-
 TOGETHER = """
 files = [[folder + "/0.parquet", folder + "/2.parquet"], [folder + "/1.parquet"]][rank]
 battles = jaxeval.gather_battles(lambda: jaxeval.read_battles(files, keep=["half", "feature"]))
@@ -95,15 +47,7 @@ plain = jaxeval.bootstrap(battles, 50, chunk_size=8)
 styled = jaxeval.bootstrap(battles, 16, features=["feature"], chunk_size=8)
 np.savez(f"{folder}/{rank}.npz", plain=plain.draws, styled=styled.draws,
          n_devices=plain.settings.n_devices, n_battles=battles.n_battles)
-import contextlib, dataclasses
-@contextlib.contextmanager
-def fails(error, text):
-    try:
-        yield
-    except error as caught:
-        assert text in str(caught), caught
-    else:
-        raise AssertionError(f"no error with {text}")
+import dataclasses
 unlike = {
     "seed=1, not 0": {"seed": rank}, "gauge='votes', not 'mean'": {"gauge": ["mean", "votes"][rank]},
     "base=1.0, not 0.0": {"base": rank}, "checkpoint=False, not True": {"checkpoint": [folder + "/no", None][rank]},
@@ -148,7 +92,7 @@ assert sent == [bytes(5), bytes([1]) * 6]
 
 @pytest.mark.slow
 def test_two_processes_share_files_and_resamples(folder):
-    codes, _, errors = _ended(_start(TOGETHER, folder))
+    codes, _, errors = ended(start_script(TOGETHER, folder))
     assert codes == [0, 0], errors
     battles = read_battles(sorted(folder.glob("*.parquet")), keep=["half", "feature"])
     here = {
@@ -161,6 +105,86 @@ def test_two_processes_share_files_and_resamples(folder):
             assert there["n_battles"] == battles.n_battles
             for name, draws in here.items():
                 np.testing.assert_allclose(there[name], draws, rtol=0, atol=4e-6)  # each within 1e-8 logits
+
+
+WHOLE = """
+import pandas as pd
+gold = pd.Series(np.random.default_rng(4).normal(size=20), [f"m{k}" for k in range(20)])
+scores = pd.DataFrame({f"e{k}": gold + np.random.default_rng(k).normal(size=20) for k in (5, 6)})
+battles = jaxeval.simulate_battles(500, 6, seed=7)
+
+def taus(n_resamples=200, **options):
+    return jaxeval.kendall_tau_delta(scores, gold, [0.5, 2.0], n_resamples=n_resamples, **options)
+
+def study(n_resamples=9, **options):
+    options = {"budgets": (5,), "n_repeats": 2, "chunk_size": 2} | options
+    return jaxeval.reference_study(battles, n_resamples=n_resamples, **options)
+"""
+
+SHARED = (
+    WHOLE
+    + """
+from jaxeval.execution import lanes
+run_own, ran = lanes.LaneRun._run_own, []
+
+def counted(self, task, of, which, *rest):
+    ran.append(len(which))
+    return run_own(self, task, of, which, *rest)
+
+lanes.LaneRun._run_own = counted
+unlike = {"seed=1, not 0": {"seed": rank}, "level=0.5, not 0.95": {"level": [0.95, 0.5][rank]},
+          "n_resamples=7, not 6": {"n_resamples": 6 + rank}}
+with jaxeval.share_resamples():
+    for estimator, n, of_each in ((taus, 200, [[200, 100], [200, 101]]), (study, 9, [[4, 5], [5, 5]])):
+        ran.clear()
+        found = estimator()
+        assert ran[-2:] == of_each[rank], ran
+        folder_of = f"{folder}/{estimator.__name__}"
+        kept = [estimator(n_resamples, checkpoint=folder_of) for n_resamples in (5, n)]
+        save, lanes.Checkpoint.save = lanes.Checkpoint.save, None  # nothing is left to be kept
+        estimator(checkpoint=folder_of)
+        lanes.Checkpoint.save = save
+        for text, options in unlike.items():
+            with fails(jaxeval.ProcessError, f"process 1 has {text}"):
+                estimator(**options)
+        if estimator is taus:
+            pd.testing.assert_frame_equal(found, kept[1])
+            found.to_pickle(f"{folder}/{rank}.pkl")
+        else:
+            np.testing.assert_array_equal(found.tau_draws, kept[1].tau_draws)
+            np.savez(f"{folder}/{rank}.npz", tau=found.tau_draws, budget=found.budget_tau_draws)
+            assert found.settings.n_devices == 2
+    with fails(jaxeval.ProcessError, "process 1 has other data"):
+        jaxeval.kendall_tau(scores + rank * gold.to_numpy()[:, None], gold)
+    with fails(jaxeval.ProcessError, "process 1 has other data"):
+        jaxeval.kendall_tau(scores, gold - rank)
+    battles = jaxeval.simulate_battles(500, 6, seed=rank)
+    with fails(jaxeval.ProcessError, "process 1 has other battles"):
+        study()
+text = "column 'x' is not numeric"
+errors = [(jaxeval.DataError, text), (jaxeval.ProcessError, f"process 0: DataError: {text}")]
+with fails(*errors[rank]), jaxeval.share_resamples():
+    jaxeval.kendall_tau(scores if rank else scores.assign(x="text"), gold)
+with fails(jaxeval.ProcessError, "process 1 makes another call"), jaxeval.share_resamples():
+    study() if rank else taus()
+if rank:  # alone
+    assert len(taus()) == 4
+"""
+)
+
+
+@pytest.mark.slow
+def test_two_processes_share_the_resamples_of_whole_data(tmp_path):
+    codes, _, errors = ended(start_script(SHARED, tmp_path))
+    assert codes == [0, 0], errors
+    here: dict = {}
+    exec("import jaxeval, numpy as np" + WHOLE, here)
+    study = here["study"]()
+    for rank in (0, 1):
+        pd.testing.assert_frame_equal(pd.read_pickle(tmp_path / f"{rank}.pkl"), here["taus"]())
+        with np.load(tmp_path / f"{rank}.npz") as there:
+            np.testing.assert_allclose(there["tau"], study.tau_draws, rtol=0, atol=1e-12)
+            np.testing.assert_allclose(there["budget"], study.budget_tau_draws, rtol=0, atol=1e-12)
 
 
 STOPPED = """
@@ -176,7 +200,7 @@ gather(work)
 
 def test_an_error_in_one_process_ends_all(folder):
     started = time.monotonic()
-    codes, _, errors = _ended(_start(STOPPED.format(what="raise MemoryError('no memory left')"), folder))
+    codes, _, errors = ended(start_script(STOPPED.format(what="raise MemoryError('no memory left')"), folder))
     assert 0 not in codes
     assert "ProcessError: 1 of 2 processes failed: process 1: MemoryError: no memory left" in errors[0]
     assert "MemoryError: no memory left" in errors[1]
@@ -186,7 +210,7 @@ def test_an_error_in_one_process_ends_all(folder):
 @pytest.mark.slow
 def test_a_process_that_is_killed_ends_all(folder):
     kill = f"import os; os.kill(os.getpid(), {int(signal.SIGKILL)})"
-    codes, _, errors = _ended(_start(STOPPED.format(what=kill), folder))
+    codes, _, errors = ended(start_script(STOPPED.format(what=kill), folder))
     assert 0 not in codes
     assert "ProcessError: a process of this run was lost" in errors[0]
 
@@ -194,10 +218,10 @@ def test_a_process_that_is_killed_ends_all(folder):
 INTERRUPTED = """
 import time
 from jaxeval.execution import lanes
-from jaxeval.ratings import refits
+from jaxeval.ratings import dense_refits
 store = lanes._store
 if rank == 1:  # while it refits, the first process waits for it
-    refits.REFITS = refits.REFITS._replace(chunks_per_call=1)
+    dense_refits.REFITS = dense_refits.REFITS._replace(chunks_per_call=1)
     lanes._store = lambda *args: (time.sleep(0.5), store(*args))[1]
 battles = jaxeval.gather_battles(lambda: jaxeval.read_battles(f"{folder}/{rank}.parquet"))
 jaxeval.bootstrap(battles, 2000, chunk_size=8, checkpoint=folder + "/interrupted")
@@ -206,13 +230,13 @@ jaxeval.bootstrap(battles, 2000, chunk_size=8, checkpoint=folder + "/interrupted
 
 @pytest.mark.slow
 def test_an_interrupt_ends_all(folder):
-    processes = _start(INTERRUPTED, folder)
+    processes = start_script(INTERRUPTED, folder)
     while not list((folder / "interrupted").glob("*.0-0.npz")) and processes[0].poll() is None:
         time.sleep(0.2)
     time.sleep(1)
     processes[0].send_signal(signal.SIGINT)
     started = time.monotonic()
-    codes, _, errors = _ended(processes)
+    codes, _, errors = ended(processes)
     assert codes == [130, 1], errors
     assert time.monotonic() - started < 15
     assert errors[0].endswith("KeyboardInterrupt\n")
@@ -226,21 +250,10 @@ def test_the_command_line(folder, tmp_path):
     for name in ("a.csv", "b.csv"):  # all that the second process gets
         (tmp_path / name).write_text("model_a,model_b,winner\n")
     files = [str(folder / "0.parquet"), str(tmp_path / "a.csv"), str(folder / "1.parquet"), str(tmp_path / "b.csv")]
-    address, files = _address(), [*files, str(folder / "2.parquet")]
+    files.append(str(folder / "2.parquet"))
     out = tmp_path / "board.csv"
-    command = [sys.executable, "-m", "jaxeval", "leaderboard", *files, "--resamples", "40"]
-    environment = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"} | {"JAX_PLATFORMS": "cpu"}
-    processes = [
-        subprocess.Popen(
-            [*command, "--distributed", f"{rank}/2@{address}", *([] if rank else ["--out", str(out)])],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        for rank in (0, 1)
-    ]
-    codes, outputs, errors = _ended(processes)
+    processes = start_commands("leaderboard", *files, "--resamples", "40", out=out)
+    codes, outputs, errors = ended(processes)
     assert codes == [0, 0], errors
     assert "model-1" in outputs[0]
     assert "2 x cpu" in outputs[0]

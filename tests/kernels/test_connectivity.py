@@ -45,7 +45,7 @@ def test_standing_agrees_with_brute_force_and_with_the_host(tables):
         np.testing.assert_array_equal(found, analyse(count, table).standing)
     # All kinds occur, or the comparison would say little; so do boards without any group.
     assert np.bincount(standing.ravel()).min() > 100
-    assert 20 < np.sum(~(standing == connectivity.IDENTIFIED).any(1)) < 380
+    assert 20 < np.sum(~(standing == connectivity.Standing.IDENTIFIED).any(1)) < 380
 
 
 def test_standing_next_to_the_group_of_most_given_weight(tables):

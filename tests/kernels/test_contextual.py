@@ -7,18 +7,25 @@ import pytest
 from scipy.special import expit, softmax
 
 from jaxeval.kernels import battle_rows, contextual
-from jaxeval.kernels.solve import CONVERGED
-from jaxeval.kernels.tie_models import DAVIDSON, HALF, RAO_KUPPER
+from jaxeval.kernels.solve import Status, Terms, pseudo_inverse
+from jaxeval.kernels.tie_models import NO_TIES, TieModel
 
 pytestmark = pytest.mark.usefixtures("x64")
 
+HALF, DAVIDSON, RAO_KUPPER = TieModel
+
 M, D, R = 4, 2, 3
 # Compiled once per tie model and shape.
-chord = jax.jit(contextual.chord, static_argnums=(0, 6))
-newton = jax.jit(contextual.newton, static_argnums=(0, 7))
-newton_cg = jax.jit(contextual.newton_cg, static_argnums=(0, 7))
-scaled_chord = jax.jit(contextual.scaled_chord, static_argnums=(0, 7))
-derivatives = jax.jit(battle_rows.derivatives, static_argnums=0)
+chord, newton, newton_cg, scaled_chord, derivatives = (
+    jax.jit(f, static_argnums=0)
+    for f in (
+        contextual.chord,
+        contextual.newton,
+        contextual.newton_cg,
+        contextual.scaled_chord,
+        battle_rows.derivatives,
+    )
+)
 pair_tables = jax.jit(battle_rows.pair_tables, static_argnums=2)
 alive = jax.jit(contextual.alive, static_argnums=0)
 MODELS = [HALF, DAVIDSON, RAO_KUPPER]
@@ -115,22 +122,15 @@ def test_derivatives(model, rows, count):
     moves = np.concatenate([active, np.full((D + 1, R), True)])
     moves[-1] = model != HALF
     played = battle_rows.among(rows, count, jnp.asarray(active))
-    grad, matrix = derivatives(model, rows, jnp.asarray(phi), played, jnp.asarray(moves), jnp.asarray(ridge))
+    grad, matrix = derivatives(model, rows, jnp.asarray(phi), played, jnp.asarray(ridge))
     for lane in range(R):
         own_grad, own_matrix, *_ = naive(
             model, rows, phi[:, lane], np.asarray(count)[..., lane], active[:, lane], ridge
         )
         alive = np.concatenate([active[:, lane], [True] * D, [model != HALF]])
         np.testing.assert_allclose(np.asarray(grad)[alive, lane], own_grad[alive], rtol=1e-10)
-        assert not np.asarray(grad)[~alive, lane].any()
-        # Along the common shift of active models the matrix has their mean curvature, elsewhere it is the twin's.
-        shift = np.zeros(len(alive))
-        shift[:M] = active[:, lane]
-        n_active, m = shift.sum(), np.asarray(matrix)[lane]
-        mean = np.diag(own_matrix)[:M][active[:, lane]].mean()
-        expected = np.where(np.outer(alive, alive), own_matrix, 0) + np.diag((~alive).astype(float))
-        expected += (mean - 2 * ridge[0]) / n_active * np.outer(shift, shift)
-        np.testing.assert_allclose(m, expected, rtol=1e-9, atol=1e-12)
+        inside = np.ix_(alive, alive)
+        np.testing.assert_allclose(np.asarray(matrix)[lane][inside], own_matrix[inside], rtol=1e-9, atol=1e-12)
 
 
 def test_tables_and_counts(rows, count):
@@ -156,13 +156,12 @@ def test_the_pseudo_inverse(model, rows, count):
     played = battle_rows.among(rows, count[..., :1], active[:, None])
     alive = contextual.alive(model, rows, played, active[:, None], free)[:, 0]
     np.testing.assert_array_equal(alive, np.concatenate([active, free]))
-    _, matrix = derivatives(model, rows, phi, played, alive[:, None], ridge)
-    found = np.asarray(battle_rows.inverse_information(matrix[0], alive, M))
+    _, matrix = derivatives(model, rows, phi, played, ridge)
+    found = np.asarray(pseudo_inverse(matrix[0], alive, M, 0.0))
     _, plain, *_ = naive(
         model, rows, np.asarray(phi)[:, 0], np.asarray(count)[..., 0], np.asarray(active), np.zeros(M + D + 1)
     )
     plain = np.where(np.outer(alive, alive), plain, 0)
-    np.testing.assert_allclose(battle_rows.diagonal(matrix[0], alive, ridge, M), np.diag(plain), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found, np.linalg.pinv(plain, rcond=1e-10, hermitian=True), rtol=1e-7, atol=1e-9)
 
 
@@ -192,25 +191,26 @@ def test_chord_steps_end_where_newtons_do(model, board):
     ridge = jnp.asarray([0.2] * M + [0.1] * D + [0.0])
     start = jnp.zeros((M + D + 1, 12)).at[-1].set(0.5)
     everyone, once = jnp.ones((M + D + 1, 12), bool).at[-1].set(model != HALF), jnp.ones(count.shape)
-    full, matrix = newton(model, rows, start, once, everyone, ridge, 1e-12, 50)
-    assert (full.status == CONVERGED).all()
-    inverse = battle_rows.inverse_information(matrix[0], everyone[:, 0], M)
-    diagonal = battle_rows.diagonal(matrix[0], everyone[:, 0], ridge, M)
-    base = contextual.at_estimate(model, rows, full.phi[:, 0], M, inverse, diagonal)
-    found = chord(model, rows, base, count, ridge, 1e-8, 40)
-    twin, _ = newton(model, rows, full.phi, count.astype(float), everyone, ridge, 1e-12, 50)
-    assert (found.status == CONVERGED).all()
-    assert (twin.status == CONVERGED).all()
+    exact, near = Terms(ridge, 1e-12, 50), Terms(ridge, 1e-8, 60)
+    full, matrix = newton(model, rows, start, once, everyone, exact)
+    assert (full.status == Status.CONVERGED).all()
+    inverse = pseudo_inverse(matrix[0], everyone[:, 0], M, 0.2)
+    diagonal = jnp.where(everyone[:, 0], jnp.diagonal(matrix[0]), 0.0)
+    base = contextual.at_estimate(model, rows, full.theta[:, 0], M, inverse, diagonal)
+    found = chord(model, rows, base, count, near)
+    twin, _ = newton(model, rows, full.theta, count.astype(float), everyone, exact)
+    assert (found.status == Status.CONVERGED).all()
+    assert (twin.status == Status.CONVERGED).all()
     # Steps end where what remains is under 1e-8 as the last steps predict it, which is no bound. With the instructions
     # of some processors one entry of 84 is 1.4e-8 off, or 2e-6 Elo.
-    np.testing.assert_allclose(found.phi, twin.phi, rtol=0, atol=2e-8)
+    np.testing.assert_allclose(found.theta, twin.theta, rtol=0, atol=2e-8)
     for solve in (newton_cg, scaled_chord):
-        other = solve(model, rows, base, count, everyone, ridge, 1e-8, 60)
-        assert (other.status == CONVERGED).all()
-        np.testing.assert_allclose(other.phi, twin.phi, rtol=0, atol=1e-8)
+        other = solve(model, rows, base, count, everyone, near)
+        assert (other.status == Status.CONVERGED).all()
+        np.testing.assert_allclose(other.theta, twin.theta, rtol=0, atol=1e-8)
     if model == HALF:  # a lane does not depend on those beside it
-        alone = chord(model, rows, base, count[..., 4:5], ridge, 1e-8, 40)
-        np.testing.assert_allclose(alone.phi[:, 0], found.phi[:, 4], rtol=0, atol=1e-8)
+        alone = chord(model, rows, base, count[..., 4:5], near)
+        np.testing.assert_allclose(alone.theta[:, 0], found.theta[:, 4], rtol=0, atol=1e-8)
         assert alone.n_steps[0] == found.n_steps[4]
 
 
@@ -225,9 +225,10 @@ def test_lanes_without_ties(model, board):
     moves = alive(model, rows, untied, active, free)
     np.testing.assert_array_equal(moves[-1], np.arange(12) >= 3)
     start = jnp.zeros((M + D + 1, 12)).at[-1].set(0.5)
-    found, _ = newton(model, rows, start, untied.astype(float), moves, ridge, 1e-12, 50)
-    half, _ = newton(HALF, rows, start, untied.astype(float), moves.at[-1].set(False), ridge, 1e-12, 50)
-    assert (found.status == CONVERGED).all()
-    assert (found.phi[-1, :3] == contextual.NO_TIES[model]).all()
-    np.testing.assert_allclose(found.phi[:-1, :3], half.phi[:-1, :3], rtol=0, atol=1e-8)
-    assert (np.abs(found.phi[:-1, 3:] - half.phi[:-1, 3:]).max(0) > 1e-4).all()
+    terms = Terms(ridge, 1e-12, 50)
+    found, _ = newton(model, rows, start, untied.astype(float), moves, terms)
+    half, _ = newton(HALF, rows, start, untied.astype(float), moves.at[-1].set(False), terms)
+    assert (found.status == Status.CONVERGED).all()
+    assert (found.theta[-1, :3] == NO_TIES[model]).all()
+    np.testing.assert_allclose(found.theta[:-1, :3], half.theta[:-1, :3], rtol=0, atol=1e-8)
+    assert (np.abs(found.theta[:-1, 3:] - half.theta[:-1, 3:]).max(0) > 1e-4).all()

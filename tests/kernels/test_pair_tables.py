@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jaxeval.kernels import pair_tables
-from jaxeval.kernels.resample import Tally
+from jaxeval.kernels.resample import Packing
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -20,7 +20,7 @@ class Case:
     """What a kernel gets, and the same as a plain list of entries."""
 
     layout: pair_tables.Layout
-    tally: Tally
+    packing: Packing
     draws: np.ndarray
     entries: list  # (pair, times drawn, weight, target)
 
@@ -37,7 +37,7 @@ def packed_case(word, rng):
     half = np.iinfo(word).bits // 2
     draws = (count.sum(0).astype(word) << half) + (2 * count[2] + count[1]).astype(word)
     entries = [(q, count[k, q], 1.0, OUTCOMES[k]) for k in range(3) for q in range(N_PAIRS)]
-    return Case(pair_tables.Layout(jnp.asarray(position())), Tally(word, 2), draws, entries)
+    return Case(pair_tables.Layout(jnp.asarray(position())), Packing(word), draws, entries)
 
 
 def cell_case(rng, *, columns, units):
@@ -57,7 +57,7 @@ def cell_case(rng, *, columns, units):
         pair=jnp.asarray(pair) if columns else None,
     )
     entries = [(pair[q], times[k, q], weight[k, q], target[k, q]) for k in range(4) for q in range(len(pair))]
-    return Case(layout, Tally(None, 2), draws, entries)
+    return Case(layout, Packing(None), draws, entries)
 
 
 CASES = {
@@ -74,7 +74,7 @@ def table(case, factor=None, dtype=np.float64, keep_wins=True):
     statistics = pair_tables.pair_statistics(layout, jnp.asarray(case.draws), N_PAIRS)
     assert all(x.shape == (N_PAIRS,) for x in statistics)
     dense = pair_tables.spread(layout, statistics)
-    return pair_tables.pair_table(layout, dense, case.tally, dtype, keep_wins)
+    return pair_tables.pair_table(layout, dense, case.packing, dtype, keep_wins)
 
 
 def twin(case, factor):
@@ -122,7 +122,7 @@ def test_a_model_that_took_nothing_has_exactly_no_wins():
     rng = np.random.default_rng(0)
     case = cell_case(rng, columns=True, units=False)
     layout = case.layout._replace(target=jnp.ones_like(case.layout.target))
-    wins = np.asarray(table(Case(layout, case.tally, case.draws, [])).wins)
+    wins = np.asarray(table(Case(layout, case.packing, case.draws, [])).wins)
     assert np.all(wins[SECOND, FIRST] == 0)
     assert np.all(wins[FIRST, SECOND] >= 0)
 
@@ -138,6 +138,6 @@ def test_scores_of_packed_counts_are_exact(word, n_opponents):
     position[0, 1:] = position[1:, 0] = np.arange(n_opponents)
     layout = pair_tables.Layout(jnp.asarray(position))
     dense = pair_tables.spread(layout, (jnp.append(jnp.asarray(words), word(0)),))
-    score = pair_tables.pair_table(layout, dense, Tally(word, 2), np.float64, keep_wins=False).score
+    score = pair_tables.pair_table(layout, dense, Packing(word), np.float64, keep_wins=False).score
     assert score[0] == expected
     np.testing.assert_array_equal(score[1:], battles - wins - ties / 2)

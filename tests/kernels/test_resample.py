@@ -1,4 +1,4 @@
-from functools import cache, partial
+from functools import cache
 from itertools import combinations_with_replacement
 
 import jax
@@ -8,7 +8,7 @@ from scipy import stats
 from twins import FIVE_SE
 
 from jaxeval.kernels import resample
-from jaxeval.kernels.resample import Tally
+from jaxeval.kernels.resample import Packing
 from jaxeval.resampling.units import make_units
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -17,41 +17,34 @@ pytestmark = pytest.mark.usefixtures("x64")
 SIZE = np.array([[0, 5, 1, 40, 2, 0, 9, 13], [3, 0, 1, 17, 0, 0, 2, 1], [25, 1, 0, 33, 2, 0, 4, 6]])
 N = int(SIZE.sum())
 B = 40_000
-TOP_UP = 128
-UNPACKED, PACKED, PACKED_WIDE = Tally(None, 2), Tally(np.uint32, 2), Tally(np.uint64, 2)
+UNPACKED, PACKED, PACKED_WIDE = Packing(None), Packing(np.uint32), Packing(np.uint64)
 # The bootstrap's choice, at which one draw in a thousand is repeated, and one at which most are.
 USUAL, TIGHT = int(np.ceil(3.3 * np.sqrt(N))), 2
 
 
-@partial(jax.jit, static_argnames=("tally", "top_up_size"))
-def multinomial(units, tally, seed, stream, numbers, top_up_size=TOP_UP):
-    return jax.vmap(lambda r: resample.multinomial(units, tally, top_up_size, seed, stream, r))(numbers)
+multinomial = jax.jit(resample.multinomial, static_argnames="packing")
+poisson = jax.jit(resample.poisson, static_argnames="packing")
+bayesian = jax.jit(resample.bayesian)
 
 
-@partial(jax.jit, static_argnames="tally")
-def poisson(units, tally, seed, stream, numbers):
-    return jax.vmap(lambda r: resample.poisson(units, tally, seed, stream, r))(numbers)
-
-
-@jax.jit
-def bayesian(units, seed, stream, numbers):
-    return jax.vmap(lambda r: resample.bayesian(units, seed, stream, r))(numbers)
+def units(size, shortfall):
+    return make_units(size, shortfall, least_places=128)
 
 
 def by_multinomial(seed, stream, numbers):
-    return multinomial(make_units(SIZE, UNPACKED, USUAL), UNPACKED, seed, stream, numbers)
+    return multinomial(units(SIZE, USUAL), UNPACKED, seed, stream, numbers)
 
 
 def by_repeated_multinomial(seed, stream, numbers):
-    return multinomial(make_units(SIZE, UNPACKED, TIGHT), UNPACKED, seed, stream, numbers, top_up_size=2 * TIGHT)
+    return multinomial(units(SIZE, TIGHT), UNPACKED, seed, stream, numbers)
 
 
 def by_poisson(seed, stream, numbers):
-    return poisson(make_units(SIZE, UNPACKED, 0), UNPACKED, seed, stream, numbers)
+    return poisson(units(SIZE, 0), UNPACKED, seed, stream, numbers)
 
 
 def by_bayesian(seed, stream, numbers):
-    return bayesian(make_units(SIZE, UNPACKED, 0), seed, stream, numbers)
+    return bayesian(units(SIZE, 0), seed, stream, numbers)
 
 
 SCHEMES = [by_multinomial, by_repeated_multinomial, by_poisson, by_bayesian]
@@ -97,7 +90,7 @@ def test_multinomial_draws_are_the_bootstrap_of_n_battles(scheme):
 
 def test_most_draws_of_a_tight_shortfall_are_repeated():
     """Else the test above would not see what the repetition does to the distribution."""
-    missing = N - draw(lambda *key: poisson(make_units(SIZE, UNPACKED, TIGHT), UNPACKED, *key)).sum((1, 2))
+    missing = N - draw(lambda *key: poisson(units(SIZE, TIGHT), UNPACKED, *key)).sum((1, 2))
     assert np.mean((missing < 0) | (missing > 2 * TIGHT)) > 0.7
 
 
@@ -106,8 +99,8 @@ def test_most_draws_of_a_tight_shortfall_are_repeated():
 def test_small_boards_have_every_outcome_as_often_as_it_should(size, tight):
     size = np.array([size])
     total = int(size.sum())
-    units = make_units(size, Tally(None, 0), 1 if tight else total)
-    counts = np.asarray(multinomial(units, Tally(None, 0), np.uint64(3), np.uint64(0), np.arange(B)))[:, 0]
+    drawn = units(size, 1 if tight else total)
+    counts = np.asarray(multinomial(drawn, UNPACKED, np.uint64(3), np.uint64(0), np.arange(B)))[:, 0]
     assert np.all(counts.sum(1) == total)
     outcomes = [np.bincount(o, minlength=4) for o in combinations_with_replacement(np.flatnonzero(size), total)]
     probability = stats.multinomial(total, size[0] / total).pmf(outcomes)
@@ -118,17 +111,17 @@ def test_small_boards_have_every_outcome_as_often_as_it_should(size, tight):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tally", [PACKED, PACKED_WIDE])
+@pytest.mark.parametrize("packing", [PACKED, PACKED_WIDE])
 @pytest.mark.parametrize("shortfall", [USUAL, TIGHT])
-def test_packed_tallies_hold_the_same_draws(tally, shortfall):
+def test_packed_words_hold_the_same_draws(packing, shortfall):
     key = np.uint64(1), np.uint64(2), np.arange(1000)
-    units = make_units(SIZE, UNPACKED, shortfall)
+    drawn = units(SIZE, shortfall)
     for scheme in (multinomial, poisson):
-        losses, ties, wins = np.moveaxis(np.asarray(scheme(units, UNPACKED, *key)), 1, 0)
-        words = np.asarray(scheme(units, tally, *key))
-        assert words.dtype == tally.word
-        np.testing.assert_array_equal(words >> tally.half, losses + ties + wins)
-        np.testing.assert_array_equal(words & tally.word((1 << tally.half) - 1), 2 * wins + ties)
+        losses, ties, wins = np.moveaxis(np.asarray(scheme(drawn, UNPACKED, *key)), 1, 0)
+        words = np.asarray(scheme(drawn, packing, *key))
+        assert words.dtype == packing.word
+        np.testing.assert_array_equal(words >> packing.half, losses + ties + wins)
+        np.testing.assert_array_equal(words & packing.word((1 << packing.half) - 1), 2 * wins + ties)
 
 
 def test_poisson_draws_are_independent_with_the_counts_as_rates():
@@ -164,18 +157,9 @@ def test_a_resample_is_a_function_of_seed_stream_and_number_alone(scheme):
 
 
 def test_additions_at_repeated_places_are_all_counted():
-    """Alone and in lanes, with a table of each lane's own or one for all."""
     rng = np.random.default_rng(0)
     tables, index = rng.integers(0, 9, (5, 7)).astype(np.uint32), rng.integers(0, 7, (5, 40)).astype(np.int32)
     value = rng.integers(0, 9, (5, 40)).astype(np.uint32)
-
-    def expected(table, index, value):
-        table = table.copy()
-        np.add.at(table, index, value)
-        return table
-
-    alone = [expected(*lane) for lane in zip(tables, index, value, strict=True)]
-    np.testing.assert_array_equal(resample.add_at(tables[0], index[0], value[0]), alone[0])
-    np.testing.assert_array_equal(jax.jit(jax.vmap(resample.add_at))(tables, index, value), alone)
-    shared = jax.vmap(resample.add_at, in_axes=(None, 0, 0))(tables[0], index, value)
-    np.testing.assert_array_equal(shared, [expected(tables[0], i, v) for i, v in zip(index, value, strict=True)])
+    expected = tables.copy()
+    np.add.at(expected, (np.arange(5)[:, None], index), value)
+    np.testing.assert_array_equal(resample.add_at(jax.numpy.asarray(tables), index, value), expected)

@@ -1,342 +1,12 @@
-from functools import partial
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
-import twins
-from jax import lax
 
-from jaxeval.kernels import likelihood, solve
-from jaxeval.kernels.pair_tables import PairTable
+from jaxeval.kernels import solve
+from jaxeval.kernels.solve import Status
 
 pytestmark = pytest.mark.usefixtures("x64")
-
-M = 12
-RIDGES = (0.0, 0.01, 1.0)
-TOLERANCE = 1e-10
-
-
-# Boards of (M, M) wins, named by what makes them hard.
-
-
-def played(rng, theta, n):
-    """Wins when pairs battle ``n`` (upper triangle) times, a fifth of the battles ties."""
-    n = np.triu(n, 1)
-    p = 1 / (1 + np.exp(theta[None] - theta[:, None]))
-    ties = rng.binomial(n, 0.2)
-    won = rng.binomial(n - ties, p)
-    return won + ties / 2 + (n - ties - won).T + ties.T / 2
-
-
-def dense(rng):
-    return played(rng, rng.normal(0, 1, M), rng.poisson(30, (M, M)))
-
-
-def spread_out(rng):
-    return played(rng, rng.normal(0, 3, M), rng.poisson(200, (M, M)))
-
-
-def soft(rng):
-    wins = rng.gamma(0.5, 4.0, (M, M))
-    np.fill_diagonal(wins, 0)
-    return wins
-
-
-def few_battles(rng):
-    """Models of 1 to 5 battles, with a tie or a win and a loss at least, next to well-known ones."""
-    wins = dense(rng)
-    wins[-4:], wins[:, -4:] = 0, 0
-    for newcomer, results in zip(range(8, 12), ([0.5], [1, 0], [1, 1, 0], [1, 0, 0.5, 0, 0]), strict=True):
-        for result in results:
-            known = rng.integers(8)
-            wins[newcomer, known] += result
-            wins[known, newcomer] += 1 - result
-    return wins
-
-
-def two_clusters(rng):
-    wins = dense(rng)
-    wins[:6, 6:], wins[6:, :6] = 0, 0
-    wins[0, 6], wins[7, 1] = 1, 1
-    wins[2, 8] = wins[8, 2] = 0.5
-    return wins
-
-
-def chain(rng):
-    n = np.diag(rng.integers(6, 12, M - 1), 1)
-    return played(rng, np.zeros(M), n) + np.diag(np.full(M - 1, 0.5), 1) + np.diag(np.full(M - 1, 0.5), -1)
-
-
-def scattered(rng):
-    """Few pairs met, and some models are out of reach: no maximum without a ridge."""
-    return played(rng, rng.normal(0, 1.5, M), rng.poisson(rng.gamma(0.5, 1.0, (M, M))))
-
-
-KINDS = (dense, spread_out, soft, few_battles, two_clusters, chain)
-SPARSE = (few_battles, two_clusters, chain)
-
-
-def resampled(rng, wins):
-    """``wins`` reweighted as a bootstrap does: whole points by Poisson."""
-    return rng.poisson(np.ceil(wins)) * (wins / np.where(wins > 0, np.ceil(wins), 1))
-
-
-def comparable(rng, wins):
-    """A resample in which all models compare."""
-    for _ in range(1000):
-        again = resampled(rng, wins)
-        if np.all(twins.closure(again > 0)):
-            return again
-    raise AssertionError("no resample of the board is connected")
-
-
-class Lanes(NamedTuple):
-    """Full data with their optimum by the naive twin, and a resample with its own."""
-
-    kind: list
-    full: np.ndarray
-    again: np.ndarray
-    ridge: np.ndarray
-    start: np.ndarray
-    optimum: np.ndarray
-
-
-def make_lanes(problems):
-    rows = [
-        (kind, full, again, ridge, twins.newton(full, ridge), twins.newton(again, ridge))
-        for kind, full, again, ridge in problems
-    ]
-    kinds, *arrays = zip(*rows, strict=True)
-    return Lanes(list(kinds), *map(np.array, arrays))
-
-
-@pytest.fixture(scope="module")
-def lanes():
-    """Two boards of every kind, each with every ridge."""
-    rng = np.random.default_rng(7)
-    boards = [(kind, kind(rng)) for kind in KINDS for _ in range(2)]
-    return make_lanes(
-        [(kind, full, again, ridge) for kind, full in boards for again in [comparable(rng, full)] for ridge in RIDGES]
-    )
-
-
-# The kernels over lanes, compiled once: number of steps and tolerance are traced.
-
-
-def table(wins):
-    return PairTable(wins + wins.T, jnp.sum(wins, 1))
-
-
-@jax.jit
-@partial(jax.vmap, in_axes=(0, 0, 0, None, None))
-def newton(wins, active, ridge, tolerance, max_steps):
-    return solve.newton(table(wins), active, ridge, tolerance, max_steps)
-
-
-@jax.jit
-@partial(jax.vmap, in_axes=(0, 0, 0, 0))
-def inverse_information(theta, wins, ridge, active):
-    n = wins + wins.T
-    diagonal = jnp.where(active, jnp.sum(likelihood.curvature(theta, n), 1) + 2 * ridge, 0.0)
-    return solve.inverse_information(theta, n, ridge, active), diagonal
-
-
-@jax.jit
-@partial(jax.vmap, in_axes=(0, 0, 0, 0, None, None))
-def chord(wins, start, inverse, ridge, tolerance, max_steps):
-    return solve.chord(table(wins), start, inverse, ridge, tolerance, max_steps)
-
-
-@jax.jit
-@partial(jax.vmap, in_axes=(0, 0, 0, 0, 0, None, None))
-def newton_cg(wins, start, inverse, diagonal, ridge, tolerance, max_steps):
-    return solve.newton_cg(table(wins), start, inverse, diagonal, ridge, tolerance, max_steps)
-
-
-@jax.jit
-@jax.vmap
-def lbfgs(wins, ridge):
-    """An independent optimiser, given the value of the likelihood only."""
-    optimiser = optax.lbfgs()
-
-    def loss(theta):
-        return -likelihood.log_likelihood(theta, wins, ridge)
-
-    value_and_grad = optax.value_and_grad_from_state(loss)
-
-    def advance(carry):
-        theta, state, k = carry
-        value, grad = value_and_grad(theta, state=state)
-        updates, state = optimiser.update(grad, state, theta, value=value, grad=grad, value_fn=loss)
-        return optax.apply_updates(theta, updates), state, k + 1
-
-    def more(carry):
-        _, state, k = carry
-        return (k == 0) | ((k < 300) & (optax.tree.norm(optax.tree.get(state, "grad")) > 1e-9))
-
-    theta = jnp.zeros(wins.shape[0])
-    return lax.while_loop(more, advance, (theta, optimiser.init(theta), 0))[0]
-
-
-def everyone(lanes):
-    return np.ones(lanes.start.shape, bool)
-
-
-def by_newton(lanes, tolerance=TOLERANCE, max_steps=100):
-    return newton(lanes.again, everyone(lanes), lanes.ridge, tolerance, max_steps)
-
-
-def by_newton_cg(lanes, tolerance=TOLERANCE, max_steps=100):
-    inverse, diagonal = inverse_information(lanes.start, lanes.full, lanes.ridge, everyone(lanes))
-    return newton_cg(lanes.again, lanes.start, inverse, diagonal, lanes.ridge, tolerance, max_steps)
-
-
-def by_chord(lanes, tolerance=TOLERANCE, max_steps=100):
-    inverse, _ = inverse_information(lanes.start, lanes.full, lanes.ridge, everyone(lanes))
-    return chord(lanes.again, lanes.start, inverse, lanes.ridge, tolerance, max_steps)
-
-
-def assert_at(theta, optimum, atol):
-    """Equal up to the gauge."""
-    theta = np.asarray(theta)
-    np.testing.assert_allclose(theta - theta.mean(-1, keepdims=True), optimum, rtol=0, atol=atol)
-
-
-@pytest.mark.slow
-def test_twin_and_lbfgs_agree(lanes):
-    assert_at(lbfgs(lanes.again, lanes.ridge), lanes.optimum, 1e-7)
-
-
-@pytest.mark.parametrize("solver", [by_newton, by_newton_cg])
-def test_newton_and_newton_cg_find_the_optimum_of_every_board(lanes, solver):
-    result = solver(lanes)
-    assert np.all(result.status == solve.CONVERGED)
-    assert_at(result.theta, lanes.optimum, 1e-9)
-    assert np.asarray(result.n_steps).max() <= 30
-
-
-def test_steps_are_capped_where_full_steps_diverge(lanes):
-    """Newton's full steps overshoot from zero on a board of lopsided, circular results, and from afar on any."""
-    circular = np.zeros_like(lanes.again)
-    circular[0, :6, :6] = [
-        [0, 0, 0, 0, 1857, 0],
-        [52, 0, 0, 2251, 0, 28],
-        [5, 3, 0, 0, 0, 26],
-        [1, 0, 0, 0, 0, 17],
-        [0, 0, 8267, 2, 0, 0],
-        [4, 0, 0, 6569, 0, 0],
-    ]
-    result = newton(circular, everyone(lanes) & (np.arange(M) < 6), np.zeros(len(circular)), TOLERANCE, 100)
-    assert result.status[0] == solve.CONVERGED
-    assert_at(result.theta[0, :6], twins.newton(circular[0, :6, :6]), 1e-9)
-
-    far = lanes.start + 6 * np.random.default_rng(0).normal(size=lanes.start.shape)
-    inverse, diagonal = inverse_information(lanes.start, lanes.full, lanes.ridge, everyone(lanes))
-    result = newton_cg(lanes.again, far, inverse, diagonal, lanes.ridge, TOLERANCE, 100)
-    assert np.all(result.status == solve.CONVERGED)
-    assert_at(result.theta, lanes.optimum, 1e-9)
-
-
-@pytest.mark.parametrize("ridge", [1e-5, 1e-4, 1e-3, 0.01])
-def test_resamples_that_only_the_ridge_holds_together(ridge):
-    """Conjugate gradients may need more steps than they have: the status must say so, not the ratings."""
-    rng = np.random.default_rng(11)
-    boards = [(kind, kind(rng)) for kind in (few_battles, chain, scattered) for _ in range(12)]
-    lanes = make_lanes([(kind, full, resampled(rng, full), ridge) for kind, full in boards])
-    assert not all(twins.closure(again > 0).all() for again in lanes.again)
-    dense, cg = by_newton(lanes, tolerance=1e-8), by_newton_cg(lanes, tolerance=1e-8)
-    assert np.all(dense.status == solve.CONVERGED)
-    assert_at(dense.theta, lanes.optimum, 1e-9)
-    converged = np.asarray(cg.status) == solve.CONVERGED
-    assert np.all(converged) or ridge < 0.01
-    assert_at(np.asarray(cg.theta)[converged], lanes.optimum[converged], 1e-7)
-
-
-def test_newton_leaves_the_mean_at_zero(lanes):
-    np.testing.assert_allclose(np.asarray(by_newton(lanes).theta).mean(1), 0, atol=1e-12)
-
-
-def test_chord_finds_the_optimum_wherever_it_says_so(lanes):
-    result = by_chord(lanes)
-    converged = np.asarray(result.status) == solve.CONVERGED
-    assert np.all(converged[[kind not in SPARSE for kind in lanes.kind]])
-    # The error left is predicted from the last steps: within a factor of the tolerance.
-    assert_at(np.asarray(result.theta)[converged], lanes.optimum[converged], 10 * TOLERANCE)
-
-
-def test_the_step_limit_is_a_status(lanes):
-    for solver in (by_newton, by_newton_cg, by_chord):
-        result = solver(lanes, max_steps=2)
-        assert np.all(result.status == solve.STEP_LIMIT)
-        assert np.all(result.n_steps == 2)
-        assert np.all(np.isfinite(result.theta))
-
-
-def test_nothing_is_left_to_do_at_the_optimum(lanes):
-    inverse, diagonal = inverse_information(lanes.optimum, lanes.again, lanes.ridge, everyone(lanes))
-    result = newton_cg(lanes.again, lanes.optimum, inverse, diagonal, lanes.ridge, TOLERANCE, 100)
-    assert np.all(result.status == solve.CONVERGED)
-    assert np.all(result.n_steps == 1)
-    assert np.asarray(result.grad_norm).max() < 1e-9
-
-
-def test_a_non_finite_lane_says_so_and_leaves_the_others_alone(lanes):
-    spoiled = lanes.again.copy()
-    spoiled[5, 2, 3] = np.nan
-    for solver in (by_newton, by_newton_cg, by_chord):
-        clean, result = solver(lanes), solver(lanes._replace(again=spoiled))
-        assert result.status[5] == solve.NON_FINITE
-        others = np.arange(len(lanes.kind)) != 5
-        np.testing.assert_array_equal(np.asarray(result.theta)[others], np.asarray(clean.theta)[others])
-        np.testing.assert_array_equal(np.asarray(result.status)[others], np.asarray(clean.status)[others])
-
-
-def test_a_diverging_iteration_never_claims_convergence(lanes):
-    inverse, _ = inverse_information(lanes.start, lanes.full, lanes.ridge, everyone(lanes))
-    result = chord(lanes.again, lanes.start, -inverse, lanes.ridge, TOLERANCE, 100_000)
-    status, finite = np.asarray(result.status), np.isfinite(result.theta).all(1)
-    assert np.all(status != solve.CONVERGED)
-    np.testing.assert_array_equal(status == solve.NON_FINITE, ~finite)
-    assert not finite.all()
-
-
-@pytest.mark.parametrize("real", [8, 11])
-def test_padded_models_change_nothing(lanes, real):
-    """The last models have no battles and are not active: the others are fitted as if they stood alone."""
-    keep = [k for k, kind in enumerate(lanes.kind) if kind not in SPARSE]
-    boards = lanes.again.copy()
-    boards[:, real:], boards[:, :, real:] = 0, 0
-    active = everyone(lanes) & (np.arange(M) < real)
-    full = newton(boards, active, lanes.ridge, TOLERANCE, 100)
-    inverse, diagonal = inverse_information(np.asarray(full.theta), boards, lanes.ridge, active)
-    start = np.where(active, 0.1, 0.0) * np.arange(M)
-    cg = newton_cg(boards, start, inverse, diagonal, lanes.ridge, TOLERANCE, 100)
-    assert np.all(np.asarray(full.theta)[:, real:] == 0)
-    assert np.all(np.asarray(inverse)[:, real:] == 0)
-    for k in keep:
-        alone = twins.newton(boards[k, :real, :real], lanes.ridge[k])
-        assert full.status[k] == cg.status[k] == solve.CONVERGED
-        assert_at(full.theta[k, :real], alone, 1e-9)
-        assert_at(cg.theta[k, :real], alone, 1e-9)
-
-
-def test_inverse_information_is_the_pseudo_inverse_on_the_centred_models(lanes):
-    active = everyone(lanes)
-    active[::2, 11] = False
-    active[[kind not in SPARSE for kind in lanes.kind], 4] = False  # the others would fall apart
-    wins = lanes.full * (active[:, :, None] & active[:, None])
-    inverse, diagonal = inverse_information(lanes.start, wins, lanes.ridge, active)
-    for k in range(len(lanes.kind)):
-        on = active[k]
-        centre = np.eye(on.sum()) - 1 / on.sum()
-        information = twins.information(lanes.start[k][on], wins[k][np.ix_(on, on)], lanes.ridge[k])
-        expected = np.zeros((M, M))
-        expected[np.ix_(on, on)] = np.linalg.pinv(centre @ information @ centre, rcond=1e-12, hermitian=True)
-        np.testing.assert_allclose(inverse[k], expected, rtol=1e-8, atol=1e-9)
-        np.testing.assert_allclose(diagonal[k][on], np.diag(information), rtol=1e-12)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -352,7 +22,7 @@ def test_iterate_stops_when_the_error_left_is_under_the_tolerance(sign):
 
     result = run(rates)
     error = np.abs(np.asarray(result.theta)[:, 0] - limit)
-    assert np.all(result.status == solve.CONVERGED)
+    assert np.all(result.status == Status.CONVERGED)
     assert np.all(error <= tolerance * (1 + 1e-6))
     needed = np.array([0, *np.ceil(np.log(tolerance / limit) / np.log(np.abs(rates[1:])))])
     # Two steps are the fewest that show a rate; an alternating iteration is closer than its steps suggest.
@@ -360,3 +30,76 @@ def test_iterate_stops_when_the_error_left_is_under_the_tolerance(sign):
     r = np.maximum(np.abs(rates), 1e-300)
     allowed = 1 if sign > 0 else 1 + np.log((1 + r) / (1 - r)) / -np.log(r)
     assert np.all((late >= 0) & (late <= allowed))
+
+
+def test_a_lane_at_rest_stays_and_what_the_step_predicts_counts():
+    """Lanes are the last axis; the second one gives up."""
+    gives_up = jnp.asarray([False, True])
+
+    def step(theta, running, n_calls):
+        remaining = jnp.where(gives_up & (n_calls == 3), jnp.nan, jnp.abs(theta[0]) / 2)
+        return solve.Step(-theta / 2, theta, n_calls + running, remaining)
+
+    found, n_calls = solve.loop(step, jnp.ones((1, 2)), jnp.zeros(2, jnp.int32), 2.0**-10, 100)
+    np.testing.assert_array_equal(found.status, [Status.CONVERGED, Status.STEP_LIMIT])
+    np.testing.assert_array_equal(found.n_steps, [10, 4])
+    np.testing.assert_array_equal(n_calls, found.n_steps)
+    np.testing.assert_array_equal(found.theta, [[2.0**-10, 2.0**-4]])
+
+
+def test_a_step_is_shortened_and_centred_lane_by_lane():
+    change = np.array([[1.0, 4.0], [-0.5, -8.0], [0.0, 1.0]])
+    np.testing.assert_allclose(solve.capped(change), change * [1, 0.25], rtol=1e-15)
+    among = np.array([[True, True], [True, False], [False, True]])
+    np.testing.assert_allclose(solve.centred(change, among), [[0.75, 1.5], [-0.75, 0], [0, -1.5]], rtol=1e-15)
+
+
+@pytest.fixture(scope="module")
+def information():
+    """(2, 6, 6) positive semidefinite matrices blind to a shift of the first four parameters, those that move, a ridge.
+
+    The last parameter and one of the four stay.
+    """
+    rng = np.random.default_rng(0)
+    slopes = rng.normal(size=(2, 30, 6))
+    slopes[:, :, 3], slopes[:, :, 5] = 0, 0
+    slopes[:, :, :3] -= slopes[:, :, :3].mean(2, keepdims=True)
+    return slopes.swapaxes(1, 2) @ slopes, np.array([True, True, True, False, True, False])
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.3])
+def test_the_pseudo_inverse_leaves_the_shift_and_what_stays_alone(information, ridge):
+    matrices, moves = information
+    matrices = matrices + 2 * ridge * np.diag([1.0, 1, 1, 1, 0, 0])
+    regular, mean = solve.regular(matrices, np.broadcast_to(moves, (2, 6)), 4, ridge)
+    shift = np.array([1.0, 1, 1, 0, 0, 0]) / np.sqrt(3)
+    for matrix, own, level in zip(matrices, np.asarray(regular), mean, strict=True):
+        assert level == pytest.approx(np.diag(matrix)[:3].mean())
+        assert shift @ own @ shift == pytest.approx(level)
+        assert np.linalg.cond(own) < 1e3
+        inside = matrix * np.outer(moves, moves) - 2 * ridge * np.outer(shift, shift)
+        expected = np.linalg.pinv(inside, rcond=1e-10, hermitian=True)
+        np.testing.assert_allclose(solve.pseudo_inverse(matrix, moves, 4, ridge), expected, atol=1e-12)
+
+
+def test_conjugate_gradients_solve_every_lane_that_runs(information):
+    matrices = jnp.asarray(information[0] + np.eye(6)).transpose(1, 2, 0)
+    right = jnp.asarray(np.random.default_rng(1).normal(size=(6, 2)))
+    diagonal = jnp.diagonal(matrices).T
+
+    def solved(running):
+        return solve.conjugate_gradients(
+            lambda p: jnp.einsum("ijl,jl->il", matrices, p), lambda r: r / diagonal, diagonal, right,
+            lambda start, _: 1e-24 * start, 50, running=running,
+        )  # fmt: skip
+
+    found = solved(jnp.asarray([True, True]))
+    expected = np.linalg.solve(np.moveaxis(matrices, 2, 0), np.asarray(right).T[..., None])[..., 0].T
+    np.testing.assert_allclose(found.solution, expected, rtol=1e-9)
+    assert np.asarray(found.is_solved).all()
+    eigenvalues = np.linalg.eigvalsh(np.moveaxis(matrices / np.sqrt(diagonal[:, None] * diagonal), 2, 0))
+    assert (np.asarray(found.least) >= eigenvalues[:, 0] * (1 - 1e-9)).all()
+    alone = solved(jnp.asarray([False, True]))
+    np.testing.assert_array_equal(alone.solution[:, 1], found.solution[:, 1])
+    assert not np.asarray(alone.solution[:, 0]).any()
+    assert not alone.is_solved[0]

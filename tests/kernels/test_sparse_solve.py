@@ -7,9 +7,9 @@ import twins
 from jaxeval.kernels import sparse_solve
 from jaxeval.kernels.adjacency import any_opponent, opponent_sums, take
 from jaxeval.kernels.batch.sparse import standing
+from jaxeval.kernels.solve import Terms
 from jaxeval.kernels.sparse_solve import SparsePairs
-from jaxeval.ratings.adjacency import make_adjacency
-from jaxeval.ratings.sparse_boards import WideGraph, make_graph
+from jaxeval.ratings.sparse_boards import WideGraph, make_adjacency, make_graph
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -117,13 +117,16 @@ def test_a_step_solves_the_newton_equation():
         adjacency, n, sparse_solve.scores(adjacency, pairs), numbered(wide, theta), 0.3
     )
     running = jnp.arange(LANES) != 2
-    battles = opponent_sums(adjacency, lambda k: n[k])
+    noise = np.finfo(float).eps * opponent_sums(adjacency, lambda k: n[k])
     one = jnp.ones(LANES)
 
-    def step_of(shrink):
-        return sparse_solve.newton_step(adjacency, weights, grad, battles, 0.3, shrink * one, 1e-12, one, running)
+    def change(shrink):
+        found, _ = sparse_solve.newton_step(
+            adjacency, weights, grad, noise, Terms(0.3, 1e-11, 100), shrink=shrink * one, least=one, running=running
+        )
+        return found.solution
 
-    step, exact = on_board(wide, step_of(0.01).change), on_board(wide, step_of(0.0).change)
+    step, exact = on_board(wide, change(0.01)), on_board(wide, change(0.0))
     assert not step[2].any()
     for lane in np.flatnonzero(running):
         matrix = twins.information(theta[lane], wins[lane], 0.3)
@@ -161,9 +164,9 @@ def test_the_maximum_is_the_naive_one_lane_by_lane(solved, ridge):
     active = jnp.asarray(is_model[:, None] & ((found == 0) | (ridge > 0)))
     both = active[graph.first] & active[graph.second]
     pairs = SparsePairs(jnp.where(both, pairs.n, 0), jnp.where(both, pairs.wins, 0))
-    solve = jax.jit(sparse_solve.newton_cg, static_argnames="max_steps")
+    solve, terms = jax.jit(sparse_solve.newton_cg), Terms(ridge, 1e-10, 100)
     start = sparse_solve.log_odds(graph.adjacency, pairs, active)
-    end = solve(graph.adjacency, pairs, active, start, ridge, 1e-10, max_steps=100)
+    end = solve(graph.adjacency, pairs, active, start, terms)
     assert not np.asarray(end.status).any()
     theta = on_board(wide, end.theta)
     rated = on_board(wide, active)
@@ -174,9 +177,7 @@ def test_the_maximum_is_the_naive_one_lane_by_lane(solved, ridge):
         assert not theta[lane, ~rated[lane]].any()
     # To the bit, a lane does not depend on the others.
     own = jnp.arange(len(wins)) == 7
-    alone = solve(
-        graph.adjacency, SparsePairs(*(x * own for x in pairs)), active & own, start * own, ridge, 1e-10, max_steps=100
-    )
+    alone = solve(graph.adjacency, SparsePairs(*(x * own for x in pairs)), active & own, start * own, terms)
     np.testing.assert_array_equal(alone.theta[:, 7], end.theta[:, 7])
     assert alone.n_steps[7] == end.n_steps[7]
 
@@ -196,9 +197,8 @@ def test_a_long_chain_of_groups():
     pairs = SparsePairs(*(jnp.asarray(np.append(x, 0.0)[:, None]) for x in (n, won)))
     active = jnp.arange(n_groups * size + 1)[:, None] < n_groups * size
     start = sparse_solve.log_odds(wide.graph.adjacency, pairs, active)
-    end = jax.jit(sparse_solve.newton_cg, static_argnames="max_steps")(
-        wide.graph.adjacency, pairs, active, start, 0.0, 1e-9, max_steps=200
-    )
+    terms = Terms(0.0, 1e-9, 200)
+    end = jax.jit(sparse_solve.newton_cg)(wide.graph.adjacency, pairs, active, start, terms)
     wins = np.zeros((n_groups * size,) * 2)
     wins[first, second], wins[second, first] = won, n - won
     assert end.status[0] == 0

@@ -3,7 +3,7 @@ import pytest
 from scipy.special import expit
 
 from jaxeval.kernels import batch
-from jaxeval.kernels.temperature import SEPARABLE, TOO_FEW
+from jaxeval.kernels.solve import Status, Terms
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -12,7 +12,7 @@ LEVEL = np.array([0.0, 0.5, 1.0, 4.0])
 
 def fit(n, wins, level=LEVEL, fewest=2.0):
     level = np.broadcast_to(level, np.shape(n))
-    return batch.temperatures(level, np.asarray(n, float), np.asarray(wins, float), fewest, 1e-10, 100)
+    return batch.temperatures(level, np.asarray(n, float), np.asarray(wins, float), fewest, Terms(0.0, 1e-10, 100))
 
 
 def test_the_score_equation_holds_and_the_information_is_its_slope():
@@ -31,7 +31,7 @@ def test_lanes_without_a_maximum_leave_the_others_alone():
     n = np.array([[5, 8, 9, 20], [5, 8, 9, 20], [5, 0, 0, 0], [5, 8, 9, 20], [0, 1, 0, 0]])
     wins = np.array([[2, 5, 6, 18], [2, 8, 9, 20], [2, 0, 0, 0], [2, 0, 0, 0], [0, 1, 0, 0]])
     found = fit(n, wins)
-    assert found.status.tolist() == [0, SEPARABLE, TOO_FEW, SEPARABLE, TOO_FEW]
+    assert found.status.tolist() == [0, Status.SEPARABLE, Status.TOO_FEW, Status.SEPARABLE, Status.TOO_FEW]
     assert float(found.beta[0]) == float(fit(n[:1], wins[:1]).beta[0])
     assert found.beta[1] == np.inf
     assert found.beta[3] == -np.inf

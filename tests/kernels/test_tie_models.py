@@ -7,9 +7,11 @@ import pytest
 from scipy.special import expit
 
 from jaxeval.kernels import tie_models
-from jaxeval.kernels.tie_models import DAVIDSON, HALF, RAO_KUPPER
+from jaxeval.kernels.tie_models import TieModel
 
 pytestmark = pytest.mark.usefixtures("x64")
+
+HALF, DAVIDSON, RAO_KUPPER = TieModel
 
 Z = np.array([-30.0, -3.0, -0.4, 0.0, 1e-3, 2.0, 25.0])
 T = {HALF: 0.0, DAVIDSON: -0.7, RAO_KUPPER: 0.4}

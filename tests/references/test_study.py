@@ -275,15 +275,15 @@ class TestResamples:
 def planned(battles, cluster=None):
     """The arguments of `batch.draw`."""
     from jaxeval.ratings.boards import fit_boards
-    from jaxeval.ratings.bootstrap_plan import cluster_rows, make_plan
+    from jaxeval.ratings.dense_refits import dense_refits
+    from jaxeval.ratings.drawn_votes import cluster_rows
+    from jaxeval.ratings.options import BootstrapOptions
 
-    boards = fit_boards([(battles.models, battles.cells)], 0.0, False)
+    boards = fit_boards([(battles.models, battles.cells)], BootstrapOptions())
     cell = battles.compress(slice(None))[1]
     clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell, battles.count)
-    plan = make_plan(boards, batch.MULTINOMIAL, [""], 0.0, [clusters])
-    method = batch.Method(batch.MULTINOMIAL, plan.tally, plan.n_pairs, plan.top_up_size, False, np.float64, 1)
-    with jax.enable_x64(True):
-        return jax.tree.map(jax.numpy.asarray, plan.problems), method
+    refits = dense_refits(boards, [""], [clusters], BootstrapOptions())
+    return refits.problems, refits.form
 
 
 def naive_votes(battles, members, budget, repeat, seed=0):

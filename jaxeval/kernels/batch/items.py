@@ -24,7 +24,7 @@ class Items(NamedTuple):
     stream: Array  # (P,) uint64
 
 
-@partial(jax.jit, static_argnames=("mesh", "top_up_size"))
+@partial(jax.jit, static_argnames="mesh")
 def item_sums(
     items: Items,
     columns: tuple[Array, ...],
@@ -33,21 +33,18 @@ def item_sums(
     sets: Array,
     numbers: Array,
     n_chunks: Array,
-    top_up_size: int,
 ) -> Array:
     """Sums over the items of resamples ``numbers`` (devices, T, R), chunk t of a device drawing from one set of items.
 
     A chunk's set is ``sets`` (devices, T). ``columns`` are (Q, K1), (Q, K2), ...: sums are in each one's precision,
     and the result (devices, T, R, K1 + K2 + ...) in double. Each device runs its first ``n_chunks`` (devices,).
     """
-    tally = resample.Tally(None, 0)
 
     def draw(items: Items, seed: Array, numbers: Array) -> Array:
         units, stream = items.units, items.stream
         if isinstance(units, resample.Singles):
-            return resample.singles(units, columns[0].shape[0], top_up_size, seed, stream, numbers)
-        one = partial(resample.multinomial, units, tally, top_up_size, seed, stream)
-        return jax.vmap(one)(numbers)[:, 0]
+            return resample.singles(units, columns[0].shape[0], seed, stream, numbers)
+        return resample.multinomial(units, resample.Packing(None), seed, stream, numbers)[:, 0]
 
     def on_device(
         items: Items, columns: tuple[Array, ...], seed: Array, sets: Array, numbers: Array, n_chunks: Array
@@ -64,7 +61,7 @@ def item_sums(
     return over_devices(on_device, mesh, (items, columns, seed), (sets, numbers, n_chunks))
 
 
-@partial(jax.jit, static_argnames=("mesh", "width", "top_up_size"))
+@partial(jax.jit, static_argnames=("mesh", "width"))
 def draw_singles(
     singles: resample.Singles,
     mesh: Mesh,
@@ -73,17 +70,15 @@ def draw_singles(
     numbers: Array,
     n_chunks: Array,
     width: int,
-    top_up_size: int,
 ) -> Array:
     """(devices, T, R, width) uint8: how often each is in the resamples ``numbers`` (devices, T, R).
 
-    Slots beyond the N drawn hold 0; there must be one at least. Each device runs its first ``n_chunks`` (devices,).
+    Slots beyond the N drawn hold 0. Each device runs its first ``n_chunks`` (devices,).
     """
 
     def on_device(singles: resample.Singles, seed: Array, stream: Array, numbers: Array, n_chunks: Array) -> Array:
         def chunk(t: Array) -> Array:
-            draws = resample.singles(singles, width, top_up_size, seed, stream, numbers[0, t])
-            return jnp.where(jnp.arange(width) < singles.total, draws, jnp.uint8(0))
+            return resample.singles(singles, width, seed, stream, numbers[0, t])
 
         return run_chunks(chunk, numbers.shape[1], n_chunks[0])
 

@@ -1,6 +1,7 @@
 """Bradley-Terry fits over slices, and refits over slices x resamples."""
 
 from collections.abc import Callable
+from enum import IntEnum
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -10,18 +11,25 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh
 
-from jaxeval.kernels import (
-    connectivity,
-    likelihood,
-    pair_tables,
-    resample,
-    solve,
-)
+from jaxeval.kernels import connectivity, dense_solve, pair_tables, resample
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
+from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.solve import Solution, Terms
 
-MULTINOMIAL, POISSON, BAYESIAN = 0, 1, 2
-#: Solvers.
-CHORD, NEWTON_CG, NEWTON, SCALED_CHORD, SPARSE = range(5)
+
+class Solver(IntEnum):
+    """How a resample is refitted; see the functions of `dense_solve`, `contextual` and `sparse_solve`."""
+
+    CHORD = 0
+    "Steps by the full data's information: for boards that no resample separates."
+    NEWTON_CG = 1
+    "Newton's method by preconditioned conjugate gradients."
+    NEWTON = 2
+    "Newton's method by factors of each resample's own information."
+    SCALED_CHORD = 3
+    "Steps by the full data's information, scaled to each resample's own curvature; of covariates and tie models only."
+    SPARSE = 4
+    "Newton's method by conjugate gradients on the graph of pairs."
 
 
 class Problem(NamedTuple):
@@ -40,38 +48,28 @@ class Refits(NamedTuple):
     """Lanes of refitted resamples."""
 
     theta: Array  # (..., M)
-    status: Array  # (...) int8, of `solve`
+    status: Array  # (...) int8, a `Status`
     n_steps: Array  # (...) int32
     grad_norm: Array  # (...)
-    standing: Array  # (..., M) int8, of `connectivity`; all IDENTIFIED unless the search was asked for
+    standing: Array  # (..., M) int8, a `Standing`; all IDENTIFIED after chord steps, which do not search
 
 
-class Method(NamedTuple):
+class RefitForm(NamedTuple):
     """Static choices; each combination compiles once per shape."""
 
-    scheme: int
-    tally: resample.Tally
+    scheme: resample.DrawScheme
+    packing: resample.Packing
     n_pairs: int
-    top_up_size: int
-    solver: int  # CHORD for boards that no resample separates; the others search for separated models first
+    solver: Solver  # all but CHORD search for separated models first
     dtype: type
-    max_steps: int
 
 
-@partial(jax.jit, static_argnames="max_steps")
-def fit(
-    n: Array,
-    score: Array,
-    active: Array,
-    ridge: Array,
-    tolerance: Array,
-    max_steps: int,
-    start: Array | None = None,
-) -> solve.Solution:
+@jax.jit
+def fit(n: Array, score: Array, active: Array, terms: Terms, start: Array | None = None) -> Solution:
     """Newton fits of (S, M, M) tables, from ``start`` (S, M) if given."""
 
-    def one(n: Array, score: Array, active: Array, start: Array | None) -> solve.Solution:
-        return solve.newton(pair_tables.PairTable(n, score), active, ridge, tolerance, max_steps, start)
+    def one(n: Array, score: Array, active: Array, start: Array | None) -> Solution:
+        return dense_solve.newton(pair_tables.PairTable(n, score), active, terms, start)
 
     return jax.vmap(one)(n, score, active, start)
 
@@ -79,13 +77,7 @@ def fit(
 @jax.jit
 def inverse_information(theta: Array, n: Array, ridge: Array, active: Array) -> tuple[Array, Array]:
     """(S, M, M) pseudo-inverse and (S, M) diagonal of the information."""
-
-    def one(theta: Array, n: Array, active: Array) -> tuple[Array, Array]:
-        diagonal = jnp.sum(likelihood.curvature(theta, n), 1)
-        inverse = solve.inverse_information(theta, n, ridge, active)
-        return inverse, jnp.where(active, diagonal + 2 * ridge, 0.0)
-
-    return jax.vmap(one)(theta, n, active)
+    return jax.vmap(lambda theta, n, active: dense_solve.inverse_information(theta, n, ridge, active))(theta, n, active)
 
 
 class _Drawn(Protocol):
@@ -99,59 +91,44 @@ class _Drawn(Protocol):
     def stream(self) -> Array: ...
 
 
-def draw_pairs(problem: _Drawn, method: Method, seed: Array, number: Array) -> tuple[Array, ...]:
-    """Per-pair statistics of one resample."""
-    units, tally, stream = problem.units, method.tally, problem.stream
-    if method.scheme == MULTINOMIAL:
-        draws = resample.multinomial(units, tally, method.top_up_size, seed, stream, number)
-    elif method.scheme == POISSON:
-        draws = resample.poisson(units, tally, seed, stream, number)
-    else:
-        draws = resample.bayesian(units, seed, stream, number)
-    return pair_tables.pair_statistics(problem.layout, draws, method.n_pairs)
+def draw_pairs(problem: _Drawn, form: RefitForm, seed: Array, numbers: Array) -> tuple[Array, ...]:
+    """(R, P) per-pair statistics of the resamples ``numbers`` (R,)."""
+    draws = resample.draw(problem.units, form.scheme, form.packing, seed, problem.stream, numbers)
+    return jax.vmap(lambda draws: pair_tables.pair_statistics(problem.layout, draws, form.n_pairs))(draws)
 
 
-def _solve(problem: Problem, method: Method, ridge: Array, tolerance: Array, table: pair_tables.PairTable) -> Refits:
-    start = problem.start.astype(method.dtype)
-    inverse = problem.inverse.astype(method.dtype)
-    if table.wins is None:  # not kept for chord steps
-        end = solve.chord(table, start, inverse, ridge, tolerance, method.max_steps)
+def rated(standing: Array, ridge: Array) -> Array:
+    """Models with a finite rating: with a ridge all, though those that the data leave open are still told apart."""
+    return (standing == Standing.IDENTIFIED) | (ridge > 0)
+
+
+def _solve(problem: Problem, form: RefitForm, terms: Terms, table: pair_tables.PairTable) -> Refits:
+    start, inverse, diagonal = (
+        x.astype(form.dtype) for x in (problem.start, problem.inverse, problem.information_diagonal)
+    )
+    if form.solver == Solver.CHORD or table.wins is None:
+        end = dense_solve.chord(table, start, inverse, terms)
         return Refits(*end, jnp.zeros(start.shape, jnp.int8))
     standing = connectivity.standing(table.n, table.wins, problem.main_battles)
-    # With a ridge every model has a finite rating, but those that the data leave open are still told apart.
-    active = (standing == connectivity.IDENTIFIED) | (ridge > 0)
+    active = rated(standing, terms.ridge)
     both = active[:, None] & active
-    n = jnp.where(both, table.n, 0)
-    score = pair_tables.row_sums(jnp.where(both, table.wins, 0)).astype(method.dtype)
-    connected = pair_tables.PairTable(n, score)
-    if method.solver == NEWTON:
-        end = solve.newton(connected, active, ridge, tolerance, method.max_steps)
-        return Refits(*end, standing)
-    end = solve.newton_cg(
-        connected,
-        start,
-        inverse,
-        problem.information_diagonal.astype(method.dtype),
-        ridge,
-        tolerance,
-        method.max_steps,
-    )
+    score = pair_tables.row_sums(jnp.where(both, table.wins, 0)).astype(form.dtype)
+    connected = pair_tables.PairTable(jnp.where(both, table.n, 0), score)
+    if form.solver == Solver.NEWTON:
+        end = dense_solve.newton(connected, active, terms)
+    else:
+        end = dense_solve.newton_cg(connected, start, inverse, diagonal, terms)
     return Refits(*end, standing)
 
 
-def _refit_chunk(
-    problem: Problem, method: Method, seed: Array, ridge: Array, tolerance: Array, numbers: Array
-) -> Refits:
+def _refit_chunk(problem: Problem, form: RefitForm, seed: Array, terms: Terms, numbers: Array) -> Refits:
     """Draw, tabulate and refit the resamples ``numbers`` (R,) of one slice."""
-    statistics = jax.vmap(lambda r: draw_pairs(problem, method, seed, r))(numbers)
+    statistics = draw_pairs(problem, form, seed, numbers)
     shape = (problem.start.shape[0],) * 2
     dense = _stored(jax.vmap(partial(pair_tables.spread, problem.layout)), statistics, shape)
-    table = jax.vmap(
-        lambda *x: pair_tables.pair_table(
-            problem.layout, x, method.tally, method.dtype, keep_wins=method.solver != CHORD
-        )
-    )(*dense)
-    return jax.vmap(partial(_solve, problem, method, ridge, tolerance))(table)
+    keep_wins = form.solver != Solver.CHORD
+    table = jax.vmap(lambda *x: pair_tables.pair_table(problem.layout, x, form.packing, form.dtype, keep_wins))(*dense)
+    return jax.vmap(partial(_solve, problem, form, terms))(table)
 
 
 def _stored(
@@ -171,14 +148,13 @@ def _stored(
     return lax.cond(statistics[0][0, 0] != np.asarray(never, kind), function, lambda _: zeros, statistics)
 
 
-@partial(jax.jit, static_argnames=("method", "mesh"))
+@partial(jax.jit, static_argnames=("form", "mesh"))
 def refit(
     problems: Problem,
-    method: Method,
+    form: RefitForm,
     mesh: Mesh,
     seed: Array,
-    ridge: Array,
-    tolerance: Array,
+    terms: Terms,
     slices: Array,
     numbers: Array,
     n_chunks: Array,
@@ -190,27 +166,22 @@ def refit(
     """
 
     def on_device(
-        problems: Problem,
-        seed: Array,
-        ridge: Array,
-        tolerance: Array,
-        slices: Array,
-        numbers: Array,
-        n_chunks: Array,
+        problems: Problem, seed: Array, terms: Terms, slices: Array, numbers: Array, n_chunks: Array
     ) -> Refits:
         def chunk(t: Array) -> Refits:
             problem = jax.tree.map(lambda x: x[slices[0, t]], problems)
-            return _refit_chunk(problem, method, seed, ridge, tolerance, numbers[0, t])
+            return _refit_chunk(problem, form, seed, terms, numbers[0, t])
 
         return run_chunks(chunk, slices.shape[1], n_chunks[0])
 
-    return over_devices(on_device, mesh, (problems, seed, ridge, tolerance), (slices, numbers, n_chunks))
+    return over_devices(on_device, mesh, (problems, seed, terms), (slices, numbers, n_chunks))
 
 
-@partial(jax.jit, static_argnames="method")
-def draw(problems: Problem, method: Method, seed: Array, slice_: Array, number: Array) -> tuple[Array, Array | None]:
+@partial(jax.jit, static_argnames="form")
+def draw(problems: Problem, form: RefitForm, seed: Array, slice_: Array, number: Array) -> tuple[Array, Array | None]:
     """(M, M) battle weights and wins of one resample, as `refit` draws it: to reproduce or audit it."""
     problem = jax.tree.map(lambda x: x[slice_], problems)
-    dense = pair_tables.spread(problem.layout, draw_pairs(problem, method, seed, number))
-    table = pair_tables.pair_table(problem.layout, dense, method.tally, np.float64, keep_wins=True)
+    (statistics,) = zip(*draw_pairs(problem, form, seed, number[None]), strict=True)
+    dense = pair_tables.spread(problem.layout, statistics)
+    table = pair_tables.pair_table(problem.layout, dense, form.packing, np.float64, keep_wins=True)
     return table.n, table.wins

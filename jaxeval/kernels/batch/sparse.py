@@ -11,7 +11,8 @@ from jax.sharding import Mesh
 from jaxeval.kernels import connectivity, pair_tables, resample, sparse_solve
 from jaxeval.kernels.adjacency import Adjacency, any_opponent, opponent_sums, take
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
-from jaxeval.kernels.batch.refits import Method, Refits, draw_pairs
+from jaxeval.kernels.batch.refits import RefitForm, Refits, draw_pairs, rated
+from jaxeval.kernels.solve import Terms
 from jaxeval.kernels.sparse_solve import SparsePairs
 
 
@@ -61,9 +62,8 @@ def standing(graph: Graph, pairs: SparsePairs, weight: Array) -> Array:
 
 
 def _rated(standing: Array, ridge: Array) -> Array:
-    """(M, L) models with a finite rating: with a ridge all, though those that the data leave open are told apart."""
-    is_model = jnp.arange(standing.shape[0]) < standing.shape[0] - 1
-    return is_model[:, None] & ((standing == connectivity.IDENTIFIED) | (ridge > 0))
+    """(M, L) models with a finite rating."""
+    return (jnp.arange(len(standing)) < len(standing) - 1)[:, None] & rated(standing, ridge)
 
 
 def _among(graph: Graph, pairs: SparsePairs, active: Array) -> SparsePairs:
@@ -72,10 +72,8 @@ def _among(graph: Graph, pairs: SparsePairs, active: Array) -> SparsePairs:
     return SparsePairs(jnp.where(both, pairs.n, 0), jnp.where(both, pairs.wins, 0))
 
 
-@partial(jax.jit, static_argnames="max_steps")
-def fit_sparse(
-    graph: Graph, n: Array, wins: Array, ridge: Array, tolerance: Array, max_steps: int, start: Array | None = None
-) -> Refits:
+@jax.jit
+def fit_sparse(graph: Graph, n: Array, wins: Array, terms: Terms, start: Array | None = None) -> Refits:
     """One fit to the battles' weights ``n`` (P,) of the pairs and what their first models took of them, ``wins``.
 
     From ``start`` (M,), or from each model's own score.
@@ -85,52 +83,39 @@ def fit_sparse(
     # The main group is that of most battles.
     battles = opponent_sums(adjacency, lambda k: take(pairs.n, adjacency.pair[k]))
     found = standing(graph, pairs, battles)
-    active = _rated(found, ridge)
+    active = _rated(found, terms.ridge)
     pairs = _among(graph, pairs, active)
     begin = sparse_solve.log_odds(adjacency, pairs, active) if start is None else start[:, None]
-    end = sparse_solve.newton_cg(adjacency, pairs, active, begin, ridge, tolerance, max_steps)
+    end = sparse_solve.newton_cg(adjacency, pairs, active, begin, terms)
     return Refits(end.theta[:, 0], end.status[0], end.n_steps[0], end.grad_norm[0], found[:, 0])
 
 
-def _refit_chunk(
-    problem: SparseProblem, method: Method, seed: Array, ridge: Array, tolerance: Array, numbers: Array
-) -> Refits:
+def _refit_chunk(problem: SparseProblem, form: RefitForm, seed: Array, terms: Terms, numbers: Array) -> Refits:
     """Draw and refit the resamples ``numbers`` (L,)."""
     graph = problem.graph
-    statistics = jax.vmap(lambda r: draw_pairs(problem, method, seed, r))(numbers)
-    n, wins = (x.astype(method.dtype) for x in pair_tables.unpacked(statistics, method.tally, method.dtype))
+    statistics = draw_pairs(problem, form, seed, numbers)
+    n, wins = (x.astype(form.dtype) for x in pair_tables.unpacked(statistics, form.packing, form.dtype))
     pairs = SparsePairs(n.T, wins.T)
     if problem.layout.pair_weight is not None:
-        pairs = SparsePairs(*(x * problem.layout.pair_weight.astype(method.dtype)[:, None] for x in pairs))
+        pairs = SparsePairs(*(x * problem.layout.pair_weight.astype(form.dtype)[:, None] for x in pairs))
     weight = jnp.broadcast_to(problem.main_battles[:, None], (len(problem.main_battles), len(numbers)))
     found = standing(graph, pairs, weight)
-    active = _rated(found, ridge)
-    start = jnp.broadcast_to(problem.start.astype(method.dtype)[:, None], weight.shape)
-    end = sparse_solve.newton_cg(
-        graph.adjacency, _among(graph, pairs, active), active, start, ridge, tolerance, method.max_steps
-    )
+    active = _rated(found, terms.ridge)
+    start = jnp.broadcast_to(problem.start.astype(form.dtype)[:, None], weight.shape)
+    end = sparse_solve.newton_cg(graph.adjacency, _among(graph, pairs, active), active, start, terms)
     return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, found.T)
 
 
-@partial(jax.jit, static_argnames=("method", "mesh"))
+@partial(jax.jit, static_argnames=("form", "mesh"))
 def refit_sparse(
-    problem: SparseProblem,
-    method: Method,
-    mesh: Mesh,
-    seed: Array,
-    ridge: Array,
-    tolerance: Array,
-    numbers: Array,
-    n_chunks: Array,
+    problem: SparseProblem, form: RefitForm, mesh: Mesh, seed: Array, terms: Terms, numbers: Array, n_chunks: Array
 ) -> Refits:
     """Refit the resamples ``numbers`` (devices, T, L) of one board, chunk by chunk, as `refit` does."""
 
-    def on_device(
-        problem: SparseProblem, seed: Array, ridge: Array, tolerance: Array, numbers: Array, n_chunks: Array
-    ) -> Refits:
+    def on_device(problem: SparseProblem, seed: Array, terms: Terms, numbers: Array, n_chunks: Array) -> Refits:
         def chunk(t: Array) -> Refits:
-            return _refit_chunk(problem, method, seed, ridge, tolerance, numbers[0, t])
+            return _refit_chunk(problem, form, seed, terms, numbers[0, t])
 
         return run_chunks(chunk, numbers.shape[1], n_chunks[0])
 
-    return over_devices(on_device, mesh, (problem, seed, ridge, tolerance), (numbers, n_chunks))
+    return over_devices(on_device, mesh, (problem, seed, terms), (numbers, n_chunks))

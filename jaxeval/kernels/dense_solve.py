@@ -1,0 +1,82 @@
+"""Maximum of the likelihood on an (M, M) table of pairs, one problem at a time: by three kinds of steps."""
+
+import jax.numpy as jnp
+import jax.scipy.linalg as jsl
+from jax import Array
+
+from jaxeval.kernels import likelihood
+from jaxeval.kernels.pair_tables import PairTable, row_sums
+from jaxeval.kernels.solve import (
+    Solution,
+    Terms,
+    capped,
+    centred,
+    iterate,
+    newton_cg_step,
+    preconditioner,
+    pseudo_inverse,
+    regular,
+)
+
+
+def chord(table: PairTable, start: Array, inverse: Array, terms: Terms) -> Solution:
+    """Newton's method with one fixed ``inverse`` (M, M) of the information, that of the full data.
+
+    Batched over resamples, the step is a single matrix product. Diverges where a resample's information is far from
+    the full data's.
+    """
+
+    def step(theta: Array) -> tuple[Array, Array]:
+        grad = likelihood.gradient(theta, table.n, table.score, terms.ridge)
+        return jnp.matmul(inverse, grad, precision="highest"), grad
+
+    return iterate(step, start, terms.tolerance, terms.max_steps)
+
+
+def newton(table: PairTable, active: Array, terms: Terms, start: Array | None = None) -> Solution:
+    """Newton's method from ``start``, or from each model's own score.
+
+    ``table`` holds no battles of models that are not ``active`` (M,): their theta stays 0.
+    """
+    if start is None:
+        battles = row_sums(table.n).astype(table.score.dtype)
+        start = jnp.log((table.score + 1) / (battles - table.score + 1))
+
+    def step(theta: Array) -> tuple[Array, Array]:
+        grad = likelihood.gradient(theta, table.n, table.score, terms.ridge)
+        matrix, _ = regular(information(theta, table.n, terms.ridge), active, len(active), terms.ridge)
+        return capped(centred(jsl.cho_solve(jsl.cho_factor(matrix), grad), active)), grad
+
+    return iterate(step, centred(start, active), terms.tolerance, terms.max_steps)
+
+
+def newton_cg(table: PairTable, start: Array, inverse: Array, information_diagonal: Array, terms: Terms) -> Solution:
+    """Newton's method with the steps found by preconditioned conjugate gradients: for resamples of sparse boards.
+
+    A model with a handful of battles has, in a resample, an information far from that of the full data, which
+    ``inverse`` (M, M) and ``information_diagonal`` (M,) belong to. The preconditioner corrects for that.
+    """
+
+    def step(theta: Array) -> tuple[Array, Array]:
+        grad = likelihood.gradient(theta, table.n, table.score, terms.ridge)
+        v = likelihood.curvature(theta, table.n)
+        diagonal = row_sums(v) + 2 * terms.ridge
+        precondition = preconditioner(inverse, information_diagonal, diagonal, terms.ridge, len(start))
+        change = newton_cg_step(
+            lambda p: diagonal * p - jnp.matmul(v, p, precision="highest"), precondition, diagonal, grad
+        )
+        return capped(change), grad
+
+    return iterate(step, start, terms.tolerance, terms.max_steps)
+
+
+def information(theta: Array, n: Array, ridge: Array) -> Array:
+    """(M, M) negative Hessian of the penalised log-likelihood."""
+    v = likelihood.curvature(theta, n)
+    return jnp.diag(jnp.sum(v, 1) + 2 * ridge) - v
+
+
+def inverse_information(theta: Array, n: Array, ridge: Array, active: Array) -> tuple[Array, Array]:
+    """(M, M) pseudo-inverse of the information of the ``active`` models, and (M,) its diagonal itself."""
+    matrix = information(theta, n, ridge)
+    return pseudo_inverse(matrix, active, len(active), ridge), jnp.where(active, jnp.diagonal(matrix), 0.0)

@@ -1,0 +1,68 @@
+"""Links: the probability F(z) that the better of two wins by z, what log F looks like, and battles made of it.
+
+F(z) + F(-z) = 1 and log F is concave, so that the log-likelihood of any battles is concave. Functions broadcast.
+"""
+
+from enum import IntEnum
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.nn import log_sigmoid, sigmoid
+from jax.scipy.special import log_ndtr, ndtr
+
+
+class Link(IntEnum):
+    """How the difference z of two strengths becomes a probability."""
+
+    LOGIT = 0
+    "F(z) = 1 / (1 + exp(-z)): Bradley and Terry (DOI 10.2307/2334029)."
+    PROBIT = 1
+    "F is the normal distribution function: Thurstone's Case V (DOI 10.1037/h0070288), Mosteller."
+
+
+def probability(link: Link, z: Array) -> Array:
+    """F(z)."""
+    return sigmoid(z) if link == Link.LOGIT else ndtr(z)
+
+
+def log_probability(link: Link, z: Array) -> Array:
+    """Log of F(z), exact in both tails."""
+    return log_sigmoid(z) if link == Link.LOGIT else log_ndtr(z)
+
+
+def slope(link: Link, z: Array) -> Array:
+    """Derivative of log F, exact in both tails; for the probit the inverse Mills ratio."""
+    if link == Link.LOGIT:
+        return sigmoid(-z)
+    return jnp.exp(-(z**2) / 2 - np.log(2 * np.pi) / 2 - log_ndtr(z))
+
+
+def bend(link: Link, z: Array) -> Array:
+    """Minus the second derivative of log F: positive."""
+    if link == Link.LOGIT:
+        return sigmoid(z) * sigmoid(-z)
+    own = slope(link, z)
+    return own * (own + z)
+
+
+def log_likelihood(link: Link, wins: Array, losses: Array, z: Array) -> Array:
+    """Of ``wins`` and ``losses``, which are weights, at z."""
+    return wins * log_probability(link, z) + losses * log_probability(link, -z)
+
+
+def score(link: Link, wins: Array, losses: Array, z: Array) -> Array:
+    """Derivative of the log-likelihood by z."""
+    return wins * slope(link, z) - losses * slope(link, -z)
+
+
+def information(link: Link, wins: Array, losses: Array, z: Array) -> Array:
+    """Minus the second derivative: observed. That of the logit does not depend on who won."""
+    if link == Link.LOGIT:
+        return (wins + losses) * bend(link, z)
+    return wins * bend(link, z) + losses * bend(link, -z)
+
+
+def share(own: Array, other: Array) -> Array:
+    """The logit's F(log own - log other) by one division, where the exponentials of the strengths are at hand."""
+    return own / (own + other)
