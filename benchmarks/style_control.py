@@ -24,7 +24,7 @@ from jaxeval import Battles, bootstrap, fit_bradley_terry, simulate_votes
 from jaxeval.data.features import design
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
-from jaxeval.ratings.contextual import fit_contextual_boards
+from jaxeval.ratings.contextual_boards import fit_contextual_boards
 from jaxeval.ratings.contextual_refits import contextual_refits
 from jaxeval.ratings.contextual_rows import compress
 from jaxeval.ratings.drawn_votes import VoteGroups

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import wraps
+from functools import reduce, wraps
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,11 @@ class _Bytes(click.ParamType):  # type: ignore[type-arg]
         if found is None:
             self.fail(f"{value!r} is not a size such as 500MB or 2GB", param, ctx)
         return int(float(found[1]) * {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}[found[2].upper()])
+
+
+def several_options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """One decorator of several, the first on top."""
+    return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
 def run_options(command: Any) -> Any:
@@ -88,16 +93,14 @@ def resampling_options(
 
         folder = click.Path(file_okay=False, path_type=Path)
         share = click.FloatRange(0, 1, min_open=True, max_open=True)
-        added = [
+        added = several_options(
             click.option("--level", default=0.95, show_default=True, metavar="L", type=share),
             click.option("--resamples", default=resamples, show_default=True, type=click.IntRange(fewest), metavar="N",
                          help=drawn),
             click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
             click.option("--out", type=folder, metavar="DIR", help=out),
             run_options,
-        ]  # fmt: skip
-        for option in reversed(added):
-            gathered = option(gathered)
-        return gathered
+        )  # fmt: skip
+        return added(gathered)
 
     return decorate

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import click
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.run_options import run_options
+from jaxeval.cli.run_options import run_options, several_options
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, short_number, stdout_console, tell
 from jaxeval.wording import counted
 
@@ -43,18 +42,7 @@ def soft_elo_commands() -> None:
     """
 
 
-def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """One decorator of several, first on top."""
-
-    def decorate(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-_NEW_COLUMNS = _options(
+_NEW_COLUMNS = several_options(
     click.option("--model-a", default="model_a", show_default=True, metavar="COL"),
     click.option("--model-b", default="model_b", show_default=True, metavar="COL"),
     click.option("--scores-a", metavar="COL", help="Scores of A: numbers, or dicts by criterion. [scores_a]"),
@@ -70,12 +58,14 @@ _NEW_COLUMNS = _options(
                  help="What labels mean; numbers are never guessed."),
     click.option("--judge-name", default="judge", show_default=True, metavar="NAME"),
 )  # fmt: skip
-_COLUMNS = _options(_NEW_COLUMNS, click.option("--human", metavar="COL", help="Human labels. [human or human_pref]"))
-_FIT = _options(
+_COLUMNS = several_options(
+    _NEW_COLUMNS, click.option("--human", metavar="COL", help="Human labels. [human or human_pref]")
+)
+_FIT = several_options(
     click.option("--ridge", default=0.01, show_default=True, type=click.FloatRange(0), metavar="R"),
     click.option("--base", default=1500.0, show_default=True, help="Mean rating of the anchors."),
 )
-_RESAMPLING = _options(
+_RESAMPLING = several_options(
     click.option("--resamples", default=1000, show_default=True, type=click.IntRange(2), metavar="N"),
     click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
 )

@@ -16,7 +16,7 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import main_battles, padded_size
-from jaxeval.ratings.contextual import TIE_MODELS, ContextualBoard, tell_coefficients
+from jaxeval.ratings.contextual_boards import ContextualBoard, unit_coefficients
 from jaxeval.ratings.contextual_rows import make_rows, unit_columns
 from jaxeval.ratings.drawn_votes import VoteGroups, is_secure_board, unit_members
 from jaxeval.ratings.options import BootstrapOptions
@@ -98,7 +98,7 @@ class ContextualRefits:
         """The refits; what is left of a lane whose coefficient runs away is at its limit, and so has converged."""
         d = len(self.fitted.free) - 1
         coefficients = refitted.parameters[:, len(self.fitted.ridge) - 1 - d : -1]
-        ran = np.isinf(tell_coefficients(coefficients, self.fitted)).any(1)
+        ran = np.isinf(unit_coefficients(coefficients, self.fitted)).any(1)
         status = np.where((refitted.status == Status.STEP_LIMIT) & ran, Status.CONVERGED, refitted.status).astype(
             np.int8
         )
@@ -127,5 +127,5 @@ def contextual_refits(
         free=as_leaf(fitted.free, np.bool_),
         main_battles=as_leaf(pad(main_battles(board), (padded_size(len(board.theta)),)), np.float64),
     )
-    form = batch.ContextualForm(TIE_MODELS[options.ties], options.drawn, count_dtype, batch.Solver.CHORD)
+    form = batch.ContextualForm(options.response, options.drawn, count_dtype, batch.Solver.CHORD)
     return ContextualRefits(on_device(problem), form, is_secure_board(board, drawn.repeating), fitted, options)

@@ -113,7 +113,7 @@ def dense_refits(
     draws = [
         unit_draw(e.units, options.drawn, label, packing, e.stratum) for e, label in zip(entries, labels, strict=True)
     ]
-    inverse, diagonal = inverse_information(boards, options.ridge)
+    inverse, diagonal = inverse_information(boards)
     size = inverse.shape[-1]
     problems = [
         batch.Problem(
@@ -133,6 +133,7 @@ def dense_refits(
         n_pairs=n_pairs,
         solver=batch.Solver.CHORD,
         dtype=np.dtype(options.dtype).type,
+        link=options.response.link,
     )
     worth = np.diagonal(inverse, axis1=-2, axis2=-1) * diagonal
     return DenseRefits(

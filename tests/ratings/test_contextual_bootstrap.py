@@ -13,7 +13,7 @@ from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
 from jaxeval.ratings import contextual_refits as contextual_module
-from jaxeval.ratings.contextual import fit_contextual_boards
+from jaxeval.ratings.contextual_boards import fit_contextual_boards
 from jaxeval.ratings.contextual_refits import contextual_refits
 from jaxeval.ratings.contextual_rows import compress
 from jaxeval.ratings.drawn_votes import vote_groups
