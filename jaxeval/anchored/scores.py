@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.anchored.elo import AnchoredElo, Link, anchored_elo, checked_link
+from jaxeval.anchored.prompt_strata import prompt_strata
 from jaxeval.checks import checked_integer
 from jaxeval.data.anchored_verdicts import ROLES, AnchoredVerdicts
 from jaxeval.data.columns import as_frame, numbers, plain, reject_missing, require_column
@@ -17,6 +18,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.progress import progress_bar
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.items import resampled_sums
+from jaxeval.resampling.strata import lone_strata_text
 from jaxeval.statistics.quantiles import bounds_with_failures
 from jaxeval.wording import counted
 
@@ -205,6 +207,7 @@ def bootstrap_scores(
     level: float = 0.95,
     link: str | Link = "logit",
     seed: int = 0,
+    strata: str | None = None,
     progress: bool | None = None,
 ) -> pd.DataFrame:
     """`anchored_scores` with percentile intervals of resampled prompts, all groups at once.
@@ -215,6 +218,8 @@ def bootstrap_scores(
 
     Args:
         seed: the same seed gives the same draws.
+        strata: role, as a rule "task", of whose every value a resample holds as many prompts as there are, as in
+            `bootstrap`.
         progress: whether to show a progress bar; by default on a terminal.
 
     Returns:
@@ -223,6 +228,7 @@ def bootstrap_scores(
 
     Raises:
         ValueError: as in `anchored_elo`, or there are fewer than two resamples.
+        DataError: a prompt lies in several strata.
     """
     checked_integer("n_resamples", n_resamples, 2)
     checked_integer("seed", seed)
@@ -230,12 +236,15 @@ def bootstrap_scores(
     table = anchored_scores(verdicts, by, prior=prior, level=level, link=link)
     group, _ = verdicts.groups(by)
     lower, upper = np.empty(len(table)), np.empty(len(table))
-    strata = verdicts.number["task"] if "task" in by else np.zeros(len(group), np.int64)
+    apart = verdicts.number["task"] if "task" in by else np.zeros(len(group), np.int64)
+    lone: list[str] = []
     with progress_bar(len(table) * n_resamples, "resampled scores", progress) as advance:
-        for rows in _by_value(strata):
+        for rows in _by_value(apart):
             groups, which = np.unique(group[rows], return_inverse=True)
             _, item = np.unique(verdicts.number["item"][rows], return_inverse=True)
             n_items = int(item.max()) + 1
+            stratum = prompt_strata(verdicts.take(rows), strata)
+            lone += lone_strata_text(None if stratum is None else np.bincount(stratum), "prompt")
             size = max(1, _DRAWS // max(n_resamples, n_items))
             for start in range(0, len(groups), size):
                 part = groups[start : start + size]
@@ -246,9 +255,10 @@ def bootstrap_scores(
                 outcome = total / np.maximum(times, 1)
                 n: int | Float = n_items
                 if (times > 0).all():  # as usual: half of the columns would be ones
-                    won = resampled_sums(outcome, n_resamples, seed, "anchored")
+                    won = resampled_sums(outcome, n_resamples, seed, "anchored", strata=stratum)
                 else:
-                    drawn = resampled_sums(np.concatenate([outcome, times > 0], 1), n_resamples, seed, "anchored")
+                    both = np.concatenate([outcome, times > 0], 1)
+                    drawn = resampled_sums(both, n_resamples, seed, "anchored", strata=stratum)
                     won, n = np.split(drawn, 2, axis=1)
                 p = np.where(n > 0, (won + prior) / (n + 2 * prior), np.nan)
                 _, lower[part], upper[part], _ = bounds_with_failures(p, level, 0.0, 1.0)
@@ -260,6 +270,7 @@ def bootstrap_scores(
     with np.errstate(divide="ignore"):
         for end in ("lower", "upper"):
             table[f"rating_boot_{end}"] = ELO_PER_LOGIT * chosen.map(table[f"boot_{end}"].to_numpy())
+    table.attrs["warnings"] = [*table.attrs["warnings"], *dict.fromkeys(lone)]
     return table
 
 
