@@ -132,14 +132,11 @@ def accuracy_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
         outside = np.isin(status, (*BOUNDED, Status.ONE_CLASS)) & ((upper < 0) | (lower > 1))
         status = np.where(outside, Status.OUTSIDE, status)
         found = where_defined(status, estimate, (lower, upper), (median, boot_lower, boot_upper))
-        truncated = {key: np.clip(x, 0, 1) for key, x in found.items()}
-        untruncated = {f"{key}_untruncated": found[key] for key in ("lower", "upper")}
         blocks.append(
             {
                 "estimator": np.full((m, j), name, object),
-                **{key: truncated[key] for key in ("estimate", "lower", "upper")},
-                **untruncated,
-                **{key: truncated[key] for key in ("median", "boot_lower", "boot_upper")},
+                **{key: np.clip(x, 0, 1) for key, x in found.items()},
+                **{f"{end}_untruncated": found[end] for end in ("lower", "upper")},
                 "failed_share": failed,
                 "status": status,
                 "n_test": part.of(name).total.test.n.sum(0).astype(int),

@@ -187,10 +187,10 @@ def status_of(name: str, part: Slice, estimate: Float, binary: Bool, labelled: L
         if name in BY_RATES:
             code = evaluate(judge_error.doubt_of_sums, labelled, np.maximum(n_test, 1))
         else:
-            code = np.where(labelled.n == 0, Doubt.NO_ITEMS, Doubt.FINE)
-        worst = np.where(n_test > 0, code, Doubt.FINE).max(0)
-        worst = np.where((worst == Doubt.FINE) & np.isnan(estimate), Doubt.NO_SUCH_VERDICT, worst)
-        status = np.where(worst > Doubt.FINE, statuses_of(worst).astype(object), status)
+            code = np.where(labelled.n == 0, Doubt.NO_LABELS, Doubt.OK)
+        worst = np.where(n_test > 0, code, Doubt.OK).max(0)
+        worst = np.where((worst == Doubt.OK) & np.isnan(estimate), Doubt.NO_SUCH_VERDICT, worst)
+        status = np.where(worst > Doubt.OK, statuses_of(worst).astype(object), status)
         if name in CORRECTED_BY_LABELS:
             right, n = labelled.label.sum(0), labelled.n.sum(0)
             one_class = ((right == 0) | (right == n)) & (n > 0)
@@ -198,7 +198,7 @@ def status_of(name: str, part: Slice, estimate: Float, binary: Bool, labelled: L
             doubts = np.select(
                 [few, one_score, one_class], [Status.TOO_FEW_LABELS, Status.TOO_FEW_ITEMS, Status.ONE_CLASS], Status.OK
             )
-            status = np.where((doubts != Status.OK) & (worst == Doubt.FINE), doubts, status)
+            status = np.where((doubts != Status.OK) & (worst == Doubt.OK), doubts, status)
         if name in _BY_VERDICT:
             status = np.where(np.broadcast_to(binary, status.shape), status, Status.NOT_BINARY)
     return np.where(n_test.sum(0) == 0, Status.NO_TEST, status)

@@ -132,7 +132,7 @@ def judge_accuracy(
     slices = {}
     parts = {"": (calibration, test), **slices_of(calibration, test, by)}
     draws: dict[str, Any] = {"seed": seed, "n_halves": n_halves, "by": by, "stratify": stratify, "shared": str(shared)}
-    others = {"level": level, "n_resamples": n_resamples}
+    others: dict[str, Any] = {"level": level, "n_resamples": n_resamples}
     with open_run(
         lambda: Identity(draws, (calibration, test), others), len(parts) * 3 * n_resamples, "resamples",
         memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,

@@ -99,7 +99,7 @@ def rogan_gladen(
         [
             one_class,
             ~(j > ROUNDING),
-            doubt != Doubt.FINE,
+            doubt != Doubt.OK,
             (upper < 0) | (lower > 1),
             (raw < -ROUNDING) | (raw > 1 + ROUNDING),
         ],

@@ -88,7 +88,7 @@ def judge(
 
     labelled, judged = (_read(path, columns, [c for c in (by, stratify) if c], path == calibration)
                         for path in (calibration, test))  # fmt: skip
-    chosen = checked_pairs(judged, [_pair(judged, *pair) for pair in pairs]) if pairs else []
+    chosen = checked_pairs(judged, [(_model(judged, a), _model(judged, b)) for a, b in pairs]) if pairs else []
     accuracy = judge_accuracy(
         labelled, judged, by=by, stratify=stratify, shared=_model(labelled, shared) if shared else POOLED, level=level,
         n_resamples=resamples, seed=seed, memory_limit=memory_limit, checkpoint=checkpoint,
@@ -121,10 +121,6 @@ def _model(answers: JudgedAnswers, name: str) -> Any:
     """The model as the file has it: models may be named by numbers, which the command line cannot tell from text."""
     alike = [model for model in answers.models if str(model) == name]
     return alike[0] if len(alike) == 1 else name
-
-
-def _pair(answers: JudgedAnswers, a: str, b: str) -> tuple[Any, Any]:
-    return _model(answers, a), _model(answers, b)
 
 
 def _write(report: JudgeReport, out: Path) -> None:
