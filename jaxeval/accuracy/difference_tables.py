@@ -24,11 +24,9 @@ from jaxeval.accuracy.estimates import (
     estimate_draws,
     estimates,
     excess_variances,
-    label_counts,
     rates_of,
     shared_estimates,
     status_of,
-    truth_of,
 )
 from jaxeval.accuracy.influence import Contributions
 from jaxeval.accuracy.statuses import BOUNDED, UNBOUNDED, Status
@@ -104,7 +102,7 @@ def difference_tables(
     """
     level, binary, judged = accuracy.settings.level, accuracy.binary, part.judged
     own, quantile = _own(part, binary), critical_values(part, binary, level)
-    corrected, (truth, _) = own["rogan_gladen"].status == Status.OK, truth_of(part.test)
+    corrected, (truth, _) = own["rogan_gladen"].status == Status.OK, part.truth()
     items = influence.youden_j(judged.data, judged.total)
     rates = _Rates(rates_of(judged.total.own), rates_of(judged.draws.own), items)
     has_labels = (judged.total.own.n > 0).all((0, 2))
@@ -156,7 +154,7 @@ def _own(part: Slice, binary: Bool) -> dict[str, _Estimates]:
             estimate=x,
             draws=draws[name],
             status=status_of(name, part, x, binary),
-            labels=np.add(*label_counts(name, *part.labels(name), x.shape)),
+            labels=np.add(*part.label_counts(name, *part.labels(name))),
             items=items.get(name),
             excess=excess.get(name, np.zeros(x.shape)),
             shift=shift[name],
@@ -181,7 +179,7 @@ def _shared(part: Slice, accuracy: AccuracyTables, only: int | None) -> _Shared:
         estimate=estimate,
         draws=np.clip(shared_estimates(draws, drawn.test, binary), 0, 1),
         status=status_of(_SHARED, part, estimate, binary, labelled),
-        labels=np.add(*label_counts(_SHARED, labelled, distinct, estimate.shape)),
+        labels=np.add(*part.label_counts(_SHARED, labelled, distinct)),
         items=influence.shared_rogan_gladen(data, total, labelled, only, each),
         excess=np.zeros(estimate.shape),
         shift=np.zeros(estimate.shape),

@@ -71,6 +71,20 @@ class Slice(NamedTuple):
         data, total, *_ = self.of(name)
         return (total.shared, data.shared_labels) if name == "rogan_gladen_shared" else (total.own, None)
 
+    def label_counts(self, name: str, labelled: LabelledSums, distinct: Float | None) -> tuple[Float, Float]:
+        """(M, J) labels wrong and right that an estimator uses: those of its sums, or the ``distinct`` ones (2, J)."""
+        factor = {"naive": 0.0, "ppi_plus_plus_half": 0.5}.get(name, 1.0)
+        right = labelled.label.sum(0)
+        counts = (factor * (labelled.n.sum(0) - right), factor * right) if distinct is None else distinct
+        return tuple(np.broadcast_to(x, self.test.judged.shape[1:]) for x in counts)  # type: ignore[return-value]
+
+    def truth(self) -> tuple[Float, Float]:
+        """(M, J) mean label of the test answers that have one, NaN where none has, and the number of these labels."""
+        n = (~np.isnan(self.test.label)).sum(0)
+        with np.errstate(invalid="ignore"):
+            mean = np.nansum(self.test.label, axis=0) / n
+        return tuple(np.broadcast_to(x[:, None], self.test.judged.shape[1:]) for x in (mean, n))  # type: ignore[return-value]
+
 
 def _by_estimator(kernel: Callable[..., Accuracies], judged: Sums, every: Sums, binary: Bool) -> dict[str, Float]:
     """Values of a kernel by estimator, each from the sums that it rests on."""
@@ -202,27 +216,6 @@ def status_of(name: str, part: Slice, estimate: Float, binary: Bool, labelled: L
         if name in _BY_VERDICT:
             status = np.where(np.broadcast_to(binary, status.shape), status, Status.NOT_BINARY)
     return np.where(n_test.sum(0) == 0, Status.NO_TEST, status)
-
-
-def label_counts(
-    name: str, labelled: LabelledSums, distinct: Float | None, shape: tuple[int, int]
-) -> tuple[Float, Float]:
-    """(M, J) labels wrong and right that an estimator uses: those of its sums, or the ``distinct`` ones (2, J)."""
-    if distinct is not None:
-        return np.broadcast_to(distinct[0], shape), np.broadcast_to(distinct[1], shape)
-    m1 = np.broadcast_to(labelled.label.sum(0), shape)
-    m0 = np.broadcast_to(labelled.n.sum(0), shape) - m1
-    factor = {"naive": 0.0, "ppi_plus_plus_half": 0.5}.get(name, 1.0)
-    return factor * m0, factor * m1
-
-
-def truth_of(test: JudgedAnswers) -> tuple[Float, Float]:
-    """(M, J) mean label of the test answers that have one, NaN where none has, and the number of these labels."""
-    shape = test.judgment.shape[1:]
-    n = (~np.isnan(test.label)).sum(0)
-    with np.errstate(invalid="ignore"):
-        mean = np.nansum(test.label, axis=0) / n
-    return tuple(np.broadcast_to(x[:, None], shape) for x in (mean, n))  # type: ignore[return-value]
 
 
 def rates_of(labelled: LabelledSums) -> Rates:
