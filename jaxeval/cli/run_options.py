@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -61,3 +62,42 @@ def run_options(command: Any) -> Any:
         "same command in each; the first prints and writes.",
     )
     return checkpoint(memory(processes(shared)))
+
+
+def resampling_options(
+    out: str, resamples: int = 1000, fewest: int = 2, drawn: str | None = None
+) -> Callable[[Any], Any]:
+    """``--level``, ``--resamples`` and ``--seed``, `run_options` and ``--out``, of a command with intervals.
+
+    All but the last go to the command together, as ``drawn``: the arguments of an estimator.
+
+    Args:
+        out: what is written.
+        resamples: by default.
+        fewest: of them.
+        drawn: what is resampled.
+    """
+
+    def decorate(command: Any) -> Any:
+        @wraps(command)
+        def gathered(
+            *args: Any, level: float, resamples: int, seed: int, checkpoint: Any, memory_limit: Any, **options: Any
+        ) -> Any:
+            drawn = {"n_resamples": resamples, "level": level, "seed": seed}
+            return command(*args, drawn=drawn | {"checkpoint": checkpoint, "memory_limit": memory_limit}, **options)
+
+        folder = click.Path(file_okay=False, path_type=Path)
+        share = click.FloatRange(0, 1, min_open=True, max_open=True)
+        added = [
+            click.option("--level", default=0.95, show_default=True, metavar="L", type=share),
+            click.option("--resamples", default=resamples, show_default=True, type=click.IntRange(fewest), metavar="N",
+                         help=drawn),
+            click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
+            click.option("--out", type=folder, metavar="DIR", help=out),
+            run_options,
+        ]  # fmt: skip
+        for option in reversed(added):
+            gathered = option(gathered)
+        return gathered
+
+    return decorate

@@ -19,7 +19,6 @@ from jaxeval.kernels.batch.folds import (
     OwnResamples,
     fold_temperatures,
     hold_out,
-    hold_out_soft,
     judged_tables,
     own_resamples,
     rate,
@@ -35,9 +34,9 @@ from jaxeval.kernels.batch.items import (
     item_sums,
 )
 from jaxeval.kernels.batch.references import (
-    Budgets,
+    BudgetSums,
     ReferenceProblem,
-    SameModels,
+    SameModelSums,
     SingleReferences,
     StudyForm,
     StudySettings,
@@ -56,7 +55,7 @@ from jaxeval.kernels.batch.refits import (
 from jaxeval.kernels.batch.sparse import Graph, SparseProblem, fit_sparse, refit_sparse
 
 __all__ = [
-    "Budgets",
+    "BudgetSums",
     "ContextualFit",
     "ContextualForm",
     "ContextualProblem",
@@ -70,7 +69,7 @@ __all__ = [
     "ReferenceProblem",
     "RefitForm",
     "Refits",
-    "SameModels",
+    "SameModelSums",
     "SingleReferences",
     "Solver",
     "SparseProblem",
@@ -87,7 +86,6 @@ __all__ = [
     "fit_sparse",
     "fold_temperatures",
     "hold_out",
-    "hold_out_soft",
     "inverse_information",
     "item_sums",
     "judged_tables",
