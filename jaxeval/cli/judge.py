@@ -11,7 +11,7 @@ from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import raw_names_option, write_table, write_text
 from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.run_options import resampling_options
-from jaxeval.cli.terminal import note, plain_cell, print_table, say, stdout_console, tell
+from jaxeval.cli.terminal import named_model, note, plain_cell, print_table, say, stdout_console, tell
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -77,9 +77,13 @@ def judge(
 
     labelled, judged = (_read(path, columns, [c for c in (by, stratify) if c], path == calibration)
                         for path in (calibration, test))  # fmt: skip
-    chosen = checked_pairs(judged, [(_model(judged, a), _model(judged, b)) for a, b in pairs]) if pairs else []
+    chosen = (
+        checked_pairs(judged, [(named_model(judged.models, a), named_model(judged.models, b)) for a, b in pairs])
+        if pairs
+        else []
+    )
     accuracy = judge_accuracy(
-        labelled, judged, by=by, stratify=stratify, shared=_model(labelled, shared) if shared else POOLED, **drawn
+        labelled, judged, by=by, stratify=stratify, shared=named_model(labelled.models, shared) if shared else POOLED, **drawn
     )  # fmt: skip
     comparison = compare(accuracy, chosen, labels_of_b=shared is None) if chosen else None
     report = judge_report(accuracy, comparison)
@@ -103,12 +107,6 @@ def _read(path: Path, columns: dict[str, Any], keep: list[str], calibration: boo
     elif named["label"] is not None and named["label"] not in column_names(path):
         named["label"] = None
     return read_judged_answers(path, **named)
-
-
-def _model(answers: JudgedAnswers, name: str) -> Any:
-    """The model as the file has it: models may be named by numbers, which the command line cannot tell from text."""
-    alike = [model for model in answers.models if str(model) == name]
-    return alike[0] if len(alike) == 1 else name
 
 
 def _write(report: JudgeReport, out: Path) -> None:
