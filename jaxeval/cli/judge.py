@@ -77,14 +77,10 @@ def judge(
 
     labelled, judged = (_read(path, columns, [c for c in (by, stratify) if c], path == calibration)
                         for path in (calibration, test))  # fmt: skip
-    chosen = (
-        checked_pairs(judged, [(named_model(judged.models, a), named_model(judged.models, b)) for a, b in pairs])
-        if pairs
-        else []
-    )
-    accuracy = judge_accuracy(
-        labelled, judged, by=by, stratify=stratify, shared=named_model(labelled.models, shared) if shared else POOLED, **drawn
-    )  # fmt: skip
+    named = [tuple(named_model(judged.models, name) for name in pair) for pair in pairs]
+    chosen = checked_pairs(judged, named) if pairs else []
+    whose = named_model(labelled.models, shared) if shared else POOLED
+    accuracy = judge_accuracy(labelled, judged, by=by, stratify=stratify, shared=whose, **drawn)
     comparison = compare(accuracy, chosen, labels_of_b=shared is None) if chosen else None
     report = judge_report(accuracy, comparison)
     first_goes_on()
