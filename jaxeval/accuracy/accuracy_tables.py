@@ -125,8 +125,9 @@ def accuracy_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
         blocks.append(
             {
                 "estimator": np.full((m, j), name, object),
-                **{key: np.clip(x, 0, 1) for key, x in found.items()},
+                **{key: np.clip(found[key], 0, 1) for key in ("estimate", "lower", "upper")},
                 **{f"{end}_untruncated": found[end] for end in ("lower", "upper")},
+                **{key: np.clip(found[key], 0, 1) for key in ("median", "boot_lower", "boot_upper")},
                 "failed_share": failed,
                 "status": status,
                 "n_test": part.of(name).total.test.n.sum(0).astype(int),

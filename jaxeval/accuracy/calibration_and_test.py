@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from jaxeval.wording import counted, did_you_mean
 Bool = NDArray[np.bool_]
 
 
-def aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Any) -> tuple[JudgedAnswers, list[str]]:
+def aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Hashable) -> tuple[JudgedAnswers, list[str]]:
     """``calibration`` with the judges of ``test`` in its order, and what is noteworthy about the two."""
     if np.isnan(calibration.label).all():
         raise DataError("the calibration answers have no human labels: name their column with label=")
@@ -108,7 +108,7 @@ def slices_of(
     return {str(level): (_only(calibration, by, level), _only(test, by, level)) for level in levels}
 
 
-def _only(answers: JudgedAnswers, by: str, level: Any) -> JudgedAnswers:
+def _only(answers: JudgedAnswers, by: str, level: Hashable) -> JudgedAnswers:
     """The answers whose ``by`` is ``level``."""
     covariate = answers.covariate(by)
     number = covariate.levels.get_indexer([level])[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -39,7 +39,7 @@ Float = NDArray[np.float64]
 Bool = NDArray[np.bool_]
 Words = NDArray[np.object_]
 Columns = Mapping[str, NDArray[Any]]
-Pair = tuple[Any, Any]
+Pair = tuple[Hashable, Hashable]
 
 _SHARED = "rogan_gladen_shared"
 
@@ -113,10 +113,9 @@ def difference_tables(
         with_one = shared(b if labels_of_b and has_labels[b] else None)
         z = np.maximum(quantile[a], quantile[b])
         estimators = own | {_SHARED: with_one.estimates}
-        rows = [_difference(estimators[name], a, b, z, level) for name in ESTIMATORS]
-        columns = {key: np.stack([row[key] for row in rows], -1) for key in rows[0]}
         marked = believed_of_pair(believe[a], believe[b], corrected[a] & corrected[b])
-        columns["believe"] = columns["estimator"] == marked[:, None]
+        rows = [_difference(estimators[name], a, b, z, level, marked) for name in ESTIMATORS]
+        columns = {key: np.stack([row[key] for row in rows], -1) for key in rows[0]}
         columns["truth"] = np.broadcast_to((truth[a] - truth[b])[:, None], columns["labels"].shape)
         differences.append(columns)
         checked = _stability(a, b, rates, np.clip(own["rogan_gladen"].estimate, 0, 1), with_one, level)
@@ -187,8 +186,8 @@ def _shared(part: Slice, accuracy: AccuracyTables, only: int | None) -> _Shared:
     return _Shared(found, rates_of(labelled), name)
 
 
-def _difference(found: _Estimates, a: int, b: int, quantile: Float, level: float) -> Columns:
-    """Columns (J,) of the difference between models ``a`` and ``b`` by one estimator."""
+def _difference(found: _Estimates, a: int, b: int, quantile: Float, level: float, believe: Words) -> Columns:
+    """Columns (J,) of the difference between models ``a`` and ``b`` by one estimator; ``believe`` names the best."""
     median, boot_lower, boot_upper, failed = bounds_with_failures(
         found.draws[:, a] - found.draws[:, b], level, -1.0, 1.0
     )
@@ -213,6 +212,7 @@ def _difference(found: _Estimates, a: int, b: int, quantile: Float, level: float
         **shown,
         "failed_share": failed,
         "status": status,
+        "believe": believe == found.name,
         # Labels that both models share count once.
         "labels": found.labels[a] if found.name == _SHARED else found.labels[a] + found.labels[b],
     }

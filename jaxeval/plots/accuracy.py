@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxeval.accuracy.accuracy_tables import AccuracyTables, of_slice
@@ -190,14 +190,14 @@ def plot_study(study: pd.DataFrame, x: str, y: str, by: str, level: float | None
     return figure
 
 
-def _bar(axis: Any, row: pd.Series, y: float, name: str, first: bool) -> None:
+def _bar(axis: Axes, row: pd.Series, y: float, name: str, first: bool) -> None:
     label, colour = _STYLES[name]
     if not np.isnan(row["median"]):
         axis.hlines(y, row["boot_lower"], row["boot_upper"], color=colour, linewidth=2.2, alpha=0.55)
     axis.plot(row["median"], y, "o", markersize=4, color=colour, label=label if first else None)
 
 
-def _names(axis: Any, handles: list[Any], names: list[Any]) -> None:
+def _names(axis: Axes, handles: list[Artist], names: list[str]) -> None:
     """A legend of names as they are: no mathematics, and none left out for a leading underscore."""
     legend = axis.legend(handles, [f"\u200b{shown_name(name)}" for name in names], frameon=False, fontsize=8)
     for text in legend.get_texts():
