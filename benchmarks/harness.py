@@ -9,7 +9,7 @@ import platform
 import resource
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,15 @@ def seconds(run: Callable[[], Any], repeats: int) -> dict[str, float]:
         run()
         times.append(time.perf_counter() - start)
     return {"median": statistics.median(times), "min": min(times), "max": max(times), "repeats": repeats}
+
+
+def beside(ours: Mapping[str, float], **others: float) -> dict[str, float]:
+    """Seconds of each of ``others``, and how many times `seconds` of ours they are."""
+    return {
+        f"{name}_{key}": value
+        for name, other in others.items()
+        for key, value in (("seconds", other), ("ratio", other / ours["median"]))
+    }
 
 
 def environment() -> dict[str, Any]:
