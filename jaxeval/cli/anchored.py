@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.outputs import raw_names_option, write_table
+from jaxeval.cli.outputs import folder_options, write_table
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.run_options import run_options
+from jaxeval.cli.run_options import sampling_options
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, stdout_console, tell
 from jaxeval.wording import counted
 
@@ -56,15 +56,8 @@ _FILES_ONLY = [
     metavar="R",
     help="ICC(3,k) of a strong judge.",
 )
-@click.option(
-    "--level", default=0.95, show_default=True, metavar="L", type=click.FloatRange(0, 1, min_open=True, max_open=True)
-)
-@click.option("--resamples", default=1000, show_default=True, type=click.IntRange(2), metavar="N")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
-              help="Write CSVs and figures.")  # fmt: skip
-@run_options
-@raw_names_option
+@sampling_options(resamples=1000)
+@folder_options("CSVs and figures")
 def anchored(
     file: Path,
     *,
@@ -73,11 +66,7 @@ def anchored(
     link: str,
     pool_size: float | None,
     threshold: float,
-    level: float,
-    resamples: int,
-    seed: int,
-    checkpoint: Path | None,
-    memory_limit: int | None,
+    drawn: dict[str, Any],
     out: Path | None,
     **columns: Any,
 ) -> None:
@@ -93,7 +82,7 @@ def anchored(
     from jaxeval.data.anchored_verdicts import read_anchored_verdicts
     from jaxeval.data.table_files import column_names, naming
 
-    options: dict[str, Any] = {"prior": prior, "level": level, "pool_size": pool_size, "link": link}
+    options: dict[str, Any] = {"prior": prior, "level": drawn["level"], "pool_size": pool_size, "link": link}
     tables: dict[str, pd.DataFrame] = {}
     notes: list[str] = []
     warnings: list[str] = []
@@ -111,15 +100,7 @@ def anchored(
         if verdicts.levels["model"][0] == "(one model)":
             warnings.append("no column of models: all verdicts are rated as one model's (name the column, --model)")
         if len(verdicts.levels["run"]) > 1:
-            screen = screen_judges(
-                verdicts,
-                threshold,
-                level=level,
-                n_resamples=resamples,
-                seed=seed,
-                memory_limit=memory_limit,
-                checkpoint=checkpoint,
-            )
+            screen = screen_judges(verdicts, threshold, **drawn)
             tables["judges"] = screen.table.reset_index()
             warnings += screen.warnings
             if screen.strong and len(verdicts.levels["judge"]) > 1:
@@ -159,7 +140,7 @@ def anchored(
         note(console, line)
     # A mean over judges is not as much surer than one judge as two kinds of interval make it look.
     pooled = "; those of the mean over judges are by the prompts' own variance" if "pooled" in tables else ""
-    note(console, f"prior {prior:g}; {100 * level:g}% Beta intervals{pooled}; link {link}")
+    note(console, f"prior {prior:g}; {100 * drawn['level']:g}% Beta intervals{pooled}; link {link}")
     for sentence in dict.fromkeys(warnings):
         say(console, f"warning: {sentence}", "yellow")
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.outputs import raw_names_option, write_table, write_text
+from jaxeval.cli.outputs import folder_options, write_table, write_text
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.run_options import run_options
+from jaxeval.cli.run_options import sampling_options
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, stdout_console, tell
 from jaxeval.wording import counted
 
@@ -51,15 +51,8 @@ _MOST_CAUTIONS = 25
 @click.option("--shared", metavar="MODEL", help="Whose labels the shared calibration uses. [B of a pair; else all]")
 @click.option("--by", metavar="COL", help="Also each slice of this column.")
 @click.option("--stratify", metavar="COL", help="Correct within the values of this column.")
-@click.option(
-    "--level", default=0.95, show_default=True, metavar="L", type=click.FloatRange(0, 1, min_open=True, max_open=True)
-)
-@click.option("--resamples", default=10_000, show_default=True, type=click.IntRange(2), metavar="N")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
-              help="Write CSVs, report.md and figures.")  # fmt: skip
-@run_options
-@raw_names_option
+@sampling_options(resamples=10_000)
+@folder_options("CSVs, report.md and figures")
 def judge(
     calibration: Path,
     test: Path,
@@ -67,11 +60,7 @@ def judge(
     shared: str | None,
     by: str | None,
     stratify: str | None,
-    level: float,
-    resamples: int,
-    seed: int,
-    checkpoint: Path | None,
-    memory_limit: int | None,
+    drawn: dict[str, Any],
     out: Path | None,
     **columns: Any,
 ) -> None:
@@ -89,10 +78,8 @@ def judge(
     labelled, judged = (_read(path, columns, [c for c in (by, stratify) if c], path == calibration)
                         for path in (calibration, test))  # fmt: skip
     chosen = checked_pairs(judged, [_pair(judged, *pair) for pair in pairs]) if pairs else []
-    accuracy = judge_accuracy(
-        labelled, judged, by=by, stratify=stratify, shared=_model(labelled, shared) if shared else POOLED, level=level,
-        n_resamples=resamples, seed=seed, memory_limit=memory_limit, checkpoint=checkpoint,
-    )  # fmt: skip
+    pooled = _model(labelled, shared) if shared else POOLED
+    accuracy = judge_accuracy(labelled, judged, by=by, stratify=stratify, shared=pooled, **drawn)
     comparison = compare(accuracy, chosen, labels_of_b=shared is None) if chosen else None
     report = judge_report(accuracy, comparison)
     first_goes_on()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -61,3 +62,31 @@ def run_options(command: Any) -> Any:
         "same command in each; the first prints and writes.",
     )
     return checkpoint(memory(processes(shared)))
+
+
+def sampling_options(resamples: int) -> Callable[[Any], Any]:
+    """``--level``, ``--resamples`` and ``--seed`` beside those of `run_options`.
+
+    All but ``--distributed`` go to the command as ``drawn``: arguments of the functions that resample, by name.
+    ``resamples`` is the default.
+    """
+
+    def decorate(command: Any) -> Any:
+        @wraps(command)
+        def gathered(*, level: float, resamples: int, seed: int, checkpoint: Path | None, memory_limit: int | None,
+                     **others: Any) -> Any:  # fmt: skip
+            drawn = {"level": level, "n_resamples": resamples, "seed": seed}
+            return command(drawn={**drawn, "checkpoint": checkpoint, "memory_limit": memory_limit}, **others)
+
+        level = click.FloatRange(0, 1, min_open=True, max_open=True)
+        options = [
+            click.option("--level", default=0.95, show_default=True, metavar="L", type=level),
+            click.option("--resamples", default=resamples, show_default=True, type=click.IntRange(2), metavar="N"),
+            click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
+        ]
+        decorated = run_options(gathered)
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
