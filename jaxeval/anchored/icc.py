@@ -23,9 +23,15 @@ OK, NO_ITEMS, NO_VARIATION, NO_ERROR = "ok", "fewer than two complete items", "i
 class Icc3:
     """Consistency of k runs over n items; scalars, or arrays of the leading shape of the table.
 
-    ``single`` is the reliability of one run, ICC(3,1), and ``average`` that of the mean of all k, ICC(3,k). ``status``
-    is "ok"; "runs never differ" (both are 1, and so are their intervals, which then say little); "items do not vary" or
-    "fewer than two complete items" (NaN).
+    ``single`` is the reliability of one run, ICC(3,1). ``average`` is that of the mean of all k runs, ICC(3,k).
+    ``status`` is "ok" or says why there is no reliability. "runs never differ": both are 1, and so are the ends of their
+    intervals, which then say little. "items do not vary" or "fewer than two complete items": both are NaN.
+
+    Examples:
+        >>> import jaxeval
+        >>> result = jaxeval.icc3([[1, 1, 1], [0, 0, 0], [1, 1, 1]])
+        >>> result.average, result.status
+        (1.0, 'runs never differ')
     """
 
     single: float | Float
@@ -56,6 +62,14 @@ def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal[
 
     Raises:
         ValueError: there are fewer than two runs, scores are infinite, or some are missing.
+
+    Examples:
+        Six answers, each judged in three runs:
+
+        >>> import jaxeval
+        >>> result = jaxeval.icc3([[1, 1, 1], [0, 0, 0], [1, 1, 0], [0.5, 0.5, 1], [0, 0, 0], [1, 1, 1]])
+        >>> round(result.single, 3), round(result.average, 3)
+        (0.691, 0.871)
     """
     checked_level(level)
     if missing not in ("error", "complete"):

@@ -80,7 +80,18 @@ def anchored_scores(
         ``attrs["warnings"]`` says where scores that stand side by side are of different prompts.
 
     Raises:
-        DataError: counts are missing, not numeric, all 0, or repeat; ValueError as in `anchored_elo`.
+        DataError: counts are missing, not numeric, all 0, or repeat.
+        ValueError: as in `anchored_elo`.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> counts = pd.DataFrame({"model": ["x", "y"], "wins": [60, 45], "ties": [20, 10], "losses": [20, 45]})
+        >>> scores = jaxeval.anchored_scores(counts)
+        >>> scores[["model", "probability", "rating", "rating_lower", "rating_upper"]].round(1)
+          model  probability  rating  rating_lower  rating_upper
+        0     x          0.7   145.6          74.4         223.1
+        1     y          0.5     0.0         -68.1          68.1
     """
     by = [by] if isinstance(by, str) else list(by)
     if isinstance(data, AnchoredVerdicts):

@@ -52,7 +52,21 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class SoftEloCalibration:
-    """Everything that rating a new model from judged battles needs; plain JSON on disk."""
+    """Everything that rating a new model from judged battles needs; plain JSON on disk.
+
+    Examples:
+        The sixth model of these battles is new: its own human votes are not looked at.
+
+        >>> import jaxeval
+        >>> battles = jaxeval.simulate_judged_battles(600, 6, seed=1)
+        >>> of_new = (battles.model_a == 5) | (battles.model_b == 5)
+        >>> calibration = jaxeval.SoftEloCalibration.fit(battles.subset(~of_new))
+        >>> calibration.largest_level()
+        '0.8333'
+        >>> calibration.predict(battles.subset(of_new), level=0.8)[["model", "rating", "lower", "upper"]].round(0)
+             model  rating   lower   upper
+        0  model-6  1240.0  1196.0  1285.0
+    """
 
     methods: dict[str, CalibratedMethod]
     settings: CalibrationSettings

@@ -112,6 +112,14 @@ def conformal_quantile(
 
     Raises:
         ValueError: a level outside (0, 1), a NaN score, weights of another length, negative, infinite or all zero.
+
+    Examples:
+        >>> import jaxeval
+        >>> scores = [0.3, 1.2, 0.7, 0.5, 0.9]
+        >>> jaxeval.conformal_quantile(scores, 0.8)
+        1.2
+        >>> jaxeval.conformal_quantile(scores, 0.9)
+        inf
     """
     values = np.asarray(scores, float)
     if values.ndim != 1:

@@ -58,11 +58,21 @@ class SoftEloSettings:
 class SoftElo:
     """Held-out ratings of M models by every method, and by every judge where there are several.
 
-    ``models`` has one row a (judge,) model and method. ``residual`` is judge minus human, ``standard_error`` that of
-    ``judge_elo`` over resamples of the model's own battles, or clusters of them, ``beta`` the fold's temperature (soft
-    only), all but the last in Elo; ``n_clusters`` is there with clusters. ``flags`` names in words what is wrong with a
-    row; rows of ``averaged`` False are left out of ``summary``, which counts them in ``n_left_out``. ``draws`` are the
-    resampled judge ratings.
+    ``models`` has one row a (judge,) model and method. Its ratings are in Elo: ``human_elo``, ``judge_elo``, the
+    ``residual`` (judge minus human), and the ``standard_error`` of ``judge_elo`` over resamples of the model's own
+    battles, or clusters of them. ``beta`` is the fold's temperature (soft only). ``n_clusters`` is there with clusters.
+    ``flags`` says in words what is wrong with a row. Rows with ``averaged`` False are left out of ``summary``, which
+    counts them in ``n_left_out``. ``draws`` are the resampled judge ratings.
+
+    Examples:
+        >>> import jaxeval
+        >>> result = jaxeval.soft_elo(jaxeval.simulate_judged_battles(600, 6, seed=1), n_resamples=50)
+        >>> result.draws.shape, list(result.names[:2])
+        ((2, 6, 50), ['model-1', 'model-2'])
+        >>> result.models[["model", "method", "human_elo", "judge_elo", "standard_error"]].head(2).round(0)
+             model method  human_elo  judge_elo  standard_error
+        0  model-1   hard     1606.0     1746.0            27.0
+        1  model-1   soft     1606.0     1622.0            10.0
     """
 
     models: pd.DataFrame
@@ -125,6 +135,12 @@ def soft_elo(
         ValueError: a ridge that is not positive, unknown methods, or no judge.
         DataError: ``cluster`` names no column beside the battles, or one with missing values.
         MemoryLimitError: this machine's memory cannot hold the results of so many resamples.
+
+    Examples:
+        >>> import jaxeval
+        >>> battles = jaxeval.simulate_judged_battles(600, 6, seed=1)
+        >>> jaxeval.soft_elo(battles, n_resamples=50).summary["mae"].round(1).to_dict()
+        {'hard': 130.2, 'soft': 21.4}
     """
     judges = dict(battles) if isinstance(battles, Mapping) else {battles.judge_name: battles}
     methods = (methods,) if isinstance(methods, str) else tuple(methods)

@@ -38,9 +38,16 @@ STATUS_TEXT: dict[int, str] = {
 class Temperature:
     """A fitted temperature: the probability that a human prefers A is s(beta * score difference).
 
-    ``status`` is "converged", "negative slope" (converged, but humans prefer what the judge scores lower),
-    "separable" (human and judge agree in every battle, or in none: no maximum, ``beta`` is inf or -inf), "too few"
-    (fewer than five battles whose scores differ: ``beta`` is NaN), or a failure of the iteration.
+    ``status`` is "converged", or one of these. "negative slope": it converged, but humans prefer what the judge scores
+    lower. "separable": human and judge agree in every battle, or in none; there is no maximum, and ``beta`` is inf or
+    -inf. "too few": fewer than five battles have scores that differ, and ``beta`` is NaN. Other words tell of an
+    iteration that failed.
+
+    Examples:
+        >>> import jaxeval
+        >>> fit = jaxeval.fit_temperature([2, 1, -1, 3, -2, 0.5, -3], [1, 1, 0, 1, 0, 1, 0])
+        >>> fit.beta, fit.status, fit.converged
+        (inf, 'separable', False)
     """
 
     beta: float  # logits per point of score difference
@@ -91,6 +98,14 @@ def fit_temperature(
     Raises:
         ValueError: lengths differ, targets outside [0, 1], negative weights, a missing cluster, or an unknown rule for
             ties.
+
+    Examples:
+        >>> import jaxeval
+        >>> difference = [2, 1, -1, 3, -2, 0.5, -0.5, 1, -3, 1.5]
+        >>> human = [1, 1, 0, 1, 1, 0, 0, 0.5, 0, 1]
+        >>> fit = jaxeval.fit_temperature(difference, human)
+        >>> round(fit.beta, 3), round(fit.standard_error, 3), fit.n_battles, fit.n_ties
+        (0.812, 0.55, 9, 1)
     """
     group = np.zeros(len(np.atleast_1d(np.asarray(score_difference))), np.intp)
     (only,) = _fit_groups(score_difference, human, group, 1, ties, weight, cluster)
@@ -106,7 +121,7 @@ def fit_temperatures(
     weight: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
 ) -> pd.DataFrame:
-    """Temperatures of slices, all in one batched call.
+    """Temperatures of slices.
 
     Args:
         by: (N,) name of each battle's slice: a language, a judge.
@@ -118,6 +133,14 @@ def fit_temperatures(
 
     Raises:
         ValueError: as `fit_temperature`, or a slice name is missing.
+
+    Examples:
+        >>> import jaxeval
+        >>> difference = [2, 1, -1, 3, -2, 1, 1, 2, -2, -1, 3, -3]
+        >>> human = [1, 0, 0, 1, 0, 1, 0, 1, 1, 0, 1, 0]
+        >>> table = jaxeval.fit_temperatures(difference, human, by=["en"] * 6 + ["de"] * 6)
+        >>> table["beta"].round(2).to_dict()
+        {'de': 0.48, 'en': 1.28}
     """
     codes, names = pd.factorize(np.asarray(by), sort=True)
     if (codes < 0).any():
