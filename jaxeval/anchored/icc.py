@@ -24,8 +24,8 @@ class Icc3:
     """Consistency of k runs over n items; scalars, or arrays of the leading shape of the table.
 
     ``single`` is the reliability of one run, ICC(3,1). ``average`` is that of the mean of all k runs, ICC(3,k).
-    ``status`` is "ok" or says why there is no reliability. "runs never differ": both are 1, and so are the ends of their
-    intervals, which then say little. "items do not vary" or "fewer than two complete items": both are NaN.
+    ``status`` is "ok" or one of these. "runs never differ": both are 1, and so are the ends of their intervals, which
+    then say little. "items do not vary" or "fewer than two complete items": both are NaN.
 
     Examples:
         >>> import jaxeval
