@@ -20,7 +20,9 @@ from harness import environment, peak_memory_mb, save, seconds
 from scipy import stats
 
 from jaxeval import kendall_tau_delta
-from jaxeval.evaluators.model_scores import Resampling, align_scores, resampled, resampled_delta_sums
+from jaxeval.evaluators.close_pairs import resampled_delta_sums
+from jaxeval.evaluators.model_scores import align_scores
+from jaxeval.evaluators.resamples import Resampling, resampled
 from jaxeval.kernels.rank_agreement import delta_sums, tau_b
 
 MODELS, EVALUATORS, RESAMPLES = 300, 20, 10_000
@@ -87,7 +89,7 @@ def main() -> None:
     ours = seconds(run, 5)
 
     aligned = align_scores(scores, gold)
-    settings = Resampling(RESAMPLES_TIMED, "models", 0.95, 0, False)
+    settings = Resampling(RESAMPLES_TIMED, run={"progress": False})
     found = tau_b(resampled_delta_sums(aligned, DELTAS, settings))[1:]
     general = tau_b(resampled(delta_sums, aligned, (DELTAS,), settings, 4 * n_models**2))[1:]
     counts = resampled(counts_of, aligned, (), settings, n_models)[1:].astype(int)

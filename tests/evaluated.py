@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval import kendall_tau_delta
-from jaxeval.evaluators.model_scores import Resampling
+from jaxeval.evaluators.resamples import Resampling
 
 M, B = 12, 120
 DELTAS = [1.5, 3.0, 6.0, np.inf]
@@ -20,8 +20,8 @@ def taus(scores=GAPS, gold=GOLD, deltas=DELTAS, n_resamples=B, **options):
     return kendall_tau_delta(scores, gold, deltas, n_resamples=n_resamples, **options)
 
 
-def settings(n_resamples=B, resample="models"):
-    return Resampling(n_resamples, resample, 0.95, 0, None)
+def settings(n_resamples=B, resample="models", **run):
+    return Resampling(n_resamples, resample, run=run)
 
 
 def counts_of(scores, gold, counts):

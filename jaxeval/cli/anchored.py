@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.outputs import folder_options, write_table
+from jaxeval.cli.outputs import raw_names_option, write_table
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.run_options import sampling_options
+from jaxeval.cli.run_options import resampling_options
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, stdout_console, tell
 from jaxeval.wording import counted
 
@@ -56,8 +56,8 @@ _FILES_ONLY = [
     metavar="R",
     help="ICC(3,k) of a strong judge.",
 )
-@sampling_options(resamples=1000)
-@folder_options("CSVs and figures")
+@resampling_options("Write CSVs and figures.")
+@raw_names_option
 def anchored(
     file: Path,
     *,

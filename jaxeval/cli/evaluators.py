@@ -7,18 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.tables import (
-    estimate,
-    number_cell,
-    one_line_cell,
-    pairs_cell,
-    say_all,
-    say_settings,
-    wide,
-    write_results,
-)
-from jaxeval.cli.terminal import note, print_table, stdout_console
+from jaxeval.cli.tables import Findings, estimate, number_cell, one_line_cell, pairs_cell, wide
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -43,14 +32,10 @@ def study_evaluators(
     deltas: Sequence[float] | None,
     tiers: int,
     few_pairs: bool,
-    level: float,
-    resamples: int,
-    seed: int,
-    checkpoint: Path | None,
-    memory_limit: int | None,
-    out: Path | None,
-) -> None:
-    """Reads the scores, measures every evaluator beside gold, writes and prints what is found."""
+    drawn: dict[str, Any],
+    with_curves: bool,
+) -> Findings:
+    """Reads the scores and measures every evaluator beside gold; ``with_curves`` of agreement for a figure."""
     import numpy as np
 
     from jaxeval.evaluators.advice import evaluator_advice
@@ -61,9 +46,6 @@ def study_evaluators(
     from jaxeval.evaluators.rank_correlation import kendall_tau_delta, rank_agreement
 
     frame, warnings = _read_scores(file, gold, model, evaluators)
-    drawn: dict[str, Any] = {
-        "n_resamples": resamples, "level": level, "seed": seed, "memory_limit": memory_limit, "checkpoint": checkpoint,
-    }  # fmt: skip
     few = 0 if few_pairs else FEW_PAIRS
     wanted = agreement or AGREEMENT
     margins = sorted({*(deltas or DELTAS), np.inf})
@@ -86,71 +68,59 @@ def study_evaluators(
         tables.get("comparison"),
         few,
     )
-    warnings += _collected(tables)
-    curves = None if out is None else _curves(fits)
-    first_goes_on()
-    # Files first: what is wrong with the terminal must not cost them.
-    if out is not None:
+    curves = _curves(fits) if with_curves else None
+    if curves is not None:
+        tables["curves"] = curves
+
+    def figures() -> dict[str, Any]:
         from jaxeval.plots import evaluators as plots
 
-        figures = {
+        drawings = {
             "tau": plots.plot_tau_delta(tables["tau"], few),
             "rank_change": plots.plot_rank_change(tables["rank_change"], few),
         }
-        if curves is not None:
-            tables["curves"] = curves
-            figures["curves"] = plots.plot_agreement(curves, wanted, few)
-        write_results(tables, figures, advice, out)
-    console = stdout_console()
+        return drawings if curves is None else {**drawings, "curves": plots.plot_agreement(curves, wanted, few)}
+
+    printed: list[tuple[pd.DataFrame, str, Any]] = []
     if "comparison" in tables:
-        print_table(
-            console,
-            _ranking_rows(tables["tau"], tables["comparison"], few),
+        title = (
             f"Which evaluator ranks most like {gold}: Kendall's tau-b over all models, and the best evaluator's tau "
-            "less this one's on the models that both scored (pairs of models)",
-            number_cell,
+            "less this one's on the models that both scored (pairs of models)"
         )
-    print_table(
-        console,
-        wide(hide_few_pairs(tables["tau"], "tau", few), "evaluator", "delta", pairs_cell("tau")),
-        "Kendall's tau-b of models whose scores differ by less than delta points (pairs of models)",
-        number_cell,
-    )
-    shown = hide_few_pairs(tables["agreement"], "value", few)
-    shown = shown.assign(measure=shown["measure"].str.replace("_", " "))
-    measures = wide(shown, "evaluator", "measure", lambda row: estimate(row, "value"))
-    counts = shown.drop_duplicates("evaluator")[["n_models", "n_pairs", "n_missing"]].reset_index(drop=True)
+        printed.append((_ranking_rows(tables["tau"], tables["comparison"], few), title, number_cell))
+    taus = wide(hide_few_pairs(tables["tau"], "tau", few), "evaluator", "delta", pairs_cell("tau"))
+    title = "Kendall's tau-b of models whose scores differ by less than delta points (pairs of models)"
+    printed.append((taus, title, number_cell))
     title = f"All models; the top has {top or TOP}; rank deviation in places"
-    print_table(console, measures.join(counts.rename(columns=lambda name: name.removeprefix("n_"))), title, number_cell)
-    print_table(
-        console,
-        wide(hide_few_pairs(tables["rank_change"], "rank_change", few), "evaluator", "tier",
-              lambda row: estimate(row, "rank_change", ".1f", f" ({row['n_models']:,.0f})")),
+    printed.append((_measure_rows(hide_few_pairs(tables["agreement"], "value", few)), title, number_cell))
+    changes = hide_few_pairs(tables["rank_change"], "rank_change", few)
+    title = (
         "Mean |rank - gold rank| by tier of gold (models of the tier that the evaluator scored); tiers are of all "
-        "models that gold and any evaluator scored",
-        number_cell,
-    )  # fmt: skip
+        "models that gold and any evaluator scored"
+    )
+    printed.append((wide(changes, "evaluator", "tier", _change_cell), title, number_cell))
     gaps = hide_few_pairs(tables["smallest_gap"], "delta", few)
     named = ["evaluator", "delta", "lower", "upper", "largest_gap", "n_pairs", "reached_share", "lack_of_fit", "status"]
     title = f"Smallest gap of scores at which gold agrees with probability {wanted:g}"
-    print_table(console, gaps[[name for name in named if name in gaps]], title, one_line_cell)
+    printed.append((gaps[[name for name in named if name in gaps]], title, one_line_cell))
     if improvements:
-        print_table(
-            console,
-            wide(
-                hide_few_in_agreement(tables["improvement"], few),
-                "evaluator",
-                "delta",
-                _improvement_cell,
-                lambda delta: counted(delta, "point"),
-            ),
+        shown = hide_few_in_agreement(tables["improvement"], few)
+        rows = wide(shown, "evaluator", "delta", _improvement_cell, lambda delta: counted(delta, "point"))
+        title = (
             "Probability that gold agrees by the regression, share of pairs of such gaps that do, and average below "
-            "(pairs)",
-            number_cell,
+            "(pairs)"
         )
-    note(console, f"{counted(len(frame), 'model')}, {counted(frame.shape[1] - 1, 'evaluator')}; gold is {gold}")
-    say_settings(console, "models", resamples, level, seed)
-    say_all(console, warnings, advice)
+        printed.append((rows, title, number_cell))
+    read = f"{counted(len(frame), 'model')}, {counted(frame.shape[1] - 1, 'evaluator')}; gold is {gold}"
+    return Findings(
+        printed=printed,
+        written=tables,
+        figures=figures,
+        read=read,
+        unit="models",
+        warnings=[*warnings, *_collected(tables)],
+        advice=advice,
+    )
 
 
 def _read_scores(
@@ -244,6 +214,18 @@ def _ranking_rows(taus: pd.DataFrame, comparison: pd.DataFrame, few: int) -> pd.
         "best less this": ["", *(difference(row) for _, row in others.iterrows())],
     }
     return pd.DataFrame(rows)
+
+
+def _measure_rows(shown: pd.DataFrame) -> pd.DataFrame:
+    """A row per evaluator: its measures, and of how many models they are."""
+    named = shown.assign(measure=shown["measure"].str.replace("_", " "))
+    measures = wide(named, "evaluator", "measure", lambda row: estimate(row, "value"))
+    counts = shown.drop_duplicates("evaluator")[["n_models", "n_pairs", "n_missing"]].reset_index(drop=True)
+    return measures.join(counts.rename(columns=lambda name: name.removeprefix("n_")))
+
+
+def _change_cell(row: Any) -> str:
+    return estimate(row, "rank_change", ".1f", f" ({row['n_models']:,.0f})")
 
 
 def _improvement_cell(row: Any) -> str:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.outputs import folder_options, write_table, write_text
+from jaxeval.cli.outputs import raw_names_option, write_table, write_text
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.run_options import sampling_options
+from jaxeval.cli.run_options import resampling_options
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, stdout_console, tell
 from jaxeval.wording import counted
 
@@ -51,8 +51,8 @@ _MOST_CAUTIONS = 25
 @click.option("--shared", metavar="MODEL", help="Whose labels the shared calibration uses. [B of a pair; else all]")
 @click.option("--by", metavar="COL", help="Also each slice of this column.")
 @click.option("--stratify", metavar="COL", help="Correct within the values of this column.")
-@sampling_options(resamples=10_000)
-@folder_options("CSVs, report.md and figures")
+@resampling_options("Write CSVs, report.md and figures.", resamples=10_000)
+@raw_names_option
 def judge(
     calibration: Path,
     test: Path,
@@ -78,8 +78,9 @@ def judge(
     labelled, judged = (_read(path, columns, [c for c in (by, stratify) if c], path == calibration)
                         for path in (calibration, test))  # fmt: skip
     chosen = checked_pairs(judged, [_pair(judged, *pair) for pair in pairs]) if pairs else []
-    pooled = _model(labelled, shared) if shared else POOLED
-    accuracy = judge_accuracy(labelled, judged, by=by, stratify=stratify, shared=pooled, **drawn)
+    accuracy = judge_accuracy(
+        labelled, judged, by=by, stratify=stratify, shared=_model(labelled, shared) if shared else POOLED, **drawn
+    )  # fmt: skip
     comparison = compare(accuracy, chosen, labels_of_b=shared is None) if chosen else None
     report = judge_report(accuracy, comparison)
     first_goes_on()

@@ -11,7 +11,8 @@ from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.evaluators import AGREEMENT, TOP, study_evaluators
 from jaxeval.cli.outputs import raw_names_option
 from jaxeval.cli.references import REPEATS, study_references
-from jaxeval.cli.run_options import run_options
+from jaxeval.cli.run_options import resampling_options
+from jaxeval.cli.tables import present
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _SCORES_ONLY = ("gold", "model", "evaluators", "top", "improvements", "agreement")
@@ -82,17 +83,10 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
     is_flag=True,
     help="Also show what fewer than 15 pairs of models stand behind, in tables, advice and figures.",
 )
-@click.option(
-    "--level", default=0.95, show_default=True, metavar="L", type=click.FloatRange(0, 1, min_open=True, max_open=True)
-)
-@click.option("--resamples", default=1000, show_default=True, type=click.IntRange(0), metavar="N",
-              help="Of models, or of votes; 0 for no intervals.")  # fmt: skip
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
-              help="Write CSVs (of all numbers, with their pairs), the advice and figures.")  # fmt: skip
-@run_options
+@resampling_options("Write CSVs (of all numbers, with their pairs), the advice and figures.", fewest=0,
+                    drawn="Of models, or of votes; 0 for no intervals.")  # fmt: skip
 @raw_names_option
-def meta(file: Path | None, votes: Path | None, **options: Any) -> None:
+def meta(file: Path | None, votes: Path | None, drawn: dict[str, Any], out: Path | None, **options: Any) -> None:
     """Which evaluators rank models as people do, close ones too.
 
     FILE has a row per model, a column of gold scores and a column per evaluator. The first table compares evaluators
@@ -107,7 +101,10 @@ def meta(file: Path | None, votes: Path | None, **options: Any) -> None:
         name = name.removesuffix("s") if name in ("references", "evaluators", "improvements", "sets") else name
         kind = "only with --votes" if votes is None else "only for a FILE of scores, not with --votes"
         raise click.UsageError(f"--{name} is {kind}")
+    own = {name: value for name, value in options.items() if name not in (*_SCORES_ONLY, *_VOTES_ONLY)}
     if votes is not None:
-        study_references(votes, **{name: options[name] for name in options if name not in _SCORES_ONLY})
+        found = study_references(votes, drawn=drawn, **own, **{name: options[name] for name in _VOTES_ONLY})
     elif file is not None:
-        study_evaluators(file, **{name: options[name] for name in options if name not in _VOTES_ONLY})
+        own |= {name: options[name] for name in _SCORES_ONLY}
+        found = study_evaluators(file, drawn=drawn, with_curves=out is not None, **own)
+    present(found, drawn, out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -68,12 +68,6 @@ def raw_names_option(command: Any) -> Any:
         "it begins with =, +, -, @, a tab or a line end, gets an apostrophe in front: remove it when you read the "
         "file back.",
     )(command)
-
-
-def folder_options(what: str) -> Callable[[Any], Any]:
-    """``--out`` of commands that write ``what`` to a folder, and ``--raw-names``."""
-    out = click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help=f"Write {what}.")
-    return lambda command: out(raw_names_option(command))
 
 
 def write_table(table: pd.DataFrame, path: Path, index: bool = False, raw_names: bool | None = None) -> None:

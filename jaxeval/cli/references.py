@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.tables import (
-    estimate,
-    number_cell,
-    one_line_cell,
-    pairs_cell,
-    say_all,
-    say_settings,
-    wide,
-    write_results,
-)
-from jaxeval.cli.terminal import named_model, note, print_table, stdout_console
+from jaxeval.cli.tables import Findings, estimate, number_cell, one_line_cell, pairs_cell, wide
+from jaxeval.cli.terminal import named_model
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from jaxeval.data.report import BothBad
 
 DELTAS = (2.0, 5.0, 10.0, 20.0)
 BUDGETS, REPEATS = (25, 50, 100, 200), 10
@@ -32,7 +24,7 @@ def study_references(
     model_a: str | None,
     model_b: str | None,
     winner: str | None,
-    both_bad: str | None,
+    both_bad: BothBad | None,
     references: Sequence[str],
     sets: Sequence[str],
     budgets: Sequence[int] | None,
@@ -42,14 +34,9 @@ def study_references(
     deltas: Sequence[float] | None,
     tiers: int,
     few_pairs: bool,
-    level: float,
-    resamples: int,
-    seed: int,
-    checkpoint: Path | None,
-    memory_limit: int | None,
-    out: Path | None,
-) -> None:
-    """Reads the votes, studies references on them, writes and prints what is found."""
+    drawn: dict[str, Any],
+) -> Findings:
+    """Reads the votes, and studies references on them."""
     from jaxeval.data.readers import read_battles
     from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_pairs
     from jaxeval.references.study import reference_study
@@ -71,57 +58,57 @@ def study_references(
         budgets=budgets or BUDGETS,
         n_tiers=tiers,
         n_repeats=repeats or REPEATS,
-        n_resamples=resamples,
-        seed=seed,
-        level=level,
         cluster=cluster,
         item=item,
         few_pairs=few,
-        memory_limit=memory_limit,
-        checkpoint=checkpoint,
+        **drawn,
     )
     names = ("by_reference", "by_delta", "by_test_tier", "by_tier", "by_tier_and_test_tier", "by_budget", "by_set")
-    first_goes_on()
-    if out is not None:
+
+    def figures() -> dict[str, Any]:
         from jaxeval.plots import references as plots
 
-        figures = {
+        return {
             "references": plots.plot_references(study),
             "tiers": plots.plot_reference_tiers(study),
             "budgets": plots.plot_reference_budgets(study),
         }
-        write_results({name: getattr(study, name) for name in names}, figures, study.advice, out)
-    console = stdout_console()
-    print_table(console, _reference_rows(study.by_reference, few), "Ranking by win rate against one reference, "
-                "beside the ranking of all votes (misordered: share of pairs in the wrong order)",
-                one_line_cell)  # fmt: skip
-    print_table(
-        console,
-        wide(hide_few_pairs(study.by_tier, "tau", few), "tier", "delta", pairs_cell("tau")),
-        "Kendall's tau-b of models whose win rates differ by less than delta points: means over the references of a "
-        "tier (pairs)",
-        number_cell,
+
+    title = (
+        "Ranking by win rate against one reference, beside the ranking of all votes (misordered: share of pairs in the "
+        "wrong order)"
     )
-    print_table(
-        console,
-        wide(study.by_tier_and_test_tier, "tier", "test_tier", _change_cell),
+    printed: list[tuple[pd.DataFrame, str, Any]] = [(_reference_rows(study.by_reference, few), title, one_line_cell)]
+    taus = wide(hide_few_pairs(study.by_tier, "tau", few), "tier", "delta", pairs_cell("tau"))
+    title = (
+        "Kendall's tau-b of models whose win rates differ by less than delta points: means over the references of a "
+        "tier (pairs)"
+    )
+    printed.append((taus, title, number_cell))
+    changes = wide(study.by_tier_and_test_tier, "tier", "test_tier", _change_cell)
+    title = (
         "Mean rank change, % of the greatest possible, by tier of the reference (rows) and of the models ranked "
-        "(columns); in places (references with enough pairs)",
-        number_cell,
-    )  # fmt: skip
-    print_table(console, _budget_rows(study.by_budget, few), "Share of pairs in the wrong order, by votes of a model "
-                "(pairs)", number_cell)  # fmt: skip
+        "(columns); in places (references with enough pairs)"
+    )
+    printed.append((changes, title, number_cell))
+    title = "Share of pairs in the wrong order, by votes of a model (pairs)"
+    printed.append((_budget_rows(study.by_budget, few), title, number_cell))
     if len(study.by_set):
-        print_table(
-            console,
-            wide(hide_few_pairs(study.by_set, "gain", few), "references", "budget", _set_cell),
+        gains = wide(hide_few_pairs(study.by_set, "gain", few), "references", "budget", _set_cell)
+        title = (
             "Several references: gain in tau over the same ones alone, on the same models, by votes of a model; tau "
-            "alone (pairs)",
-            number_cell,
+            "alone (pairs)"
         )
-    note(console, battles.report)
-    say_settings(console, item or cluster or "votes", resamples, level, seed)
-    say_all(console, study.warnings, study.advice)
+        printed.append((gains, title, number_cell))
+    return Findings(
+        printed=printed,
+        written={name: getattr(study, name) for name in names},
+        figures=figures,
+        read=battles.report,
+        unit=item or cluster or "votes",
+        warnings=study.warnings,
+        advice=study.advice,
+    )
 
 
 def _reference_rows(table: pd.DataFrame, few: int) -> pd.DataFrame:

@@ -64,29 +64,40 @@ def run_options(command: Any) -> Any:
     return checkpoint(memory(processes(shared)))
 
 
-def sampling_options(resamples: int) -> Callable[[Any], Any]:
-    """``--level``, ``--resamples`` and ``--seed`` beside those of `run_options`.
+def resampling_options(
+    out: str, resamples: int = 1000, fewest: int = 2, drawn: str | None = None
+) -> Callable[[Any], Any]:
+    """``--level``, ``--resamples`` and ``--seed``, `run_options` and ``--out``, of a command with intervals.
 
-    All but ``--distributed`` go to the command as ``drawn``: arguments of the functions that resample, by name.
-    ``resamples`` is the default.
+    All but the last go to the command together, as ``drawn``: the arguments of an estimator.
+
+    Args:
+        out: what is written.
+        resamples: by default.
+        fewest: of them.
+        drawn: what is resampled.
     """
 
     def decorate(command: Any) -> Any:
         @wraps(command)
-        def gathered(*, level: float, resamples: int, seed: int, checkpoint: Path | None, memory_limit: int | None,
-                     **others: Any) -> Any:  # fmt: skip
-            drawn = {"level": level, "n_resamples": resamples, "seed": seed}
-            return command(drawn={**drawn, "checkpoint": checkpoint, "memory_limit": memory_limit}, **others)
+        def gathered(
+            *args: Any, level: float, resamples: int, seed: int, checkpoint: Any, memory_limit: Any, **options: Any
+        ) -> Any:
+            drawn = {"n_resamples": resamples, "level": level, "seed": seed}
+            return command(*args, drawn=drawn | {"checkpoint": checkpoint, "memory_limit": memory_limit}, **options)
 
-        level = click.FloatRange(0, 1, min_open=True, max_open=True)
-        options = [
-            click.option("--level", default=0.95, show_default=True, metavar="L", type=level),
-            click.option("--resamples", default=resamples, show_default=True, type=click.IntRange(2), metavar="N"),
+        folder = click.Path(file_okay=False, path_type=Path)
+        share = click.FloatRange(0, 1, min_open=True, max_open=True)
+        added = [
+            click.option("--level", default=0.95, show_default=True, metavar="L", type=share),
+            click.option("--resamples", default=resamples, show_default=True, type=click.IntRange(fewest), metavar="N",
+                         help=drawn),
             click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
-        ]
-        decorated = run_options(gathered)
-        for option in reversed(options):
-            decorated = option(decorated)
-        return decorated
+            click.option("--out", type=folder, metavar="DIR", help=out),
+            run_options,
+        ]  # fmt: skip
+        for option in reversed(added):
+            gathered = option(gathered)
+        return gathered
 
     return decorate

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.outputs import OutputFile, check_outputs, folder_options, raw_names_option, write_table
+from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
 from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.run_options import run_options
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, short_number, stdout_console, tell
@@ -103,8 +103,9 @@ _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path
 @click.option("--length-b", metavar="COL", help="Length of B's answers.")
 @click.option("--budget", is_flag=True, help="Also sweep the annotation budget (seconds to minutes).")
 @click.option("--smoothing", is_flag=True, help="Also sweep the constant of label smoothing.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write CSVs and figures.")
 @run_options
-@folder_options("CSVs and figures")
+@raw_names_option
 def report(
     file: Path,
     *,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxeval.cli.outputs import write_table, write_text
-from jaxeval.cli.terminal import note, say, short_number, tell
+from jaxeval.cli.processes import first_goes_on
+from jaxeval.cli.terminal import note, print_table, say, short_number, stdout_console, tell
 from jaxeval.wording import counted, visible_line
 
 if TYPE_CHECKING:
@@ -71,29 +72,46 @@ def one_line_cell(name: Any, value: Any) -> str:
     return visible_line(value) if isinstance(value, str) else number_cell(name, value)
 
 
-def say_settings(console: Any, drawn: str, resamples: int, level: float, seed: int) -> None:
-    """A line on the resamples."""
-    text = f"{100 * level:g}% intervals, {counted(resamples, 'resample')} of {drawn}, seed {seed}"
-    note(console, text if resamples else "no resamples, so no intervals")
+class Findings(NamedTuple):
+    """What a command of meta-evaluation found."""
+
+    printed: Sequence[tuple[pd.DataFrame, str, Callable[[Any, Any], str]]]  # tables, titles, and how cells are shown
+    written: Mapping[str, pd.DataFrame]
+    figures: Callable[[], dict[str, Any]]
+    read: object  # from the file
+    unit: str  # what was resampled
+    warnings: Sequence[str]
+    advice: Sequence[str]
 
 
-def say_all(console: Any, warnings: Sequence[str], advice: Sequence[str]) -> None:
-    """Warnings, each once, and the first sentences of advice."""
-    for sentence in dict.fromkeys(warnings):
+def present(found: Findings, drawn: Mapping[str, Any], out: Path | None) -> None:
+    """Write tables, figures and the advice into the folder ``out``, if any; print what is to be printed."""
+    first_goes_on()
+    # Files first: what is wrong with the terminal must not cost them.
+    if out is not None:
+        _write(found, out)
+    console = stdout_console()
+    for table, title, cell in found.printed:
+        print_table(console, table, title, cell)
+    note(console, found.read)
+    resamples = counted(drawn["n_resamples"], "resample")
+    intervals = f"{100 * drawn['level']:g}% intervals, {resamples} of {found.unit}, seed {drawn['seed']}"
+    note(console, intervals if drawn["n_resamples"] else "no resamples, so no intervals")
+    for sentence in dict.fromkeys(found.warnings):
         say(console, f"warning: {sentence}", "yellow")
-    for sentence in advice[:_MOST_SENTENCES]:
+    for sentence in found.advice[:_MOST_SENTENCES]:
         say(console, f"* {sentence}", "cyan")
-    if len(advice) > _MOST_SENTENCES:
-        say(console, f"* and {len(advice) - _MOST_SENTENCES:,} more: --out writes all to advice.txt", "cyan")
+    if len(found.advice) > _MOST_SENTENCES:
+        say(console, f"* and {len(found.advice) - _MOST_SENTENCES:,} more: --out writes all to advice.txt", "cyan")
 
 
-def write_results(tables: dict[str, pd.DataFrame], figures: dict[str, Any], advice: Sequence[str], out: Path) -> None:
-    """CSVs, figures and the advice, into the folder ``out``."""
+def _write(found: Findings, out: Path) -> None:
     from jaxeval.plots.style import save_figures
 
     out.mkdir(parents=True, exist_ok=True)
-    for name, table in tables.items():
+    for name, table in found.written.items():
         write_table(table, out / f"{name}.csv")
-    write_text("".join(f"{sentence}\n" for sentence in advice), out / "advice.txt")
+    write_text("".join(f"{sentence}\n" for sentence in found.advice), out / "advice.txt")
+    figures = found.figures()
     save_figures(figures, out)
-    tell(f"wrote {counted(len(tables), 'table')}, {counted(len(figures), 'figure')} and advice.txt to {out}")
+    tell(f"wrote {counted(len(found.written), 'table')}, {counted(len(figures), 'figure')} and advice.txt to {out}")

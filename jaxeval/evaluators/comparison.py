@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.checks import checked_integer
 from jaxeval.errors import DataError
+from jaxeval.evaluators.close_pairs import resampled_delta_sums
 from jaxeval.evaluators.few_pairs import FEW_PAIRS
-from jaxeval.evaluators.model_scores import (
-    FEW_MODELS,
-    OK,
-    ModelScores,
-    Resample,
-    Resampling,
-    Scores,
-    align_scores,
-    interval_columns,
-    resampled_delta_sums,
-    table_attributes,
-)
+from jaxeval.evaluators.model_scores import OK, Gold, ModelScores, Scores
 from jaxeval.evaluators.rank_correlation import tau_status
+from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened
+from jaxeval.evaluators.tables import FEW_MODELS, interval_columns, table_attributes
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import tau_b
 from jaxeval.wording import counted
 
 
+@spelled_out(Resampling)
 def compare_evaluators(
     scores: Scores,
-    gold: pd.Series | ArrayLike | str,
+    gold: Gold,
     *,
     few_pairs: int = FEW_PAIRS,
-    n_resamples: int = 1000,
-    resample: Resample = "models",
-    level: float = 0.95,
-    seed: int = 0,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **options: Unpack[ResamplingOptions],
 ) -> pd.DataFrame:
     """Differences of Kendall's tau-b with gold between all pairs of evaluators, the best evaluators first.
 
@@ -65,9 +50,7 @@ def compare_evaluators(
         DataError: as in `kendall_tau_delta`, or there are fewer than two evaluators; ValueError and TypeError too.
     """
     few_pairs = checked_integer("few_pairs", few_pairs)
-    settings = Resampling(n_resamples, resample, level, seed, progress, memory_limit, checkpoint)
-    aligned = align_scores(scores, gold)
-    settings.check(aligned)
+    aligned, settings = opened(scores, gold, options)
     n = len(aligned.scores)
     if n < 2:
         raise DataError(f"a comparison needs two evaluators or more, got {n}")
@@ -78,7 +61,7 @@ def compare_evaluators(
     evaluator = np.concatenate([np.arange(n), first, second])
     needed = np.concatenate([evaluator[:, None], np.concatenate([there, shared, shared])], axis=1)
     distinct, number = np.unique(needed, axis=0, return_inverse=True)
-    parts = _parts(aligned, distinct[:, 0], distinct[:, 1:].astype(bool))
+    parts = aligned.of(distinct[:, 0], distinct[:, 1:].astype(bool))
     sums = resampled_delta_sums(parts, np.array([np.inf]), settings)
     tau, pairs, status = tau_b(sums)[..., 0], np.asarray(sums.pairs)[0, :, 0], tau_status(parts, sums)[:, 0]
     number = number.reshape(-1)
@@ -116,20 +99,3 @@ def _few_shared(table: pd.DataFrame, scores: ModelScores, settings: Resampling) 
     n = int((both & table["difference"].notna() & (table["n_models"] < FEW_MODELS)).sum())
     few = f"{n:,} of {counted(len(table), 'difference is', 'differences are')} over fewer than {FEW_MODELS} models"
     return [f"{few} that both evaluators scored: intervals over so few say little"] if n else []
-
-
-def _parts(scores: ModelScores, evaluator: NDArray[np.int64], kept: NDArray[np.bool_]) -> ModelScores:
-    """Scores by each of the evaluators (K,), which may repeat, of the models that are ``kept`` (K, M) only.
-
-    The models stay, and so the resamples do.
-    """
-    items: Any = None
-    if scores.items is not None:
-        items = np.where(kept, scores.items[:, evaluator], np.nan)
-    return replace(
-        scores,
-        scores=np.where(kept, scores.scores[evaluator], np.nan),
-        evaluators=scores.evaluators[evaluator],
-        n_missing=scores.n_missing[evaluator],
-        items=items,
-    )

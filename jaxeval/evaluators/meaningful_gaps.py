@@ -10,33 +10,25 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
+import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from jaxeval.checks import checked_number, checked_numbers, checked_positive
+from jaxeval.evaluators.close_pairs import resampled_delta_sums
 from jaxeval.evaluators.few_pairs import FEW_PAIRS
-from jaxeval.evaluators.model_scores import (
-    OK,
-    ModelScores,
-    Resample,
-    Resampling,
-    Scores,
-    align_scores,
-    evaluator_table,
-    interval_columns,
-    of_evaluators,
-    resampled,
-    resampled_delta_sums,
-)
+from jaxeval.evaluators.model_scores import OK, Gold, ModelScores, Scores, of_evaluators
 from jaxeval.evaluators.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCORED
-from jaxeval.kernels.rank_agreement import GapRegression, gap_regression, tau_b
+from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened, resampled
+from jaxeval.evaluators.tables import evaluator_table, first_reason, interval_columns
+from jaxeval.execution.signatures import spelled_out
+from jaxeval.kernels.rank_agreement import GapQuestion, GapRegression, gap_regression, tau_b
 from jaxeval.kernels.solve import Status
-from jaxeval.resampling.units import rounded
+from jaxeval.resampling.units import as_leaf, rounded
 from jaxeval.statistics.quantiles import centred
 from jaxeval.wording import counted
 
@@ -66,16 +58,8 @@ class AgreementFits:
     def only(self, evaluators: Sequence[Any]) -> AgreementFits:
         """The same for some of the evaluators; nothing is fitted again."""
         k = self.scores.evaluators.get_indexer(pd.Index(evaluators))
-        own = replace(
-            self.scores,
-            scores=self.scores.scores[k],
-            evaluators=self.scores.evaluators[k],
-            n_missing=self.scores.n_missing[k],
-            items=None if self.scores.items is None else self.scores.items[:, k],
-        )
-        return replace(
-            self, scores=own, regressions=GapRegression(*(x[:, k] for x in self.regressions)), edges=self.edges[k]
-        )
+        regressions = jax.tree.map(lambda x: x[:, k], self.regressions)
+        return replace(self, scores=self.scores.of(k), regressions=regressions, edges=self.edges[k])
 
     def by_gap(self, deltas: Sequence[float] | ArrayLike) -> pd.DataFrame:
         """As `agreement_by_gap` describes it."""
@@ -87,11 +71,10 @@ class AgreementFits:
         probability = np.where(beyond, np.nan, probability)
         sums = resampled_delta_sums(aligned, gaps, settings)
         below = (1 + tau_b(sums)) / 2
-        shape = probability.shape[1:]
         bins = np.stack([np.searchsorted(edges, gaps, side="right") - 1 for edges in self.edges])
         near = np.clip(bins, 0, fits.bin_pairs.shape[-1] - 1)[None]
         observed = np.where(beyond, np.nan, np.take_along_axis(self._observed(), near, 2))
-        status = np.broadcast_to(_status(aligned, fits)[:, None], shape)
+        status = _status(aligned, fits)[:, None]
         columns: dict[str, Any] = {
             "probability": probability[0],
             "average_below": below[0],
@@ -100,9 +83,9 @@ class AgreementFits:
             "n_observed": np.where(beyond, 0, np.take_along_axis(np.asarray(fits.bin_pairs[:1]), near, 2)[0]).astype(
                 int
             ),
-            "n_ordered": np.broadcast_to(np.asarray(fits.pairs[0]).astype(int)[:, None], shape),
-            "n_models": np.broadcast_to(aligned.n_models[:, None], shape),
-            "n_missing": np.broadcast_to(aligned.n_missing[:, None], shape),
+            "n_ordered": fits.pairs[0].astype(int),
+            "n_models": aligned.n_models,
+            "n_missing": aligned.n_missing,
             "status": np.where(beyond & (status == OK), BEYOND, status),
         }
         for name, values in (("average_below", below), ("observed", observed)):
@@ -111,7 +94,7 @@ class AgreementFits:
                     columns[f"{name}_{key}"] = ends
         columns |= interval_columns(probability, settings, 0.0, 1.0, centre=False)
         if settings.n_resamples:
-            columns["lack_of_fit"] = np.broadcast_to(self.lack_of_fit[:, None], shape)
+            columns["lack_of_fit"] = self.lack_of_fit
         return self._table([("delta", gaps)], columns)
 
     def smallest_gap(self, probability: float = 0.75) -> pd.DataFrame:
@@ -121,13 +104,13 @@ class AgreementFits:
         most = _largest_gaps(aligned)
         gap = _gap_at(fits, probability, most)
         status = _status(aligned, fits)
-        told = np.isin(status, (OK, ALL_AGREE, NONE_AGREE))
+        known = np.isin(status, (OK, ALL_AGREE, NONE_AGREE))
         falls = (np.asarray(fits.slope[0]) < 0) & np.isinf(gap[0])
         status = np.where((status == OK) & falls, FALLS, status)
         status = np.where((status == OK) & np.isinf(gap[0]), NEVER, status)
         status = np.where((status == OK) & (gap[0] == 0), AT_ONCE, status)
         columns: dict[str, Any] = {
-            "delta": np.where(told, gap[0], np.nan),
+            "delta": np.where(known, gap[0], np.nan),
             "largest_gap": most,
             "n_pairs": fits.pairs[0].astype(int),
             "n_models": aligned.n_models,
@@ -194,41 +177,29 @@ class AgreementFits:
         )
 
 
+@spelled_out(Resampling)
 def agreement_fits(
     scores: Scores,
-    gold: pd.Series | ArrayLike | str,
+    gold: Gold,
     *,
     ridge: float = 0.01,
-    n_resamples: int = 1000,
-    resample: Resample = "models",
-    level: float = 0.95,
-    seed: int = 0,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **options: Unpack[ResamplingOptions],
 ) -> AgreementFits:
     """The regressions behind `agreement_by_gap` and `smallest_gap`: to ask both, or one often, and fit once."""
     checked_positive("ridge", ridge)
-    settings = Resampling(n_resamples, resample, level, seed, progress, memory_limit, checkpoint)
-    aligned = align_scores(scores, gold)
-    settings.check(aligned)
+    aligned, settings = opened(scores, gold, options)
     edges = _bins(aligned)
     return AgreementFits(aligned, settings, ridge, _fits(aligned, ridge, edges, settings), edges)
 
 
+@spelled_out(Resampling)
 def agreement_by_gap(
     scores: Scores,
-    gold: pd.Series | ArrayLike | str,
+    gold: Gold,
     deltas: Sequence[float] | ArrayLike,
     *,
     ridge: float = 0.01,
-    n_resamples: int = 1000,
-    resample: Resample = "models",
-    level: float = 0.95,
-    seed: int = 0,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **options: Unpack[ResamplingOptions],
 ) -> pd.DataFrame:
     """The probability that gold orders two models as the evaluator does whose scores differ by delta.
 
@@ -258,34 +229,17 @@ def agreement_by_gap(
         DataError: as in `kendall_tau_delta`; ValueError too.
     """
     gaps = _checked_gaps(deltas)
-    fits = agreement_fits(
-        scores,
-        gold,
-        ridge=ridge,
-        n_resamples=n_resamples,
-        resample=resample,
-        level=level,
-        seed=seed,
-        memory_limit=memory_limit,
-        checkpoint=checkpoint,
-        progress=progress,
-    )
-    return fits.by_gap(gaps)
+    return agreement_fits(scores, gold, ridge=ridge, **options).by_gap(gaps)
 
 
+@spelled_out(Resampling)
 def smallest_gap(
     scores: Scores,
-    gold: pd.Series | ArrayLike | str,
+    gold: Gold,
     probability: float = 0.75,
     *,
     ridge: float = 0.01,
-    n_resamples: int = 1000,
-    resample: Resample = "models",
-    level: float = 0.95,
-    seed: int = 0,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **options: Unpack[ResamplingOptions],
 ) -> pd.DataFrame:
     """The smallest gap of scores at which gold agrees with at least ``probability``, by `agreement_by_gap`.
 
@@ -305,19 +259,7 @@ def smallest_gap(
         DataError: as in `kendall_tau_delta`; ValueError too.
     """
     _check_probability(probability)
-    fits = agreement_fits(
-        scores,
-        gold,
-        ridge=ridge,
-        n_resamples=n_resamples,
-        resample=resample,
-        level=level,
-        seed=seed,
-        memory_limit=memory_limit,
-        checkpoint=checkpoint,
-        progress=progress,
-    )
-    return fits.smallest_gap(probability)
+    return agreement_fits(scores, gold, ridge=ridge, **options).smallest_gap(probability)
 
 
 def _checked_gaps(deltas: Sequence[float] | ArrayLike) -> Float:
@@ -376,21 +318,29 @@ def _fits(scores: ModelScores, ridge: float, edges: Float, settings: Resampling)
         scale[k] = spread if spread > 0 else gap.max(initial=0.0) or 1.0
     fill = rounded(max(len(first), 1)) - len(first)
     # Padding pairs a model with itself: a gap of 0 has no weight.
-    pair = tuple(np.pad(x, (0, fill)).astype(np.int32) for x in (first, second))
+    ends = [as_leaf(np.pad(x, (0, fill)), np.int32) for x in (first, second)]
 
     def fitted(start: Float, settings: Resampling) -> Any:
-        arguments = (*pair, scale, start, edges, float(ridge), _TOLERANCE_LOGIT)
-        return resampled(gap_regression, scores, arguments, settings, 6 * len(pair[0]))
+        asked = GapQuestion(
+            first=ends[0],
+            second=ends[1],
+            scale=as_leaf(scale, np.float64),
+            start=as_leaf(start, np.float64),
+            edges=as_leaf(edges, np.float64),
+            ridge=as_leaf(ridge, np.float64),
+            tolerance=as_leaf(_TOLERANCE_LOGIT, np.float64),
+        )
+        return resampled(gap_regression, scores, (asked,), settings, 6 * len(ends[0]))
 
     start = np.zeros((e, 2))
-    if settings.n_resamples and len(pair[0]) * settings.n_resamples > _WORTH_A_START:
+    if settings.n_resamples and len(ends[0]) * settings.n_resamples > _WORTH_A_START:
         # Resamples' regressions are near that of the data, which is half of the steps; it costs a second compilation.
-        one = fitted(start, replace(settings, n_resamples=0, progress=False))
+        one = fitted(start, replace(settings, n_resamples=0, run={**settings.run, "progress": False}))
         near = np.stack([one.intercept[0], one.slope[0] * scale], -1)
         start = np.where(np.isfinite(near) & (one.status[0] == Status.CONVERGED)[:, None], near, 0.0)
     found = fitted(start, settings)
-    told = (found.pairs > 0) & (found.status == Status.CONVERGED) & ~scores.constant_gold
-    intercept, slope = (np.where(told, x, np.nan) for x in (found.intercept, found.slope))
+    known = (found.pairs > 0) & (found.status == Status.CONVERGED) & ~scores.constant_gold
+    intercept, slope = (np.where(known, x, np.nan) for x in (found.intercept, found.slope))
     if settings.n_resamples and settings.resample != "models":
         # In logits, and not in gaps, which may be infinite.
         intercept, slope = (np.concatenate([x[:1], centred(x)]) for x in (intercept, slope))
@@ -400,15 +350,11 @@ def _fits(scores: ModelScores, ridge: float, edges: Float, settings: Resampling)
 def _status(scores: ModelScores, fits: GapRegression) -> NDArray[Any]:
     """(E,) "ok", or what is wrong with the regression of the data."""
     pairs, agreeing, code = (np.asarray(x[0]) for x in (fits.pairs, fits.agreeing, fits.status))
-    return np.select(
-        [
-            scores.n_models < 2,
-            pairs == 0,
-            scores.constant_gold,
-            code != Status.CONVERGED,
-            agreeing == pairs,
-            agreeing == 0,
-        ],
-        [FEW_SCORED, CONSTANT, CONSTANT_GOLD, FAILED, ALL_AGREE, NONE_AGREE],
-        OK,
-    ).astype(object)
+    return first_reason(
+        (scores.n_models < 2, FEW_SCORED),
+        (pairs == 0, CONSTANT),
+        (scores.constant_gold, CONSTANT_GOLD),
+        (code != Status.CONVERGED, FAILED),
+        (agreeing == pairs, ALL_AGREE),
+        (agreeing == 0, NONE_AGREE),
+    )

@@ -2,45 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
 from jaxeval.checks import checked_integer
 from jaxeval.errors import DataError
-from jaxeval.evaluators.model_scores import (
-    OK,
-    Resample,
-    Resampling,
-    Scores,
-    align_scores,
-    evaluator_table,
-    interval_columns,
-    resampled,
-)
+from jaxeval.evaluators.model_scores import OK, Gold, Scores
 from jaxeval.evaluators.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCORED
+from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened, resampled
+from jaxeval.evaluators.tables import evaluator_table, first_reason, interval_columns
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import tier_changes
 from jaxeval.wording import counted
 
 NO_MODEL = "no model of the tier is scored"
 
 
+@spelled_out(Resampling)
 def stratified_rank_change(
     scores: Scores,
-    gold: pd.Series | ArrayLike | str,
+    gold: Gold,
     n_tiers: int = 4,
     *,
     within_tier: bool = False,
-    n_resamples: int = 1000,
-    resample: Resample = "models",
-    level: float = 0.95,
-    seed: int = 0,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **options: Unpack[ResamplingOptions],
 ) -> pd.DataFrame:
     """Mean |rank by the evaluator - rank by gold| of the models of each tier of gold, in places (Eq. 4).
 
@@ -63,35 +50,32 @@ def stratified_rank_change(
     Raises:
         DataError: as in `kendall_tau_delta`, or there are fewer models than tiers; ValueError and TypeError too.
     """
-    settings = Resampling(n_resamples, resample, level, seed, progress, memory_limit, checkpoint)
     n_tiers = checked_integer("n_tiers", n_tiers, 1)
-    aligned = align_scores(scores, gold)
-    settings.check(aligned)
-    e, m = aligned.scores.shape
+    aligned, settings = opened(scores, gold, options)
+    m = len(aligned.gold)
     if m < n_tiers:
         raise DataError(f"{counted(m, 'model')} cannot be split into {counted(n_tiers, 'tier')}: ask for fewer")
-    size = 6 * m * (1 if resample == "models" else m)
+    size = 6 * m * (1 if settings.resample == "models" else m)
     found = resampled(tier_changes, aligned, (np.arange(n_tiers), within_tier), settings, size)
     n = aligned.n_models[:, None]
-    reasons = [
-        (n < 2, FEW_SCORED), (aligned.constant[:, None], CONSTANT),
+    status = first_reason(
+        (n < 2, FEW_SCORED),
+        (aligned.constant[:, None], CONSTANT),
         (aligned.constant_gold[:, None], CONSTANT_GOLD),
         (found.models[0] == 0, NO_MODEL),
-    ]  # fmt: skip
-    conditions = [np.broadcast_to(condition, (e, n_tiers)) for condition, _ in reasons]
-    status = np.select(conditions, [reason for _, reason in reasons], OK).astype(object)
+    )
     of_tier = found.models[0].astype(int)
     inside = of_tier * (of_tier - 1) // 2
     columns: dict[str, Any] = {
         "rank_change": np.where(status == OK, found.change[0], np.nan),
         "n_models": of_tier,
         "n_pairs": inside if within_tier else inside + of_tier * (n - of_tier),
-        "n_missing": np.broadcast_to(aligned.n_missing[:, None], (e, n_tiers)),
+        "n_missing": aligned.n_missing,
         "status": status,
         **interval_columns(np.where(status == OK, found.change, np.nan), settings, 0.0, m - 1.0),
     }
     if settings.n_resamples:  # no model of those that the evaluator scored can move by more
-        columns["upper"] = np.minimum(columns["upper"], np.repeat(np.maximum(aligned.n_models - 1.0, 0), n_tiers))
+        columns["upper"] = np.minimum(columns["upper"], np.maximum(n - 1.0, 0))
     table = evaluator_table(aligned, [("tier", np.arange(1, n_tiers + 1))], columns, settings)
     table.attrs["settings"] |= {"n_tiers": n_tiers, "within_tier": within_tier}
     return table

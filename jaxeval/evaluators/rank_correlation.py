@@ -8,27 +8,19 @@ Kendall's tau-b is (P - Q) / sqrt((P + Q + T) (P + Q + U)), T and U the pairs th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.checks import checked_integer, checked_numbers
+from jaxeval.evaluators.close_pairs import resampled_delta_sums
 from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_pairs
-from jaxeval.evaluators.model_scores import (
-    OK,
-    ModelScores,
-    Resample,
-    Resampling,
-    Scores,
-    align_scores,
-    evaluator_table,
-    interval_columns,
-    resampled,
-    resampled_delta_sums,
-)
+from jaxeval.evaluators.model_scores import OK, Gold, ModelScores, Scores
+from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened, resampled
+from jaxeval.evaluators.tables import evaluator_table, first_reason, interval_columns
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import PairSums, rank_measures, tau_b
 
 Float = NDArray[np.float64]
@@ -41,18 +33,12 @@ FEW_FOR_TOP = "fewer models than the top has"
 MEASURES = ("kendall_tau", "spearman", "pair_accuracy", "top_overlap", "rank_deviation")
 
 
+@spelled_out(Resampling)
 def kendall_tau_delta(
     scores: Scores,
-    gold: pd.Series | ArrayLike | str,
+    gold: Gold,
     deltas: Sequence[float] | ArrayLike,
-    *,
-    n_resamples: int = 1000,
-    resample: Resample = "models",
-    level: float = 0.95,
-    seed: int = 0,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **options: Unpack[ResamplingOptions],
 ) -> pd.DataFrame:
     """Kendall's tau-b with gold over the pairs of models whose scores differ by less than each delta.
 
@@ -88,66 +74,40 @@ def kendall_tau_delta(
         ValueError: a setting is out of range.
         TypeError: ``n_resamples`` or ``seed`` is no integer.
     """
-    settings = Resampling(n_resamples, resample, level, seed, progress, memory_limit, checkpoint)
     gaps = checked_numbers("deltas", deltas)
     if gaps.ndim != 1 or gaps.size == 0 or not (gaps > 0).all():
         raise ValueError(f"deltas must be numbers above 0, in the evaluator's points, got {deltas!r}")
-    aligned = align_scores(scores, gold)
-    settings.check(aligned)
+    aligned, settings = opened(scores, gold, options)
     sums = resampled_delta_sums(aligned, gaps, settings)
     tau = tau_b(sums)
-    shape = tau.shape[1:]
     columns = {
         "tau": tau[0],
         "n_pairs": sums.pairs[0].astype(int),
-        "n_models": np.broadcast_to(aligned.n_models[:, None], shape),
-        "n_missing": np.broadcast_to(aligned.n_missing[:, None], shape),
+        "n_models": aligned.n_models,
+        "n_missing": aligned.n_missing,
         "status": tau_status(aligned, sums),
         **interval_columns(tau, settings, -1.0, 1.0),
     }
     return evaluator_table(aligned, [("delta", gaps)], columns, settings)
 
 
+@spelled_out(Resampling)
 def kendall_tau(
     scores: Scores,
-    gold: pd.Series | ArrayLike | str,
-    *,
-    n_resamples: int = 1000,
-    resample: Resample = "models",
-    level: float = 0.95,
-    seed: int = 0,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    gold: Gold,
+    **options: Unpack[ResamplingOptions],
 ) -> pd.DataFrame:
     """Kendall's tau-b with gold over all pairs: `kendall_tau_delta` at infinity, a row per evaluator."""
-    found = kendall_tau_delta(
-        scores,
-        gold,
-        [np.inf],
-        n_resamples=n_resamples,
-        resample=resample,
-        level=level,
-        seed=seed,
-        memory_limit=memory_limit,
-        checkpoint=checkpoint,
-        progress=progress,
-    )
-    return found.drop(columns="delta")
+    return kendall_tau_delta(scores, gold, [np.inf], **options).drop(columns="delta")
 
 
+@spelled_out(Resampling)
 def rank_agreement(
     scores: Scores,
-    gold: pd.Series | ArrayLike | str,
+    gold: Gold,
     *,
     top: int = 5,
-    n_resamples: int = 1000,
-    resample: Resample = "models",
-    level: float = 0.95,
-    seed: int = 0,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **options: Unpack[ResamplingOptions],
 ) -> pd.DataFrame:
     """Every measure of agreement over all models: five rows an evaluator.
 
@@ -168,13 +128,12 @@ def rank_agreement(
     Raises:
         DataError: as in `kendall_tau_delta`; ValueError too, or ``top`` is less than 1; TypeError: it is no integer.
     """
-    settings = Resampling(n_resamples, resample, level, seed, progress, memory_limit, checkpoint)
     top = checked_integer("top", top, 1)
-    aligned = align_scores(scores, gold)
-    settings.check(aligned)
+    aligned, settings = opened(scores, gold, options)
     sums = resampled_delta_sums(aligned, np.array([np.inf]), settings)
-    e, m = aligned.scores.shape
-    ranks = resampled(rank_measures, aligned, (float(top),), settings, 4 * m * (1 if resample == "models" else m))
+    m = len(aligned.gold)
+    size = 4 * m * (1 if settings.resample == "models" else m)
+    ranks = resampled(rank_measures, aligned, (float(top),), settings, size)
     draws = {
         "kendall_tau": (tau_b(sums)[..., 0], -1.0, 1.0),
         "spearman": (ranks.spearman, -1.0, 1.0),
@@ -188,12 +147,11 @@ def rank_agreement(
     status = np.repeat(tau_status(aligned, sums), len(MEASURES), axis=1)
     short = (aligned.n_models < top) & (status[:, 3] == OK)
     status[short, 3] = FEW_FOR_TOP
-    shape = e, len(MEASURES)
     columns: dict[str, Any] = {
         "value": np.stack([x[0] for x, _, _ in draws.values()], -1),
-        "n_models": np.broadcast_to(aligned.n_models[:, None], shape),
-        "n_pairs": np.broadcast_to(sums.pairs[0].astype(int), shape),
-        "n_missing": np.broadcast_to(aligned.n_missing[:, None], shape),
+        "n_models": aligned.n_models,
+        "n_pairs": sums.pairs[0].astype(int),
+        "n_missing": aligned.n_missing,
         "status": status,
         **{name: np.stack([one[name] for one in ends], -1) for name in ends[0]},
     }
@@ -203,24 +161,21 @@ def rank_agreement(
 def accuracy(sums: PairSums) -> Float:
     """Share of the pairs that gold orders, ties by the evaluator being half; NaN where one side ties all pairs."""
     ordered = np.asarray(sums.pairs - sums.tied_gold)
-    told = (ordered > 0) & np.asarray(sums.pairs > sums.tied_scores)
-    return np.where(told, (1 + sums.concordance / np.where(told, ordered, 1)) / 2, np.nan)
+    known = (ordered > 0) & np.asarray(sums.pairs > sums.tied_scores)
+    return np.where(known, (1 + sums.concordance / np.where(known, ordered, 1)) / 2, np.nan)
 
 
 def tau_status(scores: ModelScores, sums: PairSums) -> NDArray[Any]:
     """(E, D) "ok", or why the data have no tau."""
     pairs, tied, tied_gold = (np.asarray(x[0]) for x in (sums.pairs, sums.tied_scores, sums.tied_gold))
-    m = scores.n_models[:, None]
-    reasons = [
-        (m < 2, FEW_SCORED),
+    return first_reason(
+        (scores.n_models[:, None] < 2, FEW_SCORED),
         (scores.constant[:, None], CONSTANT),
         (scores.constant_gold[:, None], CONSTANT_GOLD),
         (pairs == 0, NO_PAIRS),
         (tied == pairs, ALL_TIED),
         (tied_gold == pairs, ALL_TIED_GOLD),
-    ]
-    conditions = [np.broadcast_to(condition, pairs.shape) for condition, _ in reasons]
-    return np.select(conditions, [reason for _, reason in reasons], OK).astype(object)
+    )
 
 
 def delta_table(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> pd.DataFrame:

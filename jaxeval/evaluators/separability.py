@@ -5,8 +5,8 @@ Separability is that of Arena-Hard (arXiv:2406.11939): the share of pairs whose 
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -14,18 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from jaxeval.errors import DataError
-from jaxeval.evaluators.model_scores import (
-    OK,
-    ModelScores,
-    Resampling,
-    Scores,
-    align_scores,
-    evaluator_table,
-    interval_columns,
-    resampled,
-    score_table,
-)
+from jaxeval.evaluators.model_scores import Gold, ModelScores, Scores, score_table
 from jaxeval.evaluators.rank_correlation import FEW_SCORED
+from jaxeval.evaluators.resamples import ModelResampling, Resampling, opened, resampled
+from jaxeval.evaluators.tables import evaluator_table, first_reason, interval_columns
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import separation as separation_sums
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted
@@ -38,20 +31,16 @@ NONE_APART = "no pair is separated"
 ALL_TIED = "gold ties all separated pairs"
 
 
+@spelled_out(Resampling)
 def separability(
     scores: Scores,
-    gold: pd.Series | ArrayLike | str,
+    gold: Gold,
     *,
     lower: pd.DataFrame | pd.Series | ArrayLike | None = None,
     upper: pd.DataFrame | pd.Series | ArrayLike | None = None,
     standard_error: pd.DataFrame | pd.Series | ArrayLike | None = None,
     score_level: float = 0.95,
-    n_resamples: int = 1000,
-    level: float = 0.95,
-    seed: int = 0,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **options: Unpack[ModelResampling],
 ) -> pd.DataFrame:
     """Share of the pairs of models that an evaluator's own intervals separate, and how often gold agrees with those.
 
@@ -71,10 +60,8 @@ def separability(
         DataError: as in `kendall_tau_delta`, or intervals lack, end before they begin, have names twice or text,
             or do not hold their scores.
     """
-    settings = Resampling(n_resamples, "models", level, seed, progress, memory_limit, checkpoint)
     checked_level(score_level)
-    aligned = align_scores(scores, gold)
-    settings.check(aligned)
+    aligned, settings = opened(scores, gold, options)
     ends = _ends(scores, aligned, lower, upper, standard_error, score_level)
     aligned = _with_intervals(aligned, ends)
     m = len(aligned.gold)
@@ -89,9 +76,9 @@ def separability(
         "n_pairs": pairs[0].astype(int),
         "n_models": aligned.n_models,
         "n_missing": aligned.n_missing,
-        "status": np.select(
-            [aligned.n_models < 2, apart[0] == 0, ordered[0] == 0], [FEW_SCORED, NONE_APART, ALL_TIED], OK
-        ).astype(object),
+        "status": first_reason(
+            (aligned.n_models < 2, FEW_SCORED), (apart[0] == 0, NONE_APART), (ordered[0] == 0, ALL_TIED)
+        ),
     }
     for name, x in (("separated", separated), ("agreement", agreement)):
         for key, values in interval_columns(x, settings, 0.0, 1.0).items():
@@ -161,6 +148,4 @@ def _with_intervals(aligned: ModelScores, ends: tuple[Float, Float]) -> ModelSco
     lacking = np.isnan(ends[0]) | np.isnan(ends[1])
     more = (lacking & ~np.isnan(aligned.scores)).sum(1)
     values = np.where(lacking, np.nan, aligned.scores)
-    return ModelScores(
-        values, aligned.gold, aligned.models, aligned.evaluators, aligned.labelled, aligned.n_missing + more, None
-    )
+    return replace(aligned, scores=values, n_missing=aligned.n_missing + more, items=None)

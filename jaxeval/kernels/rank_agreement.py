@@ -75,6 +75,18 @@ class Separation(NamedTuple):
     agreeing: Array  # (E,) of those, in the order of gold
 
 
+class GapQuestion(NamedTuple):
+    """What a regression of agreement on the gap is fitted to, and how."""
+
+    first: Array  # (P,) int32 models of every pair
+    second: Array  # (P,) int32
+    scale: Array  # (E,) points of the gap that the slope's penalty is for
+    start: Array  # (E, 2) where to start from: intercept and slope per scale
+    edges: Array  # (E, G + 1) of the bins, from 0, in which the regression is compared with the pairs
+    ridge: Array  # ()
+    tolerance: Array  # () logits
+
+
 class GapRegression(NamedTuple):
     """Logistic regression of agreement with gold on the gap of scores: logit P = intercept + slope gap."""
 
@@ -263,23 +275,14 @@ def gap_regression(
     scores: Array,
     gold: Array,
     counts: Array,
-    first: Array,
-    second: Array,
-    scale: Array,
-    start: Array,
-    edges: Array,
-    ridge: Array,
-    tolerance: Array,
+    asked: GapQuestion,
 ) -> GapRegression:
     """Whether gold orders a pair as the evaluator does, by how far its scores differ: Newton's method.
 
-    Pairs ``first``, ``second`` (P,) that the evaluator ties say nothing; those tied in gold count half. The penalty is
-    ``ridge`` / 2 times the squares of the intercept and of the slope per ``scale`` (E,).
-
-    Args:
-        start: (E, 2) where to start from: intercept and slope per scale.
-        edges: (E, G + 1) of the bins, from 0, in which the regression is compared with the pairs.
+    Pairs that the evaluator ties say nothing; those tied in gold count half. The penalty is ridge / 2 times the squares
+    of the intercept and of the slope per scale.
     """
+    first, second, ridge = asked.first, asked.second, asked.ridge
     gold_order = jnp.sign(gold[first] - gold[second])
     of_pair = counts[first] * counts[second]
 
@@ -304,7 +307,7 @@ def gap_regression(
             size = jnp.max(jnp.abs(change))
             return change * jnp.minimum(1.0, _LONGEST_STEP / jnp.maximum(size, 1e-300)), grad
 
-        found = solve.iterate(step, start, tolerance, _MOST_STEPS)
+        found = solve.iterate(step, start, asked.tolerance, _MOST_STEPS)
         agreeing = jnp.sum(weight * agree)
         p = jax.nn.sigmoid(found.theta[0] + found.theta[1] * z)
         wide = jnp.abs(gap)
@@ -312,7 +315,7 @@ def gap_regression(
         bins = (product(inside, weight * share) for share in (jnp.ones_like(z), agree, p))
         return GapRegression(found.theta[0], found.theta[1] / scale, jnp.sum(weight), agreeing, found.status, *bins)
 
-    return lax.map(lambda one: of_evaluator(*one), (scores, scale, start, edges))
+    return lax.map(lambda one: of_evaluator(*one), (scores, asked.scale, asked.start, asked.edges))
 
 
 def _signs(gap: Array, gold_gap: Array) -> tuple[Array, Array, Array]:

@@ -35,7 +35,7 @@ class Pools(NamedTuple):
     in_set: Array  # (K, S) bool; False where there are fewer
 
 
-class Grid(NamedTuple):
+class SharedItems(NamedTuple):
     """Verdicts on items that all models share: X items by R references and one that nobody met, by M models."""
 
     unit: Array  # (X,) int32 flat numbers of the items' units
@@ -119,13 +119,13 @@ def tables(pools: Pools, votes: Array) -> tuple[Array, Array]:
     return jnp.sum(n.reshape(shape), -3), jnp.sum(points.reshape(shape), -3)
 
 
-def used_items(grid: Grid, count: Array, budgets: Array, key: Array) -> tuple[Array, Array, Array, Array]:
+def used_items(shared: SharedItems, count: Array, budgets: Array, key: Array) -> tuple[Array, Array, Array, Array]:
     """Votes and points of the first ``budgets`` (B,) items: (B, L, M) against single references, (B, K, S, M) sets.
 
     The items, of which a resample holds ``count`` (X,), are drawn without replacement. An item draws the reference of
     every set, all alike, for all models.
     """
-    n_sets, n_references = grid.size.shape[0], grid.several.shape[0]
+    n_sets, n_references = shared.size.shape[0], shared.several.shape[0]
     sets = jnp.arange(n_sets)
 
     def item(v: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -134,14 +134,14 @@ def used_items(grid: Grid, count: Array, budgets: Array, key: Array) -> tuple[Ar
         place = ((words[0] * left[-1].astype(jnp.uint64)) >> 32).astype(jnp.int32)
         any_left = left[-1] > 0
         x = jnp.minimum(jnp.sum(left <= place), len(left) - 1)
-        own_n, own_points = (jnp.where(any_left, table[x], 0.0) for table in (grid.n, grid.points))
-        chosen = ((words[1] * grid.size.astype(jnp.uint64)) >> 32).astype(jnp.int32)
-        reference = grid.several[chosen, sets]
-        here = (jnp.arange(n_references)[:, None] == chosen)[..., None] & grid.ranked
+        own_n, own_points = (jnp.where(any_left, table[x], 0.0) for table in (shared.n, shared.points))
+        chosen = ((words[1] * shared.size.astype(jnp.uint64)) >> 32).astype(jnp.int32)
+        reference = shared.several[chosen, sets]
+        here = (jnp.arange(n_references)[:, None] == chosen)[..., None] & shared.ranked
         return (
             left - (place < left),
-            n + own_n[grid.single],
-            points + own_points[grid.single],
+            n + own_n[shared.single],
+            points + own_points[shared.single],
             set_n + jnp.where(here, own_n[reference], 0.0),
             set_points + jnp.where(here, own_points[reference], 0.0),
         )
@@ -150,8 +150,8 @@ def used_items(grid: Grid, count: Array, budgets: Array, key: Array) -> tuple[Ar
         state = lax.fori_loop(*ends, item, state)
         return state, state[1:]
 
-    alone = jnp.zeros((len(grid.single), grid.n.shape[2]))
-    together = jnp.zeros((n_references, n_sets, grid.n.shape[2]))
+    alone = jnp.zeros((len(shared.single), shared.n.shape[2]))
+    together = jnp.zeros((n_references, n_sets, shared.n.shape[2]))
     start: tuple[Array, ...] = jnp.cumsum(count, dtype=jnp.int32), alone, alone, together, together
     starts = jnp.concatenate([jnp.zeros(1, budgets.dtype), budgets[:-1]])
     _, (n, points, set_n, set_points) = lax.scan(stretch, start, (starts, budgets))

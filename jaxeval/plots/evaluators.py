@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
 from jaxeval.plots.style import GREY, plain, shown_name
@@ -16,8 +15,6 @@ from jaxeval.plots.style import GREY, plain, shown_name
 _COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
 _EMPTY = "#f2f4f7"
 _MOST_ROWS = 40
-
-Float = NDArray[np.float64]
 
 
 def plot_tau_delta(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> Figure:
@@ -27,13 +24,10 @@ def plot_tau_delta(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> Figure:
         taus: as `kendall_tau_delta` returns it.
         few_pairs: taus of fewer pairs are hidden, their numbers of pairs are not; 0 shows all.
     """
-    taus = _with_evaluator(hide_few_pairs(taus, "tau", few_pairs))
-    deltas = list(dict.fromkeys(taus["delta"]))
-    shown = taus["tau"].notna()
-    text = [_cell(row, "tau", f"{row.n_pairs:,} pairs", there, "+.2f") for row, there in _rows(taus, shown)]
-    labels = ["all pairs" if np.isinf(delta) else f"Δ < {delta:g}" for delta in deltas]
-    value = taus["tau"].to_numpy()
-    return _heat(taus, labels, value, text, "RdBu", (-1.0, 1.0), "Kendall's tau-b with gold")
+    shown = hide_few_pairs(taus, "tau", few_pairs)
+    text = [_cell(row, "tau", f"{row.n_pairs:,} pairs", "+.2f") for row in shown.itertuples()]
+    labels = ["all pairs" if np.isinf(delta) else f"Δ < {delta:g}" for delta in dict.fromkeys(shown["delta"])]
+    return _heat(shown, "tau", labels, text, "RdBu", (-1.0, 1.0), "Kendall's tau-b with gold")
 
 
 def plot_rank_change(changes: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> Figure:
@@ -45,15 +39,14 @@ def plot_rank_change(changes: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> Figur
         changes: as `stratified_rank_change` returns it.
         few_pairs: changes of fewer pairs are hidden, their numbers of models are not; 0 shows all.
     """
-    changes = _with_evaluator(hide_few_pairs(changes, "rank_change", few_pairs))
-    tiers = list(dict.fromkeys(changes["tier"]))
-    shown = changes["rank_change"].notna()
-    text = [_cell(row, "rank_change", f"({row.n_models})", there, ".1f") for row, there in _rows(changes, shown)]
+    shown = hide_few_pairs(changes, "rank_change", few_pairs)
+    text = [_cell(row, "rank_change", f"({row.n_models})", ".1f") for row in shown.itertuples()]
+    tiers = shown["tier"].unique()
     ends = np.round(100 * np.arange(len(tiers), -1, -1) / len(tiers)).astype(int)
     labels = [f"tier {t}\n{low}-{high} %" for t, high, low in zip(tiers, ends[:-1], ends[1:], strict=True)]
-    value = changes["rank_change"].to_numpy()
-    most = float(np.nanmax(value)) if shown.any() else 1.0
-    return _heat(changes, labels, value, text, "YlOrBr", (0.0, most or 1.0), "mean |rank - gold rank| (places)")
+    most = shown["rank_change"].max()
+    scale = (0.0, most if most > 0 else 1.0)  # NaN is not
+    return _heat(shown, "rank_change", labels, text, "YlOrBr", scale, "mean |rank - gold rank| (places)")
 
 
 def plot_agreement(curve: pd.DataFrame, probability: float | None = None, few_pairs: int = FEW_PAIRS) -> Figure:
@@ -101,12 +94,8 @@ def _with_evaluator(table: pd.DataFrame) -> pd.DataFrame:
     return table if "evaluator" in table else table.assign(evaluator="")
 
 
-def _rows(table: pd.DataFrame, shown: pd.Series) -> list[tuple[Any, bool]]:
-    return list(zip(table.itertuples(), shown, strict=True))
-
-
-def _cell(row: Any, name: str, count: str, shown: bool, form: str) -> str:
-    if not shown:
+def _cell(row: Any, name: str, count: str, form: str) -> str:
+    if np.isnan(getattr(row, name)):
         return count
     ends = f"\n{row.lower:{form}} to {row.upper:{form}}" if hasattr(row, "lower") else ""
     return f"{getattr(row, name):{form}}{ends}\n{count}"
@@ -114,22 +103,22 @@ def _cell(row: Any, name: str, count: str, shown: bool, form: str) -> str:
 
 def _heat(
     table: pd.DataFrame,
+    name: str,
     labels: Sequence[str],
-    value: Float,
     text: Sequence[str],
     colours: str,
     ends: tuple[float, float],
     title: str,
 ) -> Figure:
-    """A heat table: rows of ``table`` by evaluator, as many columns as ``labels``; NaN cells are pale."""
-    evaluators = list(dict.fromkeys(table["evaluator"]))[:_MOST_ROWS]
+    """A heat table of the column ``name``: a row per evaluator, as many columns as ``labels``; NaN cells are pale."""
+    evaluators = list(dict.fromkeys(_with_evaluator(table)["evaluator"]))[:_MOST_ROWS]
     shape = len(evaluators), len(labels)
     size = shape[0] * shape[1]
     width = 1.2 + 0.07 * max(len(shown_name(e)) for e in evaluators) + 1.05 * shape[1]
     figure = Figure(figsize=(width, 1.1 + 0.55 * shape[0]), layout="constrained")
     axis = figure.subplots()
     axis.set_facecolor(_EMPTY)
-    board = np.ma.masked_invalid(value[:size].reshape(shape))
+    board = np.ma.masked_invalid(table[name].to_numpy()[:size].reshape(shape))
     image = axis.imshow(board, cmap=colours, vmin=ends[0], vmax=ends[1], aspect="auto")
     for k, words in enumerate(text[:size]):
         row, column = divmod(k, shape[1])

@@ -18,10 +18,10 @@ from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import REFERENCES, padded_rows
 from jaxeval.kernels import batch
-from jaxeval.kernels.references import Grid, Pools, Votes
+from jaxeval.kernels.references import Pools, SharedItems, Votes
 from jaxeval.ratings.boards import padded_size
-from jaxeval.ratings.bootstrap_plan import ClusterRows, Entries, cluster_rows, vote_draws
-from jaxeval.resampling.units import rounded, stream_number
+from jaxeval.ratings.drawn_votes import ClusterRows, Entries, cluster_rows, vote_draws
+from jaxeval.resampling.units import as_leaf, pad, rounded, stream_number
 from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
@@ -73,7 +73,7 @@ def rankings(
     board: ReferenceBoard,
     settings: ReferenceStudySettings,
     run: LaneRun,
-) -> tuple[batch.SingleReferences, batch.Budgets, batch.SameModels]:
+) -> tuple[batch.SingleReferences, batch.BudgetSums, batch.SameModelSums]:
     """Everything batched, leading axis B + 1, the full data first."""
     cells, m = battles.cells, battles.n_models
     column = settings.item or settings.cluster
@@ -89,23 +89,35 @@ def rankings(
     single = _pools([np.array([k]) for k in padded], cells, size, nothing)
     # What is drawn does not depend on the order of the members.
     sets = [np.sort(own) for own in board.sets.values()] if settings.budgets else []
-    grid = None
+    shared = None
     if settings.item is not None and settings.budgets and clusters is not None and drawn.cluster is not None:
-        grid = _grid(battles, settings.item, clusters, drawn.cluster, padded, sets, size)
-    several = _pools(sets, cells, size, nothing) if sets and grid is None else None
+        shared = _shared_items(battles, settings.item, clusters, drawn.cluster, padded, sets, size)
+    several = _pools(sets, cells, size, nothing) if sets and shared is None else None
     tiers = np.zeros((settings.n_tiers, size), bool)
     tiers[:, :m] = board.tier == np.arange(1, settings.n_tiers + 1)[:, None]
-    stream, votes_stream = (np.uint64(stream_number(label)) for label in ("", "votes under a budget"))
-    members = _members(board, sets)
-    parts: Any = drawn.units, stream, votes_stream, drawn_votes, single, several, members, tiers, grid
-    problem = batch.ReferenceProblem(*parts)
+    problem = batch.ReferenceProblem(
+        units=drawn.units,
+        stream=as_leaf(stream_number(""), np.uint64),
+        votes_stream=as_leaf(stream_number("votes under a budget"), np.uint64),
+        votes=drawn_votes,
+        single=single,
+        several=several,
+        members=as_leaf(_members(board, sets), np.int32),
+        tiers=as_leaf(tiers, np.bool_),
+        shared=shared,
+    )
     form = batch.StudyForm(drawn.packing, len(padded) + len(sets), _MAX_STEPS)
     # There are no more: larger budgets would only take time.
-    most = battle_counts(cells, m).sum(1).max() if grid is None else len(grid.unit)
+    most = battle_counts(cells, m).sum(1).max() if shared is None else len(shared.unit)
     budgets = np.minimum(np.array(settings.budgets, np.int64), most)
-    options: Any = settings.margins, budgets, settings.n_repeats, settings.ridge, _TOLERANCE_LOGIT
-    asked = batch.StudySettings(np.uint64(settings.seed), *options)  # type: ignore[arg-type]
-
+    asked = batch.StudySettings(
+        seed=as_leaf(settings.seed, np.uint64),
+        deltas=as_leaf(settings.margins, np.float64),
+        budgets=as_leaf(budgets, np.int64),
+        n_repeats=as_leaf(settings.n_repeats, np.int64),
+        ridge=as_leaf(settings.ridge, np.float64),
+        tolerance=as_leaf(_TOLERANCE_LOGIT, np.float64),
+    )
     mesh, n_lanes = device_mesh(), len(board.theta)
     gold = np.full((n_lanes, size), np.nan)
     gold[:, :m] = board.theta
@@ -145,14 +157,15 @@ def _votes(cells: Cells, entries: Entries) -> Votes:
     unit = at if entries.unit is None else entries.unit.reshape(-1)[at]
     order = np.argsort(cell, kind="stable")
     n_cells = rounded(max(len(cells.count) + 1, _FEWEST_CELLS))
-    filler = 0, rounded(max(len(order), _FEWEST_CELLS)) - len(order)
-    arrays: Any = (
-        np.pad(unit[order], filler).astype(np.int32),
-        np.pad(cell[order], filler, constant_values=n_cells - 1).astype(np.int32),
-        np.pad(times[order], filler).astype(np.int32),
-        np.pad(cells.count, (0, n_cells - len(cells.count))).astype(np.int32),
+    size = (rounded(max(len(order), _FEWEST_CELLS)),)
+    sorted_cells = np.full(size, n_cells - 1)
+    sorted_cells[: len(order)] = cell[order]
+    return Votes(
+        unit=as_leaf(pad(unit[order], size), np.int32),
+        cell=as_leaf(sorted_cells, np.int32),
+        times=as_leaf(pad(times[order], size), np.int32),
+        battles=as_leaf(pad(cells.count, (n_cells,)), np.int32),
     )
-    return Votes(*arrays)
 
 
 def _pools(sets: Sequence[NDArray[np.intp]], cells: Cells, size: int, nothing: int) -> Pools:
@@ -180,13 +193,12 @@ def _pools(sets: Sequence[NDArray[np.intp]], cells: Cells, size: int, nothing: i
     cell = np.where(there, number, 0)
     target = np.where(model < reference[:, None, None], cells.target[cell], 1 - cells.target[cell])
     shape = width * g, size, len(sets)
-    arrays: Any = (
-        np.where(there, cell, nothing).astype(np.int32).reshape(shape),
-        np.where(there, cells.weight[cell], 0.0).reshape(shape),
-        np.where(there, target, 0.0).reshape(shape),
-        reference >= 0,
+    return Pools(
+        cell=as_leaf(np.where(there, cell, nothing).reshape(shape), np.int32),
+        weight=as_leaf(np.where(there, cells.weight[cell], 0.0).reshape(shape), np.float64),
+        target=as_leaf(np.where(there, target, 0.0).reshape(shape), np.float64),
+        in_set=as_leaf(reference >= 0, np.bool_),
     )
-    return Pools(*arrays)
 
 
 def battle_counts(cells: Cells, n_models: int) -> Int:
@@ -196,7 +208,7 @@ def battle_counts(cells: Cells, n_models: int) -> Int:
     return count + count.T
 
 
-def _grid(
+def _shared_items(
     battles: Battles,
     item: str,
     items: ClusterRows,
@@ -204,7 +216,7 @@ def _grid(
     single: NDArray[np.intp],
     sets: Sequence[NDArray[np.intp]],
     size: int,
-) -> Grid:
+) -> SharedItems:
     """Verdicts by item, reference and model.
 
     Args:
@@ -237,6 +249,12 @@ def _grid(
     for s, members in enumerate(sets):
         several[: len(members), s] = place[members]
         ranked[s, members] = False
-    sizes = np.array([len(members) for members in sets], np.int32)
-    arrays: Any = unit.astype(np.int32), n, points, place[single].astype(np.int32), several, sizes, ranked
-    return Grid(*arrays)
+    return SharedItems(
+        unit=as_leaf(unit, np.int32),
+        n=as_leaf(n, np.float64),
+        points=as_leaf(points, np.float64),
+        single=as_leaf(place[single], np.int32),
+        several=as_leaf(several, np.int32),
+        size=as_leaf([len(members) for members in sets], np.int32),
+        ranked=as_leaf(ranked, np.bool_),
+    )

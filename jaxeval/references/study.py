@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from jaxeval.checks import checked_integer, checked_numbers, checked_positive, checked_resamples
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.evaluators.few_pairs import FEW_PAIRS
-from jaxeval.execution.precision import versions
+from jaxeval.execution.precision import device_name, versions
 from jaxeval.execution.processes import n_sharing, together
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.kernels import batch
 from jaxeval.ratings.bootstrap import bootstrap
-from jaxeval.ratings.bradley_terry import device_name, fit_bradley_terry
+from jaxeval.ratings.bradley_terry import fit_bradley_terry
 from jaxeval.references.advice import close_advice, set_advice, single_advice, tier_advice, weak_points
 from jaxeval.references.rankings import ReferenceBoard, ReferenceStudySettings, rankings
 from jaxeval.references.sets import Sets, default_sets, model_numbers, named_sets, tiers_of
@@ -144,10 +144,24 @@ def reference_study(
     """
     battles = as_battles(battles)
     with together(battles.n_processes):
-        settings = _settings(
-            deltas, budgets, n_tiers, n_repeats, n_resamples, seed, checked_level(level), cluster, item, ridge,
-            few_pairs,
-        )  # fmt: skip
+        if item is not None and cluster is not None:
+            raise ValueError(f"items are resampled whole: give item={item!r} or cluster={cluster!r}, not both")
+        settings = ReferenceStudySettings(
+            deltas=_checked_deltas(deltas),
+            budgets=_checked_budgets(budgets),
+            n_tiers=checked_integer("n_tiers", n_tiers, 1),
+            n_repeats=checked_integer("n_repeats", n_repeats, 1),
+            n_resamples=checked_resamples(n_resamples),
+            seed=checked_integer("seed", seed),
+            level=checked_level(level),
+            cluster=cluster,
+            item=item,
+            ridge=checked_positive("ridge", ridge, ": it keeps undefeated models finite"),
+            device=device_name(),
+            n_devices=jax.local_device_count() * n_sharing(),
+            few_pairs=checked_integer("few_pairs", few_pairs),
+            versions=versions(),
+        )
         chosen = model_numbers(references, battles.models) if references is not None else np.arange(battles.n_models)
         named = named_sets(sets, battles.models) if sets is not None else None
         return _study(
@@ -196,58 +210,28 @@ def _study(
     return _result(battles, board, single, under_budget, same, settings, warnings)
 
 
-def _settings(
-    deltas: Sequence[float],
-    budgets: Sequence[int],
-    n_tiers: int,
-    n_repeats: int,
-    n_resamples: int,
-    seed: int,
-    level: float,
-    cluster: str | None,
-    item: str | None,
-    ridge: float,
-    few_pairs: int,
-) -> ReferenceStudySettings:
-    """The settings, checked; deltas and budgets ascend."""
-    if item is not None and cluster is not None:
-        raise ValueError(f"items are resampled whole: give item={item!r} or cluster={cluster!r}, not both")
-    for name, value in {"n_tiers": n_tiers, "n_repeats": n_repeats}.items():
-        checked_integer(name, value, 1)
-    for name, value in {"seed": seed, "few_pairs": few_pairs}.items():
-        checked_integer(name, value)
-    checked_resamples(n_resamples)
+def _checked_deltas(deltas: Sequence[float]) -> tuple[float, ...]:
+    """The finite ones, ascending."""
     margins = np.unique(checked_numbers("deltas", deltas))
     if not (margins > 0).all():
         raise ValueError(f"deltas must be > 0 percentage points, got {deltas!r}")
+    return tuple(margins[np.isfinite(margins)].tolist())
+
+
+def _checked_budgets(budgets: Sequence[int]) -> tuple[int, ...]:
+    """Ascending."""
     votes = np.unique(np.asarray(budgets))
     if len(votes) and not (np.issubdtype(votes.dtype, np.integer) and (votes > 0).all() and (votes < 2**31).all()):
         raise ValueError(f"budgets must be whole numbers of votes, from 1 to 2**31 - 1, got {budgets!r}")
-    checked_positive("ridge", ridge, ": it keeps undefeated models finite")
-    return ReferenceStudySettings(
-        deltas=tuple(margins[np.isfinite(margins)].tolist()),
-        budgets=tuple(votes.astype(int).tolist()),
-        n_tiers=int(n_tiers),
-        n_repeats=int(n_repeats),
-        n_resamples=int(n_resamples),
-        seed=int(seed),
-        level=level,
-        cluster=cluster,
-        item=item,
-        ridge=float(ridge),
-        few_pairs=int(few_pairs),
-        device=device_name(),
-        n_devices=jax.local_device_count() * n_sharing(),
-        versions=versions(),
-    )
+    return tuple(votes.astype(int).tolist())
 
 
 def _result(
     battles: Battles,
     board: ReferenceBoard,
     single: batch.SingleReferences,
-    under_budget: batch.Budgets,
-    same: batch.SameModels,
+    under_budget: batch.BudgetSums,
+    same: batch.SameModelSums,
     settings: ReferenceStudySettings,
     warnings: Sequence[str],
 ) -> ReferenceStudy:

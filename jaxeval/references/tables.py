@@ -57,14 +57,14 @@ def budget_table(
     battles: Battles,
     board: ReferenceBoard,
     tier: Any,
-    sums: batch.Budgets,
+    sums: batch.BudgetSums,
     settings: ReferenceStudySettings,
 ) -> tuple[pd.DataFrame, Float]:
     """The table, and the mean tau (B + 1, S, budgets, D)."""
     sets = board.sets if settings.budgets else {}
     margins = settings.margins
     # From (B + 1, D, budgets, S).
-    sums = batch.Budgets(*(np.asarray(x).swapaxes(1, 3) for x in sums))  # type: ignore[arg-type]
+    sums = batch.BudgetSums(*(np.asarray(x).swapaxes(1, 3) for x in sums))  # type: ignore[arg-type]
     times = np.where(sums.defined > 0, sums.defined, np.nan)
     tau, wrong, pairs = sums.tau / times, sums.misordered / times, sums.pairs / times
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -95,11 +95,11 @@ def budget_table(
 
 
 def same_models_table(
-    battles: Battles, board: ReferenceBoard, sums: batch.SameModels, settings: ReferenceStudySettings
+    battles: Battles, board: ReferenceBoard, sums: batch.SameModelSums, settings: ReferenceStudySettings
 ) -> pd.DataFrame:
     """Sets of references beside their members alone, under the same budget and on the same models."""
     # From (B + 1, budgets, S).
-    sums = batch.SameModels(*(np.asarray(x).swapaxes(1, 2) for x in sums))  # type: ignore[arg-type]
+    sums = batch.SameModelSums(*(np.asarray(x).swapaxes(1, 2) for x in sums))  # type: ignore[arg-type]
     times = np.where(np.asarray(sums.defined) > 0, sums.defined, np.nan)
     together, alone, pairs = sums.together / times, sums.alone / times, np.asarray(sums.pairs / times)
     sets = board.sets if settings.budgets else {}

@@ -25,7 +25,7 @@ from jaxeval.data.outcomes import LabelCoding
 from jaxeval.data.versioned_json import read_versioned, write_versioned
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import versions
-from jaxeval.ratings.bradley_terry import fit_bradley_terry, named
+from jaxeval.ratings.bradley_terry import fit_bradley_terry
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.calibrated_methods import CalibratedMethod, CalibrationSettings
 from jaxeval.softelo.conformal import (
@@ -44,7 +44,7 @@ from jaxeval.softelo.residuals import usable_models
 from jaxeval.softelo.soft_elo import few_clusters, soft_elo
 from jaxeval.softelo.target_maps import targets
 from jaxeval.softelo.temperature import fit_temperature
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import counted, did_you_mean, named
 
 _FORMAT, _VERSION = "jaxeval soft-elo calibration", 2
 Float = NDArray[np.float64]

@@ -8,12 +8,11 @@ from numpy.typing import NDArray
 
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.errors import DataError
-from jaxeval.ratings.bradley_terry import named
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.own_battles import OwnBattles, strengths
 from jaxeval.softelo.rating_errors import influence, standard_errors
 from jaxeval.statistics.clusters import FEW_CLUSTERS
-from jaxeval.wording import counted
+from jaxeval.wording import counted, named
 
 Float = NDArray[np.float64]
 

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from jaxeval.checks import check_room, checked_integer, checked_positive, checked_rating
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.execution.blas import one_blas_thread
-from jaxeval.execution.precision import versions
+from jaxeval.execution.precision import device_name, versions
 from jaxeval.execution.runs import Identity, open_run
-from jaxeval.ratings.bradley_terry import device_name, named
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.held_out import Folds, above_human, hold_out, n_lanes
 from jaxeval.softelo.judged_cells import compress
@@ -25,7 +24,7 @@ from jaxeval.softelo.target_maps import smoothing
 from jaxeval.softelo.temperature import Ties, in_likelihood, status_text
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.quantiles import interval_bounds
-from jaxeval.wording import counted
+from jaxeval.wording import counted, named
 
 Float = NDArray[np.float64]
 

@@ -12,7 +12,8 @@ from scipy import stats
 from twins import tau_delta
 
 from jaxeval import DataError, ItemScores, agreement_by_gap, kendall_tau_delta, rank_agreement, smallest_gap
-from jaxeval.evaluators.model_scores import Resampling, align_scores, resampled
+from jaxeval.evaluators.model_scores import align_scores
+from jaxeval.evaluators.resamples import Resampling, resampled
 
 N, M, B = 30, 8, 400
 RNG = np.random.default_rng(0)
@@ -39,8 +40,8 @@ def lanes_of(scores, gold, counts):
 
 
 def lanes(scores, resample, n_resamples=B, chunk_size=None):
-    settings = Resampling(n_resamples, resample, 0.95, 0, None)
-    return resampled(lanes_of, align_scores(scores, GOLD), (), settings, M, chunk_size)
+    settings = Resampling(n_resamples, resample, run={"chunk_size": chunk_size})
+    return resampled(lanes_of, align_scores(scores, GOLD), (), settings, M)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,8 @@ from evaluated import GAPS, GOLD, B, M, counts_of, settings
 
 from jaxeval import DataError, ItemScores, compare_evaluators, kendall_tau, kendall_tau_delta
 from jaxeval.evaluators.advice import evaluator_advice
-from jaxeval.evaluators.model_scores import align_scores, resampled
+from jaxeval.evaluators.model_scores import align_scores
+from jaxeval.evaluators.resamples import resampled
 
 BOARD = GAPS.assign(z=-GAPS["x"])
 

@@ -10,7 +10,8 @@ from scipy.special import expit, logit
 from jaxeval import agreement_by_gap, smallest_gap
 from jaxeval.evaluators import meaningful_gaps
 from jaxeval.evaluators.meaningful_gaps import agreement_fits
-from jaxeval.evaluators.model_scores import align_scores, resampled
+from jaxeval.evaluators.model_scores import align_scores
+from jaxeval.evaluators.resamples import resampled
 
 DELTAS = [1.5, 3.0, 6.0, 9.0]
 

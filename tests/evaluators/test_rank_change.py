@@ -7,7 +7,8 @@ import twins
 from evaluated import ARENA, GAPS, GOLD, B, M, counts_of, settings, wildbench_rewards
 
 from jaxeval import DataError, stratified_rank_change
-from jaxeval.evaluators.model_scores import align_scores, resampled
+from jaxeval.evaluators.model_scores import align_scores
+from jaxeval.evaluators.resamples import resampled
 
 
 def changes(scores=GAPS, gold=GOLD, **options):

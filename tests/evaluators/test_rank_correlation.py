@@ -8,8 +8,11 @@ from evaluated import ARENA, DELTAS, GAPS, GOLD, MODELS, SCORES, B, M, counts_of
 from scipy import stats
 
 from jaxeval import DataError, kendall_tau, kendall_tau_delta, rank_agreement
-from jaxeval.evaluators.model_scores import align_scores, evaluator_table, resampled, resampled_delta_sums
+from jaxeval.evaluators.close_pairs import resampled_delta_sums
+from jaxeval.evaluators.model_scores import align_scores
 from jaxeval.evaluators.rank_correlation import delta_table
+from jaxeval.evaluators.resamples import resampled
+from jaxeval.evaluators.tables import evaluator_table
 from jaxeval.kernels.rank_agreement import delta_sums, tau_b
 
 
@@ -116,7 +119,7 @@ class TestWhatMustNotMatter:
     def test_how_many_resamples_and_in_what_chunks(self):
         aligned = align_scores(GAPS, GOLD)
         all_of_them = resampled_delta_sums(aligned, np.array(DELTAS), settings())
-        some = resampled_delta_sums(aligned, np.array(DELTAS), settings(40), chunk_size=7)
+        some = resampled_delta_sums(aligned, np.array(DELTAS), settings(40, chunk_size=7))
         for a, b in zip(some, all_of_them, strict=True):
             np.testing.assert_array_equal(a, b[:41])
 

@@ -5,7 +5,8 @@ import twins
 from evaluated import GAPS, GOLD, MODELS, B, M, counts_of, settings
 
 from jaxeval import DataError, separability
-from jaxeval.evaluators.model_scores import align_scores, resampled
+from jaxeval.evaluators.model_scores import align_scores
+from jaxeval.evaluators.resamples import resampled
 
 HALF = pd.DataFrame(np.random.default_rng(3).uniform(0.5, 6, (M, 2)), MODELS, ["x", "y"])
 ENDS = {"lower": GAPS - HALF, "upper": GAPS + HALF}

@@ -4,7 +4,7 @@ import pytest
 import twins
 from scipy import stats
 
-from jaxeval.evaluators.model_scores import delta_pairs, pair_type
+from jaxeval.evaluators.close_pairs import delta_pairs, pair_type
 from jaxeval.kernels import rank_agreement
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -102,7 +102,9 @@ def test_regression_of_agreement_on_the_gap():
     first, second = np.triu_indices(M, 1)
     scale = np.array([2.0, 1.0, 3.0])
     start, edges = np.zeros((E, 2)), np.tile([0.0, 2.0, 5.0, np.inf], (E, 1))
-    found = resampled(rank_agreement.gap_regression, first, second, scale, start, edges, 0.1, 1e-10)
+    found = resampled(
+        rank_agreement.gap_regression, rank_agreement.GapQuestion(first, second, scale, start, edges, 0.1, 1e-10)
+    )
     assert (found.status == 0).all()
     for r, e, rows in cases():
         expected = twins.gap_regression(SCORES[e], GOLD, rows, scale[e], 0.1)
@@ -119,9 +121,10 @@ def test_regression_of_agreement_on_the_gap():
 def test_the_regression_is_finite_where_all_pairs_agree():
     first, second = np.triu_indices(M, 1)
     x = np.arange(M) * 1.0
-    found = jax.jit(rank_agreement.gap_regression)(
-        x[None], x, np.ones(M), first, second, np.ones(1), np.zeros((1, 2)), np.array([[0, M]]), 0.01, 1e-9
+    asked = rank_agreement.GapQuestion(
+        first, second, np.ones(1), np.zeros((1, 2)), np.array([[0, M]]), ridge=0.01, tolerance=1e-9
     )
+    found = jax.jit(rank_agreement.gap_regression)(x[None], x, np.ones(M), asked)
     assert found.status == 0
     assert np.isfinite(found.intercept)
     assert found.agreeing == found.pairs == M * (M - 1) / 2

@@ -29,7 +29,7 @@ class ReferenceProblem(NamedTuple):
     several: references.Pools | None  # sets of references
     members: Array  # (K, S) int32 where the references of every set are among the single ones; -1 for none
     tiers: Array  # (T, M) bool: models by tier
-    grid: references.Grid | None  # where items, not models, draw their references
+    shared: references.SharedItems | None  # where items, not models, draw their references
 
 
 class StudyForm(NamedTuple):
@@ -52,7 +52,7 @@ class SingleReferences(NamedTuple):
     tier_pairs: Array  # (T, L)
 
 
-class Budgets(NamedTuple):
+class BudgetSums(NamedTuple):
     """Rankings of S sets of references (single ones first) under B budgets of votes: sums over the repeats."""
 
     defined: Array  # (D, B, S) repeats with a tau
@@ -62,7 +62,7 @@ class Budgets(NamedTuple):
     pairs: Array  # (D, B, S)
 
 
-class SameModels(NamedTuple):
+class SameModelSums(NamedTuple):
     """Sets of references and their members alone, on the models that all of these rank: sums over the repeats.
 
     Sets with members that are not studied alone have none.
@@ -100,11 +100,11 @@ def _drawn_scores(
     problem: ReferenceProblem, count: Array, items: Array | None, settings: StudySettings, key: Array, max_steps: int
 ) -> Array:
     """(B, M, S) scores of the models in one repeat: win rates against one reference, expected ones against several."""
-    if problem.grid is not None and items is not None:
-        grid = problem.grid
-        n, points, set_n, set_points = references.used_items(grid, items, settings.budgets, key)
+    if problem.shared is not None and items is not None:
+        shared = problem.shared
+        n, points, set_n, set_points = references.used_items(shared, items, settings.budgets, key)
         alone = references.percent(points, n).swapaxes(1, 2)
-        in_set = grid.several < grid.n.shape[1] - 1
+        in_set = shared.several < shared.n.shape[1] - 1
         several = set_n.swapaxes(2, 3), set_points.swapaxes(2, 3)
     else:
         alone = references.win_rates(problem.single, references.used(problem.single, count, settings.budgets, key))
@@ -118,7 +118,7 @@ def _drawn_scores(
     return jnp.concatenate([alone, _fitted(*several, in_set, settings, max_steps)], 2)
 
 
-def _same_models(scores: Array, gold: Array, members: Array) -> SameModels:
+def _same_models(scores: Array, gold: Array, members: Array) -> SameModelSums:
     """One repeat, given the (B, M, L + S) ``scores`` of single references and of sets with ``members`` (K, S)."""
     n_budgets, m, _ = scores.shape
     several = scores[:, :, -members.shape[1] :]
@@ -133,15 +133,15 @@ def _same_models(scores: Array, gold: Array, members: Array) -> SameModels:
     of_members = jnp.sum(jnp.where(there, tau[:, 1:], 0.0), 1) / jnp.maximum(jnp.sum(there, 0), 1)
     known = ~jnp.isnan(together + of_members)
     values = jnp.ones_like(together), together, of_members, pairs
-    return SameModels(*(jnp.where(known, x, 0.0) for x in values))
+    return SameModelSums(*(jnp.where(known, x, 0.0) for x in values))
 
 
 def _study(
     problem: ReferenceProblem, form: StudyForm, settings: StudySettings, number: Array, draws: Array, gold: Array
-) -> tuple[SingleReferences, Budgets, SameModels]:
+) -> tuple[SingleReferences, BudgetSums, SameModelSums]:
     """One resample of these ``draws``, or the full data: references with all votes, and repeats under budgets."""
     count = jnp.where(number < 0, problem.votes.battles, references.resampled(problem.votes, draws))
-    items = None if problem.grid is None else jnp.where(number < 0, 1, draws.reshape(-1)[problem.grid.unit])
+    items = None if problem.shared is None else jnp.where(number < 0, 1, draws.reshape(-1)[problem.shared.unit])
 
     rates = references.win_rates(problem.single, count[problem.single.cell])
     sums = rank_agreement.agreement(rates, gold, settings.deltas)
@@ -158,20 +158,20 @@ def _study(
     shape = len(settings.deltas), len(settings.budgets), form.n_sets
     shape_of_sets = shape[1], problem.members.shape[1]
 
-    def repeat(q: Array, sums: tuple[Budgets, SameModels]) -> tuple[Budgets, SameModels]:
+    def repeat(q: Array, sums: tuple[BudgetSums, SameModelSums]) -> tuple[BudgetSums, SameModelSums]:
         key = squares.stream_key(settings.seed, problem.votes_stream, number, q)
         scores = _drawn_scores(problem, count, items, settings, key, form.max_steps)
         lanes = scores.transpose(1, 0, 2).reshape(len(gold), -1)  # (M, B S)
         found = rank_agreement.agreement(lanes, gold, settings.deltas)
         tau = rank_agreement.tau_b(found)
         values = (jnp.ones_like(tau), tau, tau**2, rank_agreement.misordered(found), found.pairs)
-        add = Budgets(*(jnp.where(jnp.isnan(tau), 0.0, x).reshape(shape) for x in values))
+        add = BudgetSums(*(jnp.where(jnp.isnan(tau), 0.0, x).reshape(shape) for x in values))
         same = _same_models(scores, gold, problem.members) if shape_of_sets[1] else sums[1]
         return jax.tree.map(jnp.add, sums, (add, same))
 
     nothing = (
-        Budgets(*(jnp.zeros(shape) for _ in Budgets._fields)),
-        SameModels(*(jnp.zeros(shape_of_sets) for _ in SameModels._fields)),
+        BudgetSums(*(jnp.zeros(shape) for _ in BudgetSums._fields)),
+        SameModelSums(*(jnp.zeros(shape_of_sets) for _ in SameModelSums._fields)),
     )
     if not len(settings.budgets):
         return single, *nothing
@@ -187,7 +187,7 @@ def reference_study(
     gold: Array,
     numbers: Array,
     n_chunks: Array,
-) -> tuple[SingleReferences, Budgets, SameModels]:
+) -> tuple[SingleReferences, BudgetSums, SameModelSums]:
     """All references, sets, budgets and repeats in the studies ``numbers`` (devices, T, R): 0 is of the full data.
 
     Study r > 0 is of resample r - 1, and ``gold`` (B + 1, M) are the log-strengths of all. Each device runs the first
@@ -196,8 +196,8 @@ def reference_study(
 
     def on_device(
         problem: ReferenceProblem, settings: StudySettings, gold: Array, numbers: Array, n_chunks: Array
-    ) -> tuple[SingleReferences, Budgets, SameModels]:
-        def chunk(t: Array) -> tuple[SingleReferences, Budgets, SameModels]:
+    ) -> tuple[SingleReferences, BudgetSums, SameModelSums]:
+        def chunk(t: Array) -> tuple[SingleReferences, BudgetSums, SameModelSums]:
             own = numbers[0, t]
             draws = resample.multinomial(problem.units, form.packing, settings.seed, problem.stream, own - 1)
             return jax.vmap(partial(_study, problem, form, settings))(own - 1, draws, gold[own])

@@ -1,0 +1,168 @@
+"""Resamples of models, of items or of both, in which a measure of evaluators is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxeval.checks import check_room, checked_integer, checked_resamples
+from jaxeval.data.item_scores import step_of_means
+from jaxeval.errors import DataError
+from jaxeval.evaluators.model_scores import Gold, ModelScores, Scores, align_scores
+from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
+from jaxeval.execution.precision import double_precision
+from jaxeval.execution.runs import Identity, RunOptions, digest_of, open_run
+from jaxeval.execution.shapes import DRAWS, EVALUATORS, padded_rows
+from jaxeval.kernels import batch
+from jaxeval.resampling.units import as_leaf, make_singles, stream_number
+from jaxeval.statistics.quantiles import checked_level
+
+Float = NDArray[np.float64]
+Counts = NDArray[np.uint8]
+Resample: TypeAlias = Literal["models", "items", "both"]
+
+_STEP = 64  # slots of models come in multiples of this, so that similar tables share compilations
+_BYTES_PER_NUMBER = 10  # that a lane works on, at most
+
+
+class ModelResampling(RunOptions, total=False):
+    """Options of measures that draw models; `kendall_tau_delta` describes them."""
+
+    n_resamples: int
+    level: float
+    seed: int
+
+
+class ResamplingOptions(ModelResampling, total=False):
+    """Options of measures that draw models, items or both; `kendall_tau_delta` describes them."""
+
+    resample: Resample
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """What a measure draws, as `ResamplingOptions` say, and how its resamples run."""
+
+    n_resamples: int = 1000
+    resample: Resample = "models"
+    level: float = 0.95
+    seed: int = 0
+    run: RunOptions = field(default_factory=RunOptions)
+
+    def check(self, scores: ModelScores) -> None:
+        """A ValueError or TypeError for settings out of range, a DataError where there are no items to draw."""
+        checked_level(self.level)
+        if self.resample not in ("models", "items", "both"):
+            raise ValueError(f"resample must be 'models', 'items' or 'both', got {self.resample!r}")
+        checked_resamples(self.n_resamples)
+        checked_integer("seed", self.seed)
+        if self.resample != "models" and scores.items is None:
+            raise DataError(
+                f"resample={self.resample!r} needs scores by item: pass ItemScores.from_pandas(table) as scores"
+            )
+
+
+def opened(scores: Scores, gold: Gold, options: ModelResampling) -> tuple[ModelScores, Resampling]:
+    """The scores beside gold, and the settings of a measure of them, both checked."""
+    drawn = {f.name for f in fields(Resampling)}
+    given: dict[str, Any] = {name: value for name, value in options.items() if name in drawn}
+    run: Any = {name: value for name, value in options.items() if name not in drawn}
+    settings, aligned = Resampling(**given, run=run), align_scores(scores, gold)
+    settings.check(aligned)
+    return aligned, settings
+
+
+def resampled(
+    measure: Callable[..., Any], scores: ModelScores, arguments: tuple[Any, ...], settings: Resampling, size: int
+) -> Any:
+    """What ``measure``, of `kernels.rank_agreement`, returns, with a leading axis 1 + B: the data, then the resamples.
+
+    Args:
+        measure: a kernel of scores (E, M), gold (M,), counts (M,) and ``arguments``.
+        scores: of models, and of items where these are drawn.
+        arguments: of the measure, the same in every resample.
+        settings: what is drawn.
+        size: numbers that a lane holds at a time, for chunks to fit the memory.
+    """
+    by_item = settings.resample != "models" and scores.items is not None
+    data: Any = _item_totals(scores.items) if by_item and scores.items is not None else scores.scores
+    program = partial(batch.evaluator_resamples, measure, data, scores.gold, arguments)
+    section = f"{measure.__name__}-{digest_of((arguments, scores.scores, scores.items))}"
+    return run_lanes(program, drawn_counts(scores, settings), size, scores.gold, settings, section)
+
+
+def run_lanes(
+    program: Callable[..., Any], counts: Any, size: int, gold: Float, settings: Resampling, section: str
+) -> Any:
+    """``program(counts, mesh, numbers, n_chunks)`` of all lanes of ``counts`` (1 + B, Q), of ``size`` numbers each."""
+    mesh, n_lanes = device_mesh(), len(jax.tree.leaves(counts)[0])
+    with double_precision():
+        counts = jax.device_put(jax.tree.map(padded_rows, counts))
+
+    def call(slices: NDArray[np.int32], numbers: NDArray[np.int64], n_chunks: NDArray[np.int32]) -> Any:
+        with double_precision():
+            return program(counts, mesh, numbers, n_chunks)
+
+    held = sum(x.nbytes for x in jax.tree.leaves(counts))
+    task = Task(call, EVALUATORS, size, lane_bytes=_BYTES_PER_NUMBER * size, fixed_bytes=held)
+
+    def identity() -> Identity:
+        """Measures, and parts of one, share a folder, where sections tell them apart."""
+        drawn, shown = {"resample": settings.resample, "seed": settings.seed}, {"n_resamples": settings.n_resamples}
+        return Identity(drawn, gold, shown | {"level": settings.level}, section)
+
+    with open_run(identity, n_lanes, "resamples", **settings.run) as run:
+        return run.results(task, Lanes.of(1, n_lanes), section)
+
+
+def drawn_counts(scores: ModelScores, settings: Resampling) -> tuple[Counts, ...]:
+    """(1 + B, Q) how often each model is in the data and the resamples; and, of scores by item, each item."""
+    own = [(len(scores.gold), "models", settings.resample != "items")]
+    if settings.resample != "models" and scores.items is not None:
+        own.append((len(scores.items), "items", True))
+    check_room(settings.n_resamples, sum(size for size, *_ in own))
+    found = []
+    for n, stream, varies in own:
+        counts = np.zeros((1 + settings.n_resamples, _width(n)), np.uint8)
+        counts[:, :n] = 1
+        if varies and settings.n_resamples:
+            counts[1:] = _draws(n, stream, settings)
+        found.append(counts)
+    return tuple(found)
+
+
+def _draws(n: int, stream: str, settings: Resampling) -> Counts:
+    """(B, Q) how often each of ``n`` is drawn, a function of the seed, the stream and the resample's number."""
+    mesh, width = device_mesh(), _width(n)
+    singles = make_singles(n, width)
+    seed, number = as_leaf(settings.seed, np.uint64), as_leaf(stream_number(stream), np.uint64)
+
+    def call(slices: NDArray[np.int32], numbers: Any, n_chunks: Any) -> Any:
+        with double_precision():
+            return batch.draw_singles(singles, mesh, seed, number, numbers, n_chunks, width)
+
+    task = Task(call, DRAWS, width, lane_bytes=24 * width, fixed_bytes=settings.n_resamples * width)
+    return np.asarray(LaneRun().results(task, Lanes.of(1, settings.n_resamples), stream))
+
+
+def _item_totals(items: Float) -> batch.ItemTotals:
+    """Scores by item (I, E, M) in as many slots as `drawn_counts` has."""
+    n = len(items)
+    values = items.reshape(n, -1)
+    there, fill = ~np.isnan(values), [(0, _width(n) - n), (0, 0)]
+    return batch.ItemTotals(
+        score=as_leaf(np.pad(np.where(there, values, 0.0), fill), np.float64),
+        present=as_leaf(np.pad(there, fill), np.float64),
+        step=as_leaf(step_of_means(values), np.float64),
+    )
+
+
+def _width(n: int) -> int:
+    """Slots of ``n`` models or items, the last of which is empty."""
+    return -(-(n + 1) // _STEP) * _STEP

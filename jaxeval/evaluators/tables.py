@@ -1,0 +1,114 @@
+"""Tables of the measures: a row per evaluator, intervals from the resamples, and what is to be said of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.evaluators.model_scores import OK, ModelScores, of_evaluators
+from jaxeval.evaluators.resamples import Resampling
+from jaxeval.statistics.quantiles import bounds_with_failures, centred
+from jaxeval.wording import counted
+
+Float = NDArray[np.float64]
+
+#: Models under which percentile intervals over models say little.
+FEW_MODELS = 10
+_ROUNDING = 1e-9  # an interval that ends so little beside its number, as a share of it, holds it
+
+
+def interval_columns(
+    values: Float, settings: Resampling, least: float, most: float, centre: bool = True
+) -> dict[str, Any]:
+    """Columns ``lower, upper, failed_share`` of (1 + B, ...) ``values``, the data's first; none without resamples.
+
+    A resample without a number counts as ``least`` in the lower end and as ``most`` in the upper one. Those in which
+    scores are recomputed are `centred`, unless ``centre`` is false: they are already.
+    """
+    if settings.n_resamples == 0:
+        return {}
+    draws = values[1:]
+    if centre and settings.resample != "models":
+        draws = np.clip(centred(values), least, most)
+    _, lower, upper, _ = bounds_with_failures(draws, settings.level, least, most)
+    failed = np.isnan(values[1:]).mean(0)
+    return {"lower": lower, "upper": upper, "failed_share": failed}
+
+
+def first_reason(*reasons: tuple[NDArray[np.bool_], str]) -> NDArray[Any]:
+    """The text of the first condition that holds, else "ok"; the conditions broadcast to the shape of the result."""
+    conditions = np.broadcast_arrays(*(condition for condition, _ in reasons))
+    return np.select(conditions, [text for _, text in reasons], OK).astype(object)
+
+
+def evaluator_table(
+    scores: ModelScores, inner: Sequence[tuple[str, Any]], columns: dict[str, Any], settings: Resampling
+) -> pd.DataFrame:
+    """A row per evaluator and inner value, with the settings and warnings.
+
+    ``columns`` are of shape (E, inner values), or (E,) where the inner values share them. The intervals are of the
+    first column.
+    """
+    e, n_inner = len(scores.scores), len(inner[0][1]) if inner else 1
+    table = pd.DataFrame(
+        {
+            **({"evaluator": np.repeat(scores.evaluators.to_numpy(), n_inner)} if scores.labelled else {}),
+            **{name: np.tile(np.asarray(values), e) for name, values in inner},
+            **{name: np.broadcast_to(x.reshape(e, -1), (e, n_inner)).reshape(-1) for name, x in columns.items()},
+        }
+    )
+    table.attrs = table_attributes(scores, table, next(iter(columns)), settings)
+    return table
+
+
+def table_attributes(scores: ModelScores, table: pd.DataFrame, name: str, settings: Resampling) -> dict[str, Any]:
+    """``settings`` and ``warnings`` of a table whose intervals are of the column ``name``."""
+    return {
+        "settings": {
+            "n_resamples": settings.n_resamples,
+            "resample": settings.resample,
+            "level": settings.level,
+            "seed": settings.seed,
+            "n_models": len(scores.gold),
+        },
+        "warnings": [*_warnings(scores, table, settings), *_outside(table, name)],
+    }
+
+
+def _warnings(scores: ModelScores, table: pd.DataFrame, settings: Resampling) -> list[str]:
+    found = []
+    n, missing = scores.n_models, scores.n_missing
+    if missing.any():
+        left = [f"{m:,} of {k + m:,}" for k, m in zip(n, missing, strict=True)]
+        found.append("models that lack one of the two scores are left out: " + of_evaluators(scores, missing > 0, left))
+    few = n < FEW_MODELS
+    if few.any() and settings.n_resamples and settings.resample != "items":
+        found.append(
+            f"intervals over fewer than {FEW_MODELS} models say little: "
+            + of_evaluators(scores, few, [counted(k, "model") for k in n])
+        )
+    if "failed_share" in table:
+        some = table["failed_share"][(table["failed_share"] > 0) & (table["failed_share"] < 1)]
+        if len(some):
+            found.append(
+                f"{len(some):,} of {counted(len(table), 'number is', 'numbers are')} missing in some resamples, up to "
+                f"{some.max():.1%} of them: there the ends of the intervals take the least and the greatest value that "
+                "there is"
+            )
+    return found
+
+
+def _outside(table: pd.DataFrame, name: str) -> list[str]:
+    """What the resamples do not surround."""
+    ends = ("lower", "upper") if "lower" in table else (f"{name}_lower", f"{name}_upper")
+    if ends[0] not in table:
+        return []
+    slack = _ROUNDING * (1 + table[name].abs())
+    below, above = table[name] < table[ends[0]] - slack, table[name] > table[ends[1]] + slack
+    n = int((below | above).sum())
+    outside = counted(n, "number lies outside its own interval", "numbers lie outside their own intervals")
+    return [f"{outside}, of {len(table):,}: resamples are biased there"] if n else []
