@@ -181,22 +181,15 @@ def anchored_elo(
         mine[own] = end.p
     point = Point(p=p, q=q, log_p=np.log(p), log_q=np.log(q))
     return AnchoredElo(
-        probability=scalar_or_array(p),
-        probability_lower=scalar_or_array(ends[0].p),
-        probability_upper=scalar_or_array(ends[1].p),
-        probability_se=scalar_or_array(error),
-        rating=linked_rating(link, chosen, point),
-        rating_lower=linked_rating(link, chosen, ends[0]),
+        probability=scalar_or_array(p), probability_lower=scalar_or_array(ends[0].p),
+        probability_upper=scalar_or_array(ends[1].p), probability_se=scalar_or_array(error),
+        rating=linked_rating(link, chosen, point), rating_lower=linked_rating(link, chosen, ends[0]),
         rating_upper=linked_rating(link, chosen, ends[1]),
         rating_se=scalar_or_array(ELO_PER_LOGIT * _derivative(link, chosen, p, q) * error),
-        own_lower=scalar_or_array(own_ends[0]),
-        own_upper=scalar_or_array(own_ends[1]),
-        own_se=scalar_or_array(error * np.sqrt(own_share)),
-        n=scalar_or_array(n),
-        prior=prior,
-        level=level,
+        own_lower=scalar_or_array(own_ends[0]), own_upper=scalar_or_array(own_ends[1]),
+        own_se=scalar_or_array(error * np.sqrt(own_share)), n=scalar_or_array(n), prior=prior, level=level,
         link=link if isinstance(link, str) else "custom",
-    )
+    )  # fmt: skip
 
 
 def checked_prior(prior: object) -> float:

@@ -104,20 +104,11 @@ def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal[
         [scalar_or_array(np.where(there, x, np.nan)) for x in part] for part in (single, average, (ms_items, ms_error))
     )
     return Icc3(
-        single=single[0],
-        single_lower=single[1],
-        single_upper=single[2],
-        average=average[0],
-        average_lower=average[1],
-        average_upper=average[2],
-        ms_items=means[0],
-        ms_error=means[1],
-        n=scalar_or_array(np.asarray(n)),
-        n_incomplete=scalar_or_array(np.asarray((~complete).sum(-1))),
-        k=k,
-        status=scalar_or_array(status),
-        level=level,
-    )
+        single=single[0], single_lower=single[1], single_upper=single[2], average=average[0],
+        average_lower=average[1], average_upper=average[2], ms_items=means[0], ms_error=means[1],
+        n=scalar_or_array(np.asarray(n)), n_incomplete=scalar_or_array(np.asarray((~complete).sum(-1))), k=k,
+        status=scalar_or_array(status), level=level,
+    )  # fmt: skip
 
 
 def centred_runs(scores: Float, complete: NDArray[np.bool_]) -> tuple[Float, Float]:

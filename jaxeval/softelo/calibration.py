@@ -108,19 +108,12 @@ class SoftEloCalibration:
             anchors = _anchors(battles, str(name), beta, ridge)
             calibrated[str(name)] = CalibratedMethod.from_table(beta, anchors, block)
         settings = CalibrationSettings(
-            ridge=float(ridge),
-            base=float(base),
-            cluster=cluster,
-            judge_name=battles.judge_name,
-            n_battles=battles.n_battles,
-            scored=battles.scored,
-            labels=battles.label_coding,
-            hard_label=battles.hard_label,
-            both_orders=battles.orders is not None,
+            ridge=float(ridge), base=float(base), cluster=cluster, judge_name=battles.judge_name,
+            n_battles=battles.n_battles, scored=battles.scored, labels=battles.label_coding,
+            hard_label=battles.hard_label, both_orders=battles.orders is not None,
             both_verdicts=battles.verdict_orders is not None,
-            mean_score_difference=float(np.abs(battles.score_difference).mean()),
-            versions=versions(),
-        )
+            mean_score_difference=float(np.abs(battles.score_difference).mean()), versions=versions(),
+        )  # fmt: skip
         warnings = [*left_out, *few_clusters(held_out.models), *agreement_by_score_gap(battles).attrs["warnings"]]
         return cls(calibrated, settings, warnings)
 

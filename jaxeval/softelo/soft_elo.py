@@ -198,28 +198,14 @@ def soft_elo(
     with one_blas_thread():
         summary = _summary(models, keys, seed)
     settings = SoftEloSettings(
-        ridge=float(ridge),
-        n_resamples=n_resamples,
-        seed=seed,
-        methods=methods,
-        base=base,
-        min_battles=min_battles,
-        ties=ties,
-        level=SUMMARY_LEVEL,
-        cluster=cluster,
-        hard_label=tuple(judged.hard_label for judged in judges.values()),
-        device=device_name(),
-        versions=versions(),
-    )
+        ridge=float(ridge), n_resamples=n_resamples, seed=seed, methods=methods, base=base, min_battles=min_battles,
+        ties=ties, level=SUMMARY_LEVEL, cluster=cluster,
+        hard_label=tuple(judged.hard_label for judged in judges.values()), device=device_name(), versions=versions(),
+    )  # fmt: skip
     return SoftElo(
-        models=models,
-        summary=summary,
-        draws=draws if len(judges) > 1 else draws[0],
-        names=names,
-        judges=tuple(judges),
-        settings=settings,
-        warnings=_warnings(models, len(judges) > 1),
-    )
+        models=models, summary=summary, draws=draws if len(judges) > 1 else draws[0], names=names,
+        judges=tuple(judges), settings=settings, warnings=_warnings(models, len(judges) > 1),
+    )  # fmt: skip
 
 
 def label_smoothing_sweep(
