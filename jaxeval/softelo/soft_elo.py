@@ -263,39 +263,33 @@ def _table(names: pd.Index, methods: Sequence[str], folds: Folds, base: float, m
     n_human, n_judge = (np.rint(folds.n[k].sum(1)).astype(int) for k in (0, 1))
     theta = folds.theta.copy()
     theta[1:] -= above_human(folds, folds)
-    elo = base + ELO_PER_LOGIT * theta
-    rows = []
-    for i, name in enumerate(names):
-        status = status_text(int(folds.beta_status[i]), float(folds.beta[i]))
-        for k, method in enumerate(methods, start=1):
-            soft = method == "soft"
-            wrong = []
-            if n_human[i] == 0:
-                wrong.append("no human labels")
-            elif min(n_human[i], n_judge[i]) < min_battles:
-                wrong.append("few battles")
-            if folds.apart[[0, k], i].any():
-                wrong.append("anchors fall apart")
-            if soft and status != "converged":
-                wrong.append(status if status == "negative slope" else f"no temperature: {status}")
-            if not folds.converged[[0, k], i].all():
-                wrong.append("not converged")
-            rows.append(
-                {
-                    "model": name,
-                    "method": method,
-                    "human_elo": elo[0, i],
-                    "judge_elo": elo[k, i],
-                    "residual": elo[k, i] - elo[0, i],
-                    "standard_error": np.nan,
-                    "beta": folds.beta[i] if soft else np.nan,
-                    "n_battles": n_judge[i],
-                    "n_human": n_human[i],
-                    "flags": ", ".join(wrong),
-                    "averaged": not wrong,
-                }
-            )
-    return pd.DataFrame(rows)
+    human, judge = base + ELO_PER_LOGIT * theta[0], base + ELO_PER_LOGIT * theta[1:].T
+    table = pd.DataFrame({"model": names, "human_elo": human, "n_battles": n_judge, "n_human": n_human})
+    table = table.loc[table.index.repeat(len(methods))].reset_index(drop=True)
+    soft = np.array(methods) == "soft"
+    table["method"], table["judge_elo"] = np.tile(methods, len(names)), judge.ravel()
+    table["residual"], table["standard_error"] = table["judge_elo"] - table["human_elo"], np.nan
+    table["beta"] = np.where(soft, folds.beta[:, None], np.nan).ravel()
+    table["flags"] = [
+        ", ".join(_flags(folds, i, k, is_soft, min_battles))
+        for i in range(len(names))
+        for k, is_soft in enumerate(soft, start=1)
+    ]
+    return table.assign(averaged=table["flags"] == "")
+
+
+def _flags(folds: Folds, i: int, k: int, soft: bool, min_battles: int) -> list[str]:
+    """What is wrong with the rating of model ``i`` by target map ``k``, in words."""
+    n_human, n_judge = np.rint(folds.n[:2, i].sum(1))
+    status = status_text(int(folds.beta_status[i]), float(folds.beta[i]))
+    doubts = {
+        "no human labels": n_human == 0,
+        "few battles": n_human > 0 and min(n_human, n_judge) < min_battles,
+        "anchors fall apart": folds.apart[[0, k], i].any(),
+        status if status == "negative slope" else f"no temperature: {status}": soft and status != "converged",
+        "not converged": not folds.converged[[0, k], i].all(),
+    }
+    return [text for text, applies in doubts.items() if applies]
 
 
 def _summary(models: pd.DataFrame, keys: list[str], seed: int) -> pd.DataFrame:

@@ -211,30 +211,21 @@ def _fit_groups(
         group[fitted], np.where(np.isfinite(beta), beta, 0.0), weights[fitted], difference[fitted], targets[fitted],
         drawn[fitted],
     )  # fmt: skip
-    is_tie, unlabelled = targets == 0.5, np.isnan(targets) | np.isnan(difference)
-    counts = [
-        np.bincount(group[mask], minlength=n_groups)
-        for mask in (fitted, fitted & (difference != 0), is_tie, unlabelled)
-    ]
-    results = []
-    for g in range(n_groups):
-        exists = np.isfinite(beta[g]) and information[g] > 0
-        results.append(
-            Temperature(
-                beta=float(beta[g]),
-                standard_error=float(spread[g] / information[g]) if exists else np.nan,
-                n_battles=int(counts[0][g]),
-                status=status_text(int(status[g]), float(beta[g])),
-                log_likelihood=float(log_likelihood[g]) if exists else np.nan,
-                n_informative=int(counts[1][g]),
-                n_ties=int(counts[2][g]),
-                n_unlabelled=int(counts[3][g]),
-                n_steps=int(n_steps[g]),
-                ties=ties,
-                n_clusters=None if cluster is None else int(n_clusters[g]),
-            )
-        )
-    return results
+    masks = {
+        "n_battles": fitted,
+        "n_informative": fitted & (difference != 0),
+        "n_ties": targets == 0.5,
+        "n_unlabelled": np.isnan(targets) | np.isnan(difference),
+    }
+    counts = {name: np.bincount(group[mask], minlength=n_groups) for name, mask in masks.items()}
+    exists = np.isfinite(beta) & (information > 0)
+    error = np.where(exists, spread / np.where(exists, information, 1.0), np.nan)
+    fits = pd.DataFrame({**counts, "beta": beta, "standard_error": error, "n_steps": n_steps})
+    fits["log_likelihood"] = np.where(exists, log_likelihood, np.nan)
+    fits["status"] = [status_text(*of) for of in zip(status.tolist(), beta.tolist(), strict=True)]
+    several = [None] * n_groups if cluster is None else n_clusters.tolist()
+    rows_of_fits = zip(fits.to_dict("records"), several, strict=True)
+    return [Temperature(**row, ties=ties, n_clusters=n) for row, n in rows_of_fits]
 
 
 def _score_spread(
