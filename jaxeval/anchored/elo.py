@@ -16,12 +16,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainccinv, betaincinv, betaln, expit, ndtr, ndtri
 
+from jaxeval.arrays import Float
 from jaxeval.execution.elementwise import broadcast, require, scalar_or_array
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 
 class Link(NamedTuple):

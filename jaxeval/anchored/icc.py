@@ -10,11 +10,10 @@ import pandas as pd
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.execution.elementwise import scalar_or_array
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 OK, NO_ITEMS, NO_VARIATION, NO_ERROR = "ok", "fewer than two complete items", "items do not vary", "runs never differ"
 

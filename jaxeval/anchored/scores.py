@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.anchored.elo import AnchoredElo, Link, anchored_elo, checked_link
+from jaxeval.arrays import Float, Int
 from jaxeval.checks import checked_integer
 from jaxeval.data.anchored_verdicts import ROLES, AnchoredVerdicts
 from jaxeval.data.columns import as_frame, numbers, plain, reject_missing, require_column
@@ -20,9 +21,6 @@ from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.items import resampled_sums
 from jaxeval.statistics.quantiles import bounds_with_failures
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 COUNTS = ("wins", "ties", "losses")
 _TIES = {"tie", "draw", "draws", "n_ties", "n_draws"}

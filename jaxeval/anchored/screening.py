@@ -15,6 +15,7 @@ from jaxeval.anchored.elo import anchored_elo
 from jaxeval.anchored.icc import NO_VARIATION, centred_runs, icc3
 from jaxeval.anchored.judge_panel import JudgePanel, judge_panel
 from jaxeval.anchored.scores import COUNTS, count_verdicts
+from jaxeval.arrays import Float
 from jaxeval.checks import checked_finite, checked_integer
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
@@ -23,8 +24,6 @@ from jaxeval.execution.runs import Identity, open_run
 from jaxeval.resampling.items import resampled_sums
 from jaxeval.statistics.quantiles import bounds_with_failures
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 STRONG = 0.9
 _ONE_RUN = "one run"

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.judged_battles import JudgedBattles, read_judged_battles
@@ -47,7 +46,6 @@ from jaxeval.softelo.temperature import fit_temperature
 from jaxeval.wording import counted, did_you_mean, named
 
 _FORMAT, _VERSION = "jaxeval soft-elo calibration", 2
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

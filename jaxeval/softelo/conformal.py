@@ -11,11 +11,11 @@ from math import ceil, nextafter
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from jaxeval.arrays import Float
 from jaxeval.wording import counted
 
-Float = NDArray[np.float64]
 #: A level as typed: a float is read by its shortest decimal form, so 0.9 is nine tenths.
 Level = float | str | Fraction
 #: Level of the intervals where none is given and there are enough calibration models for it.

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer
 from jaxeval.softelo.conformal import (
     Level,
@@ -27,8 +27,6 @@ from jaxeval.softelo.conformal import (
 from jaxeval.softelo.residuals import grouping, usable_models
 from jaxeval.softelo.soft_elo import HeldOutRatings
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

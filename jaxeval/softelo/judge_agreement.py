@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from jaxeval.arrays import Bool, Float
 from jaxeval.checks import checked_integer
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.errors import DataError
@@ -25,9 +26,6 @@ from jaxeval.statistics.clusters import design_effect, few_clusters_text
 from jaxeval.statistics.cohen_kappa import cohen_kappa, label_table
 from jaxeval.statistics.quantiles import wilson
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
-Bool = NDArray[np.bool_]
 
 #: Edges of the |score difference| bins of Figures 3 and 7; the last bin is open.
 SCORE_GAP_EDGES = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, np.inf)

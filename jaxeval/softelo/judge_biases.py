@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from jaxeval.arrays import Float
 from jaxeval.data.judge_scores import sign_labels
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.errors import DataError
@@ -22,8 +22,6 @@ from jaxeval.softelo.rating_errors import units
 from jaxeval.softelo.residuals import grouping, slope_and_correlation, usable_rows
 from jaxeval.softelo.soft_elo import HeldOutRatings, soft_elo
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 #: Judge scores so close call for length or position to decide (Figure 12).
 NEAR_TIE = 0.3

@@ -7,11 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.judged_battles import JudgedBattles
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
-Bool = NDArray[np.bool_]
 
 
 class JudgedCells(NamedTuple):

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.checks import check_room, checked_integer, checked_positive, checked_rating
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.execution.blas import one_blas_thread
@@ -25,8 +26,6 @@ from jaxeval.softelo.temperature import Ties, in_likelihood, status_text
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.quantiles import interval_bounds
 from jaxeval.wording import counted, named
-
-Float = NDArray[np.float64]
 
 #: Level of the intervals over models in a summary.
 SUMMARY_LEVEL = 0.95

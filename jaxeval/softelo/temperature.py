@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from jaxeval.arrays import Float
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
 from jaxeval.kernels.solve import Status, Terms
@@ -17,7 +18,6 @@ from jaxeval.statistics.clusters import few_clusters_text, numbered
 from jaxeval.wording import counted
 
 Ties = Literal["drop", "half"]
-Float = NDArray[np.float64]
 
 #: Largest error left, in logits at the largest score difference.
 TOLERANCE_LOGIT = 1e-9
