@@ -271,12 +271,7 @@ def separation(scores: Array, gold: Array, counts: Array, lower: Array, upper: A
     return lax.map(lambda one: of_evaluator(*one), (scores, lower, upper))
 
 
-def gap_regression(
-    scores: Array,
-    gold: Array,
-    counts: Array,
-    asked: GapQuestion,
-) -> GapRegression:
+def gap_regression(scores: Array, gold: Array, counts: Array, asked: GapQuestion) -> GapRegression:
     """Whether gold orders a pair as the evaluator does, by how far its scores differ: Newton's method.
 
     Pairs that the evaluator ties say nothing; those tied in gold count half. The penalty is ridge / 2 times the squares

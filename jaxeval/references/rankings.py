@@ -69,10 +69,7 @@ class ReferenceBoard(NamedTuple):
 
 
 def rankings(
-    battles: Battles,
-    board: ReferenceBoard,
-    settings: ReferenceStudySettings,
-    run: LaneRun,
+    battles: Battles, board: ReferenceBoard, settings: ReferenceStudySettings, run: LaneRun
 ) -> tuple[batch.SingleReferences, batch.BudgetSums, batch.SameModelSums]:
     """Everything batched, leading axis B + 1, the full data first."""
     cells, m = battles.cells, battles.n_models

@@ -54,11 +54,7 @@ def count_by_tier(enough: NDArray[np.bool_], tier: Int, n_tiers: int) -> Int:
 
 
 def budget_table(
-    battles: Battles,
-    board: ReferenceBoard,
-    tier: Any,
-    sums: batch.BudgetSums,
-    settings: ReferenceStudySettings,
+    battles: Battles, board: ReferenceBoard, tier: Any, sums: batch.BudgetSums, settings: ReferenceStudySettings
 ) -> tuple[pd.DataFrame, Float]:
     """The table, and the mean tau (B + 1, S, budgets, D)."""
     sets = board.sets if settings.budgets else {}
