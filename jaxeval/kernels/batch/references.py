@@ -8,13 +8,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.sharding import Mesh
 
-from jaxeval.kernels import (
-    rank_agreement,
-    references,
-    resample,
-    solve,
-    squares,
-)
+from jaxeval.kernels import rank_agreement, references, resample, solve, squares
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
 
 
