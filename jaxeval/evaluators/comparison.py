@@ -32,8 +32,7 @@ def compare_evaluators(
     interval holds by itself; the best of many evaluators is also the luckiest.
 
     Args:
-        scores: as in `kendall_tau_delta`, like all other arguments.
-        gold: gold scores.
+        scores, gold: as in `kendall_tau_delta`, like all other arguments.
         few_pairs: evaluators with fewer pairs of models come last: a tau of so few pairs is no rank.
 
     Returns:
@@ -45,9 +44,7 @@ def compare_evaluators(
         ``other``. ``attrs`` holds ``warnings`` and ``settings``.
 
     Raises:
-        DataError: as in `kendall_tau_delta`, or there are fewer than two evaluators.
-        ValueError: a setting is out of range.
-        TypeError: ``few_pairs``, ``n_resamples`` or ``seed`` is no integer.
+        DataError, TypeError, ValueError: as in `kendall_tau_delta`, or there are fewer than two evaluators.
 
     Examples:
         >>> scores = pd.DataFrame({"judge": [8.1, 7.9, 6.2, 5.0, 4.4, 3.1], "length": [5.0, 7.5, 3.9, 6.1, 2.2, 2.9]})

@@ -51,9 +51,7 @@ class AgreementFits:
     settings: Resampling
     ridge: float
     regressions: GapRegression  # (1 + B, E)
-    edges: (
-        Float  # (E, G + 1) of bins of the gap with the same number of pairs each, or nearly; infinite beyond the last
-    )
+    edges: Float  # (E, G + 1) of bins of the gap with about the same number of pairs each; infinite beyond the last
 
     def only(self, evaluators: Sequence[Any]) -> AgreementFits:
         """The same for some of the evaluators; nothing is fitted again."""
@@ -75,14 +73,13 @@ class AgreementFits:
         near = np.clip(bins, 0, fits.bin_pairs.shape[-1] - 1)[None]
         observed = np.where(beyond, np.nan, np.take_along_axis(self._observed(), near, 2))
         status = _status(aligned, fits)[:, None]
+        similar = np.take_along_axis(np.asarray(fits.bin_pairs[:1]), near, 2)[0]
         columns: dict[str, Any] = {
             "probability": probability[0],
             "average_below": below[0],
             "n_pairs": sums.pairs[0].astype(int),
             "observed": observed[0],
-            "n_observed": np.where(beyond, 0, np.take_along_axis(np.asarray(fits.bin_pairs[:1]), near, 2)[0]).astype(
-                int
-            ),
+            "n_observed": np.where(beyond, 0, similar).astype(int),
             "n_ordered": fits.pairs[0].astype(int),
             "n_models": aligned.n_models,
             "n_missing": aligned.n_missing,
@@ -208,8 +205,7 @@ def agreement_by_gap(
     100. Where items are drawn, the regressions are `centred` in logits.
 
     Args:
-        scores: as in `kendall_tau_delta`, like all other arguments.
-        gold: gold scores.
+        scores, gold: as in `kendall_tau_delta`, like all other arguments.
         deltas: gaps in the evaluator's points, more than 0 and finite.
         ridge: penalty on the squares of the intercept and of the slope per standard deviation of the gap. It keeps both
             finite where all pairs agree.
@@ -224,8 +220,7 @@ def agreement_by_gap(
         of the resamples without a regression; these count as 0 in the lower end and as 1 in the upper one.
 
     Raises:
-        DataError: as in `kendall_tau_delta`.
-        ValueError: a setting is out of range.
+        DataError, TypeError, ValueError: as in `kendall_tau_delta`.
 
     Examples:
         >>> judge, people = [8.1, 7.9, 6.2, 5.0, 4.4, 3.1], [1250, 1270, 1180, 1100, 1090, 1010]
@@ -248,8 +243,7 @@ def smallest_gap(
     A gap beyond the largest between two models counts as never reached: no pair shows what happens there.
 
     Args:
-        scores: as in `agreement_by_gap`, like all other arguments.
-        gold: gold scores.
+        scores, gold: as in `agreement_by_gap`, like all other arguments.
         probability: between 0.5 and 1.
         ridge: as in `agreement_by_gap`.
 
@@ -261,8 +255,7 @@ def smallest_gap(
         it, ``failed_share`` and ``lack_of_fit``, as in `agreement_by_gap`.
 
     Raises:
-        DataError: as in `kendall_tau_delta`.
-        ValueError: a setting is out of range.
+        DataError, TypeError, ValueError: as in `kendall_tau_delta`.
 
     Examples:
         >>> judge, people = [8.1, 7.9, 6.2, 5.0, 4.4, 3.1], [1250, 1270, 1180, 1100, 1090, 1010]
@@ -292,6 +285,13 @@ def _largest_gaps(scores: ModelScores) -> Float:
     return np.array([np.ptp(own) if len(own) else np.nan for own in known])
 
 
+def _gaps(scores: ModelScores) -> list[Float]:
+    """Of every evaluator, the gaps above 0 between two models."""
+    first, second = np.triu_indices(len(scores.gold), 1)
+    gaps = np.abs(scores.scores[:, first] - scores.scores[:, second])
+    return [own[own > 0] for own in gaps]  # NaN is not
+
+
 def _gap_at(fits: GapRegression, probability: float, most: Float) -> Float:
     """(1 + B, E) gap of that probability; 0 if it is exceeded at once, infinite if not up to ``most`` (E,)."""
     wanted = logit(probability) - np.asarray(fits.intercept)
@@ -306,12 +306,9 @@ def _gap_at(fits: GapRegression, probability: float, most: Float) -> Float:
 
 def _bins(scores: ModelScores) -> Float:
     """(E, G + 1) edges of bins of the gap, of at least `FEW_PAIRS` pairs each, from 0; infinite after the last."""
-    first, second = np.triu_indices(len(scores.gold), 1)
     edges = np.full((len(scores.scores), _MOST_BINS + 1), np.inf)
     edges[:, 0] = 0.0
-    for e, own in enumerate(scores.scores):
-        gap = np.abs(own[first] - own[second])
-        gap = gap[gap > 0]  # NaN is not
+    for e, gap in enumerate(_gaps(scores)):
         n = int(np.clip(len(gap) // FEW_PAIRS, 1, _MOST_BINS))
         inner = np.unique(np.quantile(gap, np.arange(1, n) / n)) if n > 1 else np.empty(0)
         edges[e, 1 : len(inner) + 1] = inner
@@ -322,12 +319,7 @@ def _fits(scores: ModelScores, ridge: float, edges: Float, settings: Resampling)
     """(1 + B, E) regressions; NaN where there are no pairs or the iteration did not converge."""
     e, m = scores.scores.shape
     first, second = np.triu_indices(m, 1)
-    scale = np.ones(e)
-    for k, own in enumerate(scores.scores):
-        gap = np.abs(own[first] - own[second])
-        gap = gap[~np.isnan(gap) & (gap > 0)]
-        spread = gap.std() if len(gap) else 0.0
-        scale[k] = spread if spread > 0 else gap.max(initial=0.0) or 1.0
+    scale = np.array([(np.std(gap) if len(gap) else 0.0) or gap.max(initial=0.0) or 1.0 for gap in _gaps(scores)])
     fill = rounded(max(len(first), 1)) - len(first)
     # Padding pairs a model with itself: a gap of 0 has no weight.
     ends = [as_leaf(np.pad(x, (0, fill)), np.int32) for x in (first, second)]

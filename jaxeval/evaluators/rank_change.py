@@ -31,8 +31,7 @@ def stratified_rank_change(
     their ranks. A resample of models has tiers and ranks of its own.
 
     Args:
-        scores: as in `kendall_tau_delta`, like all other arguments.
-        gold: gold scores.
+        scores, gold: as in `kendall_tau_delta`, like all other arguments.
         n_tiers: number of tiers; 1 gives the mean deviation of all ranks.
         within_tier: rank the models of a tier among themselves, instead of among all that the evaluator scored.
 
@@ -44,9 +43,7 @@ def stratified_rank_change(
         count as 0 in ``lower``, and in ``upper`` as the greatest change that is possible.
 
     Raises:
-        DataError: as in `kendall_tau_delta`, or there are fewer models than tiers.
-        ValueError: a setting is out of range.
-        TypeError: ``n_tiers``, ``n_resamples`` or ``seed`` is no integer.
+        DataError, TypeError, ValueError: as in `kendall_tau_delta`, or there are fewer models than tiers.
 
     Examples:
         >>> judge, people = [8.1, 7.9, 6.2, 5.0, 4.4, 3.1], [1250, 1270, 1180, 1100, 1090, 1010]

@@ -71,8 +71,7 @@ def kendall_tau_delta(
 
     Raises:
         DataError: as `align_scores` describes, or there are no items to draw.
-        ValueError: a setting is out of range.
-        TypeError: ``n_resamples`` or ``seed`` is no integer.
+        TypeError, ValueError: a setting is of another type than it says, or out of range.
 
     Examples:
         >>> judge, people = [8.1, 7.9, 6.2, 5.0, 4.4, 3.1], [1250, 1270, 1180, 1100, 1090, 1010]
@@ -121,8 +120,7 @@ def rank_agreement(scores: Scores, gold: Gold, *, top: int = 5, **options: Unpac
     of |rank - gold rank| over the models, in places; 0 is best. Ties share the average of their ranks.
 
     Args:
-        scores: as in `kendall_tau_delta`, like all other arguments.
-        gold: gold scores.
+        scores, gold: as in `kendall_tau_delta`, like all other arguments.
         top: how many models the top has.
 
     Returns:
@@ -131,9 +129,7 @@ def rank_agreement(scores: Scores, gold: Gold, *, top: int = 5, **options: Unpac
         resample without a deviation counts as 0 in ``lower``, and in ``upper`` as the number of models less 1.
 
     Raises:
-        DataError: as in `kendall_tau_delta`.
-        ValueError: as there, or ``top`` is less than 1.
-        TypeError: as there, or ``top`` is no integer.
+        DataError, TypeError, ValueError: as in `kendall_tau_delta`; or ``top`` is no integer, or less than 1.
 
     Examples:
         >>> judge, people = [8.1, 7.9, 6.2, 5.0, 4.4, 3.1], [1250, 1270, 1180, 1100, 1090, 1010]

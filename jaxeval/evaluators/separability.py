@@ -45,8 +45,7 @@ def separability(
     """Share of the pairs of models that an evaluator's own intervals separate, and how often gold agrees with these.
 
     Args:
-        scores: as in `kendall_tau_delta`, like all other arguments.
-        gold: gold scores.
+        scores, gold: as in `kendall_tau_delta`, like all other arguments.
         lower, upper: ends of the evaluator's intervals, of the shape of ``scores``, and matched like them.
         standard_error: standard errors of the scores, for normal intervals, instead of ``lower`` and ``upper``.
         score_level: level of the normal intervals.

@@ -45,13 +45,8 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf) -> Figure:
         text = counted(rows["n_pairs"].iloc[k], "pair")
         axis.annotate(text, place, xycoords=("axes fraction", "data"), fontsize=7, color=GREY, va="center")
     for t in np.unique(number[number > 0]):
-        axis.scatter(
-            [],
-            [],
-            s=16,
-            color=_COLOURS[(t - 1) % len(_COLOURS)],
-            label=f"reference of tier {t}" if t == 1 else f"tier {t}",
-        )
+        label = f"reference of tier {t}" if t == 1 else f"tier {t}"
+        axis.scatter([], [], s=16, color=_COLOURS[(t - 1) % len(_COLOURS)], label=label)
     axis.margins(y=0.02)
     axis.set_yticks(y, [shown_name(name) for name in rows["reference"]], fontsize=7.5, parse_math=False)
     pairs = "all pairs" if np.isinf(delta) else f"pairs within {counted(delta, 'point')} of win rate"
@@ -76,9 +71,7 @@ def plot_reference_tiers(study: ReferenceStudy) -> Figure:
     for row in table.itertuples():
         if np.isnan(row.relative_change):
             continue
-        value, lower, upper = (
-            100 * x for x in (row.relative_change, row.relative_change_lower, row.relative_change_upper)
-        )
+        value, lower, upper = (100 * getattr(row, f"relative_change{end}") for end in ("", "_lower", "_upper"))
         ends = "" if np.isnan(lower) else f"\n[{lower:.1f}, {upper:.1f}]"
         place = row.test_tier - 1, row.tier - 1
         colour = "white" if value > middle else "black"

@@ -25,18 +25,10 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels import batch
 from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bradley_terry import device_name, fit_bradley_terry
+from jaxeval.references import tables
 from jaxeval.references.advice import close_advice, set_advice, single_advice, tier_advice, weak_points
 from jaxeval.references.rankings import ReferenceBoard, ReferenceStudySettings, rankings
 from jaxeval.references.sets import Sets, default_sets, model_numbers, named_sets, tiers_of
-from jaxeval.references.tables import (
-    budget_table,
-    count_by_tier,
-    mean_by_tier,
-    overall_change,
-    relative_changes,
-    same_models_table,
-    study_table,
-)
 from jaxeval.statistics.quantiles import checked_level
 
 Float = NDArray[np.float64]
@@ -192,16 +184,12 @@ def _study(
     n_resamples, column = settings.n_resamples, settings.item or settings.cluster
 
     def identity() -> Identity:
-        drawn = ("deltas", "budgets", "n_tiers", "n_repeats", "seed", "ridge", "cluster", "item")
-        shown = ("n_resamples", "level", "few_pairs")
+        names = ("deltas", "budgets", "n_tiers", "n_repeats", "seed", "ridge", "cluster", "item")
+        drawn = {name: getattr(settings, name) for name in names}
+        shown = {name: getattr(settings, name) for name in ("n_resamples", "level", "few_pairs")}
         rows = battles.model_a, battles.model_b, battles.target, battles.weight, battles.count
         groups = None if column is None else battles.codes(column)[0]
-        return Identity(
-            {name: getattr(settings, name) for name in drawn},
-            (battles.models, rows, groups, chosen, named),
-            {name: getattr(settings, name) for name in shown},
-            noun="battles",
-        )
+        return Identity(drawn, (battles.models, rows, groups, chosen, named), shown, noun="battles")
 
     with open_run(identity, n_resamples + 1, "rankings against references", **options) as run:
         if n_resamples:
@@ -255,7 +243,7 @@ def _result(
     labels["tier"][tier == 0] = pd.NA
     # From (B + 1, deltas or tiers, L).
     single = jax.tree.map(lambda x: np.swapaxes(x, 1, 2), single)
-    by_reference = study_table(
+    by_reference = tables.study_table(
         {**labels, "rank": rank}, {}, level,
         n_battles=n.sum(0),
         battles_per_model=pd.DataFrame(np.where(n > 0, n, np.nan)).median().to_numpy(),
@@ -265,13 +253,13 @@ def _result(
         n_pairs=single.pairs[0, :, -1].astype(int),
         tau=single.tau[..., -1],
         misordered=single.misordered[..., -1],
-        rank_change=overall_change(single),
+        rank_change=tables.overall_change(single),
     )  # fmt: skip
     deltas, all_tiers = {"delta": settings.margins}, np.arange(1, n_tiers + 1)
-    by_delta = study_table(
+    by_delta = tables.study_table(
         labels, deltas, level, n_pairs=single.pairs[0].astype(int), tau=single.tau, misordered=single.misordered
     )
-    by_test_tier = study_table(
+    by_test_tier = tables.study_table(
         labels, {"test_tier": all_tiers}, level,
         n_models=single.tier_models[0].astype(int),
         rank_change=single.rank_change,
@@ -281,22 +269,22 @@ def _result(
 
     def averaged(values: Any, enough: NDArray[np.bool_]) -> Float:
         """(..., T of references, deltas or T of models) means of (..., L, deltas or T)."""
-        return np.swapaxes(mean_by_tier(np.swapaxes(values, -1, -2), tier, n_tiers, enough.T), -1, -2)
+        return np.swapaxes(tables.mean_by_tier(np.swapaxes(values, -1, -2), tier, n_tiers, enough.T), -1, -2)
 
     def counted(enough: NDArray[np.bool_]) -> NDArray[np.int64]:
-        return count_by_tier(enough.T, tier, n_tiers).T
+        return tables.count_by_tier(enough.T, tier, n_tiers).T
 
     under, inside = np.asarray(single.pairs[0]) >= few, np.asarray(single.tier_pairs[0]) >= few
     ranking = np.broadcast_to(under[:, -1:], inside.shape)
-    by_tier = study_table(
+    by_tier = tables.study_table(
         {"tier": all_tiers}, deltas, level,
         n_references=counted(under),
         n_pairs=averaged(single.pairs[0], under),
         tau=averaged(single.tau, under),
         misordered=averaged(single.misordered, under),
     )  # fmt: skip
-    relative = averaged(relative_changes(single), ranking)  # (B + 1, T, T)
-    by_both = study_table(
+    relative = averaged(tables.relative_changes(single), ranking)  # (B + 1, T, T)
+    by_both = tables.study_table(
         {"tier": all_tiers}, {"test_tier": all_tiers}, level,
         n_references=counted(ranking),
         rank_change=averaged(single.rank_change, ranking),
@@ -305,8 +293,8 @@ def _result(
         n_pairs=averaged(single.tier_pairs[0], inside),
         tau=averaged(single.tier_tau, inside),
     )  # fmt: skip
-    by_budget, budget_tau = budget_table(battles, board, labels["tier"], under_budget, settings)
-    by_set = same_models_table(battles, board, same, settings)
+    by_budget, budget_tau = tables.budget_table(battles, board, labels["tier"], under_budget, settings)
+    by_set = tables.same_models_table(battles, board, same, settings)
     advice = [
         *tier_advice(relative, by_both, settings),
         *single_advice(budget_tau[:, : len(names), :, -1], by_budget, rated.sum(), settings),
