@@ -19,7 +19,7 @@ from jaxeval.evaluators.close_pairs import resampled_delta_sums
 from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_pairs
 from jaxeval.evaluators.model_scores import OK, Gold, ModelScores, Scores
 from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened, resampled
-from jaxeval.evaluators.tables import evaluator_table, first_reason, interval_columns
+from jaxeval.evaluators.tables import evaluator_table, first_reason, interval_columns, with_evaluator
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import PairSums, rank_measures, tau_b
 
@@ -57,11 +57,8 @@ def kendall_tau_delta(
             `ItemScores` and recomputes every score. "both" draws both.
         level: level of the percentile intervals.
         seed: the same seed gives the same draws for every measure and every ``n_resamples``.
-        chunk_size: resamples computed together; by default sized to the cache, or to 1 GB of an accelerator.
-        memory_limit: bytes that resamples and their results may take, as in `bootstrap`.
-        checkpoint: folder that keeps finished resamples, as in `bootstrap`. Measures may share it if they have the same
-            gold scores, seed and ``resample``.
-        progress: whether to show a progress bar; by default on a terminal.
+        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`. Measures may share the folder of a checkpoint
+            if they have the same gold scores, seed and ``resample``.
 
     Returns:
         A row per evaluator and delta: ``evaluator`` (if they have names), ``delta``, ``tau``, ``n_pairs``,
@@ -197,8 +194,6 @@ def delta_table(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> pd.DataFrame:
     Args:
         few_pairs: taus of fewer pairs are hidden (NaN); 0 shows all.
     """
-    shown = hide_few_pairs(taus, "tau", few_pairs)
-    if "evaluator" not in shown:
-        shown = shown.assign(evaluator="")
+    shown = with_evaluator(hide_few_pairs(taus, "tau", few_pairs))
     order = list(dict.fromkeys(shown["evaluator"]))
     return shown.set_index(["evaluator", "delta"])["tau"].unstack().loc[order]  # noqa: PD010

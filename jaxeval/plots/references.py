@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 
 from jaxeval.evaluators.few_pairs import hide_few_pairs
@@ -106,7 +103,9 @@ def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf) -> Figu
         axis.annotate(f" {tier}", (line.index[-1][1], line.iloc[-1]), fontsize=7.5, color=GREY, va="center")
     several = rows[rows["n_references"] > 1]
     for k, (name, line) in enumerate(several.groupby("references", sort=False)):
-        _band(axis, line, _COLOURS[k % len(_COLOURS)], shown_name(name))
+        colour, ends = _COLOURS[k % len(_COLOURS)], (line["misordered_lower"], line["misordered_upper"])
+        axis.plot(line["budget"], line["misordered"], "o-", markersize=3.5, color=colour, label=shown_name(name))
+        axis.fill_between(line["budget"], *ends, color=colour, alpha=0.12)
     axis.set_xscale("log")
     axis.set_xticks(study.settings.budgets, [f"{b:,}" for b in study.settings.budgets])
     axis.minorticks_off()
@@ -117,8 +116,3 @@ def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf) -> Figu
         text.set_parse_math(False)
     plain(axis)
     return figure
-
-
-def _band(axis: Any, line: pd.DataFrame, colour: str, label: str) -> None:
-    axis.plot(line["budget"], line["misordered"], "o-", markersize=3.5, color=colour, label=label)
-    axis.fill_between(line["budget"], line["misordered_lower"], line["misordered_upper"], color=colour, alpha=0.12)

@@ -127,10 +127,8 @@ def reference_study(
         ridge: > 0, coefficient of the squared norm in the fits to several references. It keeps models finite that won
             all their votes.
         few_pairs: references with fewer pairs of models enter no mean over a tier and no advice; 0 takes all.
-        chunk_size: resamples computed together; by default sized to the cache, or to 1 GB of an accelerator.
-        memory_limit: bytes that resamples and their results may take, as in `bootstrap`.
-        checkpoint: folder that keeps finished resamples, also those of the full ranking, as in `bootstrap`.
-        progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
+        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`. A checkpoint keeps the resamples of the full
+            ranking, too.
 
     Raises:
         ValueError: a number is out of range, a reference is not on the board, or a set is named twice.
