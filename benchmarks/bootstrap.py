@@ -19,7 +19,6 @@ import argparse
 import statistics
 import time
 
-import jax
 import numpy as np
 from harness import as_battles, environment, peak_memory_mb, save, seconds
 from peers import (
@@ -36,9 +35,9 @@ from peers import (
 import jaxeval
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
-from jaxeval.kernels.resample import DrawScheme
 from jaxeval.ratings.boards import fit_boards
-from jaxeval.ratings.bootstrap_plan import make_plan
+from jaxeval.ratings.dense_refits import dense_refits
+from jaxeval.ratings.options import BootstrapOptions
 
 N_RESAMPLES = 1000
 BUDGET_SECONDS = 4.0
@@ -49,13 +48,13 @@ def drawn_tables(battles: jaxeval.Battles, numbers: range) -> list[np.ndarray]:
 
     Ties count half everywhere, so any losses, ties and wins with the same number of battles and score are the same.
     """
-    boards = fit_boards([(battles.models, battles.cells)], 0.0, False)
-    plan = make_plan(boards, DrawScheme.MULTINOMIAL, [""], 0.0, [None])
-    method = batch.RefitForm(DrawScheme.MULTINOMIAL, plan.packing, plan.n_pairs, batch.Solver.CHORD, np.float64)
+    options = BootstrapOptions()
+    boards = fit_boards([(battles.models, battles.cells)], options)
+    refits = dense_refits(boards, [""], [None], options)
     tables = []
     for number in numbers:
         with double_precision():
-            n, wins = batch.draw(jax.tree.map(jax.numpy.asarray, plan.problems), method, np.uint64(0), 0, number)
+            n, wins = batch.draw(refits.problems, refits.form, np.uint64(0), 0, number)
         n, score = np.asarray(n), np.asarray(wins)
         won = np.floor(score)
         tied = np.round(2 * (score - won))

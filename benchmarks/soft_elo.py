@@ -23,7 +23,7 @@ from scipy.special import expit
 import jaxeval
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.annotation_budget import budget_sweep
-from jaxeval.softelo.conformal import conformal_study, leave_one_out_intervals, width_decomposition
+from jaxeval.softelo.conformal_intervals import conformal_study, leave_one_out_intervals, width_decomposition
 from jaxeval.softelo.judge_diagnostics import diagnose
 
 DEFAULT = (25_000, 55)  # battles, models: those of the paper

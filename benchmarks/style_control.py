@@ -24,10 +24,10 @@ from jaxeval import Battles, bootstrap, fit_bradley_terry, simulate_votes
 from jaxeval.data.features import design
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
-from jaxeval.kernels.resample import DrawScheme
 from jaxeval.ratings.contextual import fit_contextual_boards
-from jaxeval.ratings.contextual_bootstrap import make_contextual_plan
+from jaxeval.ratings.contextual_refits import contextual_refits
 from jaxeval.ratings.contextual_rows import compress
+from jaxeval.ratings.options import BootstrapOptions
 
 VOTES, MODELS, RESAMPLES = 135_634, 53, 1000
 FEATURES = ["length", "headers", "lists", "bold"]
@@ -56,9 +56,10 @@ class Resamples:
     def __init__(self, battles: Battles) -> None:
         covariates = design(battles, FEATURES, normalize=True)
         cells, _ = compress(battles, slice(None), covariates.matrix)
-        (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, 0.0, 0.0, "half", False)
-        self.plan = make_contextual_plan(fitted, DrawScheme.MULTINOMIAL, "", None, "half")
-        rows: Any = self.plan.problem.rows
+        options = BootstrapOptions(features=FEATURES)
+        (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, options)
+        self.refits = contextual_refits(fitted, "", None, options)
+        rows: Any = self.refits.problem.rows
         self.used = np.asarray(rows.factor) > 0
         self.target, self.feature = np.asarray(rows.target)[self.used], np.asarray(rows.feature)[self.used]
         group = np.broadcast_to(np.arange(rows.first.size).reshape(*rows.first.shape, 1), self.used.shape)[self.used]
@@ -67,7 +68,7 @@ class Resamples:
     def weight(self, number: int) -> np.ndarray:
         """(N,) of one resample."""
         with double_precision():
-            drawn = batch.draw_contextual(self.plan.problem, self.plan.method, np.uint64(0), np.int64(number))
+            drawn = batch.draw_contextual(self.refits.problem, self.refits.form, np.uint64(0), np.int64(number))
             return np.asarray(drawn)[self.used]
 
 

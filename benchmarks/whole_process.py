@@ -10,8 +10,8 @@ the other, in turns, so that a busy spell of the machine falls on all:
 * a script that reads the votes with pandas and loops choix over 1,000 multinomial tables;
 * a script that reads them with arena-rank and takes its closed-form (sandwich) intervals from one fit.
 
-Nothing is left over from earlier runs: caches of compiled code that a tool keeps start empty. The first turn has none,
-and later turns have what the tool itself has kept. The ratings must agree, and so must the widths of the intervals.
+Nothing is left over from earlier runs: caches of compiled code that a tool keeps start empty. The first turn is told by
+itself; later turns have what the tool has kept. The ratings must agree, and so must the widths of the intervals.
 """
 
 from __future__ import annotations
@@ -108,14 +108,43 @@ def command(tool: str, votes: Path, out: Path) -> list[str]:
     return [sys.executable, __file__, "--run", tool, str(votes), str(out)]
 
 
-def timed(arguments: list[str], cache: Path) -> tuple[float, float]:
-    """Wall-clock seconds, and those of all cores, of a process with no caches but those in ``cache``."""
+def timed(arguments: list[str], cache: Path, code: int = 0) -> tuple[float, float]:
+    """Wall-clock seconds, and those of all cores, of a process with no caches but those in ``cache``.
+
+    Raises:
+        SystemExit: it does not end with ``code``.
+    """
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "JAXEVAL_", "XLA_"))}
+    environ.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have theirs
     environ["XDG_CACHE_HOME"] = str(cache)
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run(arguments, env=environ, check=True, capture_output=True, text=True)
+    ended = subprocess.run(arguments, env=environ, check=False, capture_output=True, text=True)
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if ended.returncode != code:
+        raise SystemExit(f"{arguments} ended with {ended.returncode}: {ended.stderr}")
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def in_turns(
+    commands: dict[str, list[str]], cache: Path, repeats: int, codes: dict[str, int] | None = None
+) -> dict[str, dict[str, Any]]:
+    """Times of the ``commands`` in turns: of each the first run, and all later ones."""
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+    for _ in range(repeats):
+        for name, arguments in commands.items():
+            times[name].append(timed(arguments, cache, (codes or {}).get(name, 0)))
+    rows = {}
+    for name, runs in times.items():
+        wall, cpu = map(list, zip(*runs, strict=True))
+        later = wall[1:] or wall
+        rows[name] = {
+            "first_seconds": wall[0],
+            "seconds": {
+                "median": statistics.median(later), "min": min(later), "max": max(later), "repeats": len(later),
+            },
+            "cpu_seconds": statistics.median(cpu[1:] or cpu),
+        }  # fmt: skip
+    return rows
 
 
 def compared(tool: str, found: pd.DataFrame, ours: pd.DataFrame) -> dict[str, float]:
@@ -143,35 +172,36 @@ def compared(tool: str, found: pd.DataFrame, ours: pd.DataFrame) -> dict[str, fl
 def run_board(name: str, tools: list[str], repeats: int) -> dict[str, Any]:
     """All tools on one board, in turns."""
     with tempfile.TemporaryDirectory() as folder:
-        votes, cache = Path(folder) / "votes.parquet", Path(folder) / "cache"
+        votes = Path(folder) / "votes.parquet"
         write_votes(name, votes)
         outs = {tool: Path(folder) / f"{tool}.csv" for tool in tools}
-        times: dict[str, list[tuple[float, float]]] = {tool: [] for tool in tools}
-        for _ in range(repeats):
-            for tool in tools:
-                times[tool].append(timed(command(tool, votes, outs[tool]), cache))
+        commands = {tool: command(tool, votes, outs[tool]) for tool in tools}
+        rows = in_turns(commands, Path(folder) / "cache", repeats)
         tables = {tool: pd.read_csv(out) for tool, out in outs.items()}
     print(f"\n{name}: {repeats} turns of whole processes, {N_RESAMPLES:,} resamples")
-    rows: dict[str, Any] = {}
-    for tool in tools:
-        wall, cpu = map(list, zip(*times[tool], strict=True))
-        rows[tool] = {
-            "first_seconds": wall[0],
-            "seconds": {"median": statistics.median(wall), "min": min(wall), "max": max(wall), "repeats": repeats},
-            "cpu_seconds": statistics.median(cpu),
-        }
-        median, all_cores = rows[tool]["seconds"]["median"], rows[tool]["cpu_seconds"]
-        text = f"  {tool:12s} {median:8.2f} s   (first {wall[0]:.2f} s, all cores {all_cores:.2f} s)"
+    ours = rows["jaxeval"]
+    for tool, row in rows.items():
+        first, later = row["first_seconds"], row["seconds"]["median"]
+        text = f"  {tool:12s} first {first:7.2f} s, later {later:7.2f} s   (all cores {row['cpu_seconds']:.2f} s)"
         if tool != "jaxeval":
             agreement = compared(tool, tables[tool], tables["jaxeval"])
-            ratio = median / rows["jaxeval"]["seconds"]["median"]
-            rows[tool] |= {**agreement, "ratio": ratio}
+            ratios = {"first_ratio": first / ours["first_seconds"], "ratio": later / ours["seconds"]["median"]}
+            row |= {**agreement, **ratios}
             text += (
-                f"   {ratio:6.2f} times jaxeval's, ratings within {agreement['max_difference_elo']:.1e} Elo, "
-                f"intervals {agreement['median_width_ratio']:.3f} times as wide"
+                f"   {ratios['first_ratio']:6.2f} and {ratios['ratio']:6.2f} times jaxeval's, ratings within "
+                f"{agreement['max_difference_elo']:.1e} Elo, intervals {agreement['median_width_ratio']:.3f} times as "
+                "wide"
             )
         print(text)
     return rows
+
+
+def installed_tools() -> tuple[list[str], list[str]]:
+    """Jaxeval and the peers that are installed, and those that are missing."""
+    from peers import missing_peers
+
+    missing = [tool for tool in _SCRIPTS if any(name.startswith(tool) for name in missing_peers())]
+    return ["jaxeval", *(tool for tool in _SCRIPTS if tool not in missing)], missing
 
 
 def main() -> None:
@@ -186,11 +216,9 @@ def main() -> None:
         _SCRIPTS[tool](Path(votes), Path(out))
         return
     from harness import environment, save
-    from peers import missing_peers
 
     print(environment())
-    missing = [tool for tool in _SCRIPTS if any(name.startswith(tool) for name in missing_peers())]
-    tools = ["jaxeval", *(tool for tool in _SCRIPTS if tool not in missing)]
+    tools, missing = installed_tools()
     boards = {name: run_board(name, tools, arguments.repeats) for name in arguments.boards}
     save("whole_process", {"resamples": N_RESAMPLES, "level": LEVEL, "boards": boards, "missing_peers": missing})
 

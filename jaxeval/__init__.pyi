@@ -20,7 +20,6 @@ from jaxeval.anchored.screening import screen_judges as screen_judges
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts as AnchoredVerdicts
 from jaxeval.data.anchored_verdicts import read_anchored_verdicts as read_anchored_verdicts
 from jaxeval.data.battles import Battles as Battles
-from jaxeval.data.battles import DataReport as DataReport
 from jaxeval.data.features import position_advantage as position_advantage
 from jaxeval.data.features import same_group as same_group
 from jaxeval.data.gathered_battles import gather_battles as gather_battles
@@ -30,6 +29,7 @@ from jaxeval.data.judged_answers import read_judged_answers as read_judged_answe
 from jaxeval.data.judged_battles import JudgedBattles as JudgedBattles
 from jaxeval.data.judged_battles import read_judged_battles as read_judged_battles
 from jaxeval.data.readers import read_battles as read_battles
+from jaxeval.data.report import DataReport as DataReport
 from jaxeval.data.simulate import simulate_battles as simulate_battles
 from jaxeval.data.simulate import simulate_judged_battles as simulate_judged_battles
 from jaxeval.data.simulate import simulate_strengths as simulate_strengths
@@ -49,8 +49,8 @@ from jaxeval.execution.compile_cache import use_compile_cache as use_compile_cac
 from jaxeval.execution.processes import share_resamples as share_resamples
 from jaxeval.ratings.bootstrap import bootstrap as bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap as Bootstrap
-from jaxeval.ratings.bradley_terry import BradleyTerryFit as BradleyTerryFit
 from jaxeval.ratings.bradley_terry import fit_bradley_terry as fit_bradley_terry
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit as BradleyTerryFit
 from jaxeval.ratings.contextual import ContextualFit as ContextualFit
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap as ContextualBootstrap
 from jaxeval.ratings.leaderboard import leaderboard as leaderboard

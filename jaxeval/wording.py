@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _MOST_HINTS = 3
 #: Control and format characters, lone surrogates, line and paragraph separators.
@@ -23,6 +26,12 @@ def counted(n: Any, one: str, many: str | None = None, digits: int = 6) -> str:
     """
     number = f"{n:,.0f}" if n == round(n) else f"{n:,.{digits}g}"
     return f"{number} {one if number == '1' else many or f'{one}s'}"
+
+
+def named(names: pd.Index | Sequence[Any], limit: int = 8) -> str:
+    """The first ``limit`` names, and how many more there are."""
+    shown = ", ".join(map(str, names[:limit]))
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit:,} more"
 
 
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:

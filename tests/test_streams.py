@@ -11,7 +11,7 @@ import pytest
 
 import jaxeval
 from jaxeval import Battles, DataError, read_battles
-from jaxeval.data import equal_rows, table_files
+from jaxeval.data import equal_rows, json_lines, table_files
 from jaxeval.data.equal_rows import EqualRows
 
 VOTES = jaxeval.simulate_votes(6000, 6, seed=4, popularity_exponent=0.1).astype({"winner": str, "language": str})
@@ -22,7 +22,7 @@ def small_pieces(monkeypatch):
     """Files of a few thousand rows take many pieces."""
     monkeypatch.setattr(equal_rows, "_PIECE_ROWS", 1000)
     monkeypatch.setattr(table_files, "_PARQUET_ROWS", 300)
-    monkeypatch.setattr(table_files, "_JSON_BYTES", 40_000)
+    monkeypatch.setattr(json_lines, "_PIECE_BYTES", 40_000)
 
 
 def write(frame, path):

@@ -341,3 +341,8 @@ def gap_regression(scores, gold, rows, scale, ridge):
 
     found = minimize(loss, np.zeros(2), method="BFGS", options={"gtol": 1e-9})
     return found.x[0], found.x[1] / scale
+
+
+def conformal_quantile(scores, level):
+    rank = ceil(Fraction(str(level)) * (len(scores) + 1))
+    return sorted(scores)[rank - 1] if rank <= len(scores) else np.inf

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.accuracy.judged_sums import Sums
-from jaxeval.accuracy.statuses import CLIPPED, OK
+from jaxeval.accuracy.statuses import Status
 from jaxeval.kernels.judge_error import SURE_Z
 
 Words = NDArray[np.object_]
@@ -58,10 +58,10 @@ def believed(status: Mapping[str, Words], shift: Bool) -> Words:
     """
     return np.select(
         [
-            shift & (status["rogan_gladen"] == OK),
+            shift & (status["rogan_gladen"] == Status.OK),
             shift,
-            np.isin(status["ppi_plus_plus"], (OK, CLIPPED)),
-            np.isin(status["calibration_only"], (OK, CLIPPED)),
+            np.isin(status["ppi_plus_plus"], (Status.OK, Status.CLIPPED)),
+            np.isin(status["calibration_only"], (Status.OK, Status.CLIPPED)),
         ],
         ["rogan_gladen", "", "ppi_plus_plus", "calibration_only"],
         "",

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.accuracy.rogan_gladen import rogan_gladen
-from jaxeval.execution.elementwise import broadcast, require, scalar_or_array
+from jaxeval.execution.elementwise import Numbers, broadcast, require, require_share, scalar_or_array, shares
 from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
+Int = NDArray[np.int64]
 
 _PILOT = 10
 _MOST_LABELS = 10**9
@@ -20,15 +20,15 @@ _MOST_LABELS = 10**9
 
 @dataclass(frozen=True)
 class Allocation:
-    """Calibration labels of each class; scalars, or arrays of the broadcast shape of the arguments."""
+    """Calibration labels of each class: scalars, or arrays of the broadcast shape of the arguments."""
 
-    m0: Any  # items labelled wrong
-    m1: Any  # items labelled right
-    more0: Any  # of them, to label beyond the pilot
-    more1: Any
+    m0: int | Int  # items labelled wrong
+    m1: int | Int  # items labelled right
+    more0: int | Int  # items labelled wrong, beyond those of the pilot
+    more1: int | Int  # items labelled right, beyond those of the pilot
 
     @property
-    def advice(self) -> Any:
+    def advice(self) -> str | NDArray[np.object_]:
         """The allocation in words."""
         words = np.frompyfunc(
             lambda more0, more1: (
@@ -37,7 +37,8 @@ class Allocation:
             ),
             2, 1,
         )  # fmt: skip
-        return words(self.more0, self.more1)
+        advice: str | NDArray[np.object_] = words(self.more0, self.more1)
+        return advice
 
 
 def allocate_calibration(
@@ -48,25 +49,30 @@ def allocate_calibration(
     pilot0: ArrayLike = _PILOT,
     pilot1: ArrayLike | None = None,
 ) -> Allocation:
-    """Splits ``m`` calibration labels so that the interval of `rogan_gladen` is about shortest (Algorithm 1).
+    """Splits ``m`` calibration labels so that the interval of `rogan_gladen` is about shortest.
 
-    m0 / m1 = (1 / p - 1) sqrt(kappa), kappa = (1 - q0) / (1 - q1) from the pilot's rates with one success and one
-    failure added to each; no class gets fewer labels than the pilot already has.
+    This is Algorithm 1 of arXiv:2511.21140: m0 / m1 = (1 / p - 1) sqrt(kappa) with kappa = (1 - q0) / (1 - q1), where
+    the pilot's rates have one success and one failure more. No class gets fewer labels than the pilot already has.
 
     Args:
-        m: labels in all, the pilot's included.
+        m: number of labels, those of the pilot included.
         p: share of test items that the judge called right.
         q0: specificity among the pilot's items labelled wrong.
-        q1: sensitivity among those labelled right.
-        pilot0: pilot items labelled wrong.
-        pilot1: pilot items labelled right; as many as ``pilot0`` unless given.
+        q1: sensitivity among the pilot's items labelled right.
+        pilot0: number of pilot items labelled wrong.
+        pilot1: number of pilot items labelled right; by default ``pilot0``.
 
     Raises:
         ValueError: the pilot has more labels than ``m``, or an argument is out of range.
+
+    Examples:
+        A pilot of ten labels of each class, and 180 labels more:
+
+        >>> allocate_calibration(200, p=0.6, q0=0.7, q1=0.9, pilot0=10).advice
+        'label 93 more items that turn out right and 87 more that turn out wrong'
     """
     given = broadcast(m=m, p=p, q0=q0, q1=q1, pilot0=pilot0, pilot1=pilot0 if pilot1 is None else pilot1)
-    for name in ("p", "q0", "q1"):
-        require(given, name, (given[name] >= 0) & (given[name] <= 1), "lie in [0, 1]")
+    require_share(given, "p", "q0", "q1")
     for name in ("m", "pilot0", "pilot1"):
         require(
             given,
@@ -88,7 +94,7 @@ def _labelled_right(m: Float, p: Float, q0: Float, q1: Float, known0: Float, kno
     return np.round(m / (1 + ratio))
 
 
-def minimum_calibration_size(q: ArrayLike) -> Any:
+def minimum_calibration_size(q: ArrayLike) -> Numbers:
     """Labels, half of each class, from which Rogan-Gladen has less bias than the judge's own share at any accuracy.
 
     2 q / (2 q - 1)^2 for a judge with q0 = q1 = ``q`` (Proposition 5.1); infinite at 1/2.
@@ -112,10 +118,11 @@ def interval_length(
     level: float = 0.95,
     *,
     truncated: bool = True,
-) -> Any:
+) -> Numbers:
     """Length of the interval of `rogan_gladen`; ``n`` may be infinite (Figure 3).
 
-    NaN where the interval is undefined; 1, or infinite untruncated, where J is near 0 or a class has few labels.
+    It is NaN where the interval is undefined. Where J is near 0 or a class has few labels, it is 1, or infinite if not
+    truncated.
     """
     found = rogan_gladen(p, q0, q1, n, m0, m1, level)
     if truncated:
@@ -133,19 +140,23 @@ def labels_for_length(
     *,
     adaptive: bool = True,
     truncated: bool = True,
-) -> Any:
+) -> Numbers:
     """Fewest calibration labels (both classes) with which the interval of `rogan_gladen` is no longer than ``length``.
 
     Args:
-        p: judged share, as q0 and q1 what is expected of the test and the judge.
-        n: test items.
-        adaptive: split as `allocate_calibration` does, with ten of each class at least where there are so many; else
-            half and half.
+        length: of the interval, at most.
+        p: judged share that is expected of the test.
+        q0: specificity that is expected of the judge.
+        q1: sensitivity that is expected of the judge.
+        n: number of test items.
+        level: confidence level.
+        adaptive: split the labels as `allocate_calibration` does, with ten or more of each class where there are
+            twenty; else half and half.
         truncated: measure the interval truncated to [0, 1].
 
     Returns:
-        Whole numbers as floats; infinite where the test items alone make the interval longer, or the judge knows
-        nothing.
+        Whole numbers as floats. They are infinite where the test items alone make the interval longer, or where the
+        judge knows nothing.
     """
     given = broadcast(length=length, p=p, q0=q0, q1=q1, n=n)
     require(given, "length", given["length"] > 0, "be positive")
@@ -172,15 +183,14 @@ def labels_for_length(
     return scalar_or_array(np.where(never, np.inf, high))
 
 
-def variance_ratio(theta: ArrayLike, q0: ArrayLike, q1: ArrayLike) -> Any:
+def variance_ratio(theta: ArrayLike, q0: ArrayLike, q1: ArrayLike) -> Numbers:
     """Variance of Rogan-Gladen over that of human labels alone, with as many labels and unlimited test items.
 
-    ((1 - theta) q0 (1 - q0) + theta q1 (1 - q1)) / (J^2 theta (1 - theta)): calibration items come as they are, a share
-    ``theta`` of them right (Eq. 14). Below 1 the judge pays (Figure 4); infinite at J <= 0, and at theta 0 or 1 unless
-    the judge is perfect.
+    ((1 - theta) q0 (1 - q0) + theta q1 (1 - q1)) / (J^2 theta (1 - theta)), where a share ``theta`` of the calibration
+    items is right, as in the test (Eq. 14). Below 1 the judge pays (Figure 4). The ratio is infinite at J <= 0; also at
+    theta 0 or 1, unless the judge is perfect.
     """
-    given = _rates(theta, q0, q1)
-    theta, q0, q1 = given.values()
+    theta, q0, q1 = shares(theta=theta, q0=q0, q1=q1).values()
     j = q0 + q1 - 1
     errors = (1 - theta) * q0 * (1 - q0) + theta * q1 * (1 - q1)
     alone = theta * (1 - theta)
@@ -189,17 +199,17 @@ def variance_ratio(theta: ArrayLike, q0: ArrayLike, q1: ArrayLike) -> Any:
     return scalar_or_array(np.where(j > 0, ratio, np.inf))
 
 
-def judge_pays(theta: ArrayLike, q: ArrayLike, m: ArrayLike = np.inf, delta: float = 0.05) -> Any:
+def judge_pays(theta: ArrayLike, q: ArrayLike, m: ArrayLike = np.inf, delta: float = 0.05) -> bool | NDArray[np.bool_]:
     """Whether ``m`` labels as a calibration beat ``m`` labels alone, q0 = q1 = ``q`` (Proposition 6.1).
 
-    Sufficient with probability 1 - ``delta`` over the labels; necessary and sufficient for infinite ``m``. False also
-    where the proposition says nothing: epsilon = sqrt(log(2 / delta) / (2 m)) must be less than theta and 1 - theta.
+    The condition is sufficient with probability 1 - ``delta`` over the labels. For infinite ``m`` it is necessary, too.
+    The result is False also where the proposition says nothing, as epsilon = sqrt(log(2 / delta) / (2 m)) is not less
+    than theta and 1 - theta.
     """
     if not 0 < delta < 1:
         raise ValueError(f"delta must be between 0 and 1, got {delta!r}")
     given = broadcast(theta=theta, q=q, m=m)
-    for name in ("theta", "q"):
-        require(given, name, (given[name] >= 0) & (given[name] <= 1), "lie in [0, 1]")
+    require_share(given, "theta", "q")
     theta, q, m = given.values()
     require(given, "m", m > 0, "be positive")
     epsilon = np.sqrt(np.log(2 / delta) / (2 * m))
@@ -209,10 +219,3 @@ def judge_pays(theta: ArrayLike, q: ArrayLike, m: ArrayLike = np.inf, delta: flo
         more = np.where(epsilon == 0, 1.0, more)
         pays = (q > 0.5) & (theta * (1 - theta) >= odds * more)
     return scalar_or_array(pays & ((epsilon == 0) | (epsilon < np.minimum(theta, 1 - theta))))
-
-
-def _rates(theta: ArrayLike, q0: ArrayLike, q1: ArrayLike) -> dict[str, Float]:
-    given = broadcast(theta=theta, q0=q0, q1=q1)
-    for name, x in given.items():
-        require(given, name, (x >= 0) & (x <= 1), "lie in [0, 1]")
-    return given

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from jaxeval.accuracy.accuracy_tables import AccuracyTables
 from jaxeval.accuracy.belief import shifted
 from jaxeval.accuracy.calibration_planning import minimum_calibration_size
-from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
-from jaxeval.accuracy.model_comparison import ModelComparison
-from jaxeval.accuracy.statuses import (
-    BOUNDED,
-    CLIPPED,
-    NO_LABELS,
-    NO_TEST,
-    NOT_BINARY,
-    NOT_SHARES,
-    OK,
-    ONE_CLASS,
-    OUTSIDE,
-    STATUSES,
-    UNBOUNDED,
-)
+from jaxeval.accuracy.difference_tables import DifferenceTables
+from jaxeval.accuracy.estimates import Slice
+from jaxeval.accuracy.statuses import BOUNDED, STATUSES, UNBOUNDED, Status
 from jaxeval.wording import counted
 
 #: At J = 0.3 the simulations of arXiv:2605.06939 find Rogan-Gladen with a shared calibration far from its level.
@@ -37,6 +26,9 @@ FEW_LABELS = 10
 NEAR_TIE = 0.05
 #: With fewer errors of a judge on labelled items its resamples know too little of them.
 FEW_ERRORS = 5
+
+#: Statuses that are no news of an estimate, or that another caution tells.
+_SILENT = (Status.OK, Status.ONE_CLASS, Status.NOT_BINARY, Status.NOT_SHARES, Status.NO_LABELS, Status.NO_TEST)
 
 
 @dataclass(frozen=True)
@@ -50,133 +42,66 @@ class Caution:
     text: str
 
 
-def model_cautions(accuracy: JudgeAccuracy) -> Iterator[Caution]:
+class Subject(NamedTuple):
+    """What a caution or a claim is about: one model, or two, by a judge in a slice."""
+
+    slice: str
+    judge: Any
+    models: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, row: Mapping[Any, Any]) -> Subject:
+        """The subject of a row of a table."""
+        models = (row["model"],) if "model" in row else (row["model_a"], row["model_b"])
+        return cls(row.get("slice", "all"), row["judge"], models)
+
+    @property
+    def about(self) -> str:
+        """The start of a sentence."""
+        part = "" if self.slice == "all" else f"{self.slice}, "
+        on = f" on {self.models[0]}" if len(self.models) == 1 else f", {self.models[0]} against {self.models[1]}"
+        return f"{part}{self.judge}{on}: "
+
+    def caution(self, kind: str, text: str) -> Caution:
+        """A caution about this subject."""
+        return Caution(kind=kind, **self._asdict(), text=self.about + text)
+
+
+def model_cautions(accuracy: AccuracyTables) -> Iterator[Caution]:
     """Cautions about the accuracy of each model by each judge, those on which number to believe first."""
-    yield from _other_shares(accuracy)
-    yield from _raw_shares(accuracy.table)
-    counts = _error_counts(accuracy)
-    for row, errors in zip(accuracy.rates.to_dict("records"), counts, strict=True):
-        label, judge, model = row.get("slice", "all"), row["judge"], row["model"]
-        about = f"{of_slice(label)}{judge} on {model}: "
-
-        def caution(kind: str, text: str, label: str = label, judge: Any = judge, model: Any = model,
-                    about: str = about) -> Caution:  # fmt: skip
-            return Caution(kind, label, judge, (model,), about + text)
-
-        j, m0, m1 = row["j"], row["m0"], row["m1"]
-        if errors.n_test == 0:
-            yield caution(NO_TEST, f"{STATUSES[NO_TEST]}, so there is no estimate")
-        elif errors.n_test < FEW_LABELS:
-            yield caution("few test items", f"only {counted(errors.n_test, 'test item')}")
-        if m0 + m1 == 0:
-            continue
-        if min(m0, m1) < FEW_LABELS:
-            yield caution(
-                "few labels",
-                f"only {counted(m0, 'label')} wrong and {m1} right; the judge's errors are hardly known",
-            )
-        elif errors.fewest_in_stratum < FEW_LABELS:
-            yield caution(
-                "few labels",
-                f"a stratum has only {counted(int(errors.fewest_in_stratum), 'label')}; corrections within it are "
-                "hardly known",
-            )
-        if row["status"] == NOT_BINARY:
-            continue
-        if min(errors.passed, errors.failed) < FEW_ERRORS:
-            yield caution(
-                "few errors",
-                f"on labelled items it passed {counted(errors.passed, 'wrong answer')} and failed "
-                f"{counted(errors.failed, 'right one')}; with so few errors percentile intervals of resamples are too "
-                "short (the closed form allows for it)",
-            )
-        if np.isnan(j):
-            continue
-        interval = f"J = {j:.2f} [{row['j_lower']:.2f}, {row['j_upper']:.2f}]"
-        if row["j_upper"] < 0:
-            yield caution(
-                "low J",
-                f"{interval} is below 0: the judge errs systematically, or its verdicts are coded in reverse",
-            )
-        elif row["j_lower"] <= 0:
-            yield caution(
-                "low J",
-                f"{interval} is not told from a judge that guesses; corrected estimates are unstable: weaken any claim",
-            )
-        elif j < LOW_J:
-            yield caution(
-                "low J",
-                f"{interval} is low: errors of the calibration grow by 1/J = {1 / j:.1f} in a corrected estimate",
-            )
-        needed = float(minimum_calibration_size((1 + j) / 2)) if j > 0 else np.inf
-        if m0 + m1 < needed < np.inf:
-            yield caution(
-                "few labels",
-                f"{counted(m0 + m1, 'label')}, and at J = {j:.2f} a correction has less bias than the raw share only "
-                f"from about {needed:.0f} (Proposition 5.1 of arXiv:2511.21140)",
-            )
-    for row in accuracy.table.to_dict("records"):
-        label, name, status = row.get("slice", "all"), row["estimator"], row["status"]
-        about = f"{of_slice(label)}{row['judge']} on {row['model']}: {name}"
-        key = label, row["judge"], (row["model"],)
-        if status in (CLIPPED, OUTSIDE):
-            yield Caution(status, *key, f"{about}: {STATUSES[status]}")
-        elif status in UNBOUNDED:
-            yield Caution("no bounds", *key, f"{about}: {STATUSES[status]}")
-        elif status == ONE_CLASS and name == "ppi_plus_plus":
-            yield Caution("few labels", *key, f"{about}: {STATUSES[status]}")
-        elif status not in (OK, ONE_CLASS, NOT_BINARY, NOT_SHARES, NO_LABELS, NO_TEST):
-            yield Caution("undefined", *key, f"{about} is not defined: {STATUSES[status]}")
-        elif status == OK and row["failed_share"] > 0:
-            yield Caution(
-                "failed resamples", *key,
-                f"{about} is not defined in {row['failed_share']:.1%} of the resamples; they count as 0 and 1 in its "
-                "bootstrap interval",
-            )  # fmt: skip
-
-
-def _raw_shares(table: pd.DataFrame) -> Iterator[Caution]:
-    """Where the raw share lies outside of the interval of PPI++."""
-    keys = [c for c in ("slice", "model", "judge") if c in table]
-    naive, best = (table[table["estimator"] == name].set_index(keys) for name in ("naive", "ppi_plus_plus"))
-    for key, raw, row in zip(naive.index, naive.itertuples(), best.itertuples(), strict=True):
-        if raw.status not in BOUNDED or row.status not in BOUNDED or row.lower <= raw.estimate <= row.upper:
-            continue
-        *label, model, judge = key
-        part = label[0] if label else "all"
-        yield Caution(
-            "raw share", part, judge, (model,),
-            f"{of_slice(part)}{judge} on {model}: the raw share {raw.estimate:.3f} lies outside of the interval of "
-            f"PPI++, {row.estimate:.3f} [{row.lower:.3f}, {row.upper:.3f}]: do not report it without a correction",
-        )  # fmt: skip
-
-
-def _other_shares(accuracy: JudgeAccuracy) -> Iterator[Caution]:
-    """Where the judge says "right" of another share of the calibration than of the test."""
     for label, part in accuracy.slices.items():
-        total = part.judged.total
-        means = (x.judgment.sum(0) / np.maximum(x.n.sum(0), 1) for x in (total.own, total.test))
-        known, judged = (np.asarray(x) for x in means)
-        for m, j in np.argwhere(shifted(total)):
-            model, judge = part.test.models[m], part.test.judges[j]
-            yield Caution(
-                "another share", label or "all", judge, (model,),
-                f"{of_slice(label or 'all')}{judge} on {model}: the mean judgment is {known[m, j]:.3f} in the "
-                f"calibration and {judged[m, j]:.3f} in the test, more than chance explains; PPI++ and labels alone "
-                "take the two for one population, and Rogan-Gladen alone allows for another share of right answers",
-            )  # fmt: skip
+        yield from _other_shares(label or "all", part)
+    yield from _raw_shares(accuracy.table)
+    for row, counts in zip(accuracy.rates.to_dict("records"), _error_counts(accuracy), strict=True):
+        yield from _rate_cautions(Subject.of(row), row, counts)
+    for row in accuracy.table.to_dict("records"):
+        subject, name, status = Subject.of(row), row["estimator"], row["status"]
+        if status in (Status.CLIPPED, Status.OUTSIDE):
+            yield subject.caution(status, f"{name}: {STATUSES[status]}")
+        elif status in UNBOUNDED:
+            yield subject.caution("no bounds", f"{name}: {STATUSES[status]}")
+        elif status == Status.ONE_CLASS and name == "ppi_plus_plus":
+            yield subject.caution("few labels", f"{name}: {STATUSES[status]}")
+        elif status not in _SILENT:
+            yield subject.caution("undefined", f"{name} is not defined: {STATUSES[status]}")
+        elif status == Status.OK and row["failed_share"] > 0:
+            yield subject.caution(
+                "failed resamples",
+                f"{name} is not defined in {row['failed_share']:.1%} of the resamples; they count as 0 and 1 in its "
+                "bootstrap interval",
+            )
 
 
 class _Counts(NamedTuple):
     """What is behind the rates of a judge on a model."""
 
     passed: float  # labelled items that are wrong and passed
-    failed: float  # and that are right and failed
+    failed: float  # labelled items that are right and failed
     fewest_in_stratum: float  # labels in the stratum of the test that has fewest; infinite without a test
     n_test: int
 
 
-def _error_counts(accuracy: JudgeAccuracy) -> Iterator[_Counts]:
+def _error_counts(accuracy: AccuracyTables) -> Iterator[_Counts]:
     """In the order of the rows of ``accuracy.rates``."""
     for part in accuracy.slices.values():
         own, test = part.judged.total.own, part.judged.total.test
@@ -187,80 +112,146 @@ def _error_counts(accuracy: JudgeAccuracy) -> Iterator[_Counts]:
             yield _Counts(*known, float(fewest[k]), int(test.n.sum(0)[k]))
 
 
-def pair_cautions(comparison: ModelComparison) -> Iterator[Caution]:
+def _rate_cautions(subject: Subject, row: Mapping[Any, Any], counts: _Counts) -> Iterator[Caution]:
+    """Cautions about the rates of a judge on a model."""
+    j, m0, m1 = row["j"], row["m0"], row["m1"]
+    if counts.n_test == 0:
+        yield subject.caution(Status.NO_TEST, f"{STATUSES[Status.NO_TEST]}, so there is no estimate")
+    elif counts.n_test < FEW_LABELS:
+        yield subject.caution("few test items", f"only {counted(counts.n_test, 'test item')}")
+    if m0 + m1 == 0:
+        return
+    if min(m0, m1) < FEW_LABELS:
+        yield subject.caution(
+            "few labels", f"only {counted(m0, 'label')} wrong and {m1} right; the judge's errors are hardly known"
+        )
+    elif counts.fewest_in_stratum < FEW_LABELS:
+        yield subject.caution(
+            "few labels",
+            f"a stratum has only {counted(int(counts.fewest_in_stratum), 'label')}; corrections within it are hardly "
+            "known",
+        )
+    if row["status"] == Status.NOT_BINARY:
+        return
+    if min(counts.passed, counts.failed) < FEW_ERRORS:
+        yield subject.caution(
+            "few errors",
+            f"on labelled items it passed {counted(counts.passed, 'wrong answer')} and failed "
+            f"{counted(counts.failed, 'right one')}; with so few errors percentile intervals of resamples are too "
+            "short (the closed form allows for it)",
+        )
+    if np.isnan(j):
+        return
+    interval = f"J = {j:.2f} [{row['j_lower']:.2f}, {row['j_upper']:.2f}]"
+    if row["j_upper"] < 0:
+        yield subject.caution(
+            "low J", f"{interval} is below 0: the judge errs systematically, or its verdicts are coded in reverse"
+        )
+    elif row["j_lower"] <= 0:
+        yield subject.caution(
+            "low J",
+            f"{interval} is not told from a judge that guesses; corrected estimates are unstable: weaken any claim",
+        )
+    elif j < LOW_J:
+        yield subject.caution(
+            "low J", f"{interval} is low: errors of the calibration grow by 1/J = {1 / j:.1f} in a corrected estimate"
+        )
+    needed = float(minimum_calibration_size((1 + j) / 2)) if j > 0 else np.inf
+    if m0 + m1 < needed < np.inf:
+        yield subject.caution(
+            "few labels",
+            f"{counted(m0 + m1, 'label')}, and at J = {j:.2f} a correction has less bias than the raw share only "
+            f"from about {needed:.0f} (Proposition 5.1 of arXiv:2511.21140)",
+        )
+
+
+def _raw_shares(table: pd.DataFrame) -> Iterator[Caution]:
+    """Where the raw share lies outside of the interval of PPI++."""
+    rows = (table[table["estimator"] == name].to_dict("records") for name in ("naive", "ppi_plus_plus"))
+    for raw, best in zip(*rows, strict=True):
+        share, lower, upper = raw["estimate"], best["lower"], best["upper"]
+        if raw["status"] in BOUNDED and best["status"] in BOUNDED and not lower <= share <= upper:
+            yield Subject.of(raw).caution(
+                "raw share",
+                f"the raw share {share:.3f} lies outside of the interval of PPI++, {best['estimate']:.3f} "
+                f"[{lower:.3f}, {upper:.3f}]: do not report it without a correction",
+            )
+
+
+def _other_shares(label: str, part: Slice) -> Iterator[Caution]:
+    """Where the judge says "right" of another share of the calibration than of the test."""
+    total = part.judged.total
+    known, judged = (np.asarray(x.judgment.sum(0) / np.maximum(x.n.sum(0), 1)) for x in (total.own, total.test))
+    for m, j in np.argwhere(shifted(total)):
+        yield Subject(label, part.test.judges[j], (part.test.models[m],)).caution(
+            "another share",
+            f"the mean judgment is {known[m, j]:.3f} in the calibration and {judged[m, j]:.3f} in the test, more than "
+            "chance explains; PPI++ and labels alone take the two for one population, and Rogan-Gladen alone allows "
+            "for another share of right answers",
+        )
+
+
+def pair_cautions(comparison: DifferenceTables) -> Iterator[Caution]:
     """Cautions about the differences between models."""
     for row in comparison.stability.to_dict("records"):
-        label, a, b = row.get("slice", "all"), row["model_a"], row["model_b"]
-        about = f"{of_slice(label)}{row['judge']}, {a} against {b}: "
-        key = label, row["judge"], (a, b)
-        delta, lower, upper = row["delta_j"], row["delta_j_lower"], row["delta_j_upper"]
-        if np.isnan(delta):
-            continue
+        delta, lower, upper, bias = (row[k] for k in ("delta_j", "delta_j_lower", "delta_j_upper", "shared_bias"))
         if lower > 0 or upper < 0:
-            bias = row["shared_bias"]
             predicted = "" if np.isnan(bias) else f" (its predicted bias: {bias:+.3f})"
-            yield Caution(
-                "delta J", *key,
-                f"{about}delta J = {delta:+.2f} [{lower:+.2f}, {upper:+.2f}] excludes 0: the judge errs differently on "
-                f"the two, and a shared calibration is not defensible{predicted}",
-            )  # fmt: skip
-    table = comparison.table
-    keys = [c for c in ("slice", "judge", "model_a", "model_b") if c in table]
-    n_pairs = table.groupby(keys).ngroups
-    if n_pairs > 1:
-        share = 1 - comparison.accuracy.settings.level
+            yield Subject.of(row).caution(
+                "delta J",
+                f"delta J = {delta:+.2f} [{lower:+.2f}, {upper:+.2f}] excludes 0: the judge errs differently on the "
+                f"two, and a shared calibration is not defensible{predicted}",
+            )
+    groups = comparison.by_pair()
+    if len(groups) > 1:
         yield Caution(
-            "many comparisons", "all", None, (),
-            f"{counted(n_pairs, 'comparison')}, each with an interval of its own: if no models differed, about "
-            f"{n_pairs * share:.1f} of them would exclude 0 by chance",
-        )  # fmt: skip
-    for _, group in table.groupby(keys, sort=False):
-        yield from _claim_cautions(group.set_index("estimator", drop=False))
+            kind="many comparisons",
+            slice="all",
+            judge=None,
+            models=(),
+            text=f"{counted(len(groups), 'comparison')}, each with an interval of its own: if no models differed, "
+            f"about {len(groups) * (1 - comparison.accuracy.settings.level):.1f} of them would exclude 0 by chance",
+        )
+    for rows in groups:
+        yield from _claim_cautions({row["estimator"]: row for row in rows.to_dict("records")})
 
 
-def _claim_cautions(rows: pd.DataFrame) -> Iterator[Caution]:
-    first = rows.iloc[0]
-    label, judge, a, b = first.get("slice", "all"), first["judge"], first["model_a"], first["model_b"]
-    about = f"{of_slice(label)}{judge}, {a} against {b}: "
-    best = rows.loc["ppi_plus_plus"]
+def _claim_cautions(rows: Mapping[str, Mapping[Any, Any]]) -> Iterator[Caution]:
+    """Cautions about one pair of models, by the rows of its estimators."""
+    best = rows["ppi_plus_plus"]
     if best["status"] not in BOUNDED:
         return
-    tied = best["lower"] <= 0 <= best["upper"]
+    subject, tied = Subject.of(best), best["lower"] <= 0 <= best["upper"]
     if max(-best["lower"], best["upper"]) <= NEAR_TIE:
-        yield Caution(
-            "near tie", label, judge, (a, b),
-            f"{about}a near tie; by PPI++ the difference is {numbers(best)}, and biases of that size can make any "
-            "estimate look directional",
-        )  # fmt: skip
+        yield subject.caution(
+            "near tie",
+            f"a near tie; by PPI++ the difference is {numbers(best)}, and biases of that size can make any estimate "
+            "look directional",
+        )
     elif tied:
-        yield Caution(
-            "not told apart", label, judge, (a, b),
-            f"{about}not told apart; by PPI++ the difference is {numbers(best)}: more labels or items would tell",
-        )  # fmt: skip
+        yield subject.caution(
+            "not told apart",
+            f"not told apart; by PPI++ the difference is {numbers(best)}: more labels or items would tell",
+        )
     for name in ("naive", "rogan_gladen_shared"):
-        row = rows.loc[name]
+        row = rows[name]
         if row["status"] not in BOUNDED:
             continue
         clear = not row["lower"] <= 0 <= row["upper"]
         if np.sign(row["difference"]) == -np.sign(best["difference"]) and (clear or not tied):
-            yield Caution(
-                "sign", label, judge, (a, b),
-                f"{about}{name} has the opposite sign, {numbers(row)} against {numbers(best)} by PPI++ with labels "
-                "of both models: a reversal",
-            )  # fmt: skip
+            yield subject.caution(
+                "sign",
+                f"{name} has the opposite sign, {numbers(row)} against {numbers(best)} by PPI++ with labels of both "
+                "models: a reversal",
+            )
         elif name == "naive" and not best["lower"] <= row["difference"] <= best["upper"]:
-            yield Caution(
-                "raw share", label, judge, (a, b),
-                f"{about}the difference of the raw shares, {row['difference']:+.3f}, lies outside of the interval of "
-                f"PPI++, {numbers(best)}: do not report it without a correction",
-            )  # fmt: skip
+            yield subject.caution(
+                "raw share",
+                f"the difference of the raw shares, {row['difference']:+.3f}, lies outside of the interval of PPI++, "
+                f"{numbers(best)}: do not report it without a correction",
+            )
 
 
-def numbers(row: Any) -> str:
+def numbers(row: Mapping[Any, Any]) -> str:
     """A difference with its interval."""
     return f"{row['difference']:+.3f} [{row['lower']:+.3f}, {row['upper']:+.3f}]"
-
-
-def of_slice(label: str) -> str:
-    """What names a slice at the start of a sentence."""
-    return "" if label == "all" else f"{label}, "

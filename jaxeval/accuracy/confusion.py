@@ -8,23 +8,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from jaxeval.accuracy.statuses import (
-    CLASS_WITHOUT_LABEL,
-    CLIPPED,
-    FEW_OF_CLASS,
-    HAVE_NUMBERS,
-    NEAR_0,
-    NO_SKILL,
-    OK,
-    SINGULAR,
-    UNBOUNDED,
-)
+from jaxeval.accuracy.statuses import HAVE_NUMBERS, UNBOUNDED, Status
+from jaxeval.checks import checked_integer
 from jaxeval.errors import DataError
 from jaxeval.kernels import judge_error
-from jaxeval.statistics.quantiles import bounds_with_failures, checked_level
+from jaxeval.statistics.quantiles import bounds_with_failures, checked_level, normal_quantile
 from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
@@ -36,19 +26,22 @@ _LARGEST_CONDITION = 1e12
 class ClassShares:
     """Corrected shares of the K classes.
 
-    ``table`` has a row per class: ``judged`` (the judge's own share), ``estimate``, ``lower``, ``upper`` (truncated to
-    [0, 1]), ``standard_error``, ``labels``. ``status`` is "ok"; "clipped" where some share left [0, 1] (they are then
-    the nearest point of the simplex, unclipped ones beside in ``unclipped``); "few labels of a class" (fewer than 5) or
-    "J near 0" (two classes, as in `rogan_gladen`), with the intervals [0, 1]; "singular confusion matrix", "J <= 0"
-    (two classes) or "a class has no label", with NaN. ``condition`` is the condition number of the confusion matrix, by
-    which errors may grow.
+    ``table`` has a row per class: ``judged`` (the judge's own share), ``estimate``, ``lower`` and ``upper`` (truncated
+    to [0, 1]), ``boot_lower`` and ``boot_upper``, ``unclipped``, ``standard_error``, ``labels``.
+
+    ``status`` is "ok", or one of these (`STATUSES` has a sentence for each):
+
+    * "clipped": some share left [0, 1]. Estimates are then the nearest point of the simplex;
+    * "few labels of a class" (fewer than 5), or "J near 0" (two classes, as in `rogan_gladen`): the intervals are
+      [0, 1];
+    * "singular confusion matrix", "J <= 0" (two classes), or "a class has no label": estimates are NaN.
     """
 
     table: pd.DataFrame
     confusion: pd.DataFrame  # P(judged row | labelled column)
     covariance: pd.DataFrame  # of the unclipped shares
     status: str
-    condition: float
+    condition: float  # condition number of the confusion matrix, by which errors may grow
     failed_share: float  # of resamples without an inverse
     level: float
 
@@ -65,32 +58,39 @@ def class_shares(
 ) -> ClassShares:
     """Shares of the classes among the test items: the inverse confusion matrix times the judged shares.
 
-    The multi-class form of `rogan_gladen` (arXiv:2511.21140, estimator (v) of Table 2 and section 9), valid while
-    P(judgment | label) is that of the calibration, whatever the shares of the labels there. Errors are those of the
-    delta method: judged shares and every column of the confusion matrix are multinomial, with one observation more in
-    each cell, so that errors never seen on a few labels are not taken for impossible.
+    This is the multi-class form of `rogan_gladen` (arXiv:2511.21140, estimator (v) of Table 2 and section 9). It is
+    valid while P(judgment | label) is that of the calibration, whatever the shares of the labels there. Errors are by
+    the delta method: judged shares and every column of the confusion matrix are multinomial. Each cell has one
+    observation more, so that errors never seen on a few labels are not taken for impossible.
 
     Args:
         calibration_labels: (n,) labels.
-        calibration_judgments: (n,) the judge's verdicts of them.
-        test_judgments: (N,) its verdicts of the test items.
-        classes: their order; by default sorted. Verdicts may not be of other classes.
-        level: level of the intervals.
-        n_resamples: resamples of calibration and test items, for ``boot_lower`` and ``boot_upper``; those whose
-            confusion matrix cannot be inverted enter as 0 and as 1.
+        calibration_judgments: (n,) the judge's verdicts of the same items.
+        test_judgments: (N,) the judge's verdicts of the test items.
+        classes: order of the classes; by default sorted. Verdicts may not be of other classes.
+        level: confidence level of the intervals.
+        n_resamples: number of resamples of calibration and test items, for ``boot_lower`` and ``boot_upper``. Those
+            whose confusion matrix cannot be inverted enter as 0 and as 1.
         seed: of the resamples.
 
     Raises:
+        TypeError: ``n_resamples`` or ``seed`` is no integer.
+        ValueError: a number is out of range, or classes repeat.
         DataError: values are missing, of several types, or of no class.
+
+    Examples:
+        >>> labels = ["win"] * 50 + ["tie"] * 20 + ["loss"] * 30
+        >>> verdicts = ["win"] * 45 + ["tie"] * 5 + ["tie"] * 15 + ["win"] * 5 + ["loss"] * 30
+        >>> found = class_shares(labels, verdicts, ["win"] * 600 + ["tie"] * 200 + ["loss"] * 200)
+        >>> found.table["estimate"].round(3).to_dict(), found.status
     """
     checked_level(level)
+    checked_integer("n_resamples", n_resamples, 2)
+    checked_integer("seed", seed)
     given = {
-        name: _values(values, name)
-        for name, values in (
-            ("calibration_labels", calibration_labels),
-            ("calibration_judgments", calibration_judgments),
-            ("test_judgments", test_judgments),
-        )
+        "calibration_labels": _values(calibration_labels, "calibration_labels"),
+        "calibration_judgments": _values(calibration_judgments, "calibration_judgments"),
+        "test_judgments": _values(test_judgments, "test_judgments"),
     }
     y, f = given["calibration_labels"], given["calibration_judgments"]
     if len(y) != len(f):
@@ -148,8 +148,15 @@ def corrected_shares(counts: ArrayLike, judged: ArrayLike) -> tuple[Float, Float
         near_0 = j <= judge_error.SURE_Z * np.sqrt(variance)
     status = np.select(
         [no_class, no_skill, singular, few, near_0, outside],
-        [CLASS_WITHOUT_LABEL, NO_SKILL, SINGULAR, FEW_OF_CLASS, NEAR_0, CLIPPED],
-        OK,
+        [
+            Status.CLASS_WITHOUT_LABEL,
+            Status.NO_SKILL,
+            Status.SINGULAR,
+            Status.FEW_OF_CLASS,
+            Status.NEAR_0,
+            Status.CLIPPED,
+        ],
+        Status.OK,
     )
     return np.where(bad[..., None], np.nan, shares), np.where(bad[..., None, None], np.nan, covariance), status
 
@@ -184,7 +191,7 @@ def _classes(given: dict[str, pd.Series], classes: Sequence[Any] | None) -> pd.I
 
 
 def _result(counts: Float, judged: Float, index: pd.Index, level: float, n_resamples: int, seed: int) -> ClassShares:
-    z = scipy.special.ndtri((1 + level) / 2)
+    z = normal_quantile(level)
     shares, covariance, found = corrected_shares(counts, judged)
     status, labels = str(found), counts.sum(0)
     error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
@@ -210,13 +217,13 @@ def _result(counts: Float, judged: Float, index: pd.Index, level: float, n_resam
         index=index,
     )
     return ClassShares(
-        table,
-        pd.DataFrame(confusion, index.rename("judged"), index.rename("labelled")),
-        pd.DataFrame(covariance, index, index),
-        status,
-        float(np.linalg.cond(confusion)) if (labels > 0).all() else np.inf,
-        float(failed.max()),
-        level,
+        table=table,
+        confusion=pd.DataFrame(confusion, index.rename("judged"), index.rename("labelled")),
+        covariance=pd.DataFrame(covariance, index, index),
+        status=status,
+        condition=float(np.linalg.cond(confusion)) if (labels > 0).all() else np.inf,
+        failed_share=float(failed.max()),
+        level=level,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-import jax
 import numpy as np
 import scipy
 from numpy.typing import NDArray
@@ -14,27 +13,12 @@ from jaxeval.accuracy import influence
 from jaxeval.accuracy.influence import Contributions
 from jaxeval.accuracy.judged_sums import Arrays, Sums
 from jaxeval.accuracy.rogan_gladen import ROUNDING
-from jaxeval.accuracy.statuses import (
-    CLIPPED,
-    FEW_OF_CLASS,
-    NEAR_0,
-    NO_CLASS,
-    NO_LABELS,
-    NO_SKILL,
-    NO_SUCH_VERDICT,
-    NO_TEST,
-    NOT_BINARY,
-    NOT_SHARES,
-    OK,
-    ONE_CLASS,
-    TOO_FEW_ITEMS,
-    TOO_FEW_LABELS,
-)
+from jaxeval.accuracy.statuses import Status, statuses_of
 from jaxeval.data.judged_answers import JudgedAnswers
-from jaxeval.execution.precision import double_precision
-from jaxeval.kernels import batch, judge_error
-from jaxeval.kernels.judge_error import Accuracies, JudgedSums, LabelledSums, Rates
-from jaxeval.statistics.intervals import wilson
+from jaxeval.execution.elementwise import evaluate
+from jaxeval.kernels import judge_error
+from jaxeval.kernels.judge_error import Accuracies, Doubt, JudgedSums, LabelledSums, Rates
+from jaxeval.statistics.quantiles import normal_quantile, wilson
 
 Float = NDArray[np.float64]
 Bool = NDArray[np.bool_]
@@ -60,16 +44,6 @@ CORRECTED_BY_LABELS = ("difference", "ppi_plus_plus", "ppi_plus_plus_half", "con
 #: Those that use all labels and all test answers, also where the judgment is missing; the others are of judged answers.
 OF_ALL_ANSWERS = ("calibration_only", *CORRECTED_BY_LABELS)
 
-_WORDS = {
-    judge_error.FINE: OK,
-    judge_error.NEAR_0: NEAR_0,
-    judge_error.FEW_OF_CLASS: FEW_OF_CLASS,
-    judge_error.NO_ITEMS: NO_LABELS,
-    judge_error.NO_CLASS: NO_CLASS,
-    judge_error.NO_SKILL: NO_SKILL,
-    judge_error.NO_SUCH_VERDICT: NO_SUCH_VERDICT,
-}
-
 
 class Evidence(NamedTuple):
     """Answers that estimates rest on, their sums, and those of the resamples."""
@@ -92,35 +66,37 @@ class Slice(NamedTuple):
         """What the estimator ``name`` rests on."""
         return self.every if name in OF_ALL_ANSWERS else self.judged
 
+    def labels(self, name: str) -> tuple[LabelledSums, Float | None]:
+        """Sums of the labels that the estimator ``name`` uses; (2, J) distinct labels where models share answers."""
+        data, total, *_ = self.of(name)
+        return (total.shared, data.shared_labels) if name == "rogan_gladen_shared" else (total.own, None)
+
 
 def _by_estimator(kernel: Callable[..., Accuracies], judged: Sums, every: Sums, binary: Bool) -> dict[str, Float]:
     """Values of a kernel by estimator, each from the sums that it rests on."""
-    with double_precision():
-        found = jax.device_get(kernel(judged.own, judged.test, binary))._asdict()
-        if every is not judged:
-            of_all = jax.device_get(kernel(every.own, every.test, binary))._asdict()
-            found |= {name: of_all[name] for name in OF_ALL_ANSWERS if name in of_all}
-    return {name: np.asarray(x) for name, x in found.items()}
+    found: dict[str, Float] = evaluate(kernel, judged.own, judged.test, binary)._asdict()
+    if every is not judged:
+        of_all = evaluate(kernel, every.own, every.test, binary)._asdict()
+        found |= {name: of_all[name] for name in OF_ALL_ANSWERS if name in of_all}
+    return found
 
 
 def estimates(judged: Sums, every: Sums, binary: Bool) -> dict[str, Float]:
     """(..., M, J) of every estimator but "ppi_plus_plus_half", not clipped; NaN where it is not defined."""
-    found = _by_estimator(batch.accuracies, judged, every, binary)
+    found = _by_estimator(judge_error.accuracies, judged, every, binary)
     return {**found, "rogan_gladen_shared": shared_estimates(judged.shared, judged.test, binary)}
 
 
 def shared_estimates(shared: LabelledSums, test: JudgedSums, binary: Bool) -> Float:
     """(..., M, J) Rogan-Gladen with one calibration (..., T, 1, J) for all models, not clipped."""
-    with double_precision():
-        return np.asarray(batch.shared_accuracy(shared, test, binary))
+    return np.asarray(evaluate(judge_error.shared_accuracy, shared, test, binary))
 
 
 def estimate_draws(part: Slice, binary: Bool) -> dict[str, Float]:
     """(B, M, J) of every estimator; clipped where that is how its bootstrap is defined."""
     found = estimates(part.judged.draws, part.every.draws, binary)
     half, test = part.every.half_draws, part.every.draws.test
-    with double_precision():
-        found["ppi_plus_plus_half"] = np.asarray(batch.ppi_accuracy(half, test, binary))
+    found["ppi_plus_plus_half"] = evaluate(judge_error.ppi_accuracy, half, test, binary)
     return {name: np.clip(found[name], 0, 1) if name in BY_RATES else found[name] for name in ESTIMATORS}
 
 
@@ -128,14 +104,9 @@ def contributions(part: Slice, binary: Bool) -> dict[str, Contributions]:
     """Contributions of items to the estimates that have a closed form."""
     data, total, *_ = part.judged
     all_data, all_total, *_ = part.every
-    each = _by_estimator(batch.by_stratum, total, all_total, binary)
-    with double_precision():
-        shared, weights = jax.device_get(
-            (
-                batch.with_rates_of(total.shared, total.test, binary),
-                batch.weights(all_total.own, all_total.test, binary),
-            )
-        )
+    each = _by_estimator(judge_error.by_stratum, total, all_total, binary)
+    shared = evaluate(judge_error.with_rates_of, total.shared, total.test, binary)
+    weights = evaluate(judge_error.weights, all_total.own, all_total.test, binary)
     return {
         "naive": influence.naive(data, total, each["naive"]),
         **{
@@ -150,11 +121,10 @@ def contributions(part: Slice, binary: Bool) -> dict[str, Contributions]:
 def excess_variances(part: Slice, binary: Bool) -> dict[str, Float]:
     """(M, J) by how much variances grow when they allow for few items, see `judge_error.small_sample_excess`."""
     judged = part.judged.total
-    found = _by_estimator(batch.small_sample_excess, judged, part.every.total, binary)
-    with double_precision():
-        found["rogan_gladen_shared"] = np.asarray(batch.rates_excess(judged.shared, judged.test))
-    share = {name: part.of(name).total.test.n for name in found}
-    share = {name: n / np.maximum(n.sum(0), 1) for name, n in share.items()}
+    found = _by_estimator(judge_error.small_sample_excess, judged, part.every.total, binary)
+    found["rogan_gladen_shared"] = evaluate(judge_error.rates_excess, judged.shared, judged.test)
+    n = {name: part.of(name).total.test.n for name in found}
+    share = {name: of_stratum / np.maximum(of_stratum.sum(0), 1) for name, of_stratum in n.items()}
     return {name: np.where(share[name] > 0, share[name] ** 2 * x, 0.0).sum(0) for name, x in found.items()}
 
 
@@ -164,19 +134,18 @@ def centre_shifts(part: Slice, binary: Bool) -> dict[str, Float]:
     zero = dict.fromkeys(ESTIMATORS, np.zeros(judged.test.n.shape[1:]))
     if part.judged.data.n_strata > 1:
         return zero
-    found = _by_estimator(batch.small_sample_shift, judged, part.every.total, binary)
+    found = _by_estimator(judge_error.small_sample_shift, judged, part.every.total, binary)
     return zero | {name: x[0] for name, x in found.items()}
 
 
 def critical_values(part: Slice, binary: Bool, level: float) -> Float:
     """(M, J) quantiles: normal; of scores, Student's t by the number of labels."""
     labels = np.maximum(part.every.total.own.n.sum(0) - 2, 1)
-    return np.where(binary, scipy.special.ndtri((1 + level) / 2), scipy.special.stdtrit(labels, (1 + level) / 2))
+    return np.where(binary, normal_quantile(level), scipy.special.stdtrit(labels, (1 + level) / 2))
 
 
 def closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: float) -> dict[str, tuple[Float, Float]]:
     """Untruncated ends (M, J) by estimator."""
-    z = scipy.special.ndtri((1 + level) / 2)
     quantile, excess = critical_values(part, binary, level), excess_variances(part, binary)
     shift = centre_shifts(part, binary)
     ends = {}
@@ -188,17 +157,18 @@ def closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: f
     if data.n_strata > 1:
         return ends
     test = JudgedSums(*(x[0] for x in total.test))
-    own, shared = (LabelledSums(*(x[0] for x in sums)) for sums in (total.own, total.shared))
-    with np.errstate(invalid="ignore", divide="ignore"), double_precision():
-        p = test.judgment / test.n
-        # Labels of several models on an item are not independent, as Eq. 6 takes them.
-        one_model = data.shared.any(axis=(0, 2)).sum() <= 1
-        for name, labelled in (("rogan_gladen", own), *([("rogan_gladen_shared", shared)] if one_model else [])):
-            rates = judge_error.rates(labelled)
-            lower, upper = (np.asarray(x) for x in batch.rogan_gladen_interval(p, test.n, rates, z))
-            ends[name] = np.broadcast_to(lower, p.shape), np.broadcast_to(upper, p.shape)
-        score = wilson(p, test.n, level)
-        ends["naive"] = tuple(np.where(binary, a, b) for a, b in zip(score, ends["naive"], strict=True))  # type: ignore[assignment]
+    # Labels of several models on an item are not independent, as Eq. 6 takes them.
+    one_model = data.shared.used.any(axis=(0, 2)).sum() <= 1
+    for name, labelled in (
+        ("rogan_gladen", total.own),
+        *([("rogan_gladen_shared", total.shared)] if one_model else []),
+    ):
+        z, own = normal_quantile(level), LabelledSums(*(x[0] for x in labelled))
+        lower, upper = evaluate(judge_error.interval_with_rates_of, own, test, z)
+        ends[name] = np.broadcast_to(lower, test.n.shape), np.broadcast_to(upper, test.n.shape)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        lower, upper = wilson(test.judgment / test.n, test.n, level)
+        ends["naive"] = np.where(binary, lower, ends["naive"][0]), np.where(binary, upper, ends["naive"][1])
         n, right = part.every.total.own.n[0], part.every.total.own.label[0]
         ends["calibration_only"] = wilson(right / n, n, level)
     return ends
@@ -206,39 +176,36 @@ def closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: f
 
 def status_of(name: str, part: Slice, estimate: Float, binary: Bool, labelled: LabelledSums | None = None) -> Words:
     """(M, J) status of the estimates (M, J) of one estimator, in words; ``labelled`` other than its own."""
-    total, shares = part.of(name).total, part.test.shares
-    labelled = labelled or (total.shared if name == "rogan_gladen_shared" else total.own)
-    n_test = total.test.n
-    status = np.where((estimate < -ROUNDING) | (estimate > 1 + ROUNDING), CLIPPED, OK).astype(object)
+    n_test, shares = part.of(name).total.test.n, part.test.shares
+    labelled = labelled or part.labels(name)[0]
+    status = np.where((estimate < -ROUNDING) | (estimate > 1 + ROUNDING), Status.CLIPPED, Status.OK).astype(object)
     one_score = ~binary & ((n_test > 0) & (n_test < 2)).any(0)  # in some stratum
     if name == "naive":
-        status = np.where(one_score, TOO_FEW_ITEMS, status)
-        status = np.where(np.broadcast_to(shares, status.shape), status, NOT_SHARES)
+        status = np.where(one_score, Status.TOO_FEW_ITEMS, status)
+        status = np.where(np.broadcast_to(shares, status.shape), status, Status.NOT_SHARES)
     else:
         if name in BY_RATES:
-            with np.errstate(invalid="ignore", divide="ignore"), double_precision():
-                code = np.asarray(batch.failure(labelled, np.maximum(n_test, 1)))
-                doubt = np.asarray(batch.doubt(judge_error.rates(labelled)))
-            code = np.where(code == judge_error.FINE, doubt, code)
+            code = evaluate(judge_error.doubt_of_sums, labelled, np.maximum(n_test, 1))
         else:
-            code = np.where(labelled.n == 0, judge_error.NO_ITEMS, judge_error.FINE)
-        worst = np.where(n_test > 0, code, judge_error.FINE).max(0)
-        worst = np.where((worst == judge_error.FINE) & np.isnan(estimate), judge_error.NO_SUCH_VERDICT, worst)
-        words = np.array([_WORDS[number] for number in range(len(_WORDS))], object)
-        status = np.where(worst > 0, words[worst], status)
+            code = np.where(labelled.n == 0, Doubt.NO_ITEMS, Doubt.FINE)
+        worst = np.where(n_test > 0, code, Doubt.FINE).max(0)
+        worst = np.where((worst == Doubt.FINE) & np.isnan(estimate), Doubt.NO_SUCH_VERDICT, worst)
+        status = np.where(worst > Doubt.FINE, statuses_of(worst).astype(object), status)
         if name in CORRECTED_BY_LABELS:
             right, n = labelled.label.sum(0), labelled.n.sum(0)
             one_class = ((right == 0) | (right == n)) & (n > 0)
             few = ~binary & ((n_test > 0) & (labelled.n < 3)).any(0)
-            doubts = np.select([few, one_score, one_class], [TOO_FEW_LABELS, TOO_FEW_ITEMS, ONE_CLASS], OK)
-            status = np.where((doubts != OK) & (worst == judge_error.FINE), doubts, status)
+            doubts = np.select(
+                [few, one_score, one_class], [Status.TOO_FEW_LABELS, Status.TOO_FEW_ITEMS, Status.ONE_CLASS], Status.OK
+            )
+            status = np.where((doubts != Status.OK) & (worst == Doubt.FINE), doubts, status)
         if name in _BY_VERDICT:
-            status = np.where(np.broadcast_to(binary, status.shape), status, NOT_BINARY)
-    return np.where(n_test.sum(0) == 0, NO_TEST, status)
+            status = np.where(np.broadcast_to(binary, status.shape), status, Status.NOT_BINARY)
+    return np.where(n_test.sum(0) == 0, Status.NO_TEST, status)
 
 
 def label_counts(
-    name: str, labelled: LabelledSums, shape: tuple[int, int], distinct: Float | None = None
+    name: str, labelled: LabelledSums, distinct: Float | None, shape: tuple[int, int]
 ) -> tuple[Float, Float]:
     """(M, J) labels wrong and right that an estimator uses: those of its sums, or the ``distinct`` ones (2, J)."""
     if distinct is not None:

@@ -7,12 +7,12 @@ for a shared calibration it gives Appendix B of arXiv:2605.06939, for one model 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxeval.accuracy.judged_sums import Arrays, Sums, place
+from jaxeval.accuracy.judged_sums import Arrays, LabelledAnswers, Sums
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums
 
@@ -29,9 +29,10 @@ class Contributions(NamedTuple):
         """Variance (M, J) of each accuracy."""
         return (self.test**2).sum(0) + (self.calibration**2).sum(0)
 
-    def covariance(self) -> Float:
-        """Covariance (J, M, M) of the accuracies by one judge."""
-        return np.asarray(sum(np.einsum("imj,inj->jmn", x, x, optimize=True) for x in self))
+    def covariance(self, a: int, b: int) -> Float:
+        """Covariance (J,) of the accuracies of models ``a`` and ``b``."""
+        test, calibration = (x[:, a] * x[:, b] for x in self)
+        return np.asarray(test.sum(0) + calibration.sum(0))
 
     def difference_variance(self, a: int, b: int) -> Float:
         """Variance (J,) of the accuracy of model ``a`` minus that of ``b``."""
@@ -41,7 +42,7 @@ class Contributions(NamedTuple):
 
 def control_variate(data: Arrays, total: Sums, each: Float, weight: Float) -> Contributions:
     """Contributions to estimates ``each`` (T, M, J): mean label plus ``weight`` (T, M, J) times the judge's shift."""
-    used, y, f = (place(x, data.stratum, data.n_strata) for x in (data.used, data.label, data.judgment))
+    used, y, f = data.own.by_stratum(data.n_strata)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = (total.own.label - weight * total.own.judgment) / total.own.n
         calibration = (y - weight * f - used * mean) * _share(total) / total.own.n
@@ -50,12 +51,12 @@ def control_variate(data: Arrays, total: Sums, each: Float, weight: Float) -> Co
 
 def naive(data: Arrays, total: Sums, each: Float) -> Contributions:
     """Contributions to the judge's own share."""
-    return Contributions(_of_test(data, total, each, np.ones_like(each)), np.zeros_like(data.label))
+    return Contributions(_of_test(data, total, each, np.ones_like(each)), np.zeros_like(data.own.label))
 
 
 def rogan_gladen(data: Arrays, total: Sums, each: Float) -> Contributions:
     """Contributions with every model's own calibration."""
-    wrong, right = _of_rates(data.label, data.judgment, data.used, data.stratum, total.own, data.n_strata)
+    wrong, right = _of_rates(data.own, total.own, data.n_strata)
     return _with_rates(data, total, total.own, each, wrong, right)
 
 
@@ -63,17 +64,8 @@ def shared_rogan_gladen(
     data: Arrays, total: Sums, shared: LabelledSums, only: int | None, each: Float
 ) -> Contributions:
     """Contributions with one calibration (T, 1, J) for all models: that of model ``only``, or of those that share."""
-    if only is None:
-        label, judgment, used, stratum = data.shared_label, data.shared_judgment, data.shared, data.shared_stratum
-    else:
-        one = slice(only, only + 1)
-        label, judgment, used, stratum = (
-            data.label[:, one],
-            data.judgment[:, one],
-            data.used[:, one],
-            data.stratum[:, one],
-        )
-    parts = _of_rates(label, judgment, used, stratum, shared, data.n_strata)
+    answers = data.shared if only is None else data.own.of_model(only)
+    parts = _of_rates(answers, shared, data.n_strata)
     wrong, right = (x.sum(2, keepdims=True) for x in parts)
     return _with_rates(data, total, shared, each, wrong, right)
 
@@ -83,8 +75,8 @@ def youden_j(data: Arrays, total: Sums) -> Contributions:
     whole = LabelledSums(*(x.sum(0) for x in total.own))
     with np.errstate(invalid="ignore", divide="ignore"):
         q0, q1, m0, m1 = (np.asarray(x) for x in judge_error.rates(whole))
-        wrong = (data.used - data.label) * (1 - data.judgment - q0) / m0
-        found = wrong + data.label * (data.judgment - q1) / m1
+        label, judgment, used, _ = data.own
+        found = (used - label) * (1 - judgment - q0) / m0 + label * (judgment - q1) / m1
     return Contributions(np.zeros((1, *found.shape[1:])), np.nan_to_num(found, posinf=0.0, neginf=0.0))
 
 
@@ -99,18 +91,16 @@ def _over_strata(x: Float) -> Float:
 
 def _of_test(data: Arrays, total: Sums, each: Float, slope: Float) -> Float:
     """(N, M, J): the judgment's deviation times d theta / d p, and the deviation of the item's stratum."""
-    judged, f = (place(x, data.test_stratum, data.n_strata) for x in (data.judged, data.test_judgment))
+    judged, f = data.test.by_stratum(data.n_strata)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(total.test.n > 0, _share(total) * each, 0.0).sum(0)
         p = total.test.judgment / total.test.n
         return _over_strata((slope * (f - judged * p) + judged * (each - mean)) / total.test.n.sum(0))
 
 
-def _of_rates(
-    label: Float, judgment: Float, used: Any, stratum: NDArray[np.int64], labelled: LabelledSums, n_strata: int
-) -> tuple[Float, Float]:
-    """(n, T, M, J) contributions to specificity and to sensitivity."""
-    u, y, f = (place(x, stratum, n_strata) for x in (used, label, judgment))
+def _of_rates(answers: LabelledAnswers, labelled: LabelledSums, n_strata: int) -> tuple[Float, Float]:
+    """(n, T, K, J) contributions to specificity and to sensitivity."""
+    u, y, f = answers.by_stratum(n_strata)
     with np.errstate(invalid="ignore", divide="ignore"):
         q0, q1, m0, m1 = (np.asarray(x) for x in judge_error.rates(labelled))
         return (u - y) * (1 - f - q0) / m0, y * (f - q1) / m1

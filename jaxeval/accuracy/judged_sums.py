@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,31 +22,51 @@ Bool = NDArray[np.bool_]
 POOLED = "pooled"
 
 
+class LabelledAnswers(NamedTuple):
+    """Labels and judgments of answers of K models to n items, by J judges."""
+
+    label: Float  # (n, K, J) 0 where not used
+    judgment: Float  # (n, K, J) 0 where not used
+    used: Bool  # (n, K, J) answers with a label and a judgment
+    stratum: NDArray[np.int64]  # (n, K)
+
+    def of_model(self, k: int) -> LabelledAnswers:
+        """The answers of model number ``k`` alone."""
+        one = slice(k, k + 1)
+        return LabelledAnswers(self.label[:, one], self.judgment[:, one], self.used[:, one], self.stratum[:, one])
+
+    def by_stratum(self, n_strata: int) -> tuple[Float, Float, Float]:
+        """What is used, labels and judgments, (n, T, K, J) each, in the place of their stratum."""
+        return tuple(place(x, self.stratum, n_strata) for x in (self.used, self.label, self.judgment))  # type: ignore[return-value]
+
+
+class RatedAnswers(NamedTuple):
+    """Judgments of the answers of M models to N test items, by J judges."""
+
+    judgment: Float  # (N, M, J) 0 where there is none
+    judged: Bool  # (N, M, J)
+    stratum: NDArray[np.int64]  # (N, M)
+
+    def by_stratum(self, n_strata: int) -> tuple[Float, Float]:
+        """What is judged, and judgments, (N, T, M, J) each, in the place of their stratum."""
+        return place(self.judged, self.stratum, n_strata), place(self.judgment, self.stratum, n_strata)
+
+
 class Arrays(NamedTuple):
     """Calibration and test as arrays: n and N items, M models of the test, J judges, T strata.
 
-    ``used`` says which calibration answers have label and judgment, ``human`` is the label of all that have one;
-    ``judged`` says which test answers have a judgment, ``answered`` which there are. ``shared`` says which answers make
-    the shared calibration, of the K models of the calibration, which may be others than those of the test.
-    ``shared_labels`` are its labels wrong and right: an answer that several models gave is one label there, though it
-    weighs as often as it was given, so that the rates are those of the models' answers.
+    The shared calibration is of the K models of the calibration, which may be others than those of the test. In
+    ``shared_labels`` an answer that several models gave is one label. In the sums it counts as often as it was given,
+    so that the rates are those of the models' answers.
     """
 
     n_strata: int
-    label: Float  # (n, M, J) 0 where not used
-    judgment: Float  # (n, M, J)
-    used: Bool  # (n, M, J)
-    stratum: NDArray[np.int64]  # (n, M)
-    human: Float  # (n, M) NaN without a label
-    shared_label: Float  # (n, K, J)
-    shared_judgment: Float
-    shared: Bool
-    shared_stratum: NDArray[np.int64]  # (n, K)
-    shared_labels: Float  # (2, J)
-    test_judgment: Float  # (N, M, J)
-    judged: Bool
-    test_stratum: NDArray[np.int64]  # (N, M)
-    answered: Bool  # (N, M)
+    own: LabelledAnswers  # of the models of the test
+    human: Float  # (n, M) every label, NaN where there is none
+    shared: LabelledAnswers
+    shared_labels: Float  # (2, J) labels wrong and right of the shared calibration
+    test: RatedAnswers
+    answered: Bool  # (N, M) which test answers there are
 
 
 class Sums(NamedTuple):
@@ -67,24 +88,17 @@ def arrays(calibration: JudgedAnswers, test: JudgedAnswers, stratify: str | None
     label = np.broadcast_to(np.nan_to_num(calibration.label)[:, :, None], used.shape)
     judgment = np.nan_to_num(calibration.judgment)
     those = used if shared == POOLED else used & (calibration.models == shared)[:, None]
-    judged = test.judged
     distinct = np.stack([t & ~repeated(calibration.answer, t) for t in np.moveaxis(those, 2, 0)], axis=-1)
     labels = np.stack([(distinct & (label == 0)).sum((0, 1)), (distinct & (label == 1)).sum((0, 1))]).astype(float)
     return Arrays(
         n_strata=n_strata,
-        label=np.where(own, label[:, where], 0.0),
-        judgment=np.where(own, judgment[:, where], 0.0),
-        used=own,
-        stratum=stratum[:, where],
+        own=LabelledAnswers(
+            np.where(own, label[:, where], 0.0), np.where(own, judgment[:, where], 0.0), own, stratum[:, where]
+        ),
         human=np.where(where >= 0, calibration.label[:, where], np.nan),
-        shared_label=np.where(those, label, 0.0),
-        shared_judgment=np.where(those, judgment, 0.0),
-        shared=those,
-        shared_stratum=stratum,
+        shared=LabelledAnswers(np.where(those, label, 0.0), np.where(those, judgment, 0.0), those, stratum),
         shared_labels=labels,
-        test_judgment=np.where(judged, test.judgment, 0.0),
-        judged=judged,
-        test_stratum=test_stratum,
+        test=RatedAnswers(np.where(test.judged, test.judgment, 0.0), test.judged, test_stratum),
         answered=test.answered,
     )
 
@@ -92,36 +106,47 @@ def arrays(calibration: JudgedAnswers, test: JudgedAnswers, stratify: str | None
 def with_missing_filled(data: Arrays) -> Arrays:
     """``data`` with all labelled answers and all test answers; the same object where no judgment is missing.
 
-    A missing judgment counts as the judge's mean judgment of the model's test answers (of the stratum), in calibration
-    and test alike. An estimator that adds the judge's shift from calibration to test to the mean label stays unbiased
-    whatever stands there, if judgments are missing in the test as they are in the calibration; with this value also if
-    they are missing at random in either. So no label is lost, and labels whose judgments are missing more often in one
-    class than in the other do not shift the estimate.
+    A missing judgment counts as the judge's mean judgment of the model's test answers (in the stratum), in calibration
+    and test alike. So no label is lost. The estimators that use these data add the judge's shift from calibration to
+    test to the mean label. They stay unbiased with any value there, if judgments are missing in the test as they are in
+    the calibration. With this value they also stay unbiased if judgments are missing at random in either. Judgments
+    that are missing more often in one class than in the other do not shift them.
     """
-    used = np.broadcast_to(~np.isnan(data.human)[:, :, None], data.used.shape)
+    own, test = data.own, data.test
+    used = np.broadcast_to(~np.isnan(data.human)[:, :, None], own.used.shape)
     # A judge who judged no test answer of a model was not asked about it.
-    judged = data.answered[:, :, None] & data.judged.any(axis=0)
-    if (used == data.used).all() and (judged == data.judged).all():
+    judged = data.answered[:, :, None] & test.judged.any(axis=0)
+    if (used == own.used).all() and (judged == test.judged).all():
         return data
-    n, total = (place(x, data.test_stratum, data.n_strata).sum(0) for x in (data.judged, data.test_judgment))
+    n, total = (x.sum(0) for x in test.by_stratum(data.n_strata))
     with np.errstate(invalid="ignore", divide="ignore"):
         overall = np.nan_to_num(total.sum(0) / n.sum(0))
         mean = np.where(n > 0, total / n, overall)
-    model = np.arange(data.used.shape[1])
-    fill, test_fill = (mean[stratum, model] for stratum in (data.stratum, data.test_stratum))
+    model = np.arange(own.used.shape[1])
+    fill, test_fill = (mean[x.stratum, model] for x in (own, test))
     return data._replace(
-        label=np.where(used, np.nan_to_num(data.human)[:, :, None], 0.0),
-        judgment=np.where(data.used, data.judgment, np.where(used, fill, 0.0)),
-        used=used,
-        test_judgment=np.where(data.judged, data.test_judgment, np.where(judged, test_fill, 0.0)),
-        judged=judged,
+        own=own._replace(
+            label=np.where(used, np.nan_to_num(data.human)[:, :, None], 0.0),
+            judgment=np.where(own.used, own.judgment, np.where(used, fill, 0.0)),
+            used=used,
+        ),
+        test=test._replace(
+            judgment=np.where(test.judged, test.judgment, np.where(judged, test_fill, 0.0)), judged=judged
+        ),
     )
 
 
 def sums(data: Arrays) -> Sums:
     """Sums of all items."""
-    test, own, shared = (columns.sum(0) for columns in _columns(data))
-    return Sums(_judged(test, data), _labelled(own, data), _labelled(shared, data, 1))
+    return weighted_sums(data, np.ones(len(data.own.label)), np.ones(len(data.test.judgment)))
+
+
+def weighted_sums(data: Arrays, calibration: Float, test: Float) -> Sums:
+    """Sums under weights (..., n) of the calibration items and (..., N) of the test items."""
+    of_test, own, shared = _columns(data)
+    return Sums(
+        _judged(test @ of_test, data), _labelled(calibration @ own, data), _labelled(calibration @ shared, data, 1)
+    )
 
 
 def resampled(
@@ -155,20 +180,15 @@ def resampled(
 
 def _columns(data: Arrays) -> tuple[Float, Float, Float]:
     """(N, 3 T M J) of the test, (n, 5 T M J) of the models' own calibrations, (n, 5 T J) of the shared one."""
-    f = place(data.test_judgment, data.test_stratum, data.n_strata)
-    test = np.stack([place(data.judged, data.test_stratum, data.n_strata), f, f * f], axis=1)
-    own = _products(data.used, data.label, data.judgment, data.stratum, data.n_strata)
-    shared = _products(data.shared, data.shared_label, data.shared_judgment, data.shared_stratum, data.n_strata)
-    return (
-        test.reshape(len(test), int(np.prod(test.shape[1:]))),
-        own.reshape(len(own), int(np.prod(own.shape[1:]))),
-        shared.sum(3).reshape(len(shared), -1 if len(shared) else 5 * data.n_strata * f.shape[-1]),
-    )
+    one, f = data.test.by_stratum(data.n_strata)
+    own, shared = (_products(x, data.n_strata) for x in (data.own, data.shared))
+    each = np.stack([one, f, f * f], axis=1), own, shared.sum(3)
+    return tuple(x.reshape(len(x), prod(x.shape[1:])) for x in each)  # type: ignore[return-value]
 
 
-def _products(used: Bool, label: Float, judgment: Float, stratum: NDArray[np.int64], n_strata: int) -> Float:
-    """(n, 5, T, M, J)."""
-    one, y, f = (place(x, stratum, n_strata) for x in (used, label, judgment))
+def _products(answers: LabelledAnswers, n_strata: int) -> Float:
+    """(n, 5, T, K, J)."""
+    one, y, f = answers.by_stratum(n_strata)
     return np.stack([one, y, f, y * f, f * f], axis=1)
 
 
@@ -179,12 +199,12 @@ def place(values: Any, stratum: NDArray[np.int64], n_strata: int) -> Float:
 
 
 def _judged(flat: Float, data: Arrays) -> JudgedSums:
-    shape = data.n_strata, *data.test_judgment.shape[1:]
+    shape = data.n_strata, *data.test.judgment.shape[1:]
     return JudgedSums(*np.moveaxis(flat.reshape(*flat.shape[:-1], 3, *shape), -4, 0))
 
 
 def _labelled(flat: Float, data: Arrays, n_models: int | None = None) -> LabelledSums:
-    m, j = data.test_judgment.shape[1:]
+    m, j = data.test.judgment.shape[1:]
     n, y, f, yf, ff = np.moveaxis(flat.reshape(*flat.shape[:-1], 5, data.n_strata, n_models or m, j), -4, 0)
     return LabelledSums(n, y, f, yf, ff, y)  # labels are their own squares
 

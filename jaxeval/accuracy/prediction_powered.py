@@ -3,41 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from jaxeval.accuracy.statuses import NO_VARIATION, OK, ONE_CLASS, TOO_FEW_ITEMS, TOO_FEW_LABELS, UNBOUNDED
-from jaxeval.execution.elementwise import scalar_or_array
-from jaxeval.execution.precision import double_precision
+from jaxeval.accuracy.statuses import UNBOUNDED, Status
+from jaxeval.execution.elementwise import Numbers, Words, evaluate, scalar_or_array
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
-from jaxeval.statistics.quantiles import checked_level
+from jaxeval.statistics.quantiles import normal_quantile
 
 Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class PredictionPowered:
-    """A mean label with its normal interval; scalars, or arrays of the broadcast leading shape of the arguments.
+    """A mean label with its interval: scalars, or arrays of the broadcast leading shape of the arguments.
 
-    ``status`` is "ok"; "judgments do not vary" where lambda is 0 for want of any variation; "labels of one class" where
-    all labels are equal, so that nothing is known of the judge's errors on others; "too few labels" (one, or two beside
-    scores) and "too few test items" (one with a score, unless a lambda of 0 is given), which leave no variance to
-    estimate: the ends of the interval are NaN. `STATUSES` has a sentence for each status.
+    ``status`` is one of these; `STATUSES` has a sentence for each.
+
+    * "ok";
+    * "judgments do not vary": lambda is 0, as it cannot be estimated;
+    * "labels of one class": all labels are equal, so nothing is known of the judge's errors on others;
+    * "too few labels": there is one label, or two beside scores. "too few test items": there is one, with a score, and
+      lambda is not given as 0. In both cases no variance can be estimated, and the ends of the interval are NaN.
     """
 
-    estimate: Any
-    lower: Any
-    upper: Any
-    status: Any
-    lam: Any
-    standard_error: Any
+    estimate: Numbers
+    lower: Numbers
+    upper: Numbers
+    status: Words
+    lam: Numbers
+    standard_error: Numbers
     n_calibration: int
     n_test: int
     level: float
@@ -55,60 +53,68 @@ def ppi_plus_plus(
     """Mean label of the test items: mean(Y) + lambda (mean of test judgments - mean of calibration judgments).
 
     lambda = Cov(Y, F) / (Var_cal(F) + (n / N) Var_test(F)) minimises the variance. It is clipped to [0, 1] where all
-    judgments are 0 or 1, and at 0 for scores; one that is given is used as it is: 0 is the mean label, 1 is PPI, and
-    1 / J with a calibration of other models is Rogan-Gladen (arXiv:2605.06939, Appendix A.2).
+    judgments are 0 or 1, and at 0 for scores. A lambda that is given is used as it is: 0 is the mean label, 1 is PPI,
+    and 1 / J with a calibration of other models is Rogan-Gladen (arXiv:2605.06939, Appendix A.2).
 
-    The interval allows for few labels: that of verdicts has one more labelled item in each of the four cells of label
-    and verdict, and one more test item of each verdict, in its centre and its variance, as that of `rogan_gladen` has;
-    that of scores has n - 2 and Student's quantile. A judge who never erred on a few labels is thus not taken for
-    perfect.
+    The interval allows for few labels: a judge who never erred on them is not taken for perfect. For verdicts, centre
+    and variance of the interval have one more labelled item in each of the four cells of label and verdict, and one
+    more test item of each verdict, as in `rogan_gladen`. For scores, the interval has n - 2 degrees of freedom and
+    Student's quantile.
 
     Args:
         calibration_labels: (..., n) labels of the calibration items, of any scale.
-        calibration_judgments: (..., n) the judge's verdicts or scores of them; averages over runs of the judge.
-        test_judgments: (..., N) of the test items. Leading axes broadcast: models, judges, slices.
-        lam: the weight, if it is not to be estimated; broadcasts with the leading axes.
+        calibration_judgments: (..., n) the judge's verdicts or scores of these items, or averages over its runs.
+        test_judgments: (..., N) the same of the test items. Leading axes broadcast: models, judges, slices.
+        lam: the weight lambda; broadcasts with the leading axes. By default it is estimated.
         level: confidence level.
-        pooled_variance: do as the package ppi-python does: lambda from the variance (with N + n - 1) of both samples
-            together, clipped to [0, 1], and variances divided by n, with the normal quantile.
+        pooled_variance: do as the package ppi-python does. lambda then uses the variance of both samples together
+            (with N + n - 1) and is clipped to [0, 1]; variances are divided by n, and the quantile is normal.
 
     Raises:
         ValueError: values are missing or infinite, the two calibration arrays differ in length, or there is no item.
+
+    Examples:
+        >>> import numpy as np
+        >>> labels, judgments = np.array([1, 1, 1, 0, 0] * 8), np.array([1, 1, 0, 0, 0] * 8)
+        >>> found = ppi_plus_plus(labels, judgments, test_judgments=np.array([1, 0] * 300))
+        >>> print(f"{found.estimate:.3f} [{found.lower:.3f}, {found.upper:.3f}], lambda {found.lam:.2f}")
+        0.662 [0.528, 0.767], lambda 0.62
     """
-    checked_level(level)
-    y, f, g = (
-        _items(x, name)
-        for x, name in (
-            (calibration_labels, "calibration_labels"),
-            (calibration_judgments, "calibration_judgments"),
-            (test_judgments, "test_judgments"),
-        )
-    )
+    z = normal_quantile(level)
+    y, f = _items(calibration_labels, "calibration_labels"), _items(calibration_judgments, "calibration_judgments")
+    g = _items(test_judgments, "test_judgments")
     if y.shape[-1] != f.shape[-1]:
         raise ValueError(f"as many calibration labels as judgments are needed, got {y.shape[-1]:,} and {f.shape[-1]:,}")
     zero_one = np.all((f == 0) | (f == 1), -1) & np.all((g == 0) | (g == 1), -1)
     verdicts = zero_one & np.all((y == 0) | (y == 1), -1)
-    with double_precision():
-        given = None if lam is None else _weight(lam)
-        found = jax.device_get(_kernel(y, f, g, zero_one, verdicts, pooled_variance, given))
-    estimate, centre, variance, weight, spread = (np.asarray(x) for x in found)
-    error = np.sqrt(variance)
-    normal, n = scipy.special.ndtri((1 + level) / 2), y.shape[-1]
-    z = np.where(verdicts | pooled_variance, normal, scipy.special.stdtrit(max(n - 2, 1), (1 + level) / 2))
+    origin_y, origin_f = y.mean(-1, keepdims=True), f.mean(-1, keepdims=True)
+    centred = _sums(y - origin_y, f - origin_f, g - origin_f)
+    if lam is not None:
+        weight = _weight(lam) + 0 * centred[0].label
+    elif pooled_variance:
+        weight = _pooled_weight(*centred)
+    else:
+        weight = evaluate(judge_error.ppi_weight, *centred, np.where(zero_one, 1.0, np.inf))
+    estimate = origin_y[..., 0] + evaluate(judge_error.ppi, *centred, weight)
+    if pooled_variance:
+        shift, variance = 0.0, evaluate(judge_error.ppi_variance, *centred, weight)
+    else:
+        shift, variance = evaluate(judge_error.careful_mean_label, centred, _sums(y, f, g), weight, verdicts)
+    centre, error = estimate + shift, np.sqrt(variance)
+    n, scored = y.shape[-1], ~verdicts & (not pooled_variance)
+    quantile = np.where(scored, scipy.special.stdtrit(max(n - 2, 1), (1 + level) / 2), z)
     with np.errstate(invalid="ignore"):
-        half = z * error
-    scored = ~verdicts & (not pooled_variance)
-    equal = np.broadcast_to(np.all(y == y[..., :1], -1), estimate.shape)
+        half = quantile * error
     status = np.select(
         [
             np.broadcast_to((n < 2) | ((n < 3) & scored), estimate.shape),
             # One score has no variance, which an estimated lambda needs and the interval of any lambda but 0.
             np.broadcast_to((g.shape[-1] < 2) & scored, estimate.shape) & ((lam is None) | (weight != 0)),
-            equal,
-            (spread == 0) & (lam is None),
+            np.broadcast_to(_all_equal(y), estimate.shape),
+            np.broadcast_to(_all_equal(f) & _all_equal(g), estimate.shape) & (lam is None),
         ],
-        [TOO_FEW_LABELS, TOO_FEW_ITEMS, ONE_CLASS, NO_VARIATION],
-        OK,
+        [Status.TOO_FEW_LABELS, Status.TOO_FEW_ITEMS, Status.ONE_CLASS, Status.NO_VARIATION],
+        Status.OK,
     )
     half = np.where(np.isin(status, UNBOUNDED), np.nan, half)
     return PredictionPowered(
@@ -122,6 +128,26 @@ def ppi_plus_plus(
         n_test=g.shape[-1],
         level=level,
     )
+
+
+def _sums(y: Float, f: Float, g: Float) -> tuple[LabelledSums, JudgedSums]:
+    y, f = np.broadcast_arrays(y, f)
+    labelled = LabelledSums(np.float64(y.shape[-1]), *(x.sum(-1) for x in (y, f, y * f, f * f, y * y)))
+    return labelled, JudgedSums(np.float64(g.shape[-1]), g.sum(-1), (g * g).sum(-1))
+
+
+def _pooled_weight(labelled: LabelledSums, test: JudgedSums) -> Float:
+    """The weight lambda as the package ppi-python has it; sums are centred on the calibration."""
+    n, n_test = labelled.n, test.n
+    mean = (labelled.judgment + test.judgment) / (n + n_test)
+    square = labelled.judgment_square + test.judgment_square
+    variance = (square - (n + n_test) * mean**2) / (n + n_test - 1)
+    slope = labelled.product / n / np.where(variance > 0, (1 + n / n_test) * variance, 1.0)
+    return np.asarray(np.clip(np.where(variance > 0, slope, 0.0), 0.0, 1.0))
+
+
+def _all_equal(x: Float) -> NDArray[np.bool_]:
+    return np.all(x == x[..., :1], -1)
 
 
 def _weight(lam: ArrayLike) -> Float:
@@ -145,57 +171,3 @@ def _items(values: ArrayLike, name: str) -> Float:
             "leave those items out, or say what they count as"
         )
     return array
-
-
-def _sums(*columns: Any) -> Any:
-    return [jnp.sum(column, -1) for column in columns]
-
-
-@partial(jax.jit, static_argnames="pooled")
-def _kernel(y: Any, f: Any, g: Any, zero_one: Any, verdicts: Any, pooled: bool, lam: Any) -> Any:
-    careful = None if pooled else _careful(y, f, g)
-    # Centred on the labelled judgments: sums of squares of scores far from 0 would cancel.
-    centre_y, centre_f = jnp.mean(y, -1, keepdims=True), jnp.mean(f, -1, keepdims=True)
-    y, f, g = y - centre_y, f - centre_f, g - centre_f
-    n, n_test = jnp.float64(f.shape[-1]), jnp.float64(g.shape[-1])
-    y, f = jnp.broadcast_arrays(y, f)
-    labelled = LabelledSums(n, *_sums(y, f, y * f, f * f, y * y))
-    test = JudgedSums(n_test, *_sums(g, g * g))
-    moments = judge_error.slopes(labelled, test)
-    spread = moments.labelled_variance + moments.test_variance
-    if lam is not None:
-        weight = lam + 0 * labelled.label
-    elif pooled:
-        total = n + n_test
-        mean = (labelled.judgment + test.judgment) / total
-        variance = (labelled.judgment_square + test.judgment_square - total * mean**2) / (total - 1)
-        slope = moments.covariance / jnp.where(spread > 0, (1 + n / n_test) * variance, 1.0)
-        weight = jnp.clip(jnp.where(spread > 0, slope, 0.0), 0.0, 1.0)
-    else:
-        weight = judge_error.ppi_weight(labelled, test, jnp.where(zero_one, 1.0, jnp.inf))
-    estimate = centre_y[..., 0] + judge_error.ppi(labelled, test, weight)
-    centre, variance = estimate, judge_error.ppi_variance(labelled, test, weight)
-    if careful is not None:
-        shift, variance = careful(weight, verdicts)
-        centre = centre + shift
-    return estimate, centre, variance, weight, spread
-
-
-def _careful(y: Any, f: Any, g: Any) -> Any:
-    """Shift of the interval's centre and its variance, of the weight and of whether all is 0 or 1."""
-    y, f = jnp.broadcast_arrays(y, f)
-    labelled = LabelledSums(jnp.float64(f.shape[-1]), *_sums(y, f, y * f, f * f, y * y))
-    test = JudgedSums(jnp.float64(g.shape[-1]), *_sums(g, g * g))
-    y, f, g = (x - x.mean(-1, keepdims=True) for x in (y, f, g))
-    centred = LabelledSums(labelled.n, *_sums(y, f, y * f, f * f, y * y))
-    centred_test = JudgedSums(test.n, *_sums(g, g * g))
-
-    def of(weight: Any, verdicts: Any) -> Any:
-        counted = judge_error.careful_ppi_variance(labelled, test, weight, jnp.array(True))
-        scored = judge_error.careful_ppi_variance(centred, centred_test, weight, jnp.array(False))
-        shift = judge_error.careful_ppi(labelled, test, weight, jnp.array(True)) - judge_error.ppi(
-            labelled, test, weight
-        )
-        return jnp.where(verdicts, shift, 0.0), jnp.where(verdicts, counted, scored)
-
-    return of

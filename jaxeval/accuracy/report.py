@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from jaxeval.accuracy.accuracy_tables import AccuracyTables, of_slice
 from jaxeval.accuracy.belief import REASONS
 from jaxeval.accuracy.calibration_planning import allocate_calibration
-from jaxeval.accuracy.cautions import Caution, model_cautions, numbers, of_slice, pair_cautions
+from jaxeval.accuracy.cautions import Caution, Subject, model_cautions, numbers, pair_cautions
+from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.accuracy.estimates import ESTIMATORS
-from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
-from jaxeval.accuracy.model_comparison import ModelComparison
-from jaxeval.accuracy.statuses import BOUNDED, NOT_BINARY, NOT_SHARES, OK, STATUSES
+from jaxeval.accuracy.statuses import BOUNDED, STATUSES, Status
 from jaxeval.wording import counted
 
 NEXT_LABELS = 100
@@ -36,35 +37,33 @@ _SPOKEN = {
 class JudgeReport:
     """Judged accuracies, or differences, with their cautions: as text, DataFrame or Markdown.
 
-    The column ``believe`` marks the one estimate to believe of each model and judge, by the rule of `believed`, or of
-    each pair of models, by that of `believed_of_pair`: True in the DataFrame, "yes" in text and Markdown. Sentences
-    above each table say why, and what every status in it means (`STATUSES`).
+    The column ``believe`` marks the estimate to believe: one for each model and judge by the rule of `believed`, or one
+    for each pair of models by that of `believed_of_pair`. It is True in the DataFrame, "yes" in text and Markdown.
+    Sentences above each table say why, and what every status in it means (`STATUSES`).
     """
 
-    accuracy: JudgeAccuracy
-    comparison: ModelComparison | None
+    accuracy: AccuracyTables
+    comparison: DifferenceTables | None
     cautions: list[Caution] = field(repr=False)
 
     def to_frame(self) -> pd.DataFrame:
         """The table of estimates, or of differences, with a column of the kinds of caution that apply to each row."""
-        if self.comparison is None:
-            table, names = self.accuracy.table.copy(), ["model"]
-        else:
-            table, names = self.comparison.table.copy(), ["model_a", "model_b"]
-        kinds = self._kinds()
-        slices = table["slice"] if "slice" in table else ["all"] * len(table)
-        found = []
-        for label, judge, *models in zip(slices, table["judge"], *(table[name] for name in names), strict=True):
-            keys = [(model,) for model in models] + ([tuple(models)] if len(models) > 1 else [])
-            found.append(", ".join(dict.fromkeys(kind for key in keys for kind in kinds.get((label, judge, key), ()))))
-        return table.assign(cautions=found)
+        table = self.accuracy.table if self.comparison is None else self.comparison.table
+        return table.assign(
+            cautions=[", ".join(self._kinds_about(Subject.of(row))) for row in table.to_dict("records")]
+        )
 
-    def _kinds(self) -> dict[tuple[str, Any, tuple[Any, ...]], list[str]]:
-        """Kinds of caution by slice, judge and models."""
-        kinds: dict[tuple[str, Any, tuple[Any, ...]], list[str]] = {}
+    @cached_property
+    def _kinds(self) -> dict[Subject, list[str]]:
+        kinds: dict[Subject, list[str]] = {}
         for caution in self.cautions:
-            kinds.setdefault((caution.slice, caution.judge, caution.models), []).append(caution.kind)
+            kinds.setdefault(Subject(caution.slice, caution.judge, caution.models), []).append(caution.kind)
         return kinds
+
+    def _kinds_about(self, subject: Subject) -> dict[str, None]:
+        """Kinds of caution about each model of ``subject``, and about all of them; in order."""
+        subjects = [*(subject._replace(models=(model,)) for model in subject.models), subject]
+        return dict.fromkeys(kind for one in subjects for kind in self._kinds.get(one, ()))
 
     def sections(self) -> Iterator[tuple[str, list[str], pd.DataFrame | None]]:
         """Title, sentences and table of each section."""
@@ -104,7 +103,7 @@ class JudgeReport:
         table = self._involved(self.accuracy.table)
         # In a comparison the shared calibration is that of a model, and belongs to the differences.
         shown = [name for name in _SHOWN if self.comparison is None or name != "rogan_gladen_shared"]
-        table = table[table["estimator"].isin(shown) & ~table["status"].isin([NOT_BINARY, NOT_SHARES])]
+        table = table[table["estimator"].isin(shown) & ~table["status"].isin([Status.NOT_BINARY, Status.NOT_SHARES])]
         ends = ["lower", "upper", "boot_lower", "boot_upper"]
         shown = ["model", "judge", "estimator", "believe", "estimate", *ends, "status"]
         yield "Accuracy of each model", _legend(table, ["model"]), _columns(table, shown)
@@ -113,7 +112,9 @@ class JudgeReport:
             shown = ["judge", "model_a", "model_b", "delta_j", "delta_j_lower", "delta_j_upper", "shared_bias"]
             yield "Is the judge equally good on both models?", [], _columns(stability, shown)
             table = self.comparison.table
-            table = table[table["estimator"].isin(_SHOWN) & ~table["status"].isin([NOT_BINARY, NOT_SHARES])]
+            table = table[
+                table["estimator"].isin(_SHOWN) & ~table["status"].isin([Status.NOT_BINARY, Status.NOT_SHARES])
+            ]
             shown = ["judge", "model_a", "model_b", "estimator", "believe", "difference", *ends, "labels", "status"]
             yield "Differences, A minus B", _legend(table, ["model_a", "model_b"]), _columns(table, shown)
             yield "What can be claimed", list(self.claims()), None
@@ -131,30 +132,24 @@ class JudgeReport:
         """A sentence per slice, judge and pair: what the difference to believe says, weakened by the cautions."""
         if self.comparison is None:
             return
-        kinds = self._kinds()
-        table = self.comparison.table
-        keys = [c for c in ("slice", "judge", "model_a", "model_b") if c in table]
-        for _, rows in table.groupby(keys, sort=False):
+        for rows in self.comparison.by_pair():
             best = rows[rows["estimator"] == "ppi_plus_plus"].iloc[0]
-            label, judge = best.get("slice", "all"), best["judge"]
-            a, b = best["model_a"], best["model_b"]
-            about = f"{of_slice(label)}{judge}, {a} against {b}: "
+            subject = Subject.of(best)
             if not rows["believe"].any():
                 why = "calibration and test differ" if best["status"] in BOUNDED else best["status"]
-                yield about + f"no claim; PPI++ with labels of both models: {why}"
+                yield f"{subject.about}no claim; PPI++ with labels of both models: {why}"
                 continue
             row = rows[rows["believe"]].iloc[0]
             said = f"{numbers(row)} by {_SPOKEN[row['estimator']]}"
             if row["lower"] <= 0 <= row["upper"]:
-                yield about + f"not told apart, {said}"
+                yield f"{subject.about}not told apart, {said}"
                 continue
-            ahead = a if row["difference"] > 0 else b
-            found = {kind for key in ((a,), (b,), (a, b)) for kind in kinds.get((label, judge, key), ())}
-            doubt = sorted(found & _WEAKENING)
+            ahead = subject.models[0] if row["difference"] > 0 else subject.models[1]
+            doubt = ", ".join(sorted(_WEAKENING & self._kinds_about(subject).keys()))
             if doubt:
-                yield about + f"{ahead} seems ahead, {said}; a weak claim (see the cautions: {', '.join(doubt)})"
+                yield f"{subject.about}{ahead} seems ahead, {said}; a weak claim (see the cautions: {doubt})"
             else:
-                yield about + f"{ahead} is ahead, {said}"
+                yield f"{subject.about}{ahead} is ahead, {said}"
 
     @property
     def text(self) -> str:
@@ -184,34 +179,16 @@ class JudgeReport:
 
     def _next_labels(self) -> pd.DataFrame:
         """How to split further labels by class (Algorithm 1), from the rates known so far, all items together."""
-        rates = self._involved(self.accuracy.rates)
-        if "slice" in rates:
-            rates = rates[rates["slice"] == "all"]
         naive = self.accuracy.table[self.accuracy.table["estimator"] == "naive"]
-        if "slice" in naive:
-            naive = naive[naive["slice"] == "all"]
-        known = rates.merge(naive[["model", "judge", "estimate"]], on=["model", "judge"])
+        rates, shares = (of_slice(self._involved(table), "all") for table in (self.accuracy.rates, naive))
+        known = rates.merge(shares[["model", "judge", "estimate"]], on=["model", "judge"])
         known = known[(known["m0"] > 0) & (known["m1"] > 0) & known["j"].notna() & known["estimate"].notna()]
         if known.empty:
             return pd.DataFrame()
-        split = allocate_calibration(
-            known["m0"] + known["m1"] + NEXT_LABELS,
-            known["estimate"],
-            known["q0"],
-            known["q1"],
-            known["m0"],
-            known["m1"],
-        )
-        return pd.DataFrame(
-            {
-                "model": known["model"],
-                "judge": known["judge"],
-                "labels_wrong": known["m0"],
-                "labels_right": known["m1"],
-                "next_wrong": split.more0,
-                "next_right": split.more1,
-            }
-        )
+        m = known["m0"] + known["m1"] + NEXT_LABELS
+        split = allocate_calibration(m, *(known[column] for column in ("estimate", "q0", "q1", "m0", "m1")))
+        labels = known[["model", "judge", "m0", "m1"]].rename(columns={"m0": "labels_wrong", "m1": "labels_right"})
+        return labels.assign(next_wrong=split.more0, next_right=split.more1)
 
     def _involved(self, table: pd.DataFrame) -> pd.DataFrame:
         """The rows of models that are compared."""
@@ -227,7 +204,7 @@ class JudgeReport:
         return "all models together" if names == ["pooled"] else " or ".join(map(str, names[:3]))
 
 
-def judge_report(accuracy: JudgeAccuracy, comparison: ModelComparison | None = None) -> JudgeReport:
+def judge_report(accuracy: AccuracyTables, comparison: DifferenceTables | None = None) -> JudgeReport:
     """The report of accuracies, or of a comparison, with all cautions that the checks find, those of pairs first."""
     cautions = list(model_cautions(accuracy))
     if comparison is not None:
@@ -246,7 +223,7 @@ def _columns(table: pd.DataFrame, shown: list[str]) -> pd.DataFrame:
 
 def _statuses(table: pd.DataFrame) -> list[str]:
     """What the statuses of a table mean, but "ok"."""
-    return [f"{status}: {STATUSES[status]}." for status in dict.fromkeys(table["status"]) if status != OK]
+    return [f"{status}: {STATUSES[status]}." for status in dict.fromkeys(table["status"]) if status != Status.OK]
 
 
 def _legend(table: pd.DataFrame, models: list[str]) -> list[str]:

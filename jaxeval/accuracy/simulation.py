@@ -5,25 +5,27 @@ Every study is one batch over all settings and replications, of counts instead o
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from jaxeval.accuracy import influence
 from jaxeval.accuracy.calibration_planning import allocate_calibration
+from jaxeval.accuracy.influence import Contributions
+from jaxeval.accuracy.judged_sums import Arrays, LabelledAnswers, RatedAnswers, Sums
+from jaxeval.accuracy.performance import performance
 from jaxeval.accuracy.rogan_gladen import rogan_gladen
-from jaxeval.execution.elementwise import apply, broadcast, require
-from jaxeval.execution.precision import double_precision
+from jaxeval.checks import checked_integer
+from jaxeval.execution.elementwise import broadcast, evaluate, require, require_share
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
-from jaxeval.statistics.intervals import wilson
-from jaxeval.statistics.quantiles import checked_level
+from jaxeval.statistics.quantiles import checked_level, normal_quantile, wilson
 
 Float = NDArray[np.float64]
+Int = NDArray[np.int64]
 
 
 def coverage_study(
@@ -45,68 +47,56 @@ def coverage_study(
 
     Returns:
         A row per setting and method ("naive", "rogan_gladen", "rogan_gladen_adaptive"): ``theta, q0, q1, n, m, bias,
-        bias_se`` (its Monte Carlo error), ``coverage, length`` of the truncated interval, ``length_untruncated,
-        undefined_share, mean_m1``. Undefined replications count as not covering, and are left out of bias and lengths.
-        ``length_untruncated`` is infinite where nothing bounds the interval of some replication (`rogan_gladen`).
+        bias_se`` (its Monte Carlo error), ``coverage, length`` of the truncated interval, ``undefined_share,
+        length_untruncated, mean_m1``. Undefined replications count as not covering, and are left out of bias and
+        lengths. ``length_untruncated`` is infinite where nothing bounds the interval of some replication
+        (`rogan_gladen`).
     """
     checked_level(level)
     given = broadcast(theta=theta, q0=q0, q1=q1, n=n, m=m)
-    for name in ("theta", "q0", "q1"):
-        require(given, name, (given[name] >= 0) & (given[name] <= 1), "lie in [0, 1]")
-    require(given, "m", given["m"] >= 2 * pilot, "hold the pilot")
+    require_share(given, "theta", "q0", "q1")
+    require(given, "m", given["m"] >= 2 * checked_integer("pilot", pilot, 1), "hold the pilot")
     settings = {name: x.reshape(-1, 1) for name, x in given.items()}
     theta, q0, q1, n, m = settings.values()
-    rng = np.random.default_rng(seed)
-    r = replications
-
-    def draw(size: Any, p: Any) -> Float:
-        return rng.binomial(size.astype(np.int64), p, (len(theta), r)).astype(float)
-
+    draw = _binomial(len(theta), replications, seed)
     p = draw(n, theta * q1 + (1 - theta) * (1 - q0)) / n
+    lower, upper = wilson(p, n, level)
+    naive = performance(p, lower, upper, theta, axis=1)
+    naive |= {"length_untruncated": naive["length"], "mean_m1": np.full(len(theta), np.nan)}
+
+    def corrected(q0: Float, q1: Float, m0: Float, m1: Float) -> dict[str, Float]:
+        found = rogan_gladen(p, q0, q1, n, m0, m1, level)
+        estimate, lower, upper = (np.asarray(x) for x in (found.estimate, found.lower, found.upper))
+        length = np.asarray(found.upper_untruncated - found.lower_untruncated)
+        more = {"length_untruncated": np.nanmean(length, 1), "mean_m1": m1.mean(1)}
+        return performance(estimate, lower, upper, theta, axis=1) | more
+
     m1 = np.broadcast_to(np.floor(m / 2), p.shape)
     m0 = m - m1
-    tables = [_method("naive", settings, p, *wilson(p, n, level), theta, np.full_like(p, np.nan))]
-    rates = draw(m0, q0) / m0, draw(m1, q1) / m1
-    tables.append(_rogan_gladen("rogan_gladen", settings, p, *rates, m0, m1, level))
+    equal = corrected(draw(m0, q0) / m0, draw(m1, q1) / m1, m0, m1)
     pilot0, pilot1 = (draw(np.full_like(theta, pilot), q) for q in (q0, q1))
     split = allocate_calibration(np.broadcast_to(m, p.shape), p, pilot0 / pilot, pilot1 / pilot, pilot)
-    m0, m1 = split.m0.astype(float), split.m1.astype(float)
+    m0, m1 = np.asarray(split.m0, float), np.asarray(split.m1, float)
     rates = (pilot0 + draw(m0 - pilot, q0)) / m0, (pilot1 + draw(m1 - pilot, q1)) / m1
-    tables.append(_rogan_gladen("rogan_gladen_adaptive", settings, p, *rates, m0, m1, level))
-    return pd.concat(tables, ignore_index=True)
+    methods = {"naive": naive, "rogan_gladen": equal, "rogan_gladen_adaptive": corrected(*rates, m0, m1)}
+    return _table("method", settings, methods)
 
 
-def _rogan_gladen(
-    name: str, settings: dict[str, Float], p: Float, q0: Float, q1: Float, m0: Float, m1: Float, level: float
-) -> pd.DataFrame:
-    found = rogan_gladen(p, q0, q1, settings["n"], m0, m1, level)
-    table = _method(name, settings, found.estimate, found.lower, found.upper, settings["theta"], m1)
-    length = found.upper_untruncated - found.lower_untruncated
-    return table.assign(length_untruncated=np.nanmean(length, 1))
+def _binomial(n_settings: int, replications: int, seed: int) -> Callable[[Float, Float], Float]:
+    """A function that draws (S, R) binomial counts from sizes and probabilities (S, 1) or (S, R)."""
+    checked_integer("replications", replications, 1)
+    rng = np.random.default_rng(checked_integer("seed", seed))
+
+    def draw(size: Float, p: Float) -> Float:
+        return rng.binomial(size.astype(np.int64), p, (n_settings, replications)).astype(float)
+
+    return draw
 
 
-def _method(
-    name: str, settings: dict[str, Float], estimate: Float, lower: Float, upper: Float, truth: Float, m1: Float
-) -> pd.DataFrame:
-    defined = ~np.isnan(estimate)
-    count = defined.sum(1)
-    error = np.where(defined, estimate - truth, 0.0)
-    bias = error.sum(1) / count
-    spread = np.sqrt(np.where(defined, (error - bias[:, None]) ** 2, 0.0).sum(1) / count)
-    length = np.where(defined, upper - lower, 0.0).sum(1) / count
-    return pd.DataFrame(
-        {
-            "method": name,
-            **{key: x[:, 0] for key, x in settings.items()},
-            "bias": bias,
-            "bias_se": spread / np.sqrt(count),
-            "coverage": ((lower <= truth) & (truth <= upper)).mean(1),
-            "length": length,
-            "length_untruncated": length,
-            "undefined_share": 1 - count / estimate.shape[1],
-            "mean_m1": m1.mean(1),
-        }
-    )
+def _table(kind: str, settings: dict[str, Float], columns: dict[str, dict[str, Float]]) -> pd.DataFrame:
+    """A row per setting and name: the name in column ``kind``, the settings, and the ``columns`` (S,) of that name."""
+    given = {name: x.reshape(-1) for name, x in settings.items()}
+    return pd.concat([pd.DataFrame({kind: name, **given, **own}) for name, own in columns.items()], ignore_index=True)
 
 
 def shift_study(
@@ -131,29 +121,16 @@ def shift_study(
     given = broadcast(calibration_theta=calibration_theta, test_theta=test_theta, q0=q0, q1=q1, n=n, m=m)
     settings = {name: x.reshape(-1, 1) for name, x in given.items()}
     theta_c, theta_t, q0, q1, n, m = settings.values()
-    rng = np.random.default_rng(seed)
-
-    def draw(size: Any, p: Any) -> Float:
-        return rng.binomial(np.asarray(size).astype(np.int64), p, (len(theta_t), replications)).astype(float)
-
+    draw = _binomial(len(theta_t), replications, seed)
     judged = draw(n, theta_t * q1 + (1 - theta_t) * (1 - q0))
     label = draw(m, theta_c)
     product = draw(label, q1)
     judgment = product + draw(m - label, 1 - q0)
-    whole = np.broadcast_to(m, label.shape).astype(float)
-    found = apply(_by_counts, whole, label, judgment, product, np.broadcast_to(n, label.shape).astype(float), judged)
-    tables = []
-    for name, value in found._asdict().items():
-        table = _method(name, settings, value, value, value, theta_t, value)
-        keep = [*settings, "bias", "bias_se", "undefined_share"]
-        tables.append(table.rename(columns={"method": "estimator"})[["estimator", *keep]])
-    return pd.concat(tables, ignore_index=True)
-
-
-@jax.jit
-def _by_counts(m: Any, label: Any, judgment: Any, product: Any, n: Any, judged: Any) -> Any:
-    labelled = LabelledSums(m, label, judgment, product, judgment, label)
-    return judge_error.by_stratum(labelled, JudgedSums(n, judged, judged), jnp.array(True))
+    labelled, test = LabelledSums(m, label, judgment, product, judgment, label), JudgedSums(n, judged, judged)
+    found = evaluate(judge_error.by_stratum, labelled, test, np.bool_(True))
+    kept = ("bias", "bias_se", "undefined_share")
+    studies = {name: performance(x, x, x, theta_t, axis=1) for name, x in found._asdict().items()}
+    return _table("estimator", settings, {name: {k: study[k] for k in kept} for name, study in studies.items()})
 
 
 def comparison_study(
@@ -181,10 +158,12 @@ def comparison_study(
         A row per setting and estimator: ``j_a, delta_j, theta_a, theta_b, bias, bias_se, coverage, length,
         undefined_share``.
     """
-    z = scipy.special.ndtri((1 + checked_level(level)) / 2)
+    for name, count in (("n", n), ("m", m), ("replications", replications)):
+        checked_integer(name, count, 1)
+    z = normal_quantile(level)
     given = broadcast(j_a=j_a, delta_j=delta_j, theta_a=theta_a, theta_b=theta_b)
     settings = {name: x.reshape(-1) for name, x in given.items()}
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checked_integer("seed", seed))
     j_a, delta_j, theta_a, theta_b = settings.values()
     q_a, q_b = (1 + j_a) / 2, (1 + j_a + delta_j) / 2
     if ((q_b > 1) | (q_a < 0)).any():
@@ -193,24 +172,76 @@ def comparison_study(
     of_a, of_b = (_cell_shares(theta, q) for theta, q in ((theta_a, q_a), (theta_b, q_b)))
     calibration_cells = (of_a[:, :, :, None, None] * of_b[:, None, None]).reshape(len(j_a), 16)
     test_cells = (of_a.sum(1)[:, :, None] * of_b.sum(1)[:, None]).reshape(len(j_a), 4)
-    draws = {
-        "test": rng.multinomial(n, test_cells[:, None], (len(j_a), replications)),
-        "first": rng.multinomial(m // 2, calibration_cells[:, None], (len(j_a), replications)),
-        "second": rng.multinomial(m - m // 2, calibration_cells[:, None], (len(j_a), replications)),
-    }
-    counts = {name: x.reshape(-1, x.shape[-1]).astype(float) for name, x in draws.items()}
-    with double_precision():
-        found = jax.device_get(_compared(counts["test"], counts["first"], counts["first"] + counts["second"]))
+    shape = len(j_a), replications
+    test = rng.multinomial(n, test_cells[:, None], shape)
+    half, rest = (rng.multinomial(k, calibration_cells[:, None], shape) for k in (m // 2, m - m // 2))
+    found = [_paired_differences(*counts) for counts in zip(test, half, half + rest, strict=True)]
     truth = (theta_b - theta_a)[:, None]
-    tables = []
-    for name, (value, variance) in found.items():
-        value, half = (np.asarray(x).reshape(len(j_a), -1) for x in (value, z * np.sqrt(variance)))
-        undefined = np.isnan(value)
-        lower = np.where(undefined, -1.0, np.maximum(value - half, -1))
-        upper = np.where(undefined, 1.0, np.minimum(value + half, 1))
-        table = _method(name, {k: x[:, None] for k, x in settings.items()}, value, lower, upper, truth, value)
-        tables.append(table.drop(columns=["length_untruncated", "mean_m1"]).rename(columns={"method": "estimator"}))
-    return pd.concat(tables, ignore_index=True)
+    studies = {}
+    for name in found[0]:
+        value, variance = (np.stack(x) for x in zip(*(differences[name] for differences in found), strict=True))
+        half_length = z * np.sqrt(variance)
+        # Without an estimate the difference may be any.
+        lower, upper = np.fmax(value - half_length, -1), np.fmin(value + half_length, 1)
+        studies[name] = performance(value, lower, upper, truth, axis=1)
+    return _table("estimator", settings, studies)
+
+
+def _paired_differences(test: Int, half: Int, full: Int) -> dict[str, tuple[Float, Float]]:
+    """B minus A and its variance (R,) by estimator, from R counts of alike items.
+
+    A test item is in one of 4 cells, by the verdicts on A and on B; a calibration item in one of 16, by label and
+    verdict of A's answer, and of B's. ``half`` of the calibration items are those of "ppi_plus_plus_half".
+    """
+    replications = len(test)
+    verdict, cell = np.array([[0.0, 0, 1, 1], [0, 1, 0, 1]]), np.arange(16)
+    y, f = (np.stack([(cell >> k) & 1, (cell >> k - 2) & 1]).astype(float) for k in (3, 2))
+
+    def as_items(values: Float) -> Float:
+        """(cells, 2, R): a cell is an item, and a replication takes the place of a judge."""
+        return np.broadcast_to(values.T[:, :, None], (values.shape[1], 2, replications))
+
+    answers = LabelledAnswers(as_items(y), as_items(f), as_items(y) >= 0, np.zeros((16, 2), np.int64))
+    rated = RatedAnswers(as_items(verdict), as_items(verdict) >= 0, np.zeros((4, 2), np.int64))
+
+    data = Arrays(
+        n_strata=1,
+        own=answers,
+        human=y.T,
+        shared=answers,
+        shared_labels=np.zeros((2, replications)),
+        test=rated,
+        answered=np.ones((4, 2), bool),
+    )
+
+    def sums(counts: Int, *values: Float) -> list[Float]:
+        """(1, 2, R) numbers of items, and sums of each of ``values`` (2, cells) over them."""
+        return [(x @ counts.T)[None] for x in (np.ones_like(values[0]), *values)]
+
+    judged, binary = JudgedSums(*sums(test, verdict, verdict)), np.bool_(True)
+
+    def difference(value: Float, items: Contributions, counts: Int) -> tuple[Float, Float]:
+        on_test, on_calibration = (x[:, 1] - x[:, 0] for x in items)
+        variance = (test.T * on_test**2).sum(0) + (counts.T * on_calibration**2).sum(0)
+        return value[0, 1] - value[0, 0], variance
+
+    found = {}
+    for name, counts in (("ppi_plus_plus_half", half), ("ppi_plus_plus", full)):
+        own = LabelledSums(*sums(counts, y, f, y * f, f, y))
+        of_a = LabelledSums(*(x[:, :1] for x in own))
+        total, each = Sums(judged, own, of_a), evaluate(judge_error.by_stratum, own, judged, binary)
+        weight = evaluate(judge_error.weights, own, judged, binary).ppi_plus_plus
+        items = influence.control_variate(data, total, each.ppi_plus_plus, weight)
+        found[name] = difference(each.ppi_plus_plus, items, counts)
+    with_a = evaluate(judge_error.with_rates_of, of_a, judged, binary)
+    corrected, shared = np.clip(each.rogan_gladen, 0, 1), np.clip(with_a, 0, 1)
+    return {
+        "naive": difference(each.naive, influence.naive(data, total, each.naive), full),
+        "ppi_plus_plus": found["ppi_plus_plus"],
+        "ppi_plus_plus_half": found["ppi_plus_plus_half"],
+        "rogan_gladen": difference(corrected, influence.rogan_gladen(data, total, each.rogan_gladen), full),
+        "rogan_gladen_shared": difference(shared, influence.shared_rogan_gladen(data, total, of_a, 0, with_a), full),
+    }
 
 
 def simulate_judged_answers(
@@ -227,21 +258,34 @@ def simulate_judged_answers(
     Args:
         accuracy: (M,) share of right answers.
         q0: (M, J) specificity of every judge on every model; broadcasts.
-        q1: (M, J) sensitivity.
-        n_items: items, answered by all.
-        correlation: of the latent variables that make a model right on an item, as some items are harder for all.
+        q1: (M, J) sensitivity of every judge on every model; broadcasts.
+        n_items: number of items. Every model answers all of them.
+        correlation: between models, of the latent variables that make an answer right. Above 0, some items are harder
+            than others for all models.
         seed: the same seed gives the same answers.
 
     Returns:
         A row per item and model: ``item, model, human`` and a column ``judge-1``, ... per judge.
+
+    Raises:
+        TypeError: ``n_items`` or ``seed`` is no integer.
+        ValueError: a share is outside of [0, 1], or shapes do not broadcast.
+
+    Examples:
+        >>> simulate_judged_answers([0.8, 0.5], q0=0.7, q1=0.9, n_items=2, seed=3)
+           item    model  human  judge-1
+        0     0  model-1      0        0
+        1     0  model-2      0        1
+        2     1  model-1      1        1
+        3     1  model-2      1        1
     """
+    checked_integer("n_items", n_items, 1)
     share = np.atleast_1d(np.asarray(accuracy, float))
     specificity, sensitivity = (np.atleast_2d(np.asarray(q, float)) for q in (q0, q1))
     shape = np.broadcast_shapes((len(share), 1), specificity.shape, sensitivity.shape)
     given = {"accuracy": share, "q0": specificity, "q1": sensitivity, "correlation": np.asarray(correlation, float)}
-    for name, x in given.items():
-        require(given, name, (x >= 0) & (x <= 1), "lie in [0, 1]")
-    rng = np.random.default_rng(seed)
+    require_share(given, *given)
+    rng = np.random.default_rng(checked_integer("seed", seed))
     common, own = rng.standard_normal((n_items, 1)), rng.standard_normal((n_items, len(share)))
     latent = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own
     right = latent < scipy.special.ndtri(share)
@@ -265,52 +309,3 @@ def _cell_shares(theta: Float, q: Float) -> Float:
     agree = right == judged
     prior = np.where(right, theta[:, None, None], 1 - theta[:, None, None])
     return prior * np.where(agree, q[:, None, None], 1 - q[:, None, None])
-
-
-@jax.jit
-def _compared(test: Any, half: Any, full: Any) -> dict[str, tuple[Any, Any]]:
-    """Difference B - A and its variance by estimator, from counts (R, 4) and (R, 16) of cells."""
-    judged = jnp.array([[0.0, 0, 1, 1], [0, 1, 0, 1]])  # of A and B
-    bits = [(jnp.arange(16) >> k) & 1 for k in (3, 2, 1, 0)]
-    y, f = jnp.stack([bits[0], bits[2]]).astype(float), jnp.stack([bits[1], bits[3]]).astype(float)
-
-    def labelled(count: Any) -> LabelledSums:
-        total = jnp.broadcast_to(count.sum(-1)[:, None], (len(count), 2))
-        products = (count @ x.T for x in (y, f, y * f, f, y))
-        return LabelledSums(total, *products)
-
-    n = jnp.broadcast_to(test.sum(-1)[:, None], (len(test), 2))
-    shown = test @ judged.T
-    sums = JudgedSums(n, shown, shown)
-    p = shown / n
-
-    def difference(value: Any, on_test: Any, count: Any, on_calibration: Any) -> tuple[Any, Any]:
-        """From contributions (R, 2, cells) of one item of each cell."""
-        spread = (test * (on_test[:, 1] - on_test[:, 0]) ** 2).sum(-1)
-        spread += (count * (on_calibration[:, 1] - on_calibration[:, 0]) ** 2).sum(-1)
-        return value[:, 1] - value[:, 0], spread
-
-    def with_weight(count: Any, weight: Any) -> tuple[Any, Any]:
-        own = labelled(count)
-        mean = (own.label - weight * own.judgment) / own.n
-        residual = (y - weight[..., None] * f - mean[..., None]) / own.n[..., None]
-        on_test = weight[..., None] * (judged - p[..., None]) / n[..., None]
-        return difference(judge_error.ppi(own, sums, weight), on_test, count, residual)
-
-    def with_rates(own: LabelledSums, y: Any, f: Any) -> tuple[Any, Any]:
-        value = judge_error.with_rates_of(own, sums, jnp.array(True))
-        q0, q1, m0, m1 = (x[..., None] for x in judge_error.rates(own))
-        theta, j = value[..., None], q0 + q1 - 1
-        on_calibration = ((1 - theta) * (1 - y) * (1 - f - q0) / m0 - theta * y * (f - q1) / m1) / j
-        return difference(jnp.clip(value, 0, 1), (judged - p[..., None]) / n[..., None] / j, full, on_calibration)
-
-    everything = labelled(full)
-    a = LabelledSums(*(jnp.broadcast_to(x[:, :1], x.shape) for x in everything))
-    naive = difference(p, (judged - p[..., None]) / n[..., None], full, jnp.zeros((1, 2, 16)))
-    return {
-        "naive": naive,
-        "rogan_gladen_shared": with_rates(a, y[:1], f[:1]),
-        "rogan_gladen": with_rates(everything, y, f),
-        "ppi_plus_plus_half": with_weight(half, judge_error.ppi_weight(labelled(half), sums, 1.0)),
-        "ppi_plus_plus": with_weight(full, judge_error.ppi_weight(everything, sums, 1.0)),
-    }

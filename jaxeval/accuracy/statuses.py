@@ -2,46 +2,83 @@
 
 from __future__ import annotations
 
-OK, CLIPPED, OUTSIDE = "ok", "clipped", "outside"
-NEAR_0, FEW_OF_CLASS = "J near 0", "few labels of a class"
-ONE_CLASS, NO_VARIATION = "labels of one class", "judgments do not vary"
-TOO_FEW_LABELS, TOO_FEW_ITEMS = "too few labels", "too few test items"
-NO_SKILL, INCLUDES_0, NO_CLASS = "J <= 0", "includes 0", "labels of one class only"
-NO_LABELS, NO_TEST = "no calibration items", "no test items"
-NO_SUCH_VERDICT = "a verdict of the test is not in the calibration"
-NOT_BINARY, NOT_SHARES = "needs verdicts of 0 and 1", "scores are no shares"
-SINGULAR, CLASS_WITHOUT_LABEL = "singular confusion matrix", "a class has no label"
+from enum import StrEnum
 
-#: Every status and what it means. Reports and the command line print these sentences.
-STATUSES = {
-    OK: "the estimate lies in [0, 1], and none of the checks found a reason to doubt its interval",
-    CLIPPED: "the estimate left [0, 1] and is clipped: the judged share is hard to reconcile with the calibration",
-    OUTSIDE: "the whole interval left [0, 1]: the judged share is not one that the calibration allows",
-    NEAR_0: "the 99.9% interval of J includes 0; the correction divides by J, so nothing bounds the estimate and its "
-    "interval is the whole range",
-    FEW_OF_CLASS: "there are fewer than 5 labels of a class; the judge's errors on it are not known, so nothing "
-    "bounds the estimate and its interval is the whole range",
-    ONE_CLASS: "all labels are of one class; nothing is known of the judge's errors on the other, and resamples "
-    "repeat that one class",
-    NO_VARIATION: "the judgments do not vary, so the estimate is the mean label",
-    TOO_FEW_LABELS: "there are too few labels to estimate a variance, so nothing bounds the estimate",
-    TOO_FEW_ITEMS: "one test item with a score has no variance to estimate, so nothing bounds the estimate",
-    NO_SKILL: "the judge is no better than chance on the labels, so there is no correction",
-    INCLUDES_0: "the interval of J includes 0: the labels do not tell the judge from one that guesses",
-    NO_CLASS: "all labels are of one class, so one of the judge's rates is unknown and there is no correction",
-    NO_LABELS: "no calibration item of the model has a label that the estimate can use",
-    NO_TEST: "the model has no judged test item",
-    NO_SUCH_VERDICT: "a verdict of the test does not occur in the calibration, so no label says what it is worth",
-    NOT_BINARY: "the estimate needs verdicts of 0 and 1, and the judge gives scores",
-    NOT_SHARES: "the judge's scores leave [0, 1], so their mean is no share of right answers",
-    SINGULAR: "the confusion matrix cannot be inverted: the judge does not tell some of the classes apart",
-    CLASS_WITHOUT_LABEL: "a class has no label, so the judge's errors on it are unknown",
-}
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxeval.kernels.judge_error import Doubt
+
+
+class Status(StrEnum):
+    """The word that a table shows. Reports and the command line print the ``sentence`` beside it."""
+
+    sentence: str
+
+    def __new__(cls, word: str, sentence: str) -> Status:
+        """The member that equals ``word``."""
+        status = str.__new__(cls, word)
+        status._value_, status.sentence = word, sentence
+        return status
+
+    OK = "ok", "the estimate lies in [0, 1], and none of the checks found a reason to doubt its interval"
+    CLIPPED = "clipped", "the estimate left [0, 1] and is clipped: judged share and calibration are hard to reconcile"
+    OUTSIDE = "outside", "the whole interval left [0, 1]: the judged share is not one that the calibration allows"
+    NEAR_0 = (
+        "J near 0",
+        "the 99.9% interval of J includes 0; the correction divides by J, so nothing bounds the estimate and its "
+        "interval is the whole range",
+    )
+    FEW_OF_CLASS = (
+        "few labels of a class",
+        "there are fewer than 5 labels of a class; the judge's errors on it are not known, so nothing bounds the "
+        "estimate and its interval is the whole range",
+    )
+    ONE_CLASS = (
+        "labels of one class",
+        "all labels are of one class; nothing is known of the judge's errors on the other, and resamples repeat that "
+        "one class",
+    )
+    NO_VARIATION = "judgments do not vary", "the judgments do not vary, so the estimate is the mean label"
+    TOO_FEW_LABELS = "too few labels", "labels are too few to estimate a variance, so nothing bounds the estimate"
+    TOO_FEW_ITEMS = "too few test items", "one test item with a score has no variance, so nothing bounds the estimate"
+    NO_SKILL = "J <= 0", "the judge is no better than chance on the labels, so there is no correction"
+    INCLUDES_0 = "includes 0", "the interval of J includes 0: the labels do not tell the judge from one that guesses"
+    NO_CLASS = "labels of one class only", "a class has no labels, so the judge's rate on it is unknown: no correction"
+    NO_LABELS = "no calibration items", "no calibration item of the model has a label that the estimate can use"
+    NO_TEST = "no test items", "the model has no judged test item"
+    NO_SUCH_VERDICT = (
+        "a verdict of the test is not in the calibration",
+        "a verdict of the test does not occur in the calibration, so no label says what it is worth",
+    )
+    NOT_BINARY = "needs verdicts of 0 and 1", "the estimate needs verdicts of 0 and 1, and the judge gives scores"
+    NOT_SHARES = "scores are no shares", "the judge's scores leave [0, 1]: their mean is no share of right answers"
+    SINGULAR = "singular confusion matrix", "the judge does not tell some of the classes apart: there is no inverse"
+    CLASS_WITHOUT_LABEL = "a class has no label", "no label is of this class, so the judge's errors on it are unknown"
+
+
+#: The sentence of each status.
+STATUSES = {status.value: status.sentence for status in Status}
 #: Statuses of estimates whose interval is the one of their formula.
-BOUNDED = (OK, CLIPPED, OUTSIDE)
+BOUNDED = (Status.OK, Status.CLIPPED, Status.OUTSIDE)
 #: Statuses of estimates that nothing bounds: the interval is the whole range, and its untruncated ends are infinite.
-UNBOUNDED = (NEAR_0, FEW_OF_CLASS, TOO_FEW_LABELS, TOO_FEW_ITEMS)
+UNBOUNDED = (Status.NEAR_0, Status.FEW_OF_CLASS, Status.TOO_FEW_LABELS, Status.TOO_FEW_ITEMS)
 #: Statuses of all estimates that have a number; the others have NaN.
-HAVE_NUMBERS = (*BOUNDED, ONE_CLASS, *UNBOUNDED)
+HAVE_NUMBERS = (*BOUNDED, Status.ONE_CLASS, *UNBOUNDED)
 #: Statuses of estimates whose resamples repeat what is unknown, and are not shown.
-WITHOUT_RESAMPLES = (ONE_CLASS, TOO_FEW_LABELS, TOO_FEW_ITEMS)
+WITHOUT_RESAMPLES = (Status.ONE_CLASS, Status.TOO_FEW_LABELS, Status.TOO_FEW_ITEMS)
+
+_OF_DOUBT = {
+    Doubt.FINE: Status.OK,
+    Doubt.NEAR_0: Status.NEAR_0,
+    Doubt.FEW_OF_CLASS: Status.FEW_OF_CLASS,
+    Doubt.NO_ITEMS: Status.NO_LABELS,
+    Doubt.NO_CLASS: Status.NO_CLASS,
+    Doubt.NO_SKILL: Status.NO_SKILL,
+    Doubt.NO_SUCH_VERDICT: Status.NO_SUCH_VERDICT,
+}
+
+
+def statuses_of(doubts: NDArray[np.int8]) -> NDArray[np.str_]:
+    """The status of each `Doubt`."""
+    return np.array([_OF_DOUBT[doubt] for doubt in Doubt])[doubts]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -64,18 +64,18 @@ class AnchoredElo:
     coins: there the Beta interval covers more often than its level.
     """
 
-    probability: Any
-    probability_lower: Any
-    probability_upper: Any
-    probability_se: Any
-    rating: Any
-    rating_lower: Any
-    rating_upper: Any
-    rating_se: Any
-    own_lower: Any
-    own_upper: Any
-    own_se: Any
-    n: Any  # outcomes
+    probability: float | Float
+    probability_lower: float | Float
+    probability_upper: float | Float
+    probability_se: float | Float
+    rating: float | Float
+    rating_lower: float | Float
+    rating_upper: float | Float
+    rating_se: float | Float
+    own_lower: float | Float
+    own_upper: float | Float
+    own_se: float | Float
+    n: float | Float  # outcomes
     prior: float
     level: float
     link: str
@@ -90,6 +90,7 @@ def anchored_elo(
     pool_size: ArrayLike | None = None,
     kappa: ArrayLike = 1.0,
     link: str | Link = "logit",
+    *,
     squares: ArrayLike | None = None,
 ) -> AnchoredElo:
     """Win probability and Elo gap from counts against a reference, with Beta intervals (Algorithm 1, Eq. 2 to 4).
@@ -159,14 +160,14 @@ def anchored_elo(
         sizes = [np.where(left > 0, (size + 1) / (left * share * kappa**2) - 1, np.inf) for share in (1.0, own_share)]
     ends = beta_interval(p, q, sizes[0], level)
     own = own_share < 1  # elsewhere it is the same interval
-    own_ends = [end[0].copy() for end in ends]
+    own_ends = [end.p.copy() for end in ends]
     for mine, end in zip(own_ends, beta_interval(p[own], q[own], sizes[1][own], level), strict=True):
-        mine[own] = end[0]
-    point = p, q, np.log(p), np.log(q)
+        mine[own] = end.p
+    point = Point(p=p, q=q, log_p=np.log(p), log_q=np.log(q))
     return AnchoredElo(
         probability=scalar_or_array(p),
-        probability_lower=scalar_or_array(ends[0][0]),
-        probability_upper=scalar_or_array(ends[1][0]),
+        probability_lower=scalar_or_array(ends[0].p),
+        probability_upper=scalar_or_array(ends[1].p),
         probability_se=scalar_or_array(error),
         rating=linked_rating(link, chosen, point),
         rating_lower=linked_rating(link, chosen, ends[0]),
@@ -182,7 +183,7 @@ def anchored_elo(
     )
 
 
-def checked_prior(prior: Any) -> float:
+def checked_prior(prior: object) -> float:
     """``prior`` itself, or a ValueError if it is no positive number."""
     number = prior.item() if isinstance(prior, np.ndarray) and prior.ndim == 0 else prior
     if isinstance(number, bool | np.bool_) or not isinstance(number, Real) or not 0 < float(number) < np.inf:
@@ -190,7 +191,7 @@ def checked_prior(prior: Any) -> float:
     return float(number)
 
 
-def checked_link(link: Any) -> Link:
+def checked_link(link: object) -> Link:
     """The `Link` of that name, or ``link`` itself; a ValueError if it is neither."""
     if isinstance(link, Link):
         return link
@@ -199,14 +200,19 @@ def checked_link(link: Any) -> Link:
     return LINKS[link]
 
 
-#: A probability, one less it, and the logarithms of both.
-Point = tuple[Float, Float, Float, Float]
+class Point(NamedTuple):
+    """Probabilities, one less each, and the logarithms of both: one of them may be 1 but for what a number can hold."""
+
+    p: Float
+    q: Float
+    log_p: Float
+    log_q: Float
 
 
-def linked_rating(name: str | Link, link: Link, point: Point) -> Any:
+def linked_rating(name: str | Link, link: Link, point: Point) -> float | Float:
     """Elo of a point, through the ``link`` that goes by ``name``."""
-    p, _, log_p, log_q = point
-    return scalar_or_array(np.asarray(ELO_PER_LOGIT * (log_p - log_q if name == "logit" else link.map(_inside(p)))))
+    linked = point.log_p - point.log_q if name == "logit" else link.map(_inside(point.p))
+    return scalar_or_array(np.asarray(ELO_PER_LOGIT * linked))
 
 
 def _derivative(name: str | Link, link: Link, p: Float, q: Float) -> Float:
@@ -223,12 +229,14 @@ def beta_interval(p: Float, q: Float, size: Float, level: float) -> tuple[Point,
     (p_, q_, size_), where = _distinct(*(x.reshape(-1) for x in (p, q, size)))
     swap = p_ > q_  # the side of the smaller mean has the finer numbers
     mean, rest = np.where(swap, q_, p_), np.where(swap, p_, q_)
-    ends: list[Any] = []
-    for lower in (True, False):
-        x, y, log_x, log_y = _quantile(mean, rest, size_, (1 - level) / 2, swap ^ lower)
-        found = [np.where(swap, v, u) for u, v in ((x, y), (y, x), (log_x, log_y), (log_y, log_x))]
-        ends.append(tuple(v[where].reshape(p.shape) for v in found))
-    return ends[0], ends[1]
+
+    def end(lower: bool) -> Point:
+        x = _quantile(mean, rest, size_, (1 - level) / 2, swap ^ lower)
+        sides = (x.p, x.q), (x.q, x.p), (x.log_p, x.log_q), (x.log_q, x.log_p)
+        own, other, log_own, log_other = (np.where(swap, v, u)[where].reshape(p.shape) for u, v in sides)
+        return Point(p=own, q=other, log_p=log_own, log_q=log_other)
+
+    return end(lower=True), end(lower=False)
 
 
 def _quantile(p: Float, q: Float, size: Float, tail: float, below: NDArray[np.bool_]) -> Point:
@@ -247,7 +255,7 @@ def _quantile(p: Float, q: Float, size: Float, tail: float, below: NDArray[np.bo
     gone = small & (x <= _TINY)
     log_x = np.log(np.where(gone, 1.0, x))
     log_x[gone] = (np.where(below, np.log(tail), np.log1p(-tail))[gone] + (np.log(a) + betaln(a, b))[gone]) / a[gone]
-    return x, y, log_x, np.log(y)
+    return Point(p=x, q=y, log_p=log_x, log_q=np.log(y))
 
 
 def _inverse(a: Float, b: Float, tail: float, below: NDArray[np.bool_]) -> Float:

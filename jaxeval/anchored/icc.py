@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -28,18 +28,18 @@ class Icc3:
     "fewer than two complete items" (NaN).
     """
 
-    single: Any
-    single_lower: Any
-    single_upper: Any
-    average: Any
-    average_lower: Any
-    average_upper: Any
-    ms_items: Any  # mean square between items
-    ms_error: Any  # mean square of the residual of items and runs
-    n: Any  # complete items
-    n_incomplete: Any  # items left out as some run is missing
+    single: float | Float
+    single_lower: float | Float
+    single_upper: float | Float
+    average: float | Float
+    average_lower: float | Float
+    average_upper: float | Float
+    ms_items: float | Float  # mean square between items
+    ms_error: float | Float  # mean square of the residual of items and runs
+    n: int | NDArray[np.int64]  # complete items
+    n_incomplete: int | NDArray[np.int64]  # items left out as some run is missing
     k: int
-    status: Any
+    status: str | NDArray[np.str_]
     level: float
 
 
@@ -83,8 +83,8 @@ def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal[
         df_items, df_error = np.maximum(n - 1, 1), np.maximum((n - 1) * (k - 1), 1)
         low = ratio / scipy.special.fdtri(df_items, df_error, 1 - tail)
         high = ratio * scipy.special.fdtri(df_error, df_items, 1 - tail)
-        single: Any = [_single(x, k) for x in (ratio, low, high)]
-        average: Any = [1 - 1 / x for x in (ratio, low, high)]
+        single = [_single(x, k) for x in (ratio, low, high)]
+        average = [1 - 1 / x for x in (ratio, low, high)]
     there = (n >= 2) & (ms_items > 0)
     single, average, means = (
         [scalar_or_array(np.where(there, x, np.nan)) for x in part] for part in (single, average, (ms_items, ms_error))
@@ -140,7 +140,7 @@ def _scores(table: ArrayLike | pd.DataFrame) -> Float:
     return values
 
 
-def single_run_reliability(average: ArrayLike, k: ArrayLike) -> Any:
+def single_run_reliability(average: ArrayLike, k: ArrayLike) -> float | Float:
     """Reliability of one run where that of the mean of ``k`` runs is ``average``: rho / (k - (k - 1) rho)."""
     rho, runs = np.broadcast_arrays(np.asarray(average, float), np.asarray(k, float))
     if (runs < 1).any() or (rho > 1).any():

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -28,7 +27,7 @@ Int = NDArray[np.int64]
 _SMALLEST_SIZE = 1e-3
 
 
-def pooled_variance(variance: ArrayLike, rho: ArrayLike, n_judges: ArrayLike) -> Any:
+def pooled_variance(variance: ArrayLike, rho: ArrayLike, n_judges: ArrayLike) -> Float:
     """Variance of the mean of ``n_judges`` ratings: variance (rho + (1 - rho) / J) (Proposition 2)."""
     variance, rho, n = (np.asarray(x, float) for x in (variance, rho, n_judges))
     return variance * (rho + (1 - rho) / n)
@@ -36,7 +35,7 @@ def pooled_variance(variance: ArrayLike, rho: ArrayLike, n_judges: ArrayLike) ->
 
 def pooled_scores(
     verdicts: AnchoredVerdicts,
-    judges: Sequence[Any] | None = None,
+    judges: Sequence[Hashable] | None = None,
     *,
     screen: JudgeScreen,
     level: float = 0.95,
@@ -90,7 +89,7 @@ def pooled_scores(
         size = p * (1 - p) / error**2 - 1
     lower, upper = beta_interval(p, 1 - p, np.maximum(size, _SMALLEST_SIZE), level)
     table["n_judges"] = of_judges["n_judges"]
-    table["probability"], table["probability_lower"], table["probability_upper"] = p, lower[0], upper[0]
+    table["probability"], table["probability_lower"], table["probability_upper"] = p, lower.p, upper.p
     table["probability_se"] = error
     table["rating"] = of_judges["rating"]
     table["rating_lower"], table["rating_upper"] = (linked_rating(link, mapping, end) for end in (lower, upper))
@@ -106,8 +105,8 @@ def pooled_scores(
 
 
 def _pooled_judges(
-    verdicts: AnchoredVerdicts, judges: Sequence[Any] | None, screen: JudgeScreen
-) -> tuple[list[Any], list[str]]:
+    verdicts: AnchoredVerdicts, judges: Sequence[Hashable] | None, screen: JudgeScreen
+) -> tuple[list[Hashable], list[str]]:
     """The judges to pool, by default the strong ones, and sentences about those that are left out or unknown."""
     chosen = screen.strong if judges is None else list(dict.fromkeys(judges))
     unknown = [judge for judge in chosen if judge not in screen.table.index]
@@ -159,7 +158,7 @@ def _of_group(outer: Int, inner: Int) -> Int:
     return found
 
 
-def pooling_curve(verdicts: AnchoredVerdicts, model: Any, anchor: Any = None, *, screen: JudgeScreen,
+def pooling_curve(verdicts: AnchoredVerdicts, model: Hashable, anchor: Hashable | None = None, *, screen: JudgeScreen,
                   n_resamples: int = 1000, seed: int = 0) -> pd.DataFrame:  # fmt: skip
     """Variance of the pooled rating of a model against the number of strong judges (Figure 5).
 
@@ -218,19 +217,19 @@ def pooling_curve(verdicts: AnchoredVerdicts, model: Any, anchor: Any = None, *,
     return curve
 
 
-def _mean_reliability(screen: JudgeScreen, judges: Sequence[Any]) -> float:
+def _mean_reliability(screen: JudgeScreen, judges: Sequence[Hashable]) -> float:
     """Mean ICC(3,k) of the judges that have one, at least 0: a negative one is no reliability at all."""
     known = screen.table.loc[list(judges), "average"].dropna()
     return max(float(known.mean()), 0.0) if len(known) else float("nan")
 
 
-def _mean_correlation(screen: JudgeScreen, judges: Sequence[Any]) -> float:
+def _mean_correlation(screen: JudgeScreen, judges: Sequence[Hashable]) -> float:
     """Over the pairs that share answers; NaN if none does."""
     pairs = screen.correlation.loc[list(judges), list(judges)].to_numpy()[np.triu_indices(len(judges), 1)]
     return float(np.nanmean(pairs)) if np.isfinite(pairs).any() else float("nan")
 
 
-def task_heterogeneity(estimates: ArrayLike, standard_errors: ArrayLike) -> Any:
+def task_heterogeneity(estimates: ArrayLike, standard_errors: ArrayLike) -> Float:
     """Between-task variance tau^2 of (..., T) estimates by DerSimonian and Laird (DOI 10.1016/0197-2456(86)90046-2)."""
     y, s = np.broadcast_arrays(np.asarray(estimates, float), np.asarray(standard_errors, float))
     if y.shape[-1] < 2 or not (s > 0).all():

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.anchored.elo import AnchoredElo, Link, anchored_elo, checked_link
 from jaxeval.checks import checked_integer
@@ -98,8 +98,8 @@ def anchored_scores(
             f"{int(empty.argmax())}; rows count from 0): leave them out"
         )
     squares = numbers(table["squares"], "squares") if "squares" in table else None
-    pool: Any = numbers(table[pool_size], pool_size) if isinstance(pool_size, str) else pool_size
-    found: AnchoredElo = anchored_elo(wins, ties, losses, prior, level, pool, kappa, link, squares)
+    pool: ArrayLike | None = numbers(table[pool_size], pool_size) if isinstance(pool_size, str) else pool_size
+    found: AnchoredElo = anchored_elo(wins, ties, losses, prior, level, pool, kappa, link, squares=squares)
     scores = table.assign(**{name: np.asarray(getattr(found, name)) for name in _SHOWN})
     scores["informative"] = scores["probability"].between(0.2, 0.8)
     scores.attrs["settings"] = {
@@ -244,7 +244,7 @@ def bootstrap_scores(
                 times = np.bincount(cell, minlength=n_items * len(part)).reshape(n_items, -1)
                 total = np.bincount(cell, verdicts.outcome[rows][own], n_items * len(part)).reshape(n_items, -1)
                 outcome = total / np.maximum(times, 1)
-                n: Any = n_items
+                n: int | Float = n_items
                 if (times > 0).all():  # as usual: half of the columns would be ones
                     won = resampled_sums(outcome, n_resamples, seed, "anchored")
                 else:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -55,7 +54,7 @@ class JudgeScreen:
     threshold: float
 
     @property
-    def strong(self) -> list[Any]:
+    def strong(self) -> list[Hashable]:
         """Judges that pass."""
         return list(self.table.index[self.table["strong"]])
 
@@ -111,8 +110,13 @@ def screen_judges(
     bound = _bound(frame["average"].to_numpy())
     np.fill_diagonal(bound, 1.0)
     pairs = _falling_short(correlation, bound)
+
+    def identity() -> Identity:
+        shown = {"threshold": threshold, "level": level, "n_resamples": n_resamples}
+        return Identity({"seed": seed}, (panel, pairs), shown, measured=judges, noun="verdicts")
+
     with open_run(
-        lambda: Identity({"seed": seed}, (panel, pairs)), n_resamples, "resamples",
+        identity, n_resamples, "resamples",
         memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
     ) as run:  # fmt: skip
         drawn, correlations = _resampled(panel, means, pairs, n_resamples, seed, run)
@@ -127,11 +131,11 @@ def screen_judges(
     bounds = _bound(drawn[1])[:, pairs[:, 0], pairs[:, 1]]
     beyond = _beyond_chance(correlation, bound, pairs, correlations, bounds, len(np.unique(panel.item)), level)
     return JudgeScreen(
-        frame,
-        pd.DataFrame(correlation, judges, judges),
-        pd.DataFrame(bound, judges, judges),
-        list(_warnings(frame, correlation, bound, pairs[beyond], threshold)),
-        threshold,
+        table=frame,
+        correlation=pd.DataFrame(correlation, judges, judges),
+        bound=pd.DataFrame(bound, judges, judges),
+        warnings=list(_warnings(frame, correlation, bound, pairs[beyond], threshold)),
+        threshold=threshold,
     )
 
 
@@ -311,7 +315,9 @@ def width_by_threshold(verdicts: AnchoredVerdicts, screen: JudgeScreen, threshol
     return table
 
 
-def present_judges(chosen: Iterable[Any], judging: Iterable[Any], screen: JudgeScreen) -> tuple[list[Any], list[str]]:
+def present_judges(
+    chosen: Iterable[Hashable], judging: Iterable[Hashable], screen: JudgeScreen
+) -> tuple[list[Hashable], list[str]]:
     """Judges of those ``chosen`` that are among the ``judging`` of some verdicts, and sentences about the others.
 
     Raises:

@@ -60,6 +60,7 @@ _FILES_ONLY = [
 @raw_names_option
 def anchored(
     file: Path,
+    *,
     by_task: bool,
     prior: float,
     link: str,

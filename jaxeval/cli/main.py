@@ -6,9 +6,8 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,8 +24,13 @@ from jaxeval.cli.terminal import named_model, stdout_console, tell
 from jaxeval.errors import ProcessError
 from jaxeval.wording import counted, visible
 
+if TYPE_CHECKING:
+    from jaxeval.data.battles import Battles
+
 _TABLE_ENDINGS = (".csv", ".parquet", ".json")
 _FIGURE_ENDINGS = (".png", ".svg", ".pdf")
+#: Options of the leaderboard that say how its files are read.
+_COLUMNS = ("model_a", "model_b", "winner", "target", "weight", "count", "both_bad")
 
 
 class _Commands(click.Group):
@@ -170,13 +174,6 @@ def leaderboard(
     by: tuple[str, ...],
     cluster: str | None,
     scheme: Any,
-    model_a: str,
-    model_b: str,
-    winner: str | None,
-    target: str | None,
-    weight: str | None,
-    count: str | None,
-    both_bad: str,
     features: str | None,
     position: bool,
     neutral: str | None,
@@ -197,24 +194,19 @@ def leaderboard(
 
     if cluster and scheme != "multinomial":
         raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
-    covariates, columns = _features(features, position, neutral, same_group)
+    covariates, of_covariates = _features(features, position, neutral, same_group)
     if effect is not None and (not covariates or by):
         raise click.UsageError("--effect draws what control does to one board: it needs --features, and has no --by")
     if raw_features and not features:
         raise click.UsageError("--raw-features is about the columns of --features, and there are none")
     outputs = {"--out": board["out"], "--plot": board["plot"], "--effect": effect, "--state": state}
     check_outputs(outputs, files_of(files))
-    read = partial(
-        read_battles,
-        model_a=model_a,
-        model_b=model_b,
-        winner=winner,
-        target=target,
-        weight=weight,
-        count=count,
-        keep=list(dict.fromkeys([*by, *([cluster] if cluster else []), *columns])),
-        both_bad=both_bad,
-    )
+    columns: dict[str, Any] = {name: board.pop(name) for name in _COLUMNS}
+    keep = list(dict.fromkeys([*by, *([cluster] if cluster else []), *of_covariates]))
+
+    def read(paths: Sequence[Path]) -> Battles:
+        return read_battles(paths if len(paths) > 1 else paths[0], keep=keep, **columns)
+
     board |= {"features": covariates, "normalize": not raw_features}
     board |= {"by": list(by) or None, "cluster": cluster, "scheme": scheme}
     if n_sharing() > 1:
@@ -223,7 +215,7 @@ def leaderboard(
         _rate(gather_files(files, read), **board)
         return
     with contextlib.nullcontext() if state is None else State.opened(state, files) as opened:
-        battles = read(files if len(files) > 1 else files[0])
+        battles = read(files)
         if opened is not None:
             battles = opened.with_added(battles)
         _rate(battles, **board)

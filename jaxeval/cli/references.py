@@ -12,6 +12,8 @@ from jaxeval.cli.terminal import named_model
 if TYPE_CHECKING:
     import pandas as pd
 
+    from jaxeval.data.report import BothBad
+
 DELTAS = (2.0, 5.0, 10.0, 20.0)
 BUDGETS, REPEATS = (25, 50, 100, 200), 10
 
@@ -22,7 +24,7 @@ def study_references(
     model_a: str | None,
     model_b: str | None,
     winner: str | None,
-    both_bad: str | None,
+    both_bad: BothBad | None,
     references: Sequence[str],
     sets: Sequence[str],
     budgets: Sequence[int] | None,

@@ -164,9 +164,9 @@ def _bars(block: pd.DataFrame) -> list[str]:
 
 
 def _settings_line(settings: dict[str, Any]) -> str:
-    weights = ", inverse-pair-frequency weights" if settings["reweighted"] else ""
+    weights = ", inverse-pair-frequency weights" if settings["reweight"] else ""
     if settings.get("features"):
-        unit = "normalized" if settings["normalized"] else "raw"
+        unit = "normalized" if settings["normalize"] else "raw"
         features = counted(len(settings["features"]), f"{unit} feature")
         weights += f"; {features}, with ridge {settings['feature_ridge']:g}"
     if settings.get("ties", "half") != "half":

@@ -108,6 +108,7 @@ _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path
 @raw_names_option
 def report(
     file: Path,
+    *,
     level: float | None,
     splits: int,
     methods: tuple[str, ...],
@@ -128,7 +129,7 @@ def report(
 ) -> None:
     """Hold every model in FILE out in turn: judge against human ratings, conformal intervals, diagnostics."""
     from jaxeval.data.judged_battles import read_judged_battles
-    from jaxeval.softelo.conformal import conformal_study, leave_one_out_intervals, width_decomposition
+    from jaxeval.softelo.conformal_intervals import conformal_study, leave_one_out_intervals, width_decomposition
     from jaxeval.softelo.judge_diagnostics import diagnose
     from jaxeval.softelo.soft_elo import soft_elo
 
@@ -177,7 +178,7 @@ def report(
         warnings += tables["budget"].attrs["warnings"]
 
     if smoothing:
-        from jaxeval.softelo.label_smoothing import label_smoothing_sweep
+        from jaxeval.softelo.soft_elo import label_smoothing_sweep
 
         tables["smoothing"] = label_smoothing_sweep(battles, ridge=ridge)
 
@@ -237,6 +238,7 @@ def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
 @click.option("--out", required=True, type=OutputFile((".json",)), help="Where to save it, as JSON.")
 def calibrate(
     file: Path,
+    *,
     methods: tuple[str, ...],
     out: Path,
     ridge: float,
@@ -283,6 +285,7 @@ def calibrate(
 def predict(
     calibration: Path,
     file: Path,
+    *,
     cluster: str | None,
     level: float | None,
     human_votes: float | None,

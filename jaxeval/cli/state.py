@@ -13,7 +13,7 @@ import click
 
 from jaxeval.cli.terminal import tell
 from jaxeval.data.battles import Battles
-from jaxeval.data.saved_battles import digest_of, digests, write_battles
+from jaxeval.data.saved_battles import digest_of, digests
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.execution.file_locks import alone
 from jaxeval.wording import counted
@@ -62,7 +62,7 @@ class State(NamedTuple):
             OSError: it cannot be written.
         """
         with whole_file(self.path, self._check_unchanged) as file:
-            write_battles(battles, file)
+            battles.write(file)
         saved = f"{counted(battles.n_battles, 'battle')} of {counted(len(battles.files), 'file')}"
         tell(f"saved {saved} to {self.path}")
 

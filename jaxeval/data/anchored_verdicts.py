@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.data import table_files
-from jaxeval.data.columns import as_frame, factorize_sorted, frame_of, numbers_or_nan, plain, require_column
+from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, plain, require_column
+from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
 
@@ -35,6 +35,19 @@ class AnchoredVerdicts:
 
     ``number`` holds, by role (model, judge, anchor, task, item, run), the (N,) number of each verdict's value among
     ``levels``; a role without a column has one level. Items are told apart by task, too.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> table = pd.DataFrame(
+        ...     [["x", "q1", "win"], ["x", "q2", "loss"], ["y", "q1", "win"], ["y", "q2", "tie"]],
+        ...     columns=["model", "item", "verdict"],
+        ... )
+        >>> verdicts = jaxeval.AnchoredVerdicts.from_pandas(table)
+        >>> verdicts.outcome.tolist()
+        [1.0, 0.0, 1.0, 0.5]
+        >>> print(verdicts)
+        4 rows: 4 verdicts; 2 models, 1 judge, 2 items
     """
 
     outcome: Float
@@ -178,7 +191,7 @@ class AnchoredVerdicts:
 
 
 def read_anchored_verdicts(path: str | Path, **columns: Any) -> AnchoredVerdicts:
-    """Verdicts from a Parquet, CSV (or TSV, gzipped or not) or JSON-lines file.
+    r"""Verdicts from a Parquet, CSV (or TSV, gzipped or not) or JSON-lines file.
 
     Args:
         path: the format follows from its ending, as in `read_battles`.
@@ -187,11 +200,16 @@ def read_anchored_verdicts(path: str | Path, **columns: Any) -> AnchoredVerdicts
     Raises:
         DataError: the file cannot be read as a table of verdicts.
         FileNotFoundError: there is no such file.
+
+    Examples:
+        >>> import jaxeval
+        >>> from pathlib import Path
+        >>> _ = Path("verdicts.csv").write_text("model,item,verdict\nx,q1,win\nx,q2,tie\n")
+        >>> print(jaxeval.read_anchored_verdicts("verdicts.csv"))
+        2 rows: 2 verdicts; 1 model, 1 judge, 2 items
     """
-    path = Path(path)
     text = [columns.get(role) or role for role in ROLES if role != "run"]
-    with table_files.naming(path):
-        return AnchoredVerdicts.from_pandas(frame_of(table_files.read_whole_table(path, text=text)), **columns)
+    return read_as(AnchoredVerdicts.from_pandas, path, text, columns)
 
 
 def _outcomes(column: pd.Series, name: str) -> Float:

@@ -2,96 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import IO, Any, Literal, TypedDict
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.data import outcomes
-from jaxeval.data.cells import Cells, Compress, count_by
+from jaxeval.data.cells import Cells, Compress, compressed
 from jaxeval.data.columns import (
     Rows,
     as_frame,
     count_rows,
     encode_models,
     factorize_sorted,
+    frame_of,
     numbers,
     reject_missing,
     reject_values,
     require_column,
 )
+from jaxeval.data.report import BothBad, DataReport
+from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, concat_tables, read_table, write_table
 from jaxeval.errors import DataError, NoRowsError
+from jaxeval.execution.atomic_write import whole_file
 from jaxeval.wording import counted, did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 #: Sums of counts are taken as doubles.
 _MOST_BATTLES = 2**53
 
-BothBad = Literal["half", "drop"]
 #: What becomes of battles that have no value where battles are grouped.
 MissingGroup = Literal["error", "drop", "label"]
 #: The group of battles without a value, if they are to have one.
 _MISSING = "(missing)"
 
 
-@dataclass(frozen=True)
-class DataReport:
-    """What was read, what takes part in fits, and what was left out and why (battles unless said otherwise)."""
+class BattleColumns(TypedDict, total=False):
+    """How a table of battles is read: see `Battles.from_pandas`."""
 
-    n_rows: int  # rows of the input, each of which may stand for several battles
-    n_battles: int  # that take part in fits
-    n_models: int
-    n_ties: int  # targets of exactly 1/2 among n_battles, both-bad ones included
-    n_both_bad: int  # both-bad rows found
-    both_bad: BothBad  # and what was done with them
-    n_self_battles: int  # a model against itself: no information about differences
-    n_zero_weight: int  # weight 0: no information at all
-    models_left_out: tuple[Hashable, ...] = ()  # models seen in left-out rows only
-    n_empty_rows: int = 0  # rows of the input that count no battle
-    target: str | None = None  # the column of targets, if it was named beside a column "winner", which is not used then
-    n_opposed: int = 0  # battles in which those two columns name opposite sides,
-    n_decided: int = 0  # of those in which both name one
-
-    @property
-    def warnings(self) -> list[str]:
-        """A sentence where targets and winners contradict each other."""
-        if self.n_opposed == 0:
-            return []
-        name = self.target
-        return [
-            f"column {name!r} is used as the probability that side A wins, and column 'winner' is not used: they name "
-            f"opposite sides in {self.n_opposed:,} of {counted(self.n_decided, 'battle')} "
-            f"({self.n_opposed / self.n_decided:.0%}). If {name!r} says how sure a judge was of the winner, use it as "
-            f"a weight: weight={name!r}, on the command line --weight {name}"
-        ]
-
-    def __str__(self) -> str:
-        lines = [
-            f"{counted(self.n_rows, 'row')}: {counted(self.n_battles, 'battle')} between "
-            f"{counted(self.n_models, 'model')}, {counted(self.n_ties, 'of them a tie', 'of them ties')}"
-        ]
-        if self.n_both_bad:
-            done = "counted as ties" if self.both_bad == "half" else "left out on request"
-            lines.append(f"{counted(self.n_both_bad, 'both-bad battle')} {done}")
-        if self.n_self_battles:
-            lines.append(f"{counted(self.n_self_battles, 'battle')} of a model against itself left out")
-        if self.n_zero_weight:
-            lines.append(f"{counted(self.n_zero_weight, 'battle')} of weight 0 left out")
-        if self.n_empty_rows:
-            lines.append(f"{counted(self.n_empty_rows, 'row that counts', 'rows that count')} no battle left out")
-        if self.target is not None:
-            lines.append(f"results are those of column {self.target!r}; column 'winner' is not used")
-        if self.models_left_out:
-            names = ", ".join(map(str, self.models_left_out))
-            lines.append(f"{counted(len(self.models_left_out), 'model')} without a usable battle left out: {names}")
-        return "\n".join(lines)
+    model_a: str
+    model_b: str
+    winner: str | None
+    target: str | None
+    weight: str | None
+    count: str | None
+    cluster: str | None
+    both_bad: BothBad
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +62,15 @@ class Battles:
     votes), ``weight`` (R,) multiplies a battle's log-likelihood, ``count`` (R,) is the number of battles of a row
     (None: one each). ``columns`` holds further columns of the input for ``by=`` and ``cluster=``; its row ``kept[r]``
     belongs to row r (None: row r).
+
+    Examples:
+        >>> import jaxeval
+        >>> battles = jaxeval.simulate_battles(1000, n_models=4)
+        >>> battles.n_battles, battles.n_models, battles.models[0]
+        (1000, 4, 'model-1')
+        >>> both_days = jaxeval.Battles.concat([battles, jaxeval.simulate_battles(500, n_models=4, seed=1)])
+        >>> both_days.n_battles
+        1500
     """
 
     models: pd.Index
@@ -131,6 +100,7 @@ class Battles:
         count: str | None = None,
         cluster: str | None = None,
         both_bad: BothBad = "half",
+        rows: Rows | None = None,
     ) -> Battles:
         """Battles from a DataFrame, or any table with the Arrow interface (polars, pyarrow, DuckDB).
 
@@ -149,40 +119,28 @@ class Battles:
             count: column of the number of equal battles that a row stands for; by default each is one.
             cluster: column that the cluster bootstrap resamples by default (prompts, voters, sessions).
             both_bad: "half" counts both-bad battles as ties, "drop" leaves them out (counted in the report).
+            rows: of the input that the rows of ``df`` stand for, where equal ones are merged already; by default each
+                stands for itself. Errors count and name those of the input.
 
         Raises:
             DataError: a column is missing or ambiguous, a label unknown, a value missing or out of range, or no
                 battle is left. The message names the column, the values and their counts.
-        """
-        return cls.from_rows(
-            as_frame(df),
-            None,
-            model_a=model_a,
-            model_b=model_b,
-            winner=winner,
-            target=target,
-            weight=weight,
-            count=count,
-            cluster=cluster,
-            both_bad=both_bad,
-        )
 
-    @classmethod
-    def from_rows(
-        cls,
-        frame: pd.DataFrame,
-        rows: Rows | None,
-        *,
-        model_a: str,
-        model_b: str,
-        winner: str | None,
-        target: str | None,
-        weight: str | None,
-        count: str | None,
-        cluster: str | None,
-        both_bad: BothBad,
-    ) -> Battles:
-        """`from_pandas` of a table whose row r stands for ``rows.times[r]`` equal rows of the input."""
+        Examples:
+            >>> import jaxeval
+            >>> import pandas as pd
+            >>> votes = pd.DataFrame(
+            ...     [["x", "y", "model_a"], ["y", "z", "tie"], ["x", "x", "model_b"]],
+            ...     columns=["model_a", "model_b", "winner"],
+            ... )
+            >>> battles = jaxeval.Battles.from_pandas(votes)
+            >>> battles.target.tolist()
+            [1.0, 0.5]
+            >>> print(battles.report)
+            3 rows: 2 battles between 3 models, 1 of them a tie
+            1 battle of a model against itself left out
+        """
+        frame = as_frame(df)
         if both_bad not in ("half", "drop"):
             raise ValueError(f"both_bad must be 'half' or 'drop', got {both_bad!r}")
         named = [c for c in (model_a, model_b, winner, target, weight, count, cluster) if c is not None]
@@ -260,9 +218,18 @@ class Battles:
             counts = None
         used = {*named, *standard} - {cluster}
         columns = frame[[c for c in frame.columns if c not in used]].copy(deep=False)
-        own = rows if rows is None or kept is None else rows.of(kept)
         return cls(
-            models[met], recode[first], recode[second], targets, weights, report, columns, kept, cluster, counts, own
+            models=models[met],
+            model_a=recode[first],
+            model_b=recode[second],
+            target=targets,
+            weight=weights,
+            report=report,
+            columns=columns,
+            kept=kept,
+            cluster=cluster,
+            count=counts,
+            rows=rows if rows is None or kept is None else rows.of(kept),
         )
 
     @classmethod
@@ -274,9 +241,10 @@ class Battles:
         Raises:
             DataError: they have different columns or clusters, or other types or treatments of both-bad battles.
         """
-        from jaxeval.data.saved_battles import concat_battles  # builds on this module
-
-        return concat_battles(batches)
+        if not batches:
+            raise ValueError("no battles to concatenate: the list is empty")
+        weighted = any(battles.weight is not None for battles in batches)
+        return cls._of(concat_tables([battles._table(weighted) for battles in batches]))
 
     def save(self, path: str | Path) -> None:
         """Write the battles, equal ones merged, as a Parquet file, which `load` gives back; whole or not at all.
@@ -285,9 +253,17 @@ class Battles:
             OSError: the file cannot be written, and is as it was.
             DataError: a column, or a model's name, is of a type that cannot be saved.
         """
-        from jaxeval.data.saved_battles import save_battles
+        with whole_file(path) as file:
+            self.write(file)
 
-        save_battles(self, path)
+    def write(self, file: IO[bytes]) -> None:
+        """`save` to an open file.
+
+        Raises:
+            DataError: a column, or a model's name, is of a type that cannot be saved.
+        """
+        merged = Battles.concat([self])
+        write_table(merged._table(merged.weight is not None), file)
 
     @classmethod
     def load(cls, path: str | Path) -> Battles:
@@ -297,9 +273,55 @@ class Battles:
             DataError: the file is not one, is damaged, or is of a version that this jaxeval does not know.
             FileNotFoundError: there is no such file.
         """
-        from jaxeval.data.saved_battles import load_battles
+        path = Path(path)
+        if not path.exists():
+            raise FileNotFoundError(f"no such file: {path}")
+        with path.open("rb") as file:
+            return cls.parse(file, path.name)
 
-        return load_battles(path)
+    @classmethod
+    def parse(cls, file: IO[bytes], name: str) -> Battles:
+        """`load` from an open file, which errors call ``name``.
+
+        Raises:
+            DataError: it holds no battles, is damaged, or is of a version that this jaxeval does not know.
+        """
+        table = read_table(file, name)
+        try:
+            return cls._of(table)
+        except (KeyError, TypeError, AttributeError, DataError) as error:
+            raise DataError(f"{name} is a broken file of saved battles: {error}") from error
+
+    def _table(self, weighted: bool) -> BattleTable:
+        """As a table, with a column of weights or without one."""
+        roles = column_roles(list(self.columns.columns), weighted)
+        values: dict[str, Any] = {
+            roles["model_a"]: (self.models, self.model_a),
+            roles["model_b"]: (self.models, self.model_b),
+            roles["target"]: self.target,
+        }
+        if weighted:
+            values[roles["weight"]] = np.ones(self.n_rows) if self.weight is None else self.weight
+        values |= {name: self.column(name) for name in self.columns.columns}
+        count = np.ones(self.n_rows, np.int64) if self.count is None else self.count
+        return BattleTable(arrow_table(values, count, roles["count"]), roles, self.cluster, self.report, self.files)
+
+    @classmethod
+    def _of(cls, saved: BattleTable) -> Battles:
+        """The battles of a table, which nothing is left out of."""
+        roles = saved.roles
+        battles = cls.from_pandas(
+            frame_of(saved.table),
+            model_a=roles["model_a"],
+            model_b=roles["model_b"],
+            target=roles["target"],
+            weight=roles.get("weight"),
+            count=roles["count"],
+            cluster=saved.cluster,
+        )
+        left_out = tuple(sorted(set(saved.report.models_left_out) - set(battles.models), key=str))
+        report = replace(saved.report, n_models=battles.n_models, models_left_out=left_out)
+        return replace(battles, report=report, files=dict(saved.files))
 
     @property
     def n_battles(self) -> int:
@@ -416,35 +438,9 @@ class Battles:
 
     def compress(self, rows: slice | NDArray[np.intp]) -> tuple[Cells, NDArray[np.intp]]:
         """Cells of some rows, and the cell of each row."""
-        a, b, target = self.model_a[rows], self.model_b[rows], self.target[rows]
-        swap = a > b
-        target = np.where(swap, 1 - target, target)
-        pair = np.where(swap, b, a).astype(np.int64) * self.n_models + np.where(swap, a, b)
+        weight = None if self.weight is None else self.weight[rows]
         times = None if self.count is None else self.count[rows]
-        twice = (2 * target).astype(np.int64)
-        if self.weight is None and np.array_equal(2 * target, twice):
-            # Hard outcomes: the label is its own code.
-            values, label = np.array([[0.0, 0.5, 1.0], [1.0, 1.0, 1.0]]), twice
-        else:
-            weight = np.ones_like(target) if self.weight is None else self.weight[rows]
-            values, label = np.unique(np.stack([target, weight]), axis=1, return_inverse=True)
-        n_labels = values.shape[1]
-        key = pair * n_labels + label
-        n_keys = self.n_models**2 * n_labels
-        if n_keys <= 4 * len(key) + 1_000_000:
-            all_counts = count_by(key, times, n_keys)
-            keys = np.flatnonzero(all_counts)
-            count = all_counts[keys]
-            lookup = np.empty(n_keys, np.intp)
-            lookup[keys] = np.arange(len(keys))
-            cell_of_row = lookup[key]
-        else:
-            keys, cell_of_row = np.unique(key, return_inverse=True)
-            count = count_by(cell_of_row, times, len(keys))
-        pairs, cell_pair = np.unique(keys // n_labels, return_inverse=True)
-        first, second = (x.astype(np.int32) for x in divmod(pairs, self.n_models))
-        target, weight = values[:, keys % n_labels]
-        return Cells(first, second, cell_pair, target, weight, count), cell_of_row
+        return compressed(self.n_models, self.model_a[rows], self.model_b[rows], self.target[rows], weight, times)
 
 
 def as_battles(battles: Any, cluster: str | None = None) -> Battles:

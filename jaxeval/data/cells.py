@@ -58,6 +58,45 @@ class Cells:
 Compress: TypeAlias = Callable[[slice | NDArray[np.intp]], tuple[Cells, NDArray[np.intp]]]
 
 
+def compressed(
+    n_models: int,
+    model_a: NDArray[np.int32],
+    model_b: NDArray[np.int32],
+    target: NDArray[np.float64],
+    weight: NDArray[np.float64] | None,
+    times: NDArray[np.int64] | None,
+) -> tuple[Cells, NDArray[np.intp]]:
+    """Cells of battles (R,), and the cell of each; None for weights of 1 and for rows that stand for one battle."""
+    swap = model_a > model_b
+    target = np.where(swap, 1 - target, target)
+    pair = np.where(swap, model_b, model_a).astype(np.int64) * n_models + np.where(swap, model_a, model_b)
+    twice = (2 * target).astype(np.int64)
+    if weight is None and np.array_equal(2 * target, twice):
+        # Hard outcomes: the label is its own code.
+        values, label = np.array([[0.0, 0.5, 1.0], [1.0, 1.0, 1.0]]), twice
+    else:
+        weight = np.ones_like(target) if weight is None else weight
+        values, label = np.unique(np.stack([target, weight]), axis=1, return_inverse=True)
+    n_labels = values.shape[1]
+    key = pair * n_labels + label
+    n_keys = n_models**2 * n_labels
+    if n_keys <= 4 * len(key) + 1_000_000:
+        all_counts = count_by(key, times, n_keys)
+        keys = np.flatnonzero(all_counts)
+        count = all_counts[keys]
+        lookup = np.empty(n_keys, np.intp)
+        lookup[keys] = np.arange(len(keys))
+        cell_of_row = lookup[key]
+    else:
+        keys, cell_of_row = np.unique(key, return_inverse=True)
+        count = count_by(cell_of_row, times, len(keys))
+    pairs, cell_pair = np.unique(keys // n_labels, return_inverse=True)
+    first, second = (x.astype(np.int32) for x in divmod(pairs, n_models))
+    target, weight = values[:, keys % n_labels]
+    cells = Cells(first=first, second=second, pair=cell_pair, target=target, weight=weight, count=count)
+    return cells, cell_of_row
+
+
 def count_by(number: NDArray[np.intp], times: NDArray[np.int64] | None, n: int) -> NDArray[np.int64]:
     """(n,) battles of each ``number`` (R,), of rows that stand for ``times`` (R,) battles each (None: one)."""
     # As doubles, exact up to 2**53.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -64,6 +65,29 @@ class EqualRows:
         self._n_waiting += len(table)
         if self._n_waiting >= _PIECE_ROWS and self._worthwhile:
             self._merge()
+
+    def add_all(self, other: EqualRows, columns: Sequence[str], source: str) -> None:
+        """The ``columns`` of all rows of ``other``, which is from ``source``; what it has merged stays so."""
+        import pyarrow.compute as pc
+
+        for tables, own in ((other._merged, self._merged), (other._waiting, self._waiting)):
+            for table in tables:
+                part = table.select([name for name in table.column_names if name in columns])
+                self._check_types(part, source)
+                first = pc.add(table[_FIRST], self.n_rows)
+                own.append(part.append_column(_TIMES, table[_TIMES]).append_column(_FIRST, first))
+        self.n_rows += other.n_rows
+        self._n_merged += other._n_merged
+        self._n_waiting += other._n_waiting
+        self._worthwhile &= other._worthwhile
+        if self._n_waiting >= _PIECE_ROWS and self._worthwhile:
+            self._merge()
+
+    @property
+    def columns(self) -> list[str]:
+        """Those that any of the tables has."""
+        names = [name for table in (*self._merged, *self._waiting) for name in table.column_names]
+        return [name for name in dict.fromkeys(names) if name not in (_TIMES, _FIRST)]
 
     def result(self, always: bool = False) -> Merged:
         """Of at most two million rows none are merged, nor of more where it is not worthwhile, unless ``always``."""

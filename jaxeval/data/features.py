@@ -53,7 +53,15 @@ class Design:
 
 
 def position_advantage(neutral: str | None = None) -> Feature:
-    """1 for every battle: what side A has by its place. ``neutral``: column that is true where nobody has it."""
+    """1 for every battle: what side A has by its place. ``neutral``: column that is true where nobody has it.
+
+    Examples:
+        >>> import jaxeval
+        >>> feature = jaxeval.position_advantage()
+        >>> feature.name, feature.values(jaxeval.simulate_battles(3, n_models=2)).tolist()
+        ('position', [1.0, 1.0, 1.0])
+        >>> # jaxeval.leaderboard(battles, features=[feature]) controls for it.
+    """
 
     def values(battles: Battles) -> Float:
         if neutral is None:
@@ -74,6 +82,17 @@ def same_group(column: str, group_a: str, group_b: str) -> Feature:
 
     With the maker of the judge as ``column`` and those of the models as ``group_a`` and ``group_b`` it is a judge's
     preference for its own kin.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> votes = pd.DataFrame(
+        ...     [["x", "y", "tie", "red", "red", "blue"], ["y", "x", "tie", "red", "blue", "red"]],
+        ...     columns=["model_a", "model_b", "winner", "judge", "maker_a", "maker_b"],
+        ... )
+        >>> feature = jaxeval.same_group("judge", "maker_a", "maker_b")
+        >>> feature.values(jaxeval.Battles.from_pandas(votes)).tolist()
+        [1.0, -1.0]
     """
 
     def values(battles: Battles) -> Float:

@@ -16,7 +16,19 @@ from jaxeval.wording import counted
 
 @dataclass(frozen=True, eq=False)
 class ItemScores:
-    """Scores by item, evaluator and model, in the evaluator's points; a model's score is the mean over its items."""
+    """Scores by item, evaluator and model, in the evaluator's points; a model's score is the mean over its items.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> table = pd.DataFrame(
+        ...     [["x", "q1", 1.0], ["x", "q2", 0.0], ["y", "q1", 1.0], ["y", "q2", 1.0]],
+        ...     columns=["model", "item", "score"],
+        ... )
+        >>> scores = jaxeval.ItemScores.from_pandas(table)
+        >>> scores.means()["score"].to_dict()
+        {'x': 0.5, 'y': 1.0}
+    """
 
     scores: NDArray[np.float64]  # (I, E, M), NaN where missing
     items: pd.Index

@@ -12,8 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.checks import checked_finite
-from jaxeval.data import table_files
-from jaxeval.data.columns import as_frame, factorize_sorted, frame_of, numbers_or_nan, require_column
+from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, require_column
+from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
 
@@ -85,6 +85,19 @@ class JudgedAnswers:
     ``judgment`` (N, M, J) is 1 for right and 0 for wrong, or a score; the mean over the runs of a judge; NaN where
     there is none. ``label`` (N, M) is the human label, 1 or 0, NaN where there is none. ``answered`` (N, M) is whether
     the model has an answer to the item, judged or not. Items and models are sorted.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> table = pd.DataFrame(
+        ...     [[1, "yes", 1], [2, "no", 0], [3, "yes", None]], columns=["item", "judge says", "human"]
+        ... )
+        >>> table["judge says"] = table["judge says"] == "yes"
+        >>> answers = jaxeval.JudgedAnswers.from_pandas(table, judgment="judge says", item="item")
+        >>> answers.judgment[:, 0, 0].tolist()
+        [1.0, 0.0, 1.0]
+        >>> print(answers.report)
+        3 rows: 3 items, 1 model, 1 judge; 3 judgments, 2 human labels
     """
 
     items: pd.Index
@@ -291,7 +304,7 @@ _NO_REPORT = AnswersReport(0, 0, 0, 0, 0, 0, 1, 0, "error", 0, 0, 0)
 
 
 def read_judged_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
-    """Judged answers from a Parquet, CSV (or TSV, gzipped or not) or JSON-lines file.
+    r"""Judged answers from a Parquet, CSV (or TSV, gzipped or not) or JSON-lines file.
 
     Args:
         path: the format follows from its ending, as in `read_battles`.
@@ -300,11 +313,16 @@ def read_judged_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
     Raises:
         DataError: the file cannot be read as a table of judged answers.
         FileNotFoundError: there is no such file.
+
+    Examples:
+        >>> import jaxeval
+        >>> from pathlib import Path
+        >>> _ = Path("answers.csv").write_text("item,judgment,human\n1,1,1\n2,0,\n")
+        >>> jaxeval.read_judged_answers("answers.csv", item="item").report.n_labels
+        1
     """
-    path = Path(path)
     text = [columns[c] for c in ("model", "judge", "item", "answer") if columns.get(c) is not None]
-    with table_files.naming(path):
-        return JudgedAnswers.from_pandas(frame_of(table_files.read_whole_table(path, text=text)), **columns)
+    return read_as(JudgedAnswers.from_pandas, path, text, columns)
 
 
 def _judgment_columns(frame: pd.DataFrame, judgment: str | Sequence[str] | None) -> list[str]:

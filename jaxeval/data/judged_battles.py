@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, Unpack, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.data import table_files
-from jaxeval.data.columns import Rows, as_frame, encode_models, factorize_sorted, frame_of, require_column
+from jaxeval.data.columns import Rows, as_frame, encode_models, factorize_sorted, require_column
 from jaxeval.data.judge_scores import Scores, score_differences, sign_labels
 from jaxeval.data.outcomes import LabelCoding, labels
+from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
 
@@ -62,6 +62,24 @@ class JudgedReport:
         return "\n".join(lines)
 
 
+class JudgedColumns(TypedDict, total=False):
+    """How a table of judged battles is read: see `JudgedBattles.from_pandas`."""
+
+    scores_a: Scores | None
+    scores_b: Scores | None
+    scores_a_swapped: Scores | None
+    scores_b_swapped: Scores | None
+    score_difference: str | None
+    human: str | Literal[False] | None
+    verdict: str | Literal[False] | None
+    verdict_swapped: str | None
+    hard_label: HardLabel | None
+    label_coding: LabelCoding | None
+    model_a: str
+    model_b: str
+    judge_name: str
+
+
 @dataclass(frozen=True, eq=False)
 class JudgedBattles:
     """N battles between M models as one judge saw them.
@@ -73,6 +91,19 @@ class JudgedBattles:
     printed verdict where a column gives one (NaN where it is missing); of two orders, their common side, or the side
     that one of them names where the other is a tie, and a tie where they name different sides. ``hard_label`` says
     which of ``judge`` and ``verdict`` is `hard`.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> table = pd.DataFrame(
+        ...     [["x", "y", 8.0, 6.5, "model_a"], ["y", "z", 5.5, 7.0, None]],
+        ...     columns=["model_a", "model_b", "scores_a", "scores_b", "human"],
+        ... )
+        >>> battles = jaxeval.JudgedBattles.from_pandas(table, label_coding="labels")
+        >>> battles.score_difference.tolist(), battles.hard.tolist()
+        ([1.5, -1.5], [1.0, 0.0])
+        >>> battles.report.n_human
+        1
     """
 
     models: pd.Index
@@ -175,11 +206,22 @@ class JudgedBattles:
         scored = scores_a is not None or score_difference is not None
         both = np.stack(verdicts, axis=1) if len(verdicts) == 2 else None
         whole = cls(
-            models, first, second, difference, humans, sign_labels(difference, orders),
-            sign_labels(both.sum(1) - 1, None) if both is not None else verdicts[0] if verdicts else None,
-            orders, frame.reset_index(drop=True), judge_name, _NO_REPORT, scored=scored, verdict_orders=both,
-            hard_label=_hard_label(hard_label, bool(verdicts), scored, orders is not None), label_coding=label_coding,
-        )  # fmt: skip
+            models=models,
+            model_a=first,
+            model_b=second,
+            score_difference=difference,
+            human=humans,
+            judge=sign_labels(difference, orders),
+            verdict=sign_labels(both.sum(1) - 1, None) if both is not None else verdicts[0] if verdicts else None,
+            orders=orders,
+            columns=frame.reset_index(drop=True),
+            judge_name=judge_name,
+            report=_NO_REPORT,
+            scored=scored,
+            verdict_orders=both,
+            hard_label=_hard_label(hard_label, bool(verdicts), scored, orders is not None),
+            label_coding=label_coding,
+        )
         is_self, unscored = first == second, np.isnan(difference)
         if (is_self | unscored).all():
             raise DataError(
@@ -308,51 +350,25 @@ def _column(name: str | Literal[False] | None, defaults: tuple[str, ...], frame:
     return next((c for c in defaults if c in frame.columns), None) if name is None else name or None
 
 
-def read_judged_battles(
-    path: str | Path,
-    *,
-    scores_a: Scores | None = None,
-    scores_b: Scores | None = None,
-    scores_a_swapped: Scores | None = None,
-    scores_b_swapped: Scores | None = None,
-    score_difference: str | None = None,
-    human: str | Literal[False] | None = None,
-    verdict: str | Literal[False] | None = None,
-    verdict_swapped: str | None = None,
-    hard_label: HardLabel | None = None,
-    label_coding: LabelCoding | None = None,
-    model_a: str = "model_a",
-    model_b: str = "model_b",
-    judge_name: str = "judge",
-) -> JudgedBattles:
-    """Judged battles from a Parquet, CSV (or TSV, gzipped or not) or JSON-lines file, with all its columns.
+def read_judged_battles(path: str | Path, **columns: Unpack[JudgedColumns]) -> JudgedBattles:
+    r"""Judged battles from a Parquet, CSV (or TSV, gzipped or not) or JSON-lines file, with all its columns.
 
     The sample of the Soft-Elo paper reads with ``label_coding="a_wins_0"``.
 
     Args:
         path: the format follows from its ending, as in `read_battles`.
-        scores_a: as in `JudgedBattles.from_pandas`, like the other arguments.
+        **columns: as in `JudgedBattles.from_pandas`.
 
     Raises:
         DataError: the file cannot be read as a table of judged battles.
         FileNotFoundError: there is no such file.
+
+    Examples:
+        >>> import jaxeval
+        >>> from pathlib import Path
+        >>> _ = Path("judged.csv").write_text("model_a,model_b,scores_a,scores_b\nx,y,8,6.5\ny,z,5,7\n")
+        >>> jaxeval.read_judged_battles("judged.csv").n_battles
+        2
     """
-    path = Path(path)
-    with table_files.naming(path):
-        table = table_files.read_whole_table(path, text=(model_a, model_b))
-        return JudgedBattles.from_pandas(
-            frame_of(table),
-            scores_a=scores_a,
-            scores_b=scores_b,
-            scores_a_swapped=scores_a_swapped,
-            scores_b_swapped=scores_b_swapped,
-            score_difference=score_difference,
-            human=human,
-            verdict=verdict,
-            verdict_swapped=verdict_swapped,
-            hard_label=hard_label,
-            label_coding=label_coding,
-            model_a=model_a,
-            model_b=model_b,
-            judge_name=judge_name,
-        )
+    text = [columns.get("model_a", "model_a"), columns.get("model_b", "model_b")]
+    return read_as(JudgedBattles.from_pandas, path, text, columns)

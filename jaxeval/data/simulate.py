@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict, Unpack
+
 import numpy as np
 import pandas as pd
 
@@ -14,7 +16,13 @@ _BOTH_BAD_SHARE_OF_TIES = 0.4
 
 
 def simulate_strengths(n_models: int = 55, spread: float = 1.0, seed: int = 0) -> pd.Series:
-    """Normal log-strengths (logits) of standard deviation ``spread``, mean zero, best first, by model name."""
+    """Normal log-strengths (logits) of standard deviation ``spread``, mean zero, best first, by model name.
+
+    Examples:
+        >>> import jaxeval
+        >>> jaxeval.simulate_strengths(3).round(2).to_dict()
+        {'model-1': 0.43, 'model-2': -0.09, 'model-3': -0.34}
+    """
     n_models = checked_integer("n_models", n_models, 2)
     theta = np.random.default_rng(seed).normal(0, spread, n_models)
     names = [f"model-{k:0{len(str(n_models))}d}" for k in range(1, n_models + 1)]
@@ -44,6 +52,12 @@ def simulate_votes(
 
     Raises:
         ValueError: fewer than two models, no battle, or a tie rate out of range.
+
+    Examples:
+        >>> import jaxeval
+        >>> votes = jaxeval.simulate_votes(1000, n_models=4)
+        >>> list(votes.columns)
+        ['model_a', 'model_b', 'winner', 'language', 'voter']
     """
     strengths = _given_or_drawn(strengths, n_models, n_battles, seed)
     if not 0 <= tie_rate <= 0.5:
@@ -80,25 +94,24 @@ def simulate_votes(
     )
 
 
-def simulate_battles(
-    n_battles: int = 25_000,
-    n_models: int = 55,
-    *,
-    strengths: pd.Series | None = None,
-    tie_rate: float = 0.25,
-    popularity_exponent: float = 0.6,
-    seed: int = 0,
-) -> Battles:
-    """`simulate_votes`, read as `Battles`."""
-    votes = simulate_votes(
-        n_battles,
-        n_models,
-        strengths=strengths,
-        tie_rate=tie_rate,
-        popularity_exponent=popularity_exponent,
-        seed=seed,
-    )
-    return Battles.from_pandas(votes)
+class VoteOptions(TypedDict, total=False):
+    """How votes are simulated: see `simulate_votes`."""
+
+    strengths: pd.Series | None
+    tie_rate: float
+    popularity_exponent: float
+    seed: int
+
+
+def simulate_battles(n_battles: int = 25_000, n_models: int = 55, **options: Unpack[VoteOptions]) -> Battles:
+    """`simulate_votes`, with its options, read as `Battles`.
+
+    Examples:
+        >>> import jaxeval
+        >>> jaxeval.simulate_battles(1000, n_models=4, tie_rate=0).report.n_ties
+        0
+    """
+    return Battles.from_pandas(simulate_votes(n_battles, n_models, **options))
 
 
 def simulate_judged_battles(
@@ -137,6 +150,12 @@ def simulate_judged_battles(
 
     Raises:
         ValueError: fewer than two models, no battle, or a rate or temperature out of range.
+
+    Examples:
+        >>> import jaxeval
+        >>> judged = jaxeval.simulate_judged_battles(200, n_models=3, unlabelled=0.5)
+        >>> judged.n_battles, judged.scored
+        (200, True)
     """
     strengths = _given_or_drawn(strengths, n_models, n_battles, seed)
     if not (temperature > 0 and noise >= 0 and 0 <= tie_rate <= 1 and 0 <= unlabelled <= 1):

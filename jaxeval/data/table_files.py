@@ -4,45 +4,24 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from jaxeval.data.json_limits import MOST_BYTES, check_lines, count_lines, too_long
+from jaxeval.data.columns import frame_of
+from jaxeval.data.json_lines import json_tables
+from jaxeval.data.needed_columns import AllColumns, Needed
 from jaxeval.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from jaxeval.execution.progress import Advance
-
-
-class Needed(Protocol):
-    """Which columns of a file are read."""
-
-    def choose(self, names: Sequence[str]) -> list[str]:
-        """Those out of all that a file has, or an error."""
-
-    def may(self, name: str) -> bool:
-        """Whether a column is needed if it is there."""
-
-
-class AllColumns:
-    """Every column of a file is read."""
-
-    def choose(self, names: Sequence[str]) -> list[str]:
-        """All of them."""
-        return list(names)
-
-    def may(self, name: str) -> bool:
-        """Always."""
-        return True
 
 
 T = TypeVar("T")
@@ -56,7 +35,6 @@ _JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 _ENDINGS = (*_PARQUET, *_CSV, *_JSON_LINES)
 
 _PARQUET_ROWS = 2**19  # of a piece
-_JSON_BYTES = 2**25
 #: From here on doubles do not tell all whole numbers apart.
 _INEXACT = 2.0**53
 _WRITE_AGAIN = "; it may be cut short or damaged: copy or write it again"
@@ -144,6 +122,13 @@ def read_whole_table(path: Path, text: Sequence[str]) -> pa.Table:
         return pa.concat_tables(pieces(path, AllColumns(), text, widened), promote_options="permissive")
 
     return with_types(path, whole)
+
+
+def read_as(make: Callable[..., T], path: str | Path, text: Sequence[str], columns: Mapping[str, Any]) -> T:
+    """``make(table, **columns)`` of the whole table in a file, whose name errors begin with; see `read_whole_table`."""
+    path = Path(path)
+    with naming(path):
+        return make(frame_of(read_whole_table(path, text)), **columns)
 
 
 def column_names(path: Path) -> list[str]:
@@ -359,124 +344,14 @@ def _inexact(table: pa.Table) -> list[str]:
 
 
 def _json_lines(path: Path, needed: Needed, text: Sequence[str]) -> Iterator[tuple[pa.Table, int]]:
-    names: dict[str, None] = {}
-    rest, line = b"", 0
     stream, raw = _opened(path)
     with stream:
-        read = stream.read(_JSON_BYTES)
-        while read:
-            following = stream.read(_JSON_BYTES)
-            # No text in JSON holds a line end.
-            end = read.rfind(b"\n") + 1 if following else len(read)
-            block, rest = (b"".join([rest, memoryview(read)[:end]]), read[end:]) if end else (b"", rest + read)
-            check_lines(block, line)
-            n_lines = count_lines(block)
-            if len(rest) > MOST_BYTES:
-                raise too_long(line + n_lines + 1)
-            if block and not block.isspace():
-                table, found = _json_block(block, line, needed, text)
-                names |= dict.fromkeys(found)
-                if inexact := _inexact(table):
-                    raise DataError(
-                        f"column {inexact[0]!r} holds numbers beyond 2**53, which are not read exactly: make them text"
-                    )
-                yield table, raw.tell()
-            line += n_lines
-            read = following
-    if not names:
-        raise DataError("the file is empty: it has blank lines only")
-    needed.choose(list(names))
-
-
-def _json_block(block: bytes, start: int, needed: Needed, text: Sequence[str]) -> tuple[pa.Table, list[str]]:
-    """The needed columns of some lines, the first of which has ``start`` before it; and the names of all columns."""
-    import pyarrow as pa
-
-    # Arrow adds the columns that it is told of, so they must be there.
-    there = [name for name in text if b'"%b"' % name.encode() in block]
-    try:
-        table = _parsed_json(block, there)
-        filled = [name for name in there if table[name].null_count < len(table)]
-        if filled != there:
-            table = _parsed_json(block, filled)
-        names = table.column_names
-        chosen = table.select([c for c in names if needed.may(c)])
-        chosen.validate(full=True)  # the parser takes bytes that are no UTF-8
-    except (pa.ArrowInvalid, UnicodeDecodeError):
-        # Some column, of no concern to us perhaps, has values of several types, or a name is a number, which only
-        # Python reads; or a line is broken, which Python names.
-        return _mixed_json_block(block, start, needed)
-    return chosen, names
-
-
-def _parsed_json(block: bytes, text: Sequence[str]) -> pa.Table:
-    """A table of lines; ``text`` columns, also those that look like dates, hold strings."""
-    import pyarrow as pa
-    from pyarrow import json
-
-    schema = pa.schema([(name, pa.string()) for name in text])
-    parse = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
-    try:
-        return json.read_json(pa.BufferReader(block), parse_options=parse)  # in parallel
-    except pa.ArrowInvalid as error:
-        if "straddl" not in str(error):
-            raise
-        return json.read_json(pa.BufferReader(block), json.ReadOptions(block_size=len(block)), parse)
-
-
-def _mixed_json_block(block: bytes, start: int, needed: Needed) -> tuple[pa.Table, list[str]]:
-    import json
-
-    import pyarrow as pa
-
-    rows, numbers = [], []
-    for number, line in enumerate(block.split(b"\n"), start=start + 1):
-        if not line.strip():
-            continue
-        try:
-            rows.append(json.loads(line))
-        except ValueError as error:
-            hint = "; save the file as UTF-8" if isinstance(error, UnicodeDecodeError) else ""
-            raise DataError(f"line {number:,} cannot be read as JSON: {error}{hint}") from error
-        if not isinstance(rows[-1], dict):
-            raise DataError(f"line {number:,} cannot be read: every line must hold one JSON object, {{...}}")
-        numbers.append(number)
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    table = {}
-    for name in filter(needed.may, names):
-        values = [row.get(name) for row in rows]
-        if not _is_writable(name):
-            number = next(n for n, row in zip(numbers, rows, strict=True) if name in row)
-            raise DataError(
-                f"line {number:,}: the name of column {name!r} holds half of a surrogate pair, which is no character: "
-                "correct that line"
-            )
-        try:
-            table[name] = pa.array(values)
-        except UnicodeEncodeError as error:
-            number = next(n for n, value in zip(numbers, values, strict=True) if not _is_writable(value))
-            raise DataError(
-                f"line {number:,}: column {name!r} holds half of a surrogate pair, {error.object[error.start]!r}, "
-                "which is no character: correct that line"
-            ) from error
-        except OverflowError as error:
-            raise DataError(f"column {name!r} holds numbers of more than 64 bits: make them text") from error
-        except pa.ArrowException as error:
-            kinds = Counter(type(value).__name__ for value in values if value is not None)
-            found = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
-            raise DataError(f"column {name!r} mixes values of types {found}; make them one, text for names") from error
-    return pa.table(table), names
-
-
-def _is_writable(value: Any) -> bool:
-    """Whether all text within a value of JSON is text in UTF-8."""
-    import json
-
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+        for table in json_tables(stream.read, needed, text):
+            if inexact := _inexact(table):
+                raise DataError(
+                    f"column {inexact[0]!r} holds numbers beyond 2**53, which are not read exactly: make them text"
+                )
+            yield table, raw.tell()
 
 
 def _opened(path: Path) -> tuple[pa.NativeFile, pa.NativeFile]:

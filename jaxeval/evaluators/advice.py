@@ -11,8 +11,7 @@ import pandas as pd
 from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
 from jaxeval.evaluators.meaningful_gaps import AT_ONCE, NEVER
 from jaxeval.evaluators.tables import with_evaluator
-from jaxeval.ratings.bradley_terry import named
-from jaxeval.wording import counted
+from jaxeval.wording import counted, named
 
 _FALL = 0.1  # tau of close models that is so much lower is worth a "but"
 

@@ -15,8 +15,7 @@ from pandas.api.types import is_numeric_dtype
 from jaxeval.data.columns import as_frame
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
-from jaxeval.ratings.bradley_terry import named
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import counted, did_you_mean, named
 
 Float = NDArray[np.float64]
 Scores: TypeAlias = pd.DataFrame | pd.Series | ItemScores | ArrayLike

@@ -23,7 +23,7 @@ Results = Mapping[str, NDArray[Any]]  # arrays by name, each with an entry a lan
 
 _FORMAT, _VERSION = "jaxeval run", 1
 #: The last of the codes, which count from 0.
-_LAST_CODE = {"status": Status.NON_FINITE, "standing": Standing.INCOMPARABLE}
+_LAST_CODE = {"status": max(Status), "standing": Standing.INCOMPARABLE}
 
 
 class Checkpoint:

@@ -10,26 +10,37 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.execution.precision import double_precision
+from jaxeval.execution.shapes import power_of_two
+from jaxeval.kernels import batch
 
 Float = NDArray[np.float64]
+#: What a function of scalars or arrays returns.
+Numbers = float | NDArray[np.float64]
+Words = str | NDArray[np.str_]
 
 _SMALLEST = 64
 
 
-def apply(function: Callable[..., Any], *arrays: Float) -> Any:
-    """``function`` of flat arrays, jitted by the caller, on ``arrays`` of one shape; the same tree of that shape.
-
-    Flat sizes are rounded up to powers of two by repeating the last element: a jitted function compiles for each size.
-    """
-    shape = arrays[0].shape
-    size = int(np.prod(shape))
-    if size == 0:
-        arrays, size = tuple(np.full(1, np.nan) for _ in arrays), 0
-    width = max(_SMALLEST, 1 << max(size - 1, 0).bit_length())
-    flat = [np.pad(x.reshape(-1), (0, width - max(size, 1)), mode="edge") for x in arrays]
+def evaluate(kernel: Callable[..., Any], *arguments: Any) -> Any:
+    """``kernel`` of trees of arrays that broadcast, compiled, in double precision; a tree of NumPy arrays."""
     with double_precision():
-        found = jax.device_get(function(*flat))
-    return jax.tree.map(lambda x: np.asarray(x)[:size].reshape(shape), found)
+        return jax.device_get(batch.elementwise(kernel, *arguments))
+
+
+def evaluate_padded(kernel: Callable[..., Any], *arguments: Any) -> Any:
+    """`evaluate` with arrays that all have one shape, for calls with arrays of many sizes.
+
+    A kernel compiles for each size, so flat sizes are rounded up to powers of two by repeating the last element.
+    """
+    shape = jax.tree.leaves(arguments)[0].shape
+    size = int(np.prod(shape))
+    width = power_of_two(max(size, _SMALLEST))
+
+    def flat(x: Float) -> Float:
+        return np.pad(x.reshape(-1), (0, width - size), mode="edge") if size else np.full(width, np.nan)
+
+    found = evaluate(kernel, *jax.tree.map(flat, arguments))
+    return jax.tree.map(lambda x: x[:size].reshape(shape), found)
 
 
 def broadcast(**arguments: ArrayLike) -> dict[str, Float]:
@@ -56,6 +67,23 @@ def require(arrays: Mapping[str, Float], name: str, good: NDArray[np.bool_], rul
     if not np.all(good):
         bad = arrays[name][~good]
         raise ValueError(f"{name} must {rule}; {bad.size:,} of {arrays[name].size:,} do not, the first is {bad[0]:g}")
+
+
+def require_share(arrays: Mapping[str, Float], *names: str) -> None:
+    """A ValueError that shows the first value of the arrays ``names`` outside of [0, 1]."""
+    for name in names:
+        require(arrays, name, (arrays[name] >= 0) & (arrays[name] <= 1), "lie in [0, 1]")
+
+
+def shares(**arguments: ArrayLike) -> dict[str, Float]:
+    """`broadcast` of arguments that must all lie in [0, 1].
+
+    Raises:
+        ValueError: an argument is not numeric or outside of [0, 1], or the shapes do not fit.
+    """
+    arrays = broadcast(**arguments)
+    require_share(arrays, *arrays)
+    return arrays
 
 
 def scalar_or_array(x: NDArray[Any]) -> Any:

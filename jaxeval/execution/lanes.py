@@ -1,16 +1,16 @@
 """Lanes, each one resample of one slice: cut into chunks, shared by devices and processes, kept on disk if asked.
 
 Every estimator that resamples runs here. What it hands over is a `Task`: one compiled program over lanes, and what a
-lane takes.
+lane takes. An estimator that solves by several programs in turn is a `Problem`.
 """
 
 from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -23,6 +23,7 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.execution.processes import check_all_present, gather, share_of
 from jaxeval.execution.progress import Advance
 from jaxeval.execution.shapes import Budget, chunk_lanes, in_vectors, slots_per_call
+from jaxeval.kernels.solve import Status
 from jaxeval.wording import counted
 
 Int = NDArray[np.int64]
@@ -45,6 +46,44 @@ class Task(NamedTuple):
     fixed_bytes: int  # taken whatever the chunks are: the problem and all results
 
 
+class Solver(NamedTuple):
+    """One program of a cascade, for the lanes that the faster ones before it left."""
+
+    code: int  # of `kernels.batch`; kept for every lane
+    name: str  # in a checkpoint
+    task: Task
+    slices: NDArray[np.bool_]  # (S,) those whose lanes it takes
+
+
+class Problem(Protocol):
+    """One estimator on S slices, solved for every resample.
+
+    It holds what is resampled, the statistics of a resample, the link and the full-data fit that every refit starts
+    from. What it computes for a lane is a tuple of arrays with a ``status`` (of `kernels.solve`) among them.
+    """
+
+    @property
+    def n_slices(self) -> int:
+        """S."""
+        ...
+
+    @property
+    def n_resamples(self) -> int:
+        """B, of every slice."""
+        ...
+
+    def solvers(self) -> Sequence[Solver]:
+        """The programs that solve it, the fastest first; the last takes every lane that is left."""
+        ...
+
+
+class Solved(NamedTuple):
+    """What a `Problem` computes for its S x B lanes, slice after slice."""
+
+    results: Any  # its tuple of arrays, in double precision
+    solver: NDArray[np.int8]  # (S B,) code of the one that came last
+
+
 class Lanes(NamedTuple):
     """L resamples of slices."""
 
@@ -62,6 +101,11 @@ def device_mesh() -> Mesh:
     return Mesh(np.array(jax.local_devices()), ("lanes",))
 
 
+def of_one_slice(program: Callable[[Int, NDArray[np.int32]], Any]) -> Call:
+    """The `Call` of a ``program`` that knows one slice: it takes the resamples and the numbers of chunks only."""
+    return lambda slices, numbers, n_chunks: program(numbers, n_chunks)
+
+
 @dataclass(frozen=True)
 class LaneRun:
     """How lanes are run."""
@@ -74,14 +118,35 @@ class LaneRun:
 
     def results(self, task: Task, lanes: Lanes, section: str) -> Any:
         """What ``task`` gives for all ``lanes``: its tree of arrays, with the leading axis L."""
-        n = len(lanes.slices)
-        every = np.arange(n)
-        slots = self._slots(task, lanes, every)
-        with double_precision():
-            shapes = jax.eval_shape(task.call, *_nothing(*slots))
-        results = jax.tree.map(lambda x: np.zeros((n, *x.shape[3:]), x.dtype), shapes)
+        every = np.arange(len(lanes.slices))
+        shapes = self._shapes(task, lanes, every)
+        results = jax.tree.map(lambda x: np.zeros((len(every), *x.shape[3:]), x.dtype), shapes)
         self.run(task, lanes, every, results, section)
         return results
+
+    def solve(self, problem: Problem, section: str) -> Solved:
+        """Every lane of a ``problem``, by the first of its solvers that converges.
+
+        ``section`` names the problem in the checkpoint.
+        """
+        lanes = Lanes.of(problem.n_slices, problem.n_resamples)
+        solvers = [step for step in problem.solvers() if step.slices.any()]
+        n, first = len(lanes.slices), solvers[0]
+        shapes = self._shapes(first.task, lanes, np.flatnonzero(first.slices[lanes.slices]))
+        double = {np.dtype(np.float32): np.float64}
+        results = jax.tree.map(lambda x: np.zeros((n, *x.shape[3:]), double.get(x.dtype, x.dtype)), shapes)
+        results.status[:] = -1
+        solver = np.full(n, first.code, np.int8)
+        for step in solvers:
+            left = np.flatnonzero((results.status != Status.CONVERGED) & step.slices[lanes.slices])
+            solver[left] = step.code
+            self.run(step.task, lanes, left, results, f"{section}-{step.name}")
+        return Solved(results, solver)
+
+    def _shapes(self, task: Task, lanes: Lanes, which: Int) -> Any:
+        """What a call of ``task`` for the lanes ``which`` gives: shapes with leading axes (devices, chunks, lanes)."""
+        with double_precision():
+            return jax.eval_shape(task.call, *_nothing(*self._slots(task, lanes, which)))
 
     def run(self, task: Task, lanes: Lanes, which: Int, results: Any, section: str) -> None:
         """Run the lanes ``which`` and write what they give into ``results``, a tree of arrays with an entry a lane.
@@ -147,7 +212,8 @@ class LaneRun:
         under_way: tuple[list[Int], Any] | None = None
         for start in range(0, len(parts), n_devices * per_device):
             called = parts[start : start + n_devices * per_device]
-            started = called, task.call(*_arguments(called, lanes, size, per_device))
+            with double_precision():
+                started = called, task.call(*_arguments(called, lanes, size, per_device))
             if under_way is not None:
                 yield _store(*under_way, results)
             under_way = started

@@ -6,11 +6,14 @@ import os
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import jax
 import numpy as np
 
 from jaxeval.errors import ProcessError
+
+T = TypeVar("T")
 
 try:
     # Nothing public says so without initialising them, and a flag of our own would miss what a caller does with JAX.
@@ -65,3 +68,15 @@ def versions() -> str:
     from jaxeval._version import __version__
 
     return f"jaxeval {__version__}, jax {jax.__version__}, Python {platform.python_version()}"
+
+
+def device_name() -> str:
+    """Kind of the default device."""
+    return str(jax.devices()[0].device_kind)
+
+
+def on_device(tree: T) -> T:
+    """The arrays of a ``tree`` on the default device, with all of their bits."""
+    with double_precision():
+        moved: T = jax.device_put(tree)
+        return moved

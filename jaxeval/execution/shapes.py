@@ -37,7 +37,9 @@ REFITS = Budget(Room(2_000_000, 1024), Room(2**28, 4096), 32)
 # the cache: four took half the time of sixteen on a CPU.
 SPARSE_REFITS = Budget(Room(2**28, 4), Room(2**32, 128), 32)
 CONTEXTUAL_REFITS = Budget(Room(2**25, 32), Room(2**30, 512), 8)
-OWN_BATTLES = Budget(Room(2**18, 256), Room(2**26, 4096), 32, _VECTOR)
+# Every chunk makes a table of a model's battles by opponent anew: a few lanes would wait for it more than they work.
+OWN_BATTLES = Budget(Room(2**20, 256), Room(2**26, 4096), 32, _VECTOR)
+FOLDS = Budget(Room(2**22, 1024), Room(2**28, 4096), 32)
 ITEMS = Budget(Room(2**18, 512), Room(2**26, 4096), 32, _VECTOR)
 DRAWS = Budget(Room(2**18, 256), Room(2**26, 4096), 32, _VECTOR)
 EVALUATORS = Budget(Room(2**23, 128), Room(2**28, 4096), 16, _VECTOR)
@@ -48,8 +50,9 @@ def chunk_lanes(budget: Budget, entries: int, of_slices: NDArray[np.int64]) -> i
     """Lanes of a chunk, each of which works on so many ``entries``, for slices of ``of_slices`` lanes.
 
     A chunk is of one slice and always runs in full. On a CPU, whose devices share the same cores, that is cheap beside
-    another compilation, unless much of what runs is not wanted. The chunks of an accelerator are large: there a chunk
-    is no larger than the share of a device, and smaller where that spares more than a fifth.
+    another compilation and beside what every chunk sets up, unless much of what runs is not wanted. The chunks of an
+    accelerator are large: there a chunk is no larger than the share of a device, and smaller where that spares more
+    than a fifth.
     """
     room = budget.cpu if _on_cpu() else budget.accelerator
     most = in_vectors(max(min(room.entries // max(entries, 1), room.lanes), budget.least))
@@ -59,7 +62,7 @@ def chunk_lanes(budget: Budget, entries: int, of_slices: NDArray[np.int64]) -> i
         sizes = [size for size in sizes if size <= share] or [most]
     run = {size: int((-(-of_slices // size)).sum()) * size for size in sizes}
     least = min(run.values())
-    enough = least + _CHEAP // max(entries, 1) if _on_cpu() else 1.25 * least
+    enough = 1.05 * least + _CHEAP // max(entries, 1) if _on_cpu() else 1.25 * least
     return next(size for size in sizes if run[size] <= enough)
 
 

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxeval.kernels import likelihood, resample, solve
+from jaxeval.kernels import dense_solve, likelihood, resample, solve
 from jaxeval.kernels.links import Link, probability, share
-from jaxeval.kernels.pair_tables import row_sums
+from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.solve import Terms
 
 
@@ -21,26 +21,49 @@ class Judged(NamedTuple):
 
     pair: Array  # (C,) int32 sorted
     label: Array  # (C,) int32
-    battles: Array  # (C,) how many
+    battles: Array  # (C,) how many; 0 in the last one
+    total: Array  # (U,) battles of each label
     level: Array  # (U,) score difference of each label, first minus second model
     fitting: Array  # (U,) weight of a battle in the temperature's likelihood
     wins: Array  # (U,) that weight times the human target
     position: Array  # (M, M) int32: the pair of (i, j) and (j, i); the last, an empty one, if they never met
-    own: Array  # (F, Q) int32: the cells of each fold's model; C where there are fewer
+    own: Array  # (M + 1, Q) int32: the cells of each fold's model, and none; the last one where there are fewer
 
 
-def pair_sums(judged: Judged, per_label: Array, n_pairs: int) -> Array:
+def pair_sums(judged: Judged, per_label: Array) -> Array:
     """(M, M) sums of ``per_label`` (U,) over the cells of every pair, symmetric."""
+    m = judged.position.shape[0]
     per_cell = judged.battles * per_label[judged.label]
-    per_pair = jax.ops.segment_sum(per_cell, judged.pair, n_pairs, indices_are_sorted=True)
+    per_pair = jax.ops.segment_sum(per_cell, judged.pair, m * (m - 1) // 2 + 1, indices_are_sorted=True)
     return per_pair[judged.position]
 
 
-def pair_wins(judged: Judged, per_label: Array, n: Array, n_pairs: int) -> Array:
+def pair_wins(judged: Judged, per_label: Array, n: Array) -> Array:
     """(M, M) wins of the row against the column, ``per_label`` (U,) being those of the pair's first model."""
-    first = pair_sums(judged, per_label, n_pairs)
+    first = pair_sums(judged, per_label)
     i = jnp.arange(len(n))
     return jnp.where(i[:, None] < i, first, n - first)
+
+
+class FixedTargets(NamedTuple):
+    """Targets that are the same in every fold; stacked, a leading axis L."""
+
+    wins: Array  # (M, M)
+
+
+class SoftTargets(NamedTuple):
+    """Soft targets s(beta d); stacked, a leading axis L."""
+
+    judged: Judged
+    beta: Array  # (M,) temperature of each fold
+
+
+def wins_of_fold(targets: FixedTargets | SoftTargets, n: Array, held_out: Array) -> Array:
+    """(M, M) wins of all battles ``n`` (M, M) as the fold of ``held_out`` sees them."""
+    if isinstance(targets, FixedTargets):
+        return targets.wins
+    judged = targets.judged
+    return pair_wins(judged, probability(Link.LOGIT, targets.beta[held_out] * judged.level), n)
 
 
 class FullFit(NamedTuple):
@@ -53,15 +76,11 @@ class FullFit(NamedTuple):
 
 
 class HeldOut(NamedTuple):
-    """Folds of target maps, leading axes L and F."""
+    """One fold of a target map."""
 
-    anchors: Array  # (F, M) log-strengths, 0 for the held-out model
-    anchor_status: Array  # (F,) int8
-    anchor_steps: Array  # (F,) int32
-    score: Array  # (F,) of the held-out model
-    anchor_score: Array  # (F, M) scores against anchors alone
-    theta: Array  # (F,) log-strength of the held-out model
-    status: Array  # (F,) int8
+    anchors: Array  # (M,) log-strengths, 0 for the held-out model
+    theta: Array  # () log-strength of the held-out model
+    status: Array  # () int8, a `Status`: the worse of the two steps
 
 
 def anchors(full: FullFit, score: Array, held_out: Array, terms: Terms) -> solve.Solution:
@@ -104,21 +123,23 @@ def rating(anchor: Array, n: Array, score: Array, start: Array, terms: Terms) ->
     return end._replace(theta=end.theta[0])
 
 
-def fold(full: FullFit, wins: Array, held_out: Array, terms: Terms) -> HeldOut:
-    """Both steps of one fold given the (M, M) ``wins`` of all battles."""
+def fold(full: FullFit, wins: Array, held_out: Array, terms: Terms, newton: bool) -> HeldOut:
+    """Both steps of one fold given the (M, M) ``wins`` of all battles.
+
+    With ``newton`` the anchors are found by Newton's method on their own battles, for folds that `anchors` leaves
+    unconverged.
+    """
     rows = row_sums(wins)
-    score = rows - wins[:, held_out]
-    found = anchors(full, score, held_out, terms)
-    own = rating(found.theta, full.n[held_out], rows[held_out], full.theta[held_out], terms)
-    return HeldOut(
-        anchors=found.theta,
-        anchor_status=found.status,
-        anchor_steps=found.n_steps,
-        score=rows[held_out],
-        anchor_score=score,
-        theta=own.theta,
-        status=own.status,
-    )
+    score, start = rows - wins[:, held_out], full.theta[held_out]
+    if newton:
+        kept = full.active & (jnp.arange(len(score)) != held_out)
+        rest = jnp.where(kept[:, None] & kept, full.n, 0.0)
+        table = PairTable(rest, jnp.where(kept, score, 0.0))
+        found, start = dense_solve.newton(table, kept & jnp.any(rest > 0, 1), terms), jnp.zeros_like(start)
+    else:
+        found = anchors(full, score, held_out, terms)
+    own = rating(found.theta, full.n[held_out], rows[held_out], start, terms)
+    return HeldOut(found.theta, own.theta, jnp.maximum(found.status, own.status))
 
 
 class OwnProblem(NamedTuple):

@@ -6,14 +6,25 @@ References: Rogan and Gladen (1978); arXiv:2511.21140 (Table 2, Eq. 4 to 10); PP
 the efficient influence function (arXiv:2601.05420); arXiv:2605.06939 (Appendices A to C).
 """
 
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
 Array = Any  # JAX or NumPy: the closed forms need no more than operators
 
-# Why an estimate is missing, or has no bounds; the larger number is the worse.
-FINE, NEAR_0, FEW_OF_CLASS, NO_ITEMS, NO_CLASS, NO_SKILL, NO_SUCH_VERDICT = range(7)
+
+class Doubt(IntEnum):
+    """Why an estimate is missing, or has no bounds; the larger number is the worse."""
+
+    FINE = 0  # nothing is wrong
+    NEAR_0 = 1  # the 99.9 % interval of J includes 0: the estimate has no bounds
+    FEW_OF_CLASS = 2  # a class has fewer labels than `FEWEST_OF_CLASS`: the estimate has no bounds
+    NO_ITEMS = 3  # no item has a label, or no test item has a judgment
+    NO_CLASS = 4  # all labels are of one class
+    NO_SKILL = 5  # J <= 0
+    NO_SUCH_VERDICT = 6  # a verdict of the test does not occur in the calibration
+
 
 # See `doubt`.
 FEWEST_OF_CLASS = 5
@@ -84,19 +95,20 @@ def youden_j(rates: Rates) -> tuple[Array, Array]:
 
 
 def doubt(rates: Rates) -> Array:
-    """Why `rogan_gladen_interval` is no interval, int8: J <= 0, few labels of a class, J near 0, or FINE.
+    """Whether `rogan_gladen_interval` can be trusted: `Doubt` as int8 (FINE, NEAR_0, FEW_OF_CLASS or NO_SKILL).
 
-    J is near 0 where its 99.9 % interval includes 0. In simulations of 2,000 test items, 2 to 500 labels of a class and
-    judges of J = 0 to 0.96, a 95 % interval that is FINE missed the truth in at most 11 of 100 data sets, and in more
-    than 8 of them at one setting in 100. With the 95 % interval of J instead it missed in up to 17 of 100, with
-    J > 0 alone in up to 43. Fewer labels of a class than 5 are worse than any J: with one it missed in up to 98 of 100,
-    with two in 95, with three in 24; five are about as good as ten.
+    J is near 0 where its 99.9 % interval includes 0. This limit was chosen by simulations of 2,000 test items, with 2
+    to 500 labels of a class and judges of J = 0 to 0.96. A 95 % interval that is FINE missed the truth in at most 11 of
+    100 data sets, and in more than 8 of 100 at only one setting in a hundred. Two weaker limits were tried: with the
+    95 % interval of J the interval missed in up to 17 of 100, with J > 0 alone in up to 43. Few labels of a class are
+    worse than any J: with one label the interval missed in up to 98 of 100 data sets, with two in 95, with three in 24;
+    five labels are about as good as ten.
     """
     j, variance = youden_j(rates)
     return jnp.select(
         [~(j > _LEAST_J), jnp.minimum(rates.m0, rates.m1) < FEWEST_OF_CLASS, j <= SURE_Z * jnp.sqrt(variance)],
-        [jnp.int8(NO_SKILL), jnp.int8(FEW_OF_CLASS), jnp.int8(NEAR_0)],
-        jnp.int8(FINE),
+        [jnp.int8(code) for code in (Doubt.NO_SKILL, Doubt.FEW_OF_CLASS, Doubt.NEAR_0)],
+        jnp.int8(Doubt.FINE),
     )
 
 
@@ -109,6 +121,11 @@ def rogan_gladen_interval(p: Array, n: Array, rates: Rates, z: Array) -> tuple[A
     shift = 2 * z**2 * (theta * q1 * (1 - q1) / m1 - (1 - theta) * q0 * (1 - q0) / m0)
     half = z * jnp.sqrt(rogan_gladen_variance(p, n + z**2, adjusted))
     return theta + shift - half, theta + shift + half
+
+
+def corrected(p: Array, n: Array, rates: Rates, z: Array) -> tuple[Array, Array, Array, Array]:
+    """`rogan_gladen`, the ends of its interval, and the `doubt` about it."""
+    return rogan_gladen(p, rates.q0, rates.q1), *rogan_gladen_interval(p, n, rates, z), doubt(rates)
 
 
 class Slopes(NamedTuple):
@@ -227,6 +244,25 @@ def _with_more(labelled: LabelledSums, test: JudgedSums) -> tuple[LabelledSums, 
     return more, JudgedSums(test.n + 2, test.judgment + 1, test.judgment_square + 1)
 
 
+def careful_variances(labelled: LabelledSums, test: JudgedSums, binary: Array) -> Weights:
+    """`careful_ppi_variance` of each estimator that has a weight."""
+    found = weights(labelled, test, binary)
+    return Weights(*(careful_ppi_variance(labelled, test, weight, binary) for weight in found))
+
+
+def careful_mean_label(
+    centred: tuple[LabelledSums, JudgedSums], raw: tuple[LabelledSums, JudgedSums], weight: Array, verdicts: Array
+) -> tuple[Array, Array]:
+    """From `ppi` to the centre of its interval for few items, and the variance of that interval.
+
+    Sums are ``centred``: those of squares of scores far from 0 would cancel. Where all values are ``verdicts`` of 0 and
+    1, the interval adds observations to the ``raw`` sums.
+    """
+    shift = careful_ppi(*raw, weight, verdicts) - ppi(*raw, weight)
+    counted, scored = (careful_ppi_variance(*sums, weight, verdicts) for sums in (raw, centred))
+    return shift, jnp.where(verdicts, counted, scored)
+
+
 def _over(spread: Array, n: Array) -> Array:
     """``spread`` / ``n``; infinite where there is no n to divide by."""
     return jnp.where(n > 0, spread / jnp.where(n > 0, n, 1), jnp.inf)
@@ -246,15 +282,21 @@ def pooled_share(labelled: LabelledSums, test: JudgedSums) -> Array:
 
 
 def failure(labelled: LabelledSums, n_test: Array) -> Array:
-    """Why `rogan_gladen` with the rates of ``labelled`` is no estimate, int8: no items, no class, J <= 0, or FINE."""
+    """Why `rogan_gladen` with the rates of ``labelled`` is no estimate: `Doubt` as int8, FINE where it is one."""
     m1, m0 = labelled.label, labelled.n - labelled.label
     # J > 0 in whole numbers: as a sum of two quotients it may miss 0 by rounding.
     skill = labelled.product * m0 > (labelled.judgment - labelled.product) * m1 + _LEAST_J * m0 * m1
     return jnp.select(
         [(labelled.n == 0) | (n_test == 0), (m0 <= 0) | (m1 <= 0), ~skill],
-        [jnp.int8(NO_ITEMS), jnp.int8(NO_CLASS), jnp.int8(NO_SKILL)],
-        jnp.int8(FINE),
+        [jnp.int8(code) for code in (Doubt.NO_ITEMS, Doubt.NO_CLASS, Doubt.NO_SKILL)],
+        jnp.int8(Doubt.FINE),
     )
+
+
+def doubt_of_sums(labelled: LabelledSums, n_test: Array) -> Array:
+    """`failure`; where there is none, the `doubt` about the interval."""
+    found = failure(labelled, n_test)
+    return jnp.where(found == Doubt.FINE, doubt(rates(labelled)), found)
 
 
 def shared_calibration_bias(theta: Array, own: Rates, shared: Rates) -> Array:
@@ -292,9 +334,8 @@ def by_stratum(own: LabelledSums, test: JudgedSums, binary: Array) -> Accuracies
 def small_sample_excess(own: LabelledSums, test: JudgedSums, binary: Array) -> Accuracies:
     """By how much variances (..., J) of `by_stratum` grow when they allow for few items; never negative."""
     p = test.judgment / test.n
-    found = weights(own, test, binary)
 
-    def of_weight(weight: Array) -> Array:
+    def excess(weight: Array) -> Array:
         return jnp.maximum(careful_ppi_variance(own, test, weight, binary) - ppi_variance(own, test, weight), 0.0)
 
     more = (test.judgment + 1) / (test.n + 2)
@@ -302,46 +343,42 @@ def small_sample_excess(own: LabelledSums, test: JudgedSums, binary: Array) -> A
     careful = jnp.where(binary, more * (1 - more) / (test.n + 2), _over(spread, test.n - 1))
     return Accuracies(
         naive=jnp.maximum(careful - spread / test.n, 0.0),
-        calibration_only=of_weight(found.calibration_only),
-        difference=of_weight(found.difference),
-        ppi_plus_plus=of_weight(found.ppi_plus_plus),
-        conditional=of_weight(found.conditional),
-        eif=of_weight(found.eif),
         rogan_gladen=rates_excess(own, test),
+        **{name: excess(weight) for name, weight in weights(own, test, binary)._asdict().items()},
     )
 
 
 def small_sample_shift(own: LabelledSums, test: JudgedSums, binary: Array) -> Accuracies:
     """By how much the centres (..., J) of intervals differ from the estimates of `by_stratum`."""
-    found = weights(own, test, binary)
 
-    def of_weight(weight: Array) -> Array:
+    def shift(weight: Array) -> Array:
         return careful_ppi(own, test, weight, binary) - ppi(own, test, weight)
 
     naive = jnp.where(binary, (test.judgment + 1) / (test.n + 2) - test.judgment / test.n, 0.0)
     return Accuracies(
         naive=naive,
-        calibration_only=of_weight(found.calibration_only),
-        difference=of_weight(found.difference),
-        ppi_plus_plus=of_weight(found.ppi_plus_plus),
-        conditional=of_weight(found.conditional),
-        eif=of_weight(found.eif),
         rogan_gladen=jnp.zeros_like(naive),
+        **{name: shift(weight) for name, weight in weights(own, test, binary)._asdict().items()},
     )
 
 
 def rates_excess(labelled: LabelledSums, test: JudgedSums) -> Array:
-    """The same of Rogan-Gladen with the rates of ``labelled``."""
+    """By how much the variance of Rogan-Gladen with the rates of ``labelled`` grows when it allows for few items."""
     p = test.judgment / test.n
     found = rates(labelled)
     more = rogan_gladen_variance((test.judgment + 1) / (test.n + 2), test.n + 2, adjusted_rates(found))
     return jnp.maximum(more - rogan_gladen_variance(p, test.n, found), 0.0)
 
 
+def interval_with_rates_of(labelled: LabelledSums, test: JudgedSums, z: Array) -> tuple[Array, Array]:
+    """`rogan_gladen_interval` (..., J) with the rates of ``labelled``."""
+    return rogan_gladen_interval(test.judgment / test.n, test.n, rates(labelled), z)
+
+
 def with_rates_of(labelled: LabelledSums, test: JudgedSums, binary: Array) -> Array:
     """Rogan-Gladen (..., J) with the rates of ``labelled``, NaN where `failure` is."""
     q0, q1, _, _ = rates(labelled)
-    defined = binary & (failure(labelled, test.n) == FINE)
+    defined = binary & (failure(labelled, test.n) == Doubt.FINE)
     return jnp.where(defined, rogan_gladen(test.judgment / test.n, q0, q1), jnp.nan)
 
 

@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from jaxeval.accuracy.calibration_planning import interval_length, variance_ratio
-from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
-from jaxeval.accuracy.model_comparison import ModelComparison
+from jaxeval.accuracy.accuracy_tables import AccuracyTables, of_slice
+from jaxeval.accuracy.calibration_planning import allocate_calibration, interval_length, variance_ratio
+from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.plots.style import GREY, plain, shown_name
-from jaxeval.wording import did_you_mean
 
 _COLOURS = {
     "naive": "#8a8f98",
@@ -43,72 +42,71 @@ FIVE = ("naive", "rogan_gladen_shared", "rogan_gladen", "ppi_plus_plus_half", "p
 _MOST = 30
 
 
-def plot_accuracy(accuracy: JudgeAccuracy, estimators: tuple[str, ...] = FIVE, label: str = "all") -> Figure:
+def plot_accuracy(accuracy: AccuracyTables, estimators: tuple[str, ...] = FIVE, label: str = "all") -> Figure:
     """Bootstrap medians and intervals of every model, a panel a judge; a line at the truth where it is known.
 
     In the manner of Figure 2 of arXiv:2605.06939.
 
     Args:
+        accuracy: a `JudgeAccuracy`.
+        estimators: to draw.
         label: the slice to draw.
     """
-    table = _slice(accuracy.table, label)
-    models = list(dict.fromkeys(table["model"]))[:_MOST]
-    judges = list(dict.fromkeys(table["judge"]))
-    step = len(estimators) + 1
-    figure = Figure(figsize=(1.6 + 4.4 * len(judges), 1.2 + 0.16 * step * len(models)), layout="constrained")
-    axes = np.atleast_1d(figure.subplots(1, len(judges), sharex=True, sharey=True))
-    for axis, judge in zip(axes, judges, strict=True):
-        for place, model in enumerate(models):
-            rows = table[(table["judge"] == judge) & (table["model"] == model)].set_index("estimator")
-            top = -place * step
-            truth = rows["truth"].iloc[0]
-            if np.isfinite(truth):
-                axis.plot([truth, truth], [top + 0.5, top - step + 1.5], color="black", linewidth=1, linestyle=":")
-            for k, name in enumerate(estimators):
-                _bar(axis, rows.loc[name], top - k, name, place == 0)
-        axis.set_title(shown_name(judge), loc="left", fontsize=11, fontweight="bold", parse_math=False)
-        axis.set_xlabel(f"accuracy, {100 * accuracy.settings.level:g}% bootstrap interval")
-        plain(axis)
-    centres = [-place * step - (len(estimators) - 1) / 2 for place in range(len(models))]
-    axes[0].set_yticks(centres, [shown_name(model) for model in models], fontsize=8.5, parse_math=False)
+    table = of_slice(accuracy.table, label)
+    xlabel = f"accuracy, {100 * accuracy.settings.level:g}% bootstrap interval"
+    figure = _intervals(table, ["model"], estimators, xlabel, (1.6, 4.4))
     _left_out(figure, table["model"].nunique(), "models")
-    _legend(figure, axes[0], len(estimators))
     return figure
 
 
-def plot_differences(comparison: ModelComparison, estimators: tuple[str, ...] = FIVE, label: str = "all") -> Figure:
+def plot_differences(comparison: DifferenceTables, estimators: tuple[str, ...] = FIVE, label: str = "all") -> Figure:
     """Bootstrap medians and intervals of the differences of every pair, a panel a judge."""
-    table = _slice(comparison.table, label)
-    pairs = list(dict.fromkeys(zip(table["model_a"], table["model_b"], strict=True)))[:_MOST]
+    table = of_slice(comparison.table, label)
+    xlabel = f"difference in accuracy, {100 * comparison.accuracy.settings.level:g}% bootstrap interval"
+    figure = _intervals(table, ["model_a", "model_b"], estimators, xlabel, (2.2, 4.2))
+    for axis in figure.axes:
+        axis.axvline(0, color=GREY, linewidth=1)
+    _left_out(figure, len(table.drop_duplicates(["model_a", "model_b"])), "pairs")
+    return figure
+
+
+def _intervals(
+    table: pd.DataFrame, models: list[str], estimators: tuple[str, ...], xlabel: str, inches: tuple[float, float]
+) -> Figure:
+    """Medians and intervals of what the columns ``models`` name, a panel a judge.
+
+    ``inches`` are the width of the names, and of a panel.
+    """
+    subjects = list(dict.fromkeys(zip(*(table[name] for name in models), strict=True)))[:_MOST]
     judges = list(dict.fromkeys(table["judge"]))
     step = len(estimators) + 1
-    figure = Figure(figsize=(2.2 + 4.2 * len(judges), 1.2 + 0.16 * step * len(pairs)), layout="constrained")
+    size = inches[0] + inches[1] * len(judges), 1.2 + 0.16 * step * len(subjects)
+    figure = Figure(figsize=size, layout="constrained")
     axes = np.atleast_1d(figure.subplots(1, len(judges), sharex=True, sharey=True))
+    places = {subject: -place * step for place, subject in enumerate(subjects)}
     for axis, judge in zip(axes, judges, strict=True):
-        for place, (a, b) in enumerate(pairs):
-            chosen = (table["judge"] == judge) & (table["model_a"] == a) & (table["model_b"] == b)
-            rows = table[chosen].set_index("estimator")
-            top = -place * step
+        for subject, rows in table[table["judge"] == judge].set_index("estimator").groupby(models, sort=False):
+            if (top := places.get(subject)) is None:
+                continue
             truth = rows["truth"].iloc[0]
             if np.isfinite(truth):
                 axis.plot([truth, truth], [top + 0.5, top - step + 1.5], color="black", linewidth=1, linestyle=":")
             for k, name in enumerate(estimators):
-                _bar(axis, rows.loc[name], top - k, name, place == 0)
-        axis.axvline(0, color=GREY, linewidth=1)
+                _bar(axis, rows.loc[name], top - k, name, top == 0)
         axis.set_title(shown_name(judge), loc="left", fontsize=11, fontweight="bold", parse_math=False)
-        axis.set_xlabel(f"difference in accuracy, {100 * comparison.accuracy.settings.level:g}% bootstrap interval")
+        axis.set_xlabel(xlabel)
         plain(axis)
-    centres = [-place * step - (len(estimators) - 1) / 2 for place in range(len(pairs))]
-    names = [f"{shown_name(a)} minus\n{shown_name(b)}" for a, b in pairs]
-    _left_out(figure, len(table.drop_duplicates(["model_a", "model_b"])), "pairs")
+    centres = [top - (len(estimators) - 1) / 2 for top in places.values()]
+    names = [" minus\n".join(map(shown_name, subject)) for subject in subjects]
     axes[0].set_yticks(centres, names, fontsize=8.5, parse_math=False)
-    _legend(figure, axes[0], len(estimators))
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(estimators), frameon=False, fontsize=8.5)
     return figure
 
 
-def plot_rates(accuracy: JudgeAccuracy, label: str = "all") -> Figure:
+def plot_rates(accuracy: AccuracyTables, label: str = "all") -> Figure:
     """Specificity, sensitivity and J of every judge on every model, with their intervals."""
-    table = _slice(accuracy.rates, label).dropna(subset=["j"])
+    table = of_slice(accuracy.rates, label).dropna(subset=["j"])
     models = list(dict.fromkeys(table["model"]))[:_MOST]
     judges = list(dict.fromkeys(table["judge"]))
     figure = Figure(figsize=(10.0, 1.3 + 0.17 * (len(judges) + 1) * max(len(models), 1)), layout="constrained")
@@ -148,8 +146,6 @@ def plot_interval_length(
 
     In the manner of Figure 3 of arXiv:2511.21140.
     """
-    from jaxeval.accuracy.calibration_planning import allocate_calibration
-
     figure = Figure(figsize=(6.0, 4.0), layout="constrained")
     axis = figure.subplots()
     m = np.arange(20, most + 1, 10)
@@ -206,15 +202,6 @@ def plot_study(study: pd.DataFrame, x: str, y: str, by: str, level: float | None
     return figure
 
 
-def _slice(table: pd.DataFrame, label: str) -> pd.DataFrame:
-    if "slice" not in table:
-        return table
-    if label not in set(table["slice"]):
-        slices = dict.fromkeys(table["slice"])
-        raise ValueError(f"no slice {label!r}; there are {', '.join(map(repr, slices))}{did_you_mean(label, slices)}")
-    return table[table["slice"] == label]
-
-
 def _bar(axis: Any, row: pd.Series, y: float, name: str, first: bool) -> None:
     label = _NAMES[name] if first else None
     if np.isnan(row["median"]):
@@ -222,11 +209,6 @@ def _bar(axis: Any, row: pd.Series, y: float, name: str, first: bool) -> None:
         return
     axis.hlines(y, row["boot_lower"], row["boot_upper"], color=_COLOURS[name], linewidth=2.2, alpha=0.55)
     axis.plot(row["median"], y, "o", markersize=4, color=_COLOURS[name], label=label)
-
-
-def _legend(figure: Figure, axis: Any, columns: int) -> None:
-    handles, labels = axis.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False, fontsize=8.5)
 
 
 def _names(axis: Any, handles: list[Any], names: list[Any]) -> None:

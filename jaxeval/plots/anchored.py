@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from jaxeval.anchored.diagnostics import rating_board
 from jaxeval.anchored.screening import JudgeScreen
 from jaxeval.errors import DataError
-from jaxeval.plots.style import GREY, plain, shown_name
+from jaxeval.plots.style import GREY, finish, one_axis, plain, shown_name
 from jaxeval.wording import counted
 
 _COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
@@ -21,7 +21,7 @@ _MOST_MODELS = 40
 _PANELS_A_ROW = 4
 
 
-def plot_anchored(scores: pd.DataFrame, strong: list[Any] | None = None) -> Figure:
+def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None) -> Figure:
     """Ratings of models with their intervals, a point a judge, a panel a reference and task (Figure 2, left).
 
     Of more than 40 models the 40 with the largest mean rating are drawn, and the figure says so.
@@ -84,8 +84,7 @@ def plot_anchor_swap(scores: pd.DataFrame) -> Figure:
     other = scores[scores["model"].astype(str) != scores["anchor"].astype(str)]
     board = rating_board(other)
     lines = _comparable(board)
-    figure = Figure(figsize=(1.6 + 1.6 * len(lines.columns), 4.2), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = one_axis(1.6 + 1.6 * len(lines.columns), 4.2)
     for k, (model, row) in enumerate(lines.iterrows()):
         place = np.flatnonzero(row.notna())
         y = row.iloc[place]
@@ -142,8 +141,7 @@ def _shared_mean(ratings: NDArray[np.float64]) -> NDArray[np.float64]:
 def plot_screen(screen: JudgeScreen) -> Figure:
     """ICC(3,k) of every judge with its interval, and the threshold."""
     table = screen.table.sort_values("average")
-    figure = Figure(figsize=(5.2, 1.1 + 0.24 * len(table)), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = one_axis(5.2, 1.1 + 0.24 * len(table))
     y = np.arange(len(table))
     colours = np.where(table["strong"], _COLOURS[0], GREY)
     axis.hlines(y, table["average_lower"], table["average_upper"], color=colours, linewidth=2.5, alpha=0.5)
@@ -151,38 +149,31 @@ def plot_screen(screen: JudgeScreen) -> Figure:
     axis.axvline(screen.threshold, color="black", linewidth=1, linestyle=":")
     axis.set_yticks(y, [shown_name(j) for j in table.index], fontsize=8.5, parse_math=False)
     runs = screen.table["n_runs"].unique()
-    axis.set_xlabel(f"ICC(3,{runs[0] if len(runs) == 1 else 'k'})")
-    plain(axis)
+    finish(axis, x=f"ICC(3,{runs[0] if len(runs) == 1 else 'k'})")
     return figure
 
 
 def plot_pooling(curve: pd.DataFrame) -> Figure:
     """Variance of the pooled rating against the number of judges, as `pooling_curve` returns it (Figure 5)."""
-    figure = Figure(figsize=(5.0, 3.4), layout="constrained")
-    axis = figure.subplots()
-    for name, colour, label in (
-        ("empirical", _COLOURS[0], "resampled items"),
-        ("predicted", _COLOURS[1], "by ICC(3,k)"),
-        ("predicted_observed", _COLOURS[2], "by observed correlation"),
-    ):
-        axis.plot(curve["n_judges"], curve[name], "o-", markersize=4, color=colour, label=label)
-    axis.set_xlabel("strong judges")
-    axis.set_ylabel("variance of the mean rating (Elo²)")
-    axis.set_ylim(bottom=0)
-    axis.legend(frameon=False, fontsize=8.5)
-    plain(axis)
-    return figure
+    labels = {
+        "empirical": "resampled items",
+        "predicted": "by ICC(3,k)",
+        "predicted_observed": "by observed correlation",
+    }
+    return _curves(curve, labels, x=("n_judges", "strong judges"), y="variance of the mean rating (Elo²)")
 
 
 def plot_subsamples(study: pd.DataFrame) -> Figure:
     """Empirical and predicted standard errors against the number of prompts, as `subsample_study` returns them."""
-    figure = Figure(figsize=(5.0, 3.4), layout="constrained")
-    axis = figure.subplots()
-    for k, name in enumerate(("empirical", "theoretical", "corrected", "adjusted")):
-        axis.plot(study["n"], study[name], "o-", markersize=4, color=_COLOURS[k], label=name)
-    axis.set_xlabel("prompts")
-    axis.set_ylabel("standard error of the probability")
-    axis.set_ylim(bottom=0)
-    axis.legend(frameon=False, fontsize=8.5)
-    plain(axis)
+    labels = {name: name for name in ("empirical", "theoretical", "corrected", "adjusted")}
+    return _curves(study, labels, x=("n", "prompts"), y="standard error of the probability")
+
+
+def _curves(table: pd.DataFrame, labels: dict[str, str], x: tuple[str, str], y: str) -> Figure:
+    """The columns of ``labels`` as lines over a column, named with its label in ``x``."""
+    figure, axis = one_axis(5.0, 3.4)
+    column, shown = x
+    for colour, (name, label) in zip(_COLOURS, labels.items(), strict=False):
+        axis.plot(table[column], table[name], "o-", markersize=4, color=colour, label=label)
+    finish(axis, x=shown, y=y, legend=True, from_zero=True)
     return figure

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from jaxeval.plots.style import GREY, plain, shown_name
+from jaxeval.plots.style import GREY, finish, one_axis, shown_name
+from jaxeval.softelo.soft_elo import HeldOutRatings, models_table
 
 _COLOURS = {"hard": "#1f5a93", "soft": "#c2447f"}
 _OTHERS = ("#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
 _FEW_BATTLES = 30  # bins with fewer are pale
 
 
-def plot_held_out(held_out: Any) -> Figure:
+def plot_held_out(held_out: HeldOutRatings) -> Figure:
     """Held-out judge rating against human rating, a panel a method (and judge), with the diagonal (Figure 4a).
 
     Args:
         held_out: a `SoftElo`, or its ``models`` table.
     """
-    table = held_out if isinstance(held_out, pd.DataFrame) else held_out.models
+    table = models_table(held_out)
     used = table[np.isfinite(table[["human_elo", "judge_elo"]].to_numpy(float)).all(1)]
     groups = _groups(used)
     figure = Figure(figsize=(0.6 + 4.2 * max(len(groups), 1), 4.4), layout="constrained")
@@ -36,10 +35,7 @@ def plot_held_out(held_out: Any) -> Figure:
             markersize=4.5, color=_colour(method), ecolor=_colour(method), elinewidth=0.8, alpha=0.85,
         )  # fmt: skip
         mae = block["residual"].abs().mean()
-        title = f"{shown_name(name)}: MAE {mae:.1f} Elo"
-        axis.set_title(title, loc="left", fontsize=11, fontweight="bold", parse_math=False)
-        axis.set_xlabel("human rating (Elo)")
-        plain(axis)
+        finish(axis, x="human rating (Elo)", title=f"{shown_name(name)}: MAE {mae:.1f} Elo")
     axes[0].set_ylabel("held-out judge rating (Elo), 95 % of resampling")
     axes[0].set_xlim(low - margin, high + margin)
     return figure
@@ -69,10 +65,7 @@ def plot_intervals(intervals: pd.DataFrame) -> Figure:
         axis.scatter(block["human_elo"], y, s=18, color="black", marker="|", zorder=4, label="human rating")
         width = block["width"].median()
         shown = f"median width {width:.0f} Elo" if np.isfinite(width) else "infinite: too few models"
-        title = f"{shown_name(name)}: {shown}"
-        axis.set_title(title, loc="left", fontsize=11, fontweight="bold", parse_math=False)
-        axis.set_xlabel("rating (Elo)")
-        plain(axis)
+        finish(axis, x="rating (Elo)", title=f"{shown_name(name)}: {shown}")
     level = intervals.attrs.get("settings", {}).get("level")
     axes[0].set_yticks(place.to_numpy(), [shown_name(m) for m in order], fontsize=7.5, parse_math=False)
     axes[0].set_xlim(low - margin, high + margin)
@@ -107,14 +100,9 @@ def plot_calibration(agreement: pd.DataFrame, reliability: pd.DataFrame) -> Figu
     left.axhline(0.5, color=GREY, linewidth=1, linestyle="--")
     left.set_xticks(place, names)
     left.set_ylim(0, 1.02)
-    left.set_xlabel("|score difference|")
-    left.set_ylabel("agreement with humans")
-    title = (
-        "r undefined"
-        if np.isnan(found["r"])
-        else f"r = {found['r']:.2f} [{found['r_lower']:.2f}, {found['r_upper']:.2f}]"
-    )
-    left.set_title(title, loc="left", fontsize=11, fontweight="bold")
+    bounds = f"{found['r']:.2f} [{found['r_lower']:.2f}, {found['r_upper']:.2f}]"
+    title = "r undefined" if np.isnan(found["r"]) else f"r = {bounds}"
+    finish(left, x="|score difference|", y="agreement with humans", title=title)
 
     known = reliability[reliability["n_battles"] > 0]
     right.plot([0.45, 1], [0.45, 1], color=GREY, linewidth=1, linestyle="--")
@@ -122,20 +110,15 @@ def plot_calibration(agreement: pd.DataFrame, reliability: pd.DataFrame) -> Figu
         known["predicted"], known["agreement"], yerr=known["standard_error"], fmt="o-", markersize=4.5, linewidth=1.2,
         color=_COLOURS["soft"], elinewidth=0.9,
     )  # fmt: skip
-    right.set_xlabel("predicted agreement s(beta |score difference|)")
-    right.set_ylabel("agreement with humans")
     settings = reliability.attrs["settings"]
-    right.set_title(
-        f"ECE {settings['ece']:.3f} at beta {settings['beta']:.3f}", loc="left", fontsize=11, fontweight="bold"
-    )
+    title = f"ECE {settings['ece']:.3f} at beta {settings['beta']:.3f}"
+    finish(right, x="predicted agreement s(beta |score difference|)", y="agreement with humans", title=title)
     right.text(
         0.98, 0.03,
         f"a judge without error shows {settings['ece_floor']:.3f}\n"
         f"without that noise {settings['ece_debiased']:.3f} [{settings['ece_lower']:.3f}, {settings['ece_upper']:.3f}]",
         transform=right.transAxes, ha="right", va="bottom", fontsize=8.5,
     )  # fmt: skip
-    for axis in (left, right):
-        plain(axis)
     return figure
 
 
@@ -145,18 +128,14 @@ def plot_ramp(ramp: pd.DataFrame) -> Figure:
     Args:
         ramp: as `residual_ramp` returns it.
     """
-    figure = Figure(figsize=(5.2, 3.8), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = one_axis(5.2, 3.8)
     for name, method, block in _groups(ramp):
         axis.errorbar(block["group"], block["residual"], yerr=block["standard_error"].fillna(0), fmt="o-",
                       markersize=4.5, color=_colour(method), capsize=2, label=name)  # fmt: skip
     axis.axhline(0, color=GREY, linewidth=1, linestyle="--")
     groups = sorted(set(ramp["group"]))
     axis.set_xticks(groups, [f"Q{g}" for g in groups])
-    axis.set_xlabel("group of human rating, weakest to strongest")
-    axis.set_ylabel("judge minus human (Elo)")
-    axis.legend(frameon=False, fontsize=9)
-    plain(axis)
+    finish(axis, x="group of human rating, weakest to strongest", y="judge minus human (Elo)", legend=True)
     return figure
 
 
@@ -173,22 +152,17 @@ def plot_budget(sweep: pd.DataFrame) -> Figure:
     left.axhspan(final - 0.05, final + 0.05, color="#f3dfe9", linewidth=0)
     left.scatter(soft["budget"], soft["beta"], s=10, color=_COLOURS["soft"], alpha=0.5)
     left.plot(soft.groupby("budget")["beta"].mean(), color=_COLOURS["soft"])
-    left.set_ylabel("beta")
-    left.set_title(f"beta of all battles {final:.3f}, band +-0.05", loc="left", fontsize=11, fontweight="bold")
     for method, block in sweep.groupby("method", sort=False):
         right.scatter(block["budget"], block["mae"], s=10, color=_colour(method), alpha=0.35)
         right.plot(block.groupby("budget")["mae"].mean(), color=_colour(method), label=str(method))
-    right.set_ylabel("held-out MAE (Elo)")
-    right.set_ylim(bottom=0)
-    right.set_title("error against budget", loc="left", fontsize=11, fontweight="bold")
-    right.legend(frameon=False, fontsize=9)
+    finish(left, x="battles per model", y="beta", title=f"beta of all battles {final:.3f}, band +-0.05")
+    finish(right, x="battles per model", y="held-out MAE (Elo)", title="error against budget", legend=True,
+           from_zero=True)  # fmt: skip
+    ticks = sorted(set(sweep["budget"]))
     for axis in (left, right):
         axis.set_xscale("log")
-        ticks = sorted(set(sweep["budget"]))
         axis.set_xticks(ticks, [f"{t:.0f}" for t in ticks], minor=False)
         axis.tick_params(axis="x", which="minor", length=0, labelbottom=False)
-        axis.set_xlabel("battles per model")
-        plain(axis)
     return figure
 
 
@@ -198,17 +172,12 @@ def plot_smoothing(sweep: pd.DataFrame) -> Figure:
     Args:
         sweep: as `label_smoothing_sweep` returns it.
     """
-    figure = Figure(figsize=(5.2, 3.8), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = one_axis(5.2, 3.8)
     constants = sweep[~sweep["method"].isin(["hard", "soft"])].sort_values("constant")
     axis.plot(constants["constant"], constants["mae"], "o-", markersize=4.5, color=_OTHERS[0], label="label smoothing")
     for method in ("hard", "soft"):
         axis.axhline(sweep.set_index("method")["mae"][method], color=_COLOURS[method], linestyle="--", label=method)
-    axis.set_xlabel("constant c: the judge's side wins with c")
-    axis.set_ylabel("held-out MAE (Elo)")
-    axis.set_ylim(bottom=0)
-    axis.legend(frameon=False, fontsize=9)
-    plain(axis)
+    finish(axis, x="constant c: the judge's side wins with c", y="held-out MAE (Elo)", legend=True, from_zero=True)
     return figure
 
 
@@ -219,6 +188,6 @@ def _groups(table: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
     return [(str(m), str(m), block) for m, block in table.groupby("method", sort=False)]
 
 
-def _colour(method: Any) -> str:
+def _colour(method: str) -> str:
     name = str(method)
     return _COLOURS.get(name) or _OTHERS[sum(map(ord, name)) % len(_OTHERS)]

@@ -46,3 +46,26 @@ def plain(axis: Any) -> None:
     axis.grid(color="#e3e7ec", linewidth=0.6)
     axis.set_axisbelow(True)
     axis.tick_params(labelsize=8.5)
+
+
+def one_axis(width: float, height: float) -> tuple[Figure, Any]:
+    """A figure of so many inches with a single axis."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots()
+
+
+def finish(
+    axis: Any, *, x: str = "", y: str = "", title: str = "", legend: bool = False, from_zero: bool = False
+) -> None:
+    """Name the axes ``x`` and ``y``, add a title and a legend, and make the frame plain."""
+    if x:
+        axis.set_xlabel(x)
+    if y:
+        axis.set_ylabel(y)
+    if title:
+        axis.set_title(title, loc="left", fontsize=11, fontweight="bold", parse_math=False)
+    if from_zero:
+        axis.set_ylim(bottom=0)
+    if legend:
+        axis.legend(frameon=False, fontsize=8.5)
+    plain(axis)

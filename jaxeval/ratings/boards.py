@@ -9,20 +9,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.checks import checked_finite
 from jaxeval.data.cells import Cells
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Terms
-from jaxeval.ratings.connectivity import Connectivity, analyse
-from jaxeval.ratings.sparse_boards import Method, WideGraph, fit_sparse, resolved
-from jaxeval.ratings.square_limits import MOST_INVERTED, check_square
+from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
+from jaxeval.ratings.options import FitOptions
+from jaxeval.ratings.sparse_boards import WideGraph, fit_sparse, resolved
+from jaxeval.statistics.comparison import check_square
 
 #: Largest error left in any log-strength, logits (1e-9 is 2e-7 Elo).
 TOLERANCE_LOGIT = 1e-9
 _MAX_NEWTON_STEPS = 200
+#: An inverse takes several (M, M) tables, and M^3: ten seconds or more for 6,000 models.
+MOST_INVERTED = 6_000
 #: The inverse-pair-frequency weights of the Arena: 1 / max(battles of the pair, 50).
 PAIR_FREQUENCY_FLOOR = 50
 
@@ -60,22 +62,19 @@ class Board(NamedTuple):
 
 def fit_boards(
     slices: Sequence[tuple[pd.Index, Cells]],
-    ridge: float,
-    reweight: bool,
-    method: Method = "auto",
+    options: FitOptions,
     starts: Sequence[NDArray[np.float64]] | None = None,
 ) -> list[Board]:
     """Fit every slice (its models and cells): the dense ones in one batched call, wide ones one by one.
 
     They start from ``starts`` (log-strengths) if given.
     """
-    ridge = checked_finite("ridge", ridge, 0)
-    sums = []
+    ridge, sums = options.ridge, []
     for _, cells in slices:
-        factor = pair_frequency_weights(cells) if reweight else None
+        factor = pair_frequency_weights(cells) if options.reweight else None
         n, wins = cells.pair_sums()
         sums.append((n, wins, None) if factor is None else (n * factor, wins * factor, factor))
-    is_sparse = [resolved(method, len(models)) == "sparse" for models, _ in slices]
+    is_sparse = [resolved(options.method, len(models)) == "sparse" for models, _ in slices]
     dense = [s for s, sparse in enumerate(is_sparse) if not sparse]
     own = None if starts is None else [starts[s] for s in dense]
     boards = dict(zip(dense, _fit_dense([(*slices[s], *sums[s]) for s in dense], ridge, own), strict=True))
@@ -195,3 +194,13 @@ def battles_per_model(cells: Cells, n_models: int) -> NDArray[np.float64]:
     """(M,) battles of each model."""
     per_pair = np.bincount(cells.pair, cells.count, minlength=len(cells.first))
     return np.asarray(np.bincount(cells.first, per_pair, n_models) + np.bincount(cells.second, per_pair, n_models))
+
+
+def main_battles(board: Board) -> NDArray[np.float64]:
+    """(M,) battles of the models of the main group.
+
+    Where a resample falls into several groups, it is this number, not its own, that chooses the main one: the same in
+    every resample that has it. Groups of about equal size would else take turns.
+    """
+    battles = per_model(board.cells.first, board.cells.second, board.n, len(board.theta))
+    return np.where(board.connectivity.standing == Standing.IDENTIFIED, battles, 0.0)

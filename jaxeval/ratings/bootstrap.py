@@ -1,66 +1,41 @@
-"""Bootstrap of Bradley-Terry fits: every resample refitted to convergence, batched."""
+"""Bootstrap of Bradley-Terry fits: every resample refitted to convergence, batched.
+
+The way down, each step once: battles are read and checked; compressed to cells, slice by slice; fitted, and posed as
+a `Problem`, which says what is drawn and how it is refitted; run by `LaneRun`; and tabled as `Bootstrap`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Any, Unpack, overload
 
-import jax
 import numpy as np
-from numpy.typing import NDArray
 
-from jaxeval.checks import check_room, checked_finite, checked_integer, checked_rating
+from jaxeval.checks import check_room
 from jaxeval.data.battles import Battles, MissingGroup, as_battles
-from jaxeval.data.features import Design, FeatureLike, checked_features, design
+from jaxeval.data.features import FeatureLike, design
 from jaxeval.execution.lanes import LaneRun
-from jaxeval.execution.precision import versions
-from jaxeval.execution.processes import n_sharing, together
+from jaxeval.execution.processes import together
 from jaxeval.execution.runs import Identity, open_run
-from jaxeval.kernels.resample import DrawScheme
-from jaxeval.ratings.boards import Board, fit_boards
-from jaxeval.ratings.bootstrap_plan import SCHEMES, make_plan
-from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
-from jaxeval.ratings.bradley_terry import BradleyTerryFit, device_name, fit_result
-from jaxeval.ratings.contextual import ContextualSettings, Ties, checked_ties, contextual_result, fit_contextual_boards
-from jaxeval.ratings.contextual_bootstrap import contextual_bootstrap_result, refit_contextual
-from jaxeval.ratings.contextual_rows import compress
+from jaxeval.ratings.boards import fit_boards
+from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps, bootstrap_result
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
+from jaxeval.ratings.contextual import ContextualFit, contextual_result, fit_contextual_boards
+from jaxeval.ratings.contextual_bootstrap import contextual_bootstrap_result
+from jaxeval.ratings.contextual_refits import contextual_refits
+from jaxeval.ratings.dense_refits import dense_refits
 from jaxeval.ratings.gauge import Gauge
-from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Refitted, refit_all
-from jaxeval.ratings.slices import MOST_SLICES, Bootstraps, Slices, Slicing, make_slices
-from jaxeval.ratings.sparse_boards import Method, check_dense, resolved
-from jaxeval.ratings.sparse_refits import make_sparse_plan, refit_sparse
+from jaxeval.ratings.options import MOST_SLICES, BootstrapArguments, BootstrapOptions, Precision, Scheme, Ties
+from jaxeval.ratings.refits import RESULT_BYTES, BoardProblem, refit
+from jaxeval.ratings.slices import Slices, make_slices
+from jaxeval.ratings.sparse_boards import FitMethod, resolved
+from jaxeval.ratings.sparse_refits import sparse_refits
 
 #: Entries of the (M, M) tables of all slices in one call; each costs about 170 bytes.
 _TABLE_ENTRIES = 2**23
-
-Scheme = Literal["multinomial", "poisson", "bayesian", "cluster"]
-
-
-class BootstrapOptions(TypedDict, total=False):
-    """What `bootstrap` is told by name, besides ``by``."""
-
-    cluster: str | None
-    ridge: float
-    gauge: Gauge
-    base: float
-    reweight: bool
-    dtype: Literal["float64", "float32"]
-    features: Sequence[FeatureLike]
-    normalize: bool
-    feature_ridge: float
-    ties: Ties
-    method: Method
-    chunk_size: int | None
-    memory_limit: int | None
-    checkpoint: str | Path | None
-    progress: bool | None
-    max_slices: int
-    min_slice_battles: int
-    missing: MissingGroup
 
 
 @overload
@@ -71,7 +46,7 @@ def bootstrap(
     scheme: Scheme = ...,
     *,
     by: None = None,
-    **options: Unpack[BootstrapOptions],
+    **options: Unpack[BootstrapArguments],
 ) -> Bootstrap: ...
 @overload
 def bootstrap(
@@ -81,18 +56,8 @@ def bootstrap(
     scheme: Scheme = ...,
     *,
     by: str | Sequence[str],
-    **options: Unpack[BootstrapOptions],
+    **options: Unpack[BootstrapArguments],
 ) -> Bootstraps: ...
-@overload
-def bootstrap(
-    battles: Battles | Any,
-    n_resamples: int = ...,
-    seed: int = ...,
-    scheme: Scheme = ...,
-    *,
-    by: str | Sequence[str] | None = ...,
-    **options: Unpack[BootstrapOptions],
-) -> Bootstrap | Bootstraps: ...
 def bootstrap(
     battles: Battles | Any,
     n_resamples: int = 1000,
@@ -105,12 +70,12 @@ def bootstrap(
     gauge: Gauge = "mean",
     base: float = 1000.0,
     reweight: bool = False,
-    dtype: Literal["float64", "float32"] = "float64",
+    dtype: Precision = "float64",
     features: Sequence[FeatureLike] = (),
     normalize: bool = True,
     feature_ridge: float = 0.0,
     ties: Ties = "half",
-    method: Method = "auto",
+    method: FitMethod = "auto",
     chunk_size: int | None = None,
     memory_limit: int | None = None,
     checkpoint: str | Path | None = None,
@@ -166,193 +131,98 @@ def bootstrap(
         ProcessError: another process of a run in several (`jaxeval.gather_battles`) failed; or this one was forked
             after JAX had started.
     """
+    given = locals()  # the options, which are not listed again
     battles = as_battles(battles)
     with together(battles.n_processes):
-        _check_options(n_resamples, seed, scheme, dtype)
-        ridge, base = checked_finite("ridge", ridge, 0), checked_rating("base", base)
-        scheme, cluster = _checked_cluster(battles, scheme, cluster)
-        features = checked_features(features, feature_ridge)
-        checked_ties(battles, ties)
-        contextual = len(features) > 0 or ties != "half"
-        if contextual:
-            check_dense(method)
-            if dtype != "float64":
-                raise ValueError(f"refits with features or a tie model are in double precision, got dtype={dtype!r}")
-        covariates = design(battles, features, normalize)
-        compressed = partial(compress, battles, feature=covariates.matrix) if contextual else battles.compress
-        slicing = Slicing(max_slices, min_slice_battles, missing).checked()
-        slices = make_slices(battles, by, cluster, compressed, slicing)
-        run = _Run(
-            battles, slices, covariates, contextual, scheme, cluster, int(n_resamples), int(seed),
-            ridge, gauge, base, reweight, dtype, normalize, float(feature_ridge), ties, method,
-        )  # fmt: skip
-        check_room(int(n_resamples), RESULT_BYTES * sum(len(models) for models, _ in slices.boards))
-        n_lanes = len(slices.boards) * n_resamples * (1 if ties == "half" else 2)
+        options = BootstrapOptions.of(given).checked(battles)
+        slices = make_slices(battles, design(battles, options.features, options.normalize), options)
+        check_room(options.n_resamples, RESULT_BYTES * sum(len(models) for models, _ in slices.boards))
+        n_lanes = len(slices.boards) * options.n_resamples * (1 if options.ties == "half" else 2)
         with open_run(
-            partial(run.identity, slicing), n_lanes, "refitting resamples",
+            partial(_identity, slices, options), n_lanes, "refitting resamples",
             chunk_size=chunk_size, memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
-        ) as lanes:  # fmt: skip
-            results = run.results(lanes)
+        ) as run:  # fmt: skip
+            results = _resampled(battles, slices, options, run)
         if slices.groups is None:
             return results[0]
-        return Bootstraps(zip(slices.groups, results, strict=True), slices, slicing)
+        return Bootstraps(zip(slices.groups, results, strict=True), slices, options)
 
 
-@dataclass(frozen=True)
-class _Run:
-    """A call of `bootstrap`, checked."""
-
-    battles: Battles
-    slices: Slices
-    covariates: Design
-    contextual: bool  # whether there are covariates or a tie model
-    scheme: str
-    cluster: str | None
-    n_resamples: int
-    seed: int
-    ridge: float
-    gauge: Gauge
-    base: float
-    reweight: bool
-    dtype: str
-    normalize: bool
-    feature_ridge: float
-    ties: Ties
-    method: Method
-
-    def identity(self, slicing: Slicing) -> Identity:
-        """What decides the draws, and what decides how many there are and how they are written."""
-        names = ("scheme", "cluster", "seed", "ridge", "reweight", "dtype", "normalize", "feature_ridge", "ties",
-                 "method")  # fmt: skip
-        settings = {name: getattr(self, name) for name in names}
-        settings |= {"by": self.slices.by, "features": list(self.covariates.names)}
-        data = self.slices.labels, self.slices.boards, self.slices.clusters, self.covariates.matrix
-        shown = {"n_resamples": self.n_resamples, "gauge": self.gauge, "base": self.base}
-        return Identity(settings, data, shown | slicing._asdict(), noun="battles")
-
-    def results(self, run: LaneRun) -> list[Bootstrap]:
-        """The result of every slice."""
-        if self.contextual:
-            return self._with_context(run)
-        results: dict[int, Bootstrap] = {}
-        for block in _blocks([len(models) for models, _ in self.slices.boards], self.method):
-            boards = fit_boards([self.slices.boards[s] for s in block], self.ridge, self.reweight, self.method)
-            fits = []
-            for s, board in zip(block, boards, strict=True):
-                with self._naming(s):
-                    fits.append(
-                        fit_result(
-                            self.battles.report, board, self.ridge, self.gauge, self.base, self.reweight, self.cluster,
-                            self.slices.clusters[s],
-                        )
-                    )  # fmt: skip
-            refits = self._refit(block, boards, run)
-            for s, fit, board, lanes in zip(block, fits, boards, refits, strict=True):
-                results[s] = self._result(fit, board, lanes)
-        return [results[s] for s in range(len(results))]
-
-    def _refit(self, block: NDArray[np.intp], boards: Sequence[Board], run: LaneRun) -> list[Refitted]:
-        """The refits of the slices of a ``block``: a wide one alone, or dense ones together."""
-        labels, clusters = ([of_all[s] for s in block] for of_all in (self.slices.labels, self.slices.clusters))
-        if boards[0].graph is not None:
-            ((board,), (label,), (cluster,)) = boards, labels, clusters
-            wide = make_sparse_plan(board, self._scheme, label, cluster, self.dtype)
-            section = f"slice-{block[0]}"
-            return [refit_sparse(board, wide, self.n_resamples, self.seed, self.ridge, run, section)]
-        plan = make_plan(boards, self._scheme, labels, self.ridge, clusters)
-        section = f"slices-{block[0]}"
-        refits = refit_all(plan, self._scheme, self.n_resamples, self.seed, self.ridge, self.dtype, run, section)
-        return [refits.of_slice(k) for k in range(len(block))]
-
-    def _with_context(self, run: LaneRun) -> list[Bootstrap]:
-        """The results with covariates or a tie model, one slice after the other."""
-        slices: Any = self.slices.boards  # of cells with covariates
-        context = ContextualSettings(self.covariates.names, self.normalize, self.feature_ridge, self.ties)
-        fitted = fit_contextual_boards(
-            slices, self.covariates, self.ridge, self.feature_ridge, self.ties, self.reweight,
-            strict=self.slices.groups is None,
-        )  # fmt: skip
-        halves: Sequence[Bootstrap | None] = [None] * len(self.slices.boards)
-        section = "slice"
-        if self.ties != "half":  # the scale of expected scores, beside that of the tie model
-            half = replace(self, ties="half", contextual=len(self.covariates.names) > 0, method="dense")
-            halves, section = half.results(run), f"{self.ties}-slice"
-        results: list[Bootstrap] = []
-        for s, own in enumerate(fitted):
-            with self._naming(s):
-                fit = contextual_result(
-                    self.battles, own, self.ridge, self.gauge, self.base, self.reweight, context, self.cluster,
-                    self.slices.clusters[s],
-                )  # fmt: skip
-            label, cluster = self.slices.labels[s], self.slices.clusters[s]
-            lanes = refit_contextual(
-                own, self._scheme, label, cluster, self.ties, self.n_resamples, self.seed, run,
-                f"{section}-{s}",
-            )  # fmt: skip
-            plain = self._result(fit, own.board, lanes.of_models())
-            results.append(contextual_bootstrap_result(plain, fit, lanes, halves[s]))
-        return results
-
-    def _result(self, fit: BradleyTerryFit, board: Board, lanes: Refitted) -> Bootstrap:
-        settings = BootstrapSettings(
-            self.scheme, self.cluster, self.slices.by, self.n_resamples, self.seed, self.ridge, fit.settings.gauge,
-            self.base, self.reweight, self.dtype, device_name(), jax.local_device_count() * n_sharing(),
-            versions(), fit.settings.method,
-        )  # fmt: skip
-        return bootstrap_result(fit, board, lanes, self.ridge, settings)
-
-    @property
-    def _scheme(self) -> DrawScheme:
-        return SCHEMES["multinomial" if self.scheme == "cluster" else self.scheme]
-
-    @contextmanager
-    def _naming(self, s: int) -> Iterator[None]:
-        """Errors about a slice that name it."""
-        try:
-            yield
-        except ValueError as error:
-            if self.slices.groups is None:
-                raise
-            raise ValueError(f"{' / '.join(self.slices.by)} = {self.slices.groups[s]!r}: {error}") from error
+def _identity(slices: Slices, options: BootstrapOptions) -> Identity:
+    """What decides the draws, and what decides how many there are and how they are written."""
+    deciding, shown = options.identity(slices.covariates.names)
+    return Identity(
+        deciding, (slices.labels, slices.boards, slices.clusters, slices.covariates.matrix), shown, noun="battles"
+    )
 
 
-def _blocks(n_models: Sequence[int], method: Method) -> list[NDArray[np.intp]]:
+def _resampled(battles: Battles, slices: Slices, options: BootstrapOptions, run: LaneRun) -> list[Bootstrap]:
+    """Every slice fitted, and its resamples refitted."""
+    results: dict[int, Bootstrap] = {}
+    for block in _blocks([len(models) for models, _ in slices.boards], options):
+        fits = dict(zip(block, _fits(battles, slices, block, options), strict=True))
+        halves: Sequence[Bootstrap | None] = [None] * len(slices.boards)
+        if options.ties != "half":  # the scale of expected scores, beside that of the tie model
+            halves = _resampled(battles, slices, replace(options, ties="half", method="dense"), run)
+        for section, members, problem in _problems(slices, fits, options):
+            for s, refitted in zip(members, refit(problem, run, section), strict=True):
+                plain = bootstrap_result(fits[s], refitted, options)
+                results[s] = contextual_bootstrap_result(plain, refitted, halves[s])
+    return [results[s] for s in range(len(results))]
+
+
+def _fits(battles: Battles, slices: Slices, block: Sequence[int], options: BootstrapOptions) -> list[BradleyTerryFit]:
+    """The full-data fits of the slices of a ``block``."""
+    given: Any = [slices.boards[s] for s in block]
+    fits: list[BradleyTerryFit] = []
+    if options.contextual:
+        fitted = fit_contextual_boards(given, slices.covariates, options, strict=slices.groups is None)
+        for s, own in zip(block, fitted, strict=True):
+            with slices.naming(s):
+                fits.append(contextual_result(battles.report, own, options, slices.clusters[s]))
+    else:
+        for s, board in zip(block, fit_boards(given, options), strict=True):
+            with slices.naming(s):
+                fits.append(fit_result(battles.report, board, options, slices.clusters[s]))
+    return fits
+
+
+def _problems(
+    slices: Slices, fits: dict[int, BradleyTerryFit], options: BootstrapOptions
+) -> Iterator[tuple[str, list[int], BoardProblem]]:
+    """What is solved for the resamples of a block: its name in a checkpoint, its slices, and the `Problem`."""
+    labels, clusters = slices.labels, slices.clusters
+    dense = []
+    for s, fit in fits.items():
+        if isinstance(fit, ContextualFit):
+            section = f"slice-{s}" if options.ties == "half" else f"{options.ties}-slice-{s}"
+            yield section, [s], contextual_refits(fit._contextual, labels[s], clusters[s], options)
+        elif fit._board.graph is not None:
+            yield f"slice-{s}", [s], sparse_refits(fit._board, labels[s], clusters[s], options)
+        else:
+            dense.append(s)
+    if dense:
+        boards = [fits[s]._board for s in dense]
+        of_dense = [labels[s] for s in dense], [clusters[s] for s in dense]
+        yield f"slices-{dense[0]}", dense, dense_refits(boards, *of_dense, options)
+
+
+def _blocks(n_models: Sequence[int], options: BootstrapOptions) -> list[list[int]]:
     """Slices that share a batched call: all of them, as a rule, but for wide ones, each of which goes alone.
 
     Arrays hold a few (M, M) tables for every dense slice of a block, M being that of the widest. So many of them that
     this would exceed a gigabyte or two go in several blocks, wide ones together.
     """
+    if options.contextual:
+        return [list(range(len(n_models)))]
+    is_sparse = [resolved(options.method, m) == "sparse" for m in n_models]
+    alone = [[s] for s, sparse in enumerate(is_sparse) if sparse]
     blocks: list[list[int]] = []
-    is_sparse = np.array([resolved(method, m) == "sparse" for m in n_models])
-    alone = [[int(s)] for s in np.flatnonzero(is_sparse)]
-    widest = 0
-    for s in np.argsort(-np.asarray(n_models), kind="stable"):
+    for s in np.argsort(-np.asarray(n_models), kind="stable").tolist():
         if is_sparse[s]:
             continue
-        if blocks and (len(blocks[-1]) + 1) * widest**2 <= _TABLE_ENTRIES:
-            blocks[-1].append(int(s))
+        if blocks and (len(blocks[-1]) + 1) * n_models[blocks[-1][0]] ** 2 <= _TABLE_ENTRIES:
+            blocks[-1].append(s)
         else:
-            blocks.append([int(s)])
-            widest = n_models[s]
-    return [np.sort(np.array(block)) for block in (*alone, *blocks)]
-
-
-def _check_options(n_resamples: int, seed: int, scheme: str, dtype: str) -> None:
-    checked_integer("n_resamples", n_resamples, 1)
-    checked_integer("seed", seed)
-    if scheme not in (*SCHEMES, "cluster"):
-        raise ValueError(f"unknown scheme {scheme!r}; known are {', '.join(SCHEMES)} and cluster")
-    if dtype not in TOLERANCE_LOGIT:
-        raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
-
-
-def _checked_cluster(battles: Battles, scheme: Scheme, cluster: str | None) -> tuple[Scheme, str | None]:
-    """The scheme, which a cluster implies, and the cluster, which the battles may name."""
-    cluster = cluster or (battles.cluster if scheme == "cluster" else None)
-    if cluster is None:
-        if scheme == "cluster":
-            raise ValueError('scheme="cluster" needs cluster=, the column whose groups are drawn')
-        return scheme, None
-    if scheme not in ("cluster", "multinomial"):
-        raise ValueError(f"clusters are drawn with replacement: scheme={scheme!r} cannot have cluster=")
-    return "cluster", cluster
+            blocks.append([s])
+    return [*alone, *map(sorted, blocks)]

@@ -2,47 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
+import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.checks import checked_integer
+from jaxeval.execution.processes import n_sharing
 from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.solve import Status
-from jaxeval.ratings import comparison
-from jaxeval.ratings.boards import Board
-from jaxeval.ratings.bradley_terry import BradleyTerryFit, named
-from jaxeval.ratings.differences import Differences, differences
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, make_scale
+from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
-from jaxeval.ratings.square_limits import MOST_SQUARE, check_square
-from jaxeval.statistics.quantiles import interval_bounds
-from jaxeval.wording import counted
+from jaxeval.ratings.slices import Slices, slice_name
+from jaxeval.statistics.differences import Differences
+from jaxeval.statistics.draws import Draws, IntervalKind
+from jaxeval.wording import counted, named
 
 
-@dataclass(frozen=True)
-class BootstrapSettings:
-    """What made a bootstrap."""
+@dataclass(frozen=True, kw_only=True)
+class BootstrapSettings(BootstrapOptions):
+    """What made a bootstrap: its options, the gauge in words, covariates by name and the method that was chosen."""
 
-    scheme: str
-    cluster: str | None
-    by: list[str]  # columns whose groups are the slices
-    n_resamples: int
-    seed: int
-    ridge: float
     gauge: str
-    base: float
-    reweighted: bool
-    dtype: str
+    by: list[str]  # columns whose groups are the slices
+    method: Literal["dense", "sparse"]  # on (M, M) tables, or on the graph of pairs
     device: str
     n_devices: int
     versions: str
-    method: str  # "dense" or "sparse", as in `FitSettings`
+
+    @property
+    def reweighted(self) -> bool:
+        """Whether each battle counts by the battles of its pair."""
+        return self.reweight
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,38 +78,51 @@ class Bootstrap:
         """Share of resamples in which each model has no comparable rating."""
         return (self.degenerate.sum(axis=1) / len(self.draws)).rename("degenerate_share")
 
+    @property
+    def joint(self) -> Draws:
+        """The ratings as joint draws of named quantities, which know nothing of battles."""
+        return replace(self._in_gauge, warnings=tuple(self.warnings))
+
     @cached_property
+    def _in_gauge(self) -> Draws:
+        return Draws(
+            self.models,
+            self.fit.ratings.to_numpy(),
+            self.draws,
+            converged=self.converged,
+            gauge=self.settings.gauge,
+            anchored=self.fit.scale.weights >= 1,
+            precision=10 * ELO_PER_LOGIT * TOLERANCE_LOGIT[self.settings.dtype],
+            settings=self.settings,
+        )
+
+    @cached_property
+    def contrasts(self) -> Draws:
+        """The same draws with mean 0 among the rated models, for all that does not depend on the gauge.
+
+        An anchor with few votes costs no draw here, and results are equal to the last digit under every gauge.
+        """
+        fit = self.fit
+        rated = np.isfinite(fit.ratings.to_numpy())
+        scale = make_scale("mean", 0.0, self.models, fit.n_battles.to_numpy(), rated)
+        draws = scale.aligned_ratings(np.where(rated, self.draws_logit, np.nan), fit.theta)
+        estimate = ELO_PER_LOGIT * np.where(rated, fit.theta, np.nan)
+        return replace(self._in_gauge, estimate=estimate, draws=draws, gauge=scale.gauge, anchored=None)
+
+    @property
     def without_spread(self) -> pd.Series:
         """Whether all draws of a model are equal, though it is no anchor: the resamples show no uncertainty at all.
 
         So it is with one resample, or for models that only ever tied. There is then no interval.
         """
-        return pd.Series(self._finite_draws_equal & ~np.isinf(self.draws).any(0), self.models, name="without_spread")
-
-    @cached_property
-    def _finite_draws_equal(self) -> NDArray[np.bool_]:
-        """(M,) whether the finite draws are equal up to the precision of the refits; False for an anchor."""
-        finite = np.isfinite(self.draws)
-        low, high = np.where(finite, self.draws, np.inf).min(0), np.where(finite, self.draws, -np.inf).max(0)
-        return np.asarray(finite.any(0) & (high - low <= self._precision) & (self.fit.scale.weights < 1))
+        return self._in_gauge.without_spread
 
     @property
-    def _precision(self) -> float:
-        """Elo; draws closer than that are equal."""
-        return 10 * ELO_PER_LOGIT * TOLERANCE_LOGIT[self.settings.dtype]
-
-    @cached_property
     def standard_errors(self) -> pd.Series:
         """Standard deviation of each model's finite draws, Elo (ddof = 1); NaN if those are equal."""
-        finite = np.where(np.isfinite(self.draws), self.draws, np.nan)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            n = np.isfinite(finite).sum(0)
-            centred = finite - np.nansum(finite, 0) / n
-            variance = np.nansum(centred**2, 0) / (n - 1)
-        known = (n > 1) & ~self._finite_draws_equal
-        return pd.Series(np.where(known, np.sqrt(variance), np.nan), self.models)
+        return self._in_gauge.standard_errors
 
-    def interval(self, level: float = 0.95, kind: Literal["percentile", "basic"] = "percentile") -> pd.DataFrame:
+    def interval(self, level: float = 0.95, kind: IntervalKind = "percentile") -> pd.DataFrame:
         """Confidence intervals of the ratings, Elo: columns ``lower`` and ``upper``.
 
         "percentile" takes quantiles of the draws, "basic" reflects them about the estimate. Infinite draws count as
@@ -119,28 +130,15 @@ class Bootstrap:
         (``degenerate`` counts them). A model without a finite rating has no interval, nor one `without_spread`. With
         fewer than 2 / (1 - level) draws the bounds are about the extreme draws: too narrow.
         """
-        lower, upper = interval_bounds(self.draws, level)
-        estimate = self.fit.ratings.to_numpy()
-        if kind == "basic":
-            lower, upper = 2 * estimate - upper, 2 * estimate - lower
-        elif kind != "percentile":
-            raise ValueError(f"kind must be 'percentile' or 'basic', got {kind!r}")
-        known = np.isfinite(estimate) & ~self.without_spread.to_numpy()
-        return pd.DataFrame(
-            {"lower": np.where(known, lower, np.nan), "upper": np.where(known, upper, np.nan)},
-            self.models,
-        )
+        return self._in_gauge.interval(level, kind)
 
     def beat_share(self) -> pd.DataFrame:
         """(M, M) share of resamples in which the row's model is rated above the column's, half for equal draws."""
-        self._check_square("the table of shares")
-        return self._square(comparison.beat_share(self._rated_draws))
+        return self.contrasts.beat_share()
 
     def difference_interval(self, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
         """(M, M) lower and upper percentile bounds of the rating of row minus column, Elo, whatever the gauge."""
-        self._check_square("the table of difference intervals")
-        lower, upper = comparison.difference_bounds(self._rated_draws, level)
-        return self._square(lower), self._square(upper)
+        return self.contrasts.difference_interval(level)
 
     def ranked(self, min_battles: int = 0) -> pd.Series:
         """Whether each model takes a rank: it has a finite rating and at least ``min_battles`` battles.
@@ -154,20 +152,14 @@ class Bootstrap:
 
     def rank_share(self, k: int, *, min_battles: int = 0) -> pd.Series:
         """Share of resamples in which each model ranks k-th or better among those `ranked`; missing for the others."""
-        k = checked_integer("k", k, 1)
-        ranked = self.ranked(min_battles).to_numpy()
-        share = np.full(len(ranked), np.nan)
-        share[ranked] = comparison.rank_at_most_share(self._rated_draws[:, ranked], k)
-        return pd.Series(share, self.models)
+        return self.contrasts.rank_share(k, self.ranked(min_battles).to_numpy())
 
     def differences(self, min_battles: int = 0) -> Differences:
         """Differences of all pairs of the models `ranked`, Elo, from which `tiers` and `rank_sets` come.
 
         Nothing is compared yet; its ``n_comparisons`` says how much work that is.
         """
-        # By the same numbers under every gauge, so that results are equal to the last digit.
-        estimate = ELO_PER_LOGIT * np.where(np.isfinite(self.fit.ratings), self.fit.theta, np.nan)
-        return differences(self._rated_draws, estimate, self.ranked(min_battles).to_numpy(), self._precision)
+        return self.contrasts.differences(self.ranked(min_battles).to_numpy())
 
     def tiers(self, level: float = 0.95, *, min_battles: int = 0) -> pd.Series:
         """Tiers that the data can separate at the simultaneous ``level`` (max-t over all pairs), 1 = top.
@@ -178,8 +170,7 @@ class Bootstrap:
         Raises:
             ValueError: too many differences to look at, see `differences`.
         """
-        tier = pd.Series(self.differences(min_battles).tiers(level), self.models, dtype="Int64")
-        return tier.where(tier > 0)
+        return self.contrasts.tiers(level, self.ranked(min_battles).to_numpy())
 
     def rank_sets(self, level: float = 0.95, *, simultaneous: bool = False, min_battles: int = 0) -> pd.DataFrame:
         """The ranks that the data leave open to each model: columns ``rank_best`` and ``rank_worst``.
@@ -206,23 +197,7 @@ class Bootstrap:
         Raises:
             ValueError: too many differences to look at, see `differences`; a level that is none.
         """
-        best, worst = self.differences(min_battles).rank_sets(level, simultaneous)
-        sets = pd.DataFrame({"rank_best": best, "rank_worst": worst}, self.models, dtype="Int64")
-        return sets.where(sets > 0)
-
-    @cached_property
-    def _rated_draws(self) -> NDArray[np.float64]:
-        """(B, M) Elo, for what does not depend on the gauge: an anchor with few votes must not cost others draws."""
-        board = self.fit
-        rated = np.isfinite(board.ratings.to_numpy())
-        scale = make_scale("mean", 0.0, self.models, board.n_battles.to_numpy(), rated)
-        return scale.aligned_ratings(np.where(rated, self.draws_logit, np.nan), board.theta)
-
-    def _check_square(self, what: str) -> None:
-        check_square(len(self.models), MOST_SQUARE, what, "the columns of `draws` of the models that you compare")
-
-    def _square(self, values: NDArray[np.float64]) -> pd.DataFrame:
-        return pd.DataFrame(values, self.models, self.models)
+        return self.contrasts.rank_sets(level, simultaneous, self.ranked(min_battles).to_numpy())
 
     @property
     def warnings(self) -> list[str]:
@@ -258,32 +233,57 @@ class Bootstrap:
         return messages
 
 
-def bootstrap_result(
-    fit: BradleyTerryFit,
-    board: Board,
-    lanes: Refitted,
-    ridge: float,
-    settings: BootstrapSettings,
-) -> Bootstrap:
+class Bootstraps(dict[Hashable, Bootstrap]):
+    """The bootstraps of slices, by group, and what no slice has.
+
+    Attributes:
+        by: the columns whose groups the slices are.
+        left_out: battles of the slices with too few of them, by group; those are not rated.
+        n_missing: battles without a value of ``by``, which are in no slice: ``missing="drop"``.
+    """
+
+    def __init__(self, boards: Iterable[tuple[Hashable, Bootstrap]], slices: Slices, options: BootstrapOptions) -> None:
+        super().__init__(boards)
+        self.by, self.left_out, self.n_missing = slices.by, slices.left_out, slices.n_missing
+        self._least = options.min_slice_battles
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is in no slice, in words."""
+        by, messages = " / ".join(self.by), []
+        if self.n_missing:
+            are = "battles without a value of {} are" if self.n_missing > 1 else "battle without a value of {} is"
+            messages.append(f"{self.n_missing:,} {are.format(by)} in no slice")
+        if len(self.left_out):
+            shown = [f"{slice_name(group)} ({n:,})" for group, n in self.left_out.items()]
+            few = f"{len(shown):,} slices by {by} have" if len(shown) > 1 else f"1 slice by {by} has"
+            messages.append(
+                f"{few} fewer than {self._least:,} battles and no ratings (battles in brackets): {named(shown)}"
+            )
+        return messages
+
+
+def bootstrap_result(fit: BradleyTerryFit, refitted: Refitted, options: BootstrapOptions) -> Bootstrap:
     """The draws of one slice."""
+    board = fit._board
     m = len(board.theta)
-    theta, standing = lanes.theta[:, :m], lanes.standing[:, :m]
-    if ridge == 0:
+    theta, standing = refitted.theta[:, :m], refitted.standing[:, :m]
+    if options.ridge == 0:
         unrated = np.array([0.0, np.inf, -np.inf, np.nan])
         theta = np.where(standing == Standing.IDENTIFIED, theta, unrated[standing])
         theta = np.where(board.active, theta, np.nan)
-    converged = lanes.status == Status.CONVERGED
-    theta = np.where(converged[:, None], theta, np.nan)
+    theta = np.where(refitted.converged[:, None], theta, np.nan)
     names = {Standing.ABOVE: "undefeated", Standing.BELOW: "winless", Standing.INCOMPARABLE: "not_comparable"}
-    degenerate = pd.DataFrame({name: (standing == code).sum(0) for code, name in names.items()}, board.models)
+    made = vars(fit.settings) | {"by": list(options.by or []), "dtype": options.dtype}
+    made["n_devices"] = jax.local_device_count() * n_sharing()
     return Bootstrap(
         fit=fit,
         draws=fit.scale.aligned_ratings(theta, board.theta),
         draws_logit=theta,
-        converged=converged,
-        n_steps=lanes.n_steps,
-        grad_norm=lanes.grad_norm,
-        degenerate=degenerate,
-        settings=settings,
-        n_refitted_sparse=int((~np.isin(lanes.solver, (batch.Solver.CHORD, batch.Solver.SPARSE))).sum()),
+        converged=refitted.converged,
+        n_steps=refitted.n_steps,
+        grad_norm=refitted.grad_norm,
+        degenerate=pd.DataFrame({name: (standing == code).sum(0) for code, name in names.items()}, board.models),
+        settings=BootstrapSettings.of(vars(options) | made),
+        n_refitted_sparse=int((~np.isin(refitted.solver, (batch.Solver.CHORD, batch.Solver.SPARSE))).sum()),
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, partial
-from typing import Any, Literal, NamedTuple, get_args
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -14,9 +14,8 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.checks import checked_number
-from jaxeval.data.battles import Battles
-from jaxeval.data.columns import first_place
-from jaxeval.data.features import Design, FeatureLike, design
+from jaxeval.data.features import Design
+from jaxeval.data.report import DataReport
 from jaxeval.errors import DataError
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision
@@ -24,17 +23,17 @@ from jaxeval.kernels import batch, tie_models
 from jaxeval.kernels.solve import Terms
 from jaxeval.kernels.tie_models import NO_TIES, TieModel
 from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, battle_weights, fit_boards, padded_size
-from jaxeval.ratings.bootstrap_plan import ClusterRows, Members, cell_members
-from jaxeval.ratings.bradley_terry import BradleyTerryFit, clusters_of, fit_bradley_terry, fit_result
-from jaxeval.ratings.contextual_rows import ContextualCells, compress, counts_by_row, make_rows
-from jaxeval.ratings.gauge import ELO_PER_LOGIT, Gauge
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
+from jaxeval.ratings.contextual_rows import ContextualCells, counts_by_row, make_rows
+from jaxeval.ratings.drawn_votes import ClusterRows, Members, cell_members
+from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.ratings.options import FitOptions, Ties
 from jaxeval.ratings.sandwich import score_squares, strength_slopes
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted, did_you_mean
 
 Float = NDArray[np.float64]
 
-Ties = Literal["half", "davidson", "rao_kupper"]
 TIE_MODELS = {"half": TieModel.HALF, "davidson": TieModel.DAVIDSON, "rao_kupper": TieModel.RAO_KUPPER}
 
 #: Of Newton's method.
@@ -312,34 +311,8 @@ def outcome_probabilities(
     return {"win": win, "tie": tie_, "loss": loss, "expected": win + tie_ / 2}
 
 
-def checked_ties(battles: Battles, ties: str) -> int:
-    """The code of a tie model that the battles allow.
-
-    Raises:
-        ValueError: an unknown model.
-        DataError: soft targets.
-    """
-    if ties not in get_args(Ties):
-        raise ValueError(f"ties must be one of {', '.join(map(repr, get_args(Ties)))}, got {ties!r}")
-    if ties != "half":
-        soft = ~np.isin(battles.target, (0.0, 0.5, 1.0))
-        if soft.any():
-            raise DataError(
-                f"{soft.sum():,} of {counted(len(soft), 'target is', 'targets are')} neither 0, 1/2 nor "
-                f"1{first_place(soft, battles.rows)}: a tie model needs wins, ties and losses; ties='half' takes soft "
-                "targets"
-            )
-    return TIE_MODELS[ties]
-
-
 def fit_contextual_boards(
-    slices: Sequence[tuple[pd.Index, ContextualCells]],
-    covariates: Design,
-    ridge: float,
-    feature_ridge: float,
-    ties: Ties,
-    reweight: bool,
-    strict: bool = True,
+    slices: Sequence[tuple[pd.Index, ContextualCells]], covariates: Design, options: FitOptions, strict: bool = True
 ) -> list[ContextualBoard]:
     """Fit every slice (its models and cells).
 
@@ -347,30 +320,20 @@ def fit_contextual_boards(
         strict: what battles cannot say of covariates and ties is an error; else that slice has it in its ``flags``.
 
     Raises:
-        ValueError: a negative ``feature_ridge``.
         DataError: if ``strict``, covariates that the models decide, or a tie model without ties.
     """
-    if not feature_ridge >= 0:
-        raise ValueError(f"feature_ridge must be >= 0, got {feature_ridge!r}")
-    boards = fit_boards(slices, ridge, reweight, "dense")
+    boards = fit_boards(slices, replace(options, method="dense"))
     fitted = []
     for (_, cells), board in zip(slices, boards, strict=True):
-        found = _fit(board, cells, covariates, ridge, feature_ridge, ties)
+        found = _fit(board, cells, covariates, options)
         if strict and found.flags:
             raise DataError(found.flags[0])
         fitted.append(found)
     return fitted
 
 
-def _fit(
-    board: Board,
-    cells: ContextualCells,
-    covariates: Design,
-    ridge: float,
-    feature_ridge: float,
-    ties: Ties,
-) -> ContextualBoard:
-    flags = []
+def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitOptions) -> ContextualBoard:
+    flags, feature_ridge, ties = [], options.feature_ridge, options.ties
     has_features = cells.feature.shape[1] > 0 and feature_ridge == 0
     undecided = _undecided(board, cells) if has_features else np.zeros(cells.feature.shape[1], bool)
     if undecided.any():
@@ -390,7 +353,7 @@ def _fit(
     active[: len(board.theta)] = board.active
     held = np.isinf(feature_ridge)
     of_features = np.zeros(n_features) if held else feature_ridge * covariates.factor**2
-    penalty = np.concatenate([np.full(size, ridge), of_features, [0.0]])
+    penalty = np.concatenate([np.full(size, options.ridge), of_features, [0.0]])
     free = np.append(~undecided & (not held), tied and 0 < share < 1)
     start = np.zeros(size + n_features + 1)
     start[: len(board.theta)] = board.theta
@@ -407,21 +370,21 @@ def _fit(
         n_steps=int(found.n_steps), grad_norm=float(found.grad_norm),
     )  # fmt: skip
     fitted = ContextualBoard(
-        board,
-        cells,
-        covariates,
-        rows,
-        members,
-        penalty,
-        free,
-        np.asarray(found.phi),
-        np.asarray(found.inverse),
-        np.asarray(found.diagonal),
-        undecided,
-        np.nan if share == 1 else {"half": 0.0, "davidson": -np.inf, "rao_kupper": 0.0}[ties],
-        TIE_MODELS[ties],
-        tuple(flags),
-        float("nan"),
+        board=board,
+        cells=cells,
+        covariates=covariates,
+        rows=rows,
+        members=members,
+        ridge=penalty,
+        free=free,
+        phi=np.asarray(found.phi),
+        inverse=np.asarray(found.inverse),
+        information_diagonal=np.asarray(found.diagonal),
+        undecided=undecided,
+        tie_limit=np.nan if share == 1 else {"half": 0.0, "davidson": -np.inf, "rao_kupper": 0.0}[ties],
+        tie_model=TIE_MODELS[ties],
+        flags=tuple(flags),
+        log_likelihood=float("nan"),
     )
     if tied and share == 1:
         return fitted
@@ -476,41 +439,12 @@ def _why_undecided(covariates: Design, undecided: NDArray[np.bool_]) -> str:
     )
 
 
-def fit_contextual(
-    battles: Battles,
-    ridge: float,
-    gauge: Gauge,
-    base: float,
-    reweight: bool,
-    features: Sequence[FeatureLike],
-    normalize: bool,
-    feature_ridge: float,
-    ties: Ties,
-    cluster: str | None,
-) -> ContextualFit:
-    """`fit_bradley_terry` with covariates or a tie model."""
-    checked_ties(battles, ties)
-    found = design(battles, features, normalize)
-    compressed = partial(compress, battles, feature=found.matrix)
-    cells, _ = compressed(slice(None))
-    clusters = clusters_of(battles, cluster, compressed)
-    (fitted,) = fit_contextual_boards([(battles.models, cells)], found, ridge, feature_ridge, ties, reweight)
-    context = ContextualSettings(found.names, normalize, float(feature_ridge), ties)
-    fit = contextual_result(battles, fitted, ridge, gauge, base, reweight, context, cluster, clusters)
-    if ties == "half":
-        return fit
-    half = fit_bradley_terry(
-        battles, ridge, gauge=gauge, base=base, reweight=reweight, features=features, normalize=normalize,
-        feature_ridge=feature_ridge, cluster=cluster, method="dense",
-    )  # fmt: skip
-    return replace(fit, _ties_as_half=half)
-
-
 def contextual_result(
-    battles: Battles, fitted: ContextualBoard, ridge: float, gauge: Gauge, base: float, reweight: bool,
-    context: ContextualSettings, cluster: str | None = None, clusters: ClusterRows | None = None,
-) -> ContextualFit:  # fmt: skip
+    report: DataReport, fitted: ContextualBoard, options: FitOptions, clusters: ClusterRows | None = None
+) -> ContextualFit:
     """The public face of a fitted board."""
-    plain = fit_result(battles.report, fitted.board, ridge, gauge, base, reweight, cluster, clusters)
+    names = fitted.covariates.names
+    plain = fit_result(report, fitted.board, options, clusters, names)
     values = {f.name: getattr(plain, f.name) for f in fields(BradleyTerryFit)}
+    context = ContextualSettings(names, options.normalize, options.feature_ridge, options.ties)
     return ContextualFit(**values, context=context, _contextual=fitted)

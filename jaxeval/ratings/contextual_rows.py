@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
 from jaxeval.kernels import battle_rows
-from jaxeval.ratings.bootstrap_plan import Members
+from jaxeval.ratings.drawn_votes import Members
 from jaxeval.resampling.units import UNIT_ROWS, rounded
 
 Float = NDArray[np.float64]

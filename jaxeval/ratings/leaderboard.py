@@ -2,50 +2,51 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from math import ceil
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
 from jaxeval.errors import DataError
 from jaxeval.execution.processes import check_alike, together
-from jaxeval.ratings.bootstrap import BootstrapOptions, Scheme, bootstrap
-from jaxeval.ratings.bootstrap_result import Bootstrap
-from jaxeval.ratings.bradley_terry import named
-from jaxeval.ratings.contextual import ContextualFit
+from jaxeval.ratings.bootstrap import bootstrap
+from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
-from jaxeval.ratings.differences import MOST_NOT_FINITE, Differences
-from jaxeval.ratings.slices import Bootstraps, slice_name, told_together
-from jaxeval.ratings.square_limits import MOST_COMPARISONS
-from jaxeval.wording import counted
+from jaxeval.ratings.options import BootstrapArguments, Scheme
+from jaxeval.ratings.slices import slice_name, slice_title
+from jaxeval.statistics.differences import MOST_COMPARISONS, MOST_NOT_FINITE
+from jaxeval.statistics.draws import IntervalKind
+from jaxeval.wording import counted, named
 
 #: Under so many votes a rating is marked preliminary, as at the Arena.
 PRELIMINARY_VOTES = 300
+#: Slices that share a warning are told one by one up to this number.
+_FEW_ALIKE = 3
 #: The standing of models with fewer battles than ``min_battles``.
 TOO_FEW_BATTLES = "too few battles"
 
 
-class LeaderboardOptions(BootstrapOptions, total=False):
+class LeaderboardOptions(BootstrapArguments, total=False):
     """What `leaderboard` hands on to `bootstrap`."""
 
     n_resamples: int
     seed: int
     scheme: Scheme
-    by: str | Sequence[str] | None
 
 
 def leaderboard(
     battles: Battles | Bootstrap | Mapping[Hashable, Bootstrap] | Any,
     *,
+    by: str | Sequence[str] | None = None,
     level: float = 0.95,
-    interval: Literal["percentile", "basic"] = "percentile",
+    interval: IntervalKind = "percentile",
     rank_at_most: int | Sequence[int] = (),
     min_battles: int = 0,
     simultaneous_ranks: bool = False,
@@ -55,6 +56,7 @@ def leaderboard(
 
     Args:
         battles: `Battles`, a table with the standard columns, or the result of `bootstrap` (whose settings then hold).
+        by: column, or columns, whose groups have a leaderboard each, as in `bootstrap`.
         level: of the intervals, of the sets of ranks, and simultaneously of all differences for the tiers.
         interval: "percentile" or "basic".
         rank_at_most: k, or several: adds columns ``p_rank_<k>``, the share of resamples with rank k or better.
@@ -63,7 +65,7 @@ def leaderboard(
             and figures leave them out. (`soft_elo` has an option of the same name with another meaning.)
         simultaneous_ranks: the sets of ranks hold all true ranks at once at ``level``; by default each set holds the
             true rank of its own model at ``level``.
-        **options: of `bootstrap`, by its names and with its defaults: ``n_resamples``, ``seed``, ``by``, ``cluster``,
+        **options: of `bootstrap`, by its names and with its defaults: ``n_resamples``, ``seed``, ``cluster``,
             ``features`` and so on.
 
     Raises:
@@ -102,11 +104,8 @@ def leaderboard(
         features or a tie model ``coefficients``, a list of records, the tie parameter among them.
     """
     min_battles = checked_integer("min_battles", min_battles)
-    if isinstance(battles, Bootstrap):
-        boards: Mapping[Hashable, Bootstrap] = {None: battles}
-    elif isinstance(battles, Mapping) and all(isinstance(b, Bootstrap) for b in battles.values()):
-        boards = battles
-    else:
+    boards = _resampled_before(battles)
+    if boards is None:
         with together(battles.n_processes if isinstance(battles, Battles) else 1):
             check_alike(
                 {
@@ -117,11 +116,12 @@ def leaderboard(
                     "simultaneous_ranks": simultaneous_ranks,
                 }
             )
-            result: Any = bootstrap(battles, **options)
-        boards = {None: result} if options.get("by") is None else result
-        options = {}
-    if options:
-        raise TypeError(f"the resamples are there: pass {', '.join(options)} to bootstrap(), which made them")
+            boards = (
+                {None: bootstrap(battles, by=None, **options)} if by is None else bootstrap(battles, by=by, **options)
+            )
+    elif by is not None or options:
+        given = [*([] if by is None else ["by"]), *options]
+        raise TypeError(f"the resamples are there: pass {', '.join(given)} to bootstrap(), which made them")
     if not boards:
         raise ValueError("no board to show: the mapping of bootstraps is empty")
     _check_enough(boards.values(), min_battles)
@@ -131,12 +131,11 @@ def leaderboard(
         names = list(map(str, boards))
     tables, of_slice = [], []
     for name, board in zip(names, boards.values(), strict=True):
-        differences = board.differences(min_battles)
-        table = _table(board, differences, level, interval, ks, min_battles, simultaneous_ranks)
+        table = _table(board, level, interval, ks, min_battles, simultaneous_ranks)
         if name is not None:
             table.insert(7, "category", name)
         tables.append(table)
-        of_slice.append([*board.warnings, *_rank_warnings(board, differences, min_battles)])
+        of_slice.append([*board.warnings, *_rank_warnings(board, min_battles)])
     warnings = boards.warnings if isinstance(boards, Bootstraps) else []
     warnings += of_slice[0] if names == [None] else told_together(names, of_slice, list(boards.values()))
     first = next(iter(boards.values()))
@@ -147,7 +146,6 @@ def leaderboard(
             f"whose tails each hold less than one of them: take {enough:,} or more"
         )
     table = pd.concat(tables, ignore_index=True)
-    context = first.fit.context._asdict() if isinstance(first.fit, ContextualFit) else {}
     coefficients = [
         {**({} if name is None else {"category": name}), **record}
         for name, board in zip(names, boards.values(), strict=True)
@@ -157,10 +155,9 @@ def leaderboard(
     table.attrs = {
         "warnings": warnings,
         "report": str(first.fit.report),
-        **({"coefficients": coefficients} if context else {}),
+        **({"coefficients": coefficients} if isinstance(first, ContextualBootstrap) else {}),
         "settings": {
-            **asdict(first.settings),
-            **context,
+            **{name: value for name, value in asdict(first.settings).items() if value != ()},  # no covariates
             "level": float(level),
             "interval": interval,
             "min_battles": min_battles,
@@ -168,6 +165,15 @@ def leaderboard(
         },
     }
     return table
+
+
+def _resampled_before(battles: Any) -> Mapping[Hashable, Bootstrap] | None:
+    """The boards, if ``battles`` is what `bootstrap` gives, by slice; None for the whole board's slice."""
+    if isinstance(battles, Bootstrap):
+        return {None: battles}
+    if isinstance(battles, Mapping) and all(isinstance(board, Bootstrap) for board in battles.values()):
+        return battles
+    return None
 
 
 def _check_enough(boards: Iterable[Bootstrap], min_battles: int) -> None:
@@ -180,9 +186,9 @@ def _check_enough(boards: Iterable[Bootstrap], min_battles: int) -> None:
         )
 
 
-def _rank_warnings(board: Bootstrap, differences: Differences, min_battles: int) -> list[str]:
+def _rank_warnings(board: Bootstrap, min_battles: int) -> list[str]:
     """Sentences about models that take no rank, and about those that cannot be told apart."""
-    messages = []
+    messages, differences = [], board.differences(min_battles)
     few = board.models[board.fit.n_battles < min_battles]
     if len(few):
         messages.append(
@@ -208,7 +214,7 @@ def _rank_warnings(board: Bootstrap, differences: Differences, min_battles: int)
     return messages
 
 
-def _expected_scores(board: Bootstrap, level: float, interval: Literal["percentile", "basic"]) -> dict[str, Any]:
+def _expected_scores(board: Bootstrap, level: float, interval: IntervalKind) -> dict[str, Any]:
     """With a tie model, columns of the ratings and intervals on the scale of expected scores."""
     if not isinstance(board, ContextualBootstrap) or board.expected_score is board:
         return {}
@@ -223,9 +229,8 @@ def _expected_scores(board: Bootstrap, level: float, interval: Literal["percenti
 
 def _table(
     board: Bootstrap,
-    differences: Differences,
     level: float,
-    interval: Literal["percentile", "basic"],
+    interval: IntervalKind,
     ks: Sequence[int],
     min_battles: int,
     simultaneous_ranks: bool,
@@ -237,11 +242,7 @@ def _table(
     few = fit.n_battles.to_numpy() < min_battles
     # Equal models differ by rounding, and the rounding of ratings depends on the gauge.
     strength = np.where(rated, np.round(fit.theta, 9), rating)
-    rank = pd.Series(np.where(ranked, strength, np.nan)).rank(ascending=False, method="min")
-    best, worst, tier = np.zeros((3, len(rating)), np.int64)
-    if differences.within_reach:
-        best, worst = differences.rank_sets(level, simultaneous_ranks)
-        tier = differences.tiers(level)
+    ranks = board.contrasts.ranks(level, simultaneous_ranks, ranked)
     table = pd.DataFrame(
         {
             "model_name": fit.ratings.index.to_numpy(),
@@ -250,10 +251,7 @@ def _table(
             "rating_upper": bounds["upper"].to_numpy(),
             "variance": np.where(rated, board.standard_errors.to_numpy() ** 2, np.nan),
             "vote_count": fit.n_battles.to_numpy(),
-            "rank": rank.astype("Int64"),
-            "rank_best": _positive(best),
-            "rank_worst": _positive(worst),
-            "tier": _positive(tier),
+            **{name: ranks[name].array for name in ranks},
             **{f"p_rank_{k}": board.rank_share(k, min_battles=min_battles).to_numpy() for k in ks},
             "component": fit.component.to_numpy(),
             "standing": np.where(few, TOO_FEW_BATTLES, fit.standing.to_numpy()),
@@ -266,6 +264,25 @@ def _table(
     return table.iloc[order].reset_index(drop=True)
 
 
-def _positive(numbers: NDArray[np.int64]) -> Any:
-    """Counts from 1, missing where 0."""
-    return pd.array(np.where(numbers > 0, numbers, np.nan), "Int64")
+def told_together(names: Sequence[Any], warnings: Sequence[Sequence[str]], boards: Sequence[Bootstrap]) -> list[str]:
+    """The warnings of all slices, each with the slice's name.
+
+    Those that differ only in models and numbers are told once where more than three slices have them: the first in
+    full, the other slices by name.
+    """
+    models = sorted({str(model) for board in boards for model in board.models}, key=len, reverse=True)
+    # Between letters and digits only: a model "a" must not take the "a" out of words.
+    models_or_signs = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, models))})(?!\w)|[\d\W_]|\band [\d,]+ more\b")
+    alike: dict[str, list[tuple[int, str]]] = {}
+    for s, own in enumerate(warnings):
+        for warning in own:
+            alike.setdefault(models_or_signs.sub("", warning), []).append((s, warning))
+    messages = []
+    for found in alike.values():
+        others: list[Any] = []
+        if len({s for s, _ in found}) > _FEW_ALIKE:
+            others = list(dict.fromkeys(names[s] for s, _ in found[1:]))
+            found = found[:1]
+        rest = f"; likewise in {len(others):,} more slices: {named(others)}" if others else ""
+        messages += [f"{slice_title(names[s], boards[s].settings.by)}: {warning}{rest}" for s, warning in found]
+    return messages

@@ -7,7 +7,7 @@ import scipy
 from numpy.typing import NDArray
 
 from jaxeval.data.cells import Cells
-from jaxeval.ratings.bootstrap_plan import ClusterRows
+from jaxeval.ratings.drawn_votes import ClusterRows
 
 Float = NDArray[np.float64]
 

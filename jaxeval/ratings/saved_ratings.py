@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from jaxeval.data.versioned_json import read_versioned, write_versioned
 from jaxeval.errors import DataError
 
-if TYPE_CHECKING:
-    from jaxeval.ratings.bradley_terry import BradleyTerryFit
-
 _FORMAT, _VERSION = "jaxeval ratings", 1
 _MOST = 2**1023  # of a whole number that becomes a double
 
 
-def save_ratings(fit: BradleyTerryFit, path: str | Path) -> None:
+def save_ratings(ratings: pd.Series, settings: Mapping[str, Any], path: str | Path) -> None:
     """See `BradleyTerryFit.save`."""
-    ratings = zip(fit.ratings.index.tolist(), fit.ratings.tolist(), strict=True)
+    rows = zip(ratings.index.tolist(), ratings.tolist(), strict=True)
     # JSON has neither infinity nor NaN: unrated models are spelled out.
-    spelled = [[model, rating if abs(rating) < float("inf") else str(rating)] for model, rating in ratings]
-    write_versioned(path, _FORMAT, _VERSION, {"settings": asdict(fit.settings), "ratings": spelled})
+    spelled = [[model, rating if abs(rating) < float("inf") else str(rating)] for model, rating in rows]
+    write_versioned(path, _FORMAT, _VERSION, {"settings": dict(settings), "ratings": spelled})
 
 
 def read_ratings(path: str | Path) -> pd.Series:

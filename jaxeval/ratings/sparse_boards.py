@@ -6,18 +6,21 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from jaxeval.data.cells import Cells
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
+from jaxeval.kernels.adjacency import SLOTS, Adjacency
 from jaxeval.kernels.solve import Terms
-from jaxeval.ratings.adjacency import make_adjacency
 from jaxeval.ratings.connectivity import Connectivity, per_model, with_components
+from jaxeval.resampling.units import as_leaf
 
 Float = NDArray[np.float64]
+Index = NDArray[np.integer[Any]]
 
-Method = Literal["auto", "dense", "sparse"]
+FitMethod = Literal["auto", "dense", "sparse"]
 
 #: From so many models on "auto" is sparse. At 40 matches a model the graph of pairs is the faster one from about 125 on
 #: (benchmarks/wide.py), but boards where all models met are not sparse, and every wide slice is compiled anew.
@@ -48,7 +51,7 @@ class SparseFit(NamedTuple):
     graph: WideGraph
 
 
-def resolved(method: Method, n_models: int) -> Literal["dense", "sparse"]:
+def resolved(method: FitMethod, n_models: int) -> Literal["dense", "sparse"]:
     """The method for a board of M models."""
     if method == "auto":
         return "sparse" if n_models >= SPARSE_MODELS else "dense"
@@ -57,7 +60,7 @@ def resolved(method: Method, n_models: int) -> Literal["dense", "sparse"]:
     return method
 
 
-def check_dense(method: Method) -> None:
+def check_dense(method: FitMethod) -> None:
     """An error if the sparse method is asked for where there is none."""
     if resolved(method, 0) == "sparse":
         raise ValueError("method='sparse' knows no features and no tie model: leave it out")
@@ -69,9 +72,8 @@ def make_graph(cells: Cells, n_models: int) -> WideGraph:
     adjacency, number = make_adjacency(cells.first, cells.second, n_models, n_pairs)
     place = np.empty(n_models + 1, np.int32)
     place[number], place[-1] = np.arange(n_models), n_models
-    ends = [np.append(number[models], n_models).astype(np.int32) for models in (cells.first, cells.second)]
-    arrays: Any = (*ends, place)
-    return WideGraph(batch.Graph(adjacency, *arrays), number)
+    first, second = (as_leaf(np.append(number[models], n_models), np.int32) for models in (cells.first, cells.second))
+    return WideGraph(batch.Graph(adjacency, first, second, as_leaf(place, np.int32)), number)
 
 
 def fit_sparse(
@@ -109,3 +111,57 @@ def recentred(theta: Float, connectivity: Connectivity, ridge: float) -> Float:
     start = np.searchsorted(label[order], np.arange(connectivity.n_components))
     total = np.add.reduceat(theta[..., order], start, axis=-1)
     return theta - (total / np.bincount(label))[..., label]
+
+
+def make_adjacency(first: Index, second: Index, n_models: int, n_pairs: int) -> tuple[Adjacency, NDArray[np.intp]]:
+    """Slots of the pairs ``first``, ``second`` (P,) of M models, and the number of each model (M,) in them.
+
+    The graph gets one model more, and has ``n_pairs`` > P pairs, the last of each being padding. NumPy arrays.
+    """
+    degree = np.bincount(first, minlength=n_models) + np.bincount(second, minlength=n_models)
+    order = np.argsort(-degree, kind="stable")
+    number = np.empty(n_models, np.intp)
+    number[order] = np.arange(n_models)
+    degree = np.append(degree[order], 0)
+    # A counting sort of both directions of all pairs by their owner.
+    code = np.arange(2 * len(first))  # of a pair's first model p, of its second P + p
+    owner, opponent = np.concatenate([number[first], number[second]]), np.concatenate([number[second], number[first]])
+    unsorted = scipy.sparse.coo_array((code, (owner, opponent)), shape=(n_models + 1, n_models + 1))
+    unsorted.has_canonical_format = True  # no pair is listed twice: nothing to sort and merge within a row
+    graph = unsorted.tocsr()
+
+    n_rows = np.maximum(-(-degree // SLOTS), 1)
+    start = np.cumsum(n_rows) - n_rows
+    place = np.repeat(SLOTS * start - graph.indptr[:-1], degree) + np.arange(len(code))
+
+    def in_slots(values: NDArray[Any], empty: int | bool, dtype: type) -> Any:
+        flat = np.full(SLOTS * n_rows.sum(), empty, dtype)
+        flat[place] = values
+        return np.ascontiguousarray(flat.reshape(-1, SLOTS).T)
+
+    merges, single = _merges(n_rows)
+    adjacency = Adjacency(
+        opponent=in_slots(graph.indices, n_models, np.int32),
+        pair=in_slots(graph.data % len(first), n_pairs - 1, np.int32),
+        is_first=in_slots(graph.data < len(first), False, bool),
+        owner=as_leaf(np.repeat(np.arange(n_models + 1), n_rows), np.int32),
+        merges=tuple(as_leaf(merge, np.int32) for merge in merges),
+        single=tuple(single),
+    )
+    return adjacency, number
+
+
+def _merges(n_rows: Index) -> tuple[list[NDArray[np.int32]], list[int]]:
+    """How the rows of models with ``n_rows`` (M,), not increasing, are added up; see `Adjacency`."""
+    merges, single = [], []
+    while n_rows[0] > 1:
+        several = n_rows[n_rows > 1]
+        start = np.cumsum(several) - several
+        merged = -(-several // SLOTS)
+        within = np.arange(merged.sum()) - np.repeat(np.cumsum(merged) - merged, merged)
+        row = np.repeat(start, merged) + SLOTS * within + np.arange(SLOTS)[:, None]
+        own = row < np.repeat(start + several, merged)
+        merges.append(np.where(own, row, n_rows.sum() - 1).astype(np.int32))
+        single.append(int(several.sum()))
+        n_rows = np.concatenate([merged, n_rows[len(several) :]])
+    return merges, single

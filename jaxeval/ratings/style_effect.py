@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,11 @@ import pandas as pd
 
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, checked_features
-from jaxeval.ratings.bootstrap import Scheme, bootstrap
+from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap
-from jaxeval.ratings.contextual import Ties
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
 from jaxeval.ratings.gauge import Gauge
+from jaxeval.ratings.options import Scheme, Ties
 from jaxeval.statistics.quantiles import interval_bounds
 
 
@@ -88,12 +89,7 @@ def style_effect(
     table.attrs = {
         "coefficients": controlled.coefficients(level).reset_index().to_dict("records"),
         "warnings": list(dict.fromkeys([*controlled.warnings, *plain.warnings])),
-        "settings": {
-            **controlled.fit.context._asdict(),
-            "level": float(level),
-            "n_resamples": n_resamples,
-            "seed": seed,
-        },
+        "settings": {**asdict(controlled.settings), "level": float(level)},
     }
     return table
 

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.data.battles import Battles, as_battles
-from jaxeval.data.features import FeatureLike, checked_features, design
+from jaxeval.data.features import FeatureLike, design
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch, tie_models
@@ -24,13 +24,11 @@ from jaxeval.ratings.contextual import (
     MAX_STEPS,
     TIE_MODELS,
     ContextualBoard,
-    ContextualSettings,
-    Ties,
-    checked_ties,
     contextual_result,
     fit_contextual_boards,
 )
 from jaxeval.ratings.contextual_rows import ContextualCells, compress, counts_by_row
+from jaxeval.ratings.options import FitOptions, Ties
 
 Float = NDArray[np.float64]
 
@@ -72,15 +70,17 @@ def compare_tie_models(
     battles = as_battles(battles)
     if not 2 <= n_folds <= battles.n_battles:
         raise ValueError(f"n_folds must lie between 2 and the {battles.n_battles:,} battles, got {n_folds!r}")
-    covariates = design(battles, checked_features(features, feature_ridge), normalize)
-    checked_ties(battles, "davidson")
+    options = FitOptions(
+        ridge=ridge, features=features, normalize=normalize, feature_ridge=feature_ridge, ties="davidson"
+    ).checked(battles)
+    covariates = design(battles, options.features, normalize)
     cells, _ = compress(battles, slice(None), covariates.matrix)
     held = _folds(cells.count, n_folds, np.random.default_rng(seed))
     rows, each = {}, {}
     for ties in get_args(Ties):
-        (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, ridge, feature_ridge, ties, False)
-        context = ContextualSettings(covariates.names, normalize, float(feature_ridge), ties)
-        fit = contextual_result(battles, fitted, ridge, "mean", 1000.0, False, context)
+        own = replace(options, ties=ties)
+        (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, own)
+        fit = contextual_result(battles.report, fitted, own)
         each[ties] = _held_out(fitted, cells, held, ties)
         likelihood = fit.log_likelihood if ties != "half" else np.nan
         n_parameters = int(fitted.board.active.sum()) - 1 + len(covariates.names) + 1

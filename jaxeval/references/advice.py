@@ -10,10 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.evaluators.few_pairs import hide_few_pairs
-from jaxeval.ratings.bradley_terry import named
 from jaxeval.references.rankings import ReferenceBoard, ReferenceStudySettings
 from jaxeval.statistics.quantiles import centred
-from jaxeval.wording import counted
+from jaxeval.wording import counted, named
 
 Float = NDArray[np.float64]
 

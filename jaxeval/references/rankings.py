@@ -20,7 +20,7 @@ from jaxeval.execution.shapes import REFERENCES, padded_rows
 from jaxeval.kernels import batch
 from jaxeval.kernels.references import Pools, SharedItems, Votes
 from jaxeval.ratings.boards import padded_size
-from jaxeval.ratings.bootstrap_plan import ClusterRows, Entries, cluster_rows, vote_draws
+from jaxeval.ratings.drawn_votes import ClusterRows, Entries, cluster_rows, vote_draws
 from jaxeval.resampling.units import as_leaf, pad, rounded, stream_number
 from jaxeval.wording import counted
 

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.ratings.bradley_terry import named
-from jaxeval.wording import did_you_mean
+from jaxeval.wording import did_you_mean, named
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]

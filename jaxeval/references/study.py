@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from jaxeval.checks import checked_integer, checked_numbers, checked_positive, checked_resamples
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.evaluators.few_pairs import FEW_PAIRS
-from jaxeval.execution.precision import versions
+from jaxeval.execution.precision import device_name, versions
 from jaxeval.execution.processes import n_sharing, together
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels import batch
 from jaxeval.ratings.bootstrap import bootstrap
-from jaxeval.ratings.bradley_terry import device_name, fit_bradley_terry
+from jaxeval.ratings.bradley_terry import fit_bradley_terry
 from jaxeval.references import tables
 from jaxeval.references.advice import close_advice, set_advice, single_advice, tier_advice, weak_points
 from jaxeval.references.rankings import ReferenceBoard, ReferenceStudySettings, rankings

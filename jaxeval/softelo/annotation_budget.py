@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from jaxeval.checks import checked_integer, checked_positive
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.kernels.solve import Status
-from jaxeval.ratings.bradley_terry import named
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.softelo.held_out import Folds, above_human, compress, hold_out
+from jaxeval.softelo.held_out import Folds, above_human, hold_out
+from jaxeval.softelo.judged_cells import compress
 from jaxeval.statistics.clusters import numbered
-from jaxeval.wording import counted
+from jaxeval.wording import counted, named
 
 Float = NDArray[np.float64]
 Rows = NDArray[np.intp]

@@ -13,21 +13,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.checks import checked_finite, checked_positive, checked_rating
 from jaxeval.data.battles import Battles
-from jaxeval.data.judged_battles import HardLabel, JudgedBattles, read_judged_battles
+from jaxeval.data.judged_battles import JudgedBattles, read_judged_battles
 from jaxeval.data.outcomes import LabelCoding
 from jaxeval.data.versioned_json import read_versioned, write_versioned
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import versions
-from jaxeval.ratings.bradley_terry import fit_bradley_terry, named
+from jaxeval.ratings.bradley_terry import fit_bradley_terry
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.softelo.calibrated_methods import CalibratedMethod, CalibrationSettings
 from jaxeval.softelo.conformal import (
     Level,
     chosen_level,
@@ -35,63 +35,19 @@ from jaxeval.softelo.conformal import (
     expected_coverage,
     smallest_calibration,
     supported_level_text,
-    usable_models,
 )
-from jaxeval.softelo.held_out import smoothing, targets
 from jaxeval.softelo.judge_agreement import agreement_by_score_gap
 from jaxeval.softelo.new_models import flag_sentences, flags, rate_new_models
 from jaxeval.softelo.noise_matching import floor_spread, half_widths
 from jaxeval.softelo.rating_errors import held_out_errors, units
+from jaxeval.softelo.residuals import usable_models
 from jaxeval.softelo.soft_elo import few_clusters, soft_elo
+from jaxeval.softelo.target_maps import targets
 from jaxeval.softelo.temperature import fit_temperature
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import counted, did_you_mean, named
 
 _FORMAT, _VERSION = "jaxeval soft-elo calibration", 2
-_CALIBRATION_COLUMNS = [
-    "model", "human_elo", "judge_elo", "residual", "standard_error", "human_error", "residual_error", "n_battles",
-    "n_human",
-]  # fmt: skip
-
 Float = NDArray[np.float64]
-_ORDERS = {True: "both presentation orders", False: "one presentation order"}
-_MADE_OF = {"scores": "the signs of scores", "verdict": "verdicts"}
-
-
-@dataclass(frozen=True)
-class CalibrationSettings:
-    """What made a calibration."""
-
-    ridge: float  # coefficient of ||theta||^2 (not half of it), on anchors and on the new model alike
-    base: float
-    cluster: str | None  # column of the battles that were sampled together
-    judge_name: str
-    n_battles: int
-    scored: bool  # by the judge's scores; False: by its verdicts alone
-    labels: LabelCoding | None  # how labels were read, and how verdicts of new battles are
-    hard_label: HardLabel  # what the hard label was made of, and is in new battles
-    both_orders: bool  # score differences are means over both presentation orders
-    both_verdicts: bool  # verdicts were given in both presentation orders
-    mean_score_difference: float  # of absolute values: tells another scale of scores
-    versions: str
-
-
-@dataclass(frozen=True, eq=False)
-class CalibratedMethod:
-    """One target map, calibrated on M anchor models.
-
-    ``models`` has one row a calibration model: ``human_elo, judge_elo``, ``residual`` (judge minus human), and the
-    errors of these three that sampling of its battles makes: ``human_error, standard_error, residual_error``, all in
-    Elo; ``n_battles`` that were judged, ``n_human`` of them with a human vote.
-    """
-
-    beta: float | None  # temperature of the soft map, from all human non-ties; None for the other maps
-    anchors: pd.Series  # (M,) log-strengths that the judge gives the anchors, logits, mean zero
-    models: pd.DataFrame
-
-    @property
-    def floor(self) -> float:
-        """tau, Elo: the judge's own error of a model (root mean square), which no number of battles removes."""
-        return floor_spread(self.models["residual"], self.models["residual_error"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +63,7 @@ class SoftEloCalibration:
         cls,
         battles: JudgedBattles,
         ridge: float = 0.01,
-        methods: Sequence[Any] = ("hard", "soft"),
+        methods: Sequence[str] = ("hard", "soft"),
         base: float = 1500.0,
         *,
         cluster: str | None = None,
@@ -135,8 +91,8 @@ class SoftEloCalibration:
         calibrated = {}
         for name, block in table.groupby("method", sort=False):
             beta = pooled if name == "soft" else None
-            rows = block[_CALIBRATION_COLUMNS].astype({"model": str}).reset_index(drop=True)
-            calibrated[str(name)] = CalibratedMethod(beta, _anchors(battles, str(name), beta, ridge), rows)
+            anchors = _anchors(battles, str(name), beta, ridge)
+            calibrated[str(name)] = CalibratedMethod.from_table(beta, anchors, block)
         settings = CalibrationSettings(
             ridge=float(ridge),
             base=float(base),
@@ -167,14 +123,7 @@ class SoftEloCalibration:
         content = {
             "settings": asdict(self.settings),
             "warnings": self.warnings,
-            "methods": {
-                name: {
-                    "beta": method.beta,
-                    "anchors": {str(model): float(theta) for model, theta in method.anchors.items()},
-                    "models": method.models.to_dict("records"),
-                }
-                for name, method in self.methods.items()
-            },
+            "methods": {name: method.to_json() for name, method in self.methods.items()},
         }
         write_versioned(path, _FORMAT, _VERSION, content)
 
@@ -189,9 +138,11 @@ class SoftEloCalibration:
         path = Path(path)
         content = read_versioned(path, _FORMAT, _VERSION, "saved calibration", "calibrate again")
         try:
-            methods = {str(name): _read_method(str(name), saved) for name, saved in content["methods"].items()}
+            methods = {
+                str(name): CalibratedMethod.from_json(str(name), saved) for name, saved in content["methods"].items()
+            }
             settings = CalibrationSettings(**content["settings"])
-            _check_settings(settings)
+            settings.check()
             warnings = [str(w) for w in content["warnings"]]
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise DataError(
@@ -267,11 +218,11 @@ class SoftEloCalibration:
                 such method or models, or ``human_votes`` is not positive.
         """
         chosen = self._method(method)
-        notes = self._check_source(new_battles, method)
+        notes = self.settings.doubts(new_battles, method)
         pool = _pool(chosen.models, among)
         level, lowered = _supported(level, len(pool))
         votes, human_error = _board(pool, human_votes)
-        target = _targets(new_battles, method, chosen.beta)
+        target = targets(method, new_battles.score_difference, new_battles.hard, chosen.beta)
         cluster = self._cluster(new_battles, cluster)
         unit = units(new_battles, cluster)
         table, n_between = rate_new_models(
@@ -328,40 +279,6 @@ class SoftEloCalibration:
             )
         return usual if named is None else named
 
-    def _check_source(self, new: JudgedBattles, method: str) -> list[str]:
-        """Sentences on new battles that another judge, or the same on another scale, may have scored."""
-        settings, notes = self.settings, []
-        if method == "soft" and new.scored != settings.scored:
-            have = ["verdicts only", "scores"]
-            raise DataError(
-                f"the calibration is on the judge's {have[settings.scored]}, the new battles hold {have[new.scored]}: "
-                "name the same kind of columns when reading them"
-            )
-        if new.judge_name != settings.judge_name:
-            notes.append(f"the calibration is of {settings.judge_name!r}, the new battles are of {new.judge_name!r}")
-        of_verdicts = method != "soft" and settings.hard_label == "verdict"
-        both = settings.both_verdicts if of_verdicts else settings.both_orders
-        new_both = (new.verdict_orders if of_verdicts else new.orders) is not None
-        if method != "soft" and new.hard_label != settings.hard_label:
-            notes.append(
-                f"the calibration's hard labels are made of {_MADE_OF[settings.hard_label]}, those of the new battles "
-                f"of {_MADE_OF[new.hard_label]}"
-            )
-        elif both != new_both:
-            notes.append(
-                f"the calibration was made from columns of {_ORDERS[both]}, the new battles from those of "
-                f"{_ORDERS[new_both]}: a judge that favours a place errs differently in one order. Name the columns of "
-                "both each time (scores_a_swapped and scores_b_swapped, or verdict_swapped), unless one column holds "
-                "the means of both"
-            )
-        mean = float(np.abs(new.score_difference).mean())
-        if method == "soft" and not settings.mean_score_difference / 4 <= mean <= 4 * settings.mean_score_difference:
-            notes.append(
-                f"score differences are {mean:.3g} on average, {settings.mean_score_difference:.3g} in the "
-                "calibration: on another scale the temperature means nothing"
-            )
-        return notes
-
 
 def _pool(models: pd.DataFrame, among: Sequence[str] | None) -> pd.DataFrame:
     """The calibration models that set the intervals."""
@@ -412,11 +329,6 @@ def _board(pool: pd.DataFrame, human_votes: float | None) -> tuple[float, float]
     return votes, float(np.sqrt(per_vote / votes))
 
 
-def _targets(battles: JudgedBattles, method: str, beta: float | None) -> Float:
-    """(N,) targets of a method named as in the column ``method`` of `soft_elo`."""
-    return targets(method, battles.score_difference, battles.hard, beta)
-
-
 def _pooled_beta(battles: JudgedBattles) -> float:
     fit = fit_temperature(battles.score_difference, battles.human)
     if not (np.isfinite(fit.beta) and fit.beta > 0):
@@ -437,46 +349,10 @@ def _anchors(battles: JudgedBattles, method: str, beta: float | None, ridge: flo
         {
             "model_a": battles.models[battles.model_a].astype(str),
             "model_b": battles.models[battles.model_b].astype(str),
-            "target": _targets(battles, method, beta),
+            "target": targets(method, battles.score_difference, battles.hard, beta),
         }
     )
     logits = fit_bradley_terry(Battles.from_pandas(table), ridge).logits
     voted = ~np.isnan(battles.human)
     with_votes = battles.models[np.union1d(battles.model_a[voted], battles.model_b[voted])].astype(str)
     return logits - logits[with_votes].mean()
-
-
-def _check_settings(settings: CalibrationSettings) -> None:
-    checked_positive("ridge", settings.ridge)
-    checked_rating("base", settings.base)
-    checked_finite("mean_score_difference", settings.mean_score_difference)
-    if settings.hard_label not in get_args(HardLabel):
-        raise ValueError(f"hard_label cannot be {settings.hard_label!r}")
-    if settings.labels not in (None, *get_args(LabelCoding)):
-        raise ValueError(f"labels cannot be {settings.labels!r}")
-    if not isinstance(settings.cluster, str | None):
-        raise ValueError(f"cluster must be the name of a column or null, found {settings.cluster!r}")
-    for name in ("scored", "both_orders", "both_verdicts"):
-        if not isinstance(getattr(settings, name), bool):
-            raise ValueError(f"{name} must be true or false, found {getattr(settings, name)!r}")
-
-
-def _read_method(name: str, saved: Any) -> CalibratedMethod:
-    if not isinstance(saved["anchors"], dict):
-        raise ValueError("anchors must be an object of strengths by model")
-    anchors = pd.Series(saved["anchors"], dtype=float, name="logit").rename_axis("model")
-    models = pd.DataFrame(saved["models"])[_CALIBRATION_COLUMNS]
-    numbers = models[_CALIBRATION_COLUMNS[1:]].to_numpy(float)
-    if not (np.isfinite(anchors).all() and np.isfinite(numbers).all()):
-        raise ValueError("numbers are missing or not finite")
-    errors = models[["standard_error", "human_error", "residual_error"]]
-    if models["model"].duplicated().any() or not (errors >= 0).all(axis=None) or not (models["n_human"] > 0).all():
-        raise ValueError("models must be named once, with errors >= 0 and human votes")
-    if not np.allclose(models["judge_elo"] - models["human_elo"], models["residual"], rtol=0, atol=1e-6):
-        raise ValueError("residual must be judge_elo minus human_elo")
-    beta = saved["beta"]
-    if (beta is None) == (name == "soft") or (name == "soft" and not 0 < float(beta) < np.inf):
-        raise ValueError(f"beta of method {name!r} cannot be {beta!r}")
-    if name != "soft":
-        smoothing(name)
-    return CalibratedMethod(None if beta is None else float(beta), anchors, models.astype({"model": str}))

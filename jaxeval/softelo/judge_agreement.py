@@ -22,7 +22,7 @@ from jaxeval.softelo.calibration_error import calibration_error
 from jaxeval.softelo.temperature import fit_temperature
 from jaxeval.statistics.clusters import design_effect, few_clusters_text
 from jaxeval.statistics.cohen_kappa import cohen_kappa, label_table
-from jaxeval.statistics.intervals import wilson
+from jaxeval.statistics.quantiles import wilson
 from jaxeval.wording import counted
 
 Float = NDArray[np.float64]

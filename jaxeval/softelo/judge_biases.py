@@ -6,9 +6,8 @@ Every function returns a DataFrame; ``attrs`` holds ``warnings`` (sentences) and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +19,7 @@ from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.errors import DataError
 from jaxeval.softelo.judge_agreement import LEVEL, cluster_codes, wilson_share
 from jaxeval.softelo.residuals import grouping, slope_and_correlation, usable_rows
-from jaxeval.softelo.soft_elo import soft_elo
+from jaxeval.softelo.soft_elo import HeldOutRatings, soft_elo
 from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
@@ -59,7 +58,7 @@ def position_bias(battles: JudgedBattles, *, cluster: str | None = None) -> pd.D
 
 
 def single_order_ratings(
-    battles: JudgedBattles, ridge: float = 0.01, methods: Sequence[Any] = ("hard",)
+    battles: JudgedBattles, ridge: float = 0.01, methods: Sequence[str] = ("hard",)
 ) -> pd.DataFrame:
     """Held-out ratings from each presentation order alone (Figure 11b).
 
@@ -120,7 +119,7 @@ def longer_answer_preference(
     return table
 
 
-def length_correlation(battles: JudgedBattles, held_out: Any, length_a: str, length_b: str) -> pd.DataFrame:
+def length_correlation(battles: JudgedBattles, held_out: HeldOutRatings, length_a: str, length_b: str) -> pd.DataFrame:
     """Partial correlation of residual and mean answer length, given human Elo (Appendix F.1).
 
     Returns:
@@ -149,7 +148,9 @@ def length_correlation(battles: JudgedBattles, held_out: Any, length_a: str, len
     return result
 
 
-def family_excess(held_out: Any, families: Mapping[Any, str], judge_family: Mapping[str, str] | str) -> pd.DataFrame:
+def family_excess(
+    held_out: HeldOutRatings, families: Mapping[Hashable, str], judge_family: Mapping[str, str] | str
+) -> pd.DataFrame:
     """Residual of models of the judge's own family minus that of the others (Figure 13b).
 
     With several judges the residuals are first taken relative to the median of the *other* judges on the same model.

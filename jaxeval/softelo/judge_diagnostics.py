@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,6 +26,7 @@ from jaxeval.softelo.judge_biases import (
     single_order_ratings,
 )
 from jaxeval.softelo.residuals import human_ratings, residual_ramp, score_gap_by_strength
+from jaxeval.softelo.soft_elo import HeldOutRatings
 from jaxeval.softelo.temperature import fit_temperature
 
 
@@ -42,11 +42,11 @@ class Diagnostics:
 
 def diagnose(
     battles: JudgedBattles,
-    held_out: Any,
+    held_out: HeldOutRatings,
     *,
     length_a: str | None = None,
     length_b: str | None = None,
-    families: Mapping[Any, str] | None = None,
+    families: Mapping[Hashable, str] | None = None,
     judge_family: str | None = None,
     ridge: float = 0.01,
     cluster: str | None = None,

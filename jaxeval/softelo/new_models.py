@@ -8,12 +8,11 @@ from numpy.typing import NDArray
 
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.errors import DataError
-from jaxeval.ratings.bradley_terry import named
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.own_battles import OwnBattles, strengths
 from jaxeval.softelo.rating_errors import influence, standard_errors
 from jaxeval.statistics.clusters import FEW_CLUSTERS
-from jaxeval.wording import counted
+from jaxeval.wording import counted, named
 
 Float = NDArray[np.float64]
 
@@ -59,7 +58,13 @@ def rate_new_models(
     opponent, points = place[np.where(new_a, b, a)[own]], np.where(new_a, target, 1 - target)[own]
     strength = anchors.to_numpy()[None]
     each = [
-        OwnBattles(str(names[m]), opponent[model == i], points[None, model == i], strength, np.zeros(1))
+        OwnBattles(
+            name=str(names[m]),
+            opponent=opponent[model == i],
+            target=points[None, model == i],
+            anchors=strength,
+            start=np.zeros(1),
+        )
         for i, m in enumerate(rated)
     ]
     theta = strengths(each, ridge)[:, 0]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +19,10 @@ from jaxeval.kernels.held_out import OwnProblem
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import padded_size
 from jaxeval.resampling.units import make_singles, stream_number
+from jaxeval.softelo.held_out import Folds
+from jaxeval.softelo.judged_cells import JudgedCells
+from jaxeval.softelo.target_maps import targets
+from jaxeval.statistics.clusters import numbered
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -38,6 +42,46 @@ class OwnBattles(NamedTuple):
     anchors: Float  # (K, M) log-strengths, logits
     start: Float  # (K,) where the iteration starts: the rating of all battles, say
     cluster: Int | None = None  # (N,) what is drawn together, numbered by first places; None where battles are
+
+
+def battles_by_model(
+    cells: JudgedCells, folds: Folds, methods: Sequence[str], names: Sequence[str], cluster: Int | None = None
+) -> list[OwnBattles]:
+    """The battles of every model under every method, against its fold's anchors, for the bootstrap.
+
+    ``cluster`` (N,) says which of the battles are drawn together.
+    """
+    clusters = None if cluster is None else _own_clusters(cells, cluster)
+    difference, hard, _ = cells.labels.T
+    result = []
+    for i, (mine, is_first) in enumerate(zip(cells.own, cells.own_first, strict=True)):
+        label, times = cells.label[mine], cells.battles[mine]
+        beta = folds.beta[i] if np.isfinite(folds.beta[i]) else 0.0
+        y = np.stack([targets(k, difference[label], hard[label], beta) for k in methods])
+        opponent = np.where(is_first, cells.second[mine], cells.first[mine])
+        result.append(
+            OwnBattles(
+                name=str(names[i]),
+                opponent=np.repeat(opponent, times),
+                target=np.repeat(np.where(is_first, y, 1 - y), times, axis=1),
+                anchors=folds.anchors[1:, i],
+                start=np.nan_to_num(folds.theta[1:, i]),
+                cluster=None if clusters is None else clusters[i],
+            )
+        )
+    return result
+
+
+def _own_clusters(cells: JudgedCells, cluster: Int) -> list[Int]:
+    """Per model, the cluster of each of its battles, which are in the order of their cells; numbered by first places.
+
+    Clusters of a cell are in the order of their names, whatever rows the battles were in.
+    """
+    order = np.lexsort((cluster, cells.of_battle))
+    cell = cells.of_battle[order]
+    model, place = np.concatenate([cells.first[cell], cells.second[cell]]), np.tile(np.arange(len(cell)), 2)
+    ends = np.cumsum(np.bincount(model, minlength=cells.n_models))[:-1]
+    return [numbered(own) for own in np.split(cluster[order][place[np.lexsort((place, model))]], ends)]
 
 
 def strengths(models: Sequence[OwnBattles], ridge: float) -> Float:
@@ -76,19 +120,13 @@ def resampled_strengths(
         # Also to eights: similar boards share one compilation.
         filled = np.append(members, np.repeat(members[-1], -len(members) % 8))
         problems = [_problem(models[i], width, size) for i in filled]
-        with double_precision():
-            own = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *problems)
-
-        def call(
-            of_chunks: NDArray[np.int32], numbers: Int, n_chunks: NDArray[np.int32], own: Any = own, width: int = width
-        ) -> batch.OwnResamples:
-            with double_precision():
-                return batch.own_resamples(own, mesh, np.uint64(seed), terms, of_chunks, numbers, n_chunks)
-
         lanes = Lanes.of(len(members), n_resamples)
-        held = 2 * sum(x.nbytes for x in jax.tree.leaves(own)) + 2 * theta.nbytes
-        task = Task(call, OWN_BATTLES, width, lane_bytes=_BYTES_PER_SLOT * width, fixed_bytes=held)
-        found = (run or LaneRun()).results(task, lanes, f"own-{width}")
+        with double_precision():
+            own: OwnProblem = jax.tree.map(lambda *leaves: jax.device_put(np.stack(leaves)), *problems)
+            held = 2 * sum(x.nbytes for x in jax.tree.leaves(own)) + 2 * theta.nbytes
+            call = partial(batch.own_resamples, own, mesh, np.uint64(seed), terms)
+            task = Task(call, OWN_BATTLES, width, lane_bytes=_BYTES_PER_SLOT * width, fixed_bytes=held)
+            found: batch.OwnResamples = (run or LaneRun()).results(task, lanes, f"own-{width}")
         values = np.where(found.status == Status.CONVERGED, found.theta, np.nan)
         theta[members] = values.reshape(len(members), n_resamples, -1).swapaxes(1, 2)
     return theta
@@ -115,6 +153,13 @@ def _problem(own: OwnBattles, width: int, size: int) -> OwnProblem:
     if own.cluster is not None:
         unit, sizes = np.zeros(width, np.int32), np.bincount(own.cluster)
         unit[:n], n_units, largest = own.cluster, len(sizes), int(sizes.max())
-    stream, start = np.uint64(stream_number(own.name)), np.nan_to_num(own.start)
-    leaves: Any = np.float64(n_units * largest), stream, opponent, target, unit, anchors, start
-    return OwnProblem(make_singles(n_units, width), *leaves)
+    fields: dict[str, Any] = {  # of the host, which compiled functions take as they are
+        "most": np.float64(n_units * largest),
+        "stream": np.uint64(stream_number(own.name)),
+        "opponent": opponent,
+        "target": target,
+        "unit": unit,
+        "anchors": anchors,
+        "start": np.nan_to_num(own.start),
+    }
+    return OwnProblem(units=make_singles(n_units, width), **fields)

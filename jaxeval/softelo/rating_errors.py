@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from jaxeval.data.judged_battles import JudgedBattles
-from jaxeval.softelo.held_out import compress, hold_out, targets
+from jaxeval.softelo.held_out import hold_out
+from jaxeval.softelo.judged_cells import compress
+from jaxeval.softelo.target_maps import targets
 
 Float = NDArray[np.float64]
 Int = NDArray[np.intp]
@@ -63,7 +65,8 @@ def held_out_errors(
         )
         judge = influence(model, opponent, np.concatenate([y_a, 1 - y_b]), folds.theta[k], folds.anchors[k], ridge)
         rows.append([standard_errors(model, unit, x, n) for x in (judge, human, judge - human)])
-    return RatingErrors(*np.array(rows).transpose(1, 0, 2))
+    of_judge, of_human, of_residual = np.array(rows).transpose(1, 0, 2)
+    return RatingErrors(judge=of_judge, human=of_human, residual=of_residual)
 
 
 def units(battles: JudgedBattles, cluster: str | None) -> Int:

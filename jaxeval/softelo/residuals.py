@@ -5,13 +5,13 @@ Every function that returns a table keeps ``warnings`` and ``settings`` in its `
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.softelo.soft_elo import HeldOutRatings, models_table
+from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ def strength_group(human_elo: pd.Series, n_groups: int = 4) -> pd.Series:
     return pd.Series((place * n_groups // len(known)).astype(int) + 1, known.index, name="group")
 
 
-def residual_ramp(held_out: Any, n_groups: int = 4) -> pd.DataFrame:
+def residual_ramp(held_out: HeldOutRatings, n_groups: int = 4) -> pd.DataFrame:
     """Signed residual, judge minus human, by human-Elo group (Figures 2b and 14): a ramp is a stretched ruler.
 
     Args:
@@ -77,11 +77,43 @@ def residual_ramp(held_out: Any, n_groups: int = 4) -> pd.DataFrame:
     return result
 
 
-def usable_rows(held_out: Any) -> pd.DataFrame:
+def usable_rows(held_out: HeldOutRatings) -> pd.DataFrame:
     """Rows of a `SoftElo` or its table that have a residual and are in its averages."""
-    table = held_out if isinstance(held_out, pd.DataFrame) else held_out.models
+    table = models_table(held_out)
     used = np.isfinite(table["residual"].to_numpy(float))
     return table[used & table["averaged"].to_numpy(bool)] if "averaged" in table.columns else table[used]
+
+
+def usable_models(soft_elo: HeldOutRatings) -> tuple[pd.DataFrame, list[str]]:
+    """Rows of a `SoftElo` or its table that have a residual and a standard error, and a sentence on the others.
+
+    Rows that `soft_elo` flagged and left out of its averages do not calibrate either.
+    """
+    table = models_table(soft_elo)
+    needed = ["model", "method", "human_elo", "judge_elo", "residual", "standard_error"]
+    absent = [c for c in needed if c not in table.columns]
+    if absent:
+        raise ValueError(f"not a table of held-out ratings: it has no column {', '.join(map(repr, absent))}")
+    finite = np.isfinite(table[["residual", "standard_error"]].to_numpy(float)).all(1)
+    if "averaged" in table.columns:
+        finite &= table["averaged"].to_numpy(bool)
+    used = table[finite]
+    if len(used) == 0:
+        found = {str(f) for f in table.get("flags", []) if f}
+        if "n_clusters" in table.columns and (table["n_clusters"] < 2).any():
+            found.add("all battles of a model lie in one cluster")
+        flags = "; ".join(sorted(found))
+        raise ValueError(
+            f"none of {len(table):,} held-out ratings has both a residual and a standard error, unflagged: nothing to "
+            f"calibrate{f' ({flags})' if flags else ''}"
+        )
+    warnings = []
+    if not finite.all():
+        names = ", ".join(map(str, table.loc[~finite, "model"].unique()[:8]))
+        warnings.append(
+            f"left out: {counted((~finite).sum(), 'row')} without a residual or a standard error, or flagged ({names})"
+        )
+    return used.reset_index(drop=True), warnings
 
 
 def grouping(table: pd.DataFrame) -> list[str]:
@@ -89,9 +121,9 @@ def grouping(table: pd.DataFrame) -> list[str]:
     return ["judge", "method"] if "judge" in table.columns else ["method"]
 
 
-def human_ratings(held_out: Any) -> pd.Series:
+def human_ratings(held_out: HeldOutRatings) -> pd.Series:
     """(M,) human ratings by model, Elo."""
-    table = held_out if isinstance(held_out, pd.DataFrame) else held_out.models
+    table = models_table(held_out)
     return table.drop_duplicates("model").set_index("model")["human_elo"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -14,21 +14,24 @@ from numpy.typing import NDArray
 from jaxeval.checks import check_room, checked_integer, checked_positive, checked_rating
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.execution.blas import one_blas_thread
-from jaxeval.execution.precision import versions
+from jaxeval.execution.precision import device_name, versions
 from jaxeval.execution.runs import Identity, open_run
-from jaxeval.ratings.bradley_terry import device_name, named
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.softelo.held_out import Folds, above_human, compress, hold_out, own_battles, smoothing
-from jaxeval.softelo.own_battles import resampled_strengths
+from jaxeval.softelo.held_out import Folds, above_human, hold_out, n_lanes
+from jaxeval.softelo.judged_cells import compress
+from jaxeval.softelo.own_battles import battles_by_model, resampled_strengths
+from jaxeval.softelo.target_maps import smoothing
 from jaxeval.softelo.temperature import Ties, in_likelihood, status_text
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.quantiles import interval_bounds
-from jaxeval.wording import counted
+from jaxeval.wording import counted, named
 
 Float = NDArray[np.float64]
 
 #: Level of the intervals over models in a summary.
 SUMMARY_LEVEL = 0.95
+#: Constants of label smoothing, those of Table 8.
+SMOOTHING_CONSTANTS = (0.55, 0.65, 0.75, 0.85, 0.95)
 _SUMMARY_RESAMPLES = 1000
 
 
@@ -68,6 +71,15 @@ class SoftElo:
     judges: tuple[str, ...]
     settings: SoftEloSettings
     warnings: list[str]
+
+
+#: Held-out ratings, or their table of models alone.
+HeldOutRatings: TypeAlias = SoftElo | pd.DataFrame
+
+
+def models_table(held_out: HeldOutRatings) -> pd.DataFrame:
+    """The table of models of held-out ratings."""
+    return held_out if isinstance(held_out, pd.DataFrame) else held_out.models
 
 
 def soft_elo(
@@ -126,25 +138,26 @@ def soft_elo(
     sets = [compress(judged) for judged in judges.values()]
     check_room(n_resamples, 2 * 8 * len(judges) * len(methods) * len(names))
     draws = np.full((len(judges), len(methods), len(names), n_resamples), np.nan)
-    total = sum(cells.n_models for cells in sets)
+    lanes = n_lanes(sets, methods) + n_resamples * sum(cells.n_models for cells in sets)
 
     def identity() -> Identity:
-        return Identity(
-            {"ridge": ridge, "seed": seed, "methods": methods, "ties": ties}, (list(judges), sets, clusters)
-        )
+        data = list(judges), [judged.models for judged in judges.values()], sets, clusters
+        settings = {"ridge": ridge, "seed": seed, "methods": methods, "ties": ties}
+        shown = {"n_resamples": n_resamples, "base": base, "min_battles": min_battles, "cluster": cluster}
+        return Identity(settings, data, shown, noun="battles")
 
     with open_run(
-        identity, total * max(n_resamples, 1), "resamples of held-out models",
+        identity, lanes, "folds and resamples of held-out models",
         memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
     ) as run:  # fmt: skip
-        folds = hold_out(sets, methods, float(ridge), ties)
+        folds = hold_out(sets, methods, float(ridge), ties, run=run)
         frames = [
             _table(judged.models, methods, found, base, min_battles).assign(judge=judge)
             for (judge, judged), found in zip(judges.items(), folds, strict=True)
         ]
         if n_resamples:
             own = [
-                own_battles(cells, found, methods, list(map(str, judged.models)), codes)
+                battles_by_model(cells, found, methods, list(map(str, judged.models)), codes)
                 for cells, found, judged, codes in zip(sets, folds, judges.values(), clusters, strict=True)
             ]
             each = [x for of_judge in own for x in of_judge]
@@ -169,11 +182,55 @@ def soft_elo(
     with one_blas_thread():
         summary = _summary(models, keys, seed)
     settings = SoftEloSettings(
-        float(ridge), n_resamples, seed, methods, base, min_battles, ties, SUMMARY_LEVEL, cluster,
-        tuple(judged.hard_label for judged in judges.values()), device_name(), versions(),
-    )  # fmt: skip
-    drawn = draws if len(judges) > 1 else draws[0]
-    return SoftElo(models, summary, drawn, names, tuple(judges), settings, _warnings(models, len(judges) > 1))
+        ridge=float(ridge),
+        n_resamples=n_resamples,
+        seed=seed,
+        methods=methods,
+        base=base,
+        min_battles=min_battles,
+        ties=ties,
+        level=SUMMARY_LEVEL,
+        cluster=cluster,
+        hard_label=tuple(judged.hard_label for judged in judges.values()),
+        device=device_name(),
+        versions=versions(),
+    )
+    return SoftElo(
+        models=models,
+        summary=summary,
+        draws=draws if len(judges) > 1 else draws[0],
+        names=names,
+        judges=tuple(judges),
+        settings=settings,
+        warnings=_warnings(models, len(judges) > 1),
+    )
+
+
+def label_smoothing_sweep(
+    battles: JudgedBattles, constants: Sequence[float] = SMOOTHING_CONSTANTS, ridge: float = 0.01
+) -> pd.DataFrame:
+    """Held-out accuracy of label smoothing by its constant, all in one call (Table 8 of arXiv:2606.13221).
+
+    A hard label 1 or 0 becomes c or 1 - c: Soft-Elo that sees the sign of the score difference only. The constant with
+    the least error is found by looking at the errors; it is no estimate from the data, as the temperature is.
+
+    Args:
+        battles: with human labels.
+        constants: c, each in [0.5, 1].
+        ridge: > 0, as in `soft_elo`.
+
+    Returns:
+        One row a method, hard and soft first: ``method, constant`` (1 for hard, NaN for soft), ``n_models, mae`` (Elo,
+        with its 95 % interval over models ``mae_lower, mae_upper``), ``spearman, kendall``. ``attrs`` holds
+        ``warnings`` and ``settings``.
+    """
+    names = [f"smooth:{float(c)!r}" for c in dict.fromkeys(constants)]
+    held_out = soft_elo(battles, ridge, 0, methods=("hard", "soft", *names))
+    table = held_out.summary.reset_index()
+    table.insert(1, "constant", [np.nan if name == "soft" else smoothing(name) for name in table["method"]])
+    table = table[["method", "constant", "n_models", "mae", "mae_lower", "mae_upper", "spearman", "kendall"]]
+    table.attrs = {"warnings": held_out.warnings, "settings": {"ridge": ridge}}
+    return table
 
 
 def _clusters_per_model(battles: JudgedBattles, codes: NDArray[np.intp]) -> NDArray[np.int64]:

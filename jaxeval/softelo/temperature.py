@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from jaxeval.execution.precision import double_precision
@@ -67,12 +67,12 @@ class Temperature:
 
 
 def fit_temperature(
-    score_difference: Any,
-    human: Any,
+    score_difference: ArrayLike,
+    human: ArrayLike,
     *,
     ties: Ties = "drop",
-    weight: Any = None,
-    cluster: Any = None,
+    weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
 ) -> Temperature:
     """Temperature of a judge by maximum likelihood of y = s(beta d) (Eq. 6 of arXiv:2606.13221).
 
@@ -98,13 +98,13 @@ def fit_temperature(
 
 
 def fit_temperatures(
-    score_difference: Any,
-    human: Any,
-    by: Any,
+    score_difference: ArrayLike,
+    human: ArrayLike,
+    by: ArrayLike,
     *,
     ties: Ties = "drop",
-    weight: Any = None,
-    cluster: Any = None,
+    weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
 ) -> pd.DataFrame:
     """Temperatures of slices, all in one batched call.
 
@@ -148,7 +148,13 @@ def status_text(status: int, beta: float) -> str:
 
 
 def _fit_groups(
-    score_difference: Any, human: Any, group: NDArray[np.intp], n_groups: int, ties: Ties, weight: Any, cluster: Any
+    score_difference: ArrayLike,
+    human: ArrayLike,
+    group: NDArray[np.intp],
+    n_groups: int,
+    ties: Ties,
+    weight: ArrayLike | None,
+    cluster: ArrayLike | None,
 ) -> list[Temperature]:
     difference = np.atleast_1d(np.asarray(score_difference, np.float64))
     targets = np.atleast_1d(np.asarray(human, np.float64))

@@ -1,9 +1,10 @@
-"""Quantiles of draws that may be infinite or missing."""
+"""Levels of confidence, quantiles of draws that may be infinite or missing, and intervals of proportions."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy
+from numpy.typing import ArrayLike, NDArray
 
 
 def checked_level(level: float) -> float:
@@ -11,6 +12,24 @@ def checked_level(level: float) -> float:
     if not (isinstance(level, int | float | np.number) and 0 < level < 1):
         raise ValueError(f"level must be between 0 and 1, got {level!r}")
     return float(level)
+
+
+def normal_quantile(level: float) -> float:
+    """The normal quantile z of a two-sided interval: 1.96 for ``level`` 0.95.
+
+    Raises:
+        ValueError: ``level`` is not between 0 and 1.
+    """
+    return float(scipy.special.ndtri((1 + checked_level(level)) / 2))
+
+
+def wilson(p: ArrayLike, n: ArrayLike, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Wilson's score interval of a proportion ``p`` of ``n`` (DOI 10.1080/01621459.1927.10502953)."""
+    p, n = np.asarray(p, float), np.asarray(n, float)
+    z = normal_quantile(level)
+    centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    return centre - half, centre + half
 
 
 def interval_bounds(draws: NDArray[np.float64], level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

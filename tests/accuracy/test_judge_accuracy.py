@@ -1,5 +1,7 @@
 """Accuracies by judges against the same from rows, their intervals and resamples, and what has no answer."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,6 +23,7 @@ from answers import (
     stratified,
     without_models,
 )
+from processes import ended, start_script
 from scipy.stats import binomtest, norm
 
 from jaxeval import DataError, JudgedAnswers
@@ -627,3 +630,50 @@ def test_models_named_by_other_types_are_an_error():
 def test_seeds_are_whole_numbers(seed, error):
     with pytest.raises(error, match="seed must be"):
         judge_accuracy(read(CALIBRATION), read(TEST), seed=seed)
+
+
+# --- several processes --------------------------------------------------------------------------
+
+SHARED = """
+import sys
+sys.path.insert(0, {tests!r})
+from answers import CALIBRATION, TEST, read
+from jaxeval.execution import lanes
+results, ran = lanes.LaneRun._run_own, []
+
+def counted(self, task, of, which, *rest):
+    ran.append(len(which))
+    return results(self, task, of, which, *rest)
+
+lanes.LaneRun._run_own = counted
+parts = read(CALIBRATION), read(TEST)
+options = dict(n_resamples=101, n_halves=4)
+unlike = {{"seed=1, not 0": dict(seed=rank), "level=0.5, not 0.95": dict(level=[0.95, 0.5][rank]),
+          "n_halves=5, not 4": dict(n_halves=4 + rank), "by='topic', not None": dict(by=[None, "topic"][rank])}}
+with jaxeval.share_resamples():
+    found = jaxeval.compare_models(*parts, [("a", "b")], by="topic", **options)
+    assert ran == [[50, 101], [51, 101]][rank] * 3, ran
+    kept = folder + "/run"
+    jaxeval.judge_accuracy(*parts, by="topic", checkpoint=kept, **options | dict(n_resamples=40))
+    again = jaxeval.judge_accuracy(*parts, by="topic", checkpoint=kept, **options)
+    assert again.table.equals(found.accuracy.table)
+    for text, other in unlike.items():
+        with fails(jaxeval.ProcessError, f"process 1 has {{text}}"):
+            jaxeval.judge_accuracy(*parts, **options | other)
+    with fails(jaxeval.ProcessError, "process 1 has other data"):
+        jaxeval.judge_accuracy(read(CALIBRATION[CALIBRATION["item"] > ["", "q0000"][rank]]), parts[1], **options)
+found.table.to_pickle(f"{{folder}}/{{rank}}.pkl")
+found.accuracy.table.to_pickle(f"{{folder}}/accuracy-{{rank}}.pkl")
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_share_the_resamples(tmp_path):
+    script = SHARED.format(tests=str(Path(__file__).parents[1]))
+    codes, _, errors = ended(start_script(script, tmp_path))
+    assert codes == [0, 0], errors
+    parts = read(CALIBRATION), read(TEST)
+    here = compare_models(*parts, [("a", "b")], by="topic", n_resamples=101, n_halves=4)
+    for rank in (0, 1):
+        for name, table in ((rank, here.table), (f"accuracy-{rank}", here.accuracy.table)):
+            pd.testing.assert_frame_equal(pd.read_pickle(tmp_path / f"{name}.pkl"), table, rtol=1e-12, atol=1e-12)

@@ -34,18 +34,18 @@ def test_missing_judgments_are_the_mean_of_the_test(stratify):
     calibration, test = read(CALIBRATION), read(TEST)
     data = arrays(calibration, test, stratify, POOLED)
     filled = with_missing_filled(data)
-    np.testing.assert_array_equal(filled.used.all(2), ~np.isnan(data.human))
-    assert filled.judged.all()
+    np.testing.assert_array_equal(filled.own.used.all(2), ~np.isnan(data.human))
+    assert filled.test.judged.all()
     for m, model in enumerate(MODELS):
         parts = [(CALIBRATION, TEST)]
         if stratify:
             parts = [[frame[frame["topic"] == topic] for frame in (CALIBRATION, TEST)] for topic in ("art", "law")]
         y, f, g = (np.concatenate(x) for x in zip(*(rows(*part, model, "good") for part in parts), strict=True))
-        used = filled.used[:, m, 0]
+        used = filled.own.used[:, m, 0]
         for found, expected in (
-            (filled.label[used, m, 0], y),
-            (filled.judgment[used, m, 0], f),
-            (filled.test_judgment[:, m, 0], g),
+            (filled.own.label[used, m, 0], y),
+            (filled.own.judgment[used, m, 0], f),
+            (filled.test.judgment[:, m, 0], g),
         ):
             np.testing.assert_allclose(np.sort(found), np.sort(expected))
 
@@ -60,9 +60,9 @@ def test_an_answer_that_is_not_there_is_not_filled():
     test = TEST[(TEST["model"] != "b") | (TEST["item"] > "q0080")]
     test = test.assign(poor=test["poor"].mask(test["model"] == "c"))
     filled = with_missing_filled(arrays(read(CALIBRATION), read(test), None, POOLED))
-    assert filled.judged[:, 1, 0].sum() == (test["model"] == "b").sum()
-    assert not filled.judged[:, 2, 1].any()
-    assert filled.judged[:, 2, 0].all()
+    assert filled.test.judged[:, 1, 0].sum() == (test["model"] == "b").sum()
+    assert not filled.test.judged[:, 2, 1].any()
+    assert filled.test.judged[:, 2, 0].all()
 
 
 def gaps(frame, seed, wrong, right, of=None):

@@ -9,9 +9,10 @@ from jaxeval.accuracy.statuses import STATUSES
 
 
 def test_every_status_has_a_sentence():
-    words = {value for name, value in vars(statuses).items() if name.isupper() and isinstance(value, str)}
+    words = set(statuses.Status)
     assert words == set(STATUSES)
     assert len(set(STATUSES.values())) == len(STATUSES)
+    assert all(type(word) is str for word in STATUSES)
     for group in (statuses.BOUNDED, statuses.UNBOUNDED, statuses.HAVE_NUMBERS, statuses.WITHOUT_RESAMPLES):
         assert set(group) <= words
 

@@ -5,49 +5,17 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
+from panels import OUTCOME, answers, simulated
 from scipy import stats
 
 from jaxeval.anchored.elo import LINKS, Link, anchored_elo
 from jaxeval.anchored.pooling import pooled_scores, pooled_variance, pooling_curve, task_heterogeneity
 from jaxeval.anchored.scores import anchored_scores
 from jaxeval.anchored.screening import screen_judges, width_by_threshold
-from jaxeval.anchored.simulation import simulate_anchored_verdicts
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.items import resampled_sums
-
-OUTCOME = {"win": 1.0, "tie": 0.5, "loss": 0.0}
-NOISE = (0.2, 0.2, 0.3, 2.5)
-
-
-def simulated(**options):
-    options = {
-        "strengths": (0.8, 0.0),
-        "n_items": 60,
-        "n_judges": 4,
-        "n_runs": 4,
-        "run_sd": NOISE,
-        "seed": 2,
-        **options,
-    }
-    return simulate_anchored_verdicts(**options)
-
-
-def answers(frame):
-    """(answers x runs) of each judge."""
-    frame = frame.assign(outcome=frame["verdict"].map(OUTCOME))
-    return {j: t.pivot_table("outcome", ["model", "item"], "run") for j, t in frame.groupby("judge")}
-
-
-@pytest.fixture(scope="module")
-def frame():
-    return simulated()
-
-
-@pytest.fixture(scope="module")
-def verdicts(frame):
-    return AnchoredVerdicts.from_pandas(frame)
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from panels import OUTCOME, answers, simulated
 
 from jaxeval.anchored import screening as judge_screening
 from jaxeval.anchored.elo import anchored_elo
@@ -10,47 +11,14 @@ from jaxeval.anchored.icc import icc3, single_run_reliability
 from jaxeval.anchored.judge_panel import judge_panel
 from jaxeval.anchored.pooling import pooling_curve
 from jaxeval.anchored.screening import screen_judges, width_by_threshold
-from jaxeval.anchored.simulation import simulate_anchored_verdicts
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
-
-OUTCOME = {"win": 1.0, "tie": 0.5, "loss": 0.0}
-NOISE = (0.2, 0.2, 0.3, 2.5)
-
-
-def simulated(**options):
-    options = {
-        "strengths": (0.8, 0.0),
-        "n_items": 60,
-        "n_judges": 4,
-        "n_runs": 4,
-        "run_sd": NOISE,
-        "seed": 2,
-        **options,
-    }
-    return simulate_anchored_verdicts(**options)
-
-
-def answers(frame):
-    """(answers x runs) of each judge."""
-    frame = frame.assign(outcome=frame["verdict"].map(OUTCOME))
-    return {j: t.pivot_table("outcome", ["model", "item"], "run") for j, t in frame.groupby("judge")}
 
 
 def multinomial_sums(columns, n_resamples, seed, *_, **__):
     """A twin of resampled_sums that compiles nothing."""
     n = len(columns)
     return np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), n_resamples) @ columns
-
-
-@pytest.fixture(scope="module")
-def frame():
-    return simulated()
-
-
-@pytest.fixture(scope="module")
-def verdicts(frame):
-    return AnchoredVerdicts.from_pandas(frame)
 
 
 @pytest.fixture(scope="module")

@@ -144,10 +144,15 @@ def test_warnings_are_printed(tmp_path):
     [
         (["missing.parquet"], "does not exist"),
         (["{votes}", "--by", "colour"], "no column 'colour'"),
-        (["{votes}", "--by", "langauge"], "did you mean 'language'?"),
-        (["{votes}", "--cluster", "voters"], "did you mean 'voter'?"),
-        (["{votes}", "--features", "Voter"], "did you mean 'voter'?"),
-        (["{votes}", "--gauge", "modle-1=1000"], "did you mean 'model-1'"),
+        *(
+            (["{votes}", option, given], f"did you mean '{meant}'")
+            for option, given, meant in [
+                ("--by", "langauge", "language"),
+                ("--cluster", "voters", "voter"),
+                ("--features", "Voter", "voter"),
+                ("--gauge", "modle-1=1000", "model-1"),
+            ]
+        ),
         (["{votes}", "--by", "model_a"], "by which battles cannot be grouped"),
         (["{votes}", "--gauge", "nobody=1000"], "'nobody' is not among the 8 models"),
         (["{votes}", "--gauge", "nobody"], "is not mean, votes, or MODEL=RATING"),

@@ -19,7 +19,6 @@ from jaxeval import Battles, DataError
 from jaxeval.cli.main import main
 from jaxeval.cli.state import State
 from jaxeval.data import saved_battles
-from jaxeval.data.saved_battles import write_battles
 
 VOTES = jaxeval.simulate_votes(3000, 6, seed=4, popularity_exponent=0.1).astype(
     dict.fromkeys(["model_a", "model_b", "winner", "language"], str)
@@ -356,13 +355,17 @@ class TestCommand:
             assert result.exit_code == 0, result.output
         assert pd.to_datetime(Battles.load(state).columns["when"]).nunique() == 4
 
-    def test_two_runs_at_once(self, tmp_path, monkeypatch):
-        """The second to end would take the first one's battles away."""
-        state = tmp_path / "state.parquet"
+    @pytest.fixture
+    def other(self, tmp_path):
+        """Battles that take the place of a state while a run adds the votes of ``tmp_path`` to it."""
         VOTES[2000:3000].to_parquet(tmp_path / "day-2.parquet")
         plain = VOTES[["model_a", "model_b", "winner"]]
-        Battles.from_pandas(plain[:1000]).save(state)
-        other = Battles.from_pandas(plain[1000:2000])
+        Battles.from_pandas(plain[:1000]).save(tmp_path / "state.parquet")
+        return Battles.from_pandas(plain[1000:2000])
+
+    def test_two_runs_at_once(self, other, tmp_path, monkeypatch):
+        """The second to end would take the first one's battles away."""
+        state = tmp_path / "state.parquet"
         with monkeypatch.context() as patch:
             patch.setattr("jaxeval.cli.report.print_leaderboard", lambda *_, **__: other.save(state))
             result = self.run(tmp_path / "day-2.parquet", "--state", state)
@@ -370,19 +373,16 @@ class TestCommand:
         assert "was changed while this run was at work" in " ".join(result.stderr.split())
         assert Battles.load(state).n_battles == other.n_battles
 
-    def test_a_change_at_the_last_moment(self, tmp_path, monkeypatch):
+    def test_a_change_at_the_last_moment(self, other, tmp_path, monkeypatch):
         """The state is compared again when all is written: only the rename is left."""
-        state = tmp_path / "state.parquet"
-        VOTES[2000:3000].to_parquet(tmp_path / "day-2.parquet")
-        plain = VOTES[["model_a", "model_b", "winner"]]
-        Battles.from_pandas(plain[:1000]).save(state)
-        other = Battles.from_pandas(plain[1000:2000])
+        state, write = tmp_path / "state.parquet", Battles.write
 
         def write_late(battles, file):
-            write_battles(battles, file)
+            write(battles, file)
+            monkeypatch.setattr(Battles, "write", write)
             other.save(state)
 
-        monkeypatch.setattr("jaxeval.cli.state.write_battles", write_late)
+        monkeypatch.setattr(Battles, "write", write_late)
         with (
             pytest.raises(click.ClickException, match="was changed while this run was at work"),
             State.opened(state, [tmp_path / "day-2.parquet"]) as opened,

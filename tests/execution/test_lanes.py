@@ -10,9 +10,10 @@ import pytest
 from jaxeval.errors import MemoryLimitError
 from jaxeval.execution import lanes
 from jaxeval.execution.checkpoints import Checkpoint
-from jaxeval.execution.lanes import LaneRun, Lanes, Task, named_leaves
+from jaxeval.execution.lanes import LaneRun, Lanes, Solver, Task, named_leaves
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import Budget, Room
+from jaxeval.kernels.solve import Status
 
 
 class Pair(NamedTuple):
@@ -130,3 +131,60 @@ class TestMemory:
     def test_no_room_for_one_lane(self):
         with pytest.raises(MemoryLimitError, match=r"take 5,000, and one resample at a time .* would do"):
             results(LaneRun(memory_limit=5999))
+
+
+class Found(NamedTuple):
+    value: np.ndarray
+    status: np.ndarray
+
+
+class Cascade:
+    """Two slices; the first solver takes one of them, and converges for even resamples."""
+
+    n_slices, n_resamples = 2, 9
+
+    def __init__(self, dtype=jnp.float64):
+        self.dtype, self.given = dtype, {}
+
+    def solvers(self):
+        every = np.array([True, True])
+        return [
+            Solver(7, "fast", self.task(0, "fast"), np.array([True, False])),
+            Solver(8, "none", self.task(0, "none"), ~every),
+            Solver(9, "safe", self.task(1, "safe"), every),
+        ]
+
+    def task(self, bonus, name):
+        @jax.jit
+        def solved(slices, numbers, n_chunks):
+            good = (numbers % 2 == 0) | (bonus == 1)
+            value = (100 * bonus + 10 * slices[..., None] + numbers).astype(self.dtype)
+            return Found(value, jnp.where(good, Status.CONVERGED, Status.STEP_LIMIT).astype(jnp.int8))
+
+        def call(slices, numbers, n_chunks):
+            self.given.setdefault(name, 0)
+            return solved(slices, numbers, n_chunks)
+
+        return TASK._replace(call=call)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_solvers_take_the_lanes_that_faster_ones_leave(dtype):
+    cascade = Cascade(jnp.dtype(dtype))
+    found, solver = LaneRun().solve(cascade, "part")
+    fast = np.array([r % 2 == 0 for r in range(9)] + [False] * 9)
+    np.testing.assert_array_equal(solver, np.where(fast, 7, 9))
+    lane = np.concatenate([np.arange(9), 10 + np.arange(9)])
+    np.testing.assert_array_equal(found.value, np.where(fast, lane, 100 + lane))
+    assert found.value.dtype == np.float64
+    assert (found.status == Status.CONVERGED).all()
+    assert set(cascade.given) == {"fast", "safe"}
+
+
+def test_every_solver_has_its_part_of_the_checkpoint(tmp_path):
+    kept = Checkpoint(tmp_path, "digest", {})
+    whole = LaneRun(checkpoint=kept).solve(Cascade(), "part")
+    assert {path.name.split(".")[0] for path in tmp_path.glob("*.npz")} == {"part-fast", "part-safe"}
+    again = LaneRun(checkpoint=kept).solve(Cascade(), "part")
+    np.testing.assert_array_equal(again.results.value, whole.results.value)
+    np.testing.assert_array_equal(again.solver, whole.solver)

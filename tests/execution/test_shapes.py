@@ -40,6 +40,13 @@ def test_slices_of_few_lanes_take_small_chunks(backend):
     assert (-(-of_slices // size) * size).sum() <= 1.3 * of_slices.sum()
 
 
+@pytest.mark.parametrize("n_lanes", [1000, 10_000])
+def test_a_twentieth_too_many_is_no_reason_for_small_chunks(n_lanes, monkeypatch):
+    """Each chunk has something to set up, which may take as long as many lanes."""
+    monkeypatch.setattr(shapes.jax, "default_backend", lambda: "cpu")
+    assert chunk_lanes(Budget(Room(2**20, 256), Room(2**26, 4096), 32), 2**13, np.full(300, n_lanes)) == 128
+
+
 def test_devices_share_the_lanes(monkeypatch):
     monkeypatch.setattr(shapes.jax, "default_backend", lambda: "gpu")
     monkeypatch.setattr(shapes.jax, "local_device_count", lambda: 8)

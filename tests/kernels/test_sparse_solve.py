@@ -9,8 +9,7 @@ from jaxeval.kernels.adjacency import any_opponent, opponent_sums, take
 from jaxeval.kernels.batch.sparse import standing
 from jaxeval.kernels.solve import Terms
 from jaxeval.kernels.sparse_solve import SparsePairs
-from jaxeval.ratings.adjacency import make_adjacency
-from jaxeval.ratings.sparse_boards import WideGraph, make_graph
+from jaxeval.ratings.sparse_boards import WideGraph, make_adjacency, make_graph
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -14,9 +14,11 @@ import twins
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, simulate_votes
 from jaxeval.execution.progress import progress_bar
 from jaxeval.kernels import batch
-from jaxeval.ratings import refits
+from jaxeval.ratings import dense_refits as dense_module
 from jaxeval.ratings.boards import fit_boards
-from jaxeval.ratings.bootstrap_plan import SCHEMES, cluster_rows, make_plan
+from jaxeval.ratings.dense_refits import dense_refits
+from jaxeval.ratings.drawn_votes import cluster_rows
+from jaxeval.ratings.options import BootstrapOptions
 
 ELO_PER_LOGIT = 400 / np.log(10)
 B = 1000
@@ -104,13 +106,12 @@ def arena(data):
 
 def planned(battles, scheme="multinomial", *, ridge=0.0, cluster=None, reweight=False):
     """The arguments of `batch.draw` for a whole board."""
-    boards = fit_boards([(battles.models, battles.cells)], ridge, reweight)
+    options = BootstrapOptions(scheme=scheme, ridge=ridge, reweight=reweight)
+    boards = fit_boards([(battles.models, battles.cells)], options)
     cell = battles.compress(slice(None))[1]
     clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell, battles.count)
-    plan = make_plan(boards, SCHEMES[scheme], [""], ridge, [clusters])
-    method = batch.RefitForm(SCHEMES[scheme], plan.packing, plan.n_pairs, batch.Solver.CHORD, np.float64)
-    with jax.enable_x64(True):
-        return jax.tree.map(jax.numpy.asarray, plan.problems), method
+    refits = dense_refits(boards, [""], [clusters], options)
+    return refits.problems, refits.form
 
 
 def tables(battles, n_resamples, scheme="multinomial", *, seed=0, **options):
@@ -243,7 +244,7 @@ class TestDraws:
     @pytest.mark.slow
     def test_resamples_that_fail_are_missing_and_counted(self, monkeypatch):
         """Those that conjugate gradients leave to a Newton's method without steps enough."""
-        monkeypatch.setitem(refits._MAX_STEPS, batch.Solver.NEWTON, 2)
+        monkeypatch.setitem(dense_module._MAX_STEPS, batch.Solver.NEWTON, 2)
         board = bootstrap(simulate_votes(80, 10, seed=4), 500, ridge=1e-4)
         failed = ~board.converged
         assert failed.any()
@@ -252,7 +253,7 @@ class TestDraws:
         assert f"{failed.sum()} of 500 resamples did not converge and are NaN" in board.warnings
 
     def test_the_fast_solver_hands_over_to_the_safe_one(self, votes, monkeypatch):
-        monkeypatch.setitem(refits._MAX_STEPS, batch.Solver.CHORD, 3)
+        monkeypatch.setitem(dense_module._MAX_STEPS, batch.Solver.CHORD, 3)
         battles = Battles.from_pandas(votes[votes.half == 0])
         board = bootstrap(battles, 60)
         assert board.converged.all()

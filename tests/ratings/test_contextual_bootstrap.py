@@ -12,11 +12,12 @@ from jaxeval.data.features import design, position_advantage
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
-from jaxeval.ratings import contextual_bootstrap
-from jaxeval.ratings.bootstrap_plan import SCHEMES, cluster_rows
+from jaxeval.ratings import contextual_refits as contextual_module
 from jaxeval.ratings.contextual import fit_contextual_boards
-from jaxeval.ratings.contextual_bootstrap import make_contextual_plan
+from jaxeval.ratings.contextual_refits import contextual_refits
 from jaxeval.ratings.contextual_rows import compress
+from jaxeval.ratings.drawn_votes import cluster_rows
+from jaxeval.ratings.options import BootstrapOptions
 
 ELO = 400 / np.log(10)
 
@@ -49,11 +50,12 @@ def weights_of(battles, features, ties, scheme, number, cluster=None, seed=0):
     """(C,) weights of the cells in one resample as the bootstrap draws it, and the cells."""
     covariates = design(battles, features, normalize=True)
     cells, cell_of_row = compress(battles, slice(None), covariates.matrix)
-    (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, 0.0, 0.0, ties, False)
+    options = BootstrapOptions(features=features, ties=ties, scheme=scheme)
+    (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, options)
     clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell_of_row, battles.count)
-    plan = make_contextual_plan(fitted, SCHEMES[scheme], "", clusters, ties)
+    plan = contextual_refits(fitted, "", clusters, options)
     with double_precision():
-        count = np.asarray(batch.draw_contextual(plan.problem, plan.method, np.uint64(seed), np.int64(number)))
+        count = np.asarray(batch.draw_contextual(plan.problem, plan.form, np.uint64(seed), np.int64(number)))
     rows = plan.problem.rows
     used = np.asarray(rows.factor) > 0
     feature, target = np.asarray(rows.feature)[used], np.asarray(rows.target)[used]
@@ -331,7 +333,7 @@ class TestFastPaths:
         given = solvers(monkeypatch)
         found = bootstrap(board, CHUNK, features=features, **options)
         used = dict(given)
-        monkeypatch.setattr(contextual_bootstrap, "_SOLVERS", {batch.Solver.NEWTON: "newton"})
+        monkeypatch.setattr(contextual_module, "_SOLVERS", {batch.Solver.NEWTON: "newton"})
         twin = bootstrap(board, CHUNK, features=features, **options)
         assert found.converged.all()
         assert twin.converged.all()

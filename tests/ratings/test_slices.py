@@ -8,8 +8,9 @@ from click.testing import CliRunner
 import jaxeval
 from jaxeval import Battles, DataError, bootstrap, leaderboard
 from jaxeval.cli.main import main
-from jaxeval.ratings.bradley_terry import named
-from jaxeval.ratings.slices import MOST_SLICES, told_together
+from jaxeval.ratings.leaderboard import told_together
+from jaxeval.ratings.options import MOST_SLICES
+from jaxeval.wording import named
 
 VOTES = jaxeval.simulate_votes(600, 4, seed=1)[["model_a", "model_b", "winner"]].astype(str)
 #: 300, 200, 97 and 3 battles.

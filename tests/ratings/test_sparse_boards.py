@@ -21,11 +21,13 @@ from jaxeval.kernels.batch.refits import draw_pairs
 from jaxeval.kernels.pair_tables import unpacked
 from jaxeval.plots.leaderboard import plot_leaderboard
 from jaxeval.ratings.boards import fit_boards
-from jaxeval.ratings.bootstrap_plan import SCHEMES, cluster_rows, make_plan
+from jaxeval.ratings.dense_refits import dense_refits
+from jaxeval.ratings.drawn_votes import cluster_rows
+from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import Refitted
 from jaxeval.ratings.sparse_boards import SPARSE_MODELS, resolved
-from jaxeval.ratings.sparse_refits import make_sparse_plan
-from jaxeval.ratings.square_limits import MOST_SQUARE
+from jaxeval.ratings.sparse_refits import SparseRefits, sparse_refits
+from jaxeval.statistics.comparison import MOST_SQUARE
 
 # Both methods stop within 1e-8 logits of the maximum of a resample.
 SAME_ELO = 4e-6
@@ -191,17 +193,18 @@ class TestBootstrap:
     @pytest.mark.parametrize("label", ["", "spring"])
     def test_draws_are_those_of_the_dense_method(self, battles, scheme, label):
         cells, cell = battles.compress(slice(None))
-        cluster, code = None, SCHEMES["multinomial" if scheme == "cluster" else scheme]
+        cluster = None
         if scheme == "cluster":
             cluster = cluster_rows(battles.codes("voter")[0], cell, battles.count)
-        dense, sparse = (fit_boards([(battles.models, cells)], 0.0, False, m)[0] for m in ("dense", "sparse"))
-        plan = make_plan([dense], code, [label], 0.0, [cluster])
-        own = make_sparse_plan(sparse, code, label, cluster, "float64")
-        method = own.method._replace(n_pairs=plan.n_pairs)
+        options = [BootstrapOptions(scheme=scheme, method=method) for method in ("dense", "sparse")]
+        dense, sparse = (fit_boards([(battles.models, cells)], own)[0] for own in options)
+        refits = dense_refits([dense], [label], [cluster], options[0])
+        plan, own = refits.form, sparse_refits(sparse, label, cluster, options[1])
+        method = own.form._replace(n_pairs=plan.n_pairs)
         with double_precision():
-            n, wins = batch.draw(plan.problems, method, np.uint64(5), 0, 11)
-            drawn = jax.jit(draw_pairs, static_argnums=1)(own.problem, own.method, np.uint64(5), np.array([11]))
-            mine = np.stack(unpacked(drawn, own.method.packing, np.float64))[:, 0, :-1]
+            n, wins = batch.draw(refits.problems, method, np.uint64(5), 0, 11)
+            drawn = jax.jit(draw_pairs, static_argnums=1)(own.problem, own.form, np.uint64(5), np.array([11]))
+            mine = np.stack(unpacked(drawn, own.form.packing, np.float64))[:, 0, :-1]
         theirs = np.stack([np.asarray(table)[cells.first, cells.second] for table in (n, wins)])
         np.testing.assert_allclose(mine, theirs, rtol=1e-13, atol=1e-13)
 
@@ -211,26 +214,22 @@ class TestBootstrap:
         table = matches()
         few = [f"p{i}" for i in range(30)]
         table = table[(table["season"] == "spring") | (table["model_a"].isin(few) & table["model_b"].isin(few))]
-        fitted = []
+        posed = []
 
-        def refit_wide(board, *_):
-            fitted.append(board)
-            m = len(board.theta)
-            return Refitted(
-                *(np.zeros((2, m) if kind in ("theta", "standing") else 2, int) for kind in Refitted._fields)
-            )
+        def refit(problem, *_):
+            posed.append(problem)
+            if not isinstance(problem, SparseRefits):
+                raise ZeroDivisionError
+            m = len(problem.board.theta)
+            shapes = {"parameters": (2, m), "standing": (2, m)}
+            return [Refitted(*(np.zeros(shapes.get(kind, 2), int) for kind in Refitted._fields))]
 
-        def refit_rest(plan, *_):
-            fitted.append(plan)
-            raise ZeroDivisionError
-
-        monkeypatch.setattr("jaxeval.ratings.bootstrap.refit_sparse", refit_wide)
-        monkeypatch.setattr("jaxeval.ratings.bootstrap.refit_all", refit_rest)
+        monkeypatch.setattr("jaxeval.ratings.bootstrap.refit", refit)
         with pytest.raises(ZeroDivisionError):
             bootstrap(Battles.from_pandas(table), 2, by="season", progress=False)
-        wide, narrow = fitted
-        assert wide.method == "sparse"
-        assert len(wide.theta) >= 60
+        wide, narrow = posed
+        assert wide.board.method == "sparse"
+        assert len(wide.board.theta) >= 60
         assert len(narrow.problems.stream) == 1
 
 
@@ -327,7 +326,7 @@ class TestWide:
                 ask()
 
     def test_tiers_and_ranks_are_left_out_with_a_warning(self, wide, monkeypatch):
-        monkeypatch.setattr("jaxeval.ratings.differences.MOST_COMPARISONS", 1000)
+        monkeypatch.setattr("jaxeval.statistics.differences.MOST_COMPARISONS", 1000)
         table = leaderboard(wide)
         assert table[["rank_best", "rank_worst", "tier"]].isna().all(axis=None)
         assert table["rank"].notna().any()
@@ -339,7 +338,7 @@ class TestWide:
     def test_fewer_models_bring_them_within_reach(self, wide, monkeypatch):
         battles = wide.fit.n_battles.sort_values(ascending=False)
         least = int(battles.iloc[9]) + 1
-        monkeypatch.setattr("jaxeval.ratings.differences.MOST_COMPARISONS", wide.differences(least).n_comparisons)
+        monkeypatch.setattr("jaxeval.statistics.differences.MOST_COMPARISONS", wide.differences(least).n_comparisons)
         table = leaderboard(wide, min_battles=least)
         assert 1 < table["rank"].notna().sum() < 10
         assert table["rank_best"].notna().equals(table["rank"].notna())

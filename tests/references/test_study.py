@@ -17,7 +17,6 @@ from scipy.stats import kendalltau
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, reference_study, simulate_votes
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.kernels import batch, rank_agreement
-from jaxeval.kernels.resample import DrawScheme
 from jaxeval.plots.references import plot_reference_budgets, plot_reference_tiers, plot_references
 from jaxeval.references.advice import single_advice, tier_advice
 from jaxeval.references.tables import mean_by_tier
@@ -277,15 +276,15 @@ class TestResamples:
 def planned(battles, cluster=None):
     """The arguments of `batch.draw`."""
     from jaxeval.ratings.boards import fit_boards
-    from jaxeval.ratings.bootstrap_plan import cluster_rows, make_plan
+    from jaxeval.ratings.dense_refits import dense_refits
+    from jaxeval.ratings.drawn_votes import cluster_rows
+    from jaxeval.ratings.options import BootstrapOptions
 
-    boards = fit_boards([(battles.models, battles.cells)], 0.0, False)
+    boards = fit_boards([(battles.models, battles.cells)], BootstrapOptions())
     cell = battles.compress(slice(None))[1]
     clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell, battles.count)
-    plan = make_plan(boards, DrawScheme.MULTINOMIAL, [""], 0.0, [clusters])
-    method = batch.RefitForm(DrawScheme.MULTINOMIAL, plan.packing, plan.n_pairs, batch.Solver.CHORD, np.float64)
-    with jax.enable_x64(True):
-        return jax.tree.map(jax.numpy.asarray, plan.problems), method
+    refits = dense_refits(boards, [""], [clusters], BootstrapOptions())
+    return refits.problems, refits.form
 
 
 def naive_votes(battles, members, budget, repeat, seed=0):

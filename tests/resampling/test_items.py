@@ -1,12 +1,10 @@
 """The bootstrap over items: its law, and what a resample must not depend on."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from devices import on_four_devices
 from scipy import stats
 from twins import FIVE_SE
 
@@ -120,16 +118,6 @@ np.savez(sys.argv[1], sums=resampled_sums(VALUES, 400, 1, "x"), split=split, n=l
 
 @pytest.mark.slow
 def test_four_devices_and_the_flag(sums, split, tmp_path):
-    flags = "--xla_force_host_platform_device_count=4"
-    environment = {
-        "JAX_ENABLE_X64": "1",
-        "XLA_FLAGS": flags,
-        "JAX_PLATFORMS": "cpu",
-        "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path]),
-    }
-    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "four.npz")]
-    subprocess.run(command, env={**os.environ, **environment}, check=True)
-    saved = np.load(tmp_path / "four.npz")
-    assert saved["n"] == 4
+    saved = on_four_devices(SCRIPT, HERE, tmp_path / "four.npz")
     np.testing.assert_allclose(saved["sums"], sums, rtol=1e-12)
     np.testing.assert_allclose(saved["split"], split, rtol=1e-12)

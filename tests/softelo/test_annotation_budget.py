@@ -14,7 +14,8 @@ import jaxeval
 from jaxeval.plots import soft_elo as soft_elo_plots
 from jaxeval.plots.style import save_figures
 from jaxeval.softelo.annotation_budget import _first_to_reach, budget_sweep, slice_ratings
-from jaxeval.softelo.held_out import compress, hold_out
+from jaxeval.softelo.held_out import hold_out
+from jaxeval.softelo.judged_cells import compress
 
 ELO = 400 / np.log(10)
 

@@ -11,7 +11,7 @@ import jaxeval
 from jaxeval.plots import soft_elo as soft_elo_plots
 from jaxeval.plots.style import save_figures
 from jaxeval.softelo import judge_agreement, judge_biases
-from jaxeval.softelo.conformal import leave_one_out_intervals
+from jaxeval.softelo.conformal_intervals import leave_one_out_intervals
 from jaxeval.softelo.judge_diagnostics import diagnose
 
 

@@ -1,13 +1,11 @@
 """The bootstrap of a model's own battles: its law, its solutions, and what it must not depend on."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+from devices import on_four_devices
 from scipy.special import expit
 
 from jaxeval.execution.lanes import LaneRun
@@ -109,17 +107,7 @@ np.savez(sys.argv[1], theta=resampled_strengths(MODELS, 200, 3, 0.05), n=len(jax
 
 @pytest.mark.slow
 def test_four_devices_and_the_flag(drawn, tmp_path):
-    flags = "--xla_force_host_platform_device_count=4"
-    environment = {
-        "JAX_ENABLE_X64": "1",
-        "XLA_FLAGS": flags,
-        "JAX_PLATFORMS": "cpu",
-        "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path]),
-    }
-    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "four.npz")]
-    subprocess.run(command, env={**os.environ, **environment}, check=True)
-    saved = np.load(tmp_path / "four.npz")
-    assert saved["n"] == 4
+    saved = on_four_devices(SCRIPT, HERE, tmp_path / "four.npz")
     np.testing.assert_allclose(saved["theta"], drawn, atol=1e-9)
 
 

@@ -5,7 +5,8 @@ from scipy.special import expit
 
 import jaxeval
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.softelo.held_out import compress, hold_out
+from jaxeval.softelo.held_out import hold_out
+from jaxeval.softelo.judged_cells import compress
 from jaxeval.softelo.rating_errors import held_out_errors, standard_errors
 
 METHODS = ("hard", "soft")

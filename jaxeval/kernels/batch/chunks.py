@@ -9,14 +9,12 @@ from jax import Array, lax
 from jax.sharding import Mesh, PartitionSpec
 
 
-def over_devices(
-    function: Callable[..., Any], mesh: Mesh, whole: tuple[Any, ...], split: tuple[Any, ...], axis: int = 0
-) -> Any:
+def over_devices(function: Callable[..., Any], mesh: Mesh, whole: tuple[Any, ...], split: tuple[Any, ...]) -> Any:
     """``function(*whole, *split)`` on every device, which gets all of ``whole`` and its own part of ``split``.
 
-    Arrays are split, and results put together, along ``axis``, whose length the devices divide.
+    Arrays are split, and results put together, along the first axis, whose length the devices divide.
     """
-    everywhere, part = PartitionSpec(), PartitionSpec(*[None] * axis, "lanes")
+    everywhere, part = PartitionSpec(), PartitionSpec("lanes")
     specs = (*(everywhere for _ in whole), *(part for _ in split))
     # What is computed of whole arrays alone is the same everywhere, which loops hide from the check.
     return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=part, check_vma=False)(*whole, *split)
@@ -34,3 +32,36 @@ def run_chunks(chunk: Callable[[Array], Any], n_slots: int, n_chunks: Array) -> 
     shapes = jax.eval_shape(chunk, jnp.int32(0))
     empty = jax.tree.map(lambda s: jnp.zeros((n_slots, *s.shape), s.dtype), shapes)
     return jax.tree.map(lambda x: x[None], lax.fori_loop(0, n_chunks, run, empty))
+
+
+def over_lanes(
+    chunk: Callable[..., Any],
+    mesh: Mesh,
+    problems: Any,
+    shared: tuple[Any, ...],
+    slices: Array,
+    numbers: Array,
+    n_chunks: Array,
+) -> Any:
+    """``chunk(problem, numbers, *shared)`` for every chunk of a call of `jaxeval.execution.lanes`.
+
+    Args:
+        chunk: gives what the lanes ``numbers`` (R,) of one slice give, with leading axes (R,).
+        mesh: the devices.
+        problems: a tree of arrays, whose first axes number the slices.
+        shared: what every chunk gets.
+        slices: (devices, T) slice of each chunk.
+        numbers: (devices, T, R) lanes of each chunk.
+        n_chunks: (devices,) chunks that each device runs, the first ones.
+
+    Returns:
+        The results with leading axes (devices, T, R); slots without a chunk hold zeros.
+    """
+
+    def on_device(problems: Any, shared: tuple[Any, ...], slices: Array, numbers: Array, n_chunks: Array) -> Any:
+        def one(t: Array) -> Any:
+            return chunk(jax.tree.map(lambda x: x[slices[0, t]], problems), numbers[0, t], *shared)
+
+        return run_chunks(one, slices.shape[1], n_chunks[0])
+
+    return over_devices(on_device, mesh, (problems, shared), (slices, numbers, n_chunks))

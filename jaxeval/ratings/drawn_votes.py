@@ -1,41 +1,19 @@
-"""The plan of a bootstrap: which units are drawn, from which tables, and what each adds to."""
+"""Votes as units of a bootstrap: which of them are drawn together, and what each draw adds to."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.data.cells import Cells, count_by
-from jaxeval.kernels import batch
-from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.pair_tables import Layout
 from jaxeval.kernels.resample import DrawScheme, Packing, Units
-from jaxeval.ratings.boards import Board, battles_per_model, inverse_information
-from jaxeval.ratings.connectivity import is_secure, per_model
+from jaxeval.ratings.boards import Board
+from jaxeval.ratings.connectivity import is_secure
 from jaxeval.resampling.alias import Int
-from jaxeval.resampling.units import (
-    UNIT_ROWS,
-    as_leaf,
-    make_units,
-    pad,
-    rounded,
-    stream_number,
-)
-
-SCHEMES = {
-    "multinomial": DrawScheme.MULTINOMIAL,
-    "poisson": DrawScheme.POISSON,
-    "bayesian": DrawScheme.BAYESIAN,
-}
-
-
-#: A model's variance times its own curvature, from which on groups are joined by so little that the few inner steps of
-#: Newton-CG may miss it: the ratio is near 1 on a well connected board, and 4,000 where one vote of target 0.01 joins
-#: two groups of 600 battles.
-_WEAKLY_JOINED = 1e4
+from jaxeval.resampling.units import UNIT_ROWS, make_units, pad, rounded
 
 
 class Entries(NamedTuple):
@@ -73,55 +51,6 @@ def cluster_rows(cluster: NDArray[np.intp], cell_of_row: NDArray[np.intp], count
     return ClusterRows(cluster, cell, times, count_by(cluster, times, len(names)))
 
 
-class Plan(NamedTuple):
-    """Everything that the batched refit needs, slices stacked."""
-
-    problems: batch.Problem
-    packing: Packing
-    n_pairs: int
-    secure: NDArray[np.bool_]  # (S,) practically no resample separates models
-    weakly_joined: NDArray[np.bool_]  # (S,) little curvature joins what much joins within
-
-
-def make_plan(
-    boards: Sequence[Board],
-    scheme: DrawScheme,
-    labels: Sequence[str],
-    ridge: float,
-    clusters: Sequence[ClusterRows | None],
-) -> Plan:
-    """The plan for fitted ``boards``, one a slice.
-
-    Args:
-        labels: names of the slices, which name their random numbers.
-        clusters: per slice, what is drawn together, or None where battles are.
-    """
-    # One pair more than there are: models that never met share an empty one.
-    n_pairs = rounded(max(len(board.cells.first) for board in boards) + 1)
-    entries, packed, one_column = drawn_entries([b.cells for b in boards], scheme, clusters, n_pairs)
-    heaviest = max(battles_per_model(board.cells, len(board.theta)).max() for board in boards)
-    packing = Packing(packed_word(entries, heaviest) if packed else None)
-    inverse, diagonal = inverse_information(boards, ridge)
-    size = inverse.shape[-1]
-    units = [make_units(e.units, None if scheme == DrawScheme.MULTINOMIAL else 0) for e in entries]
-    layouts = [_layout(board, e, size, n_pairs, packed, one_column) for board, e in zip(boards, entries, strict=True)]
-    problems = [
-        batch.Problem(
-            units=unit,
-            layout=layout,
-            stream=as_leaf(stream_number(label), np.uint64),
-            start=as_leaf(pad(board.theta, (size,)), np.float64),
-            inverse=as_leaf(inverse[s], np.float64),
-            information_diagonal=as_leaf(diagonal[s], np.float64),
-            main_battles=as_leaf(pad(main_battles(board), (size,)), np.float64),
-        )
-        for s, (unit, layout, label, board) in enumerate(zip(units, layouts, labels, boards, strict=True))
-    ]
-    secure = np.array([is_secure_board(board, cluster) for board, cluster in zip(boards, clusters, strict=True)])
-    worth = np.diagonal(inverse, axis1=-2, axis2=-1) * diagonal
-    return Plan(_stack(problems), packing, n_pairs, secure, worth.max(-1) > _WEAKLY_JOINED)
-
-
 def drawn_entries(
     cells: Sequence[Cells],
     scheme: DrawScheme,
@@ -130,7 +59,7 @@ def drawn_entries(
 ) -> tuple[list[Entries], bool, bool]:
     """What the draws of every slice add to, of one shape; whether packed words hold it; whether pairs have one column.
 
-    Arguments as of `make_plan`; ``n_pairs`` is P with padding.
+    Arguments as of `dense_refits`; ``n_pairs`` is P with padding.
     """
     clustered = any(c is not None and c.repeats for c in clusters)
     packed = not clustered and scheme != DrawScheme.BAYESIAN and all(own.hard for own in cells)
@@ -143,7 +72,7 @@ def drawn_entries(
 
 
 class VoteDraws(NamedTuple):
-    """The multinomial draws of one board, kept by entry: those of `make_plan`, which sums them by pair."""
+    """The multinomial draws of one board, kept by entry: those of `dense_refits`, which sums them by pair."""
 
     units: Units
     packing: Packing
@@ -152,7 +81,7 @@ class VoteDraws(NamedTuple):
 
 
 def vote_draws(cells: Cells, clusters: ClusterRows | None) -> VoteDraws:
-    """How the votes of ``cells`` are drawn, or their clusters; arguments as of a slice of `make_plan`."""
+    """How the votes of ``cells`` are drawn, or their clusters; arguments as of a slice of `dense_refits`."""
     clustered = clusters is not None and clusters.repeats
     own = _cluster_entries(cells, clusters) if clustered else _cell_entries(cells, 3 if cells.hard else UNIT_ROWS)
     (entries,) = _padded([own], rounded(len(cells.first) + 1))
@@ -295,25 +224,6 @@ def _largest_draw(count: float) -> float:
     return count + 12 * float(np.sqrt(count)) + 40
 
 
-def _layout(board: Board, entries: Entries, size: int, n_pairs: int, packed: bool, one_column: bool) -> Layout:
-    cells = board.cells
-    position = np.full((size, size), n_pairs - 1, np.int32)
-    pairs = np.arange(len(cells.first), dtype=np.int32)
-    position[cells.first, cells.second] = position[cells.second, cells.first] = pairs
-    factor = None
-    if board.pair_weight is not None:
-        factor = np.zeros((size, size))
-        factor[cells.first, cells.second] = factor[cells.second, cells.first] = board.pair_weight
-    return Layout(
-        position=as_leaf(position, np.int32),
-        pair_weight=None if factor is None else as_leaf(factor, np.float64),
-        weight=None if packed else as_leaf(entries.weight, np.float64),
-        target=None if packed else as_leaf(entries.target, np.float64),
-        unit=None if entries.unit is None else as_leaf(entries.unit, np.int32),
-        pair=None if one_column else as_leaf(entries.pair, np.int32),
-    )
-
-
 def is_secure_board(board: Board, clusters: ClusterRows | None) -> bool:
     """See `connectivity.is_secure`; a unit is a battle, or a cluster that holds such a battle."""
     if not board.active.all() or (board.connectivity.standing != 0).any():
@@ -329,26 +239,3 @@ def is_secure_board(board: Board, clusters: ClusterRows | None) -> bool:
     units[cells.first, cells.second] = np.bincount(cells.pair, count * (cells.target > 0), n_pairs)
     units[cells.second, cells.first] = np.bincount(cells.pair, count * (cells.target < 1), n_pairs)
     return is_secure(units)
-
-
-def main_battles(board: Board) -> NDArray[np.float64]:
-    """(M,) battles of the models of the main group.
-
-    Where a resample falls into several groups, it is this number, not its own, that chooses the main one: the same in
-    every resample that has it. Groups of about equal size would else take turns.
-    """
-    battles = per_model(board.cells.first, board.cells.second, board.n, len(board.theta))
-    return np.where(board.connectivity.standing == Standing.IDENTIFIED, battles, 0.0)
-
-
-def _stack(problems: Sequence[batch.Problem]) -> batch.Problem:
-    """Slices on a leading axis; alias tables, which alone differ in size, padded with zeros."""
-    import jax
-
-    def stack(*leaves: NDArray[Any]) -> NDArray[Any]:
-        arrays = [np.asarray(leaf) for leaf in leaves]
-        if len({a.shape for a in arrays}) == 1:
-            return np.stack(arrays)
-        return np.stack([np.pad(a, (0, max(map(len, arrays)) - len(a))) for a in arrays])
-
-    return jax.tree.map(stack, *problems)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import twins
 
-from jaxeval.ratings import comparison
+from jaxeval.statistics import comparison
 
 
 def awkward_draws(seed, n_draws=60, n_models=6):

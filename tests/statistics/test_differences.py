@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import twins
 
-from jaxeval.ratings import differences as module
-from jaxeval.ratings.differences import differences
+from jaxeval.statistics import differences as module
+from jaxeval.statistics.differences import differences
 
 
 def compared(draws, estimate, noise=0.0):

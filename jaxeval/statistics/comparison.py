@@ -13,6 +13,18 @@ from jaxeval.statistics.quantiles import interval_bounds
 
 Float = NDArray[np.float64]
 
+#: Of 10,000 models one (M, M) table takes 800 MB.
+MOST_SQUARE = 10_000
+
+
+def check_square(n_models: int, most: int, what: str, instead: str) -> None:
+    """Raise ValueError if ``what``, an (M, M) table, is out of reach; ``instead`` says what is not."""
+    if n_models > most:
+        raise ValueError(
+            f"{what} is a table of {n_models:,} x {n_models:,} models, beyond the {most:,} that it is meant for; "
+            f"use {instead}, or rate fewer models"
+        )
+
 
 def beat_share(draws: Float) -> Float:
     """(M, M) share of (B, M) ``draws`` in which the row's model is above the column's, half for equal ones.

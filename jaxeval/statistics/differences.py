@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.execution.blas import one_blas_thread
-from jaxeval.ratings.square_limits import MOST_COMPARISONS
 from jaxeval.statistics.quantiles import checked_level
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
+#: Differences of pairs, over all resamples, that tiers and ranks are searched among: some ten seconds.
+MOST_COMPARISONS = 2_000_000_000
 #: A model whose draws are not finite more often than that is told apart from nobody.
 MOST_NOT_FINITE = 0.01
 #: Rows of standard errors computed at once.
@@ -124,7 +125,7 @@ class Differences:
         for start in range(0, len(self.models), _BLOCK):
             yield from enumerate(self.errors(slice(start, start + _BLOCK)), start)
 
-    @cached_property
+    @property
     def _largest(self) -> Float:
         """(F, B) largest statistic of the differences of each model, draw by draw; NaN where its own draw is missing.
 
@@ -137,6 +138,10 @@ class Differences:
                 f"differences, beyond the {MOST_COMPARISONS:,} that are done in seconds; leave out models with few "
                 "battles (min_battles), or take fewer resamples"
             )
+        return self._largest_of_all
+
+    @cached_property
+    def _largest_of_all(self) -> Float:
         found = np.full(self.draws.shape, np.nan)
         for i, error in self._rows():
             below = slice(i + 1, len(self.models))

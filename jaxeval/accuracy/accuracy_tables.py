@@ -1,0 +1,188 @@
+"""Tables of accuracies and of judges' rates, a row per model, judge and estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.accuracy.belief import believed, shifted
+from jaxeval.accuracy.estimates import (
+    ESTIMATORS,
+    Slice,
+    closed_form,
+    estimate_draws,
+    estimates,
+    label_counts,
+    rates_of,
+    status_of,
+    truth_of,
+)
+from jaxeval.accuracy.rogan_gladen import youden_j
+from jaxeval.accuracy.statuses import BOUNDED, HAVE_NUMBERS, UNBOUNDED, WITHOUT_RESAMPLES, Status
+from jaxeval.statistics.quantiles import bounds_with_failures
+from jaxeval.wording import did_you_mean
+
+Float = NDArray[np.float64]
+Bool = NDArray[np.bool_]
+Words = NDArray[np.object_]
+
+
+@dataclass(frozen=True)
+class AccuracySettings:
+    """What accuracies were computed with."""
+
+    level: float
+    n_resamples: int
+    seed: int
+    n_halves: int
+    shared: str  # whose labels the shared calibration uses
+    by: str | None
+    stratify: str | None
+    device: str
+    versions: str
+
+
+@dataclass(frozen=True, eq=False)
+class AccuracyTables:
+    """Accuracies, the judges' rates, and what they were computed from."""
+
+    table: pd.DataFrame
+    rates: pd.DataFrame
+    warnings: list[str]
+    settings: AccuracySettings
+    slices: Mapping[str, Slice] = field(repr=False)
+    binary: Bool = field(repr=False)  # (J,) judges whose verdicts are 0 and 1
+
+    @property
+    def models(self) -> pd.Index:
+        """Models of the test."""
+        return self.slices[""].test.models
+
+    @property
+    def judges(self) -> pd.Index:
+        """Judges of the test."""
+        return self.slices[""].test.judges
+
+
+def joined(tables: Mapping[str, pd.DataFrame], by: str | None) -> pd.DataFrame:
+    """Tables of slices as one, with the slice in the first column where there are several."""
+    if by is None:
+        return tables[""]
+    named = {label or "all": table for label, table in tables.items()}
+    return pd.concat(named, names=["slice"]).reset_index(level=0).reset_index(drop=True)
+
+
+def of_slice(table: pd.DataFrame, label: str) -> pd.DataFrame:
+    """The rows of the slice ``label``; "all" is that of all items.
+
+    Raises:
+        ValueError: there is no such slice.
+    """
+    slices = table["slice"] if "slice" in table else pd.Series("all", table.index)
+    if label not in set(slices) and len(table):
+        known = dict.fromkeys(slices)
+        raise ValueError(f"no slice {label!r}; there are {', '.join(map(repr, known))}{did_you_mean(label, known)}")
+    return table[slices == label]
+
+
+def where_defined(
+    status: Words, estimate: Float, ends: tuple[Float, Float], drawn: tuple[Float, Float, Float]
+) -> dict[str, Float]:
+    """Columns of an estimator by its statuses: NaN where there is no number, infinite ends where nothing bounds it.
+
+    ``drawn`` are the median and the ends of the resamples.
+    """
+    there, unbounded = np.isin(status, HAVE_NUMBERS), np.isin(status, UNBOUNDED)
+    resampled = there & ~np.isin(status, WITHOUT_RESAMPLES)
+
+    def end(x: Float, sign: float, shown: Bool) -> Float:
+        return np.where(shown, np.where(unbounded & ~np.isnan(x), sign * np.inf, x), np.nan)
+
+    return {
+        "estimate": np.where(there, estimate, np.nan),
+        "lower": end(ends[0], -1, there),
+        "upper": end(ends[1], 1, there),
+        "median": np.where(resampled, drawn[0], np.nan),
+        "boot_lower": end(drawn[1], -1, resampled),
+        "boot_upper": end(drawn[2], 1, resampled),
+    }
+
+
+def accuracy_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
+    """`JudgeAccuracy.table` of one slice."""
+    m, j = len(part.test.models), len(part.test.judges)
+    values = estimates(part.judged.total, part.every.total, binary)
+    closed = closed_form(part, values, binary, level)
+    draws = estimate_draws(part, binary)
+    nothing = np.full((m, j), np.nan)
+    truth, n_truth = truth_of(part.test)
+    blocks = []
+    for name in ESTIMATORS:
+        m0, m1 = label_counts(name, *part.labels(name), (m, j))
+        median, boot_lower, boot_upper, failed = bounds_with_failures(draws[name], level, 0.0, 1.0)
+        # Random halves leave no one estimate: the median of the resamples stands for it.
+        estimate = values.get(name, median)
+        lower, upper = closed.get(name, (nothing, nothing))
+        status = status_of(name, part, estimate, binary)
+        outside = np.isin(status, (*BOUNDED, Status.ONE_CLASS)) & ((upper < 0) | (lower > 1))
+        status = np.where(outside, Status.OUTSIDE, status)
+        found = where_defined(status, estimate, (lower, upper), (median, boot_lower, boot_upper))
+        truncated = {key: np.clip(x, 0, 1) for key, x in found.items()}
+        untruncated = {f"{key}_untruncated": found[key] for key in ("lower", "upper")}
+        blocks.append(
+            {
+                "estimator": np.full((m, j), name, object),
+                **{key: truncated[key] for key in ("estimate", "lower", "upper")},
+                **untruncated,
+                **{key: truncated[key] for key in ("median", "boot_lower", "boot_upper")},
+                "failed_share": failed,
+                "status": status,
+                "n_test": part.of(name).total.test.n.sum(0).astype(int),
+                "m0": m0,
+                "m1": m1,
+                "truth": truth,
+                "n_truth": n_truth,
+            }
+        )
+    columns = {key: np.stack([block[key] for block in blocks], -1) for key in blocks[0]}
+    statuses = dict(zip(ESTIMATORS, np.moveaxis(columns["status"], -1, 0), strict=True))
+    believe = believed(statuses, shifted(part.judged.total))
+    columns["believe"] = columns["estimator"] == believe[..., None]
+    return pd.DataFrame(
+        {
+            "model": np.repeat(part.test.models.to_numpy(), j * len(blocks)),
+            "judge": np.tile(np.repeat(part.test.judges.to_numpy(), len(blocks)), m),
+            **{key: x.reshape(-1) for key, x in columns.items()},
+        }
+    )
+
+
+def rates_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
+    """`JudgeAccuracy.rates` of one slice: rates of every model and judge, strata together."""
+    m, j = len(part.test.models), len(part.test.judges)
+    point, draws = rates_of(part.judged.total.own), rates_of(part.judged.draws.own)
+    # Scores may lie outside of [0, 1].
+    q0, q1, m0, m1 = (np.where(binary, x, 0.0) for x in point)
+    closed = youden_j(q0, q1, m0, m1, level)
+    ends = {
+        "q0": (point.q0, closed.q0_lower, closed.q0_upper, draws.q0, 0.0),
+        "q1": (point.q1, closed.q1_lower, closed.q1_upper, draws.q1, 0.0),
+        "j": (closed.estimate, closed.lower, closed.upper, draws.q0 + draws.q1 - 1, -1.0),
+    }
+    columns: dict[str, NDArray[Any]] = {
+        "model": np.repeat(part.test.models.to_numpy(), j),
+        "judge": np.tile(part.test.judges.to_numpy(), m),
+    }
+    for name, (value, lower, upper, drawn, least) in ends.items():
+        _, boot_lower, boot_upper, _ = bounds_with_failures(drawn, level, least, 1.0)
+        shown = {"": value, "_lower": lower, "_upper": upper, "_boot_lower": boot_lower, "_boot_upper": boot_upper}
+        columns |= {f"{name}{end}": np.where(binary, x, np.nan).reshape(-1) for end, x in shown.items()}
+    status = np.where(point.m0 + point.m1 > 0, closed.status, Status.NO_LABELS)
+    columns["status"] = np.where(binary, status, Status.NOT_BINARY).reshape(-1)
+    columns["m0"], columns["m1"] = (x.reshape(-1).astype(int) for x in (point.m0, point.m1))
+    return pd.DataFrame(columns)

@@ -1,0 +1,124 @@
+"""Calibration and test fitted together: the same judges in one order, in slices, with warnings where they differ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.accuracy.judged_sums import POOLED
+from jaxeval.accuracy.missing_judgments import missing_judgments
+from jaxeval.data.judged_answers import JudgedAnswers
+from jaxeval.errors import DataError
+from jaxeval.wording import counted, did_you_mean
+
+Bool = NDArray[np.bool_]
+
+
+def aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Any) -> tuple[JudgedAnswers, list[str]]:
+    """``calibration`` with the judges of ``test`` in its order, and what is noteworthy about the two."""
+    if np.isnan(calibration.label).all():
+        raise DataError("the calibration answers have no human labels: name their column with label=")
+    for role, ours, theirs in (
+        ("models", calibration.models, test.models),
+        ("judges", calibration.judges, test.judges),
+    ):
+        alike = set(ours.map(str)) & set(theirs.map(str))
+        if alike and not ours.isin(theirs).any():
+            raise DataError(
+                f"calibration and test name {role} by values of different types, {type(ours[0]).__name__} and "
+                f"{type(theirs[0]).__name__} ({sorted(alike)[0]!r} in both): make them one, text for instance"
+            )
+    unknown = [judge for judge in test.judges if judge not in calibration.judges]
+    if unknown:
+        have = ", ".join(map(repr, calibration.judges))
+        raise DataError(
+            f"the test has judgments by {', '.join(map(repr, unknown))}, the calibration has none; its judges are "
+            f"{have}"
+        )
+    if shared != POOLED and shared not in calibration.models:
+        have = ", ".join(map(repr, calibration.models))
+        hint = did_you_mean(shared, [*calibration.models, POOLED])
+        raise DataError(f"shared={shared!r} is no model of the calibration; its models are {have}, or 'pooled'{hint}")
+    where = calibration.judges.get_indexer(test.judges)
+    aligned = replace(
+        calibration, judges=test.judges, judgment=calibration.judgment[:, :, where], binary=calibration.binary[where]
+    )
+    warnings = []
+    unlabelled = int((aligned.judged & np.isnan(aligned.label)[:, :, None]).any(2).sum())
+    if unlabelled:
+        warnings.append(f"left out: {counted(unlabelled, 'calibration answer')} without a label")
+    without = [str(model) for model in test.models if model not in calibration.models]
+    if without:
+        several = f"{', '.join(without[:8])}{' and others' if len(without) > 8 else ''}"
+        warnings.append(f"no calibration labels of {several}: only a shared calibration can correct them")
+    # As text: one file may hold them as numbers, and another not.
+    both = (
+        0 if isinstance(aligned.items, pd.RangeIndex) else int(aligned.items.map(str).isin(test.items.map(str)).sum())
+    )
+    if both:
+        warnings.append(
+            f"{counted(both, 'item is', 'items are')} in the calibration and in the test: intervals take the two as "
+            "independent, so leave those out of one"
+        )
+    asked = np.asarray(test.judged).max(axis=2)
+    absent = int((asked.max(axis=1, keepdims=True) & ~asked).sum())
+    if absent:
+        warnings.append(
+            f"models were judged on different items ({counted(absent, 'time')} one has no judgment where others have): "
+            "differences compare each model on its own; missing='complete' keeps the items that all have"
+        )
+    return aligned, warnings + missing_judgments(aligned, test) + _truth_warnings(test)
+
+
+def _truth_warnings(test: JudgedAnswers) -> list[str]:
+    """Where some test answers of a model have a label, and some have none."""
+    n, known = test.answered.sum(0), (test.answered & ~np.isnan(test.label)).sum(0)
+    partly = np.flatnonzero((known > 0) & (known < n))
+    if not len(partly):
+        return []
+    of = ", ".join(f"{test.models[k]} ({known[k]:,} of {n[k]:,})" for k in partly[:8])
+    return [
+        f"not all test answers have a label, so the truth is the mean of those that have one: {of}"
+        f"{' and others' if len(partly) > 8 else ''}"
+    ]
+
+
+def without_items(test: JudgedAnswers) -> list[str]:
+    """A warning that names the models without a test item; none where every model has one."""
+    empty = test.models[~test.judged.any(axis=(0, 2))]
+    return [f"no test items of {', '.join(map(str, empty[:8]))}"] if len(empty) else []
+
+
+def slices_of(
+    calibration: JudgedAnswers, test: JudgedAnswers, by: str | None
+) -> dict[str, tuple[JudgedAnswers, JudgedAnswers]]:
+    """Calibration and test of every value of ``by``."""
+    if by is None:
+        return {}
+    calibration.covariate(by)
+    levels = test.covariate(by).levels
+    names = levels.map(str)
+    if "all" in names or "" in names or names.has_duplicates:
+        raise DataError(
+            f"column {by!r} has values that cannot name slices, {', '.join(map(repr, levels[:5]))}, ...: rename 'all' "
+            "(the name of all items together) and empty ones, and those that are alike as text"
+        )
+    return {str(level): (_only(calibration, by, level), _only(test, by, level)) for level in levels}
+
+
+def _only(answers: JudgedAnswers, by: str, level: Any) -> JudgedAnswers:
+    """The answers whose ``by`` is ``level``."""
+    covariate = answers.covariate(by)
+    number = covariate.levels.get_indexer([level])[0]
+    chosen: Bool = np.logical_and(covariate.number == number, number >= 0)
+    part = replace(
+        answers,
+        judgment=np.where(chosen[:, :, None], answers.judgment, np.nan),
+        label=np.where(chosen, answers.label, np.nan),
+        answered=answers.answered & chosen,
+    )
+    return part.take(np.flatnonzero(chosen.any(axis=1)))

@@ -1,0 +1,136 @@
+"""JSON lines as tables: by Arrow's parser, and by Python's where a column holds values of several types."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from jaxeval.data.json_limits import MOST_BYTES, check_lines, count_lines, too_long
+from jaxeval.data.needed_columns import Needed
+from jaxeval.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_PIECE_BYTES = 2**25
+
+
+def json_tables(read: Callable[[int], bytes], needed: Needed, text: Sequence[str]) -> Iterator[pa.Table]:
+    """The needed columns of what ``read`` gives, piece by piece; those of ``text`` hold strings.
+
+    Raises:
+        DataError: a line is no JSON object, or beyond the limits of `json_limits`; it names the line.
+    """
+    names: dict[str, None] = {}
+    rest, line = b"", 0
+    piece = read(_PIECE_BYTES)
+    while piece:
+        following = read(_PIECE_BYTES)
+        # No text in JSON holds a line end.
+        end = piece.rfind(b"\n") + 1 if following else len(piece)
+        block, rest = (b"".join([rest, memoryview(piece)[:end]]), piece[end:]) if end else (b"", rest + piece)
+        check_lines(block, line)
+        n_lines = count_lines(block)
+        if len(rest) > MOST_BYTES:
+            raise too_long(line + n_lines + 1)
+        if block and not block.isspace():
+            table, found = _json_block(block, line, needed, text)
+            names |= dict.fromkeys(found)
+            yield table
+        line += n_lines
+        piece = following
+    if not names:
+        raise DataError("the file is empty: it has blank lines only")
+    needed.choose(list(names))
+
+
+def _json_block(block: bytes, start: int, needed: Needed, text: Sequence[str]) -> tuple[pa.Table, list[str]]:
+    """The needed columns of some lines, the first of which has ``start`` before it; and the names of all columns."""
+    import pyarrow as pa
+
+    # Arrow adds the columns that it is told of, so they must be there.
+    there = [name for name in text if b'"%b"' % name.encode() in block]
+    try:
+        table = _parsed_json(block, there)
+        filled = [name for name in there if table[name].null_count < len(table)]
+        if filled != there:
+            table = _parsed_json(block, filled)
+        names = table.column_names
+        chosen = table.select([c for c in names if needed.may(c)])
+        chosen.validate(full=True)  # the parser takes bytes that are no UTF-8
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        # Some column, of no concern to us perhaps, has values of several types, or a name is a number, which only
+        # Python reads; or a line is broken, which Python names.
+        return _mixed_json_block(block, start, needed)
+    return chosen, names
+
+
+def _parsed_json(block: bytes, text: Sequence[str]) -> pa.Table:
+    """A table of lines; ``text`` columns, also those that look like dates, hold strings."""
+    import pyarrow as pa
+    from pyarrow import json
+
+    schema = pa.schema([(name, pa.string()) for name in text])
+    parse = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
+    try:
+        return json.read_json(pa.BufferReader(block), parse_options=parse)  # in parallel
+    except pa.ArrowInvalid as error:
+        if "straddl" not in str(error):
+            raise
+        return json.read_json(pa.BufferReader(block), json.ReadOptions(block_size=len(block)), parse)
+
+
+def _mixed_json_block(block: bytes, start: int, needed: Needed) -> tuple[pa.Table, list[str]]:
+    import json
+
+    import pyarrow as pa
+
+    rows, numbers = [], []
+    for number, line in enumerate(block.split(b"\n"), start=start + 1):
+        if not line.strip():
+            continue
+        try:
+            rows.append(json.loads(line))
+        except ValueError as error:
+            hint = "; save the file as UTF-8" if isinstance(error, UnicodeDecodeError) else ""
+            raise DataError(f"line {number:,} cannot be read as JSON: {error}{hint}") from error
+        if not isinstance(rows[-1], dict):
+            raise DataError(f"line {number:,} cannot be read: every line must hold one JSON object, {{...}}")
+        numbers.append(number)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    table = {}
+    for name in filter(needed.may, names):
+        values = [row.get(name) for row in rows]
+        if not _is_writable(name):
+            number = next(n for n, row in zip(numbers, rows, strict=True) if name in row)
+            raise DataError(
+                f"line {number:,}: the name of column {name!r} holds half of a surrogate pair, which is no character: "
+                "correct that line"
+            )
+        try:
+            table[name] = pa.array(values)
+        except UnicodeEncodeError as error:
+            number = next(n for n, value in zip(numbers, values, strict=True) if not _is_writable(value))
+            raise DataError(
+                f"line {number:,}: column {name!r} holds half of a surrogate pair, {error.object[error.start]!r}, "
+                "which is no character: correct that line"
+            ) from error
+        except OverflowError as error:
+            raise DataError(f"column {name!r} holds numbers of more than 64 bits: make them text") from error
+        except pa.ArrowException as error:
+            kinds = Counter(type(value).__name__ for value in values if value is not None)
+            found = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
+            raise DataError(f"column {name!r} mixes values of types {found}; make them one, text for names") from error
+    return pa.table(table), names
+
+
+def _is_writable(value: Any) -> bool:
+    """Whether all text within a value of JSON is text in UTF-8."""
+    import json
+
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True

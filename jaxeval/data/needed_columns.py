@@ -1,0 +1,69 @@
+"""Which columns of a file are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from jaxeval.data.outcomes import COUNT_COLUMNS, EXPECTED_RESULTS, has_counts, reject_unnamed_count
+from jaxeval.errors import DataError
+from jaxeval.wording import did_you_mean
+
+
+class Needed(Protocol):
+    """Which columns of a file are read."""
+
+    def choose(self, names: Sequence[str]) -> list[str]:
+        """Those out of all that a file has, or an error."""
+
+    def may(self, name: str) -> bool:
+        """Whether a column is needed if it is there."""
+
+
+class AllColumns:
+    """Every column of a file is read."""
+
+    def choose(self, names: Sequence[str]) -> list[str]:
+        """All of them."""
+        return list(names)
+
+    def may(self, name: str) -> bool:
+        """Always."""
+        return True
+
+
+class NeededColumns(NamedTuple):
+    """The ``named`` columns, all of which a file must have, and those of ``results``, of which it must have some."""
+
+    named: tuple[str, ...]
+    results: tuple[str, ...]
+    counted: bool = False  # whether one of them counts equal battles
+    beside: tuple[str, ...] = ()  # read if they are there: they are compared with the result
+
+    def may(self, name: str) -> bool:
+        """Whether a column is needed if it is there."""
+        return name in self.named or name in self.results or name in self.beside
+
+    def choose(self, names: Sequence[str]) -> list[str]:
+        """Those out of all that a file has, or an error."""
+        have = ", ".join(map(repr, names))
+        for column in {*self.named, *self.results, *self.beside}:
+            if (times := names.count(column)) > 1:
+                raise DataError(f"the file has {times} columns named {column!r}; rename or drop all but one")
+        for column in self.named:
+            if column not in names:
+                own = f" (name your own: {column}=, on the command line --{column.replace('_', '-')})"
+                raise DataError(
+                    f"no column {column!r} in the file; its columns are "
+                    f"{have}{own if column in ('model_a', 'model_b') else ''}{did_you_mean(column, names)}"
+                )
+        of_counts = COUNT_COLUMNS if has_counts(names) else ()
+        found = [c for c in self.results if c in names and (c not in COUNT_COLUMNS or c in of_counts)]
+        if self.results and not found:
+            raise DataError(
+                f"no result column: expected {EXPECTED_RESULTS}; the file has {have} (name another as winner or "
+                f"target){did_you_mean('winner', names)}"
+            )
+        if self.results and not self.counted:
+            reject_unnamed_count(names)
+        return list(dict.fromkeys([*self.named, *found, *(c for c in self.beside if c in names)]))

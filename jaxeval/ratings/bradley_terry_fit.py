@@ -1,0 +1,307 @@
+"""A fitted board: ratings, their standard errors, and what the data cannot say."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import scipy
+from numpy.typing import NDArray
+
+from jaxeval.data.report import DataReport
+from jaxeval.execution.precision import device_name, versions
+from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.solve import Status
+from jaxeval.ratings.boards import (
+    Board,
+    battle_weights,
+    battles_per_model,
+    inverse_information,
+    rated_theta,
+)
+from jaxeval.ratings.drawn_votes import ClusterRows
+from jaxeval.ratings.gauge import ELO_PER_LOGIT, Scale, make_scale
+from jaxeval.ratings.options import FitOptions
+from jaxeval.ratings.sandwich import score_squares, strength_slopes
+from jaxeval.ratings.saved_ratings import save_ratings
+from jaxeval.statistics.clusters import few_clusters_text
+from jaxeval.statistics.comparison import MOST_SQUARE, check_square
+from jaxeval.wording import counted, named
+
+#: Log-strengths so far from the mean are all but infinite: odds of one in 20,000.
+_FAR_LOGIT = 10.0
+
+_STATUS_TEXT: dict[int, str] = {
+    Status.CONVERGED: "converged",
+    Status.STEP_LIMIT: "stopped before converging, at the step limit or at the limit of double precision",
+    Status.NON_FINITE: "diverged to non-finite values",
+}
+STANDING_TEXT: dict[int, str] = {
+    Standing.IDENTIFIED: "",
+    Standing.ABOVE: "undefeated",
+    Standing.BELOW: "winless",
+    Standing.INCOMPARABLE: "not comparable",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitSettings(FitOptions):
+    """What made a fit: its options, with the gauge in words, covariates by name and the method that was chosen."""
+
+    gauge: str
+    method: Literal["dense", "sparse"]  # on (M, M) tables, or on the graph of pairs
+    dtype: str
+    device: str
+    versions: str
+
+    @property
+    def reweighted(self) -> bool:
+        """Whether each battle counts by the battles of its pair."""
+        return self.reweight
+
+
+@dataclass(frozen=True, eq=False)
+class BradleyTerryFit:
+    """A fitted board. Series are indexed by model; ratings and errors in Elo.
+
+    A model outside the main group has no finite rating at ridge 0: it is +inf if it never lost a point to the group
+    (``standing`` "undefeated"), -inf if it never took one ("winless"), NaN if nothing compares it.
+    """
+
+    ratings: pd.Series
+    logits: pd.Series  # log-strengths in the mean-zero gauge
+    component: pd.Series  # connected component, 1 = that of the main group; the others by battles
+    standing: pd.Series  # "" for a model of the main group, else "undefeated", "winless" or "not comparable"
+    n_battles: pd.Series
+    status: str
+    converged: bool
+    n_steps: int
+    grad_norm: float
+    settings: FitSettings
+    report: DataReport
+    _board: Board = field(repr=False)
+    _scale: Scale = field(repr=False)
+    _clusters: ClusterRows | None = field(repr=False)
+
+    def save(self, path: str | Path) -> None:
+        """Write the ratings, and what made them, as JSON, for `read_ratings`; whole or not at all."""
+        save_ratings(self.ratings, asdict(self.settings), path)
+
+    @property
+    def theta(self) -> NDArray[np.float64]:
+        """(M,) log-strengths in the mean-zero gauge, 0 where there is no rating."""
+        return self._board.theta
+
+    @property
+    def scale(self) -> Scale:
+        """How log-strengths become ratings."""
+        return self._scale
+
+    @cached_property
+    def standard_errors(self) -> pd.Series:
+        """Sandwich standard errors, Elo, in the gauge of the ratings; NaN where the rating is not finite.
+
+        They hold when battles are independent, or whole clusters with ``cluster=``, also when the model is wrong
+        (Huber 1967; White 1982, DOI 10.2307/1912526; clusters: Liang and Zeger 1986, DOI 10.1093/biomet/73.1.13).
+        They say nothing for models with a handful of battles: see `warnings`.
+        """
+        return self._errors(self._sandwich)
+
+    @cached_property
+    def standard_errors_hessian(self) -> pd.Series:
+        """Standard errors if the model is right, Elo: smaller than the truth if it is wrong.
+
+        They are those of the inverse information H^-1, and with weights w (also those of ``reweight``) or a ridge of
+        H^-1 J H^-1, J being the information with w^2 in place of w. They take battles as independent, in a clustered
+        fit too. They count a tie as half a win and half a loss, and so are too large where ties are many.
+        """
+        return self._errors(self._model_based)
+
+    @cached_property
+    def covariance(self) -> pd.DataFrame:
+        """(M, M) sandwich covariance of the ratings, Elo^2."""
+        return self._frame(self._scale.covariance(self._sandwich))
+
+    @cached_property
+    def difference_standard_errors(self) -> pd.DataFrame:
+        """(M, M) sandwich standard errors of rating differences, Elo; they do not depend on the gauge."""
+        c = self._sandwich
+        variance = np.diag(c)[:, None] + np.diag(c) - 2 * c
+        return self._frame(ELO_PER_LOGIT * np.sqrt(np.maximum(variance, 0)))
+
+    @property
+    def win_probability(self) -> pd.DataFrame:
+        """(M, M) probability that the row's model beats the column's, a tie counting half: s(theta_i - theta_j)."""
+        return win_probability(self.ratings)
+
+    @property
+    def log_likelihood(self) -> float:
+        """Log-likelihood at the estimate, without the ridge term, over the main group's battles."""
+        board, cells = self._board, self._board.cells
+        both = board.active[cells.first] & board.active[cells.second]
+        difference = board.theta[cells.first] - board.theta[cells.second]
+        each = board.wins * np.logaddexp(0, -difference) + (board.n - board.wins) * np.logaddexp(0, difference)
+        return float(-np.sum(np.where(both, each, 0.0)))
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the data cannot say, in words; empty for a healthy board."""
+        far = self.logits.index[~(np.abs(self._board.theta) < _FAR_LOGIT) & self._board.active]
+        messages = board_warnings(self.component, self.standing, self.settings.ridge, self.status, far)
+        alone = self._in_one_cluster
+        if len(alone):
+            messages.append(
+                f"{counted(len(alone), 'model has', 'models have')} all battles in one cluster: the data do not show "
+                f"how much other clusters would differ, and errors and intervals are too small: {named(alone)}"
+            )
+        return [*self.report.warnings, *messages, *few_clusters_text(self.n_clusters)]
+
+    @property
+    def _in_one_cluster(self) -> pd.Index:
+        """Rated models with several battles, of which all lie in one of several clusters."""
+        rows, cells = self._clusters, self._board.cells
+        if rows is None or len(rows.size) == 1:
+            return self.ratings.index[:0]
+        pair = cells.pair[rows.cell]
+        of_model = np.concatenate([cells.first[pair], cells.second[pair]])
+        n_clusters = pd.Series(np.tile(rows.cluster, 2)).groupby(of_model).nunique()
+        one = n_clusters.reindex(range(len(self.ratings))).to_numpy() == 1
+        several = self.n_battles.to_numpy() > 1
+        return self.ratings.index[one & several & np.isfinite(self.ratings.to_numpy())]
+
+    @property
+    def n_clusters(self) -> int | None:
+        """Clusters that the sandwich errors take as independent; None for battles."""
+        return None if self._clusters is None else len(self._clusters.size)
+
+    @cached_property
+    def _inverse(self) -> NDArray[np.float64]:
+        m = len(self._board.theta)
+        return inverse_information([self._board], self.settings.ridge)[0][0, :m, :m]
+
+    @cached_property
+    def _sandwich(self) -> NDArray[np.float64]:
+        inverse = self._inverse  # first, as it refuses boards that are too wide
+        return np.asarray(inverse @ score_squares(self._scores, self._board.cells.count, self._clusters) @ inverse)
+
+    @property
+    def _scores(self) -> scipy.sparse.csr_array:
+        """(C, M) derivatives of one battle's log-likelihood in each cell, its weight included."""
+        board, slopes = self._board, self._slopes
+        residual = board.cells.target - scipy.special.expit(slopes @ board.theta)
+        return slopes * (battle_weights(board, board.cells) * residual)[:, None]
+
+    @cached_property
+    def _model_based(self) -> NDArray[np.float64]:
+        """(M, M) covariance if the model is right and battles are independent."""
+        inverse = self._inverse
+        board, slopes = self._board, self._slopes
+        won = scipy.special.expit(slopes @ board.theta)
+        deviation = battle_weights(board, board.cells) * np.sqrt(won * (1 - won))
+        return np.asarray(inverse @ score_squares(slopes * deviation[:, None], board.cells.count, None) @ inverse)
+
+    @property
+    def _slopes(self) -> scipy.sparse.csr_array:
+        """(C, M) derivatives of the logit of each cell's expected result by the log-strengths."""
+        return strength_slopes(self._board.cells, len(self._board.theta))
+
+    def _errors(self, covariance: NDArray[np.float64]) -> pd.Series:
+        errors = np.sqrt(np.maximum(np.diag(self._scale.covariance(covariance)), 0))
+        errors = np.where(self._board.active, errors, np.nan)
+        return pd.Series(errors, self.ratings.index, name="standard_error")
+
+    def _frame(self, values: NDArray[np.float64]) -> pd.DataFrame:
+        both = self._board.active[:, None] & self._board.active
+        models = self.ratings.index
+        return pd.DataFrame(np.where(both, values, np.nan), models, models)
+
+
+def win_probability(ratings: pd.Series) -> pd.DataFrame:
+    """(M, M) probability that the row's model beats the column's; NaN between equally infinite ratings."""
+    check_square(len(ratings), MOST_SQUARE, "the table of win probabilities", "1 / (1 + exp(-difference of logits))")
+    theta = ratings.to_numpy() / ELO_PER_LOGIT
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        probability = 1 / (1 + np.exp(theta - theta[:, None]))
+    return pd.DataFrame(probability, ratings.index, ratings.index)
+
+
+def board_warnings(component: pd.Series, standing: pd.Series, ridge: float, status: str, far: pd.Index) -> list[str]:
+    """Sentences on a board's identifiability and convergence; ``far`` are the models with ratings beyond reason."""
+    messages = []
+    held = f" (the ridge of {ridge:g} alone makes it finite)" if ridge > 0 else ""
+    n_components = component.max()
+    if n_components > 1:
+        sizes = component.value_counts().sort_index()
+        outside = component.index[component > 1]
+        messages.append(
+            f"the models fall into {n_components} groups that never met ({named(sizes)} models); "
+            + (
+                f"ratings compare only inside a group. Outside the first: {named(outside)}"
+                if ridge > 0
+                else f"only the first is rated (rate another on its own battles). Outside it: {named(outside)}"
+            )
+        )
+    if not (standing == "").any():
+        messages.append(
+            f"no two models took points off each other, directly or through others: nobody has a finite rating{held}"
+        )
+        return [*messages, *_alike(component.index), *_not_converged(status, far)]
+    for text, why in (
+        ("undefeated", "never lost a point to the main group: no finite rating"),
+        ("winless", "never took a point off the main group: no finite rating"),
+        ("not comparable", "no chain of wins both ways with the main group: no comparable rating"),
+    ):
+        concerned = standing.index[(standing == text) & (component == 1)]
+        if len(concerned):
+            messages.append(f"{named(concerned)}: {why}{held}")
+    return [*messages, *_alike(component.index), *_not_converged(status, far)]
+
+
+def _alike(models: pd.Index) -> list[str]:
+    """A sentence on names that somebody may have meant as one."""
+    groups: dict[str, list[str]] = {}
+    for model in models:
+        if isinstance(model, str):
+            groups.setdefault(" ".join(model.split()).casefold(), []).append(model)
+    alike = [" and ".join(map(repr, names)) for names in groups.values() if len(names) > 1]
+    return [f"names that differ in blanks or case only are different models: {named(alike)}"] if alike else []
+
+
+def _not_converged(status: str, far: pd.Index) -> list[str]:
+    if status == _STATUS_TEXT[Status.CONVERGED]:
+        return []
+    why = f": the battles hardly tie down {named(far)}; a ridge > 0 would" if len(far) else ""
+    return [f"the fit {status}{why}"]
+
+
+def fit_result(
+    report: DataReport, board: Board, options: FitOptions, clusters: ClusterRows | None, features: tuple[str, ...] = ()
+) -> BradleyTerryFit:
+    """The public face of a fitted board; ``features`` are the names of its covariates."""
+    models = board.models
+    count = battles_per_model(board.cells, len(models))
+    scale = make_scale(options.gauge, options.base, models, count, board.active)
+    theta = rated_theta(board)
+    standing = [STANDING_TEXT[s] for s in board.connectivity.standing]
+    made = {"gauge": scale.gauge, "method": board.method, "features": features}
+    made |= {"dtype": "float64", "device": device_name(), "versions": versions()}
+    return BradleyTerryFit(
+        ratings=pd.Series(scale.ratings(theta), models, name="rating"),
+        logits=pd.Series(theta, models, name="logit"),
+        component=pd.Series(board.connectivity.component, models, name="component"),
+        standing=pd.Series(standing, models, name="standing", dtype=object),
+        n_battles=pd.Series(count.astype(np.int64), models, name="n_battles"),
+        status=_STATUS_TEXT[board.status],
+        converged=board.status == Status.CONVERGED,
+        n_steps=board.n_steps,
+        grad_norm=board.grad_norm,
+        settings=FitSettings.of(vars(options) | made),
+        report=report,
+        _board=board,
+        _scale=scale,
+        _clusters=clusters,
+    )

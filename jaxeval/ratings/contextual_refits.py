@@ -1,0 +1,133 @@
+"""Refits with covariates or a tie model: what is drawn, and the cascade of solvers; weights are never held for all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxeval.execution.lanes import Solver, Task, device_mesh, of_one_slice
+from jaxeval.execution.precision import on_device
+from jaxeval.execution.shapes import CONTEXTUAL_REFITS
+from jaxeval.kernels import batch
+from jaxeval.kernels.resample import DrawScheme, Packing
+from jaxeval.kernels.solve import Status, Terms
+from jaxeval.ratings.boards import main_battles, padded_size
+from jaxeval.ratings.contextual import TIE_MODELS, ContextualBoard, tell_coefficients
+from jaxeval.ratings.contextual_rows import make_rows, unit_columns
+from jaxeval.ratings.drawn_votes import ClusterRows, cluster_members, is_secure_board
+from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Refitted
+from jaxeval.resampling.draw import unit_draw
+from jaxeval.resampling.units import as_leaf, pad
+
+# A chord that has not converged by then hardly will; the next solver takes its lane.
+_MAX_STEPS = {
+    batch.Solver.CHORD: 20,
+    batch.Solver.SCALED_CHORD: 30,
+    batch.Solver.NEWTON_CG: 60,
+    batch.Solver.NEWTON: 60,
+}
+# In turn, each for the lanes that those before it left; chord steps only on boards that no resample separates.
+_SOLVERS = {
+    batch.Solver.CHORD: "chord",
+    batch.Solver.SCALED_CHORD: "scaled-chord",
+    batch.Solver.NEWTON_CG: "newton-cg",
+    batch.Solver.NEWTON: "newton",
+}
+# What a compiled chunk takes for each of a lane's entries, and once more for the lanes together, at most.
+_BYTES_PER_ENTRY = 20
+
+
+@dataclass(frozen=True, eq=False)
+class ContextualRefits:
+    """A `Problem` of one slice: two kinds of chord steps, Newton-CG, Newton."""
+
+    problem: batch.ContextualProblem
+    form: batch.ContextualForm  # of chord steps
+    secure: bool  # practically no resample separates models
+    fitted: ContextualBoard
+    options: BootstrapOptions
+    n_slices: int = 1
+
+    @property
+    def n_resamples(self) -> int:
+        """B."""
+        return self.options.n_resamples
+
+    def solvers(self) -> list[Solver]:
+        """The fastest first; plain chord steps only where no resample separates models."""
+        return [
+            Solver(code, name, self._task(code), np.array([self.secure or code != batch.Solver.CHORD]))
+            for code, name in _SOLVERS.items()
+        ]
+
+    def _task(self, solver: batch.Solver) -> Task:
+        """Draws, weights and (by Newton) the tables of models stay within bounds."""
+        program = partial(
+            batch.refit_contextual,
+            self.problem,
+            self.form._replace(solver=solver),
+            device_mesh(),
+            np.uint64(self.options.seed),
+            Terms.of(self.fitted.ridge, TOLERANCE_LOGIT["float64"], _MAX_STEPS[solver]),
+        )
+        hungriest = _BYTES_PER_ENTRY * self._entries(batch.Solver.NEWTON)
+        held = self.n_resamples * len(self.fitted.phi) * RESULT_BYTES
+        held += 2 * sum(x.nbytes for x in jax.tree.leaves(self.problem))
+        return Task(
+            of_one_slice(program),
+            CONTEXTUAL_REFITS,
+            self._entries(solver),
+            lane_bytes=hungriest,
+            fixed_bytes=held + hungriest,
+        )
+
+    def _entries(self, solver: batch.Solver) -> int:
+        """Numbers that a lane works on."""
+        rows = self.problem.rows.unit.size
+        entries = self.problem.units.size.size + rows
+        if solver != batch.Solver.CHORD:
+            entries += rows + (8 if solver == batch.Solver.NEWTON else 2) * len(self.fitted.ridge) ** 2
+        return int(entries)
+
+    def on_board(self, refitted: Refitted) -> Refitted:
+        """The refits; what is left of a lane whose coefficient runs away is at its limit, and so has converged."""
+        d = len(self.fitted.free) - 1
+        coefficients = refitted.parameters[:, len(self.fitted.ridge) - 1 - d : -1]
+        ran = np.isinf(tell_coefficients(coefficients, self.fitted)).any(1)
+        status = np.where((refitted.status == Status.STEP_LIMIT) & ran, Status.CONVERGED, refitted.status).astype(
+            np.int8
+        )
+        return refitted._replace(status=status)
+
+
+def contextual_refits(
+    fitted: ContextualBoard, label: str, clusters: ClusterRows | None, options: BootstrapOptions
+) -> ContextualRefits:
+    """The refits of a slice called ``label``: battles are drawn, or the clusters of its rows."""
+    board, members, rows = fitted.board, fitted.members, fitted.rows
+    if clusters is not None and clusters.repeats:
+        members = cluster_members(fitted.cells, clusters)
+        rows = make_rows(fitted.cells, members, board.pair_weight)
+    else:
+        clusters = None
+    grid = pad(members.units, (members.units.shape[0], unit_columns(members)))
+    draw = unit_draw(grid, options.drawn, label, Packing(None))
+    # Of a unit of one battle there are never as many as 255 draws.
+    count_dtype: Any = np.float64 if options.drawn == DrawScheme.BAYESIAN else np.uint8 if grid.max() == 1 else np.int32
+    problem = batch.ContextualProblem(
+        units=draw.units,
+        rows=rows,
+        stream=as_leaf(draw.stream, np.uint64),
+        phi=as_leaf(fitted.phi, np.float64),
+        inverse=as_leaf(fitted.inverse, np.float64),
+        information_diagonal=as_leaf(fitted.information_diagonal, np.float64),
+        free=as_leaf(fitted.free, np.bool_),
+        main_battles=as_leaf(pad(main_battles(board), (padded_size(len(board.theta)),)), np.float64),
+    )
+    form = batch.ContextualForm(TIE_MODELS[options.ties], options.drawn, count_dtype, batch.Solver.CHORD)
+    return ContextualRefits(on_device(problem), form, is_secure_board(board, clusters), fitted, options)

@@ -1,0 +1,55 @@
+"""What is resampled, as every estimator hands it to the kernels: one type for all schemes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxeval.kernels.resample import DrawScheme, Packing, Units
+from jaxeval.resampling.units import make_units, stream_number
+
+
+class Draw(Protocol):
+    """What is resampled. Resample r is a function of it, of the seed and of r alone.
+
+    Multinomial, Poisson and Bayesian draws take battles, items or judgments as units. Clusters are units of their own,
+    drawn whole. In all of them like units share an entry of a table, whose size says how many there are; strata say of
+    which units every resample holds the same number.
+    """
+
+    @property
+    def scheme(self) -> DrawScheme:
+        """How a resample weights the units. Static to a compiled program."""
+        ...
+
+    @property
+    def units(self) -> Units:
+        """The sizes of the entries, their strata, and the tables that their draws come from."""
+        ...
+
+    @property
+    def stream(self) -> np.uint64:
+        """Names the random numbers: other slices have others."""
+        ...
+
+    @property
+    def packing(self) -> Packing:
+        """How the draws of a column of entries are kept. Static."""
+        ...
+
+
+class UnitDraw(NamedTuple):
+    """A `Draw` of units on a grid; NumPy arrays until the call."""
+
+    scheme: DrawScheme
+    units: Units
+    stream: np.uint64
+    packing: Packing
+
+
+def unit_draw(sizes: NDArray[np.int64], scheme: DrawScheme, label: str, packing: Packing) -> UnitDraw:
+    """The draw from entries of ``sizes`` (K, Q) units, for the slice called ``label``."""
+    units = make_units(sizes, None if scheme == DrawScheme.MULTINOMIAL else 0)
+    return UnitDraw(scheme, units, np.uint64(stream_number(label)), packing)

@@ -1,0 +1,152 @@
+"""What a Soft-Elo calibration holds: its settings, and a calibrated judge for each target map, to JSON and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.checks import checked_finite, checked_positive, checked_rating
+from jaxeval.data.judged_battles import HardLabel, JudgedBattles
+from jaxeval.data.outcomes import LabelCoding
+from jaxeval.errors import DataError
+from jaxeval.softelo.noise_matching import floor_spread
+from jaxeval.softelo.target_maps import smoothing
+
+_COLUMNS = [
+    "model", "human_elo", "judge_elo", "residual", "standard_error", "human_error", "residual_error", "n_battles",
+    "n_human",
+]  # fmt: skip
+_ORDERS = {True: "both presentation orders", False: "one presentation order"}
+_MADE_OF = {"scores": "the signs of scores", "verdict": "verdicts"}
+
+
+@dataclass(frozen=True)
+class CalibrationSettings:
+    """What made a calibration."""
+
+    ridge: float  # coefficient of ||theta||^2 (not half of it), on anchors and on the new model alike
+    base: float
+    cluster: str | None  # column of the battles that were sampled together
+    judge_name: str
+    n_battles: int
+    scored: bool  # by the judge's scores; False: by its verdicts alone
+    labels: LabelCoding | None  # how labels were read, and how verdicts of new battles are
+    hard_label: HardLabel  # what the hard label was made of, and is in new battles
+    both_orders: bool  # score differences are means over both presentation orders
+    both_verdicts: bool  # verdicts were given in both presentation orders
+    mean_score_difference: float  # of absolute values: tells another scale of scores
+    versions: str
+
+    def doubts(self, new: JudgedBattles, method: str) -> list[str]:
+        """Sentences on ``new`` battles that another judge, or the same judge on another scale, may have scored.
+
+        Raises:
+            DataError: the soft map needs scores and there are verdicts only, or the other way round.
+        """
+        notes = []
+        if method == "soft" and new.scored != self.scored:
+            have = ["verdicts only", "scores"]
+            raise DataError(
+                f"the calibration is on the judge's {have[self.scored]}, the new battles hold {have[new.scored]}: "
+                "name the same kind of columns when reading them"
+            )
+        if new.judge_name != self.judge_name:
+            notes.append(f"the calibration is of {self.judge_name!r}, the new battles are of {new.judge_name!r}")
+        of_verdicts = method != "soft" and self.hard_label == "verdict"
+        both = self.both_verdicts if of_verdicts else self.both_orders
+        new_both = (new.verdict_orders if of_verdicts else new.orders) is not None
+        if method != "soft" and new.hard_label != self.hard_label:
+            notes.append(
+                f"the calibration's hard labels are made of {_MADE_OF[self.hard_label]}, those of the new battles "
+                f"of {_MADE_OF[new.hard_label]}"
+            )
+        elif both != new_both:
+            notes.append(
+                f"the calibration was made from columns of {_ORDERS[both]}, the new battles from those of "
+                f"{_ORDERS[new_both]}: a judge that favours a place errs differently in one order. Name the columns of "
+                "both each time (scores_a_swapped and scores_b_swapped, or verdict_swapped), unless one column holds "
+                "the means of both"
+            )
+        mean = float(np.abs(new.score_difference).mean())
+        if method == "soft" and not self.mean_score_difference / 4 <= mean <= 4 * self.mean_score_difference:
+            notes.append(
+                f"score differences are {mean:.3g} on average, {self.mean_score_difference:.3g} in the "
+                "calibration: on another scale the temperature means nothing"
+            )
+        return notes
+
+    def check(self) -> None:
+        """Raise a ValueError, or a TypeError, where a setting is not one that `SoftEloCalibration.fit` makes."""
+        checked_positive("ridge", self.ridge)
+        checked_rating("base", self.base)
+        checked_finite("mean_score_difference", self.mean_score_difference)
+        if self.hard_label not in get_args(HardLabel):
+            raise ValueError(f"hard_label cannot be {self.hard_label!r}")
+        if self.labels not in (None, *get_args(LabelCoding)):
+            raise ValueError(f"labels cannot be {self.labels!r}")
+        if not isinstance(self.cluster, str | None):
+            raise ValueError(f"cluster must be the name of a column or null, found {self.cluster!r}")
+        for name in ("scored", "both_orders", "both_verdicts"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} must be true or false, found {getattr(self, name)!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratedMethod:
+    """One target map, calibrated on M anchor models.
+
+    ``models`` has one row a calibration model: ``human_elo, judge_elo``, ``residual`` (judge minus human), and the
+    errors of these three that sampling of its battles makes: ``human_error, standard_error, residual_error``, all in
+    Elo; ``n_battles`` that were judged, ``n_human`` of them with a human vote.
+    """
+
+    beta: float | None  # temperature of the soft map, from all human non-ties; None for the other maps
+    anchors: pd.Series  # (M,) log-strengths that the judge gives the anchors, logits, mean zero
+    models: pd.DataFrame
+
+    @classmethod
+    def from_table(cls, beta: float | None, anchors: pd.Series, models: pd.DataFrame) -> CalibratedMethod:
+        """A method with the columns that it needs of ``models``, a part of the table of `soft_elo` with errors."""
+        return cls(beta, anchors, models[_COLUMNS].astype({"model": str}).reset_index(drop=True))
+
+    def to_json(self) -> dict[str, Any]:
+        """The method in lists, objects, numbers and strings."""
+        return {
+            "beta": self.beta,
+            "anchors": {str(model): float(theta) for model, theta in self.anchors.items()},
+            "models": self.models.to_dict("records"),
+        }
+
+    @classmethod
+    def from_json(cls, name: str, saved: Any) -> CalibratedMethod:
+        """What `to_json` gave for the method ``name``.
+
+        Raises:
+            KeyError, TypeError, ValueError: ``saved`` is something else.
+        """
+        if not isinstance(saved["anchors"], dict):
+            raise ValueError("anchors must be an object of strengths by model")
+        anchors = pd.Series(saved["anchors"], dtype=float, name="logit").rename_axis("model")
+        models = pd.DataFrame(saved["models"])[_COLUMNS]
+        numbers = models[_COLUMNS[1:]].to_numpy(float)
+        if not (np.isfinite(anchors).all() and np.isfinite(numbers).all()):
+            raise ValueError("numbers are missing or not finite")
+        errors = models[["standard_error", "human_error", "residual_error"]]
+        if models["model"].duplicated().any() or not (errors >= 0).all(axis=None) or not (models["n_human"] > 0).all():
+            raise ValueError("models must be named once, with errors >= 0 and human votes")
+        if not np.allclose(models["judge_elo"] - models["human_elo"], models["residual"], rtol=0, atol=1e-6):
+            raise ValueError("residual must be judge_elo minus human_elo")
+        beta = saved["beta"]
+        if (beta is None) == (name == "soft") or (name == "soft" and not 0 < float(beta) < np.inf):
+            raise ValueError(f"beta of method {name!r} cannot be {beta!r}")
+        if name != "soft":
+            smoothing(name)
+        return cls.from_table(None if beta is None else float(beta), anchors, models)
+
+    @property
+    def floor(self) -> float:
+        """tau, Elo: the judge's own error of a model (root mean square), which no number of battles removes."""
+        return floor_spread(self.models["residual"], self.models["residual_error"])

@@ -1,0 +1,68 @@
+"""Judged battles of one set, compressed: equal battles are one cell."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxeval.data.judged_battles import JudgedBattles
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+
+class JudgedCells(NamedTuple):
+    """Judged battles compressed: equal (pair, score difference, hard label, human label) are one cell."""
+
+    n_models: int
+    first: Int  # (C,) lower model index
+    second: Int  # (C,)
+    pair: Int  # (C,) number of the pair, sorted
+    label: Int  # (C,)
+    battles: Int  # (C,) how many
+    pairs: tuple[Int, Int]  # (P,) models of each pair
+    labels: Float  # (U, 3) score difference, hard label, human label (NaN without one), of the first model
+    own: list[Int]  # per model, its cells in order
+    own_first: list[Bool]  # and whether it is the first model of them
+    of_battle: Int  # (N,) the cell of each battle
+
+
+def compress(battles: JudgedBattles, rows: NDArray[np.intp] | slice = slice(None)) -> JudgedCells:
+    """The cells of the battles, or of some ``rows`` of them; the models stay numbered as they are."""
+    a, b = battles.model_a[rows].astype(np.int64), battles.model_b[rows].astype(np.int64)
+    m, swap = len(battles.models), a > b
+    score = battles.score_difference[rows]
+    difference = np.where(swap, -score, score) + 0.0
+    hard, human = (np.where(swap, 1 - x[rows], x[rows]) for x in (battles.hard, battles.human))
+    codes = [np.unique(x, return_inverse=True) for x in (difference, hard, human)]
+    joint = np.zeros(len(a), np.int64)
+    for values, code in codes:
+        joint = joint * len(values) + code
+    kinds, label = np.unique(joint, return_inverse=True)
+    parts = np.unravel_index(kinds, [len(values) for values, _ in codes])
+    labels = np.stack([values[part] for (values, _), part in zip(codes, parts, strict=True)], axis=1)
+    pair = np.where(swap, b, a) * m + np.where(swap, a, b)
+    keys, of_battle, count = np.unique(pair * len(kinds) + label, return_inverse=True, return_counts=True)
+    pairs, of_cell = np.unique(keys // len(kinds), return_inverse=True)
+    first, second = divmod(pairs, m)
+    model = np.concatenate([first[of_cell], second[of_cell]])
+    cell = np.tile(np.arange(len(keys)), 2)
+    order = np.lexsort((cell, model))
+    ends = np.cumsum(np.bincount(model, minlength=m))[:-1]
+    own, own_first = np.split(cell[order], ends), np.split(order < len(keys), ends)
+    return JudgedCells(
+        n_models=m,
+        first=first[of_cell],
+        second=second[of_cell],
+        pair=of_cell,
+        label=keys % len(kinds),
+        battles=count,
+        pairs=(first, second),
+        labels=labels,
+        own=own,
+        own_first=own_first,
+        of_battle=of_battle,
+    )

@@ -1,0 +1,85 @@
+"""Joint draws of named quantities, whatever estimator made them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import twins
+
+from jaxeval.statistics.draws import Draws
+from jaxeval.statistics.quantiles import interval_bounds
+
+NAMES = pd.Index(["a", "b", "c", "d"])
+TRUTH = np.array([0.2, 0.9, 0.5, 0.48])
+
+
+@pytest.fixture(scope="module")
+def draws():
+    noise = 0.04 * np.random.default_rng(0).normal(size=(600, 4))
+    return Draws(NAMES, TRUTH, TRUTH + noise)
+
+
+def test_intervals_and_errors_are_those_of_the_columns(draws):
+    lower, upper = interval_bounds(draws.draws, 0.9)
+    np.testing.assert_array_equal(draws.interval(0.9), np.column_stack([lower, upper]))
+    np.testing.assert_array_equal(draws.interval(0.9, "basic").lower, 2 * TRUTH - upper)
+    np.testing.assert_allclose(draws.standard_errors, draws.draws.std(0, ddof=1), rtol=1e-12)
+    with pytest.raises(ValueError, match="kind must be 'percentile' or 'basic', got 'exact'"):
+        draws.interval(0.9, "exact")
+
+
+def test_comparisons_are_named(draws):
+    np.testing.assert_allclose(draws.beat_share(), twins.beat_share(draws.draws), rtol=1e-14)
+    lower, upper = draws.difference_interval(0.8)
+    assert (lower.loc["b", "a"], upper.loc["b", "a"]) == (-upper.loc["a", "b"], -lower.loc["a", "b"])
+    assert draws.rank_share(1).sum() == pytest.approx(1)
+    assert draws.tiers().to_dict() == {"a": 3, "b": 1, "c": 2, "d": 2}
+
+
+def test_the_table_is_best_first_and_holds_what_the_methods_give(draws):
+    table = draws.table(0.9)
+    assert table.index.tolist() == ["b", "c", "d", "a"]
+    assert table["rank"].tolist() == [1, 2, 3, 4]
+    assert table.tier.tolist() == [1, 2, 2, 3]
+    pd.testing.assert_frame_equal(table[["lower", "upper"]], draws.interval(0.9).loc[table.index])
+    pd.testing.assert_frame_equal(table[["rank_best", "rank_worst"]], draws.rank_sets(0.9).loc[table.index])
+
+
+def test_names_left_out_take_no_rank(draws):
+    among = np.array([True, False, True, True])
+    table = draws.table(among=among)
+    assert table.loc["b", ["rank", "rank_best", "rank_worst", "tier"]].isna().all()
+    assert table.loc["c", "rank"] == 1
+    assert np.isfinite(table.loc["b", "lower"])
+    assert np.isnan(draws.rank_share(1, among)["b"])
+
+
+def test_what_has_no_estimate_and_draws_that_are_missing():
+    rng = np.random.default_rng(1)
+    some = Draws(NAMES, np.array([0.2, np.nan, 0.5, np.inf]), rng.normal(size=(50, 4)))
+    some.draws[:25, 0] = np.nan
+    assert some.interval().isna().all(axis=1).tolist() == [False, True, False, True]
+    assert some.ranks()["rank"].isna().tolist() == [False, True, False, True]
+    assert some.tiers()["c"] == 1
+    assert pd.isna(some.tiers()["a"])  # missing in half of the draws
+
+
+def test_draws_without_spread_are_no_certainty_but_an_anchor_is():
+    draws = np.column_stack([np.full(30, 1.0), np.full(30, 2.0), np.linspace(0, 1, 30), np.linspace(0, 1e-7, 30)])
+    anchored = np.array([True, False, False, False])
+    found = Draws(NAMES, draws.mean(0), draws, anchored=anchored, precision=1e-6)
+    assert found.without_spread.tolist() == [False, True, False, True]
+    assert found.interval().isna().any(axis=1).tolist() == [False, True, False, True]
+    assert found.standard_errors.isna().tolist() == [False, True, False, True]
+
+
+def test_estimates_that_differ_by_rounding_share_a_rank():
+    draws = np.random.default_rng(2).normal(size=(40, 4))
+    estimate = np.array([1.0, 1.0 + 1e-12, 0.0, 2.0])
+    assert Draws(NAMES, estimate, draws, precision=1e-6).ranks()["rank"].tolist() == [2, 2, 4, 1]
+    assert Draws(NAMES, estimate, draws).ranks()["rank"].tolist() == [3, 2, 4, 1]
+
+
+def test_tables_of_too_many_names(draws, monkeypatch):
+    monkeypatch.setattr("jaxeval.statistics.comparison.MOST_SQUARE", 3)
+    with pytest.raises(ValueError, match="the table of shares is a table of 4 x 4 models, beyond the 3"):
+        draws.beat_share()
