@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ def judge_accuracy(
     by: str | None = None,
     stratify: str | None = None,
     strata: str | None = None,
-    shared: Any = POOLED,
+    shared: Hashable = POOLED,
     level: float = 0.95,
     n_resamples: int = 10_000,
     n_halves: int = 20,

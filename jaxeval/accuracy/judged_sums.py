@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.data.judged_answers import JudgedAnswers, repeated
+from jaxeval.data.judged_answers import Covariate, JudgedAnswers, repeated
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
@@ -81,7 +81,11 @@ class Sums(NamedTuple):
 
 
 def arrays(
-    calibration: JudgedAnswers, test: JudgedAnswers, stratify: str | None, shared: Any, strata: str | None = None
+    calibration: JudgedAnswers,
+    test: JudgedAnswers,
+    stratify: str | None,
+    shared: Hashable,
+    strata: str | None = None,
 ) -> Arrays:
     """`Arrays` of answers by the same judges.
 
@@ -227,7 +231,7 @@ def _products(answers: LabelledAnswers, n_strata: int) -> Float:
     return np.stack([one, y, f, y * f, f * f], axis=1)
 
 
-def place(values: Any, stratum: NDArray[np.int64], n_strata: int) -> Float:
+def place(values: Float | Bool, stratum: NDArray[np.int64], n_strata: int) -> Float:
     """(n, T, M, J) of (n, M, J) ``values``: each in the place of its stratum."""
     there = stratum[:, None, :, None] == np.arange(n_strata)[:, None, None]
     return np.where(there, values[:, None].astype(float), 0.0)
@@ -260,7 +264,7 @@ def _strata(
             "some of each"
         )
 
-    def number(covariate: Any) -> NDArray[np.int64]:
+    def number(covariate: Covariate) -> NDArray[np.int64]:
         return np.append(pd.Index(levels).get_indexer(covariate.levels), -1)[covariate.number]
 
     return len(levels), number(known), number(wanted)

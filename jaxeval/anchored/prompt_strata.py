@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Int
 from jaxeval.data.anchored_verdicts import ROLES, AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.resampling.strata import stratum_of_groups
 from jaxeval.wording import did_you_mean
-
-Int = NDArray[np.int64]
 
 
 def prompt_strata(verdicts: AnchoredVerdicts, strata: str | None) -> Int | None:

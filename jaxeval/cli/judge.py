@@ -11,7 +11,7 @@ from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import raw_names_option, write_table, write_text
 from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.run_options import resampling_options
-from jaxeval.cli.terminal import note, plain_cell, print_table, say, stdout_console, tell
+from jaxeval.cli.terminal import named_model, note, plain_cell, print_table, say, stdout_console, tell
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -79,11 +79,10 @@ def judge(
 
     labelled, judged = (_read(path, columns, [c for c in (by, stratify, strata) if c], path == calibration)
                         for path in (calibration, test))  # fmt: skip
-    chosen = checked_pairs(judged, [_pair(judged, *pair) for pair in pairs]) if pairs else []
-    accuracy = judge_accuracy(
-        labelled, judged, by=by, stratify=stratify, strata=strata,
-        shared=_model(labelled, shared) if shared else POOLED, **drawn
-    )  # fmt: skip
+    named = [tuple(named_model(judged.models, name) for name in pair) for pair in pairs]
+    chosen = checked_pairs(judged, named) if pairs else []
+    whose = named_model(labelled.models, shared) if shared else POOLED
+    accuracy = judge_accuracy(labelled, judged, by=by, stratify=stratify, strata=strata, shared=whose, **drawn)
     comparison = compare(accuracy, chosen, labels_of_b=shared is None) if chosen else None
     report = judge_report(accuracy, comparison)
     first_goes_on()
@@ -106,16 +105,6 @@ def _read(path: Path, columns: dict[str, Any], keep: list[str], calibration: boo
     elif named["label"] is not None and named["label"] not in column_names(path):
         named["label"] = None
     return read_judged_answers(path, **named)
-
-
-def _model(answers: JudgedAnswers, name: str) -> Any:
-    """The model as the file has it: models may be named by numbers, which the command line cannot tell from text."""
-    alike = [model for model in answers.models if str(model) == name]
-    return alike[0] if len(alike) == 1 else name
-
-
-def _pair(answers: JudgedAnswers, a: str, b: str) -> tuple[Any, Any]:
-    return _model(answers, a), _model(answers, b)
 
 
 def _write(report: JudgeReport, out: Path) -> None:

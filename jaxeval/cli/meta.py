@@ -17,18 +17,9 @@ from jaxeval.cli.tables import present
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _SCORES_ONLY = ("gold", "model", "evaluators", "top", "improvements", "agreement")
 _VOTES_ONLY = (
-    "model_a",
-    "model_b",
-    "winner",
-    "both_bad",
-    "references",
-    "sets",
-    "budgets",
-    "repeats",
-    "cluster",
-    "strata",
-    "item",
-)
+    "model_a", "model_b", "winner", "both_bad", "references", "sets", "budgets", "repeats", "cluster",
+    "strata", "item",
+)  # fmt: skip
 
 
 class _Numbers(click.ParamType):  # type: ignore[type-arg]

@@ -231,14 +231,7 @@ def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
 )
 @click.option("--out", required=True, type=OutputFile((".json",)), help="Where to save it, as JSON.")
 def calibrate(
-    file: Path,
-    *,
-    methods: tuple[str, ...],
-    out: Path,
-    ridge: float,
-    base: float,
-    cluster: str | None,
-    **columns: Any,
+    file: Path, *, methods: tuple[str, ...], out: Path, ridge: float, base: float, cluster: str | None, **columns: Any
 ) -> None:
     """Calibrate a judge on the models in FILE, which has human votes, and save the calibration."""
     from jaxeval.data.judged_battles import read_judged_battles

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float, Int
 from jaxeval.checks import check_room
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
@@ -24,9 +25,6 @@ from jaxeval.softelo.held_out import Folds
 from jaxeval.softelo.judged_cells import JudgedCells
 from jaxeval.softelo.target_maps import targets
 from jaxeval.statistics.clusters import numbered
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 TOLERANCE_LOGIT = 1e-8  # 2e-6 Elo
 MAX_STEPS = 200
