@@ -10,7 +10,7 @@ import click
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.run_options import run_options, several_options
+from jaxeval.cli.run_options import run_options, several_options, strata_option
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, short_number, stdout_console, tell
 from jaxeval.wording import counted
 
@@ -88,7 +88,7 @@ _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path
     metavar="COL",
     help="Resample whole clusters: prompts, voters. All errors and intervals over battles then allow for clusters.",
 )
-@click.option("--strata", metavar="COL", help="Resample battles within the groups of COL, each as large as it is.")
+@strata_option("battles")
 @click.option("--by", metavar="COL", help="Also rate slices of this column.")
 @click.option("--length-a", metavar="COL", help="Length of A's answers, for the effects of verbosity.")
 @click.option("--length-b", metavar="COL", help="Length of B's answers.")
