@@ -29,7 +29,7 @@ from jaxeval.ratings.contextual_refits import contextual_refits
 from jaxeval.ratings.dense_refits import dense_refits
 from jaxeval.ratings.gauge import Gauge
 from jaxeval.ratings.options import MOST_SLICES, BootstrapArguments, BootstrapOptions, Precision, Scheme, Ties
-from jaxeval.ratings.refits import RESULT_BYTES, BoardProblem, refit
+from jaxeval.ratings.refits import RESULT_BYTES, BoardRefits, refit
 from jaxeval.ratings.slices import Slices, make_slices
 from jaxeval.ratings.sparse_boards import FitMethod, resolved
 from jaxeval.ratings.sparse_refits import sparse_refits
@@ -40,24 +40,14 @@ _TABLE_ENTRIES = 2**23
 
 @overload
 def bootstrap(
-    battles: Battles | Any,
-    n_resamples: int = ...,
-    seed: int = ...,
-    scheme: Scheme = ...,
-    *,
-    by: None = None,
-    **options: Unpack[BootstrapArguments],
-) -> Bootstrap: ...
+    battles: Battles | Any, n_resamples: int = ..., seed: int = ..., scheme: Scheme = ..., *,
+    by: None = None, **options: Unpack[BootstrapArguments],
+) -> Bootstrap: ...  # fmt: skip
 @overload
 def bootstrap(
-    battles: Battles | Any,
-    n_resamples: int = ...,
-    seed: int = ...,
-    scheme: Scheme = ...,
-    *,
-    by: str | Sequence[str],
-    **options: Unpack[BootstrapArguments],
-) -> Bootstraps: ...
+    battles: Battles | Any, n_resamples: int = ..., seed: int = ..., scheme: Scheme = ..., *,
+    by: str | Sequence[str], **options: Unpack[BootstrapArguments],
+) -> Bootstraps: ...  # fmt: skip
 def bootstrap(
     battles: Battles | Any,
     n_resamples: int = 1000,
@@ -193,7 +183,7 @@ def _fits(battles: Battles, slices: Slices, block: Sequence[int], options: Boots
 
 def _problems(
     slices: Slices, fits: dict[int, BradleyTerryFit], options: BootstrapOptions
-) -> Iterator[tuple[str, list[int], BoardProblem]]:
+) -> Iterator[tuple[str, list[int], BoardRefits]]:
     """What is solved for the resamples of a block: its name in a checkpoint, its slices, and the `Problem`."""
     labels, drawn = slices.labels, slices.drawn
     dense = []

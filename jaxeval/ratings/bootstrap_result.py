@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -16,7 +16,7 @@ from jaxeval.checks import checked_integer
 from jaxeval.execution.processes import n_sharing
 from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, FitSettings
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, make_scale
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
@@ -29,20 +29,11 @@ B = TypeVar("B", bound="Bootstrap")
 
 
 @dataclass(frozen=True, kw_only=True)
-class BootstrapSettings(BootstrapOptions):
-    """What made a bootstrap: its options, the gauge in words, covariates by name and the method that was chosen."""
+class BootstrapSettings(FitSettings, BootstrapOptions):
+    """What made a bootstrap: its options, in the words of `FitSettings`, and the devices."""
 
-    gauge: str
     by: list[str]  # columns whose groups are the slices
-    method: Literal["dense", "sparse"]  # on (M, M) tables, or on the graph of pairs
-    device: str
     n_devices: int
-    versions: str
-
-    @property
-    def reweighted(self) -> bool:
-        """Whether each battle counts by the battles of its pair."""
-        return self.reweight
 
 
 class ContextDraws(NamedTuple):
@@ -71,7 +62,7 @@ class Bootstrap:
     grad_norm: NDArray[np.float64]  # (B,)
     degenerate: pd.DataFrame  # (M, 3) resamples in which a model is undefeated, winless, not comparable
     settings: BootstrapSettings
-    n_refitted_sparse: int = field(repr=False)  # resamples that needed the slower solvers for sparse boards
+    n_by_slower_solvers: int = field(repr=False)  # resamples that needed the slower solvers for sparse boards
     _context: ContextDraws | None = field(default=None, repr=False)  # with covariates or a tie model
 
     @property
@@ -299,6 +290,6 @@ def bootstrap_result(
         grad_norm=refitted.grad_norm,
         degenerate=pd.DataFrame({name: (standing == code).sum(0) for code, name in names.items()}, board.models),
         settings=BootstrapSettings.of(vars(options) | made),
-        n_refitted_sparse=int((~np.isin(refitted.solver, (batch.Solver.CHORD, batch.Solver.SPARSE))).sum()),
+        n_by_slower_solvers=int((~np.isin(refitted.solver, (batch.Solver.CHORD, batch.Solver.SPARSE))).sum()),
         _context=context,
     )

@@ -18,7 +18,7 @@ from jaxeval.kernels.solve import Status
 from jaxeval.ratings.boards import Board, battles_per_model, rated_theta
 from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, Scale, make_scale
-from jaxeval.ratings.options import FitOptions
+from jaxeval.ratings.options import FitOptions, Precision
 from jaxeval.ratings.sandwich import Likelihood, score_squares
 from jaxeval.ratings.saved_ratings import save_ratings
 from jaxeval.resampling.strata import lone_strata_text
@@ -50,7 +50,7 @@ class FitSettings(FitOptions):
 
     gauge: str
     method: Literal["dense", "sparse"]  # on (M, M) tables, or on the graph of pairs
-    dtype: str
+    dtype: Precision
     device: str
     versions: str
 

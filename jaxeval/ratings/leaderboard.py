@@ -137,7 +137,7 @@ def leaderboard(
         tables.append(table)
         of_slice.append([*board.warnings, *_rank_warnings(board, min_battles)])
     warnings = boards.warnings if isinstance(boards, Bootstraps) else []
-    warnings += of_slice[0] if names == [None] else told_together(names, of_slice, list(boards.values()))
+    warnings += of_slice[0] if names == [None] else shared_warnings(names, of_slice, list(boards.values()))
     first = next(iter(boards.values()))
     enough = ceil(2 / (1 - Fraction(str(level))))  # one draw in each tail
     if len(first.draws) < enough:
@@ -264,7 +264,7 @@ def _table(
     return table.iloc[order].reset_index(drop=True)
 
 
-def told_together(names: Sequence[Any], warnings: Sequence[Sequence[str]], boards: Sequence[Bootstrap]) -> list[str]:
+def shared_warnings(names: Sequence[Any], warnings: Sequence[Sequence[str]], boards: Sequence[Bootstrap]) -> list[str]:
     """The warnings of all slices, each with the slice's name.
 
     Those that differ only in models and numbers are told once where more than three slices have them: the first in
