@@ -52,6 +52,19 @@ class Bootstrap:
     comparable rating: +inf for one that never loses a point in it, -inf for one that never takes one, NaN for one
     without battles. The gauge is then held by the other models, and ``degenerate`` counts the cases. Where none of the
     models that hold it is left (an anchor), the draw is NaN for all; ``warnings`` says in how many.
+
+    Examples:
+        >>> import jaxeval
+        >>> board = jaxeval.bootstrap(jaxeval.simulate_battles(2_000, 4, seed=0), 200)
+        >>> board.interval(0.9).round().loc["model-1"].tolist()
+        [1082.0, 1114.0]
+        >>> board.tiers().tolist()
+        [1, 2, 2, 3]
+        >>> board.rank_share(1).tolist()
+        [1.0, 0.0, 0.0, 0.0]
+        >>> lower, upper = board.difference_interval()
+        >>> lower.loc["model-1", "model-2"].round(), upper.loc["model-1", "model-2"].round()
+        (np.float64(79.0), np.float64(131.0))
     """
 
     fit: BradleyTerryFit  # the full-data fit: the reported ratings

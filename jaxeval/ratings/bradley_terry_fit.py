@@ -170,7 +170,7 @@ class BradleyTerryFit:
 
     @property
     def _in_one_cluster(self) -> pd.Index:
-        """Rated models with several battles, of which all lie in one of several clusters."""
+        """Rated models with several battles that all lie in one cluster, where there are several clusters."""
         rows, cells = self._drawn.clusters, self._board.cells
         if rows is None or len(rows.size) == 1:
             return self.ratings.index[:0]
