@@ -28,7 +28,7 @@ from jaxeval.ratings.contextual_fit import ContextualFit, board_fit
 from jaxeval.ratings.contextual_refits import contextual_refits
 from jaxeval.ratings.dense_refits import dense_refits
 from jaxeval.ratings.gauge import Gauge
-from jaxeval.ratings.options import MOST_SLICES, BootstrapArguments, BootstrapOptions, Precision, Scheme, Ties
+from jaxeval.ratings.options import MOST_SLICES, BootstrapArguments, BootstrapOptions, LinkName, Precision, Scheme, Ties
 from jaxeval.ratings.refits import RESULT_BYTES, BoardRefits, refit
 from jaxeval.ratings.slices import Slices, make_slices
 from jaxeval.ratings.sparse_boards import FitMethod, resolved
@@ -66,6 +66,7 @@ def bootstrap(
     normalize: bool = True,
     feature_ridge: float = 0.0,
     ties: Ties = "half",
+    link: LinkName = "logit",
     method: FitMethod = "auto",
     chunk_size: int | None = None,
     memory_limit: int | None = None,
@@ -97,9 +98,9 @@ def bootstrap(
             scheme "bayesian" sum to each stratum's number of battles; the scheme "poisson" knows no strata.
         ridge: as in `fit_bradley_terry`, like ``gauge``, ``base`` and ``reweight``.
         dtype: precision of the refits; "float32" stays within 0.05 Elo of "float64" on boards that are not sparse.
-        features: as in `fit_bradley_terry`, like ``normalize``, ``feature_ridge`` and ``ties``. With them, or a tie
-            model, results are `ContextualBootstrap`. With a tie model resamples are also refitted with ties as half a
-            win, see `ContextualBootstrap.expected_score`.
+        features: as in `fit_bradley_terry`, like ``normalize``, ``feature_ridge``, ``ties`` and ``link``. With
+            features, or a tie model, results are `ContextualBootstrap`. With a tie model resamples are also refitted
+            with ties as half a win, see `ContextualBootstrap.expected_score`.
         method: as in `fit_bradley_terry`, for each slice by its own number of models; the draws are the same.
         chunk_size: resamples computed together; by default sized to the cache (CPU) or to 1 GB (GPU, TPU).
         memory_limit: bytes that the refits, their tables and results may take, give or take a fifth; chunks shrink to

@@ -17,7 +17,7 @@ from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
 from jaxeval.ratings.boards import Board, battles_per_model, rated_theta
 from jaxeval.ratings.drawn_votes import VoteGroups
-from jaxeval.ratings.gauge import ELO_PER_LOGIT, Scale, make_scale
+from jaxeval.ratings.gauge import ELO_PER_LOGIT, ELO_PER_UNIT, Scale, make_scale
 from jaxeval.ratings.options import FitOptions, Precision
 from jaxeval.ratings.sandwich import Likelihood, score_squares
 from jaxeval.ratings.saved_ratings import save_ratings
@@ -69,7 +69,7 @@ class BradleyTerryFit:
     """
 
     ratings: pd.Series
-    logits: pd.Series  # log-strengths in the mean-zero gauge
+    strengths: pd.Series  # theta in the mean-zero gauge, in the unit of the link: logits or probits
     component: pd.Series  # connected component, 1 = that of the main group; the others by battles
     standing: pd.Series  # "" for a model of the main group, else "undefeated", "winless" or "not comparable"
     n_battles: pd.Series
@@ -93,8 +93,13 @@ class BradleyTerryFit:
         return self._likelihood.board
 
     @property
+    def logits(self) -> pd.Series:
+        """The ratings in logits, of mean 0: ``strengths``; of probits 1.702 times them."""
+        return (self.strengths * (self._scale.unit / ELO_PER_LOGIT)).rename("logit")
+
+    @property
     def theta(self) -> NDArray[np.float64]:
-        """(M,) log-strengths in the mean-zero gauge, 0 where there is no rating."""
+        """(M,) ``strengths``, 0 where there is no rating."""
         return self._board.theta
 
     @property
@@ -132,17 +137,18 @@ class BradleyTerryFit:
         """(M, M) sandwich standard errors of rating differences, Elo; they do not depend on the gauge."""
         c = self._sandwich
         variance = np.diag(c)[:, None] + np.diag(c) - 2 * c
-        return self._frame(ELO_PER_LOGIT * np.sqrt(np.maximum(variance, 0)))
+        return self._frame(self._scale.unit * np.sqrt(np.maximum(variance, 0)))
 
     @property
     def win_probability(self) -> pd.DataFrame:
         """(M, M) expected result of the row's model against the column's, a tie counting half, all covariates even.
 
-        NaN between equally infinite ratings. Without a tie model it is s(theta_i - theta_j).
+        NaN between equally infinite ratings. Without a tie model it is F(theta_i - theta_j), F being the link's: the
+        logistic function, or the normal distribution function.
         """
-        instead = "1 / (1 + exp(-difference of logits))"
+        instead = "F(difference of strengths)"
         check_square(len(self.ratings), MOST_SQUARE, "the table of win probabilities", instead)
-        theta = self.logits.to_numpy()
+        theta = self.strengths.to_numpy()
         with np.errstate(invalid="ignore"):
             difference = theta[:, None] - theta
         return pd.DataFrame(self._likelihood.expected(difference), self.ratings.index, self.ratings.index)
@@ -155,7 +161,7 @@ class BradleyTerryFit:
     @property
     def warnings(self) -> list[str]:
         """What the data cannot say, in words; empty for a healthy board."""
-        far = self.logits.index[~(np.abs(self._board.theta) < _FAR_LOGIT) & self._board.active]
+        far = self.logits.index[~(np.abs(self.logits) < _FAR_LOGIT) & self._board.active]
         messages = board_warnings(self.component, self.standing, self.settings.ridge, self.status, far)
         alone = self._in_one_cluster
         if len(alone):
@@ -274,14 +280,14 @@ def fit_result(
     """The public face of a fitted board, of a class of fits."""
     board, models = likelihood.board, likelihood.board.models
     count = battles_per_model(board.cells, len(models))
-    scale = make_scale(options.gauge, options.base, models, count, board.active)
+    scale = make_scale(options.gauge, options.base, models, count, board.active, ELO_PER_UNIT[board.link])
     theta = rated_theta(board)
     standing = [STANDING_TEXT[s] for s in board.connectivity.standing]
     made = {"gauge": scale.gauge, "method": board.method, "features": likelihood.features}
     made |= {"dtype": "float64", "device": device_name(), "versions": versions()}
     return kind(
         ratings=pd.Series(scale.ratings(theta), models, name="rating"),
-        logits=pd.Series(theta, models, name="logit"),
+        strengths=pd.Series(theta, models, name="strength"),
         component=pd.Series(board.connectivity.component, models, name="component"),
         standing=pd.Series(standing, models, name="standing", dtype=object),
         n_battles=pd.Series(count.astype(np.int64), models, name="n_battles"),

@@ -20,8 +20,9 @@ from jaxeval.errors import DataError
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch, tie_models
+from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Terms
-from jaxeval.kernels.tie_models import NO_TIES, TieModel
+from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
 from jaxeval.ratings.boards import (
     TOLERANCE_LOGIT,
     Board,
@@ -38,12 +39,10 @@ from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
 
-TIE_MODELS = {"half": TieModel.HALF, "davidson": TieModel.DAVIDSON, "rao_kupper": TieModel.RAO_KUPPER}
-
 #: Of Newton's method.
 MAX_STEPS = 200
-#: Covariates that move some difference by so many logits have no finite coefficients: odds of 1 in 1e13.
-RUNAWAY_LOGIT = 30.0
+#: Covariates that move some difference so far have no finite coefficients: odds of 1 in 1e13.
+_RUNAWAY = {Link.LOGIT: 30.0, Link.PROBIT: 7.3}
 _LANES_AT_ONCE = 32
 # A coefficient is told apart from the ratings if this share of its information is left beside them.
 _COLLINEAR = 1e-7
@@ -64,7 +63,7 @@ class ContextualBoard(NamedTuple):
     information_diagonal: Float  # (P,)
     undecided: NDArray[np.bool_]  # (D,) covariates without a coefficient, held at 0: the models or others decide them
     tie_limit: float  # what t is said to be in resamples without ties; NaN where there is nothing else
-    tie_model: TieModel
+    response: Response
     flags: tuple[str, ...]  # what of covariates and ties the battles cannot say
 
     @property
@@ -96,7 +95,7 @@ class ContextualBoard(NamedTuple):
         """(C, P) derivatives of one battle's log-likelihood in each cell, its weight included."""
         weight = battle_weights(self.board, self.cells)
         with double_precision():
-            of_z, of_t = (weight * np.asarray(x) for x in tie_models.score(self.tie_model, *self._battles()))
+            of_z, of_t = (weight * np.asarray(x) for x in tie_models.score(self.response, *self._battles()))
         of_others = self.slopes * of_z[:, None]
         return scipy.sparse.hstack([of_others, scipy.sparse.csr_array(of_t[:, None])], format="csr")
 
@@ -104,7 +103,7 @@ class ContextualBoard(NamedTuple):
         """(P, P) variance of the sum of all scores if the model is right and battles are independent."""
         square = self.cells.count * battle_weights(self.board, self.cells) ** 2
         with double_precision():
-            zz, zt, tt = (square * np.asarray(x) for x in tie_models.information(self.tie_model, *self._battles()))
+            zz, zt, tt = (square * np.asarray(x) for x in tie_models.information(self.response, *self._battles()))
         slopes = self.slopes
         cross = slopes.T @ zt
         of_others = (slopes.T @ (slopes * zz[:, None])).toarray()
@@ -112,18 +111,18 @@ class ContextualBoard(NamedTuple):
 
     def log_likelihood(self) -> float:
         """Of the battles of rated models: of wins, ties and losses for the tie models; NaN for them of ties alone."""
-        if self.tie_model != TieModel.HALF and np.isnan(self.tie_limit):
+        if self.response.ties != TieModel.HALF and np.isnan(self.tie_limit):
             return float("nan")
         weight = self.cells.count * battle_weights(self.board, self.cells)
         with double_precision():
-            each = np.asarray(tie_models.log_likelihood(self.tie_model, *self._battles()))
+            each = np.asarray(tie_models.log_likelihood(self.response, *self._battles()))
         return float(np.sum(np.where(weight > 0, weight * each, 0.0)))
 
     def outcomes(self, z: Float, t: ArrayLike) -> tuple[Float, Float, Float]:
         """Probabilities of win, tie and loss by predictors ``z`` and the tie parameter, which broadcast."""
         with double_precision():
             z_, t_ = (jnp.asarray(x, float) for x in np.broadcast_arrays(z, t))
-            win, tie, loss = map(np.asarray, tie_models.probabilities(self.tie_model, z_, t_))
+            win, tie, loss = map(np.asarray, tie_models.probabilities(self.response, z_, t_))
         return win, tie, loss
 
     def expected(self, difference: Float) -> Float:
@@ -144,20 +143,20 @@ def unit_coefficients(found: Float, fitted: ContextualBoard) -> Float:
 
     Infinite where they ran away, NaN where the battles cannot say.
     """
-    feature = fitted.cells.feature
+    feature, far = fitted.cells.feature, _RUNAWAY[fitted.response.link]
     with np.errstate(invalid="ignore"):
-        runaway = np.abs(found) * np.abs(feature).max(0, initial=0.0) > RUNAWAY_LOGIT
+        runaway = np.abs(found) * np.abs(feature).max(0, initial=0.0) > far
         # Covariates that hardly differ have large coefficients, too, but together they move nothing far.
         large = np.flatnonzero(runaway.any(1))
         for some in np.array_split(large, -(-len(large) // _LANES_AT_ONCE) or 1):
-            runaway[some] &= np.abs(feature @ found[some].T).max(0, initial=0.0)[:, None] > RUNAWAY_LOGIT
+            runaway[some] &= np.abs(feature @ found[some].T).max(0, initial=0.0)[:, None] > far
         by_unit = np.where(runaway, np.sign(found) * np.inf, found * fitted.covariates.factor)
     return np.where(fitted.undecided, np.nan, by_unit)
 
 
 def tie_parameters(found: Float, fitted: ContextualBoard) -> Float:
     """(B,) tie parameters, of resamples without ties at its limit."""
-    return np.where(found == NO_TIES[fitted.tie_model], fitted.tie_limit, found)
+    return np.where(found == NO_TIES[fitted.response.ties], fitted.tie_limit, found)
 
 
 def fit_slices(
@@ -225,7 +224,7 @@ def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitO
     count = counts_by_row(rows, members, cells.count)
     with double_precision(), one_blas_thread():
         found = batch.fit_contextual(
-            rows, count, start, active, free, TIE_MODELS[ties], Terms.of(penalty, TOLERANCE_LOGIT, MAX_STEPS)
+            rows, count, start, active, free, options.response, Terms.of(penalty, TOLERANCE_LOGIT, MAX_STEPS)
         )
         found = jax.device_get(found)
     theta = np.asarray(found.phi)[: len(board.theta)]
@@ -246,7 +245,7 @@ def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitO
         information_diagonal=np.asarray(found.diagonal),
         undecided=undecided,
         tie_limit=np.nan if share == 1 else {"half": 0.0, "davidson": -np.inf, "rao_kupper": 0.0}[ties],
-        tie_model=TIE_MODELS[ties],
+        response=options.response,
         flags=tuple(flags),
     )
 

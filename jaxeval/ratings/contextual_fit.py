@@ -16,7 +16,6 @@ from jaxeval.data.report import DataReport
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.contextual_boards import ContextualBoard
 from jaxeval.ratings.drawn_votes import VoteGroups
-from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import FitOptions, Ties
 from jaxeval.ratings.sandwich import Likelihood
 from jaxeval.statistics.quantiles import checked_level
@@ -42,7 +41,7 @@ class ContextualFit(BradleyTerryFit):
     ties are treated. Ratings on different scales must not be compared.
 
     - As half a win: the log-odds of the expected score, P(win) + P(tie) / 2 = s(theta_i - theta_j). This is the scale
-      of fits without a tie model.
+      of fits without a tie model. With the probit link s is the normal distribution function.
     - Davidson: the log-odds of decisive battles, P(win) / P(loss) = exp(theta_i - theta_j). The more ties, the wider
       these ratings are spread: some move by 50 Elo on votes of the Arena, and by 150 Elo where models differ more.
     - Rao and Kupper: the log-odds s(theta_i - theta_j) of a win if the slightest advantage decided every battle. A tie
@@ -100,8 +99,9 @@ class ContextualFit(BradleyTerryFit):
     def coefficients(self, level: float = 0.95) -> pd.DataFrame:
         """A row per covariate, with sandwich errors and intervals; with a tie model t is the last row.
 
-        Columns are ``coefficient`` (logits for one unit), ``standard_error``, ``lower`` and ``upper``; ``odds_ratio``
-        with its ends; ``elo``; and ``unit``, what one unit is on the covariate's own scale.
+        Columns are ``coefficient`` (logits for one unit, or probits), ``standard_error``, ``lower`` and ``upper``;
+        ``odds_ratio`` with its ends, of logits only; ``elo``; and ``unit``, what one unit is on the covariate's own
+        scale.
         """
         size = len(self._contextual.phi) - 1 - len(self.context.features)
         error = np.sqrt(np.maximum(np.diag(self._covariance)[size:], 0))
@@ -120,13 +120,14 @@ class ContextualFit(BradleyTerryFit):
         without = ~np.isfinite(estimate) | np.append(np.zeros(d, bool), not self._contextual.free[-1])[:n]
         error, lower, upper = (np.where(without, np.nan, x[:n]) for x in (error, lower, upper))
         columns = {"coefficient": estimate, "standard_error": error, "lower": lower, "upper": upper}
-        # An odds ratio of the tie parameter, and its Elo, would mean nothing.
+        # An odds ratio of the tie parameter, and its Elo, would mean nothing; nor would an odds ratio of probits.
         of_features = np.arange(n) < d
+        has_odds = of_features & (self.settings.link == "logit")
         ratios = {"odds_ratio": estimate, "odds_ratio_lower": lower, "odds_ratio_upper": upper}
         with np.errstate(over="ignore", under="ignore"):
-            columns |= {name: np.where(of_features, np.exp(x), np.nan) for name, x in ratios.items()}
+            columns |= {name: np.where(has_odds, np.exp(x), np.nan) for name, x in ratios.items()}
         table = pd.DataFrame(columns, pd.Index(names, name="feature", dtype=object))
-        return table.assign(elo=np.where(of_features, ELO_PER_LOGIT * estimate, np.nan), unit=unit)
+        return table.assign(elo=np.where(of_features, self.scale.unit * estimate, np.nan), unit=unit)
 
     @property
     def warnings(self) -> list[str]:
@@ -162,7 +163,7 @@ class ContextualFit(BradleyTerryFit):
         if model not in self.ratings.index:
             hint = did_you_mean(model, self.ratings.index)
             raise ValueError(f"no model {model!r} on the board of {len(self.ratings)}{hint}")
-        return float(self.logits[model])
+        return float(self.strengths[model])
 
 
 def outcome_probabilities(

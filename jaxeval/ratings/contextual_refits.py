@@ -15,7 +15,7 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.kernels.solve import Status
 from jaxeval.ratings.boards import main_battles, padded_size
-from jaxeval.ratings.contextual_boards import TIE_MODELS, ContextualBoard, unit_coefficients
+from jaxeval.ratings.contextual_boards import ContextualBoard, unit_coefficients
 from jaxeval.ratings.contextual_rows import make_rows, unit_columns
 from jaxeval.ratings.drawn_votes import VoteGroups, is_secure_board, unit_members
 from jaxeval.ratings.options import BootstrapOptions
@@ -114,5 +114,5 @@ def contextual_refits(
         free=as_leaf(fitted.free, np.bool_),
         main_battles=as_leaf(pad(main_battles(board), (padded_size(len(board.theta)),)), np.float64),
     )
-    form = batch.ContextualForm(TIE_MODELS[options.ties], options.drawn, count_dtype, batch.Solver.CHORD)
+    form = batch.ContextualForm(options.response, options.drawn, count_dtype, batch.Solver.CHORD)
     return ContextualRefits(options, on_device(problem), form, is_secure_board(board, drawn.repeating), fitted)

@@ -116,6 +116,7 @@ def dense_refits(
         n_pairs=n_pairs,
         solver=batch.Solver.CHORD,
         dtype=np.dtype(options.dtype).type,
+        link=options.response.link,
     )
     worth = np.diagonal(inverse, axis1=-2, axis2=-1) * diagonal
     return DenseRefits(

@@ -101,7 +101,7 @@ def vote_groups(battles: Battles, cluster: str | None, strata: str | None) -> Gr
         if of_cluster is None:
             return VoteGroups(None, _stratum_rows(stratum, cell, count))
         found, number = np.unique(of_cluster[rows], return_inverse=True)
-        by_cluster = stratum_of_groups(stratum, number, strata, names[found])
+        by_cluster = stratum_of_groups(stratum, number, names[found], strata)
         times = np.ones(len(cell), np.int64) if count is None else count
         alone = count_by(number, times, len(found))[number] == 1
         own = _stratum_rows(stratum, cell, np.where(alone, times, 0))

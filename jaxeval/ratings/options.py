@@ -18,13 +18,16 @@ from jaxeval.data.columns import first_place
 from jaxeval.data.features import FeatureLike, checked_features
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import RunOptions
+from jaxeval.kernels.links import Link
 from jaxeval.kernels.resample import DrawScheme
+from jaxeval.kernels.tie_models import Response, TieModel
 from jaxeval.ratings.gauge import Gauge
 from jaxeval.ratings.sparse_boards import FitMethod, check_dense
 from jaxeval.wording import counted
 
 Scheme = Literal["multinomial", "poisson", "bayesian", "cluster"]
 Ties = Literal["half", "davidson", "rao_kupper"]
+LinkName = Literal["logit", "probit"]
 Precision = Literal["float64", "float32"]
 
 #: The kernels' schemes. Clusters are drawn as battles are: as many as there are, with replacement.
@@ -52,6 +55,7 @@ class FitOptions:
     normalize: bool = True
     feature_ridge: float = 0.0
     ties: Ties = "half"
+    link: LinkName = "logit"
     cluster: str | None = None
     strata: str | None = None
     method: FitMethod = "auto"
@@ -65,6 +69,11 @@ class FitOptions:
     def contextual(self) -> bool:
         """Whether there are covariates or a tie model."""
         return len(self.features) > 0 or self.ties != "half"
+
+    @property
+    def response(self) -> Response:
+        """What decides a battle, for the kernels."""
+        return Response(TieModel[self.ties.upper()], Link[self.link.upper()])
 
     def checked(self, battles: Battles) -> Self:
         """The same with numbers and lists of Python's.
@@ -83,7 +92,14 @@ class FitOptions:
         )
         if not own.feature_ridge >= 0:
             raise ValueError(f"feature_ridge must be >= 0, got {own.feature_ridge!r}")
+        if own.link not in get_args(LinkName):
+            raise ValueError(f"link must be one of {', '.join(map(repr, get_args(LinkName)))}, got {own.link!r}")
         _check_ties(battles, own.ties)
+        if own.ties != "half" and own.link != "logit":
+            raise ValueError(
+                f"ties={own.ties!r} is a model of logits, got link={own.link!r}: take link='logit', or ties='half', "
+                "which every link knows"
+            )
         if own.contextual:
             check_dense(own.method)
         return own
@@ -165,6 +181,7 @@ class BootstrapArguments(RunOptions, total=False):
     normalize: bool
     feature_ridge: float
     ties: Ties
+    link: LinkName
     method: FitMethod
     max_slices: int
     min_slice_battles: int

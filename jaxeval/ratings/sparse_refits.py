@@ -81,5 +81,6 @@ def sparse_refits(board: Board, label: str, drawn: VoteGroups, options: Bootstra
         n_pairs=n_pairs,
         solver=batch.Solver.SPARSE,
         dtype=np.dtype(options.dtype).type,
+        link=options.response.link,
     )
     return SparseRefits(options, on_device(problem), form, board)

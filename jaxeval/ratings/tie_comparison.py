@@ -23,7 +23,6 @@ from jaxeval.ratings.bradley_terry_fit import fit_result
 from jaxeval.ratings.connectivity import analyse
 from jaxeval.ratings.contextual_boards import (
     MAX_STEPS,
-    TIE_MODELS,
     ContextualBoard,
     fit_contextual_boards,
 )
@@ -89,7 +88,7 @@ def compare_tie_models(
         own = replace(options, ties=ties)
         (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, own)
         fit = fit_result(ContextualFit, fitted, VoteGroups(), battles.report, own)
-        each[ties] = _held_out(fitted, cells, held, ties)
+        each[ties] = _held_out(fitted, cells, held)
         likelihood = fit.log_likelihood if ties != "half" else np.nan
         n_parameters = int(fitted.board.active.sum()) - 1 + len(covariates.names) + 1
         rows[ties] = {
@@ -127,7 +126,7 @@ def _folds(count: NDArray[np.int64], n_folds: int, rng: np.random.Generator) -> 
     return held
 
 
-def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: NDArray[np.int64], ties: Ties) -> dict[str, Float]:
+def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: NDArray[np.int64]) -> dict[str, Float]:
     """(F, C) log-likelihood, squared error and score of a battle of each cell, by the fit to the other folds.
 
     NaN where the others leave one of its models without a rating.
@@ -149,12 +148,12 @@ def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: NDArray[np.
                 fitted.phi,
                 rated,
                 fitted.free,
-                TIE_MODELS[ties],
+                fitted.response,
                 Terms.of(fitted.ridge, TOLERANCE_LOGIT, MAX_STEPS),
             )
             phi = np.asarray(jax.device_get(fit.phi))
             z: Any = phi[first] - phi[second] + cells.feature @ phi[size:-1]
-            given = TIE_MODELS[ties], z, phi[-1]
+            given = fitted.response, z, phi[-1]
             expected = np.asarray(tie_models.expected(*given))
             likelihood: Any = tie_models.log_likelihood(given[0], cells.target, *given[1:])  # type: ignore[arg-type]
         with np.errstate(divide="ignore"):
