@@ -37,6 +37,8 @@ _FILES_ONLY = [
 @click.option("--task", metavar="COL", help="Column of tasks. [task, if there]")
 @click.option("--item", metavar="COL", help="Column of prompts. [item, if there]")
 @click.option("--run", metavar="COL", help="Column of repeated runs. [run, if there]")
+@click.option("--strata", metavar="ROLE",
+              help="Resample prompts within the values of ROLE, each as large as it is: task, as a rule.")  # fmt: skip
 @click.option("--missing", default="error", show_default=True, type=click.Choice(["error", "drop"]))
 @click.option("--by-task", is_flag=True, help="Rate every task on its own.")
 @click.option(
@@ -66,6 +68,7 @@ def anchored(
     link: str,
     pool_size: float | None,
     threshold: float,
+    strata: str | None,
     drawn: dict[str, Any],
     out: Path | None,
     **columns: Any,
@@ -88,6 +91,8 @@ def anchored(
     warnings: list[str] = []
     screen = None
     if _holds_counts(file, column_names(file), columns["verdict"]):
+        if strata:
+            raise click.UsageError("--strata is about prompts that are resampled, and a table of counts has none")
         counts = _read_counts(file, by_task=by_task, **columns)
         with naming(file):
             scores = anchored_scores(counts, **options)
@@ -100,7 +105,7 @@ def anchored(
         if verdicts.levels["model"][0] == "(one model)":
             warnings.append("no column of models: all verdicts are rated as one model's (name the column, --model)")
         if len(verdicts.levels["run"]) > 1:
-            screen = screen_judges(verdicts, threshold, **drawn)
+            screen = screen_judges(verdicts, threshold, strata=strata, **drawn)
             tables["judges"] = screen.table.reset_index()
             warnings += screen.warnings
             if screen.strong and len(verdicts.levels["judge"]) > 1:
@@ -108,6 +113,8 @@ def anchored(
             elif not screen.strong:
                 warnings.append(f"no judge reaches an ICC(3,k) of {threshold:g}")
         else:
+            if strata:
+                raise click.UsageError("--strata is about resamples of judges with repeated runs, and there is one run")
             warnings.append("one run only: the reliability of judges cannot be told (name the column of runs, --run)")
     tables = {"scores": scores, **tables}
     warnings += scores.attrs["warnings"]

@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Int
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
-
-Int = NDArray[np.int64]
 
 
 def stratum_of_groups(
