@@ -74,7 +74,9 @@ _COLUMNS = _options(_NEW_COLUMNS, click.option("--human", metavar="COL", help="H
 _FIT = _options(
     click.option("--ridge", default=0.01, show_default=True, type=click.FloatRange(0), metavar="R"),
     click.option("--base", default=1500.0, show_default=True, help="Mean rating of the anchors."),
-)
+    click.option("--method", "methods", multiple=True, metavar="NAME",
+                 help="hard, soft, ...; may be repeated. [hard, soft]"),
+)  # fmt: skip
 _RESAMPLING = _options(
     click.option("--resamples", default=1000, show_default=True, type=click.IntRange(2), metavar="N"),
     click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
@@ -90,9 +92,6 @@ _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path
 @click.option("--level", type=_LEVEL, metavar="L", help=f"Of the conformal intervals. {_DEFAULT_LEVEL}")
 @click.option("--splits", default=5, show_default=True, type=click.IntRange(1), metavar="K",
               help="Random calibration and test splits of the models.")  # fmt: skip
-@click.option(
-    "--method", "methods", multiple=True, metavar="NAME", help="hard, soft, ...; may be repeated. [hard, soft]"
-)
 @click.option(
     "--cluster",
     metavar="COL",
@@ -232,9 +231,6 @@ def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
 @_COLUMNS
 @_FIT
 @click.option("--cluster", metavar="COL", help="Battles equal in this column were sampled together: prompts, voters.")
-@click.option(
-    "--method", "methods", multiple=True, metavar="NAME", help="hard, soft, ...; may be repeated. [hard, soft]"
-)
 @click.option("--out", required=True, type=OutputFile((".json",)), help="Where to save it, as JSON.")
 def calibrate(
     file: Path, *, methods: tuple[str, ...], out: Path, ridge: float, base: float, cluster: str | None, **columns: Any

@@ -21,7 +21,7 @@ from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import padded_size
 from jaxeval.resampling.units import make_singles, stream_number
 from jaxeval.softelo.held_out import Folds
-from jaxeval.softelo.judged_cells import JudgedCells
+from jaxeval.softelo.judged_cells import JudgedCells, by_model
 from jaxeval.softelo.target_maps import targets
 from jaxeval.statistics.clusters import numbered
 
@@ -77,9 +77,8 @@ def _own_clusters(cells: JudgedCells, cluster: Int) -> list[Int]:
     """
     order = np.lexsort((cluster, cells.of_battle))
     cell = cells.of_battle[order]
-    model, place = np.concatenate([cells.first[cell], cells.second[cell]]), np.tile(np.arange(len(cell)), 2)
-    ends = np.cumsum(np.bincount(model, minlength=cells.n_models))[:-1]
-    return [numbered(own) for own in np.split(cluster[order][place[np.lexsort((place, model))]], ends)]
+    own, _ = by_model(cells.first[cell], cells.second[cell], cells.n_models)
+    return [numbered(cluster[order][mine]) for mine in own]
 
 
 def strengths(models: Sequence[OwnBattles], ridge: float) -> Float:
