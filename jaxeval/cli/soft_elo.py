@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import click
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.run_options import run_options
+from jaxeval.cli.run_options import run_options, several_options
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, short_number, stdout_console, tell
 from jaxeval.wording import counted
 
@@ -43,18 +42,7 @@ def soft_elo_commands() -> None:
     """
 
 
-def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """One decorator of several, first on top."""
-
-    def decorate(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-_NEW_COLUMNS = _options(
+_NEW_COLUMNS = several_options(
     click.option("--model-a", default="model_a", show_default=True, metavar="COL"),
     click.option("--model-b", default="model_b", show_default=True, metavar="COL"),
     click.option("--scores-a", metavar="COL", help="Scores of A: numbers, or dicts by criterion. [scores_a]"),
@@ -70,14 +58,16 @@ _NEW_COLUMNS = _options(
                  help="What labels mean; numbers are never guessed."),
     click.option("--judge-name", default="judge", show_default=True, metavar="NAME"),
 )  # fmt: skip
-_COLUMNS = _options(_NEW_COLUMNS, click.option("--human", metavar="COL", help="Human labels. [human or human_pref]"))
-_FIT = _options(
+_COLUMNS = several_options(
+    _NEW_COLUMNS, click.option("--human", metavar="COL", help="Human labels. [human or human_pref]")
+)
+_FIT = several_options(
     click.option("--ridge", default=0.01, show_default=True, type=click.FloatRange(0), metavar="R"),
     click.option("--base", default=1500.0, show_default=True, help="Mean rating of the anchors."),
     click.option("--method", "methods", multiple=True, metavar="NAME",
                  help="hard, soft, ...; may be repeated. [hard, soft]"),
 )  # fmt: skip
-_RESAMPLING = _options(
+_RESAMPLING = several_options(
     click.option("--resamples", default=1000, show_default=True, type=click.IntRange(2), metavar="N"),
     click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
 )
@@ -97,6 +87,7 @@ _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path
     metavar="COL",
     help="Resample whole clusters: prompts, voters. All errors and intervals over battles then allow for clusters.",
 )
+@click.option("--strata", metavar="COL", help="Resample battles within the groups of COL, each as large as it is.")
 @click.option("--by", metavar="COL", help="Also rate slices of this column.")
 @click.option("--length-a", metavar="COL", help="Length of A's answers, for the effects of verbosity.")
 @click.option("--length-b", metavar="COL", help="Length of B's answers.")
@@ -112,6 +103,7 @@ def report(
     splits: int,
     methods: tuple[str, ...],
     cluster: str | None,
+    strata: str | None,
     by: str | None,
     length_a: str | None,
     length_b: str | None,
@@ -135,12 +127,12 @@ def report(
     battles = read_judged_battles(file, **columns)
     for column in filter(None, (by, length_a, length_b)):
         battles.column(column)  # which must be there, before anything is computed
-    if cluster:
-        battles.codes(cluster)
+    for column in filter(None, (cluster, strata)):
+        battles.codes(column)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     held_out = soft_elo(
-        battles, ridge, resamples, seed, methods or ("hard", "soft"), base=base, cluster=cluster,
+        battles, ridge, resamples, seed, methods or ("hard", "soft"), base=base, cluster=cluster, strata=strata,
         memory_limit=memory_limit, checkpoint=checkpoint,
     )  # fmt: skip
     found = diagnose(battles, held_out, length_a=length_a, length_b=length_b, ridge=ridge, cluster=cluster)
@@ -151,7 +143,9 @@ def report(
         **found.tables,
     }
     warnings = [*held_out.warnings, *found.warnings]
-    drawn = f"{counted(resamples, 'resample')}{f' of {cluster}' if cluster else ''}"
+    drawn = (
+        f"{counted(resamples, 'resample')}{f' of {cluster}' if cluster else ''}{f' within {strata}' if strata else ''}"
+    )
     used = f"ridge {ridge:g}; {drawn}, seed {seed}"
     try:
         study = conformal_study(held_out, level, splits, seed=seed)

@@ -121,8 +121,14 @@ class AnchoredVerdicts:
                 number[role], levels[role] = np.arange(len(frame)), pd.RangeIndex(len(frame))
             else:
                 number[role], levels[role] = np.zeros(len(frame), np.int64), pd.Index([f"(one {role})"])
-        named_items = columns["item"] is not None
-        verdicts = cls(outcome, number, levels, len(frame), int(absent.sum()), named_items)._items_by_task()
+        verdicts = cls(
+            outcome=outcome,
+            number=number,
+            levels=levels,
+            n_rows=len(frame),
+            n_missing=int(absent.sum()),
+            named_items=columns["item"] is not None,
+        )._items_by_task()
         verdicts = verdicts.take(~absent) if absent.any() else verdicts
         verdicts._reject_repeats(frame[~absent], [c for c in columns.values() if c], columns["run"])
         return verdicts

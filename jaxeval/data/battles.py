@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Literal, TypedDict
+from typing import IO, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -39,19 +39,6 @@ _MOST_BATTLES = 2**53
 MissingGroup = Literal["error", "drop", "label"]
 #: The group of battles without a value, if they are to have one.
 _MISSING = "(missing)"
-
-
-class BattleColumns(TypedDict, total=False):
-    """How a table of battles is read: see `Battles.from_pandas`."""
-
-    model_a: str
-    model_b: str
-    winner: str | None
-    target: str | None
-    weight: str | None
-    count: str | None
-    cluster: str | None
-    both_bad: BothBad
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,7 +291,8 @@ class Battles:
             values[roles["weight"]] = np.ones(self.n_rows) if self.weight is None else self.weight
         values |= {name: self.column(name) for name in self.columns.columns}
         count = np.ones(self.n_rows, np.int64) if self.count is None else self.count
-        return BattleTable(arrow_table(values, count, roles["count"]), roles, self.cluster, self.report, self.files)
+        table = arrow_table(values, count, roles["count"])
+        return BattleTable(table=table, roles=roles, cluster=self.cluster, report=self.report, files=self.files)
 
     @classmethod
     def _of(cls, saved: BattleTable) -> Battles:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from jaxeval.data.columns import Rows, as_frame, encode_models, factorize_sorted, require_column
 from jaxeval.data.judge_scores import Scores, score_differences, sign_labels
 from jaxeval.data.outcomes import LabelCoding, labels
+from jaxeval.data.report import JudgedReport
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
@@ -24,42 +25,6 @@ HardLabel = Literal["scores", "verdict"]
 DEFAULT_SCORES = ("scores_a", "scores_b")
 DEFAULT_HUMAN = ("human", "human_pref")
 DEFAULT_VERDICT = ("verdict", "judge_pref")
-
-
-@dataclass(frozen=True)
-class JudgedReport:
-    """What was read and what was left out, in battles."""
-
-    n_rows: int
-    n_battles: int
-    n_models: int
-    n_human: int  # battles with a human label
-    n_human_ties: int
-    n_judge_ties: int  # hard label 1/2, flips included
-    n_self_battles: int  # a model against itself: left out
-    n_without_score: int  # no score or verdict of the judge: left out
-    hard_label: str  # what it is made of, in words
-    n_verdicts: int  # battles with a verdict beside their scores
-    n_verdict_differs: int  # of them, those whose verdict is not the label that their scores give
-
-    def __str__(self) -> str:
-        lines = [
-            f"{counted(self.n_rows, 'row')}: {counted(self.n_battles, 'judged battle')} between "
-            f"{counted(self.n_models, 'model')}, {self.n_human:,} with a human label "
-            f"({counted(self.n_human_ties, 'tie')})"
-        ]
-        if self.n_self_battles:
-            lines.append(f"{counted(self.n_self_battles, 'battle')} of a model against itself left out")
-        if self.n_without_score:
-            lines.append(f"{counted(self.n_without_score, 'battle')} without a judge's score left out")
-        lines.append(f"hard label: {self.hard_label} ({self.n_judge_ties:,} ties)")
-        if self.n_verdicts:
-            share = self.n_verdict_differs / self.n_verdicts
-            lines.append(
-                f"verdict and label of the scores differ in {self.n_verdict_differs:,} of {self.n_verdicts:,} battles "
-                f"({share:.1%})"
-            )
-        return "\n".join(lines)
 
 
 class JudgedColumns(TypedDict, total=False):
@@ -216,7 +181,7 @@ class JudgedBattles:
             orders=orders,
             columns=frame.reset_index(drop=True),
             judge_name=judge_name,
-            report=_NO_REPORT,
+            report=JudgedReport(),
             scored=scored,
             verdict_orders=both,
             hard_label=_hard_label(hard_label, bool(verdicts), scored, orders is not None),
@@ -314,9 +279,6 @@ class JudgedBattles:
             n_verdict_differs=int(np.count_nonzero(beside & (result.verdict != judge))),
         )
         return replace(result, report=report)
-
-
-_NO_REPORT = JudgedReport(0, 0, 0, 0, 0, 0, 0, 0, "", 0, 0)
 
 
 def _hard_label(asked: HardLabel | None, has_verdict: bool, scored: bool, both_orders: bool) -> HardLabel:

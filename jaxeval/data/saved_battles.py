@@ -64,7 +64,8 @@ def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
         **sums,
     )
     files = {digest: name for batch in batches for digest, name in batch.files.items()}
-    return BattleTable(_with_counts(merged.table, counts, merged.times), first.roles, first.cluster, report, files)
+    table = _with_counts(merged.table, counts, merged.times)
+    return BattleTable(table=table, roles=first.roles, cluster=first.cluster, report=report, files=files)
 
 
 def write_table(battles: BattleTable, file: IO[bytes]) -> None:
@@ -118,7 +119,8 @@ def read_table(file: IO[bytes], name: str) -> BattleTable:
         raise DataError(f"{name} is damaged: it does not hold what was saved; use a copy, or read the votes again")
     try:
         saved = {**content["report"], "models_left_out": tuple(content["report"]["models_left_out"])}
-        return BattleTable(table, content["roles"], content["cluster"], DataReport(**saved), dict(content["files"]))
+        report, files = DataReport(**saved), dict(content["files"])
+        return BattleTable(table=table, roles=content["roles"], cluster=content["cluster"], report=report, files=files)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{name} is a broken file of saved battles: {error}") from error
 

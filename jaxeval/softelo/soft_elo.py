@@ -18,6 +18,7 @@ from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import device_name, versions
 from jaxeval.execution.runs import Identity, open_run
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.resampling.strata import checked_strata, lone_strata_text, stratum_of_groups
 from jaxeval.softelo.held_out import Folds, above_human, hold_out, n_lanes
 from jaxeval.softelo.judged_cells import compress
 from jaxeval.softelo.own_battles import battles_by_model, resampled_strengths
@@ -47,6 +48,7 @@ class SoftEloSettings:
     ties: Ties
     level: float  # of the intervals in the summary
     cluster: str | None  # column of the clusters that resamples draw; None for battles
+    strata: str | None  # column of the strata that resamples draw within
     hard_label: tuple[str, ...]  # of each judge: "scores" or "verdict", see `JudgedBattles`
     device: str
     versions: str
@@ -102,6 +104,7 @@ def soft_elo(
     min_battles: int = 20,
     ties: Ties = "drop",
     cluster: str | None = None,
+    strata: str | None = None,
     memory_limit: int | None = None,
     checkpoint: str | Path | None = None,
     progress: bool | None = None,
@@ -124,6 +127,8 @@ def soft_elo(
         ties: how human ties enter the temperature, see `fit_temperature`.
         cluster: column of the clusters (prompts, voters) that resamples draw whole, as many as the model has; battles
             one by one without. A model with a single cluster has no standard error.
+        strata: column of strata, of which every resample holds as many of the model's battles (or clusters) as it has,
+            as in `bootstrap`.
         memory_limit: bytes that resamples and their results may take, as in `bootstrap`.
         checkpoint: folder that finished resamples are kept in, as in `bootstrap`.
         progress: show a bar; by default on a terminal.
@@ -131,7 +136,8 @@ def soft_elo(
     Raises:
         TypeError: a number is none.
         ValueError: a ridge that is not positive, unknown methods, or no judge.
-        DataError: ``cluster`` names no column beside the battles, or one with missing values.
+        DataError: ``cluster`` or ``strata`` names no column beside the battles, or one with missing values; a cluster
+            lies in several strata.
         MemoryLimitError: this machine's memory cannot hold the results of so many resamples.
 
     Examples:
@@ -150,17 +156,20 @@ def soft_elo(
         names = judged.models if len(names) == 0 else names.union(judged.models).sort_values()
     names = names.rename("model")
     clusters = [None if cluster is None else judged.codes(cluster)[0] for judged in judges.values()]
+    stratum_of = [_checked_strata(judged, strata, cluster) for judged in judges.values()]
     sets = [compress(judged) for judged in judges.values()]
     check_room(n_resamples, 2 * 8 * len(judges) * len(methods) * len(names))
     draws = np.full((len(judges), len(methods), len(names), n_resamples), np.nan)
     lanes = n_lanes(sets, methods) + n_resamples * sum(cells.n_models for cells in sets)
 
     def identity() -> Identity:
-        data = list(judges), [judged.models for judged in judges.values()], sets, clusters
+        data = list(judges), [judged.models for judged in judges.values()], sets, clusters, stratum_of
         settings = {"ridge": ridge, "seed": seed, "methods": methods, "ties": ties}
         shown = {"n_resamples": n_resamples, "base": base, "min_battles": min_battles, "cluster": cluster}
+        shown["strata"] = strata
         return Identity(settings, data, shown, noun="battles")
 
+    warnings: list[str] = []
     with open_run(
         identity, lanes, "folds and resamples of held-out models",
         memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
@@ -172,10 +181,15 @@ def soft_elo(
         ]
         if n_resamples:
             own = [
-                battles_by_model(cells, found, methods, list(map(str, judged.models)), codes)
-                for cells, found, judged, codes in zip(sets, folds, judges.values(), clusters, strict=True)
+                battles_by_model(cells, found, methods, list(map(str, judged.models)), codes, stratum)
+                for cells, found, judged, codes, stratum in zip(
+                    sets, folds, judges.values(), clusters, stratum_of, strict=True
+                )
             ]
             each = [x for of_judge in own for x in of_judge]
+            if strata is not None:
+                sizes = np.concatenate([np.bincount(x.strata_of_units()) for x in each])
+                warnings += lone_strata_text(sizes, "battle" if cluster is None else "cluster")
             theta = resampled_strengths(each, n_resamples, seed, float(ridge), run)
             parts = np.split(theta, np.cumsum([cells.n_models for cells in sets])[:-1])
             for k, (frame, found, judged, part) in enumerate(zip(frames, folds, judges.values(), parts, strict=True)):
@@ -197,14 +211,29 @@ def soft_elo(
     with one_blas_thread():
         summary = _summary(models, keys, seed)
     settings = SoftEloSettings(
-        ridge=float(ridge), n_resamples=n_resamples, seed=seed, methods=methods, base=base, min_battles=min_battles,
-        ties=ties, level=SUMMARY_LEVEL, cluster=cluster,
-        hard_label=tuple(judged.hard_label for judged in judges.values()), device=device_name(), versions=versions(),
-    )  # fmt: skip
+        ridge=float(ridge),
+        n_resamples=n_resamples,
+        seed=seed,
+        methods=methods,
+        base=base,
+        min_battles=min_battles,
+        ties=ties,
+        level=SUMMARY_LEVEL,
+        cluster=cluster,
+        strata=strata,
+        hard_label=tuple(judged.hard_label for judged in judges.values()),
+        device=device_name(),
+        versions=versions(),
+    )
     return SoftElo(
-        models=models, summary=summary, draws=draws if len(judges) > 1 else draws[0], names=names,
-        judges=tuple(judges), settings=settings, warnings=_warnings(models, len(judges) > 1),
-    )  # fmt: skip
+        models=models,
+        summary=summary,
+        draws=draws if len(judges) > 1 else draws[0],
+        names=names,
+        judges=tuple(judges),
+        settings=settings,
+        warnings=[*_warnings(models, len(judges) > 1), *warnings],
+    )
 
 
 def label_smoothing_sweep(
@@ -232,6 +261,16 @@ def label_smoothing_sweep(
     table = table[["method", "constant", "n_models", "mae", "mae_lower", "mae_upper", "spearman", "kendall"]]
     table.attrs = {"warnings": held_out.warnings, "settings": {"ridge": ridge}}
     return table
+
+
+def _checked_strata(battles: JudgedBattles, strata: str | None, cluster: str | None) -> NDArray[np.int64] | None:
+    """(N,) stratum of each battle; None without strata, and where there is one."""
+    if strata is None:
+        return None
+    codes = battles.codes(strata)[0]
+    if cluster is not None:
+        stratum_of_groups(codes, *battles.codes(cluster), strata)
+    return checked_strata(codes)
 
 
 def _clusters_per_model(battles: JudgedBattles, codes: NDArray[np.intp]) -> NDArray[np.int64]:
