@@ -308,9 +308,9 @@ def width_by_threshold(verdicts: AnchoredVerdicts, screen: JudgeScreen, threshol
                        level: float = 0.95) -> pd.DataFrame:  # fmt: skip
     """Median width of the probability's intervals where judges pass a threshold, by threshold (Figure 3).
 
-    Runs are averaged first. ``median_width`` is of the Beta interval, into which reliability enters by the
-    probabilities alone; ``median_own_width`` of the one by the prompts' own variance, of which a wavering judge has
-    less, as its averages over runs lie closer together. Judges that were not screened are left out, and
+    Runs are averaged first. ``median_width`` is that of the Beta interval; reliability enters it by the probabilities
+    alone. ``median_own_width`` is that of the interval by the prompts' own variance. A wavering judge has a shorter one,
+    as its averages over runs lie closer together. Judges that were not screened are left out, and
     ``attrs["warnings"]`` says so.
 
     Raises:
