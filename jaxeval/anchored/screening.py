@@ -309,8 +309,8 @@ def width_by_threshold(verdicts: AnchoredVerdicts, screen: JudgeScreen, threshol
     """Median width of the probability's intervals where judges pass a threshold, by threshold (Figure 3).
 
     Runs are averaged first. ``median_width`` is that of the Beta interval; reliability enters it by the probabilities
-    alone. ``median_own_width`` is that of the interval by the prompts' own variance. A wavering judge has a shorter one,
-    as its averages over runs lie closer together. Judges that were not screened are left out, and
+    alone. ``median_own_width`` is that of the interval by the prompts' own variance. A wavering judge has a shorter
+    one, as its averages over runs lie closer together. Judges that were not screened are left out, and
     ``attrs["warnings"]`` says so.
 
     Raises:

@@ -42,7 +42,7 @@ class Folds(NamedTuple):
 
     n: Float  # (K, M, M) battles
     beta: Float  # (M,) temperatures, logits per point of score difference
-    beta_status: NDArray[np.int8]  # (M,) of `kernels.temperature`
+    beta_status: NDArray[np.int8]  # (M,) a `Status`
     anchors: Float  # (K, M, M) log-strengths of the others by fold, logits
     theta: Float  # (K, M) log-strength of the fold's model; NaN where the battles, or the temperature, give none
     converged: Bool  # (K, M)

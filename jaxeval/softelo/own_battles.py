@@ -119,8 +119,9 @@ def resampled_strengths(
     """(S, K, B) log-strengths of ``models`` in resamples of their own battles, logits; NaN without battles.
 
     Resample r of a model is a function of (seed, the model's name, r) and of its battles in the order given. It does
-    not depend on the other models, the chunks or the devices. With clusters it holds as many of them, drawn with replacement, as the
-    model has; clusters of one battle each give what battles give, bit for bit. With strata it holds as many of each.
+    not depend on the other models, the chunks or the devices. With clusters it holds as many clusters, drawn with
+    replacement, as the model has; clusters of one battle each give what battles give, bit for bit. With strata it holds
+    as many of each.
     """
     if all(own.cluster is None or own.cluster.max(initial=-1) + 1 == len(own.cluster) for own in models):
         models = [own._replace(cluster=None) for own in models]
