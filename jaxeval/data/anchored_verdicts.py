@@ -122,13 +122,9 @@ class AnchoredVerdicts:
             else:
                 number[role], levels[role] = np.zeros(len(frame), np.int64), pd.Index([f"(one {role})"])
         verdicts = cls(
-            outcome=outcome,
-            number=number,
-            levels=levels,
-            n_rows=len(frame),
-            n_missing=int(absent.sum()),
+            outcome=outcome, number=number, levels=levels, n_rows=len(frame), n_missing=int(absent.sum()),
             named_items=columns["item"] is not None,
-        )._items_by_task()
+        )._items_by_task()  # fmt: skip
         verdicts = verdicts.take(~absent) if absent.any() else verdicts
         verdicts._reject_repeats(frame[~absent], [c for c in columns.values() if c], columns["run"])
         return verdicts

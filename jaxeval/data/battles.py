@@ -206,18 +206,10 @@ class Battles:
         used = {*named, *standard} - {cluster}
         columns = frame[[c for c in frame.columns if c not in used]].copy(deep=False)
         return cls(
-            models=models[met],
-            model_a=recode[first],
-            model_b=recode[second],
-            target=targets,
-            weight=weights,
-            report=report,
-            columns=columns,
-            kept=kept,
-            cluster=cluster,
-            count=counts,
+            models=models[met], model_a=recode[first], model_b=recode[second], target=targets, weight=weights,
+            report=report, columns=columns, kept=kept, cluster=cluster, count=counts,
             rows=rows if rows is None or kept is None else rows.of(kept),
-        )
+        )  # fmt: skip
 
     @classmethod
     def concat(cls, batches: Sequence[Battles]) -> Battles:
@@ -299,14 +291,9 @@ class Battles:
         """The battles of a table, which nothing is left out of."""
         roles = saved.roles
         battles = cls.from_pandas(
-            frame_of(saved.table),
-            model_a=roles["model_a"],
-            model_b=roles["model_b"],
-            target=roles["target"],
-            weight=roles.get("weight"),
-            count=roles["count"],
-            cluster=saved.cluster,
-        )
+            frame_of(saved.table), model_a=roles["model_a"], model_b=roles["model_b"], target=roles["target"],
+            weight=roles.get("weight"), count=roles["count"], cluster=saved.cluster,
+        )  # fmt: skip
         left_out = tuple(sorted(set(saved.report.models_left_out) - set(battles.models), key=str))
         report = replace(saved.report, n_models=battles.n_models, models_left_out=left_out)
         return replace(battles, report=report, files=dict(saved.files))

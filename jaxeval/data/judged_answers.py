@@ -166,17 +166,12 @@ class JudgedAnswers:
 
         labels = np.full(len(frame), np.nan) if label is None else _labels(frame[label], label, positive)
         answers = cls(
-            items=items.rename("item"),
-            models=models.rename("model"),
-            judges=judges.rename("judge"),
-            judgment=table,
-            label=_one_each(labels, place, shape, f"labels {label!r}"),
+            items=items.rename("item"), models=models.rename("model"), judges=judges.rename("judge"), judgment=table,
+            label=_one_each(labels, place, shape, f"labels {label!r}"), binary=binary,
             answered=np.isin(np.arange(shape[0] * shape[1]), place).reshape(shape),
-            binary=binary,
             answer=np.arange(shape[0] * shape[1]).reshape(shape),
-            covariates={name: _covariate(frame, name, place, shape) for name in keep},
-            report=AnswersReport(),
-        )
+            covariates={name: _covariate(frame, name, place, shape) for name in keep}, report=AnswersReport(),
+        )  # fmt: skip
         if answer is not None:
             answers = replace(answers, answer=_answers(answers, frame[answer], answer, place))
         complete: Bool = np.logical_not(np.isnan(table).any(axis=(1, 2)))

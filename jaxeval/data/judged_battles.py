@@ -171,22 +171,12 @@ class JudgedBattles:
         scored = scores_a is not None or score_difference is not None
         both = np.stack(verdicts, axis=1) if len(verdicts) == 2 else None
         whole = cls(
-            models=models,
-            model_a=first,
-            model_b=second,
-            score_difference=difference,
-            human=humans,
-            judge=sign_labels(difference, orders),
+            models=models, model_a=first, model_b=second, score_difference=difference, human=humans,
+            judge=sign_labels(difference, orders), orders=orders, verdict_orders=both,
             verdict=sign_labels(both.sum(1) - 1, None) if both is not None else verdicts[0] if verdicts else None,
-            orders=orders,
-            columns=frame.reset_index(drop=True),
-            judge_name=judge_name,
-            report=JudgedReport(),
-            scored=scored,
-            verdict_orders=both,
-            hard_label=_hard_label(hard_label, bool(verdicts), scored, orders is not None),
-            label_coding=label_coding,
-        )
+            columns=frame.reset_index(drop=True), judge_name=judge_name, report=JudgedReport(), scored=scored,
+            hard_label=_hard_label(hard_label, bool(verdicts), scored, orders is not None), label_coding=label_coding,
+        )  # fmt: skip
         is_self, unscored = first == second, np.isnan(difference)
         if (is_self | unscored).all():
             raise DataError(
