@@ -10,11 +10,10 @@ import pandas as pd
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.execution.elementwise import scalar_or_array
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 OK, NO_ITEMS, NO_VARIATION, NO_ERROR = "ok", "fewer than two complete items", "items do not vary", "runs never differ"
 
@@ -23,9 +22,15 @@ OK, NO_ITEMS, NO_VARIATION, NO_ERROR = "ok", "fewer than two complete items", "i
 class Icc3:
     """Consistency of k runs over n items; scalars, or arrays of the leading shape of the table.
 
-    ``single`` is the reliability of one run, ICC(3,1), and ``average`` that of the mean of all k, ICC(3,k). ``status``
-    is "ok"; "runs never differ" (both are 1, and so are their intervals, which then say little); "items do not vary" or
-    "fewer than two complete items" (NaN).
+    ``single`` is the reliability of one run, ICC(3,1). ``average`` is that of the mean of all k runs, ICC(3,k).
+    ``status`` is "ok" or one of these. "runs never differ": both are 1, and so are the ends of their intervals, which
+    then say little. "items do not vary" or "fewer than two complete items": both are NaN.
+
+    Examples:
+        >>> import jaxeval
+        >>> result = jaxeval.icc3([[1, 1, 1], [0, 0, 0], [1, 1, 1]])
+        >>> result.average, result.status
+        (1.0, 'runs never differ')
     """
 
     single: float | Float
@@ -56,6 +61,14 @@ def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal[
 
     Raises:
         ValueError: there are fewer than two runs, scores are infinite, or some are missing.
+
+    Examples:
+        Six answers, each judged in three runs:
+
+        >>> import jaxeval
+        >>> result = jaxeval.icc3([[1, 1, 1], [0, 0, 0], [1, 1, 0], [0.5, 0.5, 1], [0, 0, 0], [1, 1, 1]])
+        >>> round(result.single, 3), round(result.average, 3)
+        (0.691, 0.871)
     """
     checked_level(level)
     if missing not in ("error", "complete"):
@@ -90,20 +103,11 @@ def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal[
         [scalar_or_array(np.where(there, x, np.nan)) for x in part] for part in (single, average, (ms_items, ms_error))
     )
     return Icc3(
-        single=single[0],
-        single_lower=single[1],
-        single_upper=single[2],
-        average=average[0],
-        average_lower=average[1],
-        average_upper=average[2],
-        ms_items=means[0],
-        ms_error=means[1],
-        n=scalar_or_array(np.asarray(n)),
-        n_incomplete=scalar_or_array(np.asarray((~complete).sum(-1))),
-        k=k,
-        status=scalar_or_array(status),
-        level=level,
-    )
+        single=single[0], single_lower=single[1], single_upper=single[2], average=average[0],
+        average_lower=average[1], average_upper=average[2], ms_items=means[0], ms_error=means[1],
+        n=scalar_or_array(np.asarray(n)), n_incomplete=scalar_or_array(np.asarray((~complete).sum(-1))), k=k,
+        status=scalar_or_array(status), level=level,
+    )  # fmt: skip
 
 
 def centred_runs(scores: Float, complete: NDArray[np.bool_]) -> tuple[Float, Float]:

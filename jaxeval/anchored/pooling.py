@@ -6,21 +6,19 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from jaxeval.anchored.elo import AnchoredElo, Link, anchored_elo, beta_interval, checked_link, linked_rating
 from jaxeval.anchored.judge_panel import judge_panel
 from jaxeval.anchored.scores import COUNTS, count_verdicts
 from jaxeval.anchored.screening import JudgeScreen, present_judges
+from jaxeval.arrays import Float, Int
 from jaxeval.checks import checked_integer
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.items import resampled_sums
 from jaxeval.wording import counted, did_you_mean
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 # No distribution on [0, 1] has the variance of a size of 0; the delta method may go beyond where judges contradict each
 # other and the prior is next to nothing.

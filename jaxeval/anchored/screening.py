@@ -15,6 +15,7 @@ from jaxeval.anchored.elo import anchored_elo
 from jaxeval.anchored.icc import NO_VARIATION, centred_runs, icc3
 from jaxeval.anchored.judge_panel import JudgePanel, judge_panel
 from jaxeval.anchored.scores import COUNTS, count_verdicts
+from jaxeval.arrays import Float
 from jaxeval.checks import checked_finite, checked_integer
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
@@ -23,8 +24,6 @@ from jaxeval.execution.runs import Identity, open_run
 from jaxeval.resampling.items import resampled_sums
 from jaxeval.statistics.quantiles import bounds_with_failures
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 STRONG = 0.9
 _ONE_RUN = "one run"
@@ -38,13 +37,25 @@ _ENDS = ("", "_lower", "_upper", "_boot_lower", "_boot_upper")
 class JudgeScreen:
     """Judges by the reliability of their runs.
 
-    ``table`` has a row per judge: ``single`` and ``average``, ICC(3,1) and ICC(3,k) with k the judge's own number of
-    runs ``n_runs``, with F intervals and percentile intervals of resampled items (``boot_``); ``n`` answers judged in
-    every run, ``n_incomplete`` left out; ``strong``.
-    ``correlation`` is what judges' run means of the same answers correlate by; ``bound`` what it would be at least,
-    sqrt(rho_j rho_j'), if all judges shared the same item effects, which no run of one judge can show. ``warnings``
-    tell of pairs that correlate less, by more than 0.02 and by more than chance: the difference of Fisher's z of bound
-    and correlation is over the (1 - level) / pairs point of Student's t, in its standard errors over resampled items.
+    ``table`` has a row per judge. ``single`` and ``average`` are ICC(3,1) and ICC(3,k), with k the judge's own number
+    of runs ``n_runs``. Each has an F interval and a percentile interval of resampled items (``boot_``). ``n`` answers
+    were judged in every run, ``n_incomplete`` are left out, and ``strong`` says who passes.
+
+    ``correlation`` holds the correlations of judges' run means over the same answers. ``bound``, sqrt(rho_j rho_j'), is
+    the least that they would be if all judges shared the same item effects, which no run of one judge can show.
+    ``warnings`` name pairs that correlate less, by more than 0.02 and by more than chance. Chance is tested by the
+    difference of Fisher's z of bound and correlation: in its standard errors over resampled items it must exceed the
+    (1 - level) / pairs point of Student's t.
+
+    Examples:
+        >>> import jaxeval
+        >>> from jaxeval.anchored.simulation import simulate_anchored_verdicts
+        >>> frame = simulate_anchored_verdicts(n_items=40, n_judges=3, run_sd=(0.2, 0.3, 2.0), seed=1)
+        >>> screen = jaxeval.screen_judges(jaxeval.AnchoredVerdicts.from_pandas(frame), n_resamples=100)
+        >>> screen.strong
+        ['judge-1', 'judge-2']
+        >>> screen.correlation["judge-1"].round(2).tolist()
+        [1.0, 0.9, 0.56]
     """
 
     table: pd.DataFrame
@@ -72,7 +83,7 @@ def screen_judges(
 ) -> JudgeScreen:
     """Reliability of every judge's repeated runs over all answers; judges with ICC(3,k) of ``threshold`` are strong.
 
-    Items are resampled whole, with all judges, models and references, in one batched call.
+    Items are resampled whole, with all judges, models and references.
 
     Args:
         verdicts: with runs.
@@ -87,6 +98,18 @@ def screen_judges(
     Raises:
         DataError: there is one run only, or ``checkpoint`` is the folder of another run.
         ValueError: ``n_resamples`` is less than 1, or ``threshold`` is no finite number.
+
+    Examples:
+        >>> import jaxeval
+        >>> from jaxeval.anchored.simulation import simulate_anchored_verdicts
+        >>> frame = simulate_anchored_verdicts(n_items=40, n_judges=3, run_sd=(0.2, 0.3, 2.0), seed=1)
+        >>> verdicts = jaxeval.AnchoredVerdicts.from_pandas(frame)
+        >>> table = jaxeval.screen_judges(verdicts, n_resamples=100).table.reset_index()
+        >>> table[["judge", "single", "average", "strong"]].round(2)
+             judge  single  average  strong
+        0  judge-1    0.89     0.98    True
+        1  judge-2    0.87     0.97    True
+        2  judge-3    0.13     0.43   False
     """
     checked_finite("threshold", threshold)
     checked_integer("n_resamples", n_resamples, 1)

@@ -133,6 +133,7 @@ main.add_command(meta)
 @click.option("--max-slices", default=500, show_default=True, type=click.IntRange(1), metavar="N",
               help="Refuse more groups of --by than that.")  # fmt: skip
 @click.option("--cluster", metavar="COL", help="Resample whole clusters: prompts, voters, sessions.")
+@click.option("--strata", metavar="COL", help="Resample within the groups of COL, each as large as it is.")
 @click.option("--scheme", default="multinomial", show_default=True,
               type=click.Choice(["multinomial", "poisson", "bayesian"]))  # fmt: skip
 @click.option("--model-a", default="model_a", show_default=True, metavar="COL")
@@ -161,6 +162,13 @@ main.add_command(meta)
 @click.option("--ties", default="half", show_default=True, type=click.Choice(["half", "davidson", "rao_kupper"]),
               help="Ties: half a win, or a model of their own. Ratings of a tie model are on another scale (Davidson: "
               "log-odds of decisive battles); those by expected score (a tie is half a win) stand beside.")  # fmt: skip
+@click.option(
+    "--link",
+    default="logit",
+    show_default=True,
+    type=click.Choice(["logit", "probit"]),
+    help="From strengths to the probability of a win: Bradley and Terry's, or Thurstone's (Case V).",
+)
 @click.option("--effect", type=OutputFile(_FIGURE_ENDINGS), help="Draw how far control moves each model.")
 @click.option("--state", type=OutputFile((".parquet",)), metavar="FILE",
               help="Add FILES to the battles that earlier runs saved there, rate all, and save them; a run "
@@ -171,6 +179,7 @@ def leaderboard(
     files: tuple[Path, ...],
     by: tuple[str, ...],
     cluster: str | None,
+    strata: str | None,
     scheme: Any,
     features: str | None,
     position: bool,
@@ -192,6 +201,8 @@ def leaderboard(
 
     if cluster and scheme != "multinomial":
         raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
+    if strata and scheme == "poisson":
+        raise click.UsageError("--scheme poisson draws every battle on its own, and --strata fixes how many: leave one")
     covariates, of_covariates = _features(features, position, neutral, same_group)
     if effect is not None and (not covariates or by):
         raise click.UsageError("--effect draws what control does to one board: it needs --features, and has no --by")
@@ -200,13 +211,13 @@ def leaderboard(
     outputs = {"--out": board["out"], "--plot": board["plot"], "--effect": effect, "--state": state}
     check_outputs(outputs, files_of(files))
     columns: dict[str, Any] = {name: board.pop(name) for name in _COLUMNS}
-    keep = list(dict.fromkeys([*by, *([cluster] if cluster else []), *of_covariates]))
+    keep = list(dict.fromkeys([*by, *(name for name in (cluster, strata) if name), *of_covariates]))
 
     def read(paths: Sequence[Path]) -> Battles:
         return read_battles(paths if len(paths) > 1 else paths[0], keep=keep, **columns)
 
     board |= {"features": covariates, "normalize": not raw_features}
-    board |= {"by": list(by) or None, "cluster": cluster, "scheme": scheme}
+    board |= {"by": list(by) or None, "cluster": cluster, "strata": strata, "scheme": scheme}
     if n_sharing() > 1:
         if state is not None or effect is not None:
             raise click.UsageError("--distributed has no --state and no --effect")
@@ -252,8 +263,8 @@ def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:
     from jaxeval.plots.style_control import plot_style_effect
     from jaxeval.ratings.style_effect import style_effect
 
-    names = ["features", "normalize", "feature_ridge", "ties", "seed", "scheme", "cluster", "level", "ridge", "base",
-             "reweight", "min_battles"]  # fmt: skip
+    names = ["features", "normalize", "feature_ridge", "ties", "link", "seed", "scheme", "cluster", "strata", "level",
+             "ridge", "base", "reweight", "min_battles"]  # fmt: skip
     options = {name: board[name] for name in names}
     gauge = _gauge(battles, board["gauge"])
     table = style_effect(battles, n_resamples=board["resamples"], gauge=gauge, **options)

@@ -72,31 +72,23 @@ def run_options(command: Any) -> Any:
 def resampling_options(
     out: str, resamples: int = 1000, fewest: int = 2, drawn: str | None = None
 ) -> Callable[[Any], Any]:
-    """``--level``, ``--resamples`` and ``--seed``, `run_options` and ``--out``, of a command with intervals.
+    """``--level``, ``--resamples``, ``--seed``, `run_options` and ``--out``; with help on ``drawn`` and ``out``.
 
     All but the last go to the command together, as ``drawn``: the arguments of an estimator.
-
-    Args:
-        out: what is written.
-        resamples: by default.
-        fewest: of them.
-        drawn: what is resampled.
     """
+    names = ("n_resamples", "level", "seed", "checkpoint", "memory_limit")
 
     def decorate(command: Any) -> Any:
         @wraps(command)
-        def gathered(
-            *args: Any, level: float, resamples: int, seed: int, checkpoint: Any, memory_limit: Any, **options: Any
-        ) -> Any:
-            drawn = {"n_resamples": resamples, "level": level, "seed": seed}
-            return command(*args, drawn=drawn | {"checkpoint": checkpoint, "memory_limit": memory_limit}, **options)
+        def gathered(*args: Any, **options: Any) -> Any:
+            return command(*args, drawn={name: options.pop(name) for name in names}, **options)
 
         folder = click.Path(file_okay=False, path_type=Path)
         share = click.FloatRange(0, 1, min_open=True, max_open=True)
         added = several_options(
             click.option("--level", default=0.95, show_default=True, metavar="L", type=share),
-            click.option("--resamples", default=resamples, show_default=True, type=click.IntRange(fewest), metavar="N",
-                         help=drawn),
+            click.option("--resamples", "n_resamples", default=resamples, show_default=True, metavar="N", help=drawn,
+                         type=click.IntRange(fewest)),
             click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
             click.option("--out", type=folder, metavar="DIR", help=out),
             run_options,

@@ -88,6 +88,7 @@ _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path
     metavar="COL",
     help="Resample whole clusters: prompts, voters. All errors and intervals over battles then allow for clusters.",
 )
+@click.option("--strata", metavar="COL", help="Resample battles within the groups of COL, each as large as it is.")
 @click.option("--by", metavar="COL", help="Also rate slices of this column.")
 @click.option("--length-a", metavar="COL", help="Length of A's answers, for the effects of verbosity.")
 @click.option("--length-b", metavar="COL", help="Length of B's answers.")
@@ -103,6 +104,7 @@ def report(
     splits: int,
     methods: tuple[str, ...],
     cluster: str | None,
+    strata: str | None,
     by: str | None,
     length_a: str | None,
     length_b: str | None,
@@ -126,12 +128,12 @@ def report(
     battles = read_judged_battles(file, **columns)
     for column in filter(None, (by, length_a, length_b)):
         battles.column(column)  # which must be there, before anything is computed
-    if cluster:
-        battles.codes(cluster)
+    for column in filter(None, (cluster, strata)):
+        battles.codes(column)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     held_out = soft_elo(
-        battles, ridge, resamples, seed, methods or ("hard", "soft"), base=base, cluster=cluster,
+        battles, ridge, resamples, seed, methods or ("hard", "soft"), base=base, cluster=cluster, strata=strata,
         memory_limit=memory_limit, checkpoint=checkpoint,
     )  # fmt: skip
     found = diagnose(battles, held_out, length_a=length_a, length_b=length_b, ridge=ridge, cluster=cluster)
@@ -142,7 +144,9 @@ def report(
         **found.tables,
     }
     warnings = [*held_out.warnings, *found.warnings]
-    drawn = f"{counted(resamples, 'resample')}{f' of {cluster}' if cluster else ''}"
+    drawn = (
+        f"{counted(resamples, 'resample')}{f' of {cluster}' if cluster else ''}{f' within {strata}' if strata else ''}"
+    )
     used = f"ridge {ridge:g}; {drawn}, seed {seed}"
     try:
         study = conformal_study(held_out, level, splits, seed=seed)
@@ -227,14 +231,7 @@ def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
 )
 @click.option("--out", required=True, type=OutputFile((".json",)), help="Where to save it, as JSON.")
 def calibrate(
-    file: Path,
-    *,
-    methods: tuple[str, ...],
-    out: Path,
-    ridge: float,
-    base: float,
-    cluster: str | None,
-    **columns: Any,
+    file: Path, *, methods: tuple[str, ...], out: Path, ridge: float, base: float, cluster: str | None, **columns: Any
 ) -> None:
     """Calibrate a judge on the models in FILE, which has human votes, and save the calibration."""
     from jaxeval.data.judged_battles import read_judged_battles

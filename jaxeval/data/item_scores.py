@@ -45,6 +45,11 @@ class ItemScores:
 
         Raises:
             DataError: a column is missing, holds missing names, or is not numeric; or no score is left.
+
+        Examples:
+            >>> table = pd.DataFrame({"model": list("aabb"), "item": [1, 2, 1, 2], "score": [3.0, 5.0, 2.0, 2.0]})
+            >>> ItemScores.from_pandas(table).means()["score"].to_dict()
+            {'a': 4.0, 'b': 2.0}
         """
         frame = as_frame(frame)
         columns = [model, item, score, *([] if evaluator is None else [evaluator])]

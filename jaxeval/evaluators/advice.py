@@ -10,6 +10,7 @@ import pandas as pd
 
 from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
 from jaxeval.evaluators.meaningful_gaps import AT_ONCE, NEVER
+from jaxeval.evaluators.tables import with_evaluator
 from jaxeval.wording import counted, named
 
 _FALL = 0.1  # tau of close models that is so much lower is worth a "but"
@@ -39,13 +40,12 @@ def evaluator_advice(
     if improvements is not None:
         improvements = hide_few_in_agreement(improvements, few_pairs)
     found = [] if comparison is None else list(_best(hide_few_pairs(comparison, "difference", few_pairs)))
-    for name, own in _by_evaluator(taus):
-        found += [f"{name}{sentence}" for sentence in _close_models(own, few_pairs)]
-        parts = ((changes, _tiers), (gaps, _smallest_gap), (improvements, _improvements))
-        for table, sentences in parts:
+    for evaluator, own in with_evaluator(taus).groupby("evaluator", sort=False):
+        sentences = [*_close_models(own, few_pairs)]
+        for table, of_table in ((changes, _tiers), (gaps, _smallest_gap), (improvements, _improvements)):
             if table is not None:
-                rows = table[table["evaluator"] == own["evaluator"].iloc[0]] if "evaluator" in table else table
-                found += [f"{name}{sentence}" for sentence in sentences(rows)]
+                sentences += of_table(table[with_evaluator(table)["evaluator"] == evaluator])
+        found += [f"{evaluator}: {sentence}" if "evaluator" in taus else sentence for sentence in sentences]
     return found
 
 
@@ -72,14 +72,6 @@ def _best(comparison: pd.DataFrame) -> Iterator[str]:
         if which.any()
     ]
     yield f"{text}: {'; '.join(parts)}"
-
-
-def _by_evaluator(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    if "evaluator" not in table:
-        yield "", table.assign(evaluator="")
-        return
-    for evaluator in dict.fromkeys(table["evaluator"]):
-        yield f"{evaluator}: ", table[table["evaluator"] == evaluator]
 
 
 def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:

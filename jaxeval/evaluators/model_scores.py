@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -120,9 +121,9 @@ def align_scores(scores: Scores, gold: Gold) -> ModelScores:
             else "there is no model"
         )
     # Resamples are to be the same in whatever order the rows come.
-    labels = pd.Series(table.index[keep])
-    by_label = np.empty(len(keep), np.intp)
-    by_label[labels.argsort() if _sortable(labels) else np.arange(len(keep))] = np.arange(len(keep))
+    by_label = np.arange(len(keep))
+    with suppress(TypeError):  # labels that do not compare stay in the order of their rows
+        by_label[pd.Series(table.index[keep]).argsort()] = np.arange(len(keep))
     keep = keep[np.lexsort([by_label, beside[keep]])]
     return ModelScores(
         scores=values[:, keep],
@@ -165,14 +166,6 @@ def _numbers(column: pd.Series, name: Any) -> Float:
             f"column {name!r} has {counted(np.isinf(values).sum(), 'infinite score')}: make them finite or missing"
         )
     return values
-
-
-def _sortable(labels: pd.Series) -> bool:
-    try:
-        labels.argsort()
-    except TypeError:
-        return False
-    return True
 
 
 def of_evaluators(scores: ModelScores, chosen: NDArray[np.bool_], facts: Sequence[str], limit: int = 5) -> str:

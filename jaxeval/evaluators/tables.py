@@ -65,18 +65,16 @@ def evaluator_table(
     return table
 
 
+def with_evaluator(table: pd.DataFrame) -> pd.DataFrame:
+    """The table, with an empty name where the one evaluator has none."""
+    return table if "evaluator" in table else table.assign(evaluator="")
+
+
 def table_attributes(scores: ModelScores, table: pd.DataFrame, name: str, settings: Resampling) -> dict[str, Any]:
     """``settings`` and ``warnings`` of a table whose intervals are of the column ``name``."""
-    return {
-        "settings": {
-            "n_resamples": settings.n_resamples,
-            "resample": settings.resample,
-            "level": settings.level,
-            "seed": settings.seed,
-            "n_models": len(scores.gold),
-        },
-        "warnings": [*_warnings(scores, table, settings), *_outside(table, name)],
-    }
+    shown = {key: getattr(settings, key) for key in ("n_resamples", "resample", "level", "seed")}
+    warnings = [*_warnings(scores, table, settings), *_outside(table, name)]
+    return {"settings": shown | {"n_models": len(scores.gold)}, "warnings": warnings}
 
 
 def _warnings(scores: ModelScores, table: pd.DataFrame, settings: Resampling) -> list[str]:

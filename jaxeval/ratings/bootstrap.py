@@ -20,15 +20,15 @@ from jaxeval.data.features import FeatureLike, design
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.processes import together
 from jaxeval.execution.runs import Identity, open_run
-from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps, bootstrap_result
-from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
-from jaxeval.ratings.contextual import ContextualFit, contextual_result, fit_contextual_boards
-from jaxeval.ratings.contextual_bootstrap import contextual_bootstrap_result
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.ratings.contextual_boards import fit_slices
+from jaxeval.ratings.contextual_bootstrap import contextual_bootstrap
+from jaxeval.ratings.contextual_fit import ContextualFit, board_fit
 from jaxeval.ratings.contextual_refits import contextual_refits
 from jaxeval.ratings.dense_refits import dense_refits
 from jaxeval.ratings.gauge import Gauge
-from jaxeval.ratings.options import MOST_SLICES, BootstrapArguments, BootstrapOptions, Precision, Scheme, Ties
+from jaxeval.ratings.options import MOST_SLICES, BootstrapArguments, BootstrapOptions, LinkName, Precision, Scheme, Ties
 from jaxeval.ratings.refits import RESULT_BYTES, BoardProblem, refit
 from jaxeval.ratings.slices import Slices, make_slices
 from jaxeval.ratings.sparse_boards import FitMethod, resolved
@@ -66,6 +66,7 @@ def bootstrap(
     *,
     by: str | Sequence[str] | None = None,
     cluster: str | None = None,
+    strata: str | None = None,
     ridge: float = 0.0,
     gauge: Gauge = "mean",
     base: float = 1000.0,
@@ -75,6 +76,7 @@ def bootstrap(
     normalize: bool = True,
     feature_ridge: float = 0.0,
     ties: Ties = "half",
+    link: LinkName = "logit",
     method: FitMethod = "auto",
     chunk_size: int | None = None,
     memory_limit: int | None = None,
@@ -101,11 +103,15 @@ def bootstrap(
             ``warnings`` say so.
         cluster: column of the clusters (prompts, voters, sessions); implies the scheme "cluster", and the errors of
             ``fit`` are those of clusters, too.
+        strata: column of strata: every resample holds exactly as many battles (or clusters) of each stratum as the
+            data, and intervals leave out the variance between strata; the errors of ``fit`` do so, too. With ``by``,
+            the strata of each slice. A stratum of one battle does not vary, which ``warnings`` count. Weights of the
+            scheme "bayesian" sum to each stratum's number of battles; the scheme "poisson" knows no strata.
         ridge: as in `fit_bradley_terry`, like ``gauge``, ``base`` and ``reweight``.
         dtype: precision of the refits; "float32" stays within 0.05 Elo of "float64" on boards that are not sparse.
-        features: as in `fit_bradley_terry`, like ``normalize``, ``feature_ridge`` and ``ties``; with them, or a tie
-            model, results are `ContextualBootstrap`. With a tie model resamples are also refitted with ties as half a
-            win, see `ContextualBootstrap.expected_score`.
+        features: as in `fit_bradley_terry`, like ``normalize``, ``feature_ridge``, ``ties`` and ``link``; with
+            features, or a tie model, results are `ContextualBootstrap`. With a tie model resamples are also refitted
+            with ties as half a win, see `ContextualBootstrap.expected_score`.
         method: as in `fit_bradley_terry`, for each slice by its own number of models; the draws are the same.
         chunk_size: resamples computed together; by default sized to the cache (CPU) or to 1 GB (GPU, TPU).
         memory_limit: bytes that the refits, their tables and results may take, give or take a fifth; chunks shrink to
@@ -123,7 +129,8 @@ def bootstrap(
     Raises:
         TypeError: an option is of another type than it says.
         ValueError: an unknown scheme, a bad number, an impossible gauge.
-        DataError: ``by`` or ``cluster`` names no column, or one with missing values; there are more than ``max_slices``
+        DataError: ``by``, ``cluster`` or ``strata`` names no column, or one with missing values; a cluster lies in
+            several strata; there are more than ``max_slices``
             slices, or none of ``min_slice_battles``; ``checkpoint`` is the folder of
             another run; without ``by``, a covariate that the models decide, or a tie model without ties.
         MemoryLimitError: not even one resample at a time fits ``memory_limit``, or this machine's memory cannot hold
@@ -152,7 +159,7 @@ def _identity(slices: Slices, options: BootstrapOptions) -> Identity:
     """What decides the draws, and what decides how many there are and how they are written."""
     deciding, shown = options.identity(slices.covariates.names)
     return Identity(
-        deciding, (slices.labels, slices.boards, slices.clusters, slices.covariates.matrix), shown, noun="battles"
+        deciding, (slices.labels, slices.boards, slices.drawn, slices.covariates.matrix), shown, noun="battles"
     )
 
 
@@ -166,24 +173,22 @@ def _resampled(battles: Battles, slices: Slices, options: BootstrapOptions, run:
             halves = _resampled(battles, slices, replace(options, ties="half", method="dense"), run)
         for section, members, problem in _problems(slices, fits, options):
             for s, refitted in zip(members, refit(problem, run, section), strict=True):
-                plain = bootstrap_result(fits[s], refitted, options)
-                results[s] = contextual_bootstrap_result(plain, refitted, halves[s])
+                fit = fits[s]
+                if isinstance(fit, ContextualFit):
+                    results[s] = contextual_bootstrap(fit, refitted, options, halves[s])
+                else:
+                    results[s] = bootstrap_result(Bootstrap, fit, refitted, options)
     return [results[s] for s in range(len(results))]
 
 
 def _fits(battles: Battles, slices: Slices, block: Sequence[int], options: BootstrapOptions) -> list[BradleyTerryFit]:
     """The full-data fits of the slices of a ``block``."""
-    given: Any = [slices.boards[s] for s in block]
-    fits: list[BradleyTerryFit] = []
-    if options.contextual:
-        fitted = fit_contextual_boards(given, slices.covariates, options, strict=slices.groups is None)
-        for s, own in zip(block, fitted, strict=True):
-            with slices.naming(s):
-                fits.append(contextual_result(battles.report, own, options, slices.clusters[s]))
-    else:
-        for s, board in zip(block, fit_boards(given, options), strict=True):
-            with slices.naming(s):
-                fits.append(fit_result(battles.report, board, options, slices.clusters[s]))
+    boards = [slices.boards[s] for s in block]
+    fitted = fit_slices(boards, slices.covariates, options, strict=slices.groups is None)
+    fits = []
+    for s, own in zip(block, fitted, strict=True):
+        with slices.naming(s):
+            fits.append(board_fit(own, slices.drawn[s], battles.report, options))
     return fits
 
 
@@ -191,19 +196,19 @@ def _problems(
     slices: Slices, fits: dict[int, BradleyTerryFit], options: BootstrapOptions
 ) -> Iterator[tuple[str, list[int], BoardProblem]]:
     """What is solved for the resamples of a block: its name in a checkpoint, its slices, and the `Problem`."""
-    labels, clusters = slices.labels, slices.clusters
+    labels, drawn = slices.labels, slices.drawn
     dense = []
     for s, fit in fits.items():
         if isinstance(fit, ContextualFit):
             section = f"slice-{s}" if options.ties == "half" else f"{options.ties}-slice-{s}"
-            yield section, [s], contextual_refits(fit._contextual, labels[s], clusters[s], options)
+            yield section, [s], contextual_refits(fit._contextual, labels[s], drawn[s], options)
         elif fit._board.graph is not None:
-            yield f"slice-{s}", [s], sparse_refits(fit._board, labels[s], clusters[s], options)
+            yield f"slice-{s}", [s], sparse_refits(fit._board, labels[s], drawn[s], options)
         else:
             dense.append(s)
     if dense:
         boards = [fits[s]._board for s in dense]
-        of_dense = [labels[s] for s in dense], [clusters[s] for s in dense]
+        of_dense = [labels[s] for s in dense], [drawn[s] for s in dense]
         yield f"slices-{dense[0]}", dense, dense_refits(boards, *of_dense, options)
 
 

@@ -16,9 +16,9 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import main_battles, padded_size
-from jaxeval.ratings.contextual import TIE_MODELS, ContextualBoard, tell_coefficients
+from jaxeval.ratings.contextual_boards import ContextualBoard, unit_coefficients
 from jaxeval.ratings.contextual_rows import make_rows, unit_columns
-from jaxeval.ratings.drawn_votes import ClusterRows, cluster_members, is_secure_board
+from jaxeval.ratings.drawn_votes import VoteGroups, is_secure_board, unit_members
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Refitted
 from jaxeval.resampling.draw import unit_draw
@@ -98,7 +98,7 @@ class ContextualRefits:
         """The refits; what is left of a lane whose coefficient runs away is at its limit, and so has converged."""
         d = len(self.fitted.free) - 1
         coefficients = refitted.parameters[:, len(self.fitted.ridge) - 1 - d : -1]
-        ran = np.isinf(tell_coefficients(coefficients, self.fitted)).any(1)
+        ran = np.isinf(unit_coefficients(coefficients, self.fitted)).any(1)
         status = np.where((refitted.status == Status.STEP_LIMIT) & ran, Status.CONVERGED, refitted.status).astype(
             np.int8
         )
@@ -106,17 +106,15 @@ class ContextualRefits:
 
 
 def contextual_refits(
-    fitted: ContextualBoard, label: str, clusters: ClusterRows | None, options: BootstrapOptions
+    fitted: ContextualBoard, label: str, drawn: VoteGroups, options: BootstrapOptions
 ) -> ContextualRefits:
     """The refits of a slice called ``label``: battles are drawn, or the clusters of its rows."""
     board, members, rows = fitted.board, fitted.members, fitted.rows
-    if clusters is not None and clusters.repeats:
-        members = cluster_members(fitted.cells, clusters)
+    if drawn.repeating or drawn.strata:
+        members = unit_members(fitted.cells, drawn)
         rows = make_rows(fitted.cells, members, board.pair_weight)
-    else:
-        clusters = None
     grid = pad(members.units, (members.units.shape[0], unit_columns(members)))
-    draw = unit_draw(grid, options.drawn, label, Packing(None))
+    draw = unit_draw(grid, options.drawn, label, Packing(None), members.stratum)
     # Of a unit of one battle there are never as many as 255 draws.
     count_dtype: Any = np.float64 if options.drawn == DrawScheme.BAYESIAN else np.uint8 if grid.max() == 1 else np.int32
     problem = batch.ContextualProblem(
@@ -129,5 +127,5 @@ def contextual_refits(
         free=as_leaf(fitted.free, np.bool_),
         main_battles=as_leaf(pad(main_battles(board), (padded_size(len(board.theta)),)), np.float64),
     )
-    form = batch.ContextualForm(TIE_MODELS[options.ties], options.drawn, count_dtype, batch.Solver.CHORD)
-    return ContextualRefits(on_device(problem), form, is_secure_board(board, clusters), fitted, options)
+    form = batch.ContextualForm(options.response, options.drawn, count_dtype, batch.Solver.CHORD)
+    return ContextualRefits(on_device(problem), form, is_secure_board(board, drawn.repeating), fitted, options)

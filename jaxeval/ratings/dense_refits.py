@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
@@ -19,11 +18,11 @@ from jaxeval.kernels.pair_tables import Layout
 from jaxeval.kernels.resample import Packing
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
-from jaxeval.ratings.drawn_votes import ClusterRows, Entries, drawn_entries, is_secure_board, packed_word
+from jaxeval.ratings.drawn_votes import Entries, VoteGroups, drawn_entries, is_secure_board, packed_word
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Refitted
 from jaxeval.resampling.draw import unit_draw
-from jaxeval.resampling.units import as_leaf, pad, rounded
+from jaxeval.resampling.units import as_leaf, pad, rounded, stacked
 
 _MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON_CG: 60, batch.Solver.NEWTON: 200}
 # In turn, each for the lanes that those before it left.
@@ -97,22 +96,24 @@ class DenseRefits:
 def dense_refits(
     boards: Sequence[Board],
     labels: Sequence[str],
-    clusters: Sequence[ClusterRows | None],
+    drawn: Sequence[VoteGroups],
     options: BootstrapOptions,
 ) -> DenseRefits:
     """The refits of fitted ``boards``, one a slice.
 
     Args:
         labels: names of the slices, which name their random numbers.
-        clusters: per slice, what is drawn together, or None where battles are.
+        drawn: per slice, what is drawn together, and within which strata.
     """
     # One pair more than there are: models that never met share an empty one.
     n_pairs = rounded(max(len(board.cells.first) for board in boards) + 1)
-    entries, packed, one_column = drawn_entries([b.cells for b in boards], options.drawn, clusters, n_pairs)
+    entries, packed, one_column = drawn_entries([b.cells for b in boards], options.drawn, drawn, n_pairs)
     heaviest = max(battles_per_model(board.cells, len(board.theta)).max() for board in boards)
     packing = Packing(packed_word(entries, heaviest) if packed else None)
-    draws = [unit_draw(e.units, options.drawn, label, packing) for e, label in zip(entries, labels, strict=True)]
-    inverse, diagonal = inverse_information(boards, options.ridge)
+    draws = [
+        unit_draw(e.units, options.drawn, label, packing, e.stratum) for e, label in zip(entries, labels, strict=True)
+    ]
+    inverse, diagonal = inverse_information(boards)
     size = inverse.shape[-1]
     problems = [
         batch.Problem(
@@ -132,12 +133,13 @@ def dense_refits(
         n_pairs=n_pairs,
         solver=batch.Solver.CHORD,
         dtype=np.dtype(options.dtype).type,
+        link=options.response.link,
     )
     worth = np.diagonal(inverse, axis1=-2, axis2=-1) * diagonal
     return DenseRefits(
-        problems=on_device(_stack(problems)),
+        problems=on_device(stacked(problems)),
         form=form,
-        secure=np.array([is_secure_board(board, cluster) for board, cluster in zip(boards, clusters, strict=True)]),
+        secure=np.array([is_secure_board(board, own.clusters) for board, own in zip(boards, drawn, strict=True)]),
         weakly_joined=worth.max(-1) > _WEAKLY_JOINED,
         options=options,
     )
@@ -160,15 +162,3 @@ def _layout(board: Board, entries: Entries, size: int, n_pairs: int, packed: boo
         unit=None if entries.unit is None else as_leaf(entries.unit, np.int32),
         pair=None if one_column else as_leaf(entries.pair, np.int32),
     )
-
-
-def _stack(problems: Sequence[batch.Problem]) -> batch.Problem:
-    """Slices on a leading axis; alias tables, which alone differ in size, padded with zeros."""
-
-    def stack(*leaves: NDArray[Any]) -> NDArray[Any]:
-        arrays = [np.asarray(leaf) for leaf in leaves]
-        if len({a.shape for a in arrays}) == 1:
-            return np.stack(arrays)
-        return np.stack([np.pad(a, (0, max(map(len, arrays)) - len(a))) for a in arrays])
-
-    return jax.tree.map(stack, *problems)

@@ -17,7 +17,7 @@ from jaxeval.kernels.pair_tables import Layout
 from jaxeval.kernels.resample import Packing
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.boards import Board, battles_per_model, main_battles
-from jaxeval.ratings.drawn_votes import ClusterRows, drawn_entries, packed_word
+from jaxeval.ratings.drawn_votes import VoteGroups, drawn_entries, packed_word
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Refitted
 from jaxeval.ratings.sparse_boards import recentred
@@ -69,15 +69,15 @@ class SparseRefits:
         return refitted._replace(parameters=theta, standing=refitted.standing[:, number])
 
 
-def sparse_refits(board: Board, label: str, clusters: ClusterRows | None, options: BootstrapOptions) -> SparseRefits:
+def sparse_refits(board: Board, label: str, drawn: VoteGroups, options: BootstrapOptions) -> SparseRefits:
     """The refits of a board called ``label``, whose draws are those of `dense_refits`."""
     if board.graph is None:
         raise ValueError("the board was fitted by the dense method")
     wide, n_pairs = board.graph, len(board.cells.first) + 1
-    ((entries,), packed, one_column) = drawn_entries([board.cells], options.drawn, [clusters], n_pairs)
+    ((entries,), packed, one_column) = drawn_entries([board.cells], options.drawn, [drawn], n_pairs)
     heaviest = battles_per_model(board.cells, len(board.theta)).max()
     packing = Packing(packed_word([entries], heaviest) if packed else None)
-    draw = unit_draw(entries.units, options.drawn, label, packing)
+    draw = unit_draw(entries.units, options.drawn, label, packing, entries.stratum)
     layout = Layout(
         position=as_leaf(np.zeros((0, 0)), np.int32),  # no tables
         pair_weight=None if board.pair_weight is None else as_leaf(np.append(board.pair_weight, 0.0), np.float64),
@@ -100,5 +100,6 @@ def sparse_refits(board: Board, label: str, clusters: ClusterRows | None, option
         n_pairs=n_pairs,
         solver=batch.Solver.SPARSE,
         dtype=np.dtype(options.dtype).type,
+        link=options.response.link,
     )
     return SparseRefits(on_device(problem), form, board, options)

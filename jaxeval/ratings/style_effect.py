@@ -15,7 +15,7 @@ from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
 from jaxeval.ratings.gauge import Gauge
-from jaxeval.ratings.options import Scheme, Ties
+from jaxeval.ratings.options import LinkName, Scheme, Ties
 from jaxeval.statistics.quantiles import interval_bounds
 
 
@@ -30,11 +30,13 @@ def style_effect(
     normalize: bool = True,
     feature_ridge: float = 0.0,
     ties: Ties = "half",
+    link: LinkName = "logit",
     ridge: float = 0.0,
     gauge: Gauge = "mean",
     base: float = 1000.0,
     reweight: bool = False,
     cluster: str | None = None,
+    strata: str | None = None,
     min_battles: int = 0,
     progress: bool | None = None,
 ) -> pd.DataFrame:
@@ -59,8 +61,8 @@ def style_effect(
         raise ValueError("no features: there is nothing to control for")
     battles = as_battles(battles)
     options: dict[str, Any] = {
-        "features": features, "normalize": normalize, "ties": ties, "ridge": ridge, "gauge": gauge, "base": base,
-        "reweight": reweight, "cluster": cluster, "progress": progress,
+        "features": features, "normalize": normalize, "ties": ties, "link": link, "ridge": ridge, "gauge": gauge,
+        "base": base, "reweight": reweight, "cluster": cluster, "strata": strata, "progress": progress,
     }  # fmt: skip
     controlled = bootstrap(battles, n_resamples, seed, scheme, feature_ridge=feature_ridge, **options)
     # The same rows, and so the same draws; only the coefficients are held at 0.

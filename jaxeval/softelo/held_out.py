@@ -15,6 +15,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Float
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.lanes import Call, LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
@@ -27,10 +28,6 @@ from jaxeval.softelo.judged_cells import JudgedCells
 from jaxeval.softelo.target_maps import targets
 from jaxeval.softelo.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, Ties, in_likelihood
 from jaxeval.softelo.temperature import MAX_STEPS as _TEMPERATURE_STEPS
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
-Bool = NDArray[np.bool_]
 
 _CHORD_STEPS, _NEWTON_STEPS = 40, 200
 _MOST_ALONE = 0.1

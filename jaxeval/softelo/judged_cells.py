@@ -7,11 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.judged_battles import JudgedBattles
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
-Bool = NDArray[np.bool_]
 
 
 class JudgedCells(NamedTuple):
@@ -54,15 +51,6 @@ def compress(battles: JudgedBattles, rows: NDArray[np.intp] | slice = slice(None
     ends = np.cumsum(np.bincount(model, minlength=m))[:-1]
     own, own_first = np.split(cell[order], ends), np.split(order < len(keys), ends)
     return JudgedCells(
-        n_models=m,
-        first=first[of_cell],
-        second=second[of_cell],
-        pair=of_cell,
-        label=keys % len(kinds),
-        battles=count,
-        pairs=(first, second),
-        labels=labels,
-        own=own,
-        own_first=own_first,
-        of_battle=of_battle,
-    )
+        n_models=m, first=first[of_cell], second=second[of_cell], pair=of_cell, label=keys % len(kinds),
+        battles=count, pairs=(first, second), labels=labels, own=own, own_first=own_first, of_battle=of_battle,
+    )  # fmt: skip

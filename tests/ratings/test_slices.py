@@ -23,7 +23,7 @@ def run(*arguments):
 
 class TestNumber:
     def test_too_many_slices_are_told_before_any_is_rated(self, monkeypatch, tmp_path):
-        monkeypatch.setattr("jaxeval.ratings.bootstrap.fit_boards", None)
+        monkeypatch.setattr("jaxeval.ratings.bootstrap.fit_slices", None)
         votes = pd.concat([VOTES.assign(voter=np.arange(600) + 600 * k) for k in range(2)])
         message = r"there are 1,200 slices by voter, more than max_slices=500, .* max_slices=1200 \(on the command line"
         with pytest.raises(DataError, match=message):
