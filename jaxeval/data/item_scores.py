@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, require_column
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
@@ -30,7 +30,7 @@ class ItemScores:
         {'x': 0.5, 'y': 1.0}
     """
 
-    scores: NDArray[np.float64]  # (I, E, M), NaN where missing
+    scores: Float  # (I, E, M), NaN where missing
     items: pd.Index
     evaluators: pd.Index
     models: pd.Index
@@ -96,7 +96,7 @@ class ItemScores:
         return pd.DataFrame(error.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
 
 
-def step_of_means(scores: NDArray[np.float64]) -> np.float64:
+def step_of_means(scores: Float) -> np.float64:
     """The power of two that means of ``scores`` are rounded to, 1e-12 of the largest of them or so.
 
     Means of the same scores in another order are so the same number, and not two that differ by rounding.

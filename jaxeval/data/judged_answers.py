@@ -11,17 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_finite
 from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, require_column
 from jaxeval.data.report import AnswersReport, MissingJudgment
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
-Bool = NDArray[np.bool_]
-
 
 #: Columns taken where none is named and the table has one of them.
 DEFAULT_LABEL = ("human", "label")

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import Rows, as_frame, encode_models, factorize_sorted, require_column
 from jaxeval.data.judge_scores import Scores, score_differences, sign_labels
 from jaxeval.data.outcomes import LabelCoding, labels
@@ -18,7 +19,6 @@ from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
 
-Float = NDArray[np.float64]
 HardLabel = Literal["scores", "verdict"]
 
 #: Columns taken where none is named and the table has one of them.
@@ -233,7 +233,7 @@ class JudgedBattles:
         # Errors name rows of the table that was read.
         return factorize_sorted(column, name, Rows(np.ones(len(column), np.int64), column.index.to_numpy()))
 
-    def subset(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> JudgedBattles:
+    def subset(self, mask: Bool | NDArray[np.intp]) -> JudgedBattles:
         """The battles that ``mask`` (or row numbers) selects, and the models that have some."""
         rows = np.arange(self.n_battles)[mask]
         a, b = self.model_a[rows], self.model_b[rows]
