@@ -36,8 +36,8 @@ _SHOWN = (
 def count_verdicts(verdicts: AnchoredVerdicts, by: str | Sequence[str] = ("model", "judge", "anchor")) -> pd.DataFrame:
     """Wins, ties and losses of every group, the runs of a prompt averaged first.
 
-    A group's prompt counts once, whatever its runs; of several judges or references in a group, too. Outcomes between a
-    win and a tie, or a tie and a loss, count as that much of each.
+    A prompt counts once in a group, however many runs, judges or references it has there. Outcomes between a win and a
+    tie, or a tie and a loss, count as that much of each.
 
     Returns:
         A row per group: the columns ``by``, ``wins, ties, losses`` (they may be fractional), ``squares``, the sum of

@@ -25,7 +25,7 @@ from jaxeval.execution.runs import Identity, open_run
 from jaxeval.resampling.items import resampled_sums
 from jaxeval.resampling.strata import lone_strata_text
 from jaxeval.statistics.quantiles import bounds_with_failures
-from jaxeval.wording import counted
+from jaxeval.wording import counted, named
 
 STRONG = 0.9
 _ONE_RUN = "one run"
@@ -224,13 +224,13 @@ def _warnings(
         )
     once = table.index[table["n_runs"] == 1]
     if len(once):
-        yield f"{_names(once)} judged in one run only: their reliability is unknown, and they are not strong"
+        yield f"{named(once, 5)} judged in one run only: their reliability is unknown, and they are not strong"
     none = table.index[(table["n_runs"] > 1) & (table["n"] == 0)]
     if len(none):
-        yield f"no answer has all runs of {_names(none)}: their reliability is unknown; are runs numbered alike?"
+        yield f"no answer has all runs of {named(none, 5)}: their reliability is unknown; are runs numbered alike?"
     flat = table.index[table["status"] == NO_VARIATION]
     if len(flat):
-        yield f"{_names(flat)} judged all answers alike: their reliability is unknown, and they are not strong"
+        yield f"{named(flat, 5)} judged all answers alike: their reliability is unknown, and they are not strong"
     fewest, most = table["n_runs"].min(), table["n_runs"].max()
     if fewest < most:
         yield (
@@ -239,7 +239,7 @@ def _warnings(
         )
     unclear = table.index[(table["average_lower"] < threshold) & table["strong"]]
     if len(unclear):
-        yield f"the intervals of {_names(unclear)} reach below {threshold:g}: more answers would tell"
+        yield f"the intervals of {named(unclear, 5)} reach below {threshold:g}: more answers would tell"
     if len(low):
         i, j = max(low, key=lambda pair: bound[*pair] - correlation[*pair])
         yield (
@@ -248,10 +248,6 @@ def _warnings(
             f"{correlation[i, j]:.2f}, promised {bound[i, j]:.2f}): judges repeat themselves, but differ from each "
             "other, so that one is not as good as several"
         )
-
-
-def _names(judges: pd.Index) -> str:
-    return ", ".join(map(str, judges[:5])) + (f" and {len(judges) - 5} more" if len(judges) > 5 else "")
 
 
 def _resampled(
@@ -329,9 +325,9 @@ def width_by_threshold(verdicts: AnchoredVerdicts, screen: JudgeScreen, threshol
                        level: float = 0.95) -> pd.DataFrame:  # fmt: skip
     """Median width of the probability's intervals where judges pass a threshold, by threshold (Figure 3).
 
-    Runs are averaged first. ``median_width`` is of the Beta interval, into which reliability enters by the
-    probabilities alone; ``median_own_width`` of the one by the prompts' own variance, of which a wavering judge has
-    less, as its averages over runs lie closer together. Judges that were not screened are left out, and
+    Runs are averaged first. ``median_width`` is that of the Beta interval; reliability enters it by the probabilities
+    alone. ``median_own_width`` is that of the interval by the prompts' own variance. A wavering judge has a shorter
+    one, as its averages over runs lie closer together. Judges that were not screened are left out, and
     ``attrs["warnings"]`` says so.
 
     Raises:
@@ -367,10 +363,10 @@ def present_judges(
     there = [judge for judge in screened if judge in here]
     if not there:
         raise DataError(
-            f"none of the judges {_names(screened)} of the screen has judged here, but {_names(here)}: screen the "
+            f"none of the judges {named(screened, 5)} of the screen has judged here, but {named(here, 5)}: screen the "
             "judges of these verdicts"
         )
     absent = screened[[judge not in here for judge in screened]]
     unknown = here[[judge not in screen.table.index for judge in here]]
     of_both = ("left out, as they have not judged here: ", absent), ("left out, as they were not screened: ", unknown)
-    return there, [f"{why}{_names(names)}" for why, names in of_both if len(names)]
+    return there, [f"{why}{named(names, 5)}" for why, names in of_both if len(names)]

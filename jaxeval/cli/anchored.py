@@ -11,7 +11,7 @@ import click
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import raw_names_option, write_table
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.run_options import resampling_options, strata_option
+from jaxeval.cli.run_options import column_options, resampling_options, strata_option
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, stdout_console, tell
 from jaxeval.wording import counted
 
@@ -28,15 +28,15 @@ _FILES_ONLY = [
 
 @click.command(cls=CompilingCommand)
 @click.argument("file", type=_FILE)
-@click.option(
-    "--verdict", metavar="COL", help="Column of win, tie and loss of the model, or of outcomes in [0, 1]. [verdict]"
-)
-@click.option("--model", metavar="COL", help="Column of models. [model]")
-@click.option("--judge", metavar="COL", help="Column of judges. [judge, if there]")
-@click.option("--anchor", metavar="COL", help="Column of references. [anchor, if there]")
-@click.option("--task", metavar="COL", help="Column of tasks. [task, if there]")
-@click.option("--item", metavar="COL", help="Column of prompts. [item, if there]")
-@click.option("--run", metavar="COL", help="Column of repeated runs. [run, if there]")
+@column_options(
+    verdict="Column of win, tie and loss of the model, or of outcomes in [0, 1]. [verdict]",
+    model="Column of models. [model]",
+    **{
+        role: f"Column of {what}. [{role}, if there]"
+        for role, what in {"judge": "judges", "anchor": "references", "task": "tasks", "item": "prompts",
+                           "run": "repeated runs"}.items()
+    },
+)  # fmt: skip
 @strata_option("prompts", "task")
 @click.option("--missing", default="error", show_default=True, type=click.Choice(["error", "drop"]))
 @click.option("--by-task", is_flag=True, help="Rate every task on its own.")

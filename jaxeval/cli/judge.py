@@ -55,6 +55,7 @@ _MOST_CAUTIONS = 25
 @resampling_options("Write CSVs, report.md and figures.", resamples=10_000)
 @raw_names_option
 def judge(
+    *,
     calibration: Path,
     test: Path,
     pairs: tuple[tuple[str, str], ...],

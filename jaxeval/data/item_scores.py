@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, require_column
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
@@ -39,7 +40,7 @@ class ItemScores:
         {'x': 0.5, 'y': 1.0}
     """
 
-    scores: NDArray[np.float64]  # (I, E, M), NaN where missing
+    scores: Float  # (I, E, M), NaN where missing
     items: pd.Index
     evaluators: pd.Index
     models: pd.Index
@@ -141,7 +142,7 @@ def _item_column(column: pd.Series, name: str, item: NDArray[np.intp]) -> ItemCo
     return ItemColumn(levels, *np.divmod(pairs, len(levels)))
 
 
-def step_of_means(scores: NDArray[np.float64]) -> np.float64:
+def step_of_means(scores: Float) -> np.float64:
     """The power of two that means of ``scores`` are rounded to, 1e-12 of the largest of them or so.
 
     Means of the same scores in another order are so the same number, and not two that differ by rounding.

@@ -177,5 +177,5 @@ def of_evaluators(scores: ModelScores, chosen: NDArray[np.bool_], facts: Sequenc
     by_fact: dict[str, list[Any]] = {}
     for k in np.flatnonzero(chosen).tolist():
         by_fact.setdefault(facts[k], []).append(scores.evaluators[k])
-    told = [f"{fact} ({named(names)})" for fact, names in by_fact.items()]
-    return "; ".join(told[:limit]) + f"; and {len(told) - limit} more such" * (len(told) > limit)
+    said = [f"{fact} ({named(names)})" for fact, names in by_fact.items()]
+    return "; ".join(said[:limit]) + f"; and {len(said) - limit} more such" * (len(said) > limit)

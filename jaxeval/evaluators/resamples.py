@@ -131,7 +131,7 @@ def run_lanes(
             return program(counts, mesh, numbers, n_chunks)
 
     held = sum(x.nbytes for x in jax.tree.leaves(counts))
-    task = Task(call, EVALUATORS, size, lane_bytes=_BYTES_PER_NUMBER * size, fixed_bytes=held)
+    task = Task(call=call, budget=EVALUATORS, entries=size, lane_bytes=_BYTES_PER_NUMBER * size, fixed_bytes=held)
 
     def identity() -> Identity:
         """Measures, and parts of one, share a folder, where sections tell them apart."""
@@ -169,7 +169,7 @@ def _draws(n: int, stream: str, settings: Resampling, stratum: Int | None) -> Co
         with double_precision():
             return batch.draw_singles(singles, mesh, seed, number, numbers, n_chunks, width)
 
-    task = Task(call, DRAWS, width, lane_bytes=24 * width, fixed_bytes=settings.n_resamples * width)
+    task = Task(call=call, budget=DRAWS, entries=width, lane_bytes=24 * width, fixed_bytes=settings.n_resamples * width)
     drawn = np.asarray(LaneRun().results(task, Lanes.of(1, settings.n_resamples), stream))
     return drawn[:, np.concatenate([np.argsort(order), np.arange(n, width)])]
 
