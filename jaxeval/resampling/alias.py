@@ -92,5 +92,5 @@ def category_tables(count: Int, table: Int) -> NDArray[np.uint64]:
     column = np.arange(len(count)) - (np.cumsum(n_columns) - n_columns)[table]
     full = threshold == total
     alias = np.where(full, column, alias)
-    fraction = np.where(full, 0, np.floor(threshold / total * 2.0**32)).astype(np.uint64)
+    fraction = np.where(full, 0, np.floor(threshold / np.maximum(total, 1) * 2.0**32)).astype(np.uint64)
     return (fraction << np.uint64(32)) | alias.astype(np.uint64)

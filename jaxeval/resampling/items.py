@@ -37,6 +37,7 @@ def resampled_sums(
     subsets: NDArray[np.intp] | None = None,
     run: LaneRun | None = None,
     strata: Int | None = None,
+    part: int = 0,
 ) -> Float:
     """(B, K) column sums of resamples of the N rows (items) of ``columns`` (N, K).
 
@@ -48,10 +49,12 @@ def resampled_sums(
         n_resamples: B.
         seed: of the draws.
         stream: names the random numbers, and the work in a checkpoint.
-        run: how the resamples are run.
-        strata: (N,) stratum of each item: every resample holds as many of a stratum as there are.
         subsets: (H, n) row numbers. With them the result is (2, B, K): resample r of all rows, and one of n rows of
             subset r mod H.
+        run: how the resamples are run.
+        strata: (N,) stratum of each item: every resample holds as many of a stratum as there are, and one of a subset
+            as many as the subset has.
+        part: tells calls of one stream apart in a checkpoint.
     """
     check_room(n_resamples, 8 * columns.shape[1] * (1 if subsets is None else 2))
     values, of_column = _distinct_columns(columns)
@@ -76,7 +79,7 @@ def resampled_sums(
     number = np.arange(n_resamples)
     halved = [1 + number % (len(rows) - 1)] if len(rows) > 1 else []
     sets = np.concatenate([np.zeros_like(number), *halved])
-    lanes, section = Lanes(sets, np.tile(number, 1 + len(halved))), f"items-{stream_number(stream):x}"
+    lanes, section = Lanes(sets, np.tile(number, 1 + len(halved))), f"items-{stream_number(stream):x}-{part}"
     sums = (run or LaneRun()).results(task, lanes, section)
     sums = sums[:, order[of_column]]
     return sums if subsets is None else sums.reshape(2, n_resamples, -1)

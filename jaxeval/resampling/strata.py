@@ -8,22 +8,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Int
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
-Int = NDArray[np.int64]
-
 
 def stratum_of_groups(
-    stratum: NDArray[np.intp], group: NDArray[np.intp], strata: str, names: pd.Index, what: str = "cluster"
+    stratum: NDArray[np.intp], group: NDArray[np.intp], names: pd.Index, strata: str, what: str = "cluster"
 ) -> Int:
     """(K,) the stratum of each group, which is drawn whole: a cluster of battles, or an item.
 
     Args:
         stratum: (R,) of each row.
         group: (R,) numbers from 0 to K - 1.
-        strata: the column of the strata.
         names: (K,) of the groups.
+        strata: the column of the strata.
         what: a group is called.
 
     Raises:

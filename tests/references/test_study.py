@@ -15,6 +15,7 @@ from scipy.optimize import minimize
 from scipy.stats import kendalltau
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, reference_study, simulate_votes
+from jaxeval.execution.lanes import LaneRun
 from jaxeval.kernels import batch, rank_agreement
 from jaxeval.plots.references import plot_reference_budgets, plot_reference_tiers, plot_references
 from jaxeval.references.advice import single_advice, tier_advice
@@ -531,6 +532,19 @@ assert plot_references(two).axes[0].get_title(loc="left") == "no reference has t
         asked = {"deltas": (1.0, 2.0), "budgets": (3, 9), "n_repeats": 2, "n_resamples": 5, "seed": 4, "ridge": 0.1}
         reference_study(battles, **{**OPTIONS, **asked})
         assert batch.reference_study._cache_size() == before
+
+
+def test_a_checkpoint_keeps_the_full_ranking_of_every_resample_too(battles, tmp_path, monkeypatch):
+    options = OPTIONS | {"n_resamples": 6, "budgets": (), "sets": None, "checkpoint": tmp_path / "run"}
+    first = reference_study(battles, **options)
+
+    def nothing_left(run, task, of, which, results):
+        assert len(which) == 0
+        return []
+
+    monkeypatch.setattr(LaneRun, "_finished", nothing_left)
+    again = reference_study(battles, **options)
+    np.testing.assert_array_equal(again.tau_draws, first.tau_draws)
 
 
 class TestWeakData:
