@@ -40,7 +40,7 @@ def votes():
     return table.assign(group=k % 7, x=(k * 5 % 9 - 4) / 4)
 
 
-# statsmodels 0.15.0. y is whether side A won, X has rows e_a - e_b, and E = vstack([eye(4), -ones(4)]) makes the mean 0.
+# statsmodels 0.15.0. y is whether side A won, X has rows e_a - e_b, E = vstack([eye(4), -ones(4)]) makes the mean 0.
 # theta is E @ params of sm.GLM(y, X @ E, family=sm.families.Binomial(Probit())).fit(tol=1e-14). The errors are those of
 # sm.Probit(y, X @ E).fit(method="newton", tol=1e-14): as they are; with cov_type="HC0"; and with cov_type="cluster",
 # cov_kwds={"groups": group, "use_correction": False}. With the covariate: sm.Probit(y, np.column_stack([X @ E, x])).
@@ -234,7 +234,7 @@ def test_draws_of_a_thin_board(method):
 @pytest.mark.slow
 @pytest.mark.parametrize("n_votes", [3_000, 150])
 def test_draws_with_covariates(n_votes):
-    """By chord steps, and on a thin board by the other solvers: with the coefficient held at 0 they are those without."""
+    """By chord steps, and on a thin board by the other solvers."""
     battles = Battles.from_pandas(votes().sample(n_votes, replace=True, random_state=0))
     options = {"link": "probit", "progress": False}
     held = bootstrap(battles, 60, features=["x"], feature_ridge=np.inf, **options)
