@@ -9,7 +9,7 @@ import platform
 import resource
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -49,15 +49,6 @@ def seconds(run: Callable[[], Any], repeats: int) -> dict[str, float]:
         run()
         times.append(time.perf_counter() - start)
     return {"median": statistics.median(times), "min": min(times), "max": max(times), "repeats": repeats}
-
-
-def beside(ours: Mapping[str, float], **others: float) -> dict[str, float]:
-    """Seconds of each of ``others``, and how many times `seconds` of ours they are."""
-    return {
-        f"{name}_{key}": value
-        for name, other in others.items()
-        for key, value in (("seconds", other), ("ratio", other / ours["median"]))
-    }
 
 
 def environment() -> dict[str, Any]:
@@ -115,3 +106,11 @@ def as_battles(board: Board) -> Battles:
         "target": board.target,
     }
     return Battles.from_pandas(pd.DataFrame(votes))
+
+
+def compared(ours: dict[str, float], first: float, **theirs: float) -> dict[str, Any]:
+    """Our seconds, those of compiling by the ``first`` call, and of each of ``theirs`` the seconds and the ratio."""
+    found: dict[str, Any] = {"jaxeval_seconds": ours, "compile_seconds": first - ours["median"]}
+    for name, elapsed in theirs.items():
+        found |= {f"{name}_seconds": elapsed, f"{name}_ratio": elapsed / ours["median"]}
+    return found

@@ -16,7 +16,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from harness import beside, environment, peak_memory_mb, save, seconds
+from harness import compared, environment, peak_memory_mb, save, seconds
 from scipy.stats import norm
 
 import jaxeval
@@ -173,9 +173,7 @@ def study(n_resamples: int) -> dict[str, Any]:
         "resamples": n_resamples,
         "estimators": int(result.table["estimator"].nunique()),
         "estimators_of_the_loops": len(ESTIMATORS),
-        "jaxeval_seconds": ours,
-        "compile_seconds": first - ours["median"],
-        **beside(ours, plain_loop=loop, vectorised_loop=vectorised, ppi_python=ppi),
+        **compared(ours, first, plain_loop=loop, vectorised_loop=vectorised, ppi_python=ppi),
         "max_difference_of_estimates": exact,
         # Both are Monte Carlo.
         "interval_width_ratio": {"mean": float((width / theirs).mean()), "std": float((width / theirs).std())},

@@ -33,6 +33,7 @@ class AccuracySettings:
     shared: str  # whose labels the shared calibration uses
     by: str | None
     stratify: str | None
+    strata: str | None  # column within whose values items are drawn
     device: str
     versions: str
 

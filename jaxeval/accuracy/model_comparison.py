@@ -77,6 +77,7 @@ def compare_models(
     shared: Hashable | None = None,
     by: str | None = None,
     stratify: str | None = None,
+    strata: str | None = None,
     level: float = 0.95,
     n_resamples: int = 10_000,
     n_halves: int = 20,
@@ -112,9 +113,9 @@ def compare_models(
     """
     chosen = checked_pairs(test, pairs)
     accuracy = judge_accuracy(
-        calibration, test, by=by, stratify=stratify, shared=POOLED if shared is None else shared, level=level,
-        n_resamples=n_resamples, n_halves=n_halves, seed=seed, memory_limit=memory_limit, checkpoint=checkpoint,
-        progress=progress,
+        calibration, test, by=by, stratify=stratify, strata=strata, shared=POOLED if shared is None else shared,
+        level=level, n_resamples=n_resamples, n_halves=n_halves, seed=seed, memory_limit=memory_limit,
+        checkpoint=checkpoint, progress=progress,
     )  # fmt: skip
     return compare(accuracy, chosen, labels_of_b=shared is None)
 

@@ -51,15 +51,18 @@ _MOST_CAUTIONS = 25
 @click.option("--shared", metavar="MODEL", help="Whose labels the shared calibration uses. [B of a pair; else all]")
 @click.option("--by", metavar="COL", help="Also each slice of this column.")
 @click.option("--stratify", metavar="COL", help="Correct within the values of this column.")
+@click.option("--strata", metavar="COL", help="Resample items within the groups of COL, each as large as it is.")
 @resampling_options("Write CSVs, report.md and figures.", resamples=10_000)
 @raw_names_option
 def judge(
+    *,
     calibration: Path,
     test: Path,
     pairs: tuple[tuple[str, str], ...],
     shared: str | None,
     by: str | None,
     stratify: str | None,
+    strata: str | None,
     drawn: dict[str, Any],
     out: Path | None,
     **columns: Any,
@@ -75,12 +78,12 @@ def judge(
     from jaxeval.accuracy.model_comparison import checked_pairs, compare
     from jaxeval.accuracy.report import judge_report
 
-    labelled, judged = (_read(path, columns, [c for c in (by, stratify) if c], path == calibration)
+    labelled, judged = (_read(path, columns, [c for c in (by, stratify, strata) if c], path == calibration)
                         for path in (calibration, test))  # fmt: skip
     named = [tuple(named_model(judged.models, name) for name in pair) for pair in pairs]
     chosen = checked_pairs(judged, named) if pairs else []
     whose = named_model(labelled.models, shared) if shared else POOLED
-    accuracy = judge_accuracy(labelled, judged, by=by, stratify=stratify, shared=whose, **drawn)
+    accuracy = judge_accuracy(labelled, judged, by=by, stratify=stratify, strata=strata, shared=whose, **drawn)
     comparison = compare(accuracy, chosen, labels_of_b=shared is None) if chosen else None
     report = judge_report(accuracy, comparison)
     first_goes_on()

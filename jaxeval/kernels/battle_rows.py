@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxeval.kernels import tie_models
-from jaxeval.kernels.tie_models import TieModel
+from jaxeval.kernels.tie_models import Response
 
 
 class Rows(NamedTuple):
@@ -92,7 +92,7 @@ def pair_tables(rows: Rows, count: Array, n_models: int) -> tuple[Array, Array]:
 
 
 def weighted(
-    model: TieModel, block: Rows, phi: Array, count: Array, n_models: int
+    model: Response, block: Rows, phi: Array, count: Array, n_models: int
 ) -> tuple[tie_models.Score, tie_models.Information]:
     """Scores and information (E, G, R) of a block's rows at ``phi`` (P, R), times their weights."""
     z, target, t = predictor(block, phi, n_models), block.target[..., None], phi[-1]
@@ -113,7 +113,7 @@ def add_diagonal(block: Rows, total: Array, of_rows: tie_models.Information, n_m
     return total.at[-1].add(jnp.sum(of_rows.tt, (0, 1)))
 
 
-def derivatives(model: TieModel, rows: Rows, phi: Array, count: Array, ridge: Array) -> tuple[Array, Array]:
+def derivatives(model: Response, rows: Rows, phi: Array, count: Array, ridge: Array) -> tuple[Array, Array]:
     """(P, R) gradient and (R, P, P) information of all parameters."""
     n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, phi.shape[1]
 

@@ -26,20 +26,20 @@ class Layout(NamedTuple):
     weight: Array | None = None  # (K, Q): weight of one battle of the entry; None where draws are packed
     target: Array | None = None  # (K, Q): its target
     unit: Array | None = None  # (K, Q) int32: the entry's unit, where units are not entries
-    pair: Array | None = None  # (Q,) int32 sorted: the pair of each column, where pairs span several columns
+    pair: Array | None = None  # (Q,) int32: the pair of each column, where pairs span several columns
 
 
 def pair_statistics(layout: Layout, draws: Array, n_pairs: int) -> tuple[Array, ...]:
     """Per pair, the ``draws`` summed: one packed word, or (weight, weight * target). Each (P,)."""
-    if layout.weight is None or layout.target is None:
-        return (draws,)
-    entries = draws if layout.unit is None else draws.reshape(-1)[layout.unit]
-    weight = entries * layout.weight
-    columns = jnp.sum(weight, 0), jnp.sum(weight * layout.target, 0)
+    columns: tuple[Array, ...] = (draws,)
+    if layout.weight is not None and layout.target is not None:
+        entries = draws if layout.unit is None else draws.reshape(-1)[layout.unit]
+        weight = entries * layout.weight
+        columns = jnp.sum(weight, 0), jnp.sum(weight * layout.target, 0)
     if layout.pair is None:
         return columns
     pair = layout.pair
-    return tuple(jax.ops.segment_sum(x, pair, n_pairs, indices_are_sorted=True) for x in columns)
+    return tuple(jax.ops.segment_sum(x, pair, n_pairs) for x in columns)
 
 
 def spread(layout: Layout, statistics: tuple[Array, ...]) -> tuple[Array, ...]:

@@ -120,8 +120,8 @@ def tau_b(sums: PairSums) -> Any:
 
 def misordered(sums: PairSums) -> Array:
     """Share of the pairs in the wrong order, a tie counting half; NaN without pairs."""
-    told = sums.pairs > 0
-    return jnp.where(told, 0.5 - 0.5 * sums.concordance / jnp.where(told, sums.pairs, 1.0), jnp.nan)
+    known = sums.pairs > 0
+    return jnp.where(known, 0.5 - 0.5 * sums.concordance / jnp.where(known, sums.pairs, 1.0), jnp.nan)
 
 
 def delta_sums_of_draws(counts: Array, pairs: DeltaPairs) -> PairSums:
@@ -162,16 +162,13 @@ def delta_sums(scores: Array, gold: Array, counts: Array, deltas: Array) -> Pair
         copies = jnp.sum(weight**2)
         gap = x[:, None] - x
 
-        def form(matrix: Array) -> Array:
-            return jnp.vdot(weight, jnp.matmul(matrix.astype(weight.dtype), weight, precision="highest"))
-
         def under(delta: Array) -> PairSums:
             near = jnp.abs(gap) < delta
             return PairSums(
-                form(jnp.where(near, jnp.sign(gap) * jnp.sign(gold_gap), 0.0)) / 2,
-                (form(near) - copies) / 2,
-                (form(gap == 0) - copies) / 2,
-                (form(near & (gold_gap == 0)) - copies) / 2,
+                _form(jnp.where(near, jnp.sign(gap) * jnp.sign(gold_gap), 0.0), weight) / 2,
+                (_form(near, weight) - copies) / 2,
+                (_form(gap == 0, weight) - copies) / 2,
+                (_form(near & (gold_gap == 0), weight) - copies) / 2,
             )
 
         return lax.map(under, deltas)
@@ -179,13 +176,19 @@ def delta_sums(scores: Array, gold: Array, counts: Array, deltas: Array) -> Pair
     return lax.map(of_evaluator, scores)
 
 
+def _total(matrix: Array, weight: Array) -> Array:
+    """(M,) the ``matrix`` (M, M) times the ``weight`` (M,) of the models."""
+    return jnp.matmul(matrix.astype(weight.dtype), weight, precision="highest")
+
+
+def _form(matrix: Array, weight: Array) -> Array:
+    """The quadratic form of the ``matrix`` in the ``weight`` of the models: its sum over all ordered pairs."""
+    return jnp.vdot(weight, _total(matrix, weight))
+
+
 def _places(x: Array, weight: Array) -> tuple[Array, Array]:
     """(M,) weight of the models above each one, and of those level with it, itself included."""
-
-    def total(matrix: Array) -> Array:
-        return jnp.matmul(matrix.astype(weight.dtype), weight, precision="highest")
-
-    return total(x > x[:, None]), total(x == x[:, None])
+    return _total(x > x[:, None], weight), _total(x == x[:, None], weight)
 
 
 def _ranks(x: Array, weight: Array) -> Array:
@@ -204,12 +207,12 @@ def rank_measures(scores: Array, gold: Array, counts: Array, top: Array) -> Rank
         weight = jnp.where(jnp.isnan(x), 0.0, counts)
         n = jnp.sum(weight)
 
-        def standing(y: Array) -> tuple[Array, Array]:
+        def placed(y: Array) -> tuple[Array, Array]:
             above, level = _places(y, weight)
             inside = weight * jnp.clip(top - above, 0, level) / jnp.maximum(level, 1)
             return above + (level + 1) / 2, inside
 
-        (rank, own), (gold_rank, true) = standing(x), standing(gold)
+        (rank, own), (gold_rank, true) = placed(x), placed(gold)
         a, b = (jnp.where(weight > 0, r - (n + 1) / 2, 0.0) for r in (rank, gold_rank))
         spread = jnp.sum(weight * a**2) * jnp.sum(weight * b**2)
         varied = spread > 0
@@ -257,26 +260,17 @@ def separation(scores: Array, gold: Array, counts: Array, lower: Array, upper: A
     def of_evaluator(x: Array, lower: Array, upper: Array) -> Separation:
         weight = jnp.where(jnp.isnan(x + lower + upper), 0.0, counts)
         above = lower[:, None] > upper  # NaN is not
-
-        def form(matrix: Array) -> Array:
-            return jnp.vdot(weight, jnp.matmul(matrix.astype(weight.dtype), weight, precision="highest"))
-
         return Separation(
             (jnp.sum(weight) ** 2 - jnp.sum(weight**2)) / 2,
-            form(above),
-            form(above & (gold[:, None] != gold)),
-            form(above & (gold[:, None] > gold)),
+            _form(above, weight),
+            _form(above & (gold[:, None] != gold), weight),
+            _form(above & (gold[:, None] > gold), weight),
         )
 
     return lax.map(lambda one: of_evaluator(*one), (scores, lower, upper))
 
 
-def gap_regression(
-    scores: Array,
-    gold: Array,
-    counts: Array,
-    asked: GapQuestion,
-) -> GapRegression:
+def gap_regression(scores: Array, gold: Array, counts: Array, asked: GapQuestion) -> GapRegression:
     """Whether gold orders a pair as the evaluator does, by how far its scores differ: Newton's method.
 
     Pairs that the evaluator ties say nothing; those tied in gold count half. The penalty is ridge / 2 times the squares
@@ -308,12 +302,19 @@ def gap_regression(
             return change * jnp.minimum(1.0, _LONGEST_STEP / jnp.maximum(size, 1e-300)), grad
 
         found = solve.iterate(step, start, asked.tolerance, _MOST_STEPS)
-        agreeing = jnp.sum(weight * agree)
         p = jax.nn.sigmoid(found.theta[0] + found.theta[1] * z)
         wide = jnp.abs(gap)
         inside = ((wide >= edges[:-1, None]) & (wide < edges[1:, None])).astype(z.dtype)
-        bins = (product(inside, weight * share) for share in (jnp.ones_like(z), agree, p))
-        return GapRegression(found.theta[0], found.theta[1] / scale, jnp.sum(weight), agreeing, found.status, *bins)
+        return GapRegression(
+            intercept=found.theta[0],
+            slope=found.theta[1] / scale,
+            pairs=jnp.sum(weight),
+            agreeing=jnp.sum(weight * agree),
+            status=found.status,
+            bin_pairs=product(inside, weight),
+            bin_agreeing=product(inside, weight * agree),
+            bin_expected=product(inside, weight * p),
+        )
 
     return lax.map(lambda one: of_evaluator(*one), (scores, asked.scale, asked.start, asked.edges))
 

@@ -32,24 +32,24 @@ def _swap_halves(x: Array) -> Array:
     return (x >> 32) | (x << 32)
 
 
-def words32(counter: Array, key: Array) -> Array:
-    """Uniform uint32 words of ``counter`` (uint64, any shape) under one ``key``."""
+def _rounds(counter: Array, key: Array) -> tuple[Array, Array]:
+    """Four rounds on ``counter`` (uint64, any shape), and what a fifth one adds."""
     x = counter * key
     y, z = x, x + key
     x = _swap_halves(x * x + y)
     x = _swap_halves(x * x + z)
     x = _swap_halves(x * x + y)
-    return ((x * x + z) >> 32).astype(jnp.uint32)
+    return x * x + z, y
+
+
+def words32(counter: Array, key: Array) -> Array:
+    """Uniform uint32 words of ``counter`` (uint64, any shape) under one ``key``."""
+    return (_rounds(counter, key)[0] >> 32).astype(jnp.uint32)
 
 
 def words64(counter: Array, key: Array) -> Array:
     """Uniform uint64 words of ``counter`` (uint64, any shape) under one ``key``."""
-    x = counter * key
-    y, z = x, x + key
-    x = _swap_halves(x * x + y)
-    x = _swap_halves(x * x + z)
-    x = _swap_halves(x * x + y)
-    x = x * x + z
+    x, y = _rounds(counter, key)
     return x ^ ((_swap_halves(x) * _swap_halves(x) + y) >> 32)
 
 

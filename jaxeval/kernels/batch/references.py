@@ -8,13 +8,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.sharding import Mesh
 
-from jaxeval.kernels import (
-    rank_agreement,
-    references,
-    resample,
-    solve,
-    squares,
-)
+from jaxeval.kernels import rank_agreement, references, resample, solve, squares
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
 
 
@@ -147,13 +141,13 @@ def _study(
     sums = rank_agreement.agreement(rates, gold, settings.deltas)
     tiers = rank_agreement.stratified(rates, gold, problem.tiers)
     single = SingleReferences(
-        rank_agreement.tau_b(sums),
-        rank_agreement.misordered(sums),
-        sums.pairs,
-        tiers.rank_change,
-        tiers.models,
-        rank_agreement.tau_b(tiers.inside),
-        tiers.inside.pairs,
+        tau=rank_agreement.tau_b(sums),
+        misordered=rank_agreement.misordered(sums),
+        pairs=sums.pairs,
+        rank_change=tiers.rank_change,
+        tier_models=tiers.models,
+        tier_tau=rank_agreement.tau_b(tiers.inside),
+        tier_pairs=tiers.inside.pairs,
     )
     shape = len(settings.deltas), len(settings.budgets), form.n_sets
     shape_of_sets = shape[1], problem.members.shape[1]
