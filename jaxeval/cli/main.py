@@ -19,7 +19,7 @@ from jaxeval.cli.judge import judge
 from jaxeval.cli.meta import meta
 from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
 from jaxeval.cli.processes import first_goes_on, gather_files
-from jaxeval.cli.run_options import run_options, several_options
+from jaxeval.cli.run_options import run_options, several_options, strata_option
 from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import named_model, stdout_console, tell
 from jaxeval.errors import ProcessError
@@ -134,7 +134,7 @@ main.add_command(meta)
 @click.option("--max-slices", default=500, show_default=True, type=click.IntRange(1), metavar="N",
               help="Refuse more groups of --by than that.")  # fmt: skip
 @click.option("--cluster", metavar="COL", help="Resample whole clusters: prompts, voters, sessions.")
-@click.option("--strata", metavar="COL", help="Resample within the groups of COL, each as large as it is.")
+@strata_option("battles")
 @click.option("--scheme", default="multinomial", show_default=True,
               type=click.Choice(["multinomial", "poisson", "bayesian"]))  # fmt: skip
 @click.option("--model-a", default="model_a", show_default=True, metavar="COL")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -16,7 +16,7 @@ from jaxeval.checks import checked_integer
 from jaxeval.execution.processes import n_sharing
 from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, FitSettings
 from jaxeval.ratings.gauge import make_scale
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
@@ -29,20 +29,11 @@ B = TypeVar("B", bound="Bootstrap")
 
 
 @dataclass(frozen=True, kw_only=True)
-class BootstrapSettings(BootstrapOptions):
-    """What made a bootstrap: its options, the gauge in words, covariates by name and the method that was chosen."""
+class BootstrapSettings(FitSettings, BootstrapOptions):
+    """What made a bootstrap: its options, in the words of `FitSettings`, and the devices."""
 
-    gauge: str
     by: list[str]  # columns whose groups are the slices
-    method: Literal["dense", "sparse"]  # on (M, M) tables, or on the graph of pairs
-    device: str
     n_devices: int
-    versions: str
-
-    @property
-    def reweighted(self) -> bool:
-        """Whether each battle counts by the battles of its pair."""
-        return self.reweight
 
 
 class ContextDraws(NamedTuple):
@@ -61,6 +52,19 @@ class Bootstrap:
     comparable rating: +inf for one that never loses a point in it, -inf for one that never takes one, NaN for one
     without battles. The gauge is then held by the other models, and ``degenerate`` counts the cases. Where none of the
     models that hold it is left (an anchor), the draw is NaN for all; ``warnings`` says in how many.
+
+    Examples:
+        >>> import jaxeval
+        >>> board = jaxeval.bootstrap(jaxeval.simulate_battles(2_000, 4, seed=0), 200)
+        >>> board.interval(0.9).round().loc["model-1"].tolist()
+        [1082.0, 1114.0]
+        >>> board.tiers().tolist()
+        [1, 2, 2, 3]
+        >>> board.rank_share(1).tolist()
+        [1.0, 0.0, 0.0, 0.0]
+        >>> lower, upper = board.difference_interval()
+        >>> lower.loc["model-1", "model-2"] > 0
+        np.True_
     """
 
     fit: BradleyTerryFit  # the full-data fit: the reported ratings
@@ -71,7 +75,7 @@ class Bootstrap:
     grad_norm: NDArray[np.float64]  # (B,)
     degenerate: pd.DataFrame  # (M, 3) resamples in which a model is undefeated, winless, not comparable
     settings: BootstrapSettings
-    n_refitted_sparse: int = field(repr=False)  # resamples that needed the slower solvers for sparse boards
+    n_by_slower_solvers: int = field(repr=False)  # resamples that needed the slower solvers for sparse boards
     _context: ContextDraws | None = field(default=None, repr=False)  # with covariates or a tie model
 
     @property
@@ -299,6 +303,6 @@ def bootstrap_result(
         grad_norm=refitted.grad_norm,
         degenerate=pd.DataFrame({name: (standing == code).sum(0) for code, name in names.items()}, board.models),
         settings=BootstrapSettings.of(vars(options) | made),
-        n_refitted_sparse=int((~np.isin(refitted.solver, (batch.Solver.CHORD, batch.Solver.SPARSE))).sum()),
+        n_by_slower_solvers=int((~np.isin(refitted.solver, (batch.Solver.CHORD, batch.Solver.SPARSE))).sum()),
         _context=context,
     )

@@ -80,6 +80,18 @@ def fit_bradley_terry(
         TypeError: ``features`` is no list of covariates.
         DataError: ``battles`` is a table that cannot be read, a feature is missing or undone by the models, or
             ``cluster`` or ``strata`` names no column, or one with missing values.
+
+    Examples:
+        >>> import jaxeval
+        >>> fit = jaxeval.fit_bradley_terry(jaxeval.simulate_battles(2_000, 4, seed=0))
+        >>> fit.ratings.round().astype(int).to_dict()
+        {'model-1': 1098, 'model-2': 992, 'model-3': 968, 'model-4': 942}
+        >>> fit.standard_errors.round(1).tolist()
+        [8.5, 6.5, 7.8, 7.3]
+        >>> fit.win_probability.loc["model-1", "model-2"].round(2)
+        np.float64(0.65)
+        >>> fit.warnings
+        []
     """
     given = locals()  # the options, which are not listed again
     battles = as_battles(battles)

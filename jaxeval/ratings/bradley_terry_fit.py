@@ -18,7 +18,7 @@ from jaxeval.kernels.solve import Status
 from jaxeval.ratings.boards import Board, battles_per_model, rated_theta
 from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, ELO_PER_UNIT, Scale, make_scale
-from jaxeval.ratings.options import FitOptions
+from jaxeval.ratings.options import FitOptions, Precision
 from jaxeval.ratings.sandwich import Likelihood, score_squares
 from jaxeval.ratings.saved_ratings import save_ratings
 from jaxeval.resampling.strata import lone_strata_text
@@ -50,7 +50,7 @@ class FitSettings(FitOptions):
 
     gauge: str
     method: Literal["dense", "sparse"]  # on (M, M) tables, or on the graph of pairs
-    dtype: str
+    dtype: Precision
     device: str
     versions: str
 
@@ -176,7 +176,7 @@ class BradleyTerryFit:
 
     @property
     def _in_one_cluster(self) -> pd.Index:
-        """Rated models with several battles, of which all lie in one of several clusters."""
+        """Rated models with several battles that all lie in one cluster, where there are several clusters."""
         rows, cells = self._drawn.clusters, self._board.cells
         if rows is None or len(rows.size) == 1:
             return self.ratings.index[:0]

@@ -23,7 +23,16 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ContextualBootstrap(Bootstrap):
-    """B refitted resamples with covariates or a tie model: a `Bootstrap`, with the draws of the other parameters."""
+    """B refitted resamples with covariates or a tie model: a `Bootstrap`, with the draws of the other parameters.
+
+    Examples:
+        >>> import jaxeval
+        >>> board = jaxeval.bootstrap(jaxeval.simulate_battles(2_000, 4, seed=0), 100, ties="davidson")
+        >>> board.tie_draws.shape
+        (100,)
+        >>> board.coefficients().loc["tie parameter", ["lower", "upper"]].round(1).tolist()
+        [-0.5, -0.3]
+    """
 
     fit: ContextualFit
 

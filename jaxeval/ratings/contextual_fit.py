@@ -48,6 +48,14 @@ class ContextualFit(BradleyTerryFit):
       is an advantage under the threshold t. These ratings are mostly spread wider, too.
 
     ``expected_score`` has the ratings on the first scale beside those of a tie model.
+
+    Examples:
+        >>> import jaxeval
+        >>> fit = jaxeval.fit_bradley_terry(jaxeval.simulate_battles(2_000, 4, seed=0), ties="davidson")
+        >>> round(fit.tie_parameter, 2)
+        -0.44
+        >>> fit.outcome_probabilities("model-1", "model-2").round(2).to_dict()
+        {'win': 0.53, 'tie': 0.23, 'loss': 0.24, 'expected': 0.65}
     """
 
     @property

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
+from jaxeval.kernels.pair_tables import Layout
 from jaxeval.kernels.resample import DrawScheme, Packing, Units
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.connectivity import is_secure
 from jaxeval.resampling.alias import Int
 from jaxeval.resampling.draw import unit_draw
 from jaxeval.resampling.strata import checked_strata, stratum_of_groups
-from jaxeval.resampling.units import UNIT_ROWS, pad, rounded
+from jaxeval.resampling.units import UNIT_ROWS, as_leaf, pad, rounded
 
 
 class Entries(NamedTuple):
@@ -118,13 +119,34 @@ def _stratum_rows(stratum: Int, cell_of_row: NDArray[np.intp], times: Int | None
     return StratumRows(stratum=of_row, cell=cell, alone=count_by(row, times, len(keys)), size=size, of_cluster=None)
 
 
+class DrawnEntries(NamedTuple):
+    """What the draws of slices add to, of one shape."""
+
+    of_slice: list[Entries]
+    packed: bool  # whether packed words hold the draws
+    one_column: bool  # whether every pair has one column
+
+    def packing(self, heaviest: float) -> Packing:
+        """How draws are kept, where a model has at most ``heaviest`` battles."""
+        return Packing(packed_word(self.of_slice, heaviest) if self.packed else None)
+
+    def layout(self, s: int, position: Int, pair_weight: NDArray[np.float64] | None) -> Layout:
+        """What the kernels make of the draws of slice ``s``, with what its pairs say; NumPy arrays."""
+        entries = self.of_slice[s]
+        return Layout(
+            position=as_leaf(position, np.int32),
+            pair_weight=None if pair_weight is None else as_leaf(pair_weight, np.float64),
+            weight=None if self.packed else as_leaf(entries.weight, np.float64),
+            target=None if self.packed else as_leaf(entries.target, np.float64),
+            unit=None if entries.unit is None else as_leaf(entries.unit, np.int32),
+            pair=None if self.one_column else as_leaf(entries.pair, np.int32),
+        )
+
+
 def drawn_entries(
     cells: Sequence[Cells], scheme: DrawScheme, groups: Sequence[VoteGroups], n_pairs: int
-) -> tuple[list[Entries], bool, bool]:
-    """What the draws of every slice add to, of one shape; whether packed words hold it; whether pairs have one column.
-
-    Arguments as of `dense_refits`; ``n_pairs`` is P with padding.
-    """
+) -> DrawnEntries:
+    """What the draws add to; arguments as of `dense_refits`, and ``n_pairs`` is P with padding."""
     clustered, stratified = any(g.repeating for g in groups), any(g.strata for g in groups)
     packed = not clustered and scheme != DrawScheme.BAYESIAN and all(own.hard for own in cells)
     n_rows = 3 if packed else UNIT_ROWS
@@ -137,7 +159,7 @@ def drawn_entries(
         entries = [
             e if e.stratum is not None else e._replace(stratum=np.zeros(e.units.shape[1], np.int64)) for e in entries
         ]
-    return _padded(entries, n_pairs), packed, one_column
+    return DrawnEntries(_padded(entries, n_pairs), packed, one_column)
 
 
 class VoteDraws(NamedTuple):

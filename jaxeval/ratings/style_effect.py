@@ -55,6 +55,16 @@ def style_effect(
 
     Raises:
         ValueError: there are no features; else as in `bootstrap`.
+
+    Examples:
+        >>> import jaxeval, numpy as np
+        >>> votes = jaxeval.simulate_votes(2_000, 4, seed=0)
+        >>> longer = np.random.default_rng(0).normal(size=2_000) + (votes["model_a"] == "model-1")
+        >>> effect = jaxeval.style_effect(votes.assign(length=longer), ["length"], n_resamples=100)
+        >>> effect[["rank", "rank_plain"]].astype(int).to_numpy().tolist()
+        [[1, 1], [2, 2], [3, 3], [4, 4]]
+        >>> effect.attrs["coefficients"][0]["feature"]
+        'length'
     """
     features = checked_features(features, 0.0)
     if not features:

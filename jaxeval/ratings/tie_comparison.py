@@ -67,6 +67,12 @@ def compare_tie_models(
 
     Raises:
         ValueError: fewer than two folds or more than battles; DataError as in `fit_bradley_terry`.
+
+    Examples:
+        >>> import jaxeval
+        >>> battles = jaxeval.simulate_battles(2_000, 4, seed=0)
+        >>> jaxeval.compare_tie_models(battles, n_folds=2)["tie_parameter"].round(2).to_dict()
+        {'half': nan, 'davidson': -0.44, 'rao_kupper': 0.51}
     """
     battles = as_battles(battles)
     if not 2 <= n_folds <= battles.n_battles:

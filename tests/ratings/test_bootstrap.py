@@ -257,13 +257,13 @@ class TestDraws:
         battles = Battles.from_pandas(votes[votes.half == 0])
         board = bootstrap(battles, 60)
         assert board.converged.all()
-        assert board.n_refitted_sparse == 60
+        assert board.n_by_slower_solvers == 60
         theta = naive_refit(*tables(battles, 60))
         np.testing.assert_allclose(board.draws, 1000 + ELO_PER_LOGIT * theta, rtol=0, atol=1e-5)
 
     def test_how_many_needed_the_safe_solver(self, dense, sparse):
-        assert dense.n_refitted_sparse == 0
-        assert sparse.n_refitted_sparse == 300
+        assert dense.n_by_slower_solvers == 0
+        assert sparse.n_by_slower_solvers == 300
 
 
 class TestLaw:

@@ -191,7 +191,7 @@ def test_sparse_boards(few):
     """Models that a resample cannot place are told, and the others' draws are refits without them."""
     battles = Battles.from_pandas(few)
     found = bootstrap(battles, CHUNK, features=["length"], ridge=0.0)
-    assert found.n_refitted_sparse == CHUNK
+    assert found.n_by_slower_solvers == CHUNK
     assert found.degenerate_share.max() > 0
     assert any("no finite rating in some resamples" in w for w in found.warnings)
     checked = 0
