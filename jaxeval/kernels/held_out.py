@@ -148,7 +148,7 @@ class OwnProblem(NamedTuple):
     units: resample.Singles  # its battles, or the clusters that they come in
     most: Array  # () float64: battles that a resample holds at most
     stream: Array  # () uint64
-    opponent: Array  # (Q,) int32; M where there is no battle, as in the last slot
+    opponent: Array  # (Q,) int32; M where there is no battle
     target: Array  # (Q, K) by target map; 0 where there is no battle
     unit: Array | None  # (Q,) int32: the unit that draws each battle; None where units are battles
     anchors: Array  # (K, M)
