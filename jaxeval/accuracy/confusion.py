@@ -82,6 +82,7 @@ def class_shares(
         >>> verdicts = ["win"] * 45 + ["tie"] * 5 + ["tie"] * 15 + ["win"] * 5 + ["loss"] * 30
         >>> found = class_shares(labels, verdicts, ["win"] * 600 + ["tie"] * 200 + ["loss"] * 200)
         >>> found.table["estimate"].round(3).to_dict(), found.status
+        ({'loss': 0.2, 'tie': 0.185, 'win': 0.615}, 'ok')
     """
     checked_level(level)
     checked_integer("n_resamples", n_resamples, 2)

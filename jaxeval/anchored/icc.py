@@ -96,18 +96,19 @@ def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal[
         df_items, df_error = np.maximum(n - 1, 1), np.maximum((n - 1) * (k - 1), 1)
         low = ratio / scipy.special.fdtri(df_items, df_error, 1 - tail)
         high = ratio * scipy.special.fdtri(df_error, df_items, 1 - tail)
-        single = [_single(x, k) for x in (ratio, low, high)]
-        average = [1 - 1 / x for x in (ratio, low, high)]
+        bounds = {"": ratio, "_lower": low, "_upper": high}
+        values = {"ms_items": ms_items, "ms_error": ms_error}
+        values |= {f"single{end}": _single(x, k) for end, x in bounds.items()}
+        values |= {f"average{end}": 1 - 1 / x for end, x in bounds.items()}
     there = (n >= 2) & (ms_items > 0)
-    single, average, means = (
-        [scalar_or_array(np.where(there, x, np.nan)) for x in part] for part in (single, average, (ms_items, ms_error))
-    )
+    counts = {"n": n, "n_incomplete": (~complete).sum(-1)}
     return Icc3(
-        single=single[0], single_lower=single[1], single_upper=single[2], average=average[0],
-        average_lower=average[1], average_upper=average[2], ms_items=means[0], ms_error=means[1],
-        n=scalar_or_array(np.asarray(n)), n_incomplete=scalar_or_array(np.asarray((~complete).sum(-1))), k=k,
-        status=scalar_or_array(status), level=level,
-    )  # fmt: skip
+        **{name: scalar_or_array(np.where(there, x, np.nan)) for name, x in values.items()},
+        **{name: scalar_or_array(np.asarray(x)) for name, x in counts.items()},
+        k=k,
+        status=scalar_or_array(status),
+        level=level,
+    )
 
 
 def centred_runs(scores: Float, complete: NDArray[np.bool_]) -> tuple[Float, Float]:

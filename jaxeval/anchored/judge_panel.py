@@ -18,7 +18,7 @@ from jaxeval.wording import counted
 class JudgePanel:
     """Outcomes (J, R, K) of R answers by judge and run, NaN where there is none; ``item`` (R,) of every answer.
 
-    Runs are numbered within each judge, of whom judge j has ``n_runs[j]``: names of runs need not be the same.
+    Runs are numbered within each judge, so that judges need not name them alike; judge j has ``n_runs[j]`` of them.
     """
 
     item: Int

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.anchored.elo import AnchoredElo, Link, anchored_elo, checked_link
+from jaxeval.anchored.prompt_strata import prompt_strata
 from jaxeval.arrays import Float, Int
 from jaxeval.checks import checked_integer
 from jaxeval.data.anchored_verdicts import ROLES, AnchoredVerdicts
@@ -19,6 +20,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, open_run
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.items import resampled_sums
+from jaxeval.resampling.strata import lone_strata_text
 from jaxeval.statistics.quantiles import bounds_with_failures
 from jaxeval.wording import counted
 
@@ -34,8 +36,8 @@ _SHOWN = (
 def count_verdicts(verdicts: AnchoredVerdicts, by: str | Sequence[str] = ("model", "judge", "anchor")) -> pd.DataFrame:
     """Wins, ties and losses of every group, the runs of a prompt averaged first.
 
-    A group's prompt counts once, whatever its runs; of several judges or references in a group, too. Outcomes between a
-    win and a tie, or a tie and a loss, count as that much of each.
+    A prompt counts once in a group, however many runs, judges or references it has there. Outcomes between a win and a
+    tie, or a tie and a loss, count as that much of each.
 
     Returns:
         A row per group: the columns ``by``, ``wins, ties, losses`` (they may be fractional), ``squares``, the sum of
@@ -150,15 +152,14 @@ def _unlike_items(verdicts: AnchoredVerdicts, table: pd.DataFrame, by: Sequence[
     if "item" in by:  # nobody compares those
         return []
     n = table["n_items"].to_numpy()
-    if verdicts.named_items:
-        side = [role for role in ("anchor", "task") if role in by]
-        of_side, sides = verdicts.groups(side) if side else (np.zeros(len(verdicts.outcome), np.int64), None)
-        n_levels = len(verdicts.levels["item"])
-        union = np.bincount(pd.unique(of_side * n_levels + verdicts.number["item"]) // n_levels)
-        found = _unlike(table, by, n, union[_place(table, sides)], "items")
-    else:
-        found = _unlike(table, by, n, _most(table, n), "prompts")
-    return found + _unlike_tasks(table, by)
+    if not verdicts.named_items:
+        return _unlike(table, by, n, _most(table, n), "prompts") + _unlike_tasks(table, by)
+    side = [role for role in ("anchor", "task") if role in by]
+    of_side, sides = verdicts.groups(side) if side else (np.zeros(len(verdicts.outcome), np.int64), None)
+    n_levels = len(verdicts.levels["item"])
+    union = np.bincount(pd.unique(of_side * n_levels + verdicts.number["item"]) // n_levels)
+    most = np.full(len(table), union[0]) if sides is None else table[side].merge(sides.assign(n=union), "left")["n"]
+    return _unlike(table, by, n, np.asarray(most), "items") + _unlike_tasks(table, by)
 
 
 def _unlike_counts(table: pd.DataFrame) -> list[str]:
@@ -186,13 +187,6 @@ def _most(table: pd.DataFrame, n: NDArray[Any]) -> NDArray[Any]:
     return pd.Series(n).groupby(side, observed=True).transform("max").to_numpy() if side else np.full(len(n), n.max())
 
 
-def _place(table: pd.DataFrame, sides: pd.DataFrame | None) -> NDArray[np.intp]:
-    """Row of ``sides`` that each row of ``table`` belongs to."""
-    if sides is None:
-        return np.zeros(len(table), np.intp)
-    return pd.MultiIndex.from_frame(sides).get_indexer(pd.MultiIndex.from_frame(table[list(sides)]))
-
-
 def _unlike(table: pd.DataFrame, roles: Sequence[str], n: NDArray[Any], most: NDArray[Any], what: str) -> list[str]:
     less = n < most * (1 - 1e-9)
     if not less.any():
@@ -215,6 +209,7 @@ def bootstrap_scores(
     level: float = 0.95,
     link: str | Link = "logit",
     seed: int = 0,
+    strata: str | None = None,
     memory_limit: int | None = None,
     checkpoint: str | Path | None = None,
     progress: bool | None = None,
@@ -231,6 +226,8 @@ def bootstrap_scores(
         n_resamples: at least 2.
         prior: as in `anchored_elo`, like ``level`` and ``link``.
         seed: the same seed gives the same draws.
+        strata: role, as a rule "task", of whose every value a resample holds as many prompts as there are, as in
+            `bootstrap`.
         memory_limit: bytes that resamples and their results may take, as in `bootstrap`.
         checkpoint: folder that finished resamples are kept in, as in `bootstrap`.
         progress: whether to show a progress bar; by default on a terminal.
@@ -241,6 +238,7 @@ def bootstrap_scores(
 
     Raises:
         ValueError: as in `anchored_elo`, or there are fewer than two resamples.
+        DataError: a prompt lies in several strata.
     """
     checked_integer("n_resamples", n_resamples, 2)
     checked_integer("seed", seed)
@@ -248,27 +246,31 @@ def bootstrap_scores(
     table = anchored_scores(verdicts, by, prior=prior, level=level, link=link)
     group, _ = verdicts.groups(by)
     lower, upper = np.empty(len(table)), np.empty(len(table))
-    strata = verdicts.number["task"] if "task" in by else np.zeros(len(group), np.int64)
+    apart = verdicts.number["task"] if "task" in by else np.zeros(len(group), np.int64)
     parts = []  # of a task's groups, as many as may be held at a time
-    for rows in _by_value(strata):
+    lone: list[str] = []
+    for rows in _by_value(apart):
         groups, n_items = np.unique(group[rows]), len(np.unique(verdicts.number["item"][rows]))
+        stratum = prompt_strata(verdicts.take(rows), strata)
+        lone += lone_strata_text(None if stratum is None else np.bincount(stratum), "prompt")
         size = max(1, _DRAWS // max(n_resamples, n_items))
-        parts += [(rows, groups[start : start + size]) for start in range(0, len(groups), size)]
+        parts += [(rows, stratum, groups[start : start + size]) for start in range(0, len(groups), size)]
 
     def identity() -> Identity:
         shown = {"n_resamples": n_resamples, "prior": prior, "level": level, "link": str(link)}
-        data = verdicts.outcome, group, verdicts.number["item"], strata, [len(part) for _, part in parts]
-        return Identity({"seed": seed, "by": by}, data, shown, noun="verdicts")
+        sizes = [len(part) for *_, part in parts]
+        data = verdicts.outcome, group, verdicts.number["item"], apart, [own for _, own, _ in parts], sizes
+        return Identity({"seed": seed, "by": by, "strata": strata}, data, shown, noun="verdicts")
 
     with open_run(
         identity, len(parts) * n_resamples, "resamples of prompts",
         memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
     ) as run:  # fmt: skip
-        for number, (rows, part) in enumerate(parts):
+        for number, (rows, stratum, part) in enumerate(parts):
             times, outcome = _prompt_means(verdicts, rows, group, part)
             there = [] if (times > 0).all() else [times > 0]  # as a rule half of the columns would be ones
             columns = np.concatenate([outcome, *there], axis=1)
-            sums = resampled_sums(columns, n_resamples, seed, "anchored", run=run, part=number)
+            sums = resampled_sums(columns, n_resamples, seed, "anchored", run=run, part=number, strata=stratum)
             won, n = np.split(sums, 2, axis=1) if there else (sums, float(len(times)))
             p = np.where(n > 0, (won + prior) / (n + 2 * prior), np.nan)
             _, lower[part], upper[part], _ = bounds_with_failures(p, level, 0.0, 1.0)
@@ -279,6 +281,7 @@ def bootstrap_scores(
     with np.errstate(divide="ignore"):
         for end in ("lower", "upper"):
             table[f"rating_boot_{end}"] = ELO_PER_LOGIT * chosen.map(table[f"boot_{end}"].to_numpy())
+    table.attrs["warnings"] = [*table.attrs["warnings"], *dict.fromkeys(lone)]
     return table
 
 

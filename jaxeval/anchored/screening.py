@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxeval.anchored.elo import anchored_elo
 from jaxeval.anchored.icc import NO_VARIATION, centred_runs, icc3
 from jaxeval.anchored.judge_panel import JudgePanel, judge_panel
+from jaxeval.anchored.prompt_strata import prompt_strata
 from jaxeval.anchored.scores import COUNTS, count_verdicts
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_finite, checked_integer
@@ -22,8 +23,9 @@ from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.runs import Identity, open_run
 from jaxeval.resampling.items import resampled_sums
+from jaxeval.resampling.strata import lone_strata_text
 from jaxeval.statistics.quantiles import bounds_with_failures
-from jaxeval.wording import counted
+from jaxeval.wording import counted, named
 
 STRONG = 0.9
 _ONE_RUN = "one run"
@@ -77,6 +79,7 @@ def screen_judges(
     level: float = 0.95,
     n_resamples: int = 1000,
     seed: int = 0,
+    strata: str | None = None,
     memory_limit: int | None = None,
     checkpoint: str | Path | None = None,
     progress: bool | None = None,
@@ -91,12 +94,15 @@ def screen_judges(
         level: of the intervals.
         n_resamples: at least 1.
         seed: the same seed gives the same draws.
+        strata: role, as a rule "task", of whose every value a resample holds as many items as there are, as in
+            `bootstrap`.
         memory_limit: bytes that resamples and their results may take, as in `bootstrap`.
         checkpoint: folder that finished resamples are kept in, as in `bootstrap`.
         progress: whether to show a progress bar; by default on a terminal.
 
     Raises:
-        DataError: there is one run only, or ``checkpoint`` is the folder of another run.
+        DataError: there is one run only, an item lies in several strata, or ``checkpoint`` is the folder of another
+            run.
         ValueError: ``n_resamples`` is less than 1, or ``threshold`` is no finite number.
 
     Examples:
@@ -114,7 +120,7 @@ def screen_judges(
     checked_finite("threshold", threshold)
     checked_integer("n_resamples", n_resamples, 1)
     checked_integer("seed", seed)
-    panel = judge_panel(verdicts)
+    panel, stratum = judge_panel(verdicts), prompt_strata(verdicts, strata)
     if panel.n_runs.max() < 2:
         raise DataError("reliability needs repeated runs: name the column that numbers them with run=")
     judges = verdicts.levels["judge"].rename("judge")
@@ -136,13 +142,15 @@ def screen_judges(
 
     def identity() -> Identity:
         shown = {"threshold": threshold, "level": level, "n_resamples": n_resamples}
-        return Identity({"seed": seed}, (panel, pairs), shown, measured=judges, noun="verdicts")
+        return Identity(
+            {"seed": seed, "strata": strata}, (panel, pairs, stratum), shown, measured=judges, noun="verdicts"
+        )
 
     with open_run(
         identity, n_resamples, "resamples",
         memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
     ) as run:  # fmt: skip
-        drawn, correlations = _resampled(panel, means, pairs, n_resamples, seed, run)
+        drawn, correlations = _resampled(panel, means, pairs, n_resamples, seed, run, stratum)
     drawn[:, :, ~varies] = np.nan
     for name, draws, least in zip(("single", "average"), drawn, (-1.0, -np.inf), strict=True):
         _, lower, upper, _ = bounds_with_failures(draws, level, least, 1.0)
@@ -157,7 +165,10 @@ def screen_judges(
         table=frame,
         correlation=pd.DataFrame(correlation, judges, judges),
         bound=pd.DataFrame(bound, judges, judges),
-        warnings=list(_warnings(frame, correlation, bound, pairs[beyond], threshold)),
+        warnings=[
+            *_warnings(frame, correlation, bound, pairs[beyond], threshold),
+            *lone_strata_text(None if stratum is None else np.bincount(stratum), "prompt"),
+        ],
         threshold=threshold,
     )
 
@@ -213,13 +224,13 @@ def _warnings(
         )
     once = table.index[table["n_runs"] == 1]
     if len(once):
-        yield f"{_names(once)} judged in one run only: their reliability is unknown, and they are not strong"
+        yield f"{named(once, 5)} judged in one run only: their reliability is unknown, and they are not strong"
     none = table.index[(table["n_runs"] > 1) & (table["n"] == 0)]
     if len(none):
-        yield f"no answer has all runs of {_names(none)}: their reliability is unknown; are runs numbered alike?"
+        yield f"no answer has all runs of {named(none, 5)}: their reliability is unknown; are runs numbered alike?"
     flat = table.index[table["status"] == NO_VARIATION]
     if len(flat):
-        yield f"{_names(flat)} judged all answers alike: their reliability is unknown, and they are not strong"
+        yield f"{named(flat, 5)} judged all answers alike: their reliability is unknown, and they are not strong"
     fewest, most = table["n_runs"].min(), table["n_runs"].max()
     if fewest < most:
         yield (
@@ -228,7 +239,7 @@ def _warnings(
         )
     unclear = table.index[(table["average_lower"] < threshold) & table["strong"]]
     if len(unclear):
-        yield f"the intervals of {_names(unclear)} reach below {threshold:g}: more answers would tell"
+        yield f"the intervals of {named(unclear, 5)} reach below {threshold:g}: more answers would tell"
     if len(low):
         i, j = max(low, key=lambda pair: bound[*pair] - correlation[*pair])
         yield (
@@ -239,12 +250,14 @@ def _warnings(
         )
 
 
-def _names(judges: pd.Index) -> str:
-    return ", ".join(map(str, judges[:5])) + (f" and {len(judges) - 5} more" if len(judges) > 5 else "")
-
-
 def _resampled(
-    panel: JudgePanel, means: Float, pairs: NDArray[np.intp], n_resamples: int, seed: int, run: LaneRun
+    panel: JudgePanel,
+    means: Float,
+    pairs: NDArray[np.intp],
+    n_resamples: int,
+    seed: int,
+    run: LaneRun,
+    strata: NDArray[np.int64] | None = None,
 ) -> tuple[Float, Float]:
     """(2, B, J) ICC(3,1) and ICC(3,k) and (B, P) correlations of ``pairs``' run means, all of the same resamples."""
     number, _ = pd.factorize(panel.item, sort=True)
@@ -259,7 +272,7 @@ def _resampled(
     of_icc = [np.flatnonzero(panel.n_runs == k) for k in numbers]
     blocks = [per_item(_icc_columns(panel.outcome[j, :, : panel.n_runs[j]])) for own in of_icc for j in own]
     blocks += [per_item(_correlation_columns(means[i], means[j])) for i, j in pairs]
-    drawn = resampled_sums(np.concatenate(blocks, axis=1), n_resamples, seed, "icc", run=run)
+    drawn = resampled_sums(np.concatenate(blocks, axis=1), n_resamples, seed, "icc", run=run, strata=strata)
     icc, start = np.full((2, n_resamples, n_judges), np.nan), 0
     for k, own in zip(numbers, of_icc, strict=True):
         end = start + len(own) * (4 + k)
@@ -312,9 +325,9 @@ def width_by_threshold(verdicts: AnchoredVerdicts, screen: JudgeScreen, threshol
                        level: float = 0.95) -> pd.DataFrame:  # fmt: skip
     """Median width of the probability's intervals where judges pass a threshold, by threshold (Figure 3).
 
-    Runs are averaged first. ``median_width`` is of the Beta interval, into which reliability enters by the
-    probabilities alone; ``median_own_width`` of the one by the prompts' own variance, of which a wavering judge has
-    less, as its averages over runs lie closer together. Judges that were not screened are left out, and
+    Runs are averaged first. ``median_width`` is that of the Beta interval; reliability enters it by the probabilities
+    alone. ``median_own_width`` is that of the interval by the prompts' own variance. A wavering judge has a shorter
+    one, as its averages over runs lie closer together. Judges that were not screened are left out, and
     ``attrs["warnings"]`` says so.
 
     Raises:
@@ -350,10 +363,10 @@ def present_judges(
     there = [judge for judge in screened if judge in here]
     if not there:
         raise DataError(
-            f"none of the judges {_names(screened)} of the screen has judged here, but {_names(here)}: screen the "
+            f"none of the judges {named(screened, 5)} of the screen has judged here, but {named(here, 5)}: screen the "
             "judges of these verdicts"
         )
     absent = screened[[judge not in here for judge in screened]]
     unknown = here[[judge not in screen.table.index for judge in here]]
     of_both = ("left out, as they have not judged here: ", absent), ("left out, as they were not screened: ", unknown)
-    return there, [f"{why}{_names(names)}" for why, names in of_both if len(names)]
+    return there, [f"{why}{named(names, 5)}" for why, names in of_both if len(names)]

@@ -32,6 +32,12 @@ def several_options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
+def column_options(**texts: str) -> Callable[[Any], Any]:
+    """``--name COL`` for every name of a column, with the text of its help."""
+    named = ((name.replace("_", "-"), text) for name, text in texts.items())
+    return several_options(*(click.option(f"--{name}", metavar="COL", help=text) for name, text in named))
+
+
 def run_options(command: Any) -> Any:
     """``--checkpoint`` and ``--memory``, as ``checkpoint`` and ``memory_limit`` of the command, and ``--distributed``.
 
@@ -67,6 +73,12 @@ def run_options(command: Any) -> Any:
         "same command in each; the first prints and writes.",
     )
     return checkpoint(memory(processes(shared)))
+
+
+def strata_option(drawn: str, column: str = "COL") -> Callable[[Any], Any]:
+    """``--strata``, for resamples of what is ``drawn``."""
+    sentence = f"Resample {drawn} within the groups of {column}, each as large as it is."
+    return click.option("--strata", metavar=column, help=sentence)
 
 
 def resampling_options(

@@ -11,17 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_finite
 from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, require_column
 from jaxeval.data.report import AnswersReport, MissingJudgment
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
-Bool = NDArray[np.bool_]
-
 
 #: Columns taken where none is named and the table has one of them.
 DEFAULT_LABEL = ("human", "label")
@@ -166,17 +162,12 @@ class JudgedAnswers:
 
         labels = np.full(len(frame), np.nan) if label is None else _labels(frame[label], label, positive)
         answers = cls(
-            items=items.rename("item"),
-            models=models.rename("model"),
-            judges=judges.rename("judge"),
-            judgment=table,
-            label=_one_each(labels, place, shape, f"labels {label!r}"),
+            items=items.rename("item"), models=models.rename("model"), judges=judges.rename("judge"), judgment=table,
+            label=_one_each(labels, place, shape, f"labels {label!r}"), binary=binary,
             answered=np.isin(np.arange(shape[0] * shape[1]), place).reshape(shape),
-            binary=binary,
             answer=np.arange(shape[0] * shape[1]).reshape(shape),
-            covariates={name: _covariate(frame, name, place, shape) for name in keep},
-            report=AnswersReport(),
-        )
+            covariates={name: _covariate(frame, name, place, shape) for name in keep}, report=AnswersReport(),
+        )  # fmt: skip
         if answer is not None:
             answers = replace(answers, answer=_answers(answers, frame[answer], answer, place))
         complete: Bool = np.logical_not(np.isnan(table).any(axis=(1, 2)))

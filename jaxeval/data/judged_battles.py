@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import Rows, as_frame, encode_models, factorize_sorted, require_column
 from jaxeval.data.judge_scores import Scores, score_differences, sign_labels
 from jaxeval.data.outcomes import LabelCoding, labels
@@ -18,7 +19,6 @@ from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
 
-Float = NDArray[np.float64]
 HardLabel = Literal["scores", "verdict"]
 
 #: Columns taken where none is named and the table has one of them.
@@ -171,22 +171,12 @@ class JudgedBattles:
         scored = scores_a is not None or score_difference is not None
         both = np.stack(verdicts, axis=1) if len(verdicts) == 2 else None
         whole = cls(
-            models=models,
-            model_a=first,
-            model_b=second,
-            score_difference=difference,
-            human=humans,
-            judge=sign_labels(difference, orders),
+            models=models, model_a=first, model_b=second, score_difference=difference, human=humans,
+            judge=sign_labels(difference, orders), orders=orders, verdict_orders=both,
             verdict=sign_labels(both.sum(1) - 1, None) if both is not None else verdicts[0] if verdicts else None,
-            orders=orders,
-            columns=frame.reset_index(drop=True),
-            judge_name=judge_name,
-            report=JudgedReport(),
-            scored=scored,
-            verdict_orders=both,
-            hard_label=_hard_label(hard_label, bool(verdicts), scored, orders is not None),
-            label_coding=label_coding,
-        )
+            columns=frame.reset_index(drop=True), judge_name=judge_name, report=JudgedReport(), scored=scored,
+            hard_label=_hard_label(hard_label, bool(verdicts), scored, orders is not None), label_coding=label_coding,
+        )  # fmt: skip
         is_self, unscored = first == second, np.isnan(difference)
         if (is_self | unscored).all():
             raise DataError(
@@ -243,7 +233,7 @@ class JudgedBattles:
         # Errors name rows of the table that was read.
         return factorize_sorted(column, name, Rows(np.ones(len(column), np.int64), column.index.to_numpy()))
 
-    def subset(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> JudgedBattles:
+    def subset(self, mask: Bool | NDArray[np.intp]) -> JudgedBattles:
         """The battles that ``mask`` (or row numbers) selects, and the models that have some."""
         rows = np.arange(self.n_battles)[mask]
         a, b = self.model_a[rows], self.model_b[rows]

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Int
 from jaxeval.data.equal_rows import EqualRows, Merged
 from jaxeval.data.report import DataReport
 from jaxeval.data.table_digest import table_digest
@@ -170,7 +170,7 @@ def column_roles(names: Sequence[Any], weighted: bool) -> dict[str, str]:
     return roles
 
 
-def arrow_table(columns: Mapping[str, Any], count: NDArray[np.int64], count_name: str) -> pa.Table:
+def arrow_table(columns: Mapping[str, Any], count: Int, count_name: str) -> pa.Table:
     """A table of columns, (values, codes) for those of models, and of the numbers of equal battles.
 
     Raises:
@@ -190,7 +190,7 @@ def arrow_table(columns: Mapping[str, Any], count: NDArray[np.int64], count_name
     return _with_counts(pa.table(arrays), count_name, count)
 
 
-def _with_counts(table: pa.Table, name: str, count: NDArray[np.int64]) -> pa.Table:
+def _with_counts(table: pa.Table, name: str, count: Int) -> pa.Table:
     import pyarrow as pa
 
     return table.append_column(name, pa.array(count))

@@ -39,6 +39,7 @@ class ModelScores:
     labelled: bool
     n_missing: NDArray[np.int64]  # (E,) models with one of the two scores only
     items: Float | None  # (I, E, M), NaN where missing
+    by_item: ItemScores | None = None  # as they were given
 
     @property
     def n_models(self) -> NDArray[np.int64]:
@@ -133,6 +134,7 @@ def align_scores(scores: Scores, gold: Gold) -> ModelScores:
         labelled=labelled,
         n_missing=n_missing,
         items=None if items is None else items.scores[:, :, keep],
+        by_item=items,
     )
 
 
@@ -175,5 +177,5 @@ def of_evaluators(scores: ModelScores, chosen: NDArray[np.bool_], facts: Sequenc
     by_fact: dict[str, list[Any]] = {}
     for k in np.flatnonzero(chosen).tolist():
         by_fact.setdefault(facts[k], []).append(scores.evaluators[k])
-    told = [f"{fact} ({named(names)})" for fact, names in by_fact.items()]
-    return "; ".join(told[:limit]) + f"; and {len(told) - limit} more such" * (len(told) > limit)
+    said = [f"{fact} ({named(names)})" for fact, names in by_fact.items()]
+    return "; ".join(said[:limit]) + f"; and {len(said) - limit} more such" * (len(said) > limit)

@@ -55,6 +55,8 @@ def kendall_tau_delta(
         resample: what is drawn with replacement. "models" draws from the models that gold and some evaluator scored;
             every evaluator has the same draws, and no model is paired with its own copy. "items" draws the items of
             `ItemScores` and recomputes every score. "both" draws both.
+        strata: column of strata, kept with the items: every resample holds as many items of each as there are, as in
+            `bootstrap`.
         level: level of the percentile intervals.
         seed: the same seed gives the same draws for every measure and every ``n_resamples``.
         chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`. Measures may share the folder of a checkpoint

@@ -302,12 +302,19 @@ def gap_regression(scores: Array, gold: Array, counts: Array, asked: GapQuestion
             return change * jnp.minimum(1.0, _LONGEST_STEP / jnp.maximum(size, 1e-300)), grad
 
         found = solve.iterate(step, start, asked.tolerance, _MOST_STEPS)
-        agreeing = jnp.sum(weight * agree)
         p = jax.nn.sigmoid(found.theta[0] + found.theta[1] * z)
         wide = jnp.abs(gap)
         inside = ((wide >= edges[:-1, None]) & (wide < edges[1:, None])).astype(z.dtype)
-        bins = (product(inside, weight * share) for share in (jnp.ones_like(z), agree, p))
-        return GapRegression(found.theta[0], found.theta[1] / scale, jnp.sum(weight), agreeing, found.status, *bins)
+        return GapRegression(
+            intercept=found.theta[0],
+            slope=found.theta[1] / scale,
+            pairs=jnp.sum(weight),
+            agreeing=jnp.sum(weight * agree),
+            status=found.status,
+            bin_pairs=product(inside, weight),
+            bin_agreeing=product(inside, weight * agree),
+            bin_expected=product(inside, weight * p),
+        )
 
     return lax.map(lambda one: of_evaluator(*one), (scores, asked.scale, asked.start, asked.edges))
 

@@ -163,11 +163,14 @@ def poisson_of_words(word: Array, shift: Array, offset: Array, least: Array, tab
 
 
 def draw(units: Units, scheme: DrawScheme, packing: Packing, seed: Array, stream: Array, numbers: Array) -> Array:
-    """The draws of all units in the resamples ``numbers`` (R,), in the form of ``packing``."""
+    """The draws of all units in the resamples ``numbers`` (R,), in the form of ``packing``; weights in none.
+
+    Poisson draws have the rates that the tables of ``units`` were built for.
+    """
     if scheme == DrawScheme.MULTINOMIAL:
         return multinomial(units, packing, seed, stream, numbers)
     if scheme == DrawScheme.POISSON:
-        return poisson(units, packing, seed, stream, numbers)
+        return _poisson(units, packing, squares.stream_key(seed, stream, numbers[:, None], 0))
     return bayesian(units, seed, stream, numbers)
 
 
@@ -181,11 +184,6 @@ def _poisson(units: Units, packing: Packing, key: Array) -> Array:
         return poisson_of_words(word, units.shift[row], units.offset[row], units.least[row], units.table)
 
     return packing.pack([of_row(row) for row in range(len(units.size))])
-
-
-def poisson(units: Units, packing: Packing, seed: Array, stream: Array, numbers: Array) -> Array:
-    """Independent Poisson draws in the resamples ``numbers`` (R,), at the rates of the tables of ``units``."""
-    return _poisson(units, packing, squares.stream_key(seed, stream, numbers[:, None], 0))
 
 
 def draw_exactly(

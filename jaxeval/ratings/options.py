@@ -164,7 +164,7 @@ class BootstrapOptions(FitOptions):
         shown: dict[str, Any] = {}
         for option in fields(self):
             (shown if option.metadata.get("shown") else deciding)[option.name] = getattr(self, option.name)
-        return {**deciding, "features": list(features)}, shown
+        return {**deciding, "by": list(self.by or []), "features": list(features)}, shown
 
 
 class BootstrapArguments(RunOptions, total=False):

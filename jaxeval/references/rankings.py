@@ -126,7 +126,7 @@ def rankings(
             return batch.reference_study(problem, form, mesh, asked, gold, numbers, n_chunks)
 
     held = sum(x.nbytes for x in jax.tree.leaves((problem, gold)))
-    task = Task(call, REFERENCES, words, lane_bytes=_BYTES_PER_WORD * words, fixed_bytes=held)
+    task = Task(call=call, budget=REFERENCES, entries=words, lane_bytes=_BYTES_PER_WORD * words, fixed_bytes=held)
     alone, together, same = run.results(task, Lanes.of(1, n_lanes), "references")
     kept = [*range(used), *range(len(padded), together.tau.shape[-1])]
     return jax.tree.map(lambda x: x[..., :used], alone), jax.tree.map(lambda x: x[..., kept], together), same

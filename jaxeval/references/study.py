@@ -206,7 +206,8 @@ def _study(
         several = named or {}
         if named is None and settings.budgets:
             several = default_sets(chosen, tier, fit.n_battles.to_numpy())
-        board = ReferenceBoard(battles.models, chosen, several, tier, np.concatenate([theta[None], draws]))
+        draws = np.concatenate([theta[None], draws])
+        board = ReferenceBoard(models=battles.models, references=chosen, sets=several, tier=tier, theta=draws)
         single, under_budget, same = rankings(battles, board, settings, run)
     return _result(battles, board, single, under_budget, same, settings, warnings)
 

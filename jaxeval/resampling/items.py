@@ -49,11 +49,12 @@ def resampled_sums(
         n_resamples: B.
         seed: of the draws.
         stream: names the random numbers, and the work in a checkpoint.
-        run: how the resamples are run.
-        strata: (N,) stratum of each item: every resample holds as many of a stratum as there are.
-        part: tells calls of one stream apart in a checkpoint.
         subsets: (H, n) row numbers. With them the result is (2, B, K): resample r of all rows, and one of n rows of
             subset r mod H.
+        run: how the resamples are run.
+        strata: (N,) stratum of each item: every resample holds as many of a stratum as there are, and one of a subset
+            as many as the subset has.
+        part: tells calls of one stream apart in a checkpoint.
     """
     check_room(n_resamples, 8 * columns.shape[1] * (1 if subsets is None else 2))
     values, of_column = _distinct_columns(columns)

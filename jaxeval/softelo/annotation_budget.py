@@ -124,9 +124,9 @@ def slice_ratings(
     min_models: int = 3,
     full: bool = False,
 ) -> pd.DataFrame:
-    """Held-out accuracy in slices of a column, languages say, against the *global* human rating (Appendix E).
+    """Held-out accuracy in slices of a column, such as languages, against the *global* human rating (Appendix E).
 
-    A slice in which only some models met has a zero of its own: its ratings are moved to the global scale by the mean
+    A slice in which only some models met has a zero of its own. Its ratings are moved to the global scale by the mean
     of the other models of the slice.
 
     Args:

@@ -42,7 +42,7 @@ class Folds(NamedTuple):
 
     n: Float  # (K, M, M) battles
     beta: Float  # (M,) temperatures, logits per point of score difference
-    beta_status: NDArray[np.int8]  # (M,) of `kernels.temperature`
+    beta_status: NDArray[np.int8]  # (M,) a `Status`
     anchors: Float  # (K, M, M) log-strengths of the others by fold, logits
     theta: Float  # (K, M) log-strength of the fold's model; NaN where the battles, or the temperature, give none
     converged: Bool  # (K, M)
@@ -86,10 +86,11 @@ def n_lanes(sets: Sequence[JudgedCells], methods: Sequence[str]) -> int:
 
 
 def above_human(folds: Folds, human: Folds) -> Float:
-    """(K - 1, M) by how much the strengths of every fold and method lie above the ``human`` ones, logits.
+    """(K - 1, M) how far the strengths of every fold and method lie above the ``human`` ones on average, logits.
 
-    Each fold has mean zero over its own anchors. Where some have no human battles, or a part of the data lacks some,
-    these zeros differ: the offset is the mean difference over the anchors that both have. 0 if all are the same.
+    Each fold has mean zero over its own anchors. Where some anchors have no human battles, or where a part of the data
+    lacks some anchors, these zeros differ. The offset is the mean difference over the anchors that both have. It is 0
+    where all anchors are the same.
     """
     m = folds.n.shape[1]
     has_votes, is_judged = human.n[0].sum(1) > 0, folds.n[1:].sum(2) > 0

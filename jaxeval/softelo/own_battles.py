@@ -22,7 +22,7 @@ from jaxeval.ratings.boards import padded_size
 from jaxeval.resampling.strata import checked_strata
 from jaxeval.resampling.units import make_singles, stacked, stream_number
 from jaxeval.softelo.held_out import Folds
-from jaxeval.softelo.judged_cells import JudgedCells
+from jaxeval.softelo.judged_cells import JudgedCells, by_model
 from jaxeval.softelo.target_maps import targets
 from jaxeval.statistics.clusters import numbered
 
@@ -92,10 +92,8 @@ def _own_groups(cells: JudgedCells, *groups: Int | None) -> list[list[Int] | Non
         return [None] * len(groups)
     order = np.lexsort([*(x for x in reversed(groups) if x is not None), cells.of_battle])
     cell = cells.of_battle[order]
-    model, place = np.concatenate([cells.first[cell], cells.second[cell]]), np.tile(np.arange(len(cell)), 2)
-    ends = np.cumsum(np.bincount(model, minlength=cells.n_models))[:-1]
-    by_model = order[place[np.lexsort((place, model))]]
-    return [None if group is None else np.split(group[by_model], ends) for group in groups]
+    own, _ = by_model(cells.first[cell], cells.second[cell], cells.n_models)
+    return [None if group is None else [group[order][mine] for mine in own] for group in groups]
 
 
 def strengths(models: Sequence[OwnBattles], ridge: float) -> Float:
@@ -120,9 +118,10 @@ def resampled_strengths(
 ) -> Float:
     """(S, K, B) log-strengths of ``models`` in resamples of their own battles, logits; NaN without battles.
 
-    Resample r of a model is a function of (seed, the model's name, r) and its battles in the order given, whatever
-    the other models, the chunks and the devices. With clusters it holds as many of them, drawn with replacement, as the
-    model has; clusters of one battle each give what battles give, bit for bit. With strata it holds as many of each.
+    Resample r of a model is a function of (seed, the model's name, r) and of its battles in the order given. It does
+    not depend on the other models, the chunks or the devices. With clusters it holds as many clusters, drawn with
+    replacement, as the model has; clusters of one battle each give what battles give, bit for bit. With strata it holds
+    as many of each.
     """
     if all(own.cluster is None or own.cluster.max(initial=-1) + 1 == len(own.cluster) for own in models):
         models = [own._replace(cluster=None) for own in models]
