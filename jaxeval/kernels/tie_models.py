@@ -9,6 +9,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 from jax.nn import sigmoid
+from jaxtyping import Float
 
 from jaxeval.kernels import links
 from jaxeval.kernels.links import Link
@@ -25,6 +26,8 @@ class TieModel(IntEnum):
     "A win if z plus logistic noise exceeds t > 0, a loss if it is under -t (DOI 10.1080/01621459.1967.10482901)."
 
 
+# Arguments and results broadcast.
+Values = Float[Array, "*#battles"]
 #: Of t where there are no ties: a probability of ties under 1e-20, and still numbers to work with.
 NO_TIES = {TieModel.HALF: 0.0, TieModel.DAVIDSON: -50.0, TieModel.RAO_KUPPER: 1e-20}
 
@@ -32,19 +35,19 @@ NO_TIES = {TieModel.HALF: 0.0, TieModel.DAVIDSON: -50.0, TieModel.RAO_KUPPER: 1e
 class Score(NamedTuple):
     """Derivatives of the log-likelihood by z and by t."""
 
-    z: Array
-    t: Array
+    z: Values
+    t: Values
 
 
 class Information(NamedTuple):
     """Negative second derivatives."""
 
-    zz: Array
-    zt: Array
-    tt: Array
+    zz: Values
+    zt: Values
+    tt: Values
 
 
-def probabilities(model: TieModel, z: Array, t: Array) -> tuple[Array, Array, Array]:
+def probabilities(model: TieModel, z: Values, t: Values) -> tuple[Values, Values, Values]:
     """Win, tie and loss; for HALF no ties, s(z) and s(-z)."""
     if model == TieModel.DAVIDSON:
         largest = jnp.maximum(jnp.abs(z) / 2, t)
@@ -57,13 +60,13 @@ def probabilities(model: TieModel, z: Array, t: Array) -> tuple[Array, Array, Ar
     return links.probability(Link.LOGIT, z), jnp.zeros_like(z), links.probability(Link.LOGIT, -z)
 
 
-def expected(model: TieModel, z: Array, t: Array) -> Array:
+def expected(model: TieModel, z: Values, t: Values) -> Values:
     """Expected result, a tie counting half."""
     win, tie, _ = probabilities(model, z, t)
     return win + tie / 2
 
 
-def log_likelihood(model: TieModel, target: Array, z: Array, t: Array) -> Array:
+def log_likelihood(model: TieModel, target: Values, z: Values, t: Values) -> Values:
     """Of one battle; of the expected result for HALF."""
     if model == TieModel.HALF:
         return links.log_likelihood(Link.LOGIT, target, 1 - target, z)
@@ -71,7 +74,7 @@ def log_likelihood(model: TieModel, target: Array, z: Array, t: Array) -> Array:
     return jnp.log(jnp.where(target == 1, win, jnp.where(target == 0, loss, tie)))
 
 
-def score(model: TieModel, target: Array, z: Array, t: Array) -> Score:
+def score(model: TieModel, target: Values, z: Values, t: Values) -> Score:
     """At targets 0, 1/2 and 1, for HALF any in [0, 1]."""
     if model == TieModel.DAVIDSON:
         win, tie, _ = probabilities(model, z, t)
@@ -83,7 +86,7 @@ def score(model: TieModel, target: Array, z: Array, t: Array) -> Score:
     return Score(links.score(Link.LOGIT, target, 1 - target, z), jnp.zeros_like(z))
 
 
-def information(model: TieModel, target: Array, z: Array, t: Array) -> Information:
+def information(model: TieModel, target: Values, z: Values, t: Values) -> Information:
     """Observed, and so positive semidefinite."""
     if model == TieModel.DAVIDSON:
         win, tie, _ = probabilities(model, z, t)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -80,6 +80,7 @@ def inverse_information(theta: Array, n: Array, ridge: Array, active: Array) -> 
     return jax.vmap(lambda theta, n, active: dense_solve.inverse_information(theta, n, ridge, active))(theta, n, active)
 
 
+@runtime_checkable
 class _Drawn(Protocol):
     """What is resampled: the beginning of a problem."""
 
