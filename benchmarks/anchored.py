@@ -175,9 +175,7 @@ def main() -> None:
         f"{row['verdicts']:,} verdicts, {row['scores']:,} scores, {RESAMPLES:,} resamples: {ours['median']:.2f} s "
         f"(compiling {row['compile_seconds']:.1f} s); scipy.stats and pingouin {loop:,.0f} s "
         f"({row['scipy_and_pingouin_ratio']:,.0f} times), NumPy loop {plain:,.0f} s "
-        f"({row['numpy_loop_ratio']:.0f} times)"
-    )
-    print(
+        f"({row['numpy_loop_ratio']:.0f} times)\n"
         f"Beta ends within {row['max_difference_of_beta_ends']:.1e}, ICC within {worst_icc:.1e}; width of percentile "
         f"intervals over scipy's {row['interval_width_ratio']}"
     )

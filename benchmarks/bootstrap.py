@@ -37,6 +37,7 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.dense_refits import dense_refits
+from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.options import BootstrapOptions
 
 N_RESAMPLES = 1000
@@ -50,7 +51,7 @@ def drawn_tables(battles: jaxeval.Battles, numbers: range) -> list[np.ndarray]:
     """
     options = BootstrapOptions()
     boards = fit_boards([(battles.models, battles.cells)], options)
-    refits = dense_refits(boards, [""], [None], options)
+    refits = dense_refits(boards, [""], [VoteGroups()], options)
     tables = []
     for number in numbers:
         with double_precision():

@@ -106,3 +106,11 @@ def as_battles(board: Board) -> Battles:
         "target": board.target,
     }
     return Battles.from_pandas(pd.DataFrame(votes))
+
+
+def compared(ours: dict[str, float], first: float, **theirs: float) -> dict[str, Any]:
+    """Our seconds, those of compiling by the ``first`` call, and of each of ``theirs`` the seconds and the ratio."""
+    found: dict[str, Any] = {"jaxeval_seconds": ours, "compile_seconds": first - ours["median"]}
+    for name, elapsed in theirs.items():
+        found |= {f"{name}_seconds": elapsed, f"{name}_ratio": elapsed / ours["median"]}
+    return found

@@ -16,7 +16,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from harness import environment, peak_memory_mb, save, seconds
+from harness import compared, environment, peak_memory_mb, save, seconds
 from scipy.stats import norm
 
 import jaxeval
@@ -173,14 +173,7 @@ def study(n_resamples: int) -> dict[str, Any]:
         "resamples": n_resamples,
         "estimators": int(result.table["estimator"].nunique()),
         "estimators_of_the_loops": len(ESTIMATORS),
-        "jaxeval_seconds": ours,
-        "compile_seconds": first - ours["median"],
-        "plain_loop_seconds": loop,
-        "plain_loop_ratio": loop / ours["median"],
-        "vectorised_loop_seconds": vectorised,
-        "vectorised_loop_ratio": vectorised / ours["median"],
-        "ppi_python_seconds": ppi,
-        "ppi_python_ratio": ppi / ours["median"],
+        **compared(ours, first, plain_loop=loop, vectorised_loop=vectorised, ppi_python=ppi),
         "max_difference_of_estimates": exact,
         # Both are Monte Carlo.
         "interval_width_ratio": {"mean": float((width / theirs).mean()), "std": float((width / theirs).std())},

@@ -16,7 +16,7 @@ import time
 
 import numpy as np
 import pandas as pd
-from harness import environment, peak_memory_mb, save, seconds
+from harness import compared, environment, peak_memory_mb, save, seconds
 from scipy import stats
 
 from jaxeval import kendall_tau_delta
@@ -111,12 +111,7 @@ def main() -> None:
         "evaluators": EVALUATORS,
         "gaps": len(DELTAS),
         "resamples": RESAMPLES,
-        "jaxeval_seconds": ours,
-        "compile_seconds": first - ours["median"],
-        "scipy_and_numpy_loop_seconds": loop,
-        "scipy_and_numpy_loop_ratio": loop / ours["median"],
-        "lean_numpy_loop_seconds": lean_loop,
-        "lean_numpy_loop_ratio": lean_loop / ours["median"],
+        **compared(ours, first, scipy_and_numpy_loop=loop, lean_numpy_loop=lean_loop),
         "max_difference": {
             "loop": float(np.nanmax(np.abs(looped - found))),
             "lean": float(np.nanmax(np.abs(lean - found))),

@@ -42,7 +42,7 @@ for _ in range(3):
     seconds.append(time.perf_counter() - start)
 print(json.dumps({"seconds": min(seconds[1:]), "first_call_seconds": seconds[0], "peak_memory_mb": peak_memory_mb(),
                   "peak_memory_before_mb": before, "converged": bool(result.converged.all()),
-                  "by_slower_solvers": result.n_refitted_sparse}))
+                  "by_slower_solvers": result.n_by_slower_solvers}))
 """
 
 

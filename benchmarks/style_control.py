@@ -24,9 +24,10 @@ from jaxeval import Battles, bootstrap, fit_bradley_terry, simulate_votes
 from jaxeval.data.features import design
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
-from jaxeval.ratings.contextual import fit_contextual_boards
+from jaxeval.ratings.contextual_boards import fit_contextual_boards
 from jaxeval.ratings.contextual_refits import contextual_refits
 from jaxeval.ratings.contextual_rows import compress
+from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.options import BootstrapOptions
 
 VOTES, MODELS, RESAMPLES = 135_634, 53, 1000
@@ -58,7 +59,7 @@ class Resamples:
         cells, _ = compress(battles, slice(None), covariates.matrix)
         options = BootstrapOptions(features=FEATURES)
         (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, options)
-        self.refits = contextual_refits(fitted, "", None, options)
+        self.refits = contextual_refits(fitted, "", VoteGroups(), options)
         rows: Any = self.refits.problem.rows
         self.used = np.asarray(rows.factor) > 0
         self.target, self.feature = np.asarray(rows.target)[self.used], np.asarray(rows.feature)[self.used]

@@ -38,7 +38,7 @@ _HOMES = {
     "ratings.bootstrap_result": ["Bootstrap"],
     "ratings.bradley_terry": ["fit_bradley_terry"],
     "ratings.bradley_terry_fit": ["BradleyTerryFit"],
-    "ratings.contextual": ["ContextualFit"],
+    "ratings.contextual_fit": ["ContextualFit"],
     "ratings.contextual_bootstrap": ["ContextualBootstrap"],
     "ratings.leaderboard": ["leaderboard"],
     "ratings.saved_ratings": ["read_ratings"],

@@ -51,8 +51,8 @@ from jaxeval.ratings.bootstrap import bootstrap as bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap as Bootstrap
 from jaxeval.ratings.bradley_terry import fit_bradley_terry as fit_bradley_terry
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit as BradleyTerryFit
-from jaxeval.ratings.contextual import ContextualFit as ContextualFit
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap as ContextualBootstrap
+from jaxeval.ratings.contextual_fit import ContextualFit as ContextualFit
 from jaxeval.ratings.leaderboard import leaderboard as leaderboard
 from jaxeval.ratings.saved_ratings import read_ratings as read_ratings
 from jaxeval.ratings.style_effect import style_effect as style_effect

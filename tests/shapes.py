@@ -5,8 +5,9 @@ most arrays: this does, with the same letters. Tests may give NumPy's arrays, or
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from inspect import isclass
+from operator import or_
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -30,9 +31,9 @@ def _deep(hint: Any) -> Any:
     if isclass(hint) and issubclass(hint, AbstractArray):
         return hint.dtype[ArrayLike, hint.dim_str]
     if get_origin(hint) in (UnionType, Union):
-        return Union[tuple(_deep(one) for one in get_args(hint))]
+        return reduce(or_, map(_deep, get_args(hint)))
     if get_origin(hint) is tuple:
-        return tuple[tuple(_deep(one) for one in get_args(hint))]
+        return tuple[tuple(map(_deep, get_args(hint)))]
     if not hasattr(hint, "_fields"):
         return hint
     fields = get_type_hints(hint, include_extras=True).items()

@@ -9,6 +9,7 @@ import jaxeval
 LAYERS = [
     "_version",
     "lazy_names",
+    "arrays",
     "errors",
     "wording",
     "checks",

@@ -9,6 +9,7 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.dense_refits import dense_refits
+from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.options import SCHEMES, BootstrapOptions
 
 
@@ -18,7 +19,7 @@ from jaxeval.ratings.options import SCHEMES, BootstrapOptions
 def test_refits_lower(platform, scheme, solver):
     battles = simulate_battles(500, 8, seed=0)
     options = BootstrapOptions(scheme=scheme)
-    refits = dense_refits(fit_boards([(battles.models, battles.cells)], options), [""], [None], options)
+    refits = dense_refits(fit_boards([(battles.models, battles.cells)], options), [""], [VoteGroups()], options)
     call = refits.solvers()[solver].task.call
     n_devices = jax.local_device_count()
     chunks = (

@@ -5,7 +5,7 @@ from math import ceil
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, log_expit, log_ndtr
 from scipy.stats import norm, rankdata
 from scipy.stats import t as student
 
@@ -50,47 +50,58 @@ def squares64(counter, key):
     return t ^ ((x * x + y & MASK) >> 32)
 
 
-# Bradley-Terry: (M, M) wins, sum of weight * target of the row against the column.
+# Bradley-Terry and Thurstone: (M, M) wins, sum of weight * target of the row against the column.
 
 
-def log_likelihood(theta, wins, ridge=0.0):
+def mills(z):
+    return np.exp(norm.logpdf(z) - log_ndtr(z))
+
+
+#: log F, its derivative, and minus the second one.
+LINKS = {
+    "logit": (log_expit, lambda z: expit(-z), lambda z: expit(z) * expit(-z)),
+    "probit": (log_ndtr, mills, lambda z: mills(z) * (mills(z) + z)),
+}
+
+
+def log_likelihood(theta, wins, ridge=0.0, link="logit"):
     total = -ridge * sum(t**2 for t in theta)
     for i, j in np.argwhere(wins):
-        total -= wins[i, j] * np.logaddexp(0, theta[j] - theta[i])
+        total += wins[i, j] * LINKS[link][0](theta[i] - theta[j])
     return total
 
 
-def gradient(theta, wins, ridge=0.0):
+def gradient(theta, wins, ridge=0.0, link="logit"):
     grad = -2 * ridge * np.asarray(theta)
     for i, j in np.argwhere(wins):
-        surprise = wins[i, j] * expit(theta[j] - theta[i])
+        surprise = wins[i, j] * LINKS[link][1](theta[i] - theta[j])
         grad[i] += surprise
         grad[j] -= surprise
     return grad
 
 
-def information(theta, wins, ridge=0.0):
+def information(theta, wins, ridge=0.0, link="logit"):
     """(M, M) negative Hessian."""
     result = 2 * ridge * np.eye(len(theta))
     for i, j in np.argwhere(wins):
-        v = wins[i, j] * expit(theta[i] - theta[j]) * expit(theta[j] - theta[i])
+        v = wins[i, j] * LINKS[link][2](theta[i] - theta[j])
         result[[i, j], [i, j]] += v
         result[[i, j], [j, i]] -= v
     return result
 
 
-def newton(wins, ridge=0.0):
+def newton(wins, ridge=0.0, link="logit"):
     """(M,) log-strengths of mean zero that maximise the likelihood; 0 for models without battles."""
     theta, last = np.zeros(len(wins)), np.inf
     for _ in range(100):
-        step = np.linalg.pinv(information(theta, wins, ridge), hermitian=True) @ gradient(theta, wins, ridge)
+        curved = information(theta, wins, ridge, link)
+        step = np.linalg.pinv(curved, hermitian=True) @ gradient(theta, wins, ridge, link)
         size = np.abs(step).max()
         if size < 1e-13 or last <= size < 1e-6:  # rounding is left
             return theta
         last = size
-        while np.abs(step).max() > 1e-6 and log_likelihood(theta + step, wins, ridge) < log_likelihood(
-            theta, wins, ridge
-        ):
+        here = log_likelihood(theta, wins, ridge, link)
+        while np.abs(step).max() > 1e-6 and log_likelihood(theta + step, wins, ridge, link) < here:
             step = step / 2
         theta = theta + step
     raise AssertionError("the naive Newton iteration did not converge")

@@ -11,17 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.accuracy.belief import believed, shifted
-from jaxeval.accuracy.estimates import (
-    ESTIMATORS,
-    Slice,
-    closed_form,
-    estimate_draws,
-    estimates,
-    label_counts,
-    rates_of,
-    status_of,
-    truth_of,
-)
+from jaxeval.accuracy.estimates import ESTIMATORS, Slice, closed_form, estimate_draws, estimates, rates_of, status_of
 from jaxeval.accuracy.rogan_gladen import youden_j
 from jaxeval.accuracy.statuses import BOUNDED, HAVE_NUMBERS, UNBOUNDED, WITHOUT_RESAMPLES, Status
 from jaxeval.statistics.quantiles import bounds_with_failures
@@ -43,6 +33,7 @@ class AccuracySettings:
     shared: str  # whose labels the shared calibration uses
     by: str | None
     stratify: str | None
+    strata: str | None  # column within whose values items are drawn
     device: str
     versions: str
 
@@ -120,10 +111,10 @@ def accuracy_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
     closed = closed_form(part, values, binary, level)
     draws = estimate_draws(part, binary)
     nothing = np.full((m, j), np.nan)
-    truth, n_truth = truth_of(part.test)
+    truth, n_truth = part.truth()
     blocks = []
     for name in ESTIMATORS:
-        m0, m1 = label_counts(name, *part.labels(name), (m, j))
+        m0, m1 = part.label_counts(name, *part.labels(name))
         median, boot_lower, boot_upper, failed = bounds_with_failures(draws[name], level, 0.0, 1.0)
         # Random halves leave no one estimate: the median of the resamples stands for it.
         estimate = values.get(name, median)
@@ -132,14 +123,12 @@ def accuracy_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
         outside = np.isin(status, (*BOUNDED, Status.ONE_CLASS)) & ((upper < 0) | (lower > 1))
         status = np.where(outside, Status.OUTSIDE, status)
         found = where_defined(status, estimate, (lower, upper), (median, boot_lower, boot_upper))
-        truncated = {key: np.clip(x, 0, 1) for key, x in found.items()}
-        untruncated = {f"{key}_untruncated": found[key] for key in ("lower", "upper")}
         blocks.append(
             {
                 "estimator": np.full((m, j), name, object),
-                **{key: truncated[key] for key in ("estimate", "lower", "upper")},
-                **untruncated,
-                **{key: truncated[key] for key in ("median", "boot_lower", "boot_upper")},
+                **{key: np.clip(found[key], 0, 1) for key in ("estimate", "lower", "upper")},
+                **{f"{end}_untruncated": found[end] for end in ("lower", "upper")},
+                **{key: np.clip(found[key], 0, 1) for key in ("median", "boot_lower", "boot_upper")},
                 "failed_share": failed,
                 "status": status,
                 "n_test": part.of(name).total.test.n.sum(0).astype(int),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +67,7 @@ def believed(status: Mapping[str, Words], shift: Bool) -> Words:
     ).astype(object)
 
 
-def believed_of_pair(a: Words, b: Words, both_corrected: Any) -> Words:
+def believed_of_pair(a: Words, b: Words, both_corrected: Bool) -> Words:
     """Name of the difference to believe, by those of the two accuracies; "" for none.
 
     The estimator of both, where it is the same. Rogan-Gladen, where one of the two needs it and the other's has the

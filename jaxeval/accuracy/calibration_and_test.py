@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,19 +18,19 @@ from jaxeval.wording import counted, did_you_mean
 Bool = NDArray[np.bool_]
 
 
-def aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Any) -> tuple[JudgedAnswers, list[str]]:
+def aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Hashable) -> tuple[JudgedAnswers, list[str]]:
     """``calibration`` with the judges of ``test`` in its order, and what is noteworthy about the two."""
     if np.isnan(calibration.label).all():
         raise DataError("the calibration answers have no human labels: name their column with label=")
-    for role, ours, theirs in (
+    for role, one, other in (
         ("models", calibration.models, test.models),
         ("judges", calibration.judges, test.judges),
     ):
-        alike = set(ours.map(str)) & set(theirs.map(str))
-        if alike and not ours.isin(theirs).any():
+        alike = set(one.map(str)) & set(other.map(str))
+        if alike and not one.isin(other).any():
             raise DataError(
-                f"calibration and test name {role} by values of different types, {type(ours[0]).__name__} and "
-                f"{type(theirs[0]).__name__} ({sorted(alike)[0]!r} in both): make them one, text for instance"
+                f"calibration and test name {role} by values of different types, {type(one[0]).__name__} and "
+                f"{type(other[0]).__name__} ({sorted(alike)[0]!r} in both): make them one, text for instance"
             )
     unknown = [judge for judge in test.judges if judge not in calibration.judges]
     if unknown:
@@ -44,22 +44,20 @@ def aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Any) -> tup
         hint = did_you_mean(shared, [*calibration.models, POOLED])
         raise DataError(f"shared={shared!r} is no model of the calibration; its models are {have}, or 'pooled'{hint}")
     where = calibration.judges.get_indexer(test.judges)
-    aligned = replace(
+    ours = replace(
         calibration, judges=test.judges, judgment=calibration.judgment[:, :, where], binary=calibration.binary[where]
     )
     warnings = []
-    unlabelled = int((aligned.judged & np.isnan(aligned.label)[:, :, None]).any(2).sum())
+    unlabelled = int((ours.judged & np.isnan(ours.label)[:, :, None]).any(2).sum())
     if unlabelled:
         warnings.append(f"left out: {counted(unlabelled, 'calibration answer')} without a label")
     without = [str(model) for model in test.models if model not in calibration.models]
     if without:
         several = f"{', '.join(without[:8])}{' and others' if len(without) > 8 else ''}"
         warnings.append(f"no calibration labels of {several}: only a shared calibration can correct them")
-    # As text: one file may hold them as numbers, and another not.
-    both = (
-        0 if isinstance(aligned.items, pd.RangeIndex) else int(aligned.items.map(str).isin(test.items.map(str)).sum())
-    )
-    if both:
+    # As text: one file may hold them as numbers, and another not. Items without a column are numbered.
+    both = ours.items.map(str).isin(test.items.map(str)).sum()
+    if both and not isinstance(ours.items, pd.RangeIndex):
         warnings.append(
             f"{counted(both, 'item is', 'items are')} in the calibration and in the test: intervals take the two as "
             "independent, so leave those out of one"
@@ -71,7 +69,7 @@ def aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Any) -> tup
             f"models were judged on different items ({counted(absent, 'time')} one has no judgment where others have): "
             "differences compare each model on its own; missing='complete' keeps the items that all have"
         )
-    return aligned, warnings + missing_judgments(aligned, test) + _truth_warnings(test)
+    return ours, warnings + missing_judgments(ours, test) + _truth_warnings(test)
 
 
 def _truth_warnings(test: JudgedAnswers) -> list[str]:
@@ -110,7 +108,7 @@ def slices_of(
     return {str(level): (_only(calibration, by, level), _only(test, by, level)) for level in levels}
 
 
-def _only(answers: JudgedAnswers, by: str, level: Any) -> JudgedAnswers:
+def _only(answers: JudgedAnswers, by: str, level: Hashable) -> JudgedAnswers:
     """The answers whose ``by`` is ``level``."""
     covariate = answers.covariate(by)
     number = covariate.levels.get_indexer([level])[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -37,8 +37,8 @@ class Caution:
 
     kind: str  # "low J", "few labels", "no bounds", "raw share", "another share", "delta J", "near tie", "sign", ...
     slice: str
-    judge: Any
-    models: tuple[Any, ...]
+    judge: Hashable
+    models: tuple[Hashable, ...]
     text: str
 
 
@@ -46,11 +46,11 @@ class Subject(NamedTuple):
     """What a caution or a claim is about: one model, or two, by a judge in a slice."""
 
     slice: str
-    judge: Any
-    models: tuple[Any, ...]
+    judge: Hashable
+    models: tuple[Hashable, ...]
 
     @classmethod
-    def of(cls, row: Mapping[Any, Any]) -> Subject:
+    def of(cls, row: Mapping[Hashable, Any]) -> Subject:
         """The subject of a row of a table."""
         models = (row["model"],) if "model" in row else (row["model_a"], row["model_b"])
         return cls(row.get("slice", "all"), row["judge"], models)
@@ -112,7 +112,7 @@ def _error_counts(accuracy: AccuracyTables) -> Iterator[_Counts]:
             yield _Counts(*known, float(fewest[k]), int(test.n.sum(0)[k]))
 
 
-def _rate_cautions(subject: Subject, row: Mapping[Any, Any], counts: _Counts) -> Iterator[Caution]:
+def _rate_cautions(subject: Subject, row: Mapping[Hashable, Any], counts: _Counts) -> Iterator[Caution]:
     """Cautions about the rates of a judge on a model."""
     j, m0, m1 = row["j"], row["m0"], row["m1"]
     if counts.n_test == 0:
@@ -216,7 +216,7 @@ def pair_cautions(comparison: DifferenceTables) -> Iterator[Caution]:
         yield from _claim_cautions({row["estimator"]: row for row in rows.to_dict("records")})
 
 
-def _claim_cautions(rows: Mapping[str, Mapping[Any, Any]]) -> Iterator[Caution]:
+def _claim_cautions(rows: Mapping[str, Mapping[Hashable, Any]]) -> Iterator[Caution]:
     """Cautions about one pair of models, by the rows of its estimators."""
     best = rows["ppi_plus_plus"]
     if best["status"] not in BOUNDED:
@@ -252,6 +252,6 @@ def _claim_cautions(rows: Mapping[str, Mapping[Any, Any]]) -> Iterator[Caution]:
             )
 
 
-def numbers(row: Mapping[Any, Any]) -> str:
+def numbers(row: Mapping[Hashable, Any]) -> str:
     """A difference with its interval."""
     return f"{row['difference']:+.3f} [{row['lower']:+.3f}, {row['upper']:+.3f}]"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -24,11 +24,9 @@ from jaxeval.accuracy.estimates import (
     estimate_draws,
     estimates,
     excess_variances,
-    label_counts,
     rates_of,
     shared_estimates,
     status_of,
-    truth_of,
 )
 from jaxeval.accuracy.influence import Contributions
 from jaxeval.accuracy.statuses import BOUNDED, UNBOUNDED, Status
@@ -41,7 +39,7 @@ Float = NDArray[np.float64]
 Bool = NDArray[np.bool_]
 Words = NDArray[np.object_]
 Columns = Mapping[str, NDArray[Any]]
-Pair = tuple[Any, Any]
+Pair = tuple[Hashable, Hashable]
 
 _SHARED = "rogan_gladen_shared"
 
@@ -104,7 +102,7 @@ def difference_tables(
     """
     level, binary, judged = accuracy.settings.level, accuracy.binary, part.judged
     own, quantile = _own(part, binary), critical_values(part, binary, level)
-    corrected, (truth, _) = own["rogan_gladen"].status == Status.OK, truth_of(part.test)
+    corrected, (truth, _) = own["rogan_gladen"].status == Status.OK, part.truth()
     items = influence.youden_j(judged.data, judged.total)
     rates = _Rates(rates_of(judged.total.own), rates_of(judged.draws.own), items)
     has_labels = (judged.total.own.n > 0).all((0, 2))
@@ -115,10 +113,9 @@ def difference_tables(
         with_one = shared(b if labels_of_b and has_labels[b] else None)
         z = np.maximum(quantile[a], quantile[b])
         estimators = own | {_SHARED: with_one.estimates}
-        rows = [_difference(estimators[name], a, b, z, level) for name in ESTIMATORS]
-        columns = {key: np.stack([row[key] for row in rows], -1) for key in rows[0]}
         marked = believed_of_pair(believe[a], believe[b], corrected[a] & corrected[b])
-        columns["believe"] = columns["estimator"] == marked[:, None]
+        rows = [_difference(estimators[name], a, b, z, level, marked) for name in ESTIMATORS]
+        columns = {key: np.stack([row[key] for row in rows], -1) for key in rows[0]}
         columns["truth"] = np.broadcast_to((truth[a] - truth[b])[:, None], columns["labels"].shape)
         differences.append(columns)
         checked = _stability(a, b, rates, np.clip(own["rogan_gladen"].estimate, 0, 1), with_one, level)
@@ -156,7 +153,7 @@ def _own(part: Slice, binary: Bool) -> dict[str, _Estimates]:
             estimate=x,
             draws=draws[name],
             status=status_of(name, part, x, binary),
-            labels=np.add(*label_counts(name, *part.labels(name), x.shape)),
+            labels=np.add(*part.label_counts(name, *part.labels(name))),
             items=items.get(name),
             excess=excess.get(name, np.zeros(x.shape)),
             shift=shift[name],
@@ -181,7 +178,7 @@ def _shared(part: Slice, accuracy: AccuracyTables, only: int | None) -> _Shared:
         estimate=estimate,
         draws=np.clip(shared_estimates(draws, drawn.test, binary), 0, 1),
         status=status_of(_SHARED, part, estimate, binary, labelled),
-        labels=np.add(*label_counts(_SHARED, labelled, distinct, estimate.shape)),
+        labels=np.add(*part.label_counts(_SHARED, labelled, distinct)),
         items=influence.shared_rogan_gladen(data, total, labelled, only, each),
         excess=np.zeros(estimate.shape),
         shift=np.zeros(estimate.shape),
@@ -189,8 +186,8 @@ def _shared(part: Slice, accuracy: AccuracyTables, only: int | None) -> _Shared:
     return _Shared(found, rates_of(labelled), name)
 
 
-def _difference(found: _Estimates, a: int, b: int, quantile: Float, level: float) -> Columns:
-    """Columns (J,) of the difference between models ``a`` and ``b`` by one estimator."""
+def _difference(found: _Estimates, a: int, b: int, quantile: Float, level: float, believe: Words) -> Columns:
+    """Columns (J,) of the difference between models ``a`` and ``b`` by one estimator; ``believe`` names the best."""
     median, boot_lower, boot_upper, failed = bounds_with_failures(
         found.draws[:, a] - found.draws[:, b], level, -1.0, 1.0
     )
@@ -215,6 +212,7 @@ def _difference(found: _Estimates, a: int, b: int, quantile: Float, level: float
         **shown,
         "failed_share": failed,
         "status": status,
+        "believe": believe == found.name,
         # Labels that both models share count once.
         "labels": found.labels[a] if found.name == _SHARED else found.labels[a] + found.labels[b],
     }

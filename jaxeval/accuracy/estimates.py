@@ -71,6 +71,20 @@ class Slice(NamedTuple):
         data, total, *_ = self.of(name)
         return (total.shared, data.shared_labels) if name == "rogan_gladen_shared" else (total.own, None)
 
+    def label_counts(self, name: str, labelled: LabelledSums, distinct: Float | None) -> tuple[Float, Float]:
+        """(M, J) labels wrong and right that an estimator uses: those of its sums, or the ``distinct`` ones (2, J)."""
+        factor = {"naive": 0.0, "ppi_plus_plus_half": 0.5}.get(name, 1.0)
+        right = labelled.label.sum(0)
+        counts = (factor * (labelled.n.sum(0) - right), factor * right) if distinct is None else distinct
+        return tuple(np.broadcast_to(x, self.test.judged.shape[1:]) for x in counts)  # type: ignore[return-value]
+
+    def truth(self) -> tuple[Float, Float]:
+        """(M, J) mean label of the test answers that have one, NaN where none has, and the number of these labels."""
+        n = (~np.isnan(self.test.label)).sum(0)
+        with np.errstate(invalid="ignore"):
+            mean = np.nansum(self.test.label, axis=0) / n
+        return tuple(np.broadcast_to(x[:, None], self.test.judged.shape[1:]) for x in (mean, n))  # type: ignore[return-value]
+
 
 def _by_estimator(kernel: Callable[..., Accuracies], judged: Sums, every: Sums, binary: Bool) -> dict[str, Float]:
     """Values of a kernel by estimator, each from the sums that it rests on."""
@@ -187,10 +201,10 @@ def status_of(name: str, part: Slice, estimate: Float, binary: Bool, labelled: L
         if name in BY_RATES:
             code = evaluate(judge_error.doubt_of_sums, labelled, np.maximum(n_test, 1))
         else:
-            code = np.where(labelled.n == 0, Doubt.NO_ITEMS, Doubt.FINE)
-        worst = np.where(n_test > 0, code, Doubt.FINE).max(0)
-        worst = np.where((worst == Doubt.FINE) & np.isnan(estimate), Doubt.NO_SUCH_VERDICT, worst)
-        status = np.where(worst > Doubt.FINE, statuses_of(worst).astype(object), status)
+            code = np.where(labelled.n == 0, Doubt.NO_LABELS, Doubt.OK)
+        worst = np.where(n_test > 0, code, Doubt.OK).max(0)
+        worst = np.where((worst == Doubt.OK) & np.isnan(estimate), Doubt.NO_SUCH_VERDICT, worst)
+        status = np.where(worst > Doubt.OK, statuses_of(worst).astype(object), status)
         if name in CORRECTED_BY_LABELS:
             right, n = labelled.label.sum(0), labelled.n.sum(0)
             one_class = ((right == 0) | (right == n)) & (n > 0)
@@ -198,31 +212,10 @@ def status_of(name: str, part: Slice, estimate: Float, binary: Bool, labelled: L
             doubts = np.select(
                 [few, one_score, one_class], [Status.TOO_FEW_LABELS, Status.TOO_FEW_ITEMS, Status.ONE_CLASS], Status.OK
             )
-            status = np.where((doubts != Status.OK) & (worst == Doubt.FINE), doubts, status)
+            status = np.where((doubts != Status.OK) & (worst == Doubt.OK), doubts, status)
         if name in _BY_VERDICT:
             status = np.where(np.broadcast_to(binary, status.shape), status, Status.NOT_BINARY)
     return np.where(n_test.sum(0) == 0, Status.NO_TEST, status)
-
-
-def label_counts(
-    name: str, labelled: LabelledSums, distinct: Float | None, shape: tuple[int, int]
-) -> tuple[Float, Float]:
-    """(M, J) labels wrong and right that an estimator uses: those of its sums, or the ``distinct`` ones (2, J)."""
-    if distinct is not None:
-        return np.broadcast_to(distinct[0], shape), np.broadcast_to(distinct[1], shape)
-    m1 = np.broadcast_to(labelled.label.sum(0), shape)
-    m0 = np.broadcast_to(labelled.n.sum(0), shape) - m1
-    factor = {"naive": 0.0, "ppi_plus_plus_half": 0.5}.get(name, 1.0)
-    return factor * m0, factor * m1
-
-
-def truth_of(test: JudgedAnswers) -> tuple[Float, Float]:
-    """(M, J) mean label of the test answers that have one, NaN where none has, and the number of these labels."""
-    shape = test.judgment.shape[1:]
-    n = (~np.isnan(test.label)).sum(0)
-    with np.errstate(invalid="ignore"):
-        mean = np.nansum(test.label, axis=0) / n
-    return tuple(np.broadcast_to(x[:, None], shape) for x in (mean, n))  # type: ignore[return-value]
 
 
 def rates_of(labelled: LabelledSums) -> Rates:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import jax
 from jaxeval.accuracy.accuracy_tables import AccuracySettings, AccuracyTables, accuracy_table, joined, rates_table
 from jaxeval.accuracy.calibration_and_test import aligned, slices_of, without_items
 from jaxeval.accuracy.estimates import Evidence, Slice
-from jaxeval.accuracy.judged_sums import POOLED, arrays, resampled, sums, with_missing_filled
+from jaxeval.accuracy.judged_sums import POOLED, arrays, lone_items, resampled, sums, with_missing_filled
 from jaxeval.accuracy.report import JudgeReport, judge_report
 from jaxeval.checks import checked_integer
 from jaxeval.data.judged_answers import JudgedAnswers
@@ -75,7 +76,8 @@ def judge_accuracy(
     *,
     by: str | None = None,
     stratify: str | None = None,
-    shared: Any = POOLED,
+    strata: str | None = None,
+    shared: Hashable = POOLED,
     level: float = 0.95,
     n_resamples: int = 10_000,
     n_halves: int = 20,
@@ -97,6 +99,8 @@ def judge_accuracy(
         by: column kept with both. Every value is a slice of its own, beside all items together.
         stratify: column kept with both. Answers are corrected within its values and added up by test shares, for judges
             whose errors depend on it.
+        strata: column kept with both. Every resample holds as many test items, and as many calibration items, of each
+            of its values as there are, as in `bootstrap`. Intervals in closed form do not know of these strata.
         shared: whose labels the shared calibration uses: "pooled", of all models; or a model.
         level: confidence level of all intervals.
         n_resamples: number of resamples, B.
@@ -110,7 +114,8 @@ def judge_accuracy(
     Raises:
         TypeError: a number that must be an integer is none.
         ValueError: a number is out of range.
-        DataError: calibration and test do not fit: no label, another judge, an unknown model or stratum.
+        DataError: calibration and test do not fit: no label, another judge, an unknown model or stratum; or
+            an item lies in several ``strata``.
         MemoryLimitError: this machine's memory cannot hold the results of so many resamples, or not even one resample
             at a time fits ``memory_limit``.
 
@@ -131,7 +136,14 @@ def judge_accuracy(
     calibration, warnings = aligned(calibration, test, shared)
     slices = {}
     parts = {"": (calibration, test), **slices_of(calibration, test, by)}
-    draws: dict[str, Any] = {"seed": seed, "n_halves": n_halves, "by": by, "stratify": stratify, "shared": str(shared)}
+    draws: dict[str, Any] = {
+        "seed": seed,
+        "n_halves": n_halves,
+        "by": by,
+        "stratify": stratify,
+        "strata": strata,
+        "shared": str(shared),
+    }
     others: dict[str, Any] = {"level": level, "n_resamples": n_resamples}
     with open_run(
         lambda: Identity(draws, (calibration, test), others), len(parts) * 3 * n_resamples, "resamples",
@@ -139,7 +151,7 @@ def judge_accuracy(
     ) as run:  # fmt: skip
         for label, (labelled, judged) in parts.items():
             try:
-                data = arrays(labelled, judged, stratify, shared)
+                data = arrays(labelled, judged, stratify, shared, strata)
             except DataError as error:
                 raise DataError(f"slice {label!r} of {by!r}: {error}" if label else str(error)) from error
             filled = with_missing_filled(data)
@@ -150,7 +162,7 @@ def judge_accuracy(
     warnings += [
         f"slice {label!r} of {by}: {text}" if label else text
         for label, part in slices.items()
-        for text in without_items(part.test)
+        for text in [*without_items(part.test), *lone_items(part.judged.data)]
     ]
     binary = calibration.binary & test.binary
     return JudgeAccuracy(

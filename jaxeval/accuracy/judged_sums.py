@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.data.judged_answers import JudgedAnswers, repeated
+from jaxeval.data.judged_answers import Covariate, JudgedAnswers, repeated
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
 from jaxeval.resampling.items import halves, resampled_sums
+from jaxeval.resampling.strata import checked_strata, lone_strata_text, stratum_of_groups
 
 Float = NDArray[np.float64]
+Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 POOLED = "pooled"
@@ -67,6 +69,7 @@ class Arrays(NamedTuple):
     shared_labels: Float  # (2, J) labels wrong and right of the shared calibration
     test: RatedAnswers
     answered: Bool  # (N, M) which test answers there are
+    drawn_within: tuple[Int | None, Int | None] = (None, None)  # strata (n,) and (N,) of calibration and test items
 
 
 class Sums(NamedTuple):
@@ -77,8 +80,22 @@ class Sums(NamedTuple):
     shared: LabelledSums  # (T, 1, J)
 
 
-def arrays(calibration: JudgedAnswers, test: JudgedAnswers, stratify: str | None, shared: Any) -> Arrays:
-    """`Arrays` of answers by the same judges; ``shared`` is "pooled" or a model of the calibration."""
+def arrays(
+    calibration: JudgedAnswers,
+    test: JudgedAnswers,
+    stratify: str | None,
+    shared: Hashable,
+    strata: str | None = None,
+) -> Arrays:
+    """`Arrays` of answers by the same judges.
+
+    Args:
+        calibration: answers with labels.
+        test: answers to rate.
+        stratify: column within whose values answers are corrected.
+        shared: "pooled" or a model of the calibration.
+        strata: column within whose values items are drawn.
+    """
     labelled = ~np.isnan(calibration.label)
     calibration = calibration.take(np.flatnonzero(labelled.any(axis=1)))
     used = calibration.judged & ~np.isnan(calibration.label)[:, :, None]
@@ -100,6 +117,7 @@ def arrays(calibration: JudgedAnswers, test: JudgedAnswers, stratify: str | None
         shared_labels=labels,
         test=RatedAnswers(np.where(test.judged, test.judgment, 0.0), test.judged, test_stratum),
         answered=test.answered,
+        drawn_within=(item_strata(calibration, strata), item_strata(test, strata)),
     )
 
 
@@ -161,12 +179,12 @@ def resampled(
     test = np.concatenate([of_test for of_test, _, _ in columns], axis=1)
     both = np.concatenate([x for _, own, shared in columns for x in (own, shared)], axis=1)
     if len(test):
-        test = resampled_sums(test, n_resamples, seed, f"{label} test", run=run)
+        test = resampled_sums(test, n_resamples, seed, f"{label} test", run=run, strata=sets[0].drawn_within[1])
     else:
         test = np.zeros((n_resamples, test.shape[1]))
     if len(both) > 1:
         split = halves(both, n_halves, seed)
-        drawn = resampled_sums(both, n_resamples, seed, f"{label} calibration", split, run)
+        drawn = resampled_sums(both, n_resamples, seed, f"{label} calibration", split, run, sets[0].drawn_within[0])
     else:
         drawn = np.broadcast_to(both.sum(0), (2, n_resamples, both.shape[1]))
     found = []
@@ -176,6 +194,27 @@ def resampled(
         shared = _labelled(of_both[0][:, n_own:], data, 1)
         found.append((Sums(_judged(of_test, data), _labelled(labelled, data), shared), _labelled(half, data)))
     return found
+
+
+def item_strata(answers: JudgedAnswers, strata: str | None) -> Int | None:
+    """(N,) the stratum of each item, which all of its answers share; None without strata, and where there is one.
+
+    Raises:
+        DataError: no such column was kept, or an item lies in several strata.
+    """
+    if strata is None:
+        return None
+    number = np.where(answers.answered, answers.covariate(strata).number, -1)
+    item, _ = np.nonzero(number >= 0)
+    if len(item) == 0:
+        return None
+    return checked_strata(stratum_of_groups(number[number >= 0], item, answers.items, strata, "item"))
+
+
+def lone_items(data: Arrays) -> list[str]:
+    """Sentences on strata of one item."""
+    roles = zip(("calibration item", "test item"), data.drawn_within, strict=True)
+    return [text for what, own in roles for text in lone_strata_text(None if own is None else np.bincount(own), what)]
 
 
 def _columns(data: Arrays) -> tuple[Float, Float, Float]:
@@ -192,7 +231,7 @@ def _products(answers: LabelledAnswers, n_strata: int) -> Float:
     return np.stack([one, y, f, y * f, f * f], axis=1)
 
 
-def place(values: Any, stratum: NDArray[np.int64], n_strata: int) -> Float:
+def place(values: Float | Bool, stratum: NDArray[np.int64], n_strata: int) -> Float:
     """(n, T, M, J) of (n, M, J) ``values``: each in the place of its stratum."""
     there = stratum[:, None, :, None] == np.arange(n_strata)[:, None, None]
     return np.where(there, values[:, None].astype(float), 0.0)
@@ -225,7 +264,7 @@ def _strata(
             "some of each"
         )
 
-    def number(covariate: Any) -> NDArray[np.int64]:
+    def number(covariate: Covariate) -> NDArray[np.int64]:
         return np.append(pd.Index(levels).get_indexer(covariate.levels), -1)[covariate.number]
 
     return len(levels), number(known), number(wanted)

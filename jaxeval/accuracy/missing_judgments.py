@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import scipy
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.wording import counted
 
+Bool = NDArray[np.bool_]
 Int = NDArray[np.int64]
 
 #: Missing shares that differ this rarely by chance are said to differ.
@@ -45,7 +45,7 @@ def missing_judgments(calibration: JudgedAnswers, test: JudgedAnswers) -> list[s
 
 
 def _differences(
-    calibration: JudgedAnswers, test: JudgedAnswers, known: Any, asked: Any, gap: Any, test_gap: Any, about: str
+    calibration: JudgedAnswers, test: JudgedAnswers, known: Bool, asked: Bool, gap: Bool, test_gap: Bool, about: str
 ) -> Iterator[str]:
     of_class = [(gap & (calibration.label == y), known & (calibration.label == y)) for y in (0, 1)]
     by_class = np.array([[missing.sum(), n.sum()] for missing, n in of_class])

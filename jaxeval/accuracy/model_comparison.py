@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -74,9 +74,10 @@ def compare_models(
     test: JudgedAnswers,
     pairs: Sequence[Pair] | Pair | None = None,
     *,
-    shared: Any = None,
+    shared: Hashable | None = None,
     by: str | None = None,
     stratify: str | None = None,
+    strata: str | None = None,
     level: float = 0.95,
     n_resamples: int = 10_000,
     n_halves: int = 20,
@@ -112,9 +113,9 @@ def compare_models(
     """
     chosen = checked_pairs(test, pairs)
     accuracy = judge_accuracy(
-        calibration, test, by=by, stratify=stratify, shared=POOLED if shared is None else shared, level=level,
-        n_resamples=n_resamples, n_halves=n_halves, seed=seed, memory_limit=memory_limit, checkpoint=checkpoint,
-        progress=progress,
+        calibration, test, by=by, stratify=stratify, strata=strata, shared=POOLED if shared is None else shared,
+        level=level, n_resamples=n_resamples, n_halves=n_halves, seed=seed, memory_limit=memory_limit,
+        checkpoint=checkpoint, progress=progress,
     )  # fmt: skip
     return compare(accuracy, chosen, labels_of_b=shared is None)
 
@@ -143,7 +144,7 @@ def _believed(accuracy: JudgeAccuracy, label: str) -> Words:
     return np.where(chosen.any(-1), np.array(list(ESTIMATORS), object)[chosen.argmax(-1)], "")
 
 
-def checked_pairs(test: JudgedAnswers, pairs: Any) -> list[Pair]:
+def checked_pairs(test: JudgedAnswers, pairs: Sequence[Pair] | Pair | None) -> list[Pair]:
     """``pairs`` as a list of pairs of models of ``test``; all of them for None.
 
     Raises:
@@ -154,9 +155,10 @@ def checked_pairs(test: JudgedAnswers, pairs: Any) -> list[Pair]:
         if len(test.models) < 2:
             raise DataError("a comparison needs two models, and the test has one: name the column of models, model=")
         return list(combinations(test.models, 2))
-    several = list(pairs)
+    several: list[Any] = list(pairs)
     if len(several) == 2 and not any(isinstance(x, tuple | list) for x in several):
-        several = [(several[0], several[1])]
+        several = [several]
+    chosen: list[Pair] = []
     for pair in several:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise ValueError(f"pairs must be (A, B) or a list of such pairs, got {pair!r}")
@@ -169,4 +171,5 @@ def checked_pairs(test: JudgedAnswers, pairs: Any) -> list[Pair]:
                 raise DataError(f"no model {model!r} in the test; its models are {have}{hint}")
         if pair[0] == pair[1]:
             raise ValueError(f"a pair needs two models, got {pair[0]!r} twice")
-    return [(a, b) for a, b in several]
+        chosen.append((pair[0], pair[1]))
+    return chosen

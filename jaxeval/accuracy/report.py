@@ -5,7 +5,7 @@ It follows the seven points of arXiv:2605.06939, section 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from jaxeval.accuracy.calibration_planning import allocate_calibration
 from jaxeval.accuracy.cautions import Caution, Subject, model_cautions, numbers, pair_cautions
 from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.accuracy.estimates import ESTIMATORS
+from jaxeval.accuracy.judged_sums import POOLED
 from jaxeval.accuracy.statuses import BOUNDED, STATUSES, Status
 from jaxeval.wording import counted
 
@@ -67,54 +68,40 @@ class JudgeReport:
 
     def sections(self) -> Iterator[tuple[str, list[str], pd.DataFrame | None]]:
         """Title, sentences and table of each section."""
-        settings, slices = self.accuracy.settings, self.accuracy.slices
-        part = slices[""]
+        settings, part = self.accuracy.settings, self.accuracy.slices[""]
         level = f"{100 * settings.level:g}%"
-        yield (
-            "What is estimated",
-            [
-                "Accuracy: the share of the items, of the population that the test items stand for, that people would "
-                "label right.",
-                *(f"{name}: {what}." for name, what in ESTIMATORS.items()),
-                "naive is not corrected; all others are."
-                + (f" Corrected within values of {settings.stratify!r}." if settings.stratify else ""),
-            ],
-            None,
-        )
+        within = f" Corrected within values of {settings.stratify!r}." if settings.stratify else ""
+        estimated = [
+            "Accuracy: the share of the items, of the population that the test items stand for, that people would "
+            "label right.",
+            *(f"{name}: {what}." for name, what in ESTIMATORS.items()),
+            f"naive is not corrected; all others are.{within}",
+        ]
+        yield "What is estimated", estimated, None
         own = bool((part.judged.total.own.n > 0).any())
-        calibrated = f"shared calibration: labels of {self._shared_by()}"
-        yield (
-            "Calibration",
-            [
-                f"{counted(len(part.calibration.items), 'calibration item')}, "
-                f"{counted(len(part.test.items), 'test item')}. "
-                + ("Model-specific where the estimator is; " if own else "No model has labels of its own; ")
-                + f"{calibrated}.",
-                f"Intervals ({level}) hold the sampling of test items and of calibration items"
-                + (", and the choice of the half" if own else "")
-                + "; resamples keep the judgments of all models on an item together. Runs of a judge are averaged per "
-                "item and not resampled. Labels are taken as true.",
-            ],
-            None,
+        items = (
+            f"{counted(len(part.calibration.items), 'calibration item')}, {counted(len(part.test.items), 'test item')}"
         )
+        whose = "Model-specific where the estimator is" if own else "No model has labels of its own"
+        calibrated = [
+            f"{items}. {whose}; shared calibration: labels of {self._shared_by()}.",
+            f"Intervals ({level}) hold the sampling of test items and of calibration items"
+            f"{', and the choice of the half' if own else ''}; resamples keep the judgments of all models on an item "
+            "together. Runs of a judge are averaged per item and not resampled. Labels are taken as true.",
+        ]
+        yield "Calibration", calibrated, None
         shown = [f"{rate}{end}" for rate in ("q0", "q1", "j") for end in ("", "_lower", "_upper")]
         rates = _columns(self._involved(self.accuracy.rates), ["model", "judge", *shown, "m0", "m1", "status"])
         yield "How good the judges are (all labels)", [f"Intervals are {level}.", *_statuses(rates)], rates
-        table = self._involved(self.accuracy.table)
         # In a comparison the shared calibration is that of a model, and belongs to the differences.
         shown = [name for name in _SHOWN if self.comparison is None or name != "rogan_gladen_shared"]
-        table = table[table["estimator"].isin(shown) & ~table["status"].isin([Status.NOT_BINARY, Status.NOT_SHARES])]
-        ends = ["lower", "upper", "boot_lower", "boot_upper"]
+        table, ends = _rows(self._involved(self.accuracy.table), shown), ["lower", "upper", "boot_lower", "boot_upper"]
         shown = ["model", "judge", "estimator", "believe", "estimate", *ends, "status"]
         yield "Accuracy of each model", _legend(table, ["model"]), _columns(table, shown)
         if self.comparison is not None:
-            stability = self.comparison.stability
             shown = ["judge", "model_a", "model_b", "delta_j", "delta_j_lower", "delta_j_upper", "shared_bias"]
-            yield "Is the judge equally good on both models?", [], _columns(stability, shown)
-            table = self.comparison.table
-            table = table[
-                table["estimator"].isin(_SHOWN) & ~table["status"].isin([Status.NOT_BINARY, Status.NOT_SHARES])
-            ]
+            yield "Is the judge equally good on both models?", [], _columns(self.comparison.stability, shown)
+            table = _rows(self.comparison.table, _SHOWN)
             shown = ["judge", "model_a", "model_b", "estimator", "believe", "difference", *ends, "labels", "status"]
             yield "Differences, A minus B", _legend(table, ["model_a", "model_b"]), _columns(table, shown)
             yield "What can be claimed", list(self.claims()), None
@@ -122,11 +109,8 @@ class JudgeReport:
         if len(plan):
             yield f"Where the next {NEXT_LABELS} labels of a model shorten the Rogan-Gladen interval most", [], plan
         texts = [*self.accuracy.warnings, *dict.fromkeys(c.text for c in self.cautions)]
-        yield (
-            "Cautions",
-            texts or ["None of the checks found a reason for one; that is no proof of the assumptions."],
-            None,
-        )
+        none = "None of the checks found a reason for one; that is no proof of the assumptions."
+        yield "Cautions", texts or [none], None
 
     def claims(self) -> Iterator[str]:
         """A sentence per slice, judge and pair: what the difference to believe says, weakened by the cautions."""
@@ -146,10 +130,8 @@ class JudgeReport:
                 continue
             ahead = subject.models[0] if row["difference"] > 0 else subject.models[1]
             doubt = ", ".join(sorted(_WEAKENING & self._kinds_about(subject).keys()))
-            if doubt:
-                yield f"{subject.about}{ahead} seems ahead, {said}; a weak claim (see the cautions: {doubt})"
-            else:
-                yield f"{subject.about}{ahead} is ahead, {said}"
+            weak = f"seems ahead, {said}; a weak claim (see the cautions: {doubt})"
+            yield f"{subject.about}{ahead} {weak if doubt else f'is ahead, {said}'}"
 
     @property
     def text(self) -> str:
@@ -197,11 +179,9 @@ class JudgeReport:
         return table[table["model"].isin({model for pair in self.comparison.pairs for model in pair})]
 
     def _shared_by(self) -> str:
-        if self.comparison is None:
-            shared = self.accuracy.settings.shared
-            return "all models together" if shared == "pooled" else shared
-        names = list(dict.fromkeys(self.comparison.stability["shared_labels"]))
-        return "all models together" if names == ["pooled"] else " or ".join(map(str, names[:3]))
+        comparison, shared = self.comparison, self.accuracy.settings.shared
+        names = [shared] if comparison is None else list(dict.fromkeys(comparison.stability["shared_labels"]))
+        return "all models together" if names == [POOLED] else " or ".join(map(str, names[:3]))
 
 
 def judge_report(accuracy: AccuracyTables, comparison: DifferenceTables | None = None) -> JudgeReport:
@@ -212,6 +192,11 @@ def judge_report(accuracy: AccuracyTables, comparison: DifferenceTables | None =
         cautions = [c for c in cautions if set(c.models) <= involved]
         cautions = [*pair_cautions(comparison), *cautions]
     return JudgeReport(accuracy, comparison, cautions)
+
+
+def _rows(table: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:
+    """The rows of ``estimators`` that can be estimated from what the judge gives."""
+    return table[table["estimator"].isin(estimators) & ~table["status"].isin([Status.NOT_BINARY, Status.NOT_SHARES])]
 
 
 def _columns(table: pd.DataFrame, shown: list[str]) -> pd.DataFrame:

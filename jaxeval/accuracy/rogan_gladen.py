@@ -99,7 +99,7 @@ def rogan_gladen(
         [
             one_class,
             ~(j > ROUNDING),
-            doubt != Doubt.FINE,
+            doubt != Doubt.OK,
             (upper < 0) | (lower > 1),
             (raw < -ROUNDING) | (raw > 1 + ROUNDING),
         ],
@@ -152,9 +152,7 @@ def youden_j(q0: ArrayLike, q1: ArrayLike, m0: ArrayLike, m1: ArrayLike, level: 
     Args:
         q0: specificity among the ``m0`` labels that are wrong.
         q1: sensitivity among the ``m1`` labels that are right.
-        m0: number of labels that are wrong.
-        m1: number of labels that are right.
-        level: confidence level.
+        m0, m1, level: as in `rogan_gladen`.
 
     Raises:
         ValueError: an argument is out of range, or the shapes do not broadcast.

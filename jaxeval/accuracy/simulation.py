@@ -6,6 +6,7 @@ Every study is one batch over all settings and replications, of counts instead o
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
@@ -28,6 +29,36 @@ Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
 
+class StudyOptions(TypedDict, total=False):
+    """How a study is made.
+
+    ``replications``: of every setting; 10,000 by default.
+    ``level``: confidence level of intervals; 0.95 by default.
+    ``seed``: of all draws; 0 by default.
+    """
+
+    replications: int
+    level: float
+    seed: int
+
+
+class _Study(NamedTuple):
+    """`StudyOptions` with their defaults."""
+
+    replications: int = 10_000
+    level: float = 0.95
+    seed: int = 0
+
+    @classmethod
+    def of(cls, options: StudyOptions) -> _Study:
+        """The options, checked; a TypeError for one that is none."""
+        study = cls(**options)
+        checked_integer("replications", study.replications, 1)
+        checked_integer("seed", study.seed)
+        checked_level(study.level)
+        return study
+
+
 def coverage_study(
     theta: ArrayLike,
     q0: ArrayLike,
@@ -36,9 +67,7 @@ def coverage_study(
     m: ArrayLike = 200,
     *,
     pilot: int = 10,
-    replications: int = 10_000,
-    level: float = 0.95,
-    seed: int = 0,
+    **options: Unpack[StudyOptions],
 ) -> pd.DataFrame:
     """Bias, coverage and length of the naive and the Rogan-Gladen interval (arXiv:2511.21140, Figures 5 and 9-16).
 
@@ -52,20 +81,20 @@ def coverage_study(
         lengths. ``length_untruncated`` is infinite where nothing bounds the interval of some replication
         (`rogan_gladen`).
     """
-    checked_level(level)
+    study = _Study.of(options)
     given = broadcast(theta=theta, q0=q0, q1=q1, n=n, m=m)
     require_share(given, "theta", "q0", "q1")
     require(given, "m", given["m"] >= 2 * checked_integer("pilot", pilot, 1), "hold the pilot")
     settings = {name: x.reshape(-1, 1) for name, x in given.items()}
     theta, q0, q1, n, m = settings.values()
-    draw = _binomial(len(theta), replications, seed)
+    draw = _binomial(len(theta), study)
     p = draw(n, theta * q1 + (1 - theta) * (1 - q0)) / n
-    lower, upper = wilson(p, n, level)
+    lower, upper = wilson(p, n, study.level)
     naive = performance(p, lower, upper, theta, axis=1)
     naive |= {"length_untruncated": naive["length"], "mean_m1": np.full(len(theta), np.nan)}
 
     def corrected(q0: Float, q1: Float, m0: Float, m1: Float) -> dict[str, Float]:
-        found = rogan_gladen(p, q0, q1, n, m0, m1, level)
+        found = rogan_gladen(p, q0, q1, n, m0, m1, study.level)
         estimate, lower, upper = (np.asarray(x) for x in (found.estimate, found.lower, found.upper))
         length = np.asarray(found.upper_untruncated - found.lower_untruncated)
         more = {"length_untruncated": np.nanmean(length, 1), "mean_m1": m1.mean(1)}
@@ -82,13 +111,12 @@ def coverage_study(
     return _table("method", settings, methods)
 
 
-def _binomial(n_settings: int, replications: int, seed: int) -> Callable[[Float, Float], Float]:
+def _binomial(n_settings: int, study: _Study) -> Callable[[Float, Float], Float]:
     """A function that draws (S, R) binomial counts from sizes and probabilities (S, 1) or (S, R)."""
-    checked_integer("replications", replications, 1)
-    rng = np.random.default_rng(checked_integer("seed", seed))
+    rng = np.random.default_rng(study.seed)
 
     def draw(size: Float, p: Float) -> Float:
-        return rng.binomial(size.astype(np.int64), p, (n_settings, replications)).astype(float)
+        return rng.binomial(size.astype(np.int64), p, (n_settings, study.replications)).astype(float)
 
     return draw
 
@@ -106,9 +134,7 @@ def shift_study(
     q1: ArrayLike = 0.9,
     n: ArrayLike = 1000,
     m: ArrayLike = 200,
-    *,
-    replications: int = 10_000,
-    seed: int = 0,
+    **options: Unpack[StudyOptions],
 ) -> pd.DataFrame:
     """Bias where the calibration has another share of right answers than the test (arXiv:2511.21140, Figure 7).
 
@@ -121,7 +147,7 @@ def shift_study(
     given = broadcast(calibration_theta=calibration_theta, test_theta=test_theta, q0=q0, q1=q1, n=n, m=m)
     settings = {name: x.reshape(-1, 1) for name, x in given.items()}
     theta_c, theta_t, q0, q1, n, m = settings.values()
-    draw = _binomial(len(theta_t), replications, seed)
+    draw = _binomial(len(theta_t), _Study.of(options))
     judged = draw(n, theta_t * q1 + (1 - theta_t) * (1 - q0))
     label = draw(m, theta_c)
     product = draw(label, q1)
@@ -140,10 +166,7 @@ def comparison_study(
     theta_b: ArrayLike = 0.75,
     n: int = 1000,
     m: int = 400,
-    *,
-    replications: int = 10_000,
-    level: float = 0.95,
-    seed: int = 0,
+    **options: Unpack[StudyOptions],
 ) -> pd.DataFrame:
     """Bias and coverage of theta_B - theta_A where the judge errs differently on A and B (arXiv:2605.06939, Figure 1).
 
@@ -158,12 +181,13 @@ def comparison_study(
         A row per setting and estimator: ``j_a, delta_j, theta_a, theta_b, bias, bias_se, coverage, length,
         undefined_share``.
     """
-    for name, count in (("n", n), ("m", m), ("replications", replications)):
+    study = _Study.of(options)
+    for name, count in (("n", n), ("m", m)):
         checked_integer(name, count, 1)
-    z = normal_quantile(level)
+    z = normal_quantile(study.level)
     given = broadcast(j_a=j_a, delta_j=delta_j, theta_a=theta_a, theta_b=theta_b)
     settings = {name: x.reshape(-1) for name, x in given.items()}
-    rng = np.random.default_rng(checked_integer("seed", seed))
+    rng = np.random.default_rng(study.seed)
     j_a, delta_j, theta_a, theta_b = settings.values()
     q_a, q_b = (1 + j_a) / 2, (1 + j_a + delta_j) / 2
     if ((q_b > 1) | (q_a < 0)).any():
@@ -172,7 +196,7 @@ def comparison_study(
     of_a, of_b = (_cell_shares(theta, q) for theta, q in ((theta_a, q_a), (theta_b, q_b)))
     calibration_cells = (of_a[:, :, :, None, None] * of_b[:, None, None]).reshape(len(j_a), 16)
     test_cells = (of_a.sum(1)[:, :, None] * of_b.sum(1)[:, None]).reshape(len(j_a), 4)
-    shape = len(j_a), replications
+    shape = len(j_a), study.replications
     test = rng.multinomial(n, test_cells[:, None], shape)
     half, rest = (rng.multinomial(k, calibration_cells[:, None], shape) for k in (m // 2, m - m // 2))
     found = [_paired_differences(*counts) for counts in zip(test, half, half + rest, strict=True)]

@@ -141,6 +141,6 @@ def _intervals(drawn: Sums, products: Float, binary: NDArray[np.bool_], level: f
         doubt = evaluate(judge_error.doubt_of_sums, labelled, np.ones_like(labelled.n))
         undefined = np.isnan(values[name]) | (doubt > Doubt.FEW_OF_CLASS)
         lower, upper = (np.where(undefined, np.nan, end) for end in ends[name])
-        unbounded = ~undefined & (doubt != Doubt.FINE)
+        unbounded = ~undefined & (doubt != Doubt.OK)
         ends[name] = np.where(unbounded, -np.inf, lower), np.where(unbounded, np.inf, upper)
     return {name: (value, *ends[name]) for name, value in values.items()}

@@ -68,17 +68,7 @@ HAVE_NUMBERS = (*BOUNDED, Status.ONE_CLASS, *UNBOUNDED)
 #: Statuses of estimates whose resamples repeat what is unknown, and are not shown.
 WITHOUT_RESAMPLES = (Status.ONE_CLASS, Status.TOO_FEW_LABELS, Status.TOO_FEW_ITEMS)
 
-_OF_DOUBT = {
-    Doubt.FINE: Status.OK,
-    Doubt.NEAR_0: Status.NEAR_0,
-    Doubt.FEW_OF_CLASS: Status.FEW_OF_CLASS,
-    Doubt.NO_ITEMS: Status.NO_LABELS,
-    Doubt.NO_CLASS: Status.NO_CLASS,
-    Doubt.NO_SKILL: Status.NO_SKILL,
-    Doubt.NO_SUCH_VERDICT: Status.NO_SUCH_VERDICT,
-}
-
 
 def statuses_of(doubts: NDArray[np.int8]) -> NDArray[np.str_]:
-    """The status of each `Doubt`."""
-    return np.array([_OF_DOUBT[doubt] for doubt in Doubt])[doubts]
+    """The status of each `Doubt`, which has the same name."""
+    return np.array([Status[doubt.name] for doubt in Doubt])[doubts]

@@ -32,8 +32,8 @@ class Abstention:
 def abstain(verdicts: AnchoredVerdicts, threshold: float = 0.25, *, prior: float = 0.5) -> Abstention:
     """Leaves out every answer whose outcome varies over a judge's runs by a standard deviation above ``threshold``.
 
-    The deviation is that of outcomes 1, 1/2, 0, divided by K. An answer judged once has none and is left out, too. A
-    model and judge of whom nothing is left keep a row with coverage 0.
+    The deviation is that of K outcomes of 1, 1/2 or 0, with the divisor K. An answer that was judged once has none, and
+    is left out. A model and judge that lose all answers keep a row with coverage 0.
 
     Raises:
         DataError: there is one run only, or nothing is left.

@@ -40,8 +40,8 @@ class AnchorDiagnostics:
 def diagnose_anchors(scores: pd.DataFrame) -> AnchorDiagnostics:
     """Coverage, swaps and additivity of the references in a table of `anchored_scores`.
 
-    References are compared by the models, judges and tasks that all of them have, of which ratings are averaged over
-    judges and tasks; a model is left out where it is its own reference.
+    Two references are compared by the models, judges and tasks that both of them have. Ratings are averaged over judges
+    and tasks. A model is left out where it is its own reference.
 
     Raises:
         DataError: a column is missing: "model", "anchor", "probability", "rating" or "rating_se".

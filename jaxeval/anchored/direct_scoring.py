@@ -10,13 +10,11 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float, Int
 from jaxeval.data.columns import numbers, reject_missing, require_column
 from jaxeval.errors import DataError
 from jaxeval.statistics.cohen_kappa import cohen_kappa, label_table
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 _STEPS = 100
 _RIDGE = 1e-6  # of the slope: a finite maximum where the scores tell the levels apart

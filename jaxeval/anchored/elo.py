@@ -16,12 +16,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainccinv, betaincinv, betaln, expit, ndtr, ndtri
 
+from jaxeval.arrays import Float
 from jaxeval.execution.elementwise import broadcast, require, scalar_or_array
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 
 class Link(NamedTuple):
@@ -58,10 +57,18 @@ _TINY = 1e-300  # quantiles below have left the range of numbers
 class AnchoredElo:
     """Ratings against the reference; scalars, or arrays of the broadcast shape of the counts.
 
-    Probabilities lie in (0, 1); ratings are Elo above the reference (by the complementary log-log link an even
-    probability is not 0). ``own_lower``, ``own_upper`` and ``own_se`` are the interval and the standard error of the
-    probability by the prompts' own variance, which ties, averages over runs and outcomes between make less than that of
-    coins: there the Beta interval covers more often than its level.
+    Probabilities lie in (0, 1). Ratings are in Elo above the reference; the complementary log-log link does not give an
+    even probability the rating 0. ``own_lower``, ``own_upper`` and ``own_se`` are the interval and the standard error
+    of the probability by the prompts' own variance. Ties, averages over runs and outcomes between a win and a loss vary
+    less than coins do. There the Beta interval is too long: it covers more often than its level.
+
+    Examples:
+        >>> import jaxeval
+        >>> result = jaxeval.anchored_elo(wins=60, ties=20, losses=20)
+        >>> round(result.probability, 3)
+        0.698
+        >>> round(result.own_lower, 3), round(result.own_upper, 3)
+        (0.617, 0.773)
     """
 
     probability: float | Float
@@ -95,10 +102,10 @@ def anchored_elo(
 ) -> AnchoredElo:
     """Win probability and Elo gap from counts against a reference, with Beta intervals (Algorithm 1, Eq. 2 to 4).
 
-    a = W + T/2 + prior and b = L + T/2 + prior; the probability is a / (a + b), its interval the quantiles of
-    Beta(a, b), and the rating (400 / ln 10) link(probability), the ends through the same link; the standard error of
-    the rating is that of the delta method. The own interval is that of the Beta distribution whose variance has
-    (squares + prior) / (n + 2 prior) - probability^2 in place of probability (1 - probability).
+    With a = W + T/2 + prior and b = L + T/2 + prior the probability is a / (a + b), and its interval holds the
+    quantiles of Beta(a, b). The rating is (400 / ln 10) link(probability). The ends of its interval go through the same
+    link, and its standard error is that of the delta method. The own interval is that of another Beta distribution: its
+    variance has (squares + prior) / (n + 2 prior) - probability^2 in place of probability (1 - probability).
 
     Args:
         wins: (...) prompts won against the reference; counts may be fractional, as averages over runs are.
@@ -117,6 +124,14 @@ def anchored_elo(
     Raises:
         ValueError: counts are negative or not finite, there is no prompt, n > M, squares are not those of such
             outcomes, or an argument is out of range.
+
+    Examples:
+        >>> import jaxeval
+        >>> result = jaxeval.anchored_elo(wins=[60, 45], ties=[20, 10], losses=[20, 45])
+        >>> result.rating.round(1).tolist()
+        [145.6, 0.0]
+        >>> result.rating_lower.round(1).tolist(), result.rating_upper.round(1).tolist()
+        ([74.4, -68.1], [223.1, 68.1])
     """
     level, prior, chosen = checked_level(level), checked_prior(prior), checked_link(link)
     options = {} if squares is None else {"squares": squares}
@@ -165,22 +180,15 @@ def anchored_elo(
         mine[own] = end.p
     point = Point(p=p, q=q, log_p=np.log(p), log_q=np.log(q))
     return AnchoredElo(
-        probability=scalar_or_array(p),
-        probability_lower=scalar_or_array(ends[0].p),
-        probability_upper=scalar_or_array(ends[1].p),
-        probability_se=scalar_or_array(error),
-        rating=linked_rating(link, chosen, point),
-        rating_lower=linked_rating(link, chosen, ends[0]),
+        probability=scalar_or_array(p), probability_lower=scalar_or_array(ends[0].p),
+        probability_upper=scalar_or_array(ends[1].p), probability_se=scalar_or_array(error),
+        rating=linked_rating(link, chosen, point), rating_lower=linked_rating(link, chosen, ends[0]),
         rating_upper=linked_rating(link, chosen, ends[1]),
         rating_se=scalar_or_array(ELO_PER_LOGIT * _derivative(link, chosen, p, q) * error),
-        own_lower=scalar_or_array(own_ends[0]),
-        own_upper=scalar_or_array(own_ends[1]),
-        own_se=scalar_or_array(error * np.sqrt(own_share)),
-        n=scalar_or_array(n),
-        prior=prior,
-        level=level,
+        own_lower=scalar_or_array(own_ends[0]), own_upper=scalar_or_array(own_ends[1]),
+        own_se=scalar_or_array(error * np.sqrt(own_share)), n=scalar_or_array(n), prior=prior, level=level,
         link=link if isinstance(link, str) else "custom",
-    )
+    )  # fmt: skip
 
 
 def checked_prior(prior: object) -> float:

@@ -10,11 +10,10 @@ import pandas as pd
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.execution.elementwise import scalar_or_array
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 OK, NO_ITEMS, NO_VARIATION, NO_ERROR = "ok", "fewer than two complete items", "items do not vary", "runs never differ"
 
@@ -23,9 +22,15 @@ OK, NO_ITEMS, NO_VARIATION, NO_ERROR = "ok", "fewer than two complete items", "i
 class Icc3:
     """Consistency of k runs over n items; scalars, or arrays of the leading shape of the table.
 
-    ``single`` is the reliability of one run, ICC(3,1), and ``average`` that of the mean of all k, ICC(3,k). ``status``
-    is "ok"; "runs never differ" (both are 1, and so are their intervals, which then say little); "items do not vary" or
-    "fewer than two complete items" (NaN).
+    ``single`` is the reliability of one run, ICC(3,1). ``average`` is that of the mean of all k runs, ICC(3,k).
+    ``status`` is "ok" or one of these. "runs never differ": both are 1, and so are the ends of their intervals, which
+    then say little. "items do not vary" or "fewer than two complete items": both are NaN.
+
+    Examples:
+        >>> import jaxeval
+        >>> result = jaxeval.icc3([[1, 1, 1], [0, 0, 0], [1, 1, 1]])
+        >>> result.average, result.status
+        (1.0, 'runs never differ')
     """
 
     single: float | Float
@@ -56,6 +61,14 @@ def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal[
 
     Raises:
         ValueError: there are fewer than two runs, scores are infinite, or some are missing.
+
+    Examples:
+        Six answers, each judged in three runs:
+
+        >>> import jaxeval
+        >>> result = jaxeval.icc3([[1, 1, 1], [0, 0, 0], [1, 1, 0], [0.5, 0.5, 1], [0, 0, 0], [1, 1, 1]])
+        >>> round(result.single, 3), round(result.average, 3)
+        (0.691, 0.871)
     """
     checked_level(level)
     if missing not in ("error", "complete"):
@@ -83,23 +96,15 @@ def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal[
         df_items, df_error = np.maximum(n - 1, 1), np.maximum((n - 1) * (k - 1), 1)
         low = ratio / scipy.special.fdtri(df_items, df_error, 1 - tail)
         high = ratio * scipy.special.fdtri(df_error, df_items, 1 - tail)
-        single = [_single(x, k) for x in (ratio, low, high)]
-        average = [1 - 1 / x for x in (ratio, low, high)]
+        bounds = {"": ratio, "_lower": low, "_upper": high}
+        values = {"ms_items": ms_items, "ms_error": ms_error}
+        values |= {f"single{end}": _single(x, k) for end, x in bounds.items()}
+        values |= {f"average{end}": 1 - 1 / x for end, x in bounds.items()}
     there = (n >= 2) & (ms_items > 0)
-    single, average, means = (
-        [scalar_or_array(np.where(there, x, np.nan)) for x in part] for part in (single, average, (ms_items, ms_error))
-    )
+    counts = {"n": n, "n_incomplete": (~complete).sum(-1)}
     return Icc3(
-        single=single[0],
-        single_lower=single[1],
-        single_upper=single[2],
-        average=average[0],
-        average_lower=average[1],
-        average_upper=average[2],
-        ms_items=means[0],
-        ms_error=means[1],
-        n=scalar_or_array(np.asarray(n)),
-        n_incomplete=scalar_or_array(np.asarray((~complete).sum(-1))),
+        **{name: scalar_or_array(np.where(there, x, np.nan)) for name, x in values.items()},
+        **{name: scalar_or_array(np.asarray(x)) for name, x in counts.items()},
         k=k,
         status=scalar_or_array(status),
         level=level,

@@ -6,22 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Float, Int
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.statistics.cohen_kappa import cohen_kappa
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class JudgePanel:
     """Outcomes (J, R, K) of R answers by judge and run, NaN where there is none; ``item`` (R,) of every answer.
 
-    Runs are numbered within each judge, of whom judge j has ``n_runs[j]``: names of runs need not be the same.
+    Runs are numbered within each judge, so that judges need not name them alike; judge j has ``n_runs[j]`` of them.
     """
 
     item: Int

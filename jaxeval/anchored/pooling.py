@@ -6,21 +6,21 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from jaxeval.anchored.elo import AnchoredElo, Link, anchored_elo, beta_interval, checked_link, linked_rating
 from jaxeval.anchored.judge_panel import judge_panel
+from jaxeval.anchored.prompt_strata import prompt_strata
 from jaxeval.anchored.scores import COUNTS, count_verdicts
 from jaxeval.anchored.screening import JudgeScreen, present_judges
+from jaxeval.arrays import Float, Int
 from jaxeval.checks import checked_integer
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.items import resampled_sums
+from jaxeval.resampling.strata import lone_strata_text
 from jaxeval.wording import counted, did_you_mean
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 # No distribution on [0, 1] has the variance of a size of 0; the delta method may go beyond where judges contradict each
 # other and the prior is next to nothing.
@@ -159,7 +159,7 @@ def _of_group(outer: Int, inner: Int) -> Int:
 
 
 def pooling_curve(verdicts: AnchoredVerdicts, model: Hashable, anchor: Hashable | None = None, *, screen: JudgeScreen,
-                  n_resamples: int = 1000, seed: int = 0) -> pd.DataFrame:  # fmt: skip
+                  n_resamples: int = 1000, seed: int = 0, strata: str | None = None) -> pd.DataFrame:  # fmt: skip
     """Variance of the pooled rating of a model against the number of strong judges (Figure 5).
 
     ``empirical`` is the mean over all sets of J strong judges of the variance of their mean rating in resampled items,
@@ -192,10 +192,11 @@ def pooling_curve(verdicts: AnchoredVerdicts, model: Hashable, anchor: Hashable 
     means = panel.run_means()[verdicts.levels["judge"].get_indexer(chosen)]
     there = ~np.isnan(means)
     columns = np.concatenate([there, np.where(there, means, 0.0)]).T
+    stratum = prompt_strata(part, strata)
     number, _ = pd.factorize(panel.item, sort=True)
     per_item = np.zeros((number.max() + 1, columns.shape[1]))
     np.add.at(per_item, number, columns)
-    drawn = resampled_sums(per_item, n_resamples, seed, "pooling")
+    drawn = resampled_sums(per_item, n_resamples, seed, "pooling", strata=stratum)
     n, total = np.split(drawn, 2, axis=1)
     rated = (n > 0).all(1)  # without those in which some judge has no item
     if rated.sum() < 2:
@@ -213,7 +214,8 @@ def pooling_curve(verdicts: AnchoredVerdicts, model: Hashable, anchor: Hashable 
             "predicted_observed": pooled_variance(variance, _mean_correlation(screen, chosen), j),
         }
     )
-    curve.attrs["warnings"] = present_judges(screen.strong, seen_by, screen)[1]
+    lone = lone_strata_text(None if stratum is None else np.bincount(stratum), "prompt")
+    curve.attrs["warnings"] = [*present_judges(screen.strong, seen_by, screen)[1], *lone]
     return curve
 
 

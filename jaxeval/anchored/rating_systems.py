@@ -14,17 +14,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy
-from numpy.typing import NDArray
 
 from jaxeval.anchored.judge_panel import runs_of_judges
 from jaxeval.anchored.scores import anchored_scores
+from jaxeval.arrays import Float, Int
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.battles import Battles
 from jaxeval.ratings.bradley_terry import fit_bradley_terry
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 SYSTEMS = ("anchored", "bradley_terry", "glicko2", "openskill")
 

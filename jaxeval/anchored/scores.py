@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,18 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.anchored.elo import AnchoredElo, Link, anchored_elo, checked_link
+from jaxeval.anchored.prompt_strata import prompt_strata
+from jaxeval.arrays import Float, Int
 from jaxeval.checks import checked_integer
 from jaxeval.data.anchored_verdicts import ROLES, AnchoredVerdicts
 from jaxeval.data.columns import as_frame, numbers, plain, reject_missing, require_column
 from jaxeval.errors import DataError
-from jaxeval.execution.progress import progress_bar
+from jaxeval.execution.runs import Identity, open_run
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.items import resampled_sums
+from jaxeval.resampling.strata import lone_strata_text
 from jaxeval.statistics.quantiles import bounds_with_failures
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 COUNTS = ("wins", "ties", "losses")
 _TIES = {"tie", "draw", "draws", "n_ties", "n_draws"}
@@ -35,8 +36,8 @@ _SHOWN = (
 def count_verdicts(verdicts: AnchoredVerdicts, by: str | Sequence[str] = ("model", "judge", "anchor")) -> pd.DataFrame:
     """Wins, ties and losses of every group, the runs of a prompt averaged first.
 
-    A group's prompt counts once, whatever its runs; of several judges or references in a group, too. Outcomes between a
-    win and a tie, or a tie and a loss, count as that much of each.
+    A prompt counts once in a group, however many runs, judges or references it has there. Outcomes between a win and a
+    tie, or a tie and a loss, count as that much of each.
 
     Returns:
         A row per group: the columns ``by``, ``wins, ties, losses`` (they may be fractional), ``squares``, the sum of
@@ -80,7 +81,18 @@ def anchored_scores(
         ``attrs["warnings"]`` says where scores that stand side by side are of different prompts.
 
     Raises:
-        DataError: counts are missing, not numeric, all 0, or repeat; ValueError as in `anchored_elo`.
+        DataError: counts are missing, not numeric, all 0, or repeat.
+        ValueError: as in `anchored_elo`.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> counts = pd.DataFrame({"model": ["x", "y"], "wins": [60, 45], "ties": [20, 10], "losses": [20, 45]})
+        >>> scores = jaxeval.anchored_scores(counts)
+        >>> scores[["model", "probability", "rating", "rating_lower", "rating_upper"]].round(1)
+          model  probability  rating  rating_lower  rating_upper
+        0     x          0.7   145.6          74.4         223.1
+        1     y          0.5     0.0         -68.1          68.1
     """
     by = [by] if isinstance(by, str) else list(by)
     if isinstance(data, AnchoredVerdicts):
@@ -205,16 +217,27 @@ def bootstrap_scores(
     level: float = 0.95,
     link: str | Link = "logit",
     seed: int = 0,
+    strata: str | None = None,
+    memory_limit: int | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> pd.DataFrame:
     """`anchored_scores` with percentile intervals of resampled prompts, all groups at once.
 
-    The Beta interval holds for wins and losses of independent prompts; resampled prompts show what ties and averaged
+    The Beta interval holds for wins and losses of independent prompts. Resampled prompts show what ties and averaged
     runs leave of it. With "task" in ``by`` each task's prompts are resampled among themselves. A prompt keeps its
     runs, and the other judges or references of its group, which are averaged first.
 
     Args:
+        verdicts: with prompts.
+        by: roles that make the groups, as in `anchored_scores`.
+        n_resamples: at least 2.
+        prior: as in `anchored_elo`, like ``level`` and ``link``.
         seed: the same seed gives the same draws.
+        strata: role, as a rule "task", of whose every value a resample holds as many prompts as there are, as in
+            `bootstrap`.
+        memory_limit: bytes that resamples and their results may take, as in `bootstrap`.
+        checkpoint: folder that finished resamples are kept in, as in `bootstrap`.
         progress: whether to show a progress bar; by default on a terminal.
 
     Returns:
@@ -223,6 +246,7 @@ def bootstrap_scores(
 
     Raises:
         ValueError: as in `anchored_elo`, or there are fewer than two resamples.
+        DataError: a prompt lies in several strata.
     """
     checked_integer("n_resamples", n_resamples, 2)
     checked_integer("seed", seed)
@@ -230,29 +254,34 @@ def bootstrap_scores(
     table = anchored_scores(verdicts, by, prior=prior, level=level, link=link)
     group, _ = verdicts.groups(by)
     lower, upper = np.empty(len(table)), np.empty(len(table))
-    strata = verdicts.number["task"] if "task" in by else np.zeros(len(group), np.int64)
-    with progress_bar(len(table) * n_resamples, "resampled scores", progress) as advance:
-        for rows in _by_value(strata):
-            groups, which = np.unique(group[rows], return_inverse=True)
-            _, item = np.unique(verdicts.number["item"][rows], return_inverse=True)
-            n_items = int(item.max()) + 1
-            size = max(1, _DRAWS // max(n_resamples, n_items))
-            for start in range(0, len(groups), size):
-                part = groups[start : start + size]
-                own = (which >= start) & (which < start + size)
-                cell = item[own] * len(part) + which[own] - start
-                times = np.bincount(cell, minlength=n_items * len(part)).reshape(n_items, -1)
-                total = np.bincount(cell, verdicts.outcome[rows][own], n_items * len(part)).reshape(n_items, -1)
-                outcome = total / np.maximum(times, 1)
-                n: int | Float = n_items
-                if (times > 0).all():  # as usual: half of the columns would be ones
-                    won = resampled_sums(outcome, n_resamples, seed, "anchored")
-                else:
-                    drawn = resampled_sums(np.concatenate([outcome, times > 0], 1), n_resamples, seed, "anchored")
-                    won, n = np.split(drawn, 2, axis=1)
-                p = np.where(n > 0, (won + prior) / (n + 2 * prior), np.nan)
-                _, lower[part], upper[part], _ = bounds_with_failures(p, level, 0.0, 1.0)
-                advance(len(part) * n_resamples)
+    apart = verdicts.number["task"] if "task" in by else np.zeros(len(group), np.int64)
+    parts = []  # of a task's groups, as many as may be held at a time
+    lone: list[str] = []
+    for rows in _by_value(apart):
+        groups, n_items = np.unique(group[rows]), len(np.unique(verdicts.number["item"][rows]))
+        stratum = prompt_strata(verdicts.take(rows), strata)
+        lone += lone_strata_text(None if stratum is None else np.bincount(stratum), "prompt")
+        size = max(1, _DRAWS // max(n_resamples, n_items))
+        parts += [(rows, stratum, groups[start : start + size]) for start in range(0, len(groups), size)]
+
+    def identity() -> Identity:
+        shown = {"n_resamples": n_resamples, "prior": prior, "level": level, "link": str(link)}
+        sizes = [len(part) for *_, part in parts]
+        data = verdicts.outcome, group, verdicts.number["item"], apart, [own for _, own, _ in parts], sizes
+        return Identity({"seed": seed, "by": by, "strata": strata}, data, shown, noun="verdicts")
+
+    with open_run(
+        identity, len(parts) * n_resamples, "resamples of prompts",
+        memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
+    ) as run:  # fmt: skip
+        for number, (rows, stratum, part) in enumerate(parts):
+            times, outcome = _prompt_means(verdicts, rows, group, part)
+            there = [] if (times > 0).all() else [times > 0]  # as a rule half of the columns would be ones
+            columns = np.concatenate([outcome, *there], axis=1)
+            sums = resampled_sums(columns, n_resamples, seed, "anchored", run=run, part=number, strata=stratum)
+            won, n = np.split(sums, 2, axis=1) if there else (sums, float(len(times)))
+            p = np.where(n > 0, (won + prior) / (n + 2 * prior), np.nan)
+            _, lower[part], upper[part], _ = bounds_with_failures(p, level, 0.0, 1.0)
     chosen = checked_link(link)
     single = (table["n_items"] < 2).to_numpy()  # the one prompt drawn again would feign certainty
     lower[single] = upper[single] = np.nan
@@ -260,7 +289,22 @@ def bootstrap_scores(
     with np.errstate(divide="ignore"):
         for end in ("lower", "upper"):
             table[f"rating_boot_{end}"] = ELO_PER_LOGIT * chosen.map(table[f"boot_{end}"].to_numpy())
+    table.attrs["warnings"] = [*table.attrs["warnings"], *dict.fromkeys(lone)]
     return table
+
+
+def _prompt_means(verdicts: AnchoredVerdicts, rows: Int, group: Int, part: Int) -> tuple[Int, Float]:
+    """(I, G) verdicts on every prompt of ``rows`` in each group of a ``part``, and their mean outcomes; 0 without any.
+
+    ``group`` (N,) is that of every verdict, and ``part`` (G,) is sorted.
+    """
+    _, item = np.unique(verdicts.number["item"][rows], return_inverse=True)
+    own = np.isin(group[rows], part)
+    shape = int(item.max()) + 1, len(part)
+    cell = item[own] * len(part) + np.searchsorted(part, group[rows][own])
+    times = np.bincount(cell, minlength=shape[0] * shape[1])
+    total = np.bincount(cell, verdicts.outcome[rows][own], len(times))
+    return times.reshape(shape), (total / np.maximum(times, 1)).reshape(shape)
 
 
 def _by_value(number: Int) -> list[Int]:

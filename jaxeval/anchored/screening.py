@@ -14,17 +14,18 @@ from numpy.typing import ArrayLike, NDArray
 from jaxeval.anchored.elo import anchored_elo
 from jaxeval.anchored.icc import NO_VARIATION, centred_runs, icc3
 from jaxeval.anchored.judge_panel import JudgePanel, judge_panel
+from jaxeval.anchored.prompt_strata import prompt_strata
 from jaxeval.anchored.scores import COUNTS, count_verdicts
+from jaxeval.arrays import Float
 from jaxeval.checks import checked_finite, checked_integer
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.runs import Identity, open_run
 from jaxeval.resampling.items import resampled_sums
+from jaxeval.resampling.strata import lone_strata_text
 from jaxeval.statistics.quantiles import bounds_with_failures
-from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
+from jaxeval.wording import counted, named
 
 STRONG = 0.9
 _ONE_RUN = "one run"
@@ -38,13 +39,25 @@ _ENDS = ("", "_lower", "_upper", "_boot_lower", "_boot_upper")
 class JudgeScreen:
     """Judges by the reliability of their runs.
 
-    ``table`` has a row per judge: ``single`` and ``average``, ICC(3,1) and ICC(3,k) with k the judge's own number of
-    runs ``n_runs``, with F intervals and percentile intervals of resampled items (``boot_``); ``n`` answers judged in
-    every run, ``n_incomplete`` left out; ``strong``.
-    ``correlation`` is what judges' run means of the same answers correlate by; ``bound`` what it would be at least,
-    sqrt(rho_j rho_j'), if all judges shared the same item effects, which no run of one judge can show. ``warnings``
-    tell of pairs that correlate less, by more than 0.02 and by more than chance: the difference of Fisher's z of bound
-    and correlation is over the (1 - level) / pairs point of Student's t, in its standard errors over resampled items.
+    ``table`` has a row per judge. ``single`` and ``average`` are ICC(3,1) and ICC(3,k), with k the judge's own number
+    of runs ``n_runs``. Each has an F interval and a percentile interval of resampled items (``boot_``). ``n`` answers
+    were judged in every run, ``n_incomplete`` are left out, and ``strong`` says who passes.
+
+    ``correlation`` holds the correlations of judges' run means over the same answers. ``bound``, sqrt(rho_j rho_j'), is
+    the least that they would be if all judges shared the same item effects, which no run of one judge can show.
+    ``warnings`` name pairs that correlate less, by more than 0.02 and by more than chance. Chance is tested by the
+    difference of Fisher's z of bound and correlation: in its standard errors over resampled items it must exceed the
+    (1 - level) / pairs point of Student's t.
+
+    Examples:
+        >>> import jaxeval
+        >>> from jaxeval.anchored.simulation import simulate_anchored_verdicts
+        >>> frame = simulate_anchored_verdicts(n_items=40, n_judges=3, run_sd=(0.2, 0.3, 2.0), seed=1)
+        >>> screen = jaxeval.screen_judges(jaxeval.AnchoredVerdicts.from_pandas(frame), n_resamples=100)
+        >>> screen.strong
+        ['judge-1', 'judge-2']
+        >>> screen.correlation["judge-1"].round(2).tolist()
+        [1.0, 0.9, 0.56]
     """
 
     table: pd.DataFrame
@@ -66,13 +79,14 @@ def screen_judges(
     level: float = 0.95,
     n_resamples: int = 1000,
     seed: int = 0,
+    strata: str | None = None,
     memory_limit: int | None = None,
     checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> JudgeScreen:
     """Reliability of every judge's repeated runs over all answers; judges with ICC(3,k) of ``threshold`` are strong.
 
-    Items are resampled whole, with all judges, models and references, in one batched call.
+    Items are resampled whole, with all judges, models and references.
 
     Args:
         verdicts: with runs.
@@ -80,18 +94,33 @@ def screen_judges(
         level: of the intervals.
         n_resamples: at least 1.
         seed: the same seed gives the same draws.
+        strata: role, as a rule "task", of whose every value a resample holds as many items as there are, as in
+            `bootstrap`.
         memory_limit: bytes that resamples and their results may take, as in `bootstrap`.
         checkpoint: folder that finished resamples are kept in, as in `bootstrap`.
         progress: whether to show a progress bar; by default on a terminal.
 
     Raises:
-        DataError: there is one run only, or ``checkpoint`` is the folder of another run.
+        DataError: there is one run only, an item lies in several strata, or ``checkpoint`` is the folder of another
+            run.
         ValueError: ``n_resamples`` is less than 1, or ``threshold`` is no finite number.
+
+    Examples:
+        >>> import jaxeval
+        >>> from jaxeval.anchored.simulation import simulate_anchored_verdicts
+        >>> frame = simulate_anchored_verdicts(n_items=40, n_judges=3, run_sd=(0.2, 0.3, 2.0), seed=1)
+        >>> verdicts = jaxeval.AnchoredVerdicts.from_pandas(frame)
+        >>> table = jaxeval.screen_judges(verdicts, n_resamples=100).table.reset_index()
+        >>> table[["judge", "single", "average", "strong"]].round(2)
+             judge  single  average  strong
+        0  judge-1    0.89     0.98    True
+        1  judge-2    0.87     0.97    True
+        2  judge-3    0.13     0.43   False
     """
     checked_finite("threshold", threshold)
     checked_integer("n_resamples", n_resamples, 1)
     checked_integer("seed", seed)
-    panel = judge_panel(verdicts)
+    panel, stratum = judge_panel(verdicts), prompt_strata(verdicts, strata)
     if panel.n_runs.max() < 2:
         raise DataError("reliability needs repeated runs: name the column that numbers them with run=")
     judges = verdicts.levels["judge"].rename("judge")
@@ -113,13 +142,15 @@ def screen_judges(
 
     def identity() -> Identity:
         shown = {"threshold": threshold, "level": level, "n_resamples": n_resamples}
-        return Identity({"seed": seed}, (panel, pairs), shown, measured=judges, noun="verdicts")
+        return Identity(
+            {"seed": seed, "strata": strata}, (panel, pairs, stratum), shown, measured=judges, noun="verdicts"
+        )
 
     with open_run(
         identity, n_resamples, "resamples",
         memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
     ) as run:  # fmt: skip
-        drawn, correlations = _resampled(panel, means, pairs, n_resamples, seed, run)
+        drawn, correlations = _resampled(panel, means, pairs, n_resamples, seed, run, stratum)
     drawn[:, :, ~varies] = np.nan
     for name, draws, least in zip(("single", "average"), drawn, (-1.0, -np.inf), strict=True):
         _, lower, upper, _ = bounds_with_failures(draws, level, least, 1.0)
@@ -134,7 +165,10 @@ def screen_judges(
         table=frame,
         correlation=pd.DataFrame(correlation, judges, judges),
         bound=pd.DataFrame(bound, judges, judges),
-        warnings=list(_warnings(frame, correlation, bound, pairs[beyond], threshold)),
+        warnings=[
+            *_warnings(frame, correlation, bound, pairs[beyond], threshold),
+            *lone_strata_text(None if stratum is None else np.bincount(stratum), "prompt"),
+        ],
         threshold=threshold,
     )
 
@@ -190,13 +224,13 @@ def _warnings(
         )
     once = table.index[table["n_runs"] == 1]
     if len(once):
-        yield f"{_names(once)} judged in one run only: their reliability is unknown, and they are not strong"
+        yield f"{named(once, 5)} judged in one run only: their reliability is unknown, and they are not strong"
     none = table.index[(table["n_runs"] > 1) & (table["n"] == 0)]
     if len(none):
-        yield f"no answer has all runs of {_names(none)}: their reliability is unknown; are runs numbered alike?"
+        yield f"no answer has all runs of {named(none, 5)}: their reliability is unknown; are runs numbered alike?"
     flat = table.index[table["status"] == NO_VARIATION]
     if len(flat):
-        yield f"{_names(flat)} judged all answers alike: their reliability is unknown, and they are not strong"
+        yield f"{named(flat, 5)} judged all answers alike: their reliability is unknown, and they are not strong"
     fewest, most = table["n_runs"].min(), table["n_runs"].max()
     if fewest < most:
         yield (
@@ -205,7 +239,7 @@ def _warnings(
         )
     unclear = table.index[(table["average_lower"] < threshold) & table["strong"]]
     if len(unclear):
-        yield f"the intervals of {_names(unclear)} reach below {threshold:g}: more answers would tell"
+        yield f"the intervals of {named(unclear, 5)} reach below {threshold:g}: more answers would tell"
     if len(low):
         i, j = max(low, key=lambda pair: bound[*pair] - correlation[*pair])
         yield (
@@ -216,12 +250,14 @@ def _warnings(
         )
 
 
-def _names(judges: pd.Index) -> str:
-    return ", ".join(map(str, judges[:5])) + (f" and {len(judges) - 5} more" if len(judges) > 5 else "")
-
-
 def _resampled(
-    panel: JudgePanel, means: Float, pairs: NDArray[np.intp], n_resamples: int, seed: int, run: LaneRun
+    panel: JudgePanel,
+    means: Float,
+    pairs: NDArray[np.intp],
+    n_resamples: int,
+    seed: int,
+    run: LaneRun,
+    strata: NDArray[np.int64] | None = None,
 ) -> tuple[Float, Float]:
     """(2, B, J) ICC(3,1) and ICC(3,k) and (B, P) correlations of ``pairs``' run means, all of the same resamples."""
     number, _ = pd.factorize(panel.item, sort=True)
@@ -236,7 +272,7 @@ def _resampled(
     of_icc = [np.flatnonzero(panel.n_runs == k) for k in numbers]
     blocks = [per_item(_icc_columns(panel.outcome[j, :, : panel.n_runs[j]])) for own in of_icc for j in own]
     blocks += [per_item(_correlation_columns(means[i], means[j])) for i, j in pairs]
-    drawn = resampled_sums(np.concatenate(blocks, axis=1), n_resamples, seed, "icc", run=run)
+    drawn = resampled_sums(np.concatenate(blocks, axis=1), n_resamples, seed, "icc", run=run, strata=strata)
     icc, start = np.full((2, n_resamples, n_judges), np.nan), 0
     for k, own in zip(numbers, of_icc, strict=True):
         end = start + len(own) * (4 + k)
@@ -289,9 +325,9 @@ def width_by_threshold(verdicts: AnchoredVerdicts, screen: JudgeScreen, threshol
                        level: float = 0.95) -> pd.DataFrame:  # fmt: skip
     """Median width of the probability's intervals where judges pass a threshold, by threshold (Figure 3).
 
-    Runs are averaged first. ``median_width`` is of the Beta interval, into which reliability enters by the
-    probabilities alone; ``median_own_width`` of the one by the prompts' own variance, of which a wavering judge has
-    less, as its averages over runs lie closer together. Judges that were not screened are left out, and
+    Runs are averaged first. ``median_width`` is that of the Beta interval; reliability enters it by the probabilities
+    alone. ``median_own_width`` is that of the interval by the prompts' own variance. A wavering judge has a shorter
+    one, as its averages over runs lie closer together. Judges that were not screened are left out, and
     ``attrs["warnings"]`` says so.
 
     Raises:
@@ -327,10 +363,10 @@ def present_judges(
     there = [judge for judge in screened if judge in here]
     if not there:
         raise DataError(
-            f"none of the judges {_names(screened)} of the screen has judged here, but {_names(here)}: screen the "
+            f"none of the judges {named(screened, 5)} of the screen has judged here, but {named(here, 5)}: screen the "
             "judges of these verdicts"
         )
     absent = screened[[judge not in here for judge in screened]]
     unknown = here[[judge not in screen.table.index for judge in here]]
     of_both = ("left out, as they have not judged here: ", absent), ("left out, as they were not screened: ", unknown)
-    return there, [f"{why}{_names(names)}" for why, names in of_both if len(names)]
+    return there, [f"{why}{named(names, 5)}" for why, names in of_both if len(names)]

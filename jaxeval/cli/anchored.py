@@ -11,7 +11,7 @@ import click
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import raw_names_option, write_table
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.run_options import resampling_options
+from jaxeval.cli.run_options import column_options, resampling_options
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, stdout_console, tell
 from jaxeval.wording import counted
 
@@ -28,15 +28,17 @@ _FILES_ONLY = [
 
 @click.command(cls=CompilingCommand)
 @click.argument("file", type=_FILE)
-@click.option(
-    "--verdict", metavar="COL", help="Column of win, tie and loss of the model, or of outcomes in [0, 1]. [verdict]"
-)
-@click.option("--model", metavar="COL", help="Column of models. [model]")
-@click.option("--judge", metavar="COL", help="Column of judges. [judge, if there]")
-@click.option("--anchor", metavar="COL", help="Column of references. [anchor, if there]")
-@click.option("--task", metavar="COL", help="Column of tasks. [task, if there]")
-@click.option("--item", metavar="COL", help="Column of prompts. [item, if there]")
-@click.option("--run", metavar="COL", help="Column of repeated runs. [run, if there]")
+@column_options(
+    verdict="Column of win, tie and loss of the model, or of outcomes in [0, 1]. [verdict]",
+    model="Column of models. [model]",
+    **{
+        role: f"Column of {what}. [{role}, if there]"
+        for role, what in {"judge": "judges", "anchor": "references", "task": "tasks", "item": "prompts",
+                           "run": "repeated runs"}.items()
+    },
+)  # fmt: skip
+@click.option("--strata", metavar="ROLE",
+              help="Resample prompts within the values of ROLE, each as large as it is: task, as a rule.")  # fmt: skip
 @click.option("--missing", default="error", show_default=True, type=click.Choice(["error", "drop"]))
 @click.option("--by-task", is_flag=True, help="Rate every task on its own.")
 @click.option(
@@ -66,6 +68,7 @@ def anchored(
     link: str,
     pool_size: float | None,
     threshold: float,
+    strata: str | None,
     drawn: dict[str, Any],
     out: Path | None,
     **columns: Any,
@@ -88,6 +91,8 @@ def anchored(
     warnings: list[str] = []
     screen = None
     if _holds_counts(file, column_names(file), columns["verdict"]):
+        if strata:
+            raise click.UsageError("--strata is about prompts that are resampled, and a table of counts has none")
         counts = _read_counts(file, by_task=by_task, **columns)
         with naming(file):
             scores = anchored_scores(counts, **options)
@@ -100,7 +105,7 @@ def anchored(
         if verdicts.levels["model"][0] == "(one model)":
             warnings.append("no column of models: all verdicts are rated as one model's (name the column, --model)")
         if len(verdicts.levels["run"]) > 1:
-            screen = screen_judges(verdicts, threshold, **drawn)
+            screen = screen_judges(verdicts, threshold, strata=strata, **drawn)
             tables["judges"] = screen.table.reset_index()
             warnings += screen.warnings
             if screen.strong and len(verdicts.levels["judge"]) > 1:
@@ -108,6 +113,8 @@ def anchored(
             elif not screen.strong:
                 warnings.append(f"no judge reaches an ICC(3,k) of {threshold:g}")
         else:
+            if strata:
+                raise click.UsageError("--strata is about resamples of judges with repeated runs, and there is one run")
             warnings.append("one run only: the reliability of judges cannot be told (name the column of runs, --run)")
     tables = {"scores": scores, **tables}
     warnings += scores.attrs["warnings"]

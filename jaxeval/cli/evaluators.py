@@ -60,14 +60,8 @@ def study_evaluators(
         tables["improvement"] = fits.by_gap(sorted(set(improvements)))
     if frame.shape[1] > 2:
         tables = {"comparison": compare_evaluators(frame, gold, few_pairs=few, **drawn), **tables}
-    advice = evaluator_advice(
-        tables["tau"],
-        tables["rank_change"],
-        tables["smallest_gap"],
-        tables.get("improvement"),
-        tables.get("comparison"),
-        few,
-    )
+    by_gap, compared = tables.get("improvement"), tables.get("comparison")
+    advice = evaluator_advice(tables["tau"], tables["rank_change"], tables["smallest_gap"], by_gap, compared, few)
     curves = _curves(fits) if with_curves else None
     if curves is not None:
         tables["curves"] = curves

@@ -11,7 +11,7 @@ from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import raw_names_option, write_table, write_text
 from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.run_options import resampling_options
-from jaxeval.cli.terminal import note, plain_cell, print_table, say, stdout_console, tell
+from jaxeval.cli.terminal import named_model, note, plain_cell, print_table, say, stdout_console, tell
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -51,15 +51,18 @@ _MOST_CAUTIONS = 25
 @click.option("--shared", metavar="MODEL", help="Whose labels the shared calibration uses. [B of a pair; else all]")
 @click.option("--by", metavar="COL", help="Also each slice of this column.")
 @click.option("--stratify", metavar="COL", help="Correct within the values of this column.")
+@click.option("--strata", metavar="COL", help="Resample items within the groups of COL, each as large as it is.")
 @resampling_options("Write CSVs, report.md and figures.", resamples=10_000)
 @raw_names_option
 def judge(
+    *,
     calibration: Path,
     test: Path,
     pairs: tuple[tuple[str, str], ...],
     shared: str | None,
     by: str | None,
     stratify: str | None,
+    strata: str | None,
     drawn: dict[str, Any],
     out: Path | None,
     **columns: Any,
@@ -75,12 +78,12 @@ def judge(
     from jaxeval.accuracy.model_comparison import checked_pairs, compare
     from jaxeval.accuracy.report import judge_report
 
-    labelled, judged = (_read(path, columns, [c for c in (by, stratify) if c], path == calibration)
+    labelled, judged = (_read(path, columns, [c for c in (by, stratify, strata) if c], path == calibration)
                         for path in (calibration, test))  # fmt: skip
-    chosen = checked_pairs(judged, [_pair(judged, *pair) for pair in pairs]) if pairs else []
-    accuracy = judge_accuracy(
-        labelled, judged, by=by, stratify=stratify, shared=_model(labelled, shared) if shared else POOLED, **drawn
-    )  # fmt: skip
+    named = [tuple(named_model(judged.models, name) for name in pair) for pair in pairs]
+    chosen = checked_pairs(judged, named) if pairs else []
+    whose = named_model(labelled.models, shared) if shared else POOLED
+    accuracy = judge_accuracy(labelled, judged, by=by, stratify=stratify, strata=strata, shared=whose, **drawn)
     comparison = compare(accuracy, chosen, labels_of_b=shared is None) if chosen else None
     report = judge_report(accuracy, comparison)
     first_goes_on()
@@ -103,16 +106,6 @@ def _read(path: Path, columns: dict[str, Any], keep: list[str], calibration: boo
     elif named["label"] is not None and named["label"] not in column_names(path):
         named["label"] = None
     return read_judged_answers(path, **named)
-
-
-def _model(answers: JudgedAnswers, name: str) -> Any:
-    """The model as the file has it: models may be named by numbers, which the command line cannot tell from text."""
-    alike = [model for model in answers.models if str(model) == name]
-    return alike[0] if len(alike) == 1 else name
-
-
-def _pair(answers: JudgedAnswers, a: str, b: str) -> tuple[Any, Any]:
-    return _model(answers, a), _model(answers, b)
 
 
 def _write(report: JudgeReport, out: Path) -> None:

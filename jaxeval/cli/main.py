@@ -18,7 +18,7 @@ from jaxeval.cli.judge import judge
 from jaxeval.cli.meta import meta
 from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
 from jaxeval.cli.processes import first_goes_on, gather_files
-from jaxeval.cli.run_options import run_options
+from jaxeval.cli.run_options import run_options, several_options
 from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import named_model, stdout_console, tell
 from jaxeval.errors import ProcessError
@@ -26,6 +26,8 @@ from jaxeval.wording import counted, visible
 
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
+    from jaxeval.data.features import FeatureLike
+    from jaxeval.ratings.gauge import Gauge
 
 _TABLE_ENDINGS = (".csv", ".parquet", ".json")
 _FIGURE_ENDINGS = (".png", ".svg", ".pdf")
@@ -65,45 +67,40 @@ class _Gauge(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} is not mean, votes, or MODEL=RATING", param, ctx)
 
 
-def _board_options(command: Any) -> Any:
-    """Options of a leaderboard that every command printing one has."""
-    options: list[Any] = [
-        click.option("--resamples", default=1000, show_default=True, type=click.IntRange(1), metavar="N"),
-        click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
-        click.option(
-            "--level",
-            default=0.95,
-            show_default=True,
-            type=click.FloatRange(0, 1, min_open=True, max_open=True),
-            metavar="L",
-            help="Confidence level of the intervals, of the rank spread and, simultaneously, of the tiers.",
-        ),
-        click.option("--simultaneous-ranks", is_flag=True,
-                     help="The rank spreads of all models hold the true ranks at once at that level; by default each "
-                     "does by itself."),
-        click.option("--min-votes", "min_battles", default=0, show_default=True, type=click.IntRange(0), metavar="N",
-                     help="Models with fewer votes are rated with the others, but take no rank: they stand at the end, "
-                     "and the rank spread, the tiers and the figures leave them out."),
-        click.option("--ridge", default=0.0, show_default=True, type=click.FloatRange(0), metavar="R"),
-        click.option(
-            "--gauge", default="mean", show_default=True, type=_Gauge(), metavar="mean|votes|MODEL=RATING",
-            help="What fixes the level of the ratings; ranks and tiers do not depend on it.",
-        ),
-        click.option("--base", default=1000.0, show_default=True, help="Mean rating of the gauges mean and votes."),
-        click.option("--reweight", is_flag=True, help="Inverse-pair-frequency weights, 1 / max(battles of pair, 50)."),
-        click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", "dense", "sparse"]),
-                     help="Tables of all pairs of models, or the graph of those that met: for 1,000 models or more."),
-        run_options,
-        click.option("--top", type=click.IntRange(1), metavar="K", help="Print the first K models; by default 200."),
-        click.option("--out", type=OutputFile(_TABLE_ENDINGS), help="Write the table: .csv, .parquet, or .json, which "
-                     "holds rows and settings, and null for a number that is missing or infinite."),
-        raw_names_option,
-        click.option("--plot", type=OutputFile(_FIGURE_ENDINGS), help="Draw the ratings: .png, .svg or .pdf."),
-    ]  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
-
+#: Options of a leaderboard that every command printing one has.
+_board_options = several_options(
+    click.option("--resamples", default=1000, show_default=True, type=click.IntRange(1), metavar="N"),
+    click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
+    click.option(
+        "--level",
+        default=0.95,
+        show_default=True,
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        metavar="L",
+        help="Confidence level of the intervals, of the rank spread and, simultaneously, of the tiers.",
+    ),
+    click.option("--simultaneous-ranks", is_flag=True,
+                 help="The rank spreads of all models hold the true ranks at once at that level; by default each "
+                 "does by itself."),
+    click.option("--min-votes", "min_battles", default=0, show_default=True, type=click.IntRange(0), metavar="N",
+                 help="Models with fewer votes are rated with the others, but take no rank: they stand at the end, "
+                 "and the rank spread, the tiers and the figures leave them out."),
+    click.option("--ridge", default=0.0, show_default=True, type=click.FloatRange(0), metavar="R"),
+    click.option(
+        "--gauge", default="mean", show_default=True, type=_Gauge(), metavar="mean|votes|MODEL=RATING",
+        help="What fixes the level of the ratings; ranks and tiers do not depend on it.",
+    ),
+    click.option("--base", default=1000.0, show_default=True, help="Mean rating of the gauges mean and votes."),
+    click.option("--reweight", is_flag=True, help="Inverse-pair-frequency weights, 1 / max(battles of pair, 50)."),
+    click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", "dense", "sparse"]),
+                 help="Tables of all pairs of models, or the graph of those that met: for 1,000 models or more."),
+    run_options,
+    click.option("--top", type=click.IntRange(1), metavar="K", help="Print the first K models; by default 200."),
+    click.option("--out", type=OutputFile(_TABLE_ENDINGS), help="Write the table: .csv, .parquet, or .json, which "
+                 "holds rows and settings, and null for a number that is missing or infinite."),
+    raw_names_option,
+    click.option("--plot", type=OutputFile(_FIGURE_ENDINGS), help="Draw the ratings: .png, .svg or .pdf."),
+)  # fmt: skip
 
 #: click's own completion, and the cache of `jaxeval.execution.compile_cache`.
 _EPILOG = """\b
@@ -136,6 +133,7 @@ main.add_command(meta)
 @click.option("--max-slices", default=500, show_default=True, type=click.IntRange(1), metavar="N",
               help="Refuse more groups of --by than that.")  # fmt: skip
 @click.option("--cluster", metavar="COL", help="Resample whole clusters: prompts, voters, sessions.")
+@click.option("--strata", metavar="COL", help="Resample within the groups of COL, each as large as it is.")
 @click.option("--scheme", default="multinomial", show_default=True,
               type=click.Choice(["multinomial", "poisson", "bayesian"]))  # fmt: skip
 @click.option("--model-a", default="model_a", show_default=True, metavar="COL")
@@ -164,15 +162,24 @@ main.add_command(meta)
 @click.option("--ties", default="half", show_default=True, type=click.Choice(["half", "davidson", "rao_kupper"]),
               help="Ties: half a win, or a model of their own. Ratings of a tie model are on another scale (Davidson: "
               "log-odds of decisive battles); those by expected score (a tie is half a win) stand beside.")  # fmt: skip
+@click.option(
+    "--link",
+    default="logit",
+    show_default=True,
+    type=click.Choice(["logit", "probit"]),
+    help="From strengths to the probability of a win: Bradley and Terry's, or Thurstone's (Case V).",
+)
 @click.option("--effect", type=OutputFile(_FIGURE_ENDINGS), help="Draw how far control moves each model.")
 @click.option("--state", type=OutputFile((".parquet",)), metavar="FILE",
               help="Add FILES to the battles that earlier runs saved there, rate all, and save them; a run "
               "that finds another adding waits for it.")  # fmt: skip
 @_board_options
 def leaderboard(
+    *,
     files: tuple[Path, ...],
     by: tuple[str, ...],
     cluster: str | None,
+    strata: str | None,
     scheme: Any,
     features: str | None,
     position: bool,
@@ -194,6 +201,8 @@ def leaderboard(
 
     if cluster and scheme != "multinomial":
         raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
+    if strata and scheme == "poisson":
+        raise click.UsageError("--scheme poisson draws every battle on its own, and --strata fixes how many: leave one")
     covariates, of_covariates = _features(features, position, neutral, same_group)
     if effect is not None and (not covariates or by):
         raise click.UsageError("--effect draws what control does to one board: it needs --features, and has no --by")
@@ -202,13 +211,13 @@ def leaderboard(
     outputs = {"--out": board["out"], "--plot": board["plot"], "--effect": effect, "--state": state}
     check_outputs(outputs, files_of(files))
     columns: dict[str, Any] = {name: board.pop(name) for name in _COLUMNS}
-    keep = list(dict.fromkeys([*by, *([cluster] if cluster else []), *of_covariates]))
+    keep = list(dict.fromkeys([*by, *(name for name in (cluster, strata) if name), *of_covariates]))
 
     def read(paths: Sequence[Path]) -> Battles:
         return read_battles(paths if len(paths) > 1 else paths[0], keep=keep, **columns)
 
     board |= {"features": covariates, "normalize": not raw_features}
-    board |= {"by": list(by) or None, "cluster": cluster, "scheme": scheme}
+    board |= {"by": list(by) or None, "cluster": cluster, "strata": strata, "scheme": scheme}
     if n_sharing() > 1:
         if state is not None or effect is not None:
             raise click.UsageError("--distributed has no --state and no --effect")
@@ -227,7 +236,7 @@ def leaderboard(
 
 def _features(
     names: str | None, position: bool, neutral: str | None, same_groups: tuple[str, ...]
-) -> tuple[list[Any], list[str]]:
+) -> tuple[list[FeatureLike], list[str]]:
     """The covariates, and the columns that they need."""
     from jaxeval.data.features import position_advantage, same_group
 
@@ -235,7 +244,7 @@ def _features(
         raise click.UsageError("--neutral says where --position does not hold: it needs --position")
     pairs = _split(names.split(","), "--features takes columns A,B or pairs of columns A:B", 1, 2) if names else []
     groups = _split(same_groups, "--same-group takes three columns COL:A:B", 3, 3)
-    given: list[Any] = [parts[0] if len(parts) == 1 else tuple(parts) for parts in pairs]
+    given: list[FeatureLike] = [parts[0] if len(parts) == 1 else (parts[0], parts[1]) for parts in pairs]
     given += [position_advantage(neutral)] if position else []
     given += [same_group(*parts) for parts in groups]
     return given, [name for parts in [*pairs, *groups, [neutral] if neutral else []] for name in parts]
@@ -249,13 +258,13 @@ def _split(texts: Sequence[str], takes: str, least: int, most: int) -> list[list
     return found
 
 
-def _draw_effect(battles: Any, path: Path, board: dict[str, Any]) -> None:
+def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:
     from jaxeval.plots.style import save_figure
     from jaxeval.plots.style_control import plot_style_effect
     from jaxeval.ratings.style_effect import style_effect
 
-    names = ["features", "normalize", "feature_ridge", "ties", "seed", "scheme", "cluster", "level", "ridge", "base",
-             "reweight", "min_battles"]  # fmt: skip
+    names = ["features", "normalize", "feature_ridge", "ties", "link", "seed", "scheme", "cluster", "strata", "level",
+             "ridge", "base", "reweight", "min_battles"]  # fmt: skip
     options = {name: board[name] for name in names}
     gauge = _gauge(battles, board["gauge"])
     table = style_effect(battles, n_resamples=board["resamples"], gauge=gauge, **options)
@@ -263,9 +272,9 @@ def _draw_effect(battles: Any, path: Path, board: dict[str, Any]) -> None:
     tell(f"drew {path}")
 
 
-def _gauge(battles: Any, gauge: Any) -> Any:
+def _gauge(battles: Battles, gauge: Gauge) -> Gauge:
     """The gauge of the option, an anchor by the name that the battles have for it."""
-    return (named_model(battles.models, gauge[0]), gauge[1]) if isinstance(gauge, tuple) else gauge
+    return (named_model(battles.models, str(gauge[0])), gauge[1]) if isinstance(gauge, tuple) else gauge
 
 
 @main.command()
@@ -297,13 +306,13 @@ def demo(battles: int, models: int, plot: Path | None, seed: int, **board: Any) 
 
 
 def _rate(
-    battles: Any,
+    battles: Battles,
     *,
     resamples: int,
     top: int | None,
     out: Path | None,
     plot: Path | None,
-    gauge: Any,
+    gauge: Gauge,
     **options: Any,
 ) -> None:
     from jaxeval.cli.report import print_leaderboard

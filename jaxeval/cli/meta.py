@@ -17,17 +17,9 @@ from jaxeval.cli.tables import present
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _SCORES_ONLY = ("gold", "model", "evaluators", "top", "improvements", "agreement")
 _VOTES_ONLY = (
-    "model_a",
-    "model_b",
-    "winner",
-    "both_bad",
-    "references",
-    "sets",
-    "budgets",
-    "repeats",
-    "cluster",
-    "item",
-)
+    "model_a", "model_b", "winner", "both_bad", "references", "sets", "budgets", "repeats", "cluster",
+    "strata", "item",
+)  # fmt: skip
 
 
 class _Numbers(click.ParamType):  # type: ignore[type-arg]
@@ -73,6 +65,7 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
 @click.option("--budgets", type=_Numbers(int, "N,N,..."), help="Votes of a model. [25,50,100,200]")
 @click.option("--repeats", type=click.IntRange(1), metavar="N", help=f"Studies of every budget. [{REPEATS}]")
 @click.option("--cluster", metavar="COL", help="Resample whole clusters of votes: prompts, voters.")
+@click.option("--strata", metavar="COL", help="Resample votes within the groups of COL, each as large as it is.")
 @click.option("--item", metavar="COL",
               help="Prompts on which models met all references: budgets are numbers of them.")  # fmt: skip
 @click.option("--deltas", type=_Numbers(float, "D,D,..."),

@@ -30,6 +30,7 @@ def study_references(
     budgets: Sequence[int] | None,
     repeats: int | None,
     cluster: str | None,
+    strata: str | None,
     item: str | None,
     deltas: Sequence[float] | None,
     tiers: int,
@@ -46,7 +47,7 @@ def study_references(
         model_a=model_a or "model_a",
         model_b=model_b or "model_b",
         winner=winner,
-        keep=[name for name in (cluster, item) if name],
+        keep=[name for name in (cluster, strata, item) if name],
         both_bad=both_bad or "half",
     )
     few = 0 if few_pairs else FEW_PAIRS
@@ -59,6 +60,7 @@ def study_references(
         n_tiers=tiers,
         n_repeats=repeats or REPEATS,
         cluster=cluster,
+        strata=strata,
         item=item,
         few_pairs=few,
         **drawn,

@@ -171,7 +171,10 @@ def _settings_line(settings: dict[str, Any]) -> str:
         weights += f"; {features}, with ridge {settings['feature_ridge']:g}"
     if settings.get("ties", "half") != "half":
         weights += f"; ties by {_TIE_SCALES[settings['ties']]}; by expected score: a tie is half a win"
+    if settings.get("link", "logit") != "logit":
+        weights += f"; {settings['link']} link"
     cluster = f" of {settings['cluster']}" if settings["cluster"] else ""
+    cluster += f" within {settings['strata']}" if settings["strata"] else ""
     few = f"; models under {settings['min_battles']:,} votes take no rank" if settings["min_battles"] else ""
     return (
         f"{counted(settings['n_resamples'], settings['scheme'] + ' resample')}{cluster}, seed {settings['seed']}; "

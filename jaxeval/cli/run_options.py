@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import wraps
+from functools import reduce, wraps
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,17 @@ class _Bytes(click.ParamType):  # type: ignore[type-arg]
         if found is None:
             self.fail(f"{value!r} is not a size such as 500MB or 2GB", param, ctx)
         return int(float(found[1]) * {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}[found[2].upper()])
+
+
+def several_options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """One decorator of several, the first on top."""
+    return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
+
+
+def column_options(**texts: str) -> Callable[[Any], Any]:
+    """``--name COL`` for every name of a column, with the text of its help."""
+    named = ((name.replace("_", "-"), text) for name, text in texts.items())
+    return several_options(*(click.option(f"--{name}", metavar="COL", help=text) for name, text in named))
 
 
 def run_options(command: Any) -> Any:
@@ -67,37 +78,27 @@ def run_options(command: Any) -> Any:
 def resampling_options(
     out: str, resamples: int = 1000, fewest: int = 2, drawn: str | None = None
 ) -> Callable[[Any], Any]:
-    """``--level``, ``--resamples`` and ``--seed``, `run_options` and ``--out``, of a command with intervals.
+    """``--level``, ``--resamples``, ``--seed``, `run_options` and ``--out``; with help on ``drawn`` and ``out``.
 
     All but the last go to the command together, as ``drawn``: the arguments of an estimator.
-
-    Args:
-        out: what is written.
-        resamples: by default.
-        fewest: of them.
-        drawn: what is resampled.
     """
+    names = ("n_resamples", "level", "seed", "checkpoint", "memory_limit")
 
     def decorate(command: Any) -> Any:
         @wraps(command)
-        def gathered(
-            *args: Any, level: float, resamples: int, seed: int, checkpoint: Any, memory_limit: Any, **options: Any
-        ) -> Any:
-            drawn = {"n_resamples": resamples, "level": level, "seed": seed}
-            return command(*args, drawn=drawn | {"checkpoint": checkpoint, "memory_limit": memory_limit}, **options)
+        def gathered(*args: Any, **options: Any) -> Any:
+            return command(*args, drawn={name: options.pop(name) for name in names}, **options)
 
         folder = click.Path(file_okay=False, path_type=Path)
         share = click.FloatRange(0, 1, min_open=True, max_open=True)
-        added = [
+        added = several_options(
             click.option("--level", default=0.95, show_default=True, metavar="L", type=share),
-            click.option("--resamples", default=resamples, show_default=True, type=click.IntRange(fewest), metavar="N",
-                         help=drawn),
+            click.option("--resamples", "n_resamples", default=resamples, show_default=True, metavar="N", help=drawn,
+                         type=click.IntRange(fewest)),
             click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
             click.option("--out", type=folder, metavar="DIR", help=out),
             run_options,
-        ]  # fmt: skip
-        for option in reversed(added):
-            gathered = option(gathered)
-        return gathered
+        )  # fmt: skip
+        return added(gathered)
 
     return decorate

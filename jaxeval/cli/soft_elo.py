@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import click
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.run_options import run_options
+from jaxeval.cli.run_options import column_options, run_options, several_options
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, short_number, stdout_console, tell
 from jaxeval.wording import counted
 
@@ -43,39 +42,32 @@ def soft_elo_commands() -> None:
     """
 
 
-def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """One decorator of several, first on top."""
-
-    def decorate(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-_NEW_COLUMNS = _options(
+_NEW_COLUMNS = several_options(
     click.option("--model-a", default="model_a", show_default=True, metavar="COL"),
     click.option("--model-b", default="model_b", show_default=True, metavar="COL"),
-    click.option("--scores-a", metavar="COL", help="Scores of A: numbers, or dicts by criterion. [scores_a]"),
-    click.option("--scores-b", metavar="COL", help="Scores of B. [scores_b]"),
-    click.option("--scores-a-swapped", metavar="COL", help="Scores of A when shown second."),
-    click.option("--scores-b-swapped", metavar="COL", help="Scores of B when shown first."),
-    click.option("--score-difference", metavar="COL", help="Score of A minus that of B, instead of scores."),
-    click.option("--verdict", metavar="COL", help="The judge's own verdicts. [verdict or judge_pref]"),
-    click.option("--verdict-swapped", metavar="COL", help="Its verdicts with B shown first."),
+    column_options(
+        scores_a="Scores of A: numbers, or dicts by criterion. [scores_a]",
+        scores_b="Scores of B. [scores_b]",
+        scores_a_swapped="Scores of A when shown second.",
+        scores_b_swapped="Scores of B when shown first.",
+        score_difference="Score of A minus that of B, instead of scores.",
+        verdict="The judge's own verdicts. [verdict or judge_pref]",
+        verdict_swapped="Its verdicts with B shown first.",
+    ),
     click.option("--hard-label", type=click.Choice(["scores", "verdict"]),
                  help="What the hard label is. [scores if given in both orders, else verdict if there is one]"),
     click.option("--labels", "label_coding", type=click.Choice(["a_wins_1", "a_wins_0", "labels"]),
                  help="What labels mean; numbers are never guessed."),
     click.option("--judge-name", default="judge", show_default=True, metavar="NAME"),
 )  # fmt: skip
-_COLUMNS = _options(_NEW_COLUMNS, click.option("--human", metavar="COL", help="Human labels. [human or human_pref]"))
-_FIT = _options(
+_COLUMNS = several_options(_NEW_COLUMNS, column_options(human="Human labels. [human or human_pref]"))
+_FIT = several_options(
     click.option("--ridge", default=0.01, show_default=True, type=click.FloatRange(0), metavar="R"),
     click.option("--base", default=1500.0, show_default=True, help="Mean rating of the anchors."),
-)
-_RESAMPLING = _options(
+    click.option("--method", "methods", multiple=True, metavar="NAME",
+                 help="hard, soft, ...; may be repeated. [hard, soft]"),
+)  # fmt: skip
+_RESAMPLING = several_options(
     click.option("--resamples", default=1000, show_default=True, type=click.IntRange(2), metavar="N"),
     click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
 )
@@ -90,17 +82,13 @@ _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path
 @click.option("--level", type=_LEVEL, metavar="L", help=f"Of the conformal intervals. {_DEFAULT_LEVEL}")
 @click.option("--splits", default=5, show_default=True, type=click.IntRange(1), metavar="K",
               help="Random calibration and test splits of the models.")  # fmt: skip
-@click.option(
-    "--method", "methods", multiple=True, metavar="NAME", help="hard, soft, ...; may be repeated. [hard, soft]"
+@column_options(
+    cluster="Resample whole clusters: prompts, voters. All errors and intervals over battles then allow for clusters.",
+    strata="Resample battles within the groups of COL, each as large as it is.",
+    by="Also rate slices of this column.",
+    length_a="Length of A's answers, for the effects of verbosity.",
+    length_b="Length of B's answers.",
 )
-@click.option(
-    "--cluster",
-    metavar="COL",
-    help="Resample whole clusters: prompts, voters. All errors and intervals over battles then allow for clusters.",
-)
-@click.option("--by", metavar="COL", help="Also rate slices of this column.")
-@click.option("--length-a", metavar="COL", help="Length of A's answers, for the effects of verbosity.")
-@click.option("--length-b", metavar="COL", help="Length of B's answers.")
 @click.option("--budget", is_flag=True, help="Also sweep the annotation budget (seconds to minutes).")
 @click.option("--smoothing", is_flag=True, help="Also sweep the constant of label smoothing.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write CSVs and figures.")
@@ -113,6 +101,7 @@ def report(
     splits: int,
     methods: tuple[str, ...],
     cluster: str | None,
+    strata: str | None,
     by: str | None,
     length_a: str | None,
     length_b: str | None,
@@ -136,12 +125,12 @@ def report(
     battles = read_judged_battles(file, **columns)
     for column in filter(None, (by, length_a, length_b)):
         battles.column(column)  # which must be there, before anything is computed
-    if cluster:
-        battles.codes(cluster)
+    for column in filter(None, (cluster, strata)):
+        battles.codes(column)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     held_out = soft_elo(
-        battles, ridge, resamples, seed, methods or ("hard", "soft"), base=base, cluster=cluster,
+        battles, ridge, resamples, seed, methods or ("hard", "soft"), base=base, cluster=cluster, strata=strata,
         memory_limit=memory_limit, checkpoint=checkpoint,
     )  # fmt: skip
     found = diagnose(battles, held_out, length_a=length_a, length_b=length_b, ridge=ridge, cluster=cluster)
@@ -152,7 +141,9 @@ def report(
         **found.tables,
     }
     warnings = [*held_out.warnings, *found.warnings]
-    drawn = f"{counted(resamples, 'resample')}{f' of {cluster}' if cluster else ''}"
+    drawn = (
+        f"{counted(resamples, 'resample')}{f' of {cluster}' if cluster else ''}{f' within {strata}' if strata else ''}"
+    )
     used = f"ridge {ridge:g}; {drawn}, seed {seed}"
     try:
         study = conformal_study(held_out, level, splits, seed=seed)
@@ -232,19 +223,9 @@ def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
 @_COLUMNS
 @_FIT
 @click.option("--cluster", metavar="COL", help="Battles equal in this column were sampled together: prompts, voters.")
-@click.option(
-    "--method", "methods", multiple=True, metavar="NAME", help="hard, soft, ...; may be repeated. [hard, soft]"
-)
 @click.option("--out", required=True, type=OutputFile((".json",)), help="Where to save it, as JSON.")
 def calibrate(
-    file: Path,
-    *,
-    methods: tuple[str, ...],
-    out: Path,
-    ridge: float,
-    base: float,
-    cluster: str | None,
-    **columns: Any,
+    file: Path, *, methods: tuple[str, ...], out: Path, ridge: float, base: float, cluster: str | None, **columns: Any
 ) -> None:
     """Calibrate a judge on the models in FILE, which has human votes, and save the calibration."""
     from jaxeval.data.judged_battles import read_judged_battles

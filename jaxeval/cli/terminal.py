@@ -18,7 +18,8 @@ from jaxeval.wording import visible, visible_line
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Console
+    from rich.console import Console, JustifyMethod
+    from rich.table import Table
 
 #: Headings that are no plain words.
 _HEADINGS = {"mae": "MAE", "mae_lower": "MAE lower", "mae_upper": "MAE upper"}
@@ -62,7 +63,7 @@ def heading(name: object) -> str:
     return words[:1].upper() + words[1:]
 
 
-def new_grid(title: str | None = None) -> Any:
+def new_grid(title: str | None = None) -> Table:
     """An empty table in the one style of all tables."""
     from rich.table import Table
 
@@ -75,7 +76,7 @@ def print_table(console: Console, table: pd.DataFrame, title: str, cell: Callabl
 
     grid = new_grid(title)
     for name in table.columns:
-        justify: Any = "right" if is_numeric_dtype(table[name]) else "left"
+        justify: JustifyMethod = "right" if is_numeric_dtype(table[name]) else "left"
         grid.add_column(heading(name), justify=justify, overflow="fold")
     for row in table.itertuples(index=False):
         grid.add_row(*(cell(name, value) for name, value in zip(table.columns, row, strict=True)))

@@ -13,14 +13,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, plain, require_column
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
-Bool = NDArray[np.bool_]
 
 Missing = Literal["error", "drop"]
 
@@ -121,8 +118,10 @@ class AnchoredVerdicts:
                 number[role], levels[role] = np.arange(len(frame)), pd.RangeIndex(len(frame))
             else:
                 number[role], levels[role] = np.zeros(len(frame), np.int64), pd.Index([f"(one {role})"])
-        named_items = columns["item"] is not None
-        verdicts = cls(outcome, number, levels, len(frame), int(absent.sum()), named_items)._items_by_task()
+        verdicts = cls(
+            outcome=outcome, number=number, levels=levels, n_rows=len(frame), n_missing=int(absent.sum()),
+            named_items=columns["item"] is not None,
+        )._items_by_task()  # fmt: skip
         verdicts = verdicts.take(~absent) if absent.any() else verdicts
         verdicts._reject_repeats(frame[~absent], [c for c in columns.values() if c], columns["run"])
         return verdicts

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Literal, TypedDict
+from typing import IO, Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data import outcomes
 from jaxeval.data.cells import Cells, Compress, compressed
 from jaxeval.data.columns import (
@@ -41,19 +42,6 @@ MissingGroup = Literal["error", "drop", "label"]
 _MISSING = "(missing)"
 
 
-class BattleColumns(TypedDict, total=False):
-    """How a table of battles is read: see `Battles.from_pandas`."""
-
-    model_a: str
-    model_b: str
-    winner: str | None
-    target: str | None
-    weight: str | None
-    count: str | None
-    cluster: str | None
-    both_bad: BothBad
-
-
 @dataclass(frozen=True, eq=False)
 class Battles:
     """Battles between M models, in R rows; a row may stand for several equal ones, which no result depends on.
@@ -76,13 +64,13 @@ class Battles:
     models: pd.Index
     model_a: NDArray[np.int32]
     model_b: NDArray[np.int32]
-    target: NDArray[np.float64]
-    weight: NDArray[np.float64] | None
+    target: Float
+    weight: Float | None
     report: DataReport
     columns: pd.DataFrame = field(repr=False)
     kept: NDArray[np.intp] | None = field(default=None, repr=False)
     cluster: str | None = None
-    count: NDArray[np.int64] | None = None
+    count: Int | None = None
     rows: Rows | None = field(default=None, repr=False)  # of the input, where equal ones were merged: errors name them
     files: dict[str, str] = field(default_factory=dict, repr=False)  # SHA-256 and names of files added to a saved state
     n_processes: int = 1  # that hold these same battles and share the work on them: `gather_battles`
@@ -219,18 +207,10 @@ class Battles:
         used = {*named, *standard} - {cluster}
         columns = frame[[c for c in frame.columns if c not in used]].copy(deep=False)
         return cls(
-            models=models[met],
-            model_a=recode[first],
-            model_b=recode[second],
-            target=targets,
-            weight=weights,
-            report=report,
-            columns=columns,
-            kept=kept,
-            cluster=cluster,
-            count=counts,
+            models=models[met], model_a=recode[first], model_b=recode[second], target=targets, weight=weights,
+            report=report, columns=columns, kept=kept, cluster=cluster, count=counts,
             rows=rows if rows is None or kept is None else rows.of(kept),
-        )
+        )  # fmt: skip
 
     @classmethod
     def concat(cls, batches: Sequence[Battles]) -> Battles:
@@ -304,21 +284,17 @@ class Battles:
             values[roles["weight"]] = np.ones(self.n_rows) if self.weight is None else self.weight
         values |= {name: self.column(name) for name in self.columns.columns}
         count = np.ones(self.n_rows, np.int64) if self.count is None else self.count
-        return BattleTable(arrow_table(values, count, roles["count"]), roles, self.cluster, self.report, self.files)
+        table = arrow_table(values, count, roles["count"])
+        return BattleTable(table=table, roles=roles, cluster=self.cluster, report=self.report, files=self.files)
 
     @classmethod
     def _of(cls, saved: BattleTable) -> Battles:
         """The battles of a table, which nothing is left out of."""
         roles = saved.roles
         battles = cls.from_pandas(
-            frame_of(saved.table),
-            model_a=roles["model_a"],
-            model_b=roles["model_b"],
-            target=roles["target"],
-            weight=roles.get("weight"),
-            count=roles["count"],
-            cluster=saved.cluster,
-        )
+            frame_of(saved.table), model_a=roles["model_a"], model_b=roles["model_b"], target=roles["target"],
+            weight=roles.get("weight"), count=roles["count"], cluster=saved.cluster,
+        )  # fmt: skip
         left_out = tuple(sorted(set(saved.report.models_left_out) - set(battles.models), key=str))
         report = replace(saved.report, n_models=battles.n_models, models_left_out=left_out)
         return replace(battles, report=report, files=dict(saved.files))
@@ -450,16 +426,16 @@ def as_battles(battles: Any, cluster: str | None = None) -> Battles:
     return Battles.from_pandas(battles, cluster=cluster)
 
 
-def _product(times: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _product(times: Int, counts: Int) -> Int:
     """``times * counts``, or what is too many wherever that would overflow."""
     return np.where(times.astype(float) * counts < _MOST_BATTLES, times * counts, _MOST_BATTLES)
 
 
-def _n_battles(which: NDArray[np.bool_], count: NDArray[np.int64] | None) -> int:
+def _n_battles(which: Bool, count: Int | None) -> int:
     return int(which.sum() if count is None else count[which].sum())
 
 
-def _weights(column: pd.Series, rows: Rows | None) -> NDArray[np.float64]:
+def _weights(column: pd.Series, rows: Rows | None) -> Float:
     name = str(column.name)
     values = numbers(column, name, rows)
     reject_values(values, (values < 0) | np.isinf(values), name, "weights must be finite and >= 0", rows)

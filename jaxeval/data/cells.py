@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float, Int
+
 
 @dataclass(frozen=True, eq=False)
 class Cells:
@@ -20,10 +22,10 @@ class Cells:
 
     first: NDArray[np.int32]  # (P,) lower model index of each pair
     second: NDArray[np.int32]  # (P,) higher model index
-    pair: NDArray[np.int64]  # (C,) pair of each cell
-    target: NDArray[np.float64]  # (C,) probability that `first` wins
-    weight: NDArray[np.float64]  # (C,) weight of one battle
-    count: NDArray[np.int64]  # (C,) battles
+    pair: Int  # (C,) pair of each cell
+    target: Float  # (C,) probability that `first` wins
+    weight: Float  # (C,) weight of one battle
+    count: Int  # (C,) battles
 
     @property
     def hard(self) -> bool:
@@ -38,14 +40,14 @@ class Cells:
         local = replace(self, first=number[self.first], second=number[self.second])
         return models[present], local
 
-    def pair_sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def pair_sums(self) -> tuple[Float, Float]:
         """(P,) weight of each pair's battles, and what `first` took of it (weight times target)."""
         weight = self.count * self.weight
         total = np.bincount(self.pair, weight, minlength=len(self.first))
         won = np.bincount(self.pair, weight * self.target, minlength=len(self.first))
         return np.asarray(total, np.float64), np.asarray(won, np.float64)
 
-    def tables(self, n_models: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def tables(self, n_models: int) -> tuple[Float, Float]:
         """(M, M) battle weights n_ij, symmetric, and wins y_ij (weight times target of i against j)."""
         total, won = self.pair_sums()
         n, wins = np.zeros((2, n_models, n_models))
@@ -62,9 +64,9 @@ def compressed(
     n_models: int,
     model_a: NDArray[np.int32],
     model_b: NDArray[np.int32],
-    target: NDArray[np.float64],
-    weight: NDArray[np.float64] | None,
-    times: NDArray[np.int64] | None,
+    target: Float,
+    weight: Float | None,
+    times: Int | None,
 ) -> tuple[Cells, NDArray[np.intp]]:
     """Cells of battles (R,), and the cell of each; None for weights of 1 and for rows that stand for one battle."""
     swap = model_a > model_b
@@ -97,7 +99,7 @@ def compressed(
     return cells, cell_of_row
 
 
-def count_by(number: NDArray[np.intp], times: NDArray[np.int64] | None, n: int) -> NDArray[np.int64]:
+def count_by(number: NDArray[np.intp], times: Int | None, n: int) -> Int:
     """(n,) battles of each ``number`` (R,), of rows that stand for ``times`` (R,) battles each (None: one)."""
     # As doubles, exact up to 2**53.
     return np.bincount(number, times, n).astype(np.int64)

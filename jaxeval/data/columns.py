@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype
 
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
 
@@ -23,8 +24,8 @@ class Rows(NamedTuple):
     Rows of the table are in the order of their first places in the input.
     """
 
-    times: NDArray[np.int64]  # (N,) rows of the input
-    first: NDArray[np.int64] | None  # (N,) number of the first of them, from 0; None where that is not known
+    times: Int  # (N,) rows of the input
+    first: Int | None  # (N,) number of the first of them, from 0; None where that is not known
     files: tuple[tuple[str, int], ...] = ()  # names of several files, and the number of the first row of each
 
     def of(self, index: NDArray[np.intp]) -> Rows:
@@ -40,12 +41,12 @@ class Rows(NamedTuple):
         return f"row {number}" if file is None else f"row {number - file[1]} of {file[0]}"
 
 
-def count_rows(which: NDArray[np.bool_], rows: Rows | None) -> int:
+def count_rows(which: Bool, rows: Rows | None) -> int:
     """How many rows of the input ``which`` (N,) are."""
     return int(which.sum() if rows is None else rows.times[which].sum())
 
 
-def first_place(which: NDArray[np.bool_], rows: Rows | None) -> str:
+def first_place(which: Bool, rows: Rows | None) -> str:
     """Where the first of ``which`` (N,) is in the input: " (first in row 3; rows count from 0)"."""
     row = int(which.argmax())
     place = f"row {row}" if rows is None else rows.place(row)
@@ -102,7 +103,7 @@ def require_column(frame: pd.DataFrame, column: str) -> None:
 
 
 def reject_missing(
-    missing: NDArray[np.bool_],
+    missing: Bool,
     column: str,
     rows: Rows | None = None,
     advice: str = "fill them or drop those rows first",
@@ -182,14 +183,14 @@ def _check_names(values_a: pd.Index, values_b: pd.Index, model_a: str, model_b: 
             )
 
 
-def numbers(column: pd.Series, name: str, rows: Rows | None = None) -> NDArray[np.float64]:
+def numbers(column: pd.Series, name: str, rows: Rows | None = None) -> Float:
     """(N,) numbers, none of them missing."""
     values = numbers_or_nan(column, name, rows)
     reject_missing(np.isnan(values), name, rows)
     return values
 
 
-def whole_numbers(column: pd.Series, name: str, rows: Rows | None = None) -> NDArray[np.int64]:
+def whole_numbers(column: pd.Series, name: str, rows: Rows | None = None) -> Int:
     """(N,) whole numbers >= 0, none of them missing."""
     values = numbers(column, name, rows)
     bad = ~((values >= 0) & (values == np.floor(values)) & (values < 2**53))
@@ -197,7 +198,7 @@ def whole_numbers(column: pd.Series, name: str, rows: Rows | None = None) -> NDA
     return values.astype(np.int64)
 
 
-def numbers_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> NDArray[np.float64]:
+def numbers_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> Float:
     """(N,) numbers, NaN where missing."""
     try:
         return column.to_numpy(np.float64, na_value=np.nan)
@@ -219,9 +220,7 @@ def _first_text(column: pd.Series, rows: Rows | None) -> str:
     return ""
 
 
-def reject_values(
-    values: NDArray[np.float64], bad: NDArray[np.bool_], name: str, rule: str, rows: Rows | None = None
-) -> None:
+def reject_values(values: Float, bad: Bool, name: str, rule: str, rows: Rows | None = None) -> None:
     """An error that states the broken ``rule`` and shows the ``bad`` values, if there are any."""
     if bad.any():
         row = int(bad.argmax())

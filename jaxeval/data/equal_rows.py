@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Int
 from jaxeval.data.table_files import is_text
 from jaxeval.errors import DataError
 
@@ -29,8 +30,8 @@ class Merged(NamedTuple):
     """Distinct rows, by their first places among all rows."""
 
     table: pa.Table
-    times: NDArray[np.int64]  # (R,) rows of each
-    first: NDArray[np.int64]  # (R,) number of the first of them
+    times: Int  # (R,) rows of each
+    first: Int  # (R,) number of the first of them
 
 
 class EqualRows:
@@ -148,7 +149,7 @@ def _merge_rows(tables: list[pa.Table]) -> pa.Table:
     return merged.append_column(_TIMES, pa.array(total)).append_column(_FIRST, pa.array(first[place]))
 
 
-def _keys_of(table: pa.Table) -> tuple[NDArray[np.int64], int]:
+def _keys_of(table: pa.Table) -> tuple[Int, int]:
     """A number for each row (N,), equal for equal rows and for no others; and a bound that all are under."""
     import pyarrow as pa
 
@@ -169,9 +170,7 @@ def _keys_of(table: pa.Table) -> tuple[NDArray[np.int64], int]:
     return key, size
 
 
-def _distinct(
-    key: NDArray[np.int64], size: int, times: NDArray[np.int64]
-) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+def _distinct(key: Int, size: int, times: Int) -> tuple[NDArray[np.intp], Int]:
     """The rows that are the first of their ``key`` (N,), which is under ``size``, and the ``times`` of all of each."""
     n_rows = len(key)
     if size > _PLACES_PER_ROW * n_rows + 2**20:  # too many to have a place each

@@ -8,15 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import count_by
 from jaxeval.data.columns import count_rows, first_place, numbers, reject_missing
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 
 class Feature(NamedTuple):
@@ -170,7 +168,7 @@ def _values(battles: Battles, feature: FeatureLike) -> tuple[str, Float, bool]:
     raise TypeError(f"a feature is a column, a pair of columns or a Feature, got {feature!r}")
 
 
-def _root_mean_square(values: Float, count: NDArray[np.int64] | None) -> float:
+def _root_mean_square(values: Float, count: Int | None) -> float:
     """Over all battles, the same bit for bit whatever the order of rows and sides, equal rows merged or not."""
     size, row = np.unique(np.abs(values), return_inverse=True)
     largest = size[-1]

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, require_column
 from jaxeval.errors import DataError
-from jaxeval.wording import counted
+from jaxeval.wording import counted, did_you_mean
+
+
+class ItemColumn(NamedTuple):
+    """A further column: its sorted values, and the distinct pairs of an item and a value."""
+
+    levels: pd.Index
+    item: NDArray[np.intp]  # (R,)
+    number: NDArray[np.intp]  # (R,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,24 +40,44 @@ class ItemScores:
         {'x': 0.5, 'y': 1.0}
     """
 
-    scores: NDArray[np.float64]  # (I, E, M), NaN where missing
+    scores: Float  # (I, E, M), NaN where missing
     items: pd.Index
     evaluators: pd.Index
     models: pd.Index
+    columns: Mapping[str, ItemColumn] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_pandas(
-        cls, frame: Any, model: str = "model", item: str = "item", score: str = "score", evaluator: str | None = None
+        cls,
+        frame: Any,
+        model: str = "model",
+        item: str = "item",
+        score: str = "score",
+        evaluator: str | None = None,
+        keep: Sequence[str] = (),
     ) -> ItemScores:
         """Scores from a table with a row per model and item (and evaluator, if that column is named).
 
         Several scores of a model on an item, as repeated runs give, are averaged. Missing scores are left out.
 
+        Args:
+            frame: the table.
+            model: column of models.
+            item: column of items.
+            score: column of scores.
+            evaluator: column of evaluators.
+            keep: further columns of items, for ``strata=`` of measures.
+
         Raises:
             DataError: a column is missing, holds missing names, or is not numeric; or no score is left.
+
+        Examples:
+            >>> table = pd.DataFrame({"model": list("aabb"), "item": [1, 2, 1, 2], "score": [3.0, 5.0, 2.0, 2.0]})
+            >>> ItemScores.from_pandas(table).means()["score"].to_dict()
+            {'a': 4.0, 'b': 2.0}
         """
         frame = as_frame(frame)
-        columns = [model, item, score, *([] if evaluator is None else [evaluator])]
+        columns = [model, item, score, *([] if evaluator is None else [evaluator]), *keep]
         for column in columns:
             require_column(frame, column)
         values = numbers_or_nan(frame[score], score)
@@ -71,7 +101,22 @@ class ItemScores:
         times = np.bincount(cell, minlength=size)
         total = np.bincount(cell, values[there], size)
         mean = np.where(times > 0, total / np.maximum(times, 1), np.nan)
-        return cls(mean.reshape(shape), items, evaluators, models)
+        kept = {name: _item_column(frame[name], name, i) for name in keep}
+        return cls(mean.reshape(shape), items, evaluators, models, kept)
+
+    def column(self, name: str) -> ItemColumn:
+        """A column that was kept.
+
+        Raises:
+            DataError: there is none of that name.
+        """
+        if name not in self.columns:
+            have = ", ".join(map(repr, self.columns)) or "none"
+            raise DataError(
+                f"no column {name!r} was kept with the items; there are {have} (keep=[...] of ItemScores.from_pandas)"
+                f"{did_you_mean(name, self.columns)}"
+            )
+        return self.columns[name]
 
     def means(self) -> pd.DataFrame:
         """Mean scores, a row per model and a column per evaluator; NaN where there is none."""
@@ -91,7 +136,13 @@ class ItemScores:
         return pd.DataFrame(error.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
 
 
-def step_of_means(scores: NDArray[np.float64]) -> np.float64:
+def _item_column(column: pd.Series, name: str, item: NDArray[np.intp]) -> ItemColumn:
+    number, levels = factorize_sorted(column, name)
+    pairs = np.unique(item * len(levels) + number)
+    return ItemColumn(levels, *np.divmod(pairs, len(levels)))
+
+
+def step_of_means(scores: Float) -> np.float64:
     """The power of two that means of ``scores`` are rounded to, 1e-12 of the largest of them or so.
 
     Means of the same scores in another order are so the same number, and not two that differ by rounding.

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.data.columns import numbers_or_nan
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
 Scores = str | Sequence[str]
-Float = NDArray[np.float64]
 
 _LONGEST_TEXT = 10_000  # characters of one cell of scores
 # Means of integer scores on a lattice differ in their last bits; equal levels must be equal numbers.

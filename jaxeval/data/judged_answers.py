@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_finite
 from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, require_column
+from jaxeval.data.report import AnswersReport, MissingJudgment
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
-Bool = NDArray[np.bool_]
-
-Missing = Literal["error", "drop", "complete", "incorrect"]
 
 #: Columns taken where none is named and the table has one of them.
 DEFAULT_LABEL = ("human", "label")
@@ -34,48 +30,6 @@ class Covariate(NamedTuple):
 
     levels: pd.Index
     number: Int
-
-
-@dataclass(frozen=True)
-class AnswersReport:
-    """What was read and what was left out."""
-
-    n_rows: int
-    n_items: int
-    n_models: int
-    n_judges: int
-    n_judgments: int  # answers judged, once per judge
-    n_labels: int  # answers with a human label
-    n_runs: int  # most runs of a judge on one answer
-    n_missing: int  # judgments missing in the rows read
-    missing: Missing  # what was done about them
-    n_dropped_items: int  # left out whole: missing="complete"
-    n_absent: int  # of items x models, those without an answer
-    n_repeated: int  # answers that share another model's judgment
-
-    def __str__(self) -> str:
-        lines = [
-            f"{counted(self.n_rows, 'row')}: {counted(self.n_items, 'item')}, {counted(self.n_models, 'model')}, "
-            f"{counted(self.n_judges, 'judge')}; {counted(self.n_judgments, 'judgment')}, "
-            f"{counted(self.n_labels, 'human label')}"
-        ]
-        if self.n_runs > 1:
-            lines.append(f"up to {self.n_runs:,} runs of a judge on one answer, averaged")
-        if self.n_missing:
-            done = {"drop": "left out, and human labels stay", "incorrect": "counted as incorrect"}.get(
-                self.missing, "items left out"
-            )
-            lines.append(f"{counted(self.n_missing, 'judgment is', 'judgments are')} missing: {done}")
-        if self.n_dropped_items:
-            lines.append(f"{counted(self.n_dropped_items, 'item')} left out, which some model or judge lacks")
-        if self.n_absent:
-            lines.append(f"{counted(self.n_absent, 'time')} a model has no answer to an item")
-        if self.n_repeated:
-            lines.append(
-                f"{counted(self.n_repeated, 'answer shares', 'answers share')} the judgment of another model's same "
-                "answer"
-            )
-        return "\n".join(lines)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +80,7 @@ class JudgedAnswers:
         keep: Sequence[str] = (),
         positive: Any = None,
         threshold: float | None = None,
-        missing: Missing = "error",
+        missing: MissingJudgment = "error",
     ) -> JudgedAnswers:
         """Judged answers from a DataFrame, or any table with the Arrow interface.
 
@@ -154,8 +108,10 @@ class JudgedAnswers:
             DataError: a column is missing, values cannot be read, an answer is judged twice, or nothing is left. The
                 message says how many, where the first is, and what to do.
         """
-        if missing not in get_args(Missing):
-            raise ValueError(f"missing must be one of {', '.join(map(repr, get_args(Missing)))}, got {missing!r}")
+        if missing not in get_args(MissingJudgment):
+            raise ValueError(
+                f"missing must be one of {', '.join(map(repr, get_args(MissingJudgment)))}, got {missing!r}"
+            )
         if isinstance(keep, str):
             raise TypeError(f"keep must be a list of column names, got the string {keep!r}")
         if threshold is not None:
@@ -206,12 +162,11 @@ class JudgedAnswers:
 
         labels = np.full(len(frame), np.nan) if label is None else _labels(frame[label], label, positive)
         answers = cls(
-            items.rename("item"), models.rename("model"), judges.rename("judge"), table,
-            _one_each(labels, place, shape, f"labels {label!r}"),
-            np.isin(np.arange(shape[0] * shape[1]), place).reshape(shape), binary,
-            np.arange(shape[0] * shape[1]).reshape(shape),
-            {name: _covariate(frame, name, place, shape) for name in keep},
-            _NO_REPORT,
+            items=items.rename("item"), models=models.rename("model"), judges=judges.rename("judge"), judgment=table,
+            label=_one_each(labels, place, shape, f"labels {label!r}"), binary=binary,
+            answered=np.isin(np.arange(shape[0] * shape[1]), place).reshape(shape),
+            answer=np.arange(shape[0] * shape[1]).reshape(shape),
+            covariates={name: _covariate(frame, name, place, shape) for name in keep}, report=AnswersReport(),
         )  # fmt: skip
         if answer is not None:
             answers = replace(answers, answer=_answers(answers, frame[answer], answer, place))
@@ -288,7 +243,7 @@ class JudgedAnswers:
     def _counts(self) -> AnswersReport:
         n, m, j = self.judgment.shape
         return replace(
-            _NO_REPORT,
+            AnswersReport(),
             n_rows=n * m,
             n_items=n,
             n_models=m,
@@ -298,9 +253,6 @@ class JudgedAnswers:
             n_absent=int((~self.answered).sum()),
             n_repeated=int(repeated(self.answer, self.answered).sum()),
         )
-
-
-_NO_REPORT = AnswersReport(0, 0, 0, 0, 0, 0, 1, 0, "error", 0, 0, 0)
 
 
 def read_judged_answers(path: str | Path, **columns: Any) -> JudgedAnswers:

@@ -10,56 +10,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import Rows, as_frame, encode_models, factorize_sorted, require_column
 from jaxeval.data.judge_scores import Scores, score_differences, sign_labels
 from jaxeval.data.outcomes import LabelCoding, labels
+from jaxeval.data.report import JudgedReport
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
 
-Float = NDArray[np.float64]
 HardLabel = Literal["scores", "verdict"]
 
 #: Columns taken where none is named and the table has one of them.
 DEFAULT_SCORES = ("scores_a", "scores_b")
 DEFAULT_HUMAN = ("human", "human_pref")
 DEFAULT_VERDICT = ("verdict", "judge_pref")
-
-
-@dataclass(frozen=True)
-class JudgedReport:
-    """What was read and what was left out, in battles."""
-
-    n_rows: int
-    n_battles: int
-    n_models: int
-    n_human: int  # battles with a human label
-    n_human_ties: int
-    n_judge_ties: int  # hard label 1/2, flips included
-    n_self_battles: int  # a model against itself: left out
-    n_without_score: int  # no score or verdict of the judge: left out
-    hard_label: str  # what it is made of, in words
-    n_verdicts: int  # battles with a verdict beside their scores
-    n_verdict_differs: int  # of them, those whose verdict is not the label that their scores give
-
-    def __str__(self) -> str:
-        lines = [
-            f"{counted(self.n_rows, 'row')}: {counted(self.n_battles, 'judged battle')} between "
-            f"{counted(self.n_models, 'model')}, {self.n_human:,} with a human label "
-            f"({counted(self.n_human_ties, 'tie')})"
-        ]
-        if self.n_self_battles:
-            lines.append(f"{counted(self.n_self_battles, 'battle')} of a model against itself left out")
-        if self.n_without_score:
-            lines.append(f"{counted(self.n_without_score, 'battle')} without a judge's score left out")
-        lines.append(f"hard label: {self.hard_label} ({self.n_judge_ties:,} ties)")
-        if self.n_verdicts:
-            share = self.n_verdict_differs / self.n_verdicts
-            lines.append(
-                f"verdict and label of the scores differ in {self.n_verdict_differs:,} of {self.n_verdicts:,} battles "
-                f"({share:.1%})"
-            )
-        return "\n".join(lines)
 
 
 class JudgedColumns(TypedDict, total=False):
@@ -206,22 +171,12 @@ class JudgedBattles:
         scored = scores_a is not None or score_difference is not None
         both = np.stack(verdicts, axis=1) if len(verdicts) == 2 else None
         whole = cls(
-            models=models,
-            model_a=first,
-            model_b=second,
-            score_difference=difference,
-            human=humans,
-            judge=sign_labels(difference, orders),
+            models=models, model_a=first, model_b=second, score_difference=difference, human=humans,
+            judge=sign_labels(difference, orders), orders=orders, verdict_orders=both,
             verdict=sign_labels(both.sum(1) - 1, None) if both is not None else verdicts[0] if verdicts else None,
-            orders=orders,
-            columns=frame.reset_index(drop=True),
-            judge_name=judge_name,
-            report=_NO_REPORT,
-            scored=scored,
-            verdict_orders=both,
-            hard_label=_hard_label(hard_label, bool(verdicts), scored, orders is not None),
-            label_coding=label_coding,
-        )
+            columns=frame.reset_index(drop=True), judge_name=judge_name, report=JudgedReport(), scored=scored,
+            hard_label=_hard_label(hard_label, bool(verdicts), scored, orders is not None), label_coding=label_coding,
+        )  # fmt: skip
         is_self, unscored = first == second, np.isnan(difference)
         if (is_self | unscored).all():
             raise DataError(
@@ -278,7 +233,7 @@ class JudgedBattles:
         # Errors name rows of the table that was read.
         return factorize_sorted(column, name, Rows(np.ones(len(column), np.int64), column.index.to_numpy()))
 
-    def subset(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> JudgedBattles:
+    def subset(self, mask: Bool | NDArray[np.intp]) -> JudgedBattles:
         """The battles that ``mask`` (or row numbers) selects, and the models that have some."""
         rows = np.arange(self.n_battles)[mask]
         a, b = self.model_a[rows], self.model_b[rows]
@@ -314,9 +269,6 @@ class JudgedBattles:
             n_verdict_differs=int(np.count_nonzero(beside & (result.verdict != judge))),
         )
         return replace(result, report=report)
-
-
-_NO_REPORT = JudgedReport(0, 0, 0, 0, 0, 0, 0, 0, "", 0, 0)
 
 
 def _hard_label(asked: HardLabel | None, has_verdict: bool, scored: bool, both_orders: bool) -> HardLabel:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.columns import Rows, count_rows, numbers, reject_missing, reject_values, whole_numbers
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
@@ -35,9 +36,9 @@ class Outcomes:
     """Results of K battles, or of several equal ones each; of a table of counts, three a row."""
 
     row: NDArray[np.intp] | None  # (K,) row of the table that each is from; None: the rows themselves
-    target: NDArray[np.float64]  # (K,) probability that side A wins
-    both_bad: NDArray[np.bool_]  # (K,) whether the label is both-bad
-    count: NDArray[np.int64] | None  # (K,) battles of a row of the input, maybe none; None: one each
+    target: Float  # (K,) probability that side A wins
+    both_bad: Bool  # (K,) whether the label is both-bad
+    count: Int | None  # (K,) battles of a row of the input, maybe none; None: one each
 
 
 def read_outcomes(
@@ -76,7 +77,7 @@ def reject_unnamed_count(columns: Container[Any]) -> None:
 
 def targets(
     frame: pd.DataFrame, winner: str | None, target: str | None, rows: Rows | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+) -> tuple[Float, Bool]:
     """Target of every row, and whether its label is both-bad."""
     if winner is None and target is None:
         found = [c for c in ("winner", "target") if c in frame.columns]
@@ -103,7 +104,7 @@ def targets(
     return _winner_targets(frame[winner], str(winner), rows)
 
 
-def opposed_winners(winner: pd.Series, target: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def opposed_winners(winner: pd.Series, target: Float) -> tuple[Bool, Bool]:
     """(N,) where a label and a target name opposite sides, and (N,) where both name one; unknown labels name none."""
     try:
         codes, found = pd.factorize(winner)
@@ -114,7 +115,7 @@ def opposed_winners(winner: pd.Series, target: NDArray[np.float64]) -> tuple[NDA
     return product < 0, product != 0
 
 
-def _winner_targets(column: pd.Series, name: str, rows: Rows | None) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _winner_targets(column: pd.Series, name: str, rows: Rows | None) -> tuple[Float, Bool]:
     try:
         codes, labels = pd.factorize(column)
     except TypeError as error:
@@ -126,7 +127,7 @@ def _winner_targets(column: pd.Series, name: str, rows: Rows | None) -> tuple[ND
     return target_of[codes], both_bad_of[codes]
 
 
-def _one_hot_targets(frame: pd.DataFrame, rows: Rows | None) -> NDArray[np.float64]:
+def _one_hot_targets(frame: pd.DataFrame, rows: Rows | None) -> Float:
     values = np.stack([numbers(frame[c], c, rows) for c in ONE_HOT_COLUMNS])
     bad = ~(np.isin(values, (0, 1)).all(0) & (values.sum(0) == 1))
     if bad.any():
@@ -139,7 +140,7 @@ def _one_hot_targets(frame: pd.DataFrame, rows: Rows | None) -> NDArray[np.float
     return values[0] + 0.5 * values[2]
 
 
-def labels(column: pd.Series, coding: LabelCoding | None) -> NDArray[np.float64]:
+def labels(column: pd.Series, coding: LabelCoding | None) -> Float:
     """(N,) targets that A wins, NaN where missing."""
     name = column.name
     codes, values = pd.factorize(column)

@@ -5,19 +5,33 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, TypedDict, Unpack
 
-from jaxeval.data.battles import BattleColumns, Battles
+from jaxeval.data.battles import Battles
 from jaxeval.data.columns import Rows, frame_of
 from jaxeval.data.equal_rows import EqualRows
 from jaxeval.data.needed_columns import NeededColumns
 from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS
+from jaxeval.data.report import BothBad
 from jaxeval.data.table_files import files_of, naming, pieces, with_types
 from jaxeval.errors import DataError
 from jaxeval.execution.progress import Advance, progress_bar
 
 _RESULTS = ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS)
 _MEGABYTE = 1_000_000
+
+
+class BattleColumns(TypedDict, total=False):
+    """How a table of battles is read: see `Battles.from_pandas`."""
+
+    model_a: str
+    model_b: str
+    winner: str | None
+    target: str | None
+    weight: str | None
+    count: str | None
+    cluster: str | None
+    both_bad: BothBad
 
 
 def read_battles(

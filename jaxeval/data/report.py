@@ -1,4 +1,4 @@
-"""What was read of a table of battles, in numbers and in words."""
+"""What was read of a table, and what was left out, in numbers and in words."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Literal
 from jaxeval.wording import counted
 
 BothBad = Literal["half", "drop"]
+#: What becomes of missing judgments.
+MissingJudgment = Literal["error", "drop", "complete", "incorrect"]
 
 
 @dataclass(frozen=True)
@@ -71,4 +73,82 @@ class DataReport:
         if self.models_left_out:
             names = ", ".join(map(str, self.models_left_out))
             lines.append(f"{counted(len(self.models_left_out), 'model')} without a usable battle left out: {names}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class JudgedReport:
+    """What was read of a table of judged battles, and what was left out, in battles."""
+
+    n_rows: int = 0
+    n_battles: int = 0
+    n_models: int = 0
+    n_human: int = 0  # battles with a human label
+    n_human_ties: int = 0
+    n_judge_ties: int = 0  # hard label 1/2, flips included
+    n_self_battles: int = 0  # a model against itself: left out
+    n_without_score: int = 0  # no score or verdict of the judge: left out
+    hard_label: str = ""  # what it is made of, in words
+    n_verdicts: int = 0  # battles with a verdict beside their scores
+    n_verdict_differs: int = 0  # of them, those whose verdict is not the label that their scores give
+
+    def __str__(self) -> str:
+        lines = [
+            f"{counted(self.n_rows, 'row')}: {counted(self.n_battles, 'judged battle')} between "
+            f"{counted(self.n_models, 'model')}, {self.n_human:,} with a human label "
+            f"({counted(self.n_human_ties, 'tie')})"
+        ]
+        if self.n_self_battles:
+            lines.append(f"{counted(self.n_self_battles, 'battle')} of a model against itself left out")
+        if self.n_without_score:
+            lines.append(f"{counted(self.n_without_score, 'battle')} without a judge's score left out")
+        lines.append(f"hard label: {self.hard_label} ({self.n_judge_ties:,} ties)")
+        if self.n_verdicts:
+            share = self.n_verdict_differs / self.n_verdicts
+            lines.append(
+                f"verdict and label of the scores differ in {self.n_verdict_differs:,} of {self.n_verdicts:,} battles "
+                f"({share:.1%})"
+            )
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class AnswersReport:
+    """What was read of a table of judged answers, and what was left out."""
+
+    n_rows: int = 0
+    n_items: int = 0
+    n_models: int = 0
+    n_judges: int = 0
+    n_judgments: int = 0  # answers judged, once per judge
+    n_labels: int = 0  # answers with a human label
+    n_runs: int = 1  # most runs of a judge on one answer
+    n_missing: int = 0  # judgments missing in the rows read
+    missing: MissingJudgment = "error"  # what was done about them
+    n_dropped_items: int = 0  # left out whole: missing="complete"
+    n_absent: int = 0  # of items x models, those without an answer
+    n_repeated: int = 0  # answers that share another model's judgment
+
+    def __str__(self) -> str:
+        lines = [
+            f"{counted(self.n_rows, 'row')}: {counted(self.n_items, 'item')}, {counted(self.n_models, 'model')}, "
+            f"{counted(self.n_judges, 'judge')}; {counted(self.n_judgments, 'judgment')}, "
+            f"{counted(self.n_labels, 'human label')}"
+        ]
+        if self.n_runs > 1:
+            lines.append(f"up to {self.n_runs:,} runs of a judge on one answer, averaged")
+        if self.n_missing:
+            done = {"drop": "left out, and human labels stay", "incorrect": "counted as incorrect"}.get(
+                self.missing, "items left out"
+            )
+            lines.append(f"{counted(self.n_missing, 'judgment is', 'judgments are')} missing: {done}")
+        if self.n_dropped_items:
+            lines.append(f"{counted(self.n_dropped_items, 'item')} left out, which some model or judge lacks")
+        if self.n_absent:
+            lines.append(f"{counted(self.n_absent, 'time')} a model has no answer to an item")
+        if self.n_repeated:
+            lines.append(
+                f"{counted(self.n_repeated, 'answer shares', 'answers share')} the judgment of another model's same "
+                "answer"
+            )
         return "\n".join(lines)

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Int
 from jaxeval.data.equal_rows import EqualRows, Merged
 from jaxeval.data.report import DataReport
 from jaxeval.data.table_digest import table_digest
@@ -64,7 +64,8 @@ def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
         **sums,
     )
     files = {digest: name for batch in batches for digest, name in batch.files.items()}
-    return BattleTable(_with_counts(merged.table, counts, merged.times), first.roles, first.cluster, report, files)
+    table = _with_counts(merged.table, counts, merged.times)
+    return BattleTable(table=table, roles=first.roles, cluster=first.cluster, report=report, files=files)
 
 
 def write_table(battles: BattleTable, file: IO[bytes]) -> None:
@@ -118,7 +119,8 @@ def read_table(file: IO[bytes], name: str) -> BattleTable:
         raise DataError(f"{name} is damaged: it does not hold what was saved; use a copy, or read the votes again")
     try:
         saved = {**content["report"], "models_left_out": tuple(content["report"]["models_left_out"])}
-        return BattleTable(table, content["roles"], content["cluster"], DataReport(**saved), dict(content["files"]))
+        report, files = DataReport(**saved), dict(content["files"])
+        return BattleTable(table=table, roles=content["roles"], cluster=content["cluster"], report=report, files=files)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{name} is a broken file of saved battles: {error}") from error
 
@@ -168,7 +170,7 @@ def column_roles(names: Sequence[Any], weighted: bool) -> dict[str, str]:
     return roles
 
 
-def arrow_table(columns: Mapping[str, Any], count: NDArray[np.int64], count_name: str) -> pa.Table:
+def arrow_table(columns: Mapping[str, Any], count: Int, count_name: str) -> pa.Table:
     """A table of columns, (values, codes) for those of models, and of the numbers of equal battles.
 
     Raises:
@@ -188,7 +190,7 @@ def arrow_table(columns: Mapping[str, Any], count: NDArray[np.int64], count_name
     return _with_counts(pa.table(arrays), count_name, count)
 
 
-def _with_counts(table: pa.Table, name: str, count: NDArray[np.int64]) -> pa.Table:
+def _with_counts(table: pa.Table, name: str, count: Int) -> pa.Table:
     import pyarrow as pa
 
     return table.append_column(name, pa.array(count))

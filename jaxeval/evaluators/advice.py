@@ -10,6 +10,7 @@ import pandas as pd
 
 from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
 from jaxeval.evaluators.meaningful_gaps import AT_ONCE, NEVER
+from jaxeval.evaluators.tables import with_evaluator
 from jaxeval.wording import counted, named
 
 _FALL = 0.1  # tau of close models that is so much lower is worth a "but"
@@ -32,20 +33,13 @@ def evaluator_advice(
         improvements: as `agreement_by_gap` returns it.
         comparison: as `compare_evaluators` returns it.
     """
-    if changes is not None:
-        changes = hide_few_pairs(changes, "rank_change", few_pairs)
-    if gaps is not None:
-        gaps = hide_few_pairs(gaps, "delta", few_pairs)
-    if improvements is not None:
-        improvements = hide_few_in_agreement(improvements, few_pairs)
     found = [] if comparison is None else list(_best(hide_few_pairs(comparison, "difference", few_pairs)))
-    for name, own in _by_evaluator(taus):
-        found += [f"{name}{sentence}" for sentence in _close_models(own, few_pairs)]
-        parts = ((changes, _tiers), (gaps, _smallest_gap), (improvements, _improvements))
-        for table, sentences in parts:
+    for evaluator, own in with_evaluator(taus).groupby("evaluator", sort=False):
+        sentences = [*_close_models(own, few_pairs)]
+        for table, of_table in ((changes, _tiers), (gaps, _smallest_gap), (improvements, _improvements)):
             if table is not None:
-                rows = table[table["evaluator"] == own["evaluator"].iloc[0]] if "evaluator" in table else table
-                found += [f"{name}{sentence}" for sentence in sentences(rows)]
+                sentences += of_table(table[with_evaluator(table)["evaluator"] == evaluator], few_pairs)
+        found += [f"{evaluator}: {sentence}" if "evaluator" in taus else sentence for sentence in sentences]
     return found
 
 
@@ -74,14 +68,6 @@ def _best(comparison: pd.DataFrame) -> Iterator[str]:
     yield f"{text}: {'; '.join(parts)}"
 
 
-def _by_evaluator(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    if "evaluator" not in table:
-        yield "", table.assign(evaluator="")
-        return
-    for evaluator in dict.fromkeys(table["evaluator"]):
-        yield f"{evaluator}: ", table[table["evaluator"] == evaluator]
-
-
 def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
     """Tau of the closest models that enough pairs stand behind, beside that of all."""
     all_pairs = rows[np.isinf(rows["delta"])]
@@ -106,11 +92,11 @@ def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
         yield f"{text}; all of them lie under every delta, so choose smaller ones"
         return
     near = hide_few_pairs(near, "tau", few_pairs)
-    told = near[near["tau"].notna() & (near["n_pairs"] < row["n_pairs"])]
-    if len(told) == 0:
+    known = near[near["tau"].notna() & (near["n_pairs"] < row["n_pairs"])]
+    if len(known) == 0:
         yield f"{text}; no delta has {counted(few_pairs, 'pair')} under it and some beyond, so choose others"
         return
-    close = told.iloc[0]
+    close = known.iloc[0]
     word = "but" if close["tau"] < row["tau"] - _FALL else "and"
     doubt = "; of models so close it may be guessing" if close.get("lower", 1.0) <= 0 else ""
     yield (
@@ -119,9 +105,9 @@ def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
     )
 
 
-def _tiers(rows: pd.DataFrame) -> Iterator[str]:
+def _tiers(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
     """The tiers that it ranks best and worst, where the intervals tell them apart."""
-    rows = rows[rows["rank_change"].notna()]
+    rows = hide_few_pairs(rows, "rank_change", few_pairs).dropna(subset="rank_change")
     if "lower" not in rows or len(rows) < 2:
         return
     best, worst = rows.loc[rows["rank_change"].idxmin()], rows.loc[rows["rank_change"].idxmax()]
@@ -132,10 +118,10 @@ def _tiers(rows: pd.DataFrame) -> Iterator[str]:
         )
 
 
-def _smallest_gap(rows: pd.DataFrame) -> Iterator[str]:
+def _smallest_gap(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
     wanted = rows.attrs.get("settings", {}).get("probability")
     often = "as often as asked" if wanted is None else f"with probability {wanted:g}"
-    for _, row in rows.iterrows():
+    for _, row in hide_few_pairs(rows, "delta", few_pairs).iterrows():
         if row["status"] == NEVER:
             yield f"at no gap seen, up to {counted(row['largest_gap'], 'point', digits=3)}, does gold agree {often}"
         elif row["status"] == AT_ONCE:
@@ -144,8 +130,8 @@ def _smallest_gap(rows: pd.DataFrame) -> Iterator[str]:
             yield f"gold agrees {often} from a gap of {counted(row['delta'], 'point', digits=3)} on{_ends(row, '.3g')}"
 
 
-def _improvements(rows: pd.DataFrame) -> Iterator[str]:
-    for _, row in rows[rows["probability"].notna()].iterrows():
+def _improvements(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
+    for _, row in hide_few_in_agreement(rows, few_pairs).dropna(subset="probability").iterrows():
         below = f"; {row['average_below']:.2f} on average below it ({counted(row['n_pairs'], 'pair')})"
         observed = "" if np.isnan(row["observed"]) else f", {row['observed']:.2f} observed"
         doubt = f"; the regression does not fit{observed}" if row.get("lack_of_fit", False) else ""

@@ -22,32 +22,36 @@ from jaxeval.wording import counted
 
 @spelled_out(Resampling)
 def compare_evaluators(
-    scores: Scores,
-    gold: Gold,
-    *,
-    few_pairs: int = FEW_PAIRS,
-    **options: Unpack[ResamplingOptions],
+    scores: Scores, gold: Gold, *, few_pairs: int = FEW_PAIRS, **options: Unpack[ResamplingOptions]
 ) -> pd.DataFrame:
     """Differences of Kendall's tau-b with gold between all pairs of evaluators, the best evaluators first.
 
     Both taus of a difference are over the models that both evaluators scored. All evaluators have the same resamples,
-    so that the interval of a difference knows how the two vary together: it is shorter than the intervals of the two
+    so the interval of a difference knows how the two taus vary together. It is shorter than the intervals of the two
     taus suggest. In simulations with 30 models, 95 % intervals held the true difference 95 to 96 times in 100. Each
     interval holds by itself; the best of many evaluators is also the luckiest.
 
     Args:
-        few_pairs: evaluators that scored models of fewer pairs come last: a tau of so few pairs is no rank.
-        scores: as in `kendall_tau_delta`, like all other arguments.
+        scores, gold: as in `kendall_tau_delta`, like all other arguments.
+        few_pairs: evaluators with fewer pairs of models come last: a tau of so few pairs is no rank.
 
     Returns:
-        A row per pair: ``evaluator``, the one with the larger tau over all models that it scored, and ``other``;
-        ``tau`` and ``other_tau``, over the shared models, and ``difference``, the first less the second; ``n_pairs`` of
-        the ``n_models`` shared; ``status``, "ok" or why there is no difference; with resamples ``lower, upper`` of the
-        difference and ``failed_share``, of the resamples without it, which count as -2 and 2. Rows are sorted by the
-        tau of ``evaluator`` and then of ``other``. ``attrs`` holds ``warnings`` and ``settings``.
+        A row per pair of evaluators. ``evaluator`` has the larger tau over all models that it scored, ``other`` the
+        smaller. ``tau`` and ``other_tau`` are over the ``n_models`` that both scored and their ``n_pairs``;
+        ``difference`` is the first less the second. ``status`` is "ok", or why there is no difference. With resamples
+        also ``lower`` and ``upper`` of the difference and ``failed_share``, the share of the resamples without it;
+        these count as -2 in ``lower`` and as 2 in ``upper``. Rows are sorted by the tau of ``evaluator`` and then of
+        ``other``. ``attrs`` holds ``warnings`` and ``settings``.
 
     Raises:
-        DataError: as in `kendall_tau_delta`, or there are fewer than two evaluators; ValueError and TypeError too.
+        DataError, TypeError, ValueError: as in `kendall_tau_delta`, or there are fewer than two evaluators.
+
+    Examples:
+        >>> scores = pd.DataFrame({"judge": [8.1, 7.9, 6.2, 5.0, 4.4, 3.1], "length": [5.0, 7.5, 3.9, 6.1, 2.2, 2.9]})
+        >>> table = compare_evaluators(scores, [1250, 1270, 1180, 1100, 1090, 1010], few_pairs=0, n_resamples=0)
+        >>> table[["evaluator", "other", "tau", "other_tau", "difference"]].round(3)
+          evaluator   other    tau  other_tau  difference
+        0     judge  length  0.867        0.6       0.267
     """
     few_pairs = checked_integer("few_pairs", few_pairs)
     aligned, settings = opened(scores, gold, options)

@@ -1,7 +1,7 @@
 """Does an improvement of so many points mean anything? The probability that gold agrees, by the gap of the scores.
 
-The probability is a logistic regression's, a straight line in the logit. Whether agreement is that is told: beside it
-stands the share of agreeing pairs among those of similar gaps, which supposes nothing, and a test of the line.
+A logistic regression gives the probability: a straight line in the logit. Tables show beside it the share of agreeing
+pairs among those of similar gaps, which supposes no line, and the result of a test of the line.
 """
 
 from __future__ import annotations
@@ -51,9 +51,7 @@ class AgreementFits:
     settings: Resampling
     ridge: float
     regressions: GapRegression  # (1 + B, E)
-    edges: (
-        Float  # (E, G + 1) of bins of the gap with the same number of pairs each, or nearly; infinite beyond the last
-    )
+    edges: Float  # (E, G + 1) of bins of the gap with about the same number of pairs each; infinite beyond the last
 
     def only(self, evaluators: Sequence[Any]) -> AgreementFits:
         """The same for some of the evaluators; nothing is fitted again."""
@@ -75,14 +73,13 @@ class AgreementFits:
         near = np.clip(bins, 0, fits.bin_pairs.shape[-1] - 1)[None]
         observed = np.where(beyond, np.nan, np.take_along_axis(self._observed(), near, 2))
         status = _status(aligned, fits)[:, None]
+        similar = np.take_along_axis(np.asarray(fits.bin_pairs[:1]), near, 2)[0]
         columns: dict[str, Any] = {
             "probability": probability[0],
             "average_below": below[0],
             "n_pairs": sums.pairs[0].astype(int),
             "observed": observed[0],
-            "n_observed": np.where(beyond, 0, np.take_along_axis(np.asarray(fits.bin_pairs[:1]), near, 2)[0]).astype(
-                int
-            ),
+            "n_observed": np.where(beyond, 0, similar).astype(int),
             "n_ordered": fits.pairs[0].astype(int),
             "n_models": aligned.n_models,
             "n_missing": aligned.n_missing,
@@ -179,11 +176,7 @@ class AgreementFits:
 
 @spelled_out(Resampling)
 def agreement_fits(
-    scores: Scores,
-    gold: Gold,
-    *,
-    ridge: float = 0.01,
-    **options: Unpack[ResamplingOptions],
+    scores: Scores, gold: Gold, *, ridge: float = 0.01, **options: Unpack[ResamplingOptions]
 ) -> AgreementFits:
     """The regressions behind `agreement_by_gap` and `smallest_gap`: to ask both, or one often, and fit once."""
     checked_positive("ridge", ridge)
@@ -201,32 +194,41 @@ def agreement_by_gap(
     ridge: float = 0.01,
     **options: Unpack[ResamplingOptions],
 ) -> pd.DataFrame:
-    """The probability that gold orders two models as the evaluator does whose scores differ by delta.
+    """The probability that gold orders two models as the evaluator does, if their scores differ by delta.
 
-    Logistic regression of agreement on |gap| over all pairs that the evaluator orders; ties in gold are half an
-    agreement. Pairs share models, so the intervals come from resamples and not from the regression.
+    It is a logistic regression of agreement on |gap|, over all pairs that the evaluator orders. A tie in gold is half
+    an agreement. Pairs share models, so the intervals come from resamples and not from the regression.
+
+    The intervals hold if agreement is logistic in the gap. ``lack_of_fit`` says where bins of pairs show at the level
+    of the intervals that it is not, and a warning says by how much. A small misfit goes unnoticed and still costs
+    coverage: where gold is the scores plus normal noise, 95 % intervals at large gaps hold the truth 83 to 89 times in
+    100. Where items are drawn, the regressions are `centred` in logits.
 
     Args:
+        scores, gold: as in `kendall_tau_delta`, like all other arguments.
         deltas: gaps in the evaluator's points, more than 0 and finite.
-        ridge: penalty on the squares of the intercept and of the slope per standard deviation of the gap; it keeps
-            them finite where all pairs agree.
-        scores: as in `kendall_tau_delta`, like all other arguments.
+        ridge: penalty on the squares of the intercept and of the slope per standard deviation of the gap. It keeps both
+            finite where all pairs agree.
 
     Returns:
-        A row per evaluator and delta: ``evaluator`` (if they have names), ``delta``; ``probability`` at that gap;
-        ``average_below``, (1 + tau_delta) / 2, the average over the pairs under it; ``n_pairs`` under it; ``observed``,
-        the share of agreeing pairs among the ``n_observed`` of similar gaps, which supposes no regression (up to eight
-        bins of 15 pairs or more); ``n_ordered``, the pairs of the regression, which the evaluator orders; ``n_models,
-        n_missing, status``; with resamples ``lower, upper`` of the probability,
-        ``average_below_lower, average_below_upper, observed_lower, observed_upper``, ``failed_share``, of the resamples
-        without a regression, which count as 0 and 1, and ``lack_of_fit``. A gap beyond the largest between two models
-        has no probability. Intervals of the probability hold if agreement is logistic in the gap; ``lack_of_fit`` says
-        where bins show at the level of the intervals that it is not, and a warning by how much. A small misfit goes
-        unnoticed and still costs coverage: where gold is scores plus normal noise, 95 % intervals at large gaps hold
-        the truth 83 to 89 times in 100. Where items are drawn they are `centred` in logits, as for taus.
+        A row per evaluator and delta: ``evaluator`` (if they have names), ``delta``; ``probability`` at that gap, which
+        is missing beyond the largest gap between two models; ``average_below``, (1 + tau_delta) / 2, the average over
+        the ``n_pairs`` under it; ``observed``, the share of agreeing pairs among the ``n_observed`` of similar gaps (up
+        to eight bins of 15 pairs or more); ``n_ordered``, the pairs of the regression; ``n_models``, ``n_missing`` and
+        ``status``. With resamples also ``lower`` and ``upper`` of the probability, ``average_below_lower``,
+        ``average_below_upper``, ``observed_lower``, ``observed_upper``, ``lack_of_fit`` and ``failed_share``, the share
+        of the resamples without a regression; these count as 0 in the lower end and as 1 in the upper one.
 
     Raises:
-        DataError: as in `kendall_tau_delta`; ValueError too.
+        DataError, TypeError, ValueError: as in `kendall_tau_delta`.
+
+    Examples:
+        >>> judge, people = [8.1, 7.9, 6.2, 5.0, 4.4, 3.1], [1250, 1270, 1180, 1100, 1090, 1010]
+        >>> table = agreement_by_gap(judge, people, [0.5, 1.0], n_resamples=0)
+        >>> table[["delta", "probability", "n_ordered"]].round(2)
+           delta  probability  n_ordered
+        0    0.5         0.66         15
+        1    1.0         0.97         15
     """
     gaps = _checked_gaps(deltas)
     return agreement_fits(scores, gold, ridge=ridge, **options).by_gap(gaps)
@@ -234,29 +236,32 @@ def agreement_by_gap(
 
 @spelled_out(Resampling)
 def smallest_gap(
-    scores: Scores,
-    gold: Gold,
-    probability: float = 0.75,
-    *,
-    ridge: float = 0.01,
-    **options: Unpack[ResamplingOptions],
+    scores: Scores, gold: Gold, probability: float = 0.75, *, ridge: float = 0.01, **options: Unpack[ResamplingOptions]
 ) -> pd.DataFrame:
     """The smallest gap of scores at which gold agrees with at least ``probability``, by `agreement_by_gap`.
 
-    A gap greater than any between two models is not reached: the regression is not asked about what nobody saw.
+    A gap beyond the largest between two models counts as never reached: no pair shows what happens there.
 
     Args:
+        scores, gold: as in `agreement_by_gap`, like all other arguments.
         probability: between 0.5 and 1.
-        scores: as in `agreement_by_gap`, like all other arguments.
+        ridge: as in `agreement_by_gap`.
 
     Returns:
         A row per evaluator: ``evaluator`` (if they have names); ``delta``, the gap in the evaluator's points, infinite
-        if it is never reached and 0 if any gap does; ``largest_gap`` seen; ``n_pairs`` that the evaluator orders;
-        ``n_models, n_missing, status``; with resamples ``lower, upper``, infinite where resamples do not reach it,
-        ``reached_share`` of the resamples that do, ``failed_share`` and ``lack_of_fit``, as in `agreement_by_gap`.
+        if no gap has the probability and 0 if every gap has it; ``largest_gap`` between two models; ``n_pairs`` that
+        the evaluator orders; ``n_models``, ``n_missing`` and ``status``. With resamples also ``lower`` and ``upper``,
+        infinite where resamples never reach the probability, ``reached_share``, the share of the resamples that reach
+        it, ``failed_share`` and ``lack_of_fit``, as in `agreement_by_gap`.
 
     Raises:
-        DataError: as in `kendall_tau_delta`; ValueError too.
+        DataError, TypeError, ValueError: as in `kendall_tau_delta`.
+
+    Examples:
+        >>> judge, people = [8.1, 7.9, 6.2, 5.0, 4.4, 3.1], [1250, 1270, 1180, 1100, 1090, 1010]
+        >>> smallest_gap(judge, people, 0.75, n_resamples=0)[["delta", "largest_gap", "status"]].round(2)
+           delta  largest_gap status
+        0   0.58          5.0     ok
     """
     _check_probability(probability)
     return agreement_fits(scores, gold, ridge=ridge, **options).smallest_gap(probability)
@@ -280,6 +285,13 @@ def _largest_gaps(scores: ModelScores) -> Float:
     return np.array([np.ptp(own) if len(own) else np.nan for own in known])
 
 
+def _gaps(scores: ModelScores) -> list[Float]:
+    """Of every evaluator, the gaps above 0 between two models."""
+    first, second = np.triu_indices(len(scores.gold), 1)
+    gaps = np.abs(scores.scores[:, first] - scores.scores[:, second])
+    return [own[own > 0] for own in gaps]  # NaN is not
+
+
 def _gap_at(fits: GapRegression, probability: float, most: Float) -> Float:
     """(1 + B, E) gap of that probability; 0 if it is exceeded at once, infinite if not up to ``most`` (E,)."""
     wanted = logit(probability) - np.asarray(fits.intercept)
@@ -294,12 +306,9 @@ def _gap_at(fits: GapRegression, probability: float, most: Float) -> Float:
 
 def _bins(scores: ModelScores) -> Float:
     """(E, G + 1) edges of bins of the gap, of at least `FEW_PAIRS` pairs each, from 0; infinite after the last."""
-    first, second = np.triu_indices(len(scores.gold), 1)
     edges = np.full((len(scores.scores), _MOST_BINS + 1), np.inf)
     edges[:, 0] = 0.0
-    for e, own in enumerate(scores.scores):
-        gap = np.abs(own[first] - own[second])
-        gap = gap[gap > 0]  # NaN is not
+    for e, gap in enumerate(_gaps(scores)):
         n = int(np.clip(len(gap) // FEW_PAIRS, 1, _MOST_BINS))
         inner = np.unique(np.quantile(gap, np.arange(1, n) / n)) if n > 1 else np.empty(0)
         edges[e, 1 : len(inner) + 1] = inner
@@ -310,12 +319,7 @@ def _fits(scores: ModelScores, ridge: float, edges: Float, settings: Resampling)
     """(1 + B, E) regressions; NaN where there are no pairs or the iteration did not converge."""
     e, m = scores.scores.shape
     first, second = np.triu_indices(m, 1)
-    scale = np.ones(e)
-    for k, own in enumerate(scores.scores):
-        gap = np.abs(own[first] - own[second])
-        gap = gap[~np.isnan(gap) & (gap > 0)]
-        spread = gap.std() if len(gap) else 0.0
-        scale[k] = spread if spread > 0 else gap.max(initial=0.0) or 1.0
+    scale = np.array([(np.std(gap) if len(gap) else 0.0) or gap.max(initial=0.0) or 1.0 for gap in _gaps(scores)])
     fill = rounded(max(len(first), 1)) - len(first)
     # Padding pairs a model with itself: a gap of 0 has no weight.
     ends = [as_leaf(np.pad(x, (0, fill)), np.int32) for x in (first, second)]

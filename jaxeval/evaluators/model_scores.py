@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -38,6 +39,7 @@ class ModelScores:
     labelled: bool
     n_missing: NDArray[np.int64]  # (E,) models with one of the two scores only
     items: Float | None  # (I, E, M), NaN where missing
+    by_item: ItemScores | None = None  # as they were given
 
     @property
     def n_models(self) -> NDArray[np.int64]:
@@ -120,9 +122,9 @@ def align_scores(scores: Scores, gold: Gold) -> ModelScores:
             else "there is no model"
         )
     # Resamples are to be the same in whatever order the rows come.
-    labels = pd.Series(table.index[keep])
-    by_label = np.empty(len(keep), np.intp)
-    by_label[labels.argsort() if _sortable(labels) else np.arange(len(keep))] = np.arange(len(keep))
+    by_label = np.arange(len(keep))
+    with suppress(TypeError):  # labels that do not compare stay in the order of their rows
+        by_label[pd.Series(table.index[keep]).argsort()] = np.arange(len(keep))
     keep = keep[np.lexsort([by_label, beside[keep]])]
     return ModelScores(
         scores=values[:, keep],
@@ -132,6 +134,7 @@ def align_scores(scores: Scores, gold: Gold) -> ModelScores:
         labelled=labelled,
         n_missing=n_missing,
         items=None if items is None else items.scores[:, :, keep],
+        by_item=items,
     )
 
 
@@ -167,14 +170,6 @@ def _numbers(column: pd.Series, name: Any) -> Float:
     return values
 
 
-def _sortable(labels: pd.Series) -> bool:
-    try:
-        labels.argsort()
-    except TypeError:
-        return False
-    return True
-
-
 def of_evaluators(scores: ModelScores, chosen: NDArray[np.bool_], facts: Sequence[str], limit: int = 5) -> str:
     """The facts (E,) of the ``chosen`` evaluators, each with its evaluator's name; equal facts are told once."""
     if not scores.labelled:
@@ -182,5 +177,5 @@ def of_evaluators(scores: ModelScores, chosen: NDArray[np.bool_], facts: Sequenc
     by_fact: dict[str, list[Any]] = {}
     for k in np.flatnonzero(chosen).tolist():
         by_fact.setdefault(facts[k], []).append(scores.evaluators[k])
-    told = [f"{fact} ({named(names)})" for fact, names in by_fact.items()]
-    return "; ".join(told[:limit]) + f"; and {len(told) - limit} more such" * (len(told) > limit)
+    said = [f"{fact} ({named(names)})" for fact, names in by_fact.items()]
+    return "; ".join(said[:limit]) + f"; and {len(said) - limit} more such" * (len(said) > limit)

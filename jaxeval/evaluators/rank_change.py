@@ -22,33 +22,36 @@ NO_MODEL = "no model of the tier is scored"
 
 @spelled_out(Resampling)
 def stratified_rank_change(
-    scores: Scores,
-    gold: Gold,
-    n_tiers: int = 4,
-    *,
-    within_tier: bool = False,
-    **options: Unpack[ResamplingOptions],
+    scores: Scores, gold: Gold, n_tiers: int = 4, *, within_tier: bool = False, **options: Unpack[ResamplingOptions]
 ) -> pd.DataFrame:
-    """Mean |rank by the evaluator - rank by gold| of the models of each tier of gold, in places (Eq. 4).
+    """Mean |rank by the evaluator - rank by gold| of the models in each tier of gold, in places (Eq. 4).
 
-    Tier 1 is the best. Tiers have equal numbers of the models that gold and some evaluator scored, the better ones a
-    model more where that does not come out even; models that gold ties stay together. Ranks are averaged over ties. A
-    resample of models has tiers and ranks of its own.
+    Tier 1 is the best. The tiers split the models that gold and some evaluator scored into equal parts; if they cannot
+    be equal, the better tiers have one model more. Models that gold ties stay in one tier. Ties share the average of
+    their ranks. A resample of models has tiers and ranks of its own.
 
     Args:
-        n_tiers: 1 gives the mean absolute deviation of all ranks.
-        within_tier: rank the models of a tier among themselves only, instead of among all that the evaluator scored.
-        scores: as in `kendall_tau_delta`, like all other arguments.
+        scores, gold: as in `kendall_tau_delta`, like all other arguments.
+        n_tiers: number of tiers; 1 gives the mean deviation of all ranks.
+        within_tier: rank the models of a tier among themselves, instead of among all that the evaluator scored.
 
     Returns:
-        A row per evaluator and tier: ``evaluator`` (if they have names), ``tier, rank_change, n_models`` (of the tier,
-        scored), ``n_pairs`` (of models that are ranked against each other, one or both of the tier), ``n_missing``
-        (models with one of the two scores only) and ``status``; with resamples ``lower, upper``
-        and ``failed_share``, of the resamples without models in the tier, which count as 0 and as the greatest change
-        that there could be.
+        A row per evaluator and tier: ``evaluator`` (if they have names), ``tier``, ``rank_change``, ``n_models`` (those
+        of the tier that the evaluator scored), ``n_pairs`` (pairs of models that are ranked against each other, with
+        one or both in the tier), ``n_missing`` (models with only one of the two scores) and ``status``. With resamples
+        also ``lower``, ``upper`` and ``failed_share``, the share of the resamples without models in the tier; these
+        count as 0 in ``lower``, and in ``upper`` as the greatest change that is possible.
 
     Raises:
-        DataError: as in `kendall_tau_delta`, or there are fewer models than tiers; ValueError and TypeError too.
+        DataError, TypeError, ValueError: as in `kendall_tau_delta`, or there are fewer models than tiers.
+
+    Examples:
+        >>> judge, people = [8.1, 7.9, 6.2, 5.0, 4.4, 3.1], [1250, 1270, 1180, 1100, 1090, 1010]
+        >>> table = stratified_rank_change(judge, people, n_tiers=2, n_resamples=0)
+        >>> table[["tier", "rank_change", "n_models"]].round(2)
+           tier  rank_change  n_models
+        0     1         0.67         3
+        1     2         0.00         3
     """
     n_tiers = checked_integer("n_tiers", n_tiers, 1)
     aligned, settings = opened(scores, gold, options)

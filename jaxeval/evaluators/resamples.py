@@ -20,10 +20,12 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.execution.runs import Identity, RunOptions, digest_of, open_run
 from jaxeval.execution.shapes import DRAWS, EVALUATORS, padded_rows
 from jaxeval.kernels import batch
+from jaxeval.resampling.strata import checked_strata, stratum_of_groups
 from jaxeval.resampling.units import as_leaf, make_singles, stream_number
 from jaxeval.statistics.quantiles import checked_level
 
 Float = NDArray[np.float64]
+Int = NDArray[np.int64]
 Counts = NDArray[np.uint8]
 Resample: TypeAlias = Literal["models", "items", "both"]
 
@@ -43,6 +45,7 @@ class ResamplingOptions(ModelResampling, total=False):
     """Options of measures that draw models, items or both; `kendall_tau_delta` describes them."""
 
     resample: Resample
+    strata: str | None
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Resampling:
 
     n_resamples: int = 1000
     resample: Resample = "models"
+    strata: str | None = None
     level: float = 0.95
     seed: int = 0
     run: RunOptions = field(default_factory=RunOptions)
@@ -66,6 +70,23 @@ class Resampling:
             raise DataError(
                 f"resample={self.resample!r} needs scores by item: pass ItemScores.from_pandas(table) as scores"
             )
+        if self.resample == "models" and self.strata is not None:
+            raise ValueError(
+                "strata= are those of items, and resample='models' draws none: say resample='items' or 'both', or "
+                "leave strata= out"
+            )
+        self.item_strata(scores)
+
+    def item_strata(self, scores: ModelScores) -> Int | None:
+        """(I,) the stratum of each item; None without strata, and where there is one.
+
+        Raises:
+            DataError: no such column was kept, or an item lies in several strata.
+        """
+        if self.strata is None or scores.by_item is None:
+            return None
+        own, items = scores.by_item.column(self.strata), scores.by_item.items
+        return checked_strata(stratum_of_groups(own.number, own.item, items, self.strata, "item"))
 
 
 def opened(scores: Scores, gold: Gold, options: ModelResampling) -> tuple[ModelScores, Resampling]:
@@ -93,7 +114,7 @@ def resampled(
     by_item = settings.resample != "models" and scores.items is not None
     data: Any = _item_totals(scores.items) if by_item and scores.items is not None else scores.scores
     program = partial(batch.evaluator_resamples, measure, data, scores.gold, arguments)
-    section = f"{measure.__name__}-{digest_of((arguments, scores.scores, scores.items))}"
+    section = f"{measure.__name__}-{digest_of((arguments, scores.scores, scores.items, settings.item_strata(scores)))}"
     return run_lanes(program, drawn_counts(scores, settings), size, scores.gold, settings, section)
 
 
@@ -110,12 +131,12 @@ def run_lanes(
             return program(counts, mesh, numbers, n_chunks)
 
     held = sum(x.nbytes for x in jax.tree.leaves(counts))
-    task = Task(call, EVALUATORS, size, lane_bytes=_BYTES_PER_NUMBER * size, fixed_bytes=held)
+    task = Task(call=call, budget=EVALUATORS, entries=size, lane_bytes=_BYTES_PER_NUMBER * size, fixed_bytes=held)
 
     def identity() -> Identity:
         """Measures, and parts of one, share a folder, where sections tell them apart."""
-        drawn, shown = {"resample": settings.resample, "seed": settings.seed}, {"n_resamples": settings.n_resamples}
-        return Identity(drawn, gold, shown | {"level": settings.level}, section)
+        drawn = {"resample": settings.resample, "strata": settings.strata, "seed": settings.seed}
+        return Identity(drawn, gold, {"n_resamples": settings.n_resamples, "level": settings.level}, section)
 
     with open_run(identity, n_lanes, "resamples", **settings.run) as run:
         return run.results(task, Lanes.of(1, n_lanes), section)
@@ -123,32 +144,34 @@ def run_lanes(
 
 def drawn_counts(scores: ModelScores, settings: Resampling) -> tuple[Counts, ...]:
     """(1 + B, Q) how often each model is in the data and the resamples; and, of scores by item, each item."""
-    own = [(len(scores.gold), "models", settings.resample != "items")]
+    own: list[tuple[int, str, bool, Int | None]] = [(len(scores.gold), "models", settings.resample != "items", None)]
     if settings.resample != "models" and scores.items is not None:
-        own.append((len(scores.items), "items", True))
+        own.append((len(scores.items), "items", True, settings.item_strata(scores)))
     check_room(settings.n_resamples, sum(size for size, *_ in own))
     found = []
-    for n, stream, varies in own:
+    for n, stream, varies, stratum in own:
         counts = np.zeros((1 + settings.n_resamples, _width(n)), np.uint8)
         counts[:, :n] = 1
         if varies and settings.n_resamples:
-            counts[1:] = _draws(n, stream, settings)
+            counts[1:] = _draws(n, stream, settings, stratum)
         found.append(counts)
     return tuple(found)
 
 
-def _draws(n: int, stream: str, settings: Resampling) -> Counts:
+def _draws(n: int, stream: str, settings: Resampling, stratum: Int | None) -> Counts:
     """(B, Q) how often each of ``n`` is drawn, a function of the seed, the stream and the resample's number."""
     mesh, width = device_mesh(), _width(n)
-    singles = make_singles(n, width)
+    order = np.arange(n) if stratum is None else np.argsort(stratum, kind="stable")
+    singles = make_singles(n, width, None if stratum is None else stratum[order])
     seed, number = as_leaf(settings.seed, np.uint64), as_leaf(stream_number(stream), np.uint64)
 
     def call(slices: NDArray[np.int32], numbers: Any, n_chunks: Any) -> Any:
         with double_precision():
             return batch.draw_singles(singles, mesh, seed, number, numbers, n_chunks, width)
 
-    task = Task(call, DRAWS, width, lane_bytes=24 * width, fixed_bytes=settings.n_resamples * width)
-    return np.asarray(LaneRun().results(task, Lanes.of(1, settings.n_resamples), stream))
+    task = Task(call=call, budget=DRAWS, entries=width, lane_bytes=24 * width, fixed_bytes=settings.n_resamples * width)
+    drawn = np.asarray(LaneRun().results(task, Lanes.of(1, settings.n_resamples), stream))
+    return drawn[:, np.concatenate([np.argsort(order), np.arange(n, width)])]
 
 
 def _item_totals(items: Float) -> batch.ItemTotals:

@@ -42,23 +42,32 @@ def separability(
     score_level: float = 0.95,
     **options: Unpack[ModelResampling],
 ) -> pd.DataFrame:
-    """Share of the pairs of models that an evaluator's own intervals separate, and how often gold agrees with those.
+    """Share of the pairs of models that an evaluator's own intervals separate, and how often gold agrees with these.
 
     Args:
-        lower, upper: ends of the evaluator's intervals, of the shape of ``scores``, matched as these are.
-        standard_error: instead of them, standard errors, for normal intervals.
-        score_level: level of those.
-        scores: as in `kendall_tau_delta`, like all other arguments.
+        scores, gold: as in `kendall_tau_delta`, like all other arguments.
+        lower, upper: ends of the evaluator's intervals, of the shape of ``scores``, and matched like them.
+        standard_error: standard errors of the scores, for normal intervals, instead of ``lower`` and ``upper``.
+        score_level: level of the normal intervals.
 
     Returns:
-        A row per evaluator: ``evaluator`` (if they have names); ``separated``, the share of pairs; ``agreement``, the
-        share of those that gold orders alike, pairs that gold ties left out; ``n_separated, n_pairs, n_models,
-        n_missing, status``; with resamples ``separated_lower, separated_upper, agreement_lower, agreement_upper`` and
-        ``failed_share``, of the resamples without separated pairs, of which the agreement counts as 0 and as 1.
+        A row per evaluator: ``evaluator`` (if they have names); ``separated``, the share of the pairs whose intervals
+        do not overlap; ``agreement``, the share of those that gold orders alike, without the pairs that gold ties;
+        ``n_separated``, ``n_pairs``, ``n_models``, ``n_missing`` and ``status``. With resamples also
+        ``separated_lower``, ``separated_upper``, ``agreement_lower``, ``agreement_upper`` and ``failed_share``, the
+        share of the resamples without separated pairs; their agreement counts as 0 in the lower end and as 1 in the
+        upper one.
 
     Raises:
-        DataError: as in `kendall_tau_delta`, or intervals lack, end before they begin, have names twice or text,
-            or do not hold their scores.
+        DataError: as in `kendall_tau_delta`; or intervals are missing, end before they begin, have a name twice, hold
+            text, or do not hold their scores.
+
+    Examples:
+        >>> judge, people = [8.1, 7.9, 6.2, 5.0, 4.4, 3.1], [1250, 1270, 1180, 1100, 1090, 1010]
+        >>> table = separability(judge, people, standard_error=[0.4] * 6, n_resamples=0)
+        >>> table[["separated", "agreement", "n_separated"]].round(3)
+           separated  agreement  n_separated
+        0      0.733        1.0           11
     """
     checked_level(score_level)
     aligned, settings = opened(scores, gold, options)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from jaxeval.evaluators.model_scores import OK, ModelScores, of_evaluators
 from jaxeval.evaluators.resamples import Resampling
+from jaxeval.resampling.strata import lone_strata_text
 from jaxeval.statistics.quantiles import bounds_with_failures, centred
 from jaxeval.wording import counted
 
@@ -65,18 +66,16 @@ def evaluator_table(
     return table
 
 
+def with_evaluator(table: pd.DataFrame) -> pd.DataFrame:
+    """The table, with an empty name where the one evaluator has none."""
+    return table if "evaluator" in table else table.assign(evaluator="")
+
+
 def table_attributes(scores: ModelScores, table: pd.DataFrame, name: str, settings: Resampling) -> dict[str, Any]:
     """``settings`` and ``warnings`` of a table whose intervals are of the column ``name``."""
-    return {
-        "settings": {
-            "n_resamples": settings.n_resamples,
-            "resample": settings.resample,
-            "level": settings.level,
-            "seed": settings.seed,
-            "n_models": len(scores.gold),
-        },
-        "warnings": [*_warnings(scores, table, settings), *_outside(table, name)],
-    }
+    shown = {key: getattr(settings, key) for key in ("n_resamples", "resample", "strata", "level", "seed")}
+    warnings = [*_warnings(scores, table, settings), *_outside(table, name)]
+    return {"settings": shown | {"n_models": len(scores.gold)}, "warnings": warnings}
 
 
 def _warnings(scores: ModelScores, table: pd.DataFrame, settings: Resampling) -> list[str]:
@@ -91,6 +90,9 @@ def _warnings(scores: ModelScores, table: pd.DataFrame, settings: Resampling) ->
             f"intervals over fewer than {FEW_MODELS} models say little: "
             + of_evaluators(scores, few, [counted(k, "model") for k in n])
         )
+    strata = settings.item_strata(scores)
+    if settings.n_resamples and strata is not None:
+        found += lone_strata_text(np.bincount(strata), "item")
     if "failed_share" in table:
         some = table["failed_share"][(table["failed_share"] > 0) & (table["failed_share"] < 1)]
         if len(some):

@@ -47,7 +47,7 @@ REFERENCES = Budget(Room(2**20, 32), Room(2**27, 1024), 16)
 
 
 def chunk_lanes(budget: Budget, entries: int, of_slices: NDArray[np.int64]) -> int:
-    """Lanes of a chunk, each of which works on so many ``entries``, for slices of ``of_slices`` lanes.
+    """Lanes of a chunk, for slices of ``of_slices`` lanes; each lane works on so many ``entries``.
 
     A chunk is of one slice and always runs in full. On a CPU, whose devices share the same cores, that is cheap beside
     another compilation and beside what every chunk sets up, unless much of what runs is not wanted. The chunks of an

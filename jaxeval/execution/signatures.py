@@ -12,13 +12,13 @@ _KEYWORD = Parameter.KEYWORD_ONLY
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def spelled_out(defaults: type) -> Callable[[F], F]:
+def spelled_out(defaults: type = object) -> Callable[[F], F]:
     """Decorates a function that ends in ``**options: Unpack[Options]``, a TypedDict: its signature names each option.
 
     `inspect.signature`, `help` and editors then show the options as if the function listed them itself.
 
     Args:
-        defaults: a class whose attributes are the defaults of options; the default of any other option is None.
+        defaults: a class whose attributes are defaults of options. The default of every other option is None.
     """
 
     def decorate(function: F) -> F:

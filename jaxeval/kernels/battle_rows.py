@@ -14,7 +14,7 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int32, Integer, Num
 
 from jaxeval.kernels import tie_models
-from jaxeval.kernels.tie_models import TieModel
+from jaxeval.kernels.tie_models import Response
 
 
 class Rows(NamedTuple):
@@ -104,7 +104,7 @@ def pair_tables(
 
 
 def weighted(
-    model: TieModel, block: Rows, phi: Float[Array, "P R"], count: Num[Array, "E G R"], n_models: int
+    model: Response, block: Rows, phi: Float[Array, "P R"], count: Num[Array, "E G R"], n_models: int
 ) -> tuple[tie_models.Score, tie_models.Information]:
     """Scores and information (E, G, R) of a block's rows at ``phi``, times their weights."""
     z, target, t = predictor(block, phi, n_models), block.target[..., None], phi[-1]
@@ -128,7 +128,7 @@ def add_diagonal(
 
 
 def derivatives(
-    model: TieModel,
+    model: Response,
     rows: Rows,
     phi: Float[Array, "P R"],
     count: Num[Array, "T E G R"],

@@ -33,7 +33,7 @@ from jaxeval.kernels.solve import (
     preconditioner,
     regular,
 )
-from jaxeval.kernels.tie_models import NO_TIES, TieModel
+from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
 
 
 class Base(NamedTuple):
@@ -47,7 +47,7 @@ class Base(NamedTuple):
 
 
 def at_estimate(
-    model: TieModel,
+    model: Response,
     rows: Rows,
     phi: Float[Array, "P"],
     n_models: int,
@@ -60,24 +60,25 @@ def at_estimate(
     return Base(z, tie_models.score(model, rows.target, z, phi[-1]), phi, inverse, diagonal)
 
 
-def chord(model: TieModel, rows: Rows, base: Base, count: Num[Array, "T E G R"], terms: Terms) -> Solution:
+def chord(model: Response, rows: Rows, base: Base, count: Num[Array, "T E G R"], terms: Terms) -> Solution:
     """Steps by the full data's information, shared by all lanes, for resamples whose information is not far from it.
 
     The gradient is that of the resample at the full data's estimate, plus what has changed since. The change is small,
-    so that where ties are half a win single precision gives it to 1e-9 of a battle, at a third of the cost.
+    so that where ties are half a win, and the link is the logit, single precision gives it to 1e-9 of a battle, at a
+    third of the cost.
     """
     n_lanes, ridge = count.shape[-1], terms.ridge[:, None]
     n_models = len(base.phi) - rows.feature.shape[-1] - 1
-    half = model == TieModel.HALF
+    is_quick = model == Response(TieModel.HALF)
 
     def add_base(block: Rows, t: Array, total: Array) -> Array:
         weight = count[t] * block.factor[..., None]
-        of_t = None if half else weight * base.score.t[t][..., None]
+        of_t = None if is_quick else weight * base.score.t[t][..., None]
         return add_score(block, total, weight * base.score.z[t][..., None], of_t, n_models)
 
     zero = jnp.zeros((len(base.phi), n_lanes))
     at_base = over_blocks(rows, add_base, zero) - 2 * ridge * base.phi[:, None]
-    if half:
+    if is_quick:
         p = tie_models.expected(model, base.z, base.phi[-1])
         slope, skew = (2 * p * (1 - p) * rows.factor).astype(jnp.float32), (2 * p - 1).astype(jnp.float32)
         single = rows._replace(feature=rows.feature.astype(jnp.float32))
@@ -96,7 +97,7 @@ def chord(model: TieModel, rows: Rows, base: Base, count: Num[Array, "T E G R"],
             of_z, of_t = (weight * (x - y[t][..., None]) for x, y in zip(new, base.score, strict=True))
             return add_score(block, total, of_z, of_t, n_models)
 
-        return over_blocks(single, add_half, zero) if half else over_blocks(rows, add_any, zero)
+        return over_blocks(single, add_half, zero) if is_quick else over_blocks(rows, add_any, zero)
 
     def step(moved: Array) -> tuple[Array, Array]:
         grad = at_base + change_of_score(moved) - 2 * ridge * moved
@@ -107,7 +108,7 @@ def chord(model: TieModel, rows: Rows, base: Base, count: Num[Array, "T E G R"],
 
 
 def alive(
-    model: TieModel,
+    model: Response,
     rows: Rows,
     count: Num[Array, "T E G R"],
     active: Bool[Array, "M R"],
@@ -123,20 +124,20 @@ def alive(
         return total + jnp.einsum("egr,eg->r", count[t].astype(jnp.float64), tied, precision="highest")
 
     others = jnp.broadcast_to(free[:, None], (len(free), active.shape[1]))
-    if model != TieModel.HALF:
+    if model.ties != TieModel.HALF:
         n_ties = over_blocks(rows, add, jnp.zeros(active.shape[1]))
         others = others.at[-1].set(free[-1] & (n_ties > 0))
     return jnp.concatenate([active, others])
 
 
-def _at_limit(model: TieModel, phi: Float[Array, "P #R"], moves: Bool[Array, "P R"]) -> Float[Array, "P R"]:
+def _at_limit(model: Response, phi: Float[Array, "P #R"], moves: Bool[Array, "P R"]) -> Float[Array, "P R"]:
     """``phi`` for every lane, with t at its limit where it does not move."""
     phi = jnp.broadcast_to(phi, moves.shape)
-    return phi.at[-1].set(jnp.where(moves[-1], phi[-1], NO_TIES[model]))
+    return phi.at[-1].set(jnp.where(moves[-1], phi[-1], NO_TIES[model.ties]))
 
 
 def newton(
-    model: TieModel,
+    model: Response,
     rows: Rows,
     start: Float[Array, "P #R"],
     count: Num[Array, "T E G R"],
@@ -163,10 +164,10 @@ def newton(
     return loop(step, _at_limit(model, start, moves), matrix, terms.tolerance, terms.max_steps)
 
 
-def _damped(model: TieModel, phi: Float[Array, "P R"], change: Float[Array, "P R"]) -> Float[Array, "P R"]:
+def _damped(model: Response, phi: Float[Array, "P R"], change: Float[Array, "P R"]) -> Float[Array, "P R"]:
     """``change`` of each lane, shrunk where it is too long; a threshold t stays positive."""
     change = capped(change)
-    return change.at[-1].max(-0.75 * phi[-1]) if model == TieModel.RAO_KUPPER else change
+    return change.at[-1].max(-0.75 * phi[-1]) if model.ties == TieModel.RAO_KUPPER else change
 
 
 def _preconditioner(
@@ -178,7 +179,7 @@ def _preconditioner(
 
 
 def scaled_chord(
-    model: TieModel,
+    model: Response,
     rows: Rows,
     base: Base,
     count: Num[Array, "T E G R"],
@@ -219,7 +220,7 @@ def _with_ridge(
 
 
 def newton_cg(
-    model: TieModel,
+    model: Response,
     rows: Rows,
     base: Base,
     count: Num[Array, "T E G R"],
@@ -242,11 +243,11 @@ def newton_cg(
             score, information = weighted(model, block, phi, count[t], n_models)
             grad = add_score(block, grad, score.z, score.t, n_models)
             diagonal = add_diagonal(block, diagonal, information, n_models)
-            zt = zt if model == TieModel.HALF else zt.at[t].set(information.zt)
+            zt = zt if model.ties == TieModel.HALF else zt.at[t].set(information.zt)
             return grad, diagonal, zz.at[t].set(information.zz), zt, tt + jnp.sum(information.tt, (0, 1))
 
         by_row = jnp.zeros((*rows.target.shape, n_lanes))
-        of_ties = jnp.zeros((1, 1, 1, 1)) if model == TieModel.HALF else by_row
+        of_ties = jnp.zeros((1, 1, 1, 1)) if model.ties == TieModel.HALF else by_row
         zero = jnp.zeros(phi.shape), jnp.zeros(phi.shape), by_row, of_ties, jnp.zeros(n_lanes)
         grad, diagonal, zz, zt, tt = over_blocks(rows, add, zero)
         return *_with_ridge(phi, grad, diagonal, moves, ridge), tie_models.Information(zz, zt, tt)
@@ -255,7 +256,7 @@ def newton_cg(
         def add(block: Rows, t: Array, total: Array) -> Array:
             z = predictor(block, p, n_models)
             along = of_rows.zz[t] * z
-            if model == TieModel.HALF:
+            if model.ties == TieModel.HALF:
                 return add_score(block, total, along, None, n_models)
             return add_score(block, total, along + of_rows.zt[t] * p[-1], of_rows.zt[t] * z, n_models)
 

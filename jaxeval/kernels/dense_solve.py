@@ -5,6 +5,7 @@ import jax.scipy.linalg as jsl
 from jax import Array
 
 from jaxeval.kernels import likelihood
+from jaxeval.kernels.links import Link
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.solve import (
     Solution,
@@ -19,7 +20,7 @@ from jaxeval.kernels.solve import (
 )
 
 
-def chord(table: PairTable, start: Array, inverse: Array, terms: Terms) -> Solution:
+def chord(link: Link, table: PairTable, start: Array, inverse: Array, terms: Terms) -> Solution:
     """Newton's method with one fixed ``inverse`` (M, M) of the information, that of the full data.
 
     Batched over resamples, the step is a single matrix product. Diverges where a resample's information is far from
@@ -27,13 +28,13 @@ def chord(table: PairTable, start: Array, inverse: Array, terms: Terms) -> Solut
     """
 
     def step(theta: Array) -> tuple[Array, Array]:
-        grad = likelihood.gradient(theta, table.n, table.score, terms.ridge)
+        grad = likelihood.gradient(link, theta, table, terms.ridge)
         return jnp.matmul(inverse, grad, precision="highest"), grad
 
     return iterate(step, start, terms.tolerance, terms.max_steps)
 
 
-def newton(table: PairTable, active: Array, terms: Terms, start: Array | None = None) -> Solution:
+def newton(link: Link, table: PairTable, active: Array, terms: Terms, start: Array | None = None) -> Solution:
     """Newton's method from ``start``, or from each model's own score.
 
     ``table`` holds no battles of models that are not ``active`` (M,): their theta stays 0.
@@ -43,14 +44,16 @@ def newton(table: PairTable, active: Array, terms: Terms, start: Array | None = 
         start = jnp.log((table.score + 1) / (battles - table.score + 1))
 
     def step(theta: Array) -> tuple[Array, Array]:
-        grad = likelihood.gradient(theta, table.n, table.score, terms.ridge)
-        matrix, _ = regular(information(theta, table.n, terms.ridge), active, len(active), terms.ridge)
+        grad = likelihood.gradient(link, theta, table, terms.ridge)
+        matrix, _ = regular(information(link, theta, table, terms.ridge), active, len(active), terms.ridge)
         return capped(centred(jsl.cho_solve(jsl.cho_factor(matrix), grad), active)), grad
 
     return iterate(step, centred(start, active), terms.tolerance, terms.max_steps)
 
 
-def newton_cg(table: PairTable, start: Array, inverse: Array, information_diagonal: Array, terms: Terms) -> Solution:
+def newton_cg(
+    link: Link, table: PairTable, start: Array, inverse: Array, information_diagonal: Array, terms: Terms
+) -> Solution:
     """Newton's method with the steps found by preconditioned conjugate gradients: for resamples of sparse boards.
 
     A model with a handful of battles has, in a resample, an information far from that of the full data, which
@@ -58,8 +61,8 @@ def newton_cg(table: PairTable, start: Array, inverse: Array, information_diagon
     """
 
     def step(theta: Array) -> tuple[Array, Array]:
-        grad = likelihood.gradient(theta, table.n, table.score, terms.ridge)
-        v = likelihood.curvature(theta, table.n)
+        grad = likelihood.gradient(link, theta, table, terms.ridge)
+        v = likelihood.curvature(link, theta, table)
         diagonal = row_sums(v) + 2 * terms.ridge
         precondition = preconditioner(inverse, information_diagonal, diagonal, terms.ridge, len(start))
         change = newton_cg_step(
@@ -70,13 +73,13 @@ def newton_cg(table: PairTable, start: Array, inverse: Array, information_diagon
     return iterate(step, start, terms.tolerance, terms.max_steps)
 
 
-def information(theta: Array, n: Array, ridge: Array) -> Array:
+def information(link: Link, theta: Array, table: PairTable, ridge: Array) -> Array:
     """(M, M) negative Hessian of the penalised log-likelihood."""
-    v = likelihood.curvature(theta, n)
+    v = likelihood.curvature(link, theta, table)
     return jnp.diag(jnp.sum(v, 1) + 2 * ridge) - v
 
 
-def inverse_information(theta: Array, n: Array, ridge: Array, active: Array) -> tuple[Array, Array]:
+def inverse_information(link: Link, theta: Array, table: PairTable, ridge: Array, active: Array) -> tuple[Array, Array]:
     """(M, M) pseudo-inverse of the information of the ``active`` models, and (M,) its diagonal itself."""
-    matrix = information(theta, n, ridge)
+    matrix = information(link, theta, table, ridge)
     return pseudo_inverse(matrix, active, len(active), ridge), jnp.where(active, jnp.diagonal(matrix), 0.0)

@@ -95,10 +95,10 @@ def anchors(full: FullFit, score: Float[Array, "M"], held_out: Integer[Array, ""
     some more: the steps fall short, by the model's share in the battles.
     """
     kept = full.active & (jnp.arange(len(score)) != held_out)
-    column = full.n[:, held_out]
+    column, table = full.n[:, held_out], PairTable(full.n, score)
 
     def step(theta: Array) -> tuple[Array, Array]:
-        grad = likelihood.gradient(theta, full.n, score, terms.ridge)
+        grad = likelihood.gradient(Link.LOGIT, theta, table, terms.ridge)
         expected = column * probability(Link.LOGIT, theta)  # the held-out model stands at 0
         grad = jnp.where(kept, grad + expected, 0.0)
         return solve.centred(jnp.matmul(full.inverse, grad, precision="highest"), kept), grad
@@ -144,7 +144,7 @@ def fold(full: FullFit, wins: Float[Array, "M M"], held_out: Integer[Array, ""],
         kept = full.active & (jnp.arange(len(score)) != held_out)
         rest = jnp.where(kept[:, None] & kept, full.n, 0.0)
         table = PairTable(rest, jnp.where(kept, score, 0.0))
-        found, start = dense_solve.newton(table, kept & jnp.any(rest > 0, 1), terms), jnp.zeros_like(start)
+        found, start = dense_solve.newton(Link.LOGIT, table, kept & jnp.any(rest > 0, 1), terms), jnp.zeros_like(start)
     else:
         found = anchors(full, score, held_out, terms)
     own = rating(found.theta, full.n[held_out], rows[held_out], start, terms)

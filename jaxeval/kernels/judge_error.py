@@ -23,10 +23,10 @@ Doubts = Int8[Array, "*#items"]
 class Doubt(IntEnum):
     """Why an estimate is missing, or has no bounds; the larger number is the worse."""
 
-    FINE = 0  # nothing is wrong
+    OK = 0  # it is neither
     NEAR_0 = 1  # the 99.9 % interval of J includes 0: the estimate has no bounds
     FEW_OF_CLASS = 2  # a class has fewer labels than `FEWEST_OF_CLASS`: the estimate has no bounds
-    NO_ITEMS = 3  # no item has a label, or no test item has a judgment
+    NO_LABELS = 3  # no item has a label, or no test item has a judgment
     NO_CLASS = 4  # all labels are of one class
     NO_SKILL = 5  # J <= 0
     NO_SUCH_VERDICT = 6  # a verdict of the test does not occur in the calibration
@@ -101,10 +101,10 @@ def youden_j(rates: Rates) -> tuple[Values, Values]:
 
 
 def doubt(rates: Rates) -> Doubts:
-    """Whether `rogan_gladen_interval` can be trusted: `Doubt` as int8 (FINE, NEAR_0, FEW_OF_CLASS or NO_SKILL).
+    """Whether `rogan_gladen_interval` can be trusted: `Doubt` as int8 (OK, NEAR_0, FEW_OF_CLASS or NO_SKILL).
 
     J is near 0 where its 99.9 % interval includes 0. This limit was chosen by simulations of 2,000 test items, with 2
-    to 500 labels of a class and judges of J = 0 to 0.96. A 95 % interval that is FINE missed the truth in at most 11 of
+    to 500 labels of a class and judges of J = 0 to 0.96. A 95 % interval that is OK missed the truth in at most 11 of
     100 data sets, and in more than 8 of 100 at only one setting in a hundred. Two weaker limits were tried: with the
     95 % interval of J the interval missed in up to 17 of 100, with J > 0 alone in up to 43. Few labels of a class are
     worse than any J: with one label the interval missed in up to 98 of 100 data sets, with two in 95, with three in 24;
@@ -114,7 +114,7 @@ def doubt(rates: Rates) -> Doubts:
     return jnp.select(
         [~(j > _LEAST_J), jnp.minimum(rates.m0, rates.m1) < FEWEST_OF_CLASS, j <= SURE_Z * jnp.sqrt(variance)],
         [jnp.int8(code) for code in (Doubt.NO_SKILL, Doubt.FEW_OF_CLASS, Doubt.NEAR_0)],
-        jnp.int8(Doubt.FINE),
+        jnp.int8(Doubt.OK),
     )
 
 
@@ -288,21 +288,21 @@ def pooled_share(labelled: LabelledSums, test: JudgedSums) -> Values:
 
 
 def failure(labelled: LabelledSums, n_test: Values) -> Doubts:
-    """Why `rogan_gladen` with the rates of ``labelled`` is no estimate: `Doubt` as int8, FINE where it is one."""
+    """Why `rogan_gladen` with the rates of ``labelled`` is no estimate: `Doubt` as int8, OK where it is one."""
     m1, m0 = labelled.label, labelled.n - labelled.label
     # J > 0 in whole numbers: as a sum of two quotients it may miss 0 by rounding.
     skill = labelled.product * m0 > (labelled.judgment - labelled.product) * m1 + _LEAST_J * m0 * m1
     return jnp.select(
         [(labelled.n == 0) | (n_test == 0), (m0 <= 0) | (m1 <= 0), ~skill],
-        [jnp.int8(code) for code in (Doubt.NO_ITEMS, Doubt.NO_CLASS, Doubt.NO_SKILL)],
-        jnp.int8(Doubt.FINE),
+        [jnp.int8(code) for code in (Doubt.NO_LABELS, Doubt.NO_CLASS, Doubt.NO_SKILL)],
+        jnp.int8(Doubt.OK),
     )
 
 
 def doubt_of_sums(labelled: LabelledSums, n_test: Values) -> Doubts:
     """`failure`; where there is none, the `doubt` about the interval."""
     found = failure(labelled, n_test)
-    return jnp.where(found == Doubt.FINE, doubt(rates(labelled)), found)
+    return jnp.where(found == Doubt.OK, doubt(rates(labelled)), found)
 
 
 def shared_calibration_bias(theta: Values, own: Rates, shared: Rates) -> Values:
@@ -384,7 +384,7 @@ def interval_with_rates_of(labelled: LabelledSums, test: JudgedSums, z: Values) 
 def with_rates_of(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Values:
     """Rogan-Gladen (..., J) with the rates of ``labelled``, NaN where `failure` is."""
     q0, q1, _, _ = rates(labelled)
-    defined = binary & (failure(labelled, test.n) == Doubt.FINE)
+    defined = binary & (failure(labelled, test.n) == Doubt.OK)
     return jnp.where(defined, rogan_gladen(test.judgment / test.n, q0, q1), jnp.nan)
 
 

@@ -1,25 +1,25 @@
-"""The Bradley-Terry log-likelihood on a pair table: value, gradient and Hessian weights.
+"""The log-likelihood on a pair table: value, gradient and Hessian weights.
 
-sum_ij y_ij log s(theta_i - theta_j) - ridge * ||theta||^2 with s the logistic function, y_ij = weight * target
-(Eq. 1 of arXiv:2606.13221). With e = exp(theta), s(theta_i - theta_j) = e_i / (e_i + e_j): M exponentials instead
-of M^2.
+sum_ij y_ij log F(theta_i - theta_j) - ridge * ||theta||^2 with F the probability of the link, y_ij = weight * target
+(Eq. 1 of arXiv:2606.13221). For the logit, and e = exp(theta), F(theta_i - theta_j) = e_i / (e_i + e_j): M exponentials
+instead of M^2.
 """
 
 import jax.numpy as jnp
 from jax import Array
 
-from jaxeval.kernels.links import Link, log_probability, share
-from jaxeval.kernels.pair_tables import row_sums
+from jaxeval.kernels.links import Link, bend, log_probability, share, slope
+from jaxeval.kernels.pair_tables import PairTable, row_sums
 
 
-def log_likelihood(theta: Array, wins: Array, ridge: Array) -> Array:
+def log_likelihood(link: Link, theta: Array, wins: Array, ridge: Array) -> Array:
     """Penalised log-likelihood of (M,) log-strengths given (M, M) ``wins``."""
-    log_prob = log_probability(Link.LOGIT, theta[:, None] - theta)
+    log_prob = log_probability(link, theta[:, None] - theta)
     return jnp.sum(jnp.where(wins > 0, wins * log_prob, 0.0)) - ridge * jnp.sum(theta**2)
 
 
 def expected_score(theta: Array, n: Array) -> Array:
-    """(M,) expected scores sum_j n_ij e_i / (e_i + e_j); M must be a multiple of 4.
+    """(M,) expected scores sum_j n_ij e_i / (e_i + e_j) of the logit; M must be a multiple of 4.
 
     Four columns share one division (a / x + b / y = (a y + b x) / (x y)), which is what limits this pass. Their product
     of four strengths overflows only where |theta| exceeds 170 in double and 20 in single precision.
@@ -34,13 +34,19 @@ def expected_score(theta: Array, n: Array) -> Array:
     return e * row_sums(shares)
 
 
-def gradient(theta: Array, n: Array, score: Array, ridge: Array) -> Array:
-    """(M,) gradient of the penalised log-likelihood."""
-    return score - expected_score(theta, n) - 2 * ridge * theta
+def gradient(link: Link, theta: Array, table: PairTable, ridge: Array) -> Array:
+    """(M,) gradient of the penalised log-likelihood; all links but the logit need the table's wins."""
+    if link == Link.LOGIT:
+        return table.score - expected_score(theta, table.n) - 2 * ridge * theta
+    gained = slope(link, theta[:, None] - theta) * table.wins  # type: ignore[operator]  # kept for it
+    return row_sums(gained) - row_sums(gained.T) - 2 * ridge * theta
 
 
-def curvature(theta: Array, n: Array) -> Array:
-    """(M, M) pair weights v_ij = n_ij s'(theta_i - theta_j) of the information D - V, D = diag(row sums of V)."""
-    e = jnp.exp(theta)
-    p = share(e[:, None], e)
-    return n.astype(theta.dtype) * p * (1 - p)
+def curvature(link: Link, theta: Array, table: PairTable) -> Array:
+    """(M, M) pair weights v_ij of the observed information D - V, D = diag(row sums of V)."""
+    if link == Link.LOGIT:
+        e = jnp.exp(theta)
+        p = share(e[:, None], e)
+        return table.n.astype(theta.dtype) * p * (1 - p)
+    bent = bend(link, theta[:, None] - theta) * table.wins  # type: ignore[operator]
+    return bent + bent.T

@@ -39,28 +39,31 @@ def slope(link: Link, z: Array) -> Array:
 
 
 def bend(link: Link, z: Array) -> Array:
-    """Minus the second derivative of log F: positive."""
+    """Minus the second derivative of log F, positive: the logit's is the same at -z."""
     if link == Link.LOGIT:
         return sigmoid(z) * sigmoid(-z)
     own = slope(link, z)
     return own * (own + z)
 
 
-def log_likelihood(link: Link, wins: Array, losses: Array, z: Array) -> Array:
-    """Of ``wins`` and ``losses``, which are weights, at z."""
-    return wins * log_probability(link, z) + losses * log_probability(link, -z)
+def log_likelihood(link: Link, target: Array, z: Array) -> Array:
+    """Of a battle at z, of which the first one takes the share ``target`` in [0, 1]."""
+    return target * log_probability(link, z) + (1 - target) * log_probability(link, -z)
 
 
-def score(link: Link, wins: Array, losses: Array, z: Array) -> Array:
+def score(link: Link, target: Array, z: Array) -> Array:
     """Derivative of the log-likelihood by z."""
-    return wins * slope(link, z) - losses * slope(link, -z)
+    if link == Link.LOGIT:
+        return target - probability(link, z)
+    return target * slope(link, z) - (1 - target) * slope(link, -z)
 
 
-def information(link: Link, wins: Array, losses: Array, z: Array) -> Array:
+def information(link: Link, target: Array, z: Array) -> Array:
     """Minus the second derivative: observed. That of the logit does not depend on who won."""
     if link == Link.LOGIT:
-        return (wins + losses) * bend(link, z)
-    return wins * bend(link, z) + losses * bend(link, -z)
+        p = probability(link, z)
+        return p * (1 - p)
+    return target * bend(link, z) + (1 - target) * bend(link, -z)
 
 
 def share(own: Array, other: Array) -> Array:

@@ -27,22 +27,22 @@ class Layout(NamedTuple):
     weight: Float[Array, "K Q"] | None = None  # weight of one battle of the entry; None where draws are packed
     target: Float[Array, "K Q"] | None = None  # its target
     unit: Int32[Array, "K Q"] | None = None  # the entry's unit, where units are not entries
-    pair: Int32[Array, "Q"] | None = None  # sorted: the pair of each column, where pairs span several columns
+    pair: Int32[Array, "Q"] | None = None  # the pair of each column, where pairs span several columns
 
 
 def pair_statistics(
     layout: Layout, draws: Num[Array, "rows columns"] | UInt[Array, "columns"], n_pairs: int
 ) -> tuple[Num[Array, "{n_pairs}"], ...]:
     """Per pair, the ``draws`` summed: one packed word, or (weight, weight * target)."""
-    if layout.weight is None or layout.target is None:
-        return (draws,)
-    entries = draws if layout.unit is None else draws.reshape(-1)[layout.unit]
-    weight = entries * layout.weight
-    columns = jnp.sum(weight, 0), jnp.sum(weight * layout.target, 0)
+    columns: tuple[Array, ...] = (draws,)
+    if layout.weight is not None and layout.target is not None:
+        entries = draws if layout.unit is None else draws.reshape(-1)[layout.unit]
+        weight = entries * layout.weight
+        columns = jnp.sum(weight, 0), jnp.sum(weight * layout.target, 0)
     if layout.pair is None:
         return columns
     pair = layout.pair
-    return tuple(jax.ops.segment_sum(x, pair, n_pairs, indices_are_sorted=True) for x in columns)
+    return tuple(jax.ops.segment_sum(x, pair, n_pairs) for x in columns)
 
 
 def spread(layout: Layout, statistics: tuple[Num[Array, "P"], ...]) -> tuple[Num[Array, "M M"], ...]:

@@ -123,8 +123,8 @@ def tau_b(sums: PairSums) -> Float[Any, "..."]:
 
 def misordered(sums: PairSums) -> Float[Array, "..."]:
     """Share of the pairs in the wrong order, a tie counting half; NaN without pairs."""
-    told = sums.pairs > 0
-    return jnp.where(told, 0.5 - 0.5 * sums.concordance / jnp.where(told, sums.pairs, 1.0), jnp.nan)
+    known = sums.pairs > 0
+    return jnp.where(known, 0.5 - 0.5 * sums.concordance / jnp.where(known, sums.pairs, 1.0), jnp.nan)
 
 
 def delta_sums_of_draws(counts: Num[Array, "R Q"], pairs: DeltaPairs) -> PairSums:
@@ -167,16 +167,13 @@ def delta_sums(
         copies = jnp.sum(weight**2)
         gap = x[:, None] - x
 
-        def form(matrix: Array) -> Array:
-            return jnp.vdot(weight, jnp.matmul(matrix.astype(weight.dtype), weight, precision="highest"))
-
         def under(delta: Array) -> PairSums:
             near = jnp.abs(gap) < delta
             return PairSums(
-                form(jnp.where(near, jnp.sign(gap) * jnp.sign(gold_gap), 0.0)) / 2,
-                (form(near) - copies) / 2,
-                (form(gap == 0) - copies) / 2,
-                (form(near & (gold_gap == 0)) - copies) / 2,
+                _form(jnp.where(near, jnp.sign(gap) * jnp.sign(gold_gap), 0.0), weight) / 2,
+                (_form(near, weight) - copies) / 2,
+                (_form(gap == 0, weight) - copies) / 2,
+                (_form(near & (gold_gap == 0), weight) - copies) / 2,
             )
 
         return lax.map(under, deltas)
@@ -184,13 +181,19 @@ def delta_sums(
     return lax.map(of_evaluator, scores)
 
 
+def _total(matrix: Num[Array, "M M"] | Bool[Array, "M M"], weight: Float[Array, "M"]) -> Float[Array, "M"]:
+    """The ``matrix`` times the ``weight`` of the models."""
+    return jnp.matmul(matrix.astype(weight.dtype), weight, precision="highest")
+
+
+def _form(matrix: Num[Array, "M M"] | Bool[Array, "M M"], weight: Float[Array, "M"]) -> Float[Array, ""]:
+    """The quadratic form of the ``matrix`` in the ``weight`` of the models: its sum over all ordered pairs."""
+    return jnp.vdot(weight, _total(matrix, weight))
+
+
 def _places(x: Float[Array, "M"], weight: Float[Array, "M"]) -> tuple[Float[Array, "M"], Float[Array, "M"]]:
     """Weight of the models above each one, and of those level with it, itself included."""
-
-    def total(matrix: Array) -> Array:
-        return jnp.matmul(matrix.astype(weight.dtype), weight, precision="highest")
-
-    return total(x > x[:, None]), total(x == x[:, None])
+    return _total(x > x[:, None], weight), _total(x == x[:, None], weight)
 
 
 def _ranks(x: Float[Array, "M"], weight: Float[Array, "M"]) -> Float[Array, "M"]:
@@ -211,12 +214,12 @@ def rank_measures(
         weight = jnp.where(jnp.isnan(x), 0.0, counts)
         n = jnp.sum(weight)
 
-        def standing(y: Array) -> tuple[Array, Array]:
+        def placed(y: Array) -> tuple[Array, Array]:
             above, level = _places(y, weight)
             inside = weight * jnp.clip(top - above, 0, level) / jnp.maximum(level, 1)
             return above + (level + 1) / 2, inside
 
-        (rank, own), (gold_rank, true) = standing(x), standing(gold)
+        (rank, own), (gold_rank, true) = placed(x), placed(gold)
         a, b = (jnp.where(weight > 0, r - (n + 1) / 2, 0.0) for r in (rank, gold_rank))
         spread = jnp.sum(weight * a**2) * jnp.sum(weight * b**2)
         varied = spread > 0
@@ -276,15 +279,11 @@ def separation(
     def of_evaluator(x: Array, lower: Array, upper: Array) -> Separation:
         weight = jnp.where(jnp.isnan(x + lower + upper), 0.0, counts)
         above = lower[:, None] > upper  # NaN is not
-
-        def form(matrix: Array) -> Array:
-            return jnp.vdot(weight, jnp.matmul(matrix.astype(weight.dtype), weight, precision="highest"))
-
         return Separation(
             (jnp.sum(weight) ** 2 - jnp.sum(weight**2)) / 2,
-            form(above),
-            form(above & (gold[:, None] != gold)),
-            form(above & (gold[:, None] > gold)),
+            _form(above, weight),
+            _form(above & (gold[:, None] != gold), weight),
+            _form(above & (gold[:, None] > gold), weight),
         )
 
     return lax.map(lambda one: of_evaluator(*one), (scores, lower, upper))
@@ -327,12 +326,19 @@ def gap_regression(
             return change * jnp.minimum(1.0, _LONGEST_STEP / jnp.maximum(size, 1e-300)), grad
 
         found = solve.iterate(step, start, asked.tolerance, _MOST_STEPS)
-        agreeing = jnp.sum(weight * agree)
         p = jax.nn.sigmoid(found.theta[0] + found.theta[1] * z)
         wide = jnp.abs(gap)
         inside = ((wide >= edges[:-1, None]) & (wide < edges[1:, None])).astype(z.dtype)
-        bins = (product(inside, weight * share) for share in (jnp.ones_like(z), agree, p))
-        return GapRegression(found.theta[0], found.theta[1] / scale, jnp.sum(weight), agreeing, found.status, *bins)
+        return GapRegression(
+            intercept=found.theta[0],
+            slope=found.theta[1] / scale,
+            pairs=jnp.sum(weight),
+            agreeing=jnp.sum(weight * agree),
+            status=found.status,
+            bin_pairs=product(inside, weight),
+            bin_agreeing=product(inside, weight * agree),
+            bin_expected=product(inside, weight * p),
+        )
 
     return lax.map(lambda one: of_evaluator(*one), (scores, asked.scale, asked.start, asked.edges))
 

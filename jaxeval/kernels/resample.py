@@ -127,7 +127,9 @@ def _take(table: Array, index: Array) -> Array:
 
 def of_strata(values: Array, stratum: Array | None, axis: int = 1) -> Array:
     """``values`` by stratum (along ``axis``) for what is of these strata; of one stratum, as they are, to broadcast."""
-    return values if stratum is None or values.shape[axis] == 1 else jnp.take(values, stratum, axis=axis)
+    if stratum is None:
+        return values
+    return values.at[(slice(None),) * axis + (stratum,)].get(mode="promise_in_bounds")
 
 
 def by_stratum(strata: Strata, columns: Array) -> Array:

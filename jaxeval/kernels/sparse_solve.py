@@ -1,4 +1,4 @@
-"""Maximum of the Bradley-Terry likelihood on a graph of pairs, for many resamples at once.
+"""Maximum of the likelihood on a graph of pairs, for many resamples at once.
 
 Newton's method with the steps found by conjugate gradients, preconditioned with the diagonal: a step then needs a few
 passes over the pairs and no (M, M) array. Boards of matches are well connected, and a handful of inner steps do; on a
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxeval.kernels.adjacency import SLOTS, Adjacency, opponent_sums, take
-from jaxeval.kernels.links import share
+from jaxeval.kernels.links import Link, bend, share, slope
 from jaxeval.kernels.solve import (
     Found,
     Solution,
@@ -37,40 +37,50 @@ _MOST_STALLS = 3
 
 
 class SparsePairs(NamedTuple):
-    """The sufficient statistics of L Bradley-Terry problems on one graph."""
+    """The sufficient statistics of L problems on one graph."""
 
     n: Array  # (P, L) total weight of the battles of each pair; the last pair is empty
     wins: Array  # (P, L) sum of weight * target of its first model
 
 
-def scores(adjacency: Adjacency, pairs: SparsePairs) -> Array:
-    """(M, L) sum of weight * target over the battles of each model."""
+class SlotBattles(NamedTuple):
+    """The battles of every model, by the slots of its opponents."""
 
-    def own_wins(k: int) -> Array:
-        wins = take(pairs.wins, adjacency.pair[k])
-        return jnp.where(adjacency.is_first[k][:, None], wins, take(pairs.n, adjacency.pair[k]) - wins)
+    n: Array  # (8, R, L) weights
+    wins: Array  # (8, R, L) sums of weight * target of the row's model
+    score: Array  # (M, L) sums of a model's wins
 
-    return opponent_sums(adjacency, own_wins)
+
+def slot_battles(adjacency: Adjacency, pairs: SparsePairs) -> SlotBattles:
+    """Those of ``pairs``."""
+    n, first = take(pairs.n, adjacency.pair), take(pairs.wins, adjacency.pair)
+    wins = jnp.where(adjacency.is_first[..., None], first, n - first)
+    return SlotBattles(n, wins, opponent_sums(adjacency, lambda k: wins[k]))
 
 
 def log_odds(adjacency: Adjacency, pairs: SparsePairs, active: Array) -> Array:
     """(M, L) centred log-odds of each model's own score, to start from."""
-    score = scores(adjacency, pairs)
-    battles = opponent_sums(adjacency, lambda k: take(pairs.n, adjacency.pair[k]))
+    n, _, score = slot_battles(adjacency, pairs)
+    battles = opponent_sums(adjacency, lambda k: n[k])
     return centred(jnp.log((score + 1) / (battles - score + 1)), active)
 
 
-def gradient(adjacency: Adjacency, n: Array, score: Array, theta: Array, ridge: Array) -> tuple[Array, Array]:
-    """(M, L) gradient of the penalised log-likelihood, and (8, R, L) weights n s'(theta_i - theta_j) of the slots.
-
-    ``n`` (8, R, L) and ``score`` (M, L) are the battles' weights by slot and what each model took of them.
-    """
-    e = jnp.exp(theta)
-    own = take(e, adjacency.owner)
-    won = [share(own, take(e, adjacency.opponent[k])) for k in range(SLOTS)]
-    expected = opponent_sums(adjacency, lambda k: n[k] * won[k])
-    weights = jnp.stack([n[k] * won[k] * (1 - won[k]) for k in range(SLOTS)])
-    return score - expected - 2 * ridge * theta, weights
+def gradient(link: Link, adjacency: Adjacency, battles: SlotBattles, theta: Array, ridge: Array) -> tuple[Array, Array]:
+    """(M, L) gradient of the penalised log-likelihood, and (8, R, L) weights of the slots in the information."""
+    n, wins, score = battles
+    if link == Link.LOGIT:
+        e = jnp.exp(theta)
+        own = take(e, adjacency.owner)
+        won = [share(own, take(e, adjacency.opponent[k])) for k in range(SLOTS)]
+        grad = score - opponent_sums(adjacency, lambda k: n[k] * won[k])
+        weights = [n[k] * won[k] * (1 - won[k]) for k in range(SLOTS)]
+    else:
+        own = take(theta, adjacency.owner)
+        z = [own - take(theta, adjacency.opponent[k]) for k in range(SLOTS)]
+        losses = n - wins
+        grad = opponent_sums(adjacency, lambda k: wins[k] * slope(link, z[k]) - losses[k] * slope(link, -z[k]))
+        weights = [wins[k] * bend(link, z[k]) + losses[k] * bend(link, -z[k]) for k in range(SLOTS)]
+    return grad - 2 * ridge * theta, jnp.stack(weights)
 
 
 class _Memory(NamedTuple):
@@ -82,7 +92,9 @@ class _Memory(NamedTuple):
     rounding: Array  # (L,) logits that the rounding of the gradient may be worth in that direction
 
 
-def newton_cg(adjacency: Adjacency, pairs: SparsePairs, active: Array, start: Array, terms: Terms) -> Solution:
+def newton_cg(
+    link: Link, adjacency: Adjacency, pairs: SparsePairs, active: Array, start: Array, terms: Terms
+) -> Solution:
     """The maximum from ``start`` (M, L), with fields (M, L) and (L,). ``pairs`` holds no battles of inactive models.
 
     Steps short of their solution come first, then some that are solved to the rounding of the gradient: groups that few
@@ -93,13 +105,12 @@ def newton_cg(adjacency: Adjacency, pairs: SparsePairs, active: Array, start: Ar
     With a ridge the mean of a connected component is left where the start had it, for what a small ridge can tell about
     it: it is 0 at the maximum.
     """
-    n = take(pairs.n, adjacency.pair)
-    score = scores(adjacency, pairs)
-    noise = _GRADIENT_ROUNDING * jnp.finfo(start.dtype).eps * opponent_sums(adjacency, lambda k: n[k])
+    battles = slot_battles(adjacency, pairs)
+    noise = _GRADIENT_ROUNDING * jnp.finfo(start.dtype).eps * opponent_sums(adjacency, lambda k: battles.n[k])
     close = jnp.sqrt(0.1 * terms.tolerance)
 
     def step(theta: Array, running: Array, memory: _Memory) -> Step:
-        grad, weights = gradient(adjacency, n, score, theta, terms.ridge)
+        grad, weights = gradient(link, adjacency, battles, theta, terms.ridge)
         grad = jnp.where(active, grad, 0.0)
         shrink = jnp.where(memory.is_close, 0.0, _INNER_TOLERANCE)
         found, rounding = newton_step(

@@ -33,24 +33,26 @@ def _swap_halves(x: UInt64[Array, "*shape"]) -> UInt64[Array, "*shape"]:
     return (x >> 32) | (x << 32)
 
 
-def words32(counter: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]) -> UInt32[Array, "*#shape"]:
-    """Uniform words of ``counter`` under ``key``."""
+def _rounds(
+    counter: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]
+) -> tuple[UInt64[Array, "*#shape"], UInt64[Array, "*#shape"]]:
+    """Four rounds on ``counter``, and what a fifth one adds."""
     x = counter * key
     y, z = x, x + key
     x = _swap_halves(x * x + y)
     x = _swap_halves(x * x + z)
     x = _swap_halves(x * x + y)
-    return ((x * x + z) >> 32).astype(jnp.uint32)
+    return x * x + z, y
+
+
+def words32(counter: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]) -> UInt32[Array, "*#shape"]:
+    """Uniform words of ``counter`` under ``key``."""
+    return (_rounds(counter, key)[0] >> 32).astype(jnp.uint32)
 
 
 def words64(counter: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]) -> UInt64[Array, "*#shape"]:
     """Uniform words of ``counter`` under ``key``."""
-    x = counter * key
-    y, z = x, x + key
-    x = _swap_halves(x * x + y)
-    x = _swap_halves(x * x + z)
-    x = _swap_halves(x * x + y)
-    x = x * x + z
+    x, y = _rounds(counter, key)
     return x ^ ((_swap_halves(x) * _swap_halves(x) + y) >> 32)
 
 

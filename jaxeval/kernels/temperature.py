@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int8, Int32, Num
 
-from jaxeval.kernels.links import Link, information, log_likelihood, score
+from jaxeval.kernels.links import Link, bend, log_probability, slope
 from jaxeval.kernels.solve import Status, Step, Terms, loop
 
 
@@ -42,20 +42,23 @@ def fit(
     losses = n - wins
 
     def curvature(beta: Array) -> Array:
-        return jnp.sum(level**2 * information(Link.LOGIT, wins, losses, beta * level))
+        return jnp.sum(n * level**2 * bend(Link.LOGIT, beta * level))
 
     def step(beta: Array, _: Array, memory: tuple[()]) -> Step:
-        slope = jnp.sum(level * score(Link.LOGIT, wins, losses, beta * level))
-        bend = curvature(beta)
+        z = beta * level
+        # Either side's tail to full relative precision: wins - n p would lose it where p is nearly 1.
+        grad = jnp.sum(level * (wins * slope(Link.LOGIT, z) - losses * slope(Link.LOGIT, -z)))
+        information = curvature(beta)
         # Lanes without a maximum do not hold up the others.
-        moves = (bend > 0) & ~(separable | too_few)
-        change = jnp.where(moves, slope / jnp.where(moves, bend, 1.0), 0.0)
+        moves = (information > 0) & ~(separable | too_few)
+        change = jnp.where(moves, grad / jnp.where(moves, information, 1.0), 0.0)
         # The steps shrink ever faster: each is more than what remains after it.
-        return Step(change[None], slope[None], memory, jnp.abs(change) * reach)
+        return Step(change[None], grad[None], memory, jnp.abs(change) * reach)
 
     end, _ = loop(step, jnp.zeros(1), (), terms.tolerance, terms.max_steps)
     (beta,) = end.theta
-    value = jnp.sum(log_likelihood(Link.LOGIT, wins, losses, beta * level))
+    z = beta * level
+    value = jnp.sum(wins * log_probability(Link.LOGIT, z) + losses * log_probability(Link.LOGIT, -z))
     status = jnp.where(separable, Status.SEPARABLE, end.status)
     status = jnp.where(too_few, Status.TOO_FEW, status).astype(jnp.int8)
     estimate = jnp.where(separable, jnp.where(agree > 0, jnp.inf, -jnp.inf), beta)

@@ -19,11 +19,18 @@ class TieModel(IntEnum):
     """What a tie is."""
 
     HALF = 0
-    "Half a win: s(z) is the expected result, of any target in [0, 1]."
+    "Half a win: F(z) of the link is the expected result, of any target in [0, 1]."
     DAVIDSON = 1
     "win : tie : loss = exp(z / 2) : exp(t) : exp(-z / 2) (DOI 10.1080/01621459.1970.10481082)."
     RAO_KUPPER = 2
     "A win if z plus logistic noise exceeds t > 0, a loss if it is under -t (DOI 10.1080/01621459.1967.10482901)."
+
+
+class Response(NamedTuple):
+    """What decides a battle's result."""
+
+    ties: TieModel
+    link: Link = Link.LOGIT  # of HALF; the other two have formulas of their own, of logits
 
 
 # Arguments and results broadcast.
@@ -47,54 +54,54 @@ class Information(NamedTuple):
     tt: Values
 
 
-def probabilities(model: TieModel, z: Values, t: Values) -> tuple[Values, Values, Values]:
-    """Win, tie and loss; for HALF no ties, s(z) and s(-z)."""
-    if model == TieModel.DAVIDSON:
+def probabilities(model: Response, z: Values, t: Values) -> tuple[Values, Values, Values]:
+    """Win, tie and loss; for HALF no ties, F(z) and F(-z)."""
+    if model.ties == TieModel.DAVIDSON:
         largest = jnp.maximum(jnp.abs(z) / 2, t)
         win, tie, loss = jnp.exp(z / 2 - largest), jnp.exp(t - largest), jnp.exp(-z / 2 - largest)
         total = win + tie + loss
         return win / total, tie / total, loss / total
-    if model == TieModel.RAO_KUPPER:
+    if model.ties == TieModel.RAO_KUPPER:
         win, loss = sigmoid(z - t), sigmoid(-z - t)
         return win, -jnp.expm1(-2 * t) * sigmoid(z + t) * sigmoid(t - z), loss
-    return links.probability(Link.LOGIT, z), jnp.zeros_like(z), links.probability(Link.LOGIT, -z)
+    return links.probability(model.link, z), jnp.zeros_like(z), links.probability(model.link, -z)
 
 
-def expected(model: TieModel, z: Values, t: Values) -> Values:
+def expected(model: Response, z: Values, t: Values) -> Values:
     """Expected result, a tie counting half."""
     win, tie, _ = probabilities(model, z, t)
     return win + tie / 2
 
 
-def log_likelihood(model: TieModel, target: Values, z: Values, t: Values) -> Values:
+def log_likelihood(model: Response, target: Values, z: Values, t: Values) -> Values:
     """Of one battle; of the expected result for HALF."""
-    if model == TieModel.HALF:
-        return links.log_likelihood(Link.LOGIT, target, 1 - target, z)
+    if model.ties == TieModel.HALF:
+        return links.log_likelihood(model.link, target, z)
     win, tie, loss = probabilities(model, z, t)
     return jnp.log(jnp.where(target == 1, win, jnp.where(target == 0, loss, tie)))
 
 
-def score(model: TieModel, target: Values, z: Values, t: Values) -> Score:
+def score(model: Response, target: Values, z: Values, t: Values) -> Score:
     """At targets 0, 1/2 and 1, for HALF any in [0, 1]."""
-    if model == TieModel.DAVIDSON:
+    if model.ties == TieModel.DAVIDSON:
         win, tie, _ = probabilities(model, z, t)
         return Score(target - win - tie / 2, (target == 0.5) - tie)
-    if model == TieModel.RAO_KUPPER:
+    if model.ties == TieModel.RAO_KUPPER:
         up, down = jnp.where(target > 0, sigmoid(t - z), 0.0), jnp.where(target < 1, sigmoid(t + z), 0.0)
         of_tie = jnp.where(target == 0.5, -2 / jnp.expm1(-2 * t), 0.0)
         return Score(up - down, of_tie - up - down)
-    return Score(links.score(Link.LOGIT, target, 1 - target, z), jnp.zeros_like(z))
+    return Score(links.score(model.link, target, z), jnp.zeros_like(z))
 
 
-def information(model: TieModel, target: Values, z: Values, t: Values) -> Information:
+def information(model: Response, target: Values, z: Values, t: Values) -> Information:
     """Observed, and so positive semidefinite."""
-    if model == TieModel.DAVIDSON:
+    if model.ties == TieModel.DAVIDSON:
         win, tie, _ = probabilities(model, z, t)
         mean = win + tie / 2
         return Information(win + tie / 4 - mean**2, tie * (0.5 - mean), tie * (1 - tie))
-    if model == TieModel.RAO_KUPPER:
+    if model.ties == TieModel.RAO_KUPPER:
         a, b = sigmoid(t - z), sigmoid(t + z)
         up, down = jnp.where(target > 0, a * (1 - a), 0.0), jnp.where(target < 1, b * (1 - b), 0.0)
         of_tie = jnp.where(target == 0.5, 4 * jnp.exp(-2 * t) / jnp.expm1(-2 * t) ** 2, 0.0)
         return Information(up + down, down - up, up + down + of_tie)
-    return Information(links.information(Link.LOGIT, target, 1 - target, z), jnp.zeros_like(z), jnp.zeros_like(z))
+    return Information(links.information(model.link, target, z), jnp.zeros_like(z), jnp.zeros_like(z))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxeval.accuracy.accuracy_tables import AccuracyTables, of_slice
@@ -13,29 +13,18 @@ from jaxeval.accuracy.calibration_planning import allocate_calibration, interval
 from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.plots.style import GREY, plain, shown_name
 
-_COLOURS = {
-    "naive": "#8a8f98",
-    "calibration_only": "#3c8f8a",
-    "difference": "#6f5aa8",
-    "ppi_plus_plus_half": "#c98ab0",
-    "ppi_plus_plus": "#c2447f",
-    "conditional": "#6b8e3d",
-    "eif": "#c98a1b",
-    "rogan_gladen_shared": "#7aa6cf",
-    "rogan_gladen": "#1f5a93",
-    "rogan_gladen_adaptive": "#6b8e3d",
-}
-_NAMES = {
-    "naive": "naive",
-    "calibration_only": "labels only",
-    "difference": "PPI",
-    "ppi_plus_plus_half": "PPI++ half",
-    "ppi_plus_plus": "PPI++",
-    "conditional": "conditional",
-    "eif": "EIF",
-    "rogan_gladen_shared": "RG shared",
-    "rogan_gladen": "RG own",
-    "rogan_gladen_adaptive": "RG, Algorithm 1",
+#: Name and colour of each estimator and method.
+_STYLES = {
+    "naive": ("naive", "#8a8f98"),
+    "calibration_only": ("labels only", "#3c8f8a"),
+    "difference": ("PPI", "#6f5aa8"),
+    "ppi_plus_plus_half": ("PPI++ half", "#c98ab0"),
+    "ppi_plus_plus": ("PPI++", "#c2447f"),
+    "conditional": ("conditional", "#6b8e3d"),
+    "eif": ("EIF", "#c98a1b"),
+    "rogan_gladen_shared": ("RG shared", "#7aa6cf"),
+    "rogan_gladen": ("RG own", "#1f5a93"),
+    "rogan_gladen_adaptive": ("RG, Algorithm 1", "#6b8e3d"),
 }
 #: The estimators that arXiv:2605.06939 compares.
 FIVE = ("naive", "rogan_gladen_shared", "rogan_gladen", "ppi_plus_plus_half", "ppi_plus_plus")
@@ -111,7 +100,7 @@ def plot_rates(accuracy: AccuracyTables, label: str = "all") -> Figure:
     judges = list(dict.fromkeys(table["judge"]))
     figure = Figure(figsize=(10.0, 1.3 + 0.17 * (len(judges) + 1) * max(len(models), 1)), layout="constrained")
     axes = figure.subplots(1, 3, sharey=True)
-    colours, handles = list(_COLOURS.values()), []
+    colours, handles = [colour for _, colour in _STYLES.values()], []
     for axis, (name, title) in zip(
         axes, (("q0", "specificity q0"), ("q1", "sensitivity q1"), ("j", "Youden's J")), strict=True
     ):
@@ -190,9 +179,8 @@ def plot_study(study: pd.DataFrame, x: str, y: str, by: str, level: float | None
     figure = Figure(figsize=(5.4, 3.6), layout="constrained")
     axis = figure.subplots()
     for name, rows in study.groupby(by, sort=False):
-        axis.plot(
-            rows[x], rows[y], "o-", markersize=3.5, color=_COLOURS.get(str(name)), label=_NAMES.get(str(name), name)
-        )
+        label, colour = _STYLES.get(str(name), (name, None))
+        axis.plot(rows[x], rows[y], "o-", markersize=3.5, color=colour, label=label)
     if level is not None:
         axis.axhline(level, color="black", linewidth=1, linestyle=":")
     axis.set_xlabel(x.replace("_", " "))
@@ -202,16 +190,14 @@ def plot_study(study: pd.DataFrame, x: str, y: str, by: str, level: float | None
     return figure
 
 
-def _bar(axis: Any, row: pd.Series, y: float, name: str, first: bool) -> None:
-    label = _NAMES[name] if first else None
-    if np.isnan(row["median"]):
-        axis.plot([], [], color=_COLOURS[name], label=label)
-        return
-    axis.hlines(y, row["boot_lower"], row["boot_upper"], color=_COLOURS[name], linewidth=2.2, alpha=0.55)
-    axis.plot(row["median"], y, "o", markersize=4, color=_COLOURS[name], label=label)
+def _bar(axis: Axes, row: pd.Series, y: float, name: str, first: bool) -> None:
+    label, colour = _STYLES[name]
+    if not np.isnan(row["median"]):
+        axis.hlines(y, row["boot_lower"], row["boot_upper"], color=colour, linewidth=2.2, alpha=0.55)
+    axis.plot(row["median"], y, "o", markersize=4, color=colour, label=label if first else None)
 
 
-def _names(axis: Any, handles: list[Any], names: list[Any]) -> None:
+def _names(axis: Axes, handles: list[Artist], names: list[str]) -> None:
     """A legend of names as they are: no mathematics, and none left out for a leading underscore."""
     legend = axis.legend(handles, [f"\u200b{shown_name(name)}" for name in names], frameon=False, fontsize=8)
     for text in legend.get_texts():

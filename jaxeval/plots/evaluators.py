@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
+from jaxeval.evaluators.tables import with_evaluator
 from jaxeval.plots.style import GREY, plain, shown_name
 
 _COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
@@ -59,7 +60,7 @@ def plot_agreement(curve: pd.DataFrame, probability: float | None = None, few_pa
         probability: one to mark.
         few_pairs: lines and steps end where fewer pairs stand behind them; 0 shows all.
     """
-    curve = _with_evaluator(hide_few_in_agreement(curve, few_pairs))
+    curve = with_evaluator(hide_few_in_agreement(curve, few_pairs))
     evaluators = list(dict.fromkeys(curve["evaluator"]))
     columns = min(len(evaluators), 4)
     rows = -(-len(evaluators) // columns)
@@ -90,10 +91,6 @@ def plot_agreement(curve: pd.DataFrame, probability: float | None = None, few_pa
     return figure
 
 
-def _with_evaluator(table: pd.DataFrame) -> pd.DataFrame:
-    return table if "evaluator" in table else table.assign(evaluator="")
-
-
 def _cell(row: Any, name: str, count: str, form: str) -> str:
     if np.isnan(getattr(row, name)):
         return count
@@ -111,7 +108,7 @@ def _heat(
     title: str,
 ) -> Figure:
     """A heat table of the column ``name``: a row per evaluator, as many columns as ``labels``; NaN cells are pale."""
-    evaluators = list(dict.fromkeys(_with_evaluator(table)["evaluator"]))[:_MOST_ROWS]
+    evaluators = list(dict.fromkeys(with_evaluator(table)["evaluator"]))[:_MOST_ROWS]
     shape = len(evaluators), len(labels)
     size = shape[0] * shape[1]
     width = 1.2 + 0.07 * max(len(shown_name(e)) for e in evaluators) + 1.05 * shape[1]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 
 from jaxeval.evaluators.few_pairs import hide_few_pairs
@@ -45,13 +42,8 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf) -> Figure:
         text = counted(rows["n_pairs"].iloc[k], "pair")
         axis.annotate(text, place, xycoords=("axes fraction", "data"), fontsize=7, color=GREY, va="center")
     for t in np.unique(number[number > 0]):
-        axis.scatter(
-            [],
-            [],
-            s=16,
-            color=_COLOURS[(t - 1) % len(_COLOURS)],
-            label=f"reference of tier {t}" if t == 1 else f"tier {t}",
-        )
+        label = f"reference of tier {t}" if t == 1 else f"tier {t}"
+        axis.scatter([], [], s=16, color=_COLOURS[(t - 1) % len(_COLOURS)], label=label)
     axis.margins(y=0.02)
     axis.set_yticks(y, [shown_name(name) for name in rows["reference"]], fontsize=7.5, parse_math=False)
     pairs = "all pairs" if np.isinf(delta) else f"pairs within {counted(delta, 'point')} of win rate"
@@ -76,9 +68,7 @@ def plot_reference_tiers(study: ReferenceStudy) -> Figure:
     for row in table.itertuples():
         if np.isnan(row.relative_change):
             continue
-        value, lower, upper = (
-            100 * x for x in (row.relative_change, row.relative_change_lower, row.relative_change_upper)
-        )
+        value, lower, upper = (100 * getattr(row, f"relative_change{end}") for end in ("", "_lower", "_upper"))
         ends = "" if np.isnan(lower) else f"\n[{lower:.1f}, {upper:.1f}]"
         place = row.test_tier - 1, row.tier - 1
         colour = "white" if value > middle else "black"
@@ -113,7 +103,9 @@ def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf) -> Figu
         axis.annotate(f" {tier}", (line.index[-1][1], line.iloc[-1]), fontsize=7.5, color=GREY, va="center")
     several = rows[rows["n_references"] > 1]
     for k, (name, line) in enumerate(several.groupby("references", sort=False)):
-        _band(axis, line, _COLOURS[k % len(_COLOURS)], shown_name(name))
+        colour, ends = _COLOURS[k % len(_COLOURS)], (line["misordered_lower"], line["misordered_upper"])
+        axis.plot(line["budget"], line["misordered"], "o-", markersize=3.5, color=colour, label=shown_name(name))
+        axis.fill_between(line["budget"], *ends, color=colour, alpha=0.12)
     axis.set_xscale("log")
     axis.set_xticks(study.settings.budgets, [f"{b:,}" for b in study.settings.budgets])
     axis.minorticks_off()
@@ -124,8 +116,3 @@ def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf) -> Figu
         text.set_parse_math(False)
     plain(axis)
     return figure
-
-
-def _band(axis: Any, line: pd.DataFrame, colour: str, label: str) -> None:
-    axis.plot(line["budget"], line["misordered"], "o-", markersize=3.5, color=colour, label=label)
-    axis.fill_between(line["budget"], line["misordered_lower"], line["misordered_upper"], color=colour, alpha=0.12)

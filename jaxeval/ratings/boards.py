@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+import scipy
+from jax import Array
 from numpy.typing import NDArray
 
 from jaxeval.data.cells import Cells
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision
-from jaxeval.kernels import batch
+from jaxeval.kernels import batch, links
 from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
 from jaxeval.ratings.options import FitOptions
 from jaxeval.ratings.sparse_boards import WideGraph, fit_sparse, resolved
 from jaxeval.statistics.comparison import check_square
 
-#: Largest error left in any log-strength, logits (1e-9 is 2e-7 Elo).
+#: Largest error left in any strength (1e-9 is 2e-7 Elo of logits, 3e-7 of probits).
 TOLERANCE_LOGIT = 1e-9
 _MAX_NEWTON_STEPS = 200
 #: An inverse takes several (M, M) tables, and M^3: ten seconds or more for 6,000 models.
@@ -43,7 +46,16 @@ class Board(NamedTuple):
     status: int
     n_steps: int
     grad_norm: float
+    ridge: float
+    link: Link
     graph: WideGraph | None = None  # of the sparse method
+    features: tuple[str, ...] = ()  # names of covariates, here none
+    flags: tuple[str, ...] = ()  # what the battles cannot say of these, here nothing
+
+    @property
+    def board(self) -> Board:
+        """Itself: the board of a likelihood."""
+        return self
 
     @property
     def method(self) -> Literal["dense", "sparse"]:
@@ -59,6 +71,45 @@ class Board(NamedTuple):
         check_square(len(self.theta), MOST_INVERTED, "the covariance of a fit", "a bootstrap's standard_errors")
         return _tables(self.cells, self.n, self.wins, self.active)
 
+    def inverse_information(self) -> NDArray[np.float64]:
+        """(M, M) pseudo-inverse of the information.
+
+        Raises:
+            ValueError: too many models for tables.
+        """
+        m = len(self.theta)
+        return inverse_information([self])[0][0, :m, :m]
+
+    def scores(self) -> scipy.sparse.csr_array:
+        """(C, M) derivatives of one battle's log-likelihood in each cell, its weight included."""
+        slopes = strength_slopes(self.cells, len(self.theta))
+        score = self._by_link(links.score, self.cells.target, slopes @ self.theta)
+        return slopes * (battle_weights(self, self.cells) * score)[:, None]
+
+    def score_variance(self) -> NDArray[np.float64]:
+        """(M, M) variance of the sum of all scores if the model is right and battles are independent."""
+        slopes = strength_slopes(self.cells, len(self.theta))
+        information = self._by_link(links.information, self.cells.target, slopes @ self.theta)
+        spread = slopes * (battle_weights(self, self.cells) * np.sqrt(information))[:, None]
+        return np.asarray((spread.T @ spread.multiply(self.cells.count[:, None])).toarray())
+
+    def log_likelihood(self) -> float:
+        """Of the battles of models with a finite rating."""
+        cells = self.cells
+        both = self.active[cells.first] & self.active[cells.second]
+        target = self.wins / np.where(self.n > 0, self.n, 1.0)
+        each = self._by_link(links.log_likelihood, target, self.theta[cells.first] - self.theta[cells.second])
+        return float(self.n[both] @ each[both])
+
+    def expected(self, difference: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probabilities of a win, a tie counting half, by differences of strengths."""
+        return self._by_link(links.probability, difference)
+
+    def _by_link(self, function: Callable[..., Array], *values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What a function of `kernels.links` gives."""
+        with double_precision():
+            return np.asarray(function(self.link, *values))
+
 
 def fit_boards(
     slices: Sequence[tuple[pd.Index, Cells]],
@@ -69,7 +120,7 @@ def fit_boards(
 
     They start from ``starts`` (log-strengths) if given.
     """
-    ridge, sums = options.ridge, []
+    sums = []
     for _, cells in slices:
         factor = pair_frequency_weights(cells) if options.reweight else None
         n, wins = cells.pair_sums()
@@ -77,10 +128,10 @@ def fit_boards(
     is_sparse = [resolved(options.method, len(models)) == "sparse" for models, _ in slices]
     dense = [s for s, sparse in enumerate(is_sparse) if not sparse]
     own = None if starts is None else [starts[s] for s in dense]
-    boards = dict(zip(dense, _fit_dense([(*slices[s], *sums[s]) for s in dense], ridge, own), strict=True))
+    boards = dict(zip(dense, _fit_dense([(*slices[s], *sums[s]) for s in dense], options, own), strict=True))
     for s, ((models, cells), sparse) in enumerate(zip(slices, is_sparse, strict=True)):
         if sparse:
-            boards[s] = _fit_sparse((models, cells, *sums[s]), ridge, None if starts is None else starts[s])
+            boards[s] = _fit_sparse((models, cells, *sums[s]), options, None if starts is None else starts[s])
     return [boards[s] for s in range(len(slices))]
 
 
@@ -88,51 +139,60 @@ def fit_boards(
 _Given = tuple[pd.Index, Cells, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]
 
 
-def _fit_dense(slices: Sequence[_Given], ridge: float, starts: Sequence[NDArray[np.float64]] | None) -> list[Board]:
+def _fit_dense(
+    slices: Sequence[_Given], options: FitOptions, starts: Sequence[NDArray[np.float64]] | None
+) -> list[Board]:
     """Fit on (M, M) tables."""
     if not slices:
         return []
-    connections, actives = [], []
+    connections, actives, link = [], [], options.response.link
     size = padded_size(max(len(models) for models, *_ in slices))
-    n_all, score_all = np.zeros((len(slices), size, size)), np.zeros((len(slices), size))
+    n_all, wins_all = np.zeros((2, len(slices), size, size))
+    score_all = np.zeros((len(slices), size))
     active_all = np.zeros((len(slices), size), bool)
     for s, (models, cells, pair_n, pair_wins, _) in enumerate(slices):
         m = len(models)
         n, wins = _tables(cells, pair_n, pair_wins, np.ones(m, bool))
         found = analyse(n, wins)
-        active = (found.standing == Standing.IDENTIFIED) | (ridge > 0)
+        active = (found.standing == Standing.IDENTIFIED) | (options.ridge > 0)
         both = active[:, None] & active
         n_all[s, :m, :m] = np.where(both, n, 0)
-        score_all[s, :m] = np.where(both, wins, 0).sum(1)
+        wins_all[s, :m, :m] = np.where(both, wins, 0)
+        score_all[s, :m] = wins_all[s, :m, :m].sum(1)
         active_all[s, :m] = active
         connections.append(found)
         actives.append(active)
     start = None if starts is None else np.stack([np.pad(x, (0, size - len(x))) for x in starts])
     with double_precision(), one_blas_thread():
-        solution = batch.fit(
-            n_all, score_all, active_all, Terms.of(float(ridge), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS), start
-        )
+        solution = batch.fit(n_all, score_all, active_all, _terms(options), start, wins_all, link)
         theta, status, n_steps, grad_norm = map(np.asarray, solution)
     return [
         Board(
             *given,
-            connections[s],
-            actives[s],
-            theta[s, : len(given[0])],
-            int(status[s]),
-            int(n_steps[s]),
-            float(grad_norm[s]),
+            connectivity=connections[s],
+            active=actives[s],
+            theta=theta[s, : len(given[0])],
+            status=int(status[s]),
+            n_steps=int(n_steps[s]),
+            grad_norm=float(grad_norm[s]),
+            ridge=options.ridge,
+            link=link,
         )
         for s, given in enumerate(slices)
     ]
 
 
-def _fit_sparse(given: _Given, ridge: float, start: NDArray[np.float64] | None) -> Board:
+def _terms(options: FitOptions) -> Terms:
+    return Terms.of(options.ridge, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
+
+
+def _fit_sparse(given: _Given, options: FitOptions, start: NDArray[np.float64] | None) -> Board:
     """Fit on the graph of pairs."""
     models, cells, n, wins, _ = given
-    fit = fit_sparse(cells, n, wins, len(models), Terms.of(float(ridge), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS), start)
-    active = (fit.connectivity.standing == Standing.IDENTIFIED) | (ridge > 0)
-    return Board(*given, fit.connectivity, active, *fit[1:])
+    link = options.response.link
+    fit = fit_sparse(cells, n, wins, len(models), _terms(options), start, link)
+    active = (fit.connectivity.standing == Standing.IDENTIFIED) | (options.ridge > 0)
+    return Board(*given, active=active, ridge=options.ridge, link=link, **fit._asdict())
 
 
 def _tables(
@@ -147,17 +207,21 @@ def _tables(
     return n, wins
 
 
-def inverse_information(boards: Sequence[Board], ridge: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(S, M', M') pseudo-inverse and (S, M') diagonal of the information of fitted boards, logits; M' is padded."""
+def inverse_information(boards: Sequence[Board]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(S, M', M') pseudo-inverse and (S, M') diagonal of the information of boards; M' is padded.
+
+    All have the ridge and the link of the first.
+    """
     size = padded_size(max(len(board.theta) for board in boards))
-    n, theta = np.zeros((len(boards), size, size)), np.zeros((len(boards), size))
+    n, wins = np.zeros((2, len(boards), size, size))
+    theta = np.zeros((len(boards), size))
     active = np.zeros((len(boards), size), bool)
     for s, board in enumerate(boards):
         m = len(board.theta)
-        n[s, :m, :m] = board.rated_tables()[0]
+        n[s, :m, :m], wins[s, :m, :m] = board.rated_tables()
         theta[s, :m], active[s, :m] = board.theta, board.active
     with double_precision(), one_blas_thread():
-        inverse, diagonal = batch.inverse_information(theta, n, float(ridge), active)
+        inverse, diagonal = batch.inverse_information(theta, n, boards[0].ridge, active, wins, boards[0].link)
         return np.asarray(inverse), np.asarray(diagonal)
 
 
@@ -182,6 +246,13 @@ def battle_weights(board: Board, cells: Cells) -> NDArray[np.float64]:
         weight = weight * board.pair_weight[cells.pair]
     both = board.active[cells.first] & board.active[cells.second]
     return np.where(both[cells.pair], weight, 0.0)
+
+
+def strength_slopes(cells: Cells, n_models: int) -> scipy.sparse.csr_array:
+    """(C, M) derivatives of the difference of log-strengths by every strength: 1 for `first`, -1 for `second`."""
+    models = np.stack([cells.first, cells.second], 1)[cells.pair]
+    n = len(models)
+    return scipy.sparse.csr_array((np.tile([1.0, -1.0], n), models.ravel(), np.arange(0, 2 * n + 1, 2)), (n, n_models))
 
 
 def rated_theta(board: Board) -> NDArray[np.float64]:

@@ -20,16 +20,16 @@ from jaxeval.data.features import FeatureLike, design
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.processes import together
 from jaxeval.execution.runs import Identity, open_run
-from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps, bootstrap_result
-from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
-from jaxeval.ratings.contextual import ContextualFit, contextual_result, fit_contextual_boards
-from jaxeval.ratings.contextual_bootstrap import contextual_bootstrap_result
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.ratings.contextual_boards import fit_slices
+from jaxeval.ratings.contextual_bootstrap import contextual_bootstrap
+from jaxeval.ratings.contextual_fit import ContextualFit, board_fit
 from jaxeval.ratings.contextual_refits import contextual_refits
 from jaxeval.ratings.dense_refits import dense_refits
 from jaxeval.ratings.gauge import Gauge
-from jaxeval.ratings.options import MOST_SLICES, BootstrapArguments, BootstrapOptions, Precision, Scheme, Ties
-from jaxeval.ratings.refits import RESULT_BYTES, BoardProblem, refit
+from jaxeval.ratings.options import MOST_SLICES, BootstrapArguments, BootstrapOptions, LinkName, Precision, Scheme, Ties
+from jaxeval.ratings.refits import RESULT_BYTES, BoardRefits, refit
 from jaxeval.ratings.slices import Slices, make_slices
 from jaxeval.ratings.sparse_boards import FitMethod, resolved
 from jaxeval.ratings.sparse_refits import sparse_refits
@@ -40,24 +40,14 @@ _TABLE_ENTRIES = 2**23
 
 @overload
 def bootstrap(
-    battles: Battles | Any,
-    n_resamples: int = ...,
-    seed: int = ...,
-    scheme: Scheme = ...,
-    *,
-    by: None = None,
-    **options: Unpack[BootstrapArguments],
-) -> Bootstrap: ...
+    battles: Battles | Any, n_resamples: int = ..., seed: int = ..., scheme: Scheme = ..., *,
+    by: None = None, **options: Unpack[BootstrapArguments],
+) -> Bootstrap: ...  # fmt: skip
 @overload
 def bootstrap(
-    battles: Battles | Any,
-    n_resamples: int = ...,
-    seed: int = ...,
-    scheme: Scheme = ...,
-    *,
-    by: str | Sequence[str],
-    **options: Unpack[BootstrapArguments],
-) -> Bootstraps: ...
+    battles: Battles | Any, n_resamples: int = ..., seed: int = ..., scheme: Scheme = ..., *,
+    by: str | Sequence[str], **options: Unpack[BootstrapArguments],
+) -> Bootstraps: ...  # fmt: skip
 def bootstrap(
     battles: Battles | Any,
     n_resamples: int = 1000,
@@ -66,6 +56,7 @@ def bootstrap(
     *,
     by: str | Sequence[str] | None = None,
     cluster: str | None = None,
+    strata: str | None = None,
     ridge: float = 0.0,
     gauge: Gauge = "mean",
     base: float = 1000.0,
@@ -75,6 +66,7 @@ def bootstrap(
     normalize: bool = True,
     feature_ridge: float = 0.0,
     ties: Ties = "half",
+    link: LinkName = "logit",
     method: FitMethod = "auto",
     chunk_size: int | None = None,
     memory_limit: int | None = None,
@@ -86,8 +78,8 @@ def bootstrap(
 ) -> Bootstrap | Bootstraps:
     """Resample the battles, refit every resample, and keep the joint draws.
 
-    Resample r is a function of the slice's battles and of (seed, slice name, r) alone: the same for any number of
-    resamples, chunk size, number of devices, and whatever other slices there are.
+    Resample r is a function of the slice's battles and of (seed, slice name, r) alone. It is the same for any number of
+    resamples, chunk size and number of devices, and whatever other slices there are.
 
     Args:
         battles: `Battles`, or a table with the standard columns.
@@ -95,17 +87,20 @@ def bootstrap(
         seed: any integer from 0 to 2**63 - 1.
         scheme: "multinomial" draws N battles with replacement, exactly; "poisson" gives each battle a Poisson(1)
             weight; "bayesian" an exponential one; "cluster" draws whole clusters with replacement.
-        by: column, or columns, whose groups are rated and resampled each on its own; the result is then a dict by
-            group, `Bootstraps`. All in one batched call; with features or a tie model, one slice after the other. A
-            slice that cannot tell a covariate from its models, or has no ties for a tie model, is rated without; its
-            ``warnings`` say so.
-        cluster: column of the clusters (prompts, voters, sessions); implies the scheme "cluster", and the errors of
+        by: a column, or several. Each of their groups is a slice, which is rated and resampled on its own; the result
+            is a dict by group, `Bootstraps`. A slice that cannot tell a covariate from its models, or that has no ties
+            for a tie model, is rated without; its ``warnings`` say so.
+        cluster: column of the clusters (prompts, voters, sessions). It implies the scheme "cluster", and the errors of
             ``fit`` are those of clusters, too.
+        strata: column of strata: every resample holds exactly as many battles (or clusters) of each stratum as the
+            data, and intervals leave out the variance between strata; the errors of ``fit`` do so, too. With ``by``,
+            the strata of each slice. A stratum of one battle does not vary, which ``warnings`` count. Weights of the
+            scheme "bayesian" sum to each stratum's number of battles; the scheme "poisson" knows no strata.
         ridge: as in `fit_bradley_terry`, like ``gauge``, ``base`` and ``reweight``.
         dtype: precision of the refits; "float32" stays within 0.05 Elo of "float64" on boards that are not sparse.
-        features: as in `fit_bradley_terry`, like ``normalize``, ``feature_ridge`` and ``ties``; with them, or a tie
-            model, results are `ContextualBootstrap`. With a tie model resamples are also refitted with ties as half a
-            win, see `ContextualBootstrap.expected_score`.
+        features: as in `fit_bradley_terry`, like ``normalize``, ``feature_ridge``, ``ties`` and ``link``. With
+            features, or a tie model, results are `ContextualBootstrap`. With a tie model resamples are also refitted
+            with ties as half a win, see `ContextualBootstrap.expected_score`.
         method: as in `fit_bradley_terry`, for each slice by its own number of models; the draws are the same.
         chunk_size: resamples computed together; by default sized to the cache (CPU) or to 1 GB (GPU, TPU).
         memory_limit: bytes that the refits, their tables and results may take, give or take a fifth; chunks shrink to
@@ -114,35 +109,47 @@ def bootstrap(
         checkpoint: folder that finished resamples are kept in. After an interruption the same call goes on from them,
             with the same draws; with more resamples, too.
         progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
-        max_slices: an error tells of more slices than that, before any is rated.
-        min_slice_battles: slices with fewer battles are listed and not rated: ``left_out`` and ``warnings`` of the
-            result. By default every slice is rated.
+        max_slices: more slices than that are an error, before any is rated.
+        min_slice_battles: slices with fewer battles are not rated: ``left_out`` and ``warnings`` of the result list
+            them. By default every slice is rated.
         missing: what to do about battles without a value of ``by``: "error"; "drop", they are in no slice, and
             ``n_missing`` and ``warnings`` of the result count them; "label", they are a slice, named "(missing)".
 
     Raises:
         TypeError: an option is of another type than it says.
         ValueError: an unknown scheme, a bad number, an impossible gauge.
-        DataError: ``by`` or ``cluster`` names no column, or one with missing values; there are more than ``max_slices``
-            slices, or none of ``min_slice_battles``; ``checkpoint`` is the folder of
-            another run; without ``by``, a covariate that the models decide, or a tie model without ties.
+        DataError: ``by``, ``cluster`` or ``strata`` names no column, or one with missing values; a cluster lies in
+            several strata; there are more than ``max_slices`` slices, or none of ``min_slice_battles``; ``checkpoint``
+            is the folder of another run; without ``by``, a covariate that the models decide, or a tie model without
+            ties.
         MemoryLimitError: not even one resample at a time fits ``memory_limit``, or this machine's memory cannot hold
             the results.
         ProcessError: another process of a run in several (`jaxeval.gather_battles`) failed; or this one was forked
             after JAX had started.
+
+    Examples:
+        >>> import jaxeval
+        >>> board = jaxeval.bootstrap(jaxeval.simulate_battles(2_000, 4, seed=0), 200)
+        >>> board.draws.shape
+        (200, 4)
+        >>> board.standard_errors.round().tolist()
+        [9.0, 6.0, 7.0, 7.0]
+        >>> by_language = jaxeval.bootstrap(jaxeval.simulate_votes(2_000, 4, seed=0), 100, by="language")
+        >>> by_language["German"].draws.shape
+        (100, 4)
     """
     given = locals()  # the options, which are not listed again
-    battles = as_battles(battles)
+    battles = as_battles(battles)  # read
     with together(battles.n_processes):
         options = BootstrapOptions.of(given).checked(battles)
-        slices = make_slices(battles, design(battles, options.features, options.normalize), options)
+        slices = make_slices(battles, design(battles, options.features, options.normalize), options)  # compressed
         check_room(options.n_resamples, RESULT_BYTES * sum(len(models) for models, _ in slices.boards))
         n_lanes = len(slices.boards) * options.n_resamples * (1 if options.ties == "half" else 2)
         with open_run(
             partial(_identity, slices, options), n_lanes, "refitting resamples",
             chunk_size=chunk_size, memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
         ) as run:  # fmt: skip
-            results = _resampled(battles, slices, options, run)
+            results = _resampled(battles, slices, options, run)  # fitted, posed, run and tabled
         if slices.groups is None:
             return results[0]
         return Bootstraps(zip(slices.groups, results, strict=True), slices, options)
@@ -152,7 +159,7 @@ def _identity(slices: Slices, options: BootstrapOptions) -> Identity:
     """What decides the draws, and what decides how many there are and how they are written."""
     deciding, shown = options.identity(slices.covariates.names)
     return Identity(
-        deciding, (slices.labels, slices.boards, slices.clusters, slices.covariates.matrix), shown, noun="battles"
+        deciding, (slices.labels, slices.boards, slices.drawn, slices.covariates.matrix), shown, noun="battles"
     )
 
 
@@ -166,49 +173,47 @@ def _resampled(battles: Battles, slices: Slices, options: BootstrapOptions, run:
             halves = _resampled(battles, slices, replace(options, ties="half", method="dense"), run)
         for section, members, problem in _problems(slices, fits, options):
             for s, refitted in zip(members, refit(problem, run, section), strict=True):
-                plain = bootstrap_result(fits[s], refitted, options)
-                results[s] = contextual_bootstrap_result(plain, refitted, halves[s])
+                fit = fits[s]
+                if isinstance(fit, ContextualFit):
+                    results[s] = contextual_bootstrap(fit, refitted, options, halves[s])
+                else:
+                    results[s] = bootstrap_result(Bootstrap, fit, refitted, options)
     return [results[s] for s in range(len(results))]
 
 
 def _fits(battles: Battles, slices: Slices, block: Sequence[int], options: BootstrapOptions) -> list[BradleyTerryFit]:
     """The full-data fits of the slices of a ``block``."""
-    given: Any = [slices.boards[s] for s in block]
-    fits: list[BradleyTerryFit] = []
-    if options.contextual:
-        fitted = fit_contextual_boards(given, slices.covariates, options, strict=slices.groups is None)
-        for s, own in zip(block, fitted, strict=True):
-            with slices.naming(s):
-                fits.append(contextual_result(battles.report, own, options, slices.clusters[s]))
-    else:
-        for s, board in zip(block, fit_boards(given, options), strict=True):
-            with slices.naming(s):
-                fits.append(fit_result(battles.report, board, options, slices.clusters[s]))
+    boards = [slices.boards[s] for s in block]
+    fitted = fit_slices(boards, slices.covariates, options, strict=slices.groups is None)
+    fits = []
+    for s, own in zip(block, fitted, strict=True):
+        with slices.naming(s):
+            fits.append(board_fit(own, slices.drawn[s], battles.report, options))
     return fits
 
 
 def _problems(
     slices: Slices, fits: dict[int, BradleyTerryFit], options: BootstrapOptions
-) -> Iterator[tuple[str, list[int], BoardProblem]]:
-    """What is solved for the resamples of a block: its name in a checkpoint, its slices, and the `Problem`."""
-    labels, clusters = slices.labels, slices.clusters
+) -> Iterator[tuple[str, list[int], BoardRefits]]:
+    """The problems of a block, whose resamples are drawn and refitted: name in a checkpoint, slices, `Problem`."""
+    labels, drawn = slices.labels, slices.drawn
     dense = []
     for s, fit in fits.items():
         if isinstance(fit, ContextualFit):
             section = f"slice-{s}" if options.ties == "half" else f"{options.ties}-slice-{s}"
-            yield section, [s], contextual_refits(fit._contextual, labels[s], clusters[s], options)
+            yield section, [s], contextual_refits(fit._contextual, labels[s], drawn[s], options)
         elif fit._board.graph is not None:
-            yield f"slice-{s}", [s], sparse_refits(fit._board, labels[s], clusters[s], options)
+            yield f"slice-{s}", [s], sparse_refits(fit._board, labels[s], drawn[s], options)
         else:
             dense.append(s)
     if dense:
         boards = [fits[s]._board for s in dense]
-        of_dense = [labels[s] for s in dense], [clusters[s] for s in dense]
+        of_dense = [labels[s] for s in dense], [drawn[s] for s in dense]
         yield f"slices-{dense[0]}", dense, dense_refits(boards, *of_dense, options)
 
 
 def _blocks(n_models: Sequence[int], options: BootstrapOptions) -> list[list[int]]:
-    """Slices that share a batched call: all of them, as a rule, but for wide ones, each of which goes alone.
+    """Slices that share a batched call: as a rule all of them, but a wide one goes alone.
 
     Arrays hold a few (M, M) tables for every dense slice of a block, M being that of the widest. So many of them that
     this would exceed a gigabyte or two go in several blocks, wide ones together.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -16,8 +16,8 @@ from jaxeval.checks import checked_integer
 from jaxeval.execution.processes import n_sharing
 from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
-from jaxeval.ratings.gauge import ELO_PER_LOGIT, make_scale
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, FitSettings
+from jaxeval.ratings.gauge import make_scale
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
 from jaxeval.ratings.slices import Slices, slice_name
@@ -25,22 +25,23 @@ from jaxeval.statistics.differences import Differences
 from jaxeval.statistics.draws import Draws, IntervalKind
 from jaxeval.wording import counted, named
 
+B = TypeVar("B", bound="Bootstrap")
+
 
 @dataclass(frozen=True, kw_only=True)
-class BootstrapSettings(BootstrapOptions):
-    """What made a bootstrap: its options, the gauge in words, covariates by name and the method that was chosen."""
+class BootstrapSettings(FitSettings, BootstrapOptions):
+    """What made a bootstrap: its options, in the words of `FitSettings`, and the devices."""
 
-    gauge: str
     by: list[str]  # columns whose groups are the slices
-    method: Literal["dense", "sparse"]  # on (M, M) tables, or on the graph of pairs
-    device: str
     n_devices: int
-    versions: str
 
-    @property
-    def reweighted(self) -> bool:
-        """Whether each battle counts by the battles of its pair."""
-        return self.reweight
+
+class ContextDraws(NamedTuple):
+    """Draws of what is fitted beside the strengths."""
+
+    coefficients: NDArray[np.float64]  # (B, D) logits per unit of the covariates
+    ties: NDArray[np.float64]  # (B,) tie parameters
+    ties_as_half: Bootstrap | None  # with a tie model, the same resamples with ties as half a win
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,17 +52,31 @@ class Bootstrap:
     comparable rating: +inf for one that never loses a point in it, -inf for one that never takes one, NaN for one
     without battles. The gauge is then held by the other models, and ``degenerate`` counts the cases. Where none of the
     models that hold it is left (an anchor), the draw is NaN for all; ``warnings`` says in how many.
+
+    Examples:
+        >>> import jaxeval
+        >>> board = jaxeval.bootstrap(jaxeval.simulate_battles(2_000, 4, seed=0), 200)
+        >>> board.interval(0.9).round().loc["model-1"].tolist()
+        [1082.0, 1114.0]
+        >>> board.tiers().tolist()
+        [1, 2, 2, 3]
+        >>> board.rank_share(1).tolist()
+        [1.0, 0.0, 0.0, 0.0]
+        >>> lower, upper = board.difference_interval()
+        >>> lower.loc["model-1", "model-2"] > 0
+        np.True_
     """
 
     fit: BradleyTerryFit  # the full-data fit: the reported ratings
     draws: NDArray[np.float64]  # (B, M) Elo
-    draws_logit: NDArray[np.float64] = field(repr=False)  # (B, M) log-strengths, each draw in a gauge of its own
+    draws_logit: NDArray[np.float64] = field(repr=False)  # (B, M) strengths, each draw in a gauge of its own
     converged: NDArray[np.bool_]  # (B,); draws of a resample that did not converge are NaN
     n_steps: NDArray[np.int32]  # (B,)
     grad_norm: NDArray[np.float64]  # (B,)
     degenerate: pd.DataFrame  # (M, 3) resamples in which a model is undefeated, winless, not comparable
     settings: BootstrapSettings
-    n_refitted_sparse: int = field(repr=False)  # resamples that needed the slower solvers for sparse boards
+    n_by_slower_solvers: int = field(repr=False)  # resamples that needed the slower solvers for sparse boards
+    _context: ContextDraws | None = field(default=None, repr=False)  # with covariates or a tie model
 
     @property
     def models(self) -> pd.Index:
@@ -92,7 +107,7 @@ class Bootstrap:
             converged=self.converged,
             gauge=self.settings.gauge,
             anchored=self.fit.scale.weights >= 1,
-            precision=10 * ELO_PER_LOGIT * TOLERANCE_LOGIT[self.settings.dtype],
+            precision=10 * self.fit.scale.unit * TOLERANCE_LOGIT[self.settings.dtype],
             settings=self.settings,
         )
 
@@ -104,9 +119,9 @@ class Bootstrap:
         """
         fit = self.fit
         rated = np.isfinite(fit.ratings.to_numpy())
-        scale = make_scale("mean", 0.0, self.models, fit.n_battles.to_numpy(), rated)
+        scale = make_scale("mean", 0.0, self.models, fit.n_battles.to_numpy(), rated, fit.scale.unit)
         draws = scale.aligned_ratings(np.where(rated, self.draws_logit, np.nan), fit.theta)
-        estimate = ELO_PER_LOGIT * np.where(rated, fit.theta, np.nan)
+        estimate = scale.unit * np.where(rated, fit.theta, np.nan)
         return replace(self._in_gauge, estimate=estimate, draws=draws, gauge=scale.gauge, anchored=None)
 
     @property
@@ -263,8 +278,11 @@ class Bootstraps(dict[Hashable, Bootstrap]):
         return messages
 
 
-def bootstrap_result(fit: BradleyTerryFit, refitted: Refitted, options: BootstrapOptions) -> Bootstrap:
-    """The draws of one slice."""
+def bootstrap_result(
+    kind: type[B], fit: BradleyTerryFit, refitted: Refitted, options: BootstrapOptions,
+    context: ContextDraws | None = None,
+) -> B:  # fmt: skip
+    """The draws of one slice, of a class of bootstraps."""
     board = fit._board
     m = len(board.theta)
     theta, standing = refitted.theta[:, :m], refitted.standing[:, :m]
@@ -276,7 +294,7 @@ def bootstrap_result(fit: BradleyTerryFit, refitted: Refitted, options: Bootstra
     names = {Standing.ABOVE: "undefeated", Standing.BELOW: "winless", Standing.INCOMPARABLE: "not_comparable"}
     made = vars(fit.settings) | {"by": list(options.by or []), "dtype": options.dtype}
     made["n_devices"] = jax.local_device_count() * n_sharing()
-    return Bootstrap(
+    return kind(
         fit=fit,
         draws=fit.scale.aligned_ratings(theta, board.theta),
         draws_logit=theta,
@@ -285,5 +303,6 @@ def bootstrap_result(fit: BradleyTerryFit, refitted: Refitted, options: Bootstra
         grad_norm=refitted.grad_norm,
         degenerate=pd.DataFrame({name: (standing == code).sum(0) for code, name in names.items()}, board.models),
         settings=BootstrapSettings.of(vars(options) | made),
-        n_refitted_sparse=int((~np.isin(refitted.solver, (batch.Solver.CHORD, batch.Solver.SPARSE))).sum()),
+        n_by_slower_solvers=int((~np.isin(refitted.solver, (batch.Solver.CHORD, batch.Solver.SPARSE))).sum()),
+        _context=context,
     )

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, design
 from jaxeval.kernels.solve import Status
-from jaxeval.ratings.boards import fit_boards
-from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
-from jaxeval.ratings.contextual import contextual_result, fit_contextual_boards
-from jaxeval.ratings.gauge import ELO_PER_LOGIT, Gauge
-from jaxeval.ratings.options import FitOptions, Ties
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.ratings.contextual_boards import fit_slices
+from jaxeval.ratings.contextual_fit import board_fit
+from jaxeval.ratings.gauge import ELO_PER_UNIT, Gauge
+from jaxeval.ratings.options import FitOptions, LinkName, Ties
 from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.sparse_boards import FitMethod
 
@@ -33,15 +33,20 @@ def fit_bradley_terry(
     normalize: bool = True,
     feature_ridge: float = 0.0,
     ties: Ties = "half",
+    link: LinkName = "logit",
     cluster: str | None = None,
+    strata: str | None = None,
     start: BradleyTerryFit | pd.Series | None = None,
     method: FitMethod = "auto",
 ) -> BradleyTerryFit:
     """Bradley-Terry ratings by maximum likelihood.
 
-    Maximises sum_b w_b [y_b log s(d_b) + (1 - y_b) log s(-d_b)] - ridge ||theta||^2 with d_b = theta_i - theta_j
-    (DOI 10.2307/2334029; a tie is y = 1/2). With ``features`` x_b, d_b = theta_i - theta_j + x_b . coefficient, less
-    feature_ridge ||coefficient||^2. rating = base + (400 / ln 10) theta.
+    Maximises sum_b w_b [y_b log F(d_b) + (1 - y_b) log F(-d_b)] - ridge ||theta||^2 with d_b = theta_i - theta_j
+    and F the logistic function (DOI 10.2307/2334029; a tie is y = 1/2). With ``features`` x_b, d_b = theta_i - theta_j
+    + x_b . coefficient, less feature_ridge ||coefficient||^2. rating = base + (400 / ln 10) theta.
+
+    With ``link="probit"`` F is the normal distribution function: Thurstone's Case V (DOI 10.1037/h0070288; Mosteller
+    1951, DOI 10.1007/BF02313422). theta is then in probits, and rating = base + (400 / ln 10) 1.702 theta.
 
     Args:
         battles: `Battles`, or a table with the standard columns.
@@ -56,8 +61,11 @@ def fit_bradley_terry(
         feature_ridge: >= 0, of the normalised coefficients; infinite to hold them at 0.
         ties: "half" a win; or a model of ties, "davidson" or "rao_kupper". A model of ties has ratings on another
             scale, see `ContextualFit`; its ``expected_score`` has those on the scale of "half".
+        link: "logit" or "probit", from strengths to the probability of a win. Tie models are of logits.
         cluster: column of the clusters (prompts, voters, sessions) that ``standard_errors`` and ``covariance`` take as
             independent, in place of battles; the ratings stay what they are.
+        strata: column of strata that battles, or clusters, come from in fixed numbers: the same errors are then those
+            within strata. No cluster may lie in several.
         start: a previous fit, or its ratings (Elo) by model, to start from: the same ratings in fewer steps. Models
             that it does not rate start at its mean. Not for fits with features or a tie model.
         method: "dense", on (M, M) tables; "sparse", on the graph of pairs, which takes memory for the pairs only; or
@@ -67,41 +75,52 @@ def fit_bradley_terry(
         The fit; a `ContextualFit` with features or a tie model.
 
     Raises:
-        ValueError: a negative ridge, a ``feature_ridge`` without features, or an impossible gauge.
+        ValueError: a negative ridge, a ``feature_ridge`` without features, an impossible gauge, an unknown link, or a
+            tie model of another link than the logit.
         TypeError: ``features`` is no list of covariates.
         DataError: ``battles`` is a table that cannot be read, a feature is missing or undone by the models, or
-            ``cluster`` names no column, or one with missing values.
+            ``cluster`` or ``strata`` names no column, or one with missing values.
+
+    Examples:
+        >>> import jaxeval
+        >>> fit = jaxeval.fit_bradley_terry(jaxeval.simulate_battles(2_000, 4, seed=0))
+        >>> fit.ratings.round().astype(int).to_dict()
+        {'model-1': 1098, 'model-2': 992, 'model-3': 968, 'model-4': 942}
+        >>> fit.standard_errors.round(1).tolist()
+        [8.5, 6.5, 7.8, 7.3]
+        >>> fit.win_probability.loc["model-1", "model-2"].round(2)
+        np.float64(0.65)
+        >>> fit.warnings
+        []
     """
     given = locals()  # the options, which are not listed again
     battles = as_battles(battles)
     options = FitOptions.of(given).checked(battles)
     if options.contextual and start is not None:
         raise ValueError("start= is for fits without features and tie models")
-    return _fit(battles, options, None if start is None else _start(start, battles.models))
+    return _fit(battles, options, None if start is None else _start(start, battles.models, options))
 
 
 def _fit(battles: Battles, options: FitOptions, start: NDArray[np.float64] | None = None) -> BradleyTerryFit:
     covariates = design(battles, options.features, options.normalize)
-    cells, clusters = whole_board(battles, covariates, options)
-    slices: Any = [(battles.models, cells)]
-    if options.contextual:
-        (fitted,) = fit_contextual_boards(slices, covariates, options)
-        fit = contextual_result(battles.report, fitted, options, clusters)
-        half = None if options.ties == "half" else _fit(battles, replace(options, ties="half", method="dense"))
-        return replace(fit, _ties_as_half=half)
-    (board,) = fit_boards(slices, options, None if start is None else [start])
-    if start is not None and board.status != Status.CONVERGED:  # ratings on another scale, say
-        (board,) = fit_boards(slices, options)
-    return fit_result(battles.report, board, options, clusters)
+    cells, drawn = whole_board(battles, covariates, options)
+    slices = [(battles.models, cells)]
+    (fitted,) = fit_slices(slices, covariates, options, starts=None if start is None else [start])
+    if start is not None and fitted.board.status != Status.CONVERGED:  # ratings on another scale, say
+        (fitted,) = fit_slices(slices, covariates, options)
+    fit = board_fit(fitted, drawn, battles.report, options)
+    if options.ties == "half":
+        return fit
+    return replace(fit, _ties_as_half=_fit(battles, replace(options, ties="half", method="dense")))
 
 
-def _start(start: BradleyTerryFit | pd.Series, models: pd.Index) -> NDArray[np.float64]:
-    """(M,) log-strengths to start from, logits."""
+def _start(start: BradleyTerryFit | pd.Series, models: pd.Index, options: FitOptions) -> NDArray[np.float64]:
+    """(M,) strengths to start from, in the unit of the link; ratings of another link are about alike."""
     ratings = start.ratings if isinstance(start, BradleyTerryFit) else start
     if not isinstance(ratings, pd.Series) or not ratings.index.is_unique:
         raise TypeError(f"start must be a fit or a Series of ratings by model, each once, got {start!r}")
     try:
-        theta = ratings.reindex(models).to_numpy(np.float64, na_value=np.nan) / ELO_PER_LOGIT
+        theta = ratings.reindex(models).to_numpy(np.float64, na_value=np.nan) / ELO_PER_UNIT[options.response.link]
     except (TypeError, ValueError) as error:
         raise TypeError(f"start must hold ratings, which are numbers: {error}") from error
     known = np.isfinite(theta)

@@ -5,32 +5,28 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import pandas as pd
-import scipy
 from numpy.typing import NDArray
 
 from jaxeval.data.report import DataReport
 from jaxeval.execution.precision import device_name, versions
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
-from jaxeval.ratings.boards import (
-    Board,
-    battle_weights,
-    battles_per_model,
-    inverse_information,
-    rated_theta,
-)
-from jaxeval.ratings.drawn_votes import ClusterRows
-from jaxeval.ratings.gauge import ELO_PER_LOGIT, Scale, make_scale
-from jaxeval.ratings.options import FitOptions
-from jaxeval.ratings.sandwich import score_squares, strength_slopes
+from jaxeval.ratings.boards import Board, battles_per_model, rated_theta
+from jaxeval.ratings.drawn_votes import VoteGroups
+from jaxeval.ratings.gauge import ELO_PER_LOGIT, ELO_PER_UNIT, Scale, make_scale
+from jaxeval.ratings.options import FitOptions, Precision
+from jaxeval.ratings.sandwich import Likelihood, score_squares
 from jaxeval.ratings.saved_ratings import save_ratings
+from jaxeval.resampling.strata import lone_strata_text
 from jaxeval.statistics.clusters import few_clusters_text
 from jaxeval.statistics.comparison import MOST_SQUARE, check_square
 from jaxeval.wording import counted, named
+
+Fit = TypeVar("Fit", bound="BradleyTerryFit")
 
 #: Log-strengths so far from the mean are all but infinite: odds of one in 20,000.
 _FAR_LOGIT = 10.0
@@ -54,7 +50,7 @@ class FitSettings(FitOptions):
 
     gauge: str
     method: Literal["dense", "sparse"]  # on (M, M) tables, or on the graph of pairs
-    dtype: str
+    dtype: Precision
     device: str
     versions: str
 
@@ -73,7 +69,7 @@ class BradleyTerryFit:
     """
 
     ratings: pd.Series
-    logits: pd.Series  # log-strengths in the mean-zero gauge
+    strengths: pd.Series  # theta in the mean-zero gauge, in the unit of the link: logits or probits
     component: pd.Series  # connected component, 1 = that of the main group; the others by battles
     standing: pd.Series  # "" for a model of the main group, else "undefeated", "winless" or "not comparable"
     n_battles: pd.Series
@@ -83,17 +79,27 @@ class BradleyTerryFit:
     grad_norm: float
     settings: FitSettings
     report: DataReport
-    _board: Board = field(repr=False)
+    _likelihood: Likelihood = field(repr=False)  # of a board, or of one with covariates or a tie model
     _scale: Scale = field(repr=False)
-    _clusters: ClusterRows | None = field(repr=False)
+    _drawn: VoteGroups = field(repr=False)
+    _ties_as_half: BradleyTerryFit | None = field(default=None, repr=False)
 
     def save(self, path: str | Path) -> None:
         """Write the ratings, and what made them, as JSON, for `read_ratings`; whole or not at all."""
         save_ratings(self.ratings, asdict(self.settings), path)
 
     @property
+    def _board(self) -> Board:
+        return self._likelihood.board
+
+    @property
+    def logits(self) -> pd.Series:
+        """The ratings in logits, of mean 0: ``strengths``; of probits 1.702 times them."""
+        return (self.strengths * (self._scale.unit / ELO_PER_LOGIT)).rename("logit")
+
+    @property
     def theta(self) -> NDArray[np.float64]:
-        """(M,) log-strengths in the mean-zero gauge, 0 where there is no rating."""
+        """(M,) ``strengths``, 0 where there is no rating."""
         return self._board.theta
 
     @property
@@ -131,26 +137,31 @@ class BradleyTerryFit:
         """(M, M) sandwich standard errors of rating differences, Elo; they do not depend on the gauge."""
         c = self._sandwich
         variance = np.diag(c)[:, None] + np.diag(c) - 2 * c
-        return self._frame(ELO_PER_LOGIT * np.sqrt(np.maximum(variance, 0)))
+        return self._frame(self._scale.unit * np.sqrt(np.maximum(variance, 0)))
 
     @property
     def win_probability(self) -> pd.DataFrame:
-        """(M, M) probability that the row's model beats the column's, a tie counting half: s(theta_i - theta_j)."""
-        return win_probability(self.ratings)
+        """(M, M) expected result of the row's model against the column's, a tie counting half, all covariates even.
+
+        NaN between equally infinite ratings. Without a tie model it is F(theta_i - theta_j), F being the link's: the
+        logistic function, or the normal distribution function.
+        """
+        instead = "F(difference of strengths)"
+        check_square(len(self.ratings), MOST_SQUARE, "the table of win probabilities", instead)
+        theta = self.strengths.to_numpy()
+        with np.errstate(invalid="ignore"):
+            difference = theta[:, None] - theta
+        return pd.DataFrame(self._likelihood.expected(difference), self.ratings.index, self.ratings.index)
 
     @property
     def log_likelihood(self) -> float:
-        """Log-likelihood at the estimate, without the ridge term, over the main group's battles."""
-        board, cells = self._board, self._board.cells
-        both = board.active[cells.first] & board.active[cells.second]
-        difference = board.theta[cells.first] - board.theta[cells.second]
-        each = board.wins * np.logaddexp(0, -difference) + (board.n - board.wins) * np.logaddexp(0, difference)
-        return float(-np.sum(np.where(both, each, 0.0)))
+        """Log-likelihood at the estimate, without ridge terms: of wins, ties and losses for the tie models."""
+        return self._likelihood.log_likelihood()
 
     @property
     def warnings(self) -> list[str]:
         """What the data cannot say, in words; empty for a healthy board."""
-        far = self.logits.index[~(np.abs(self._board.theta) < _FAR_LOGIT) & self._board.active]
+        far = self.logits.index[~(np.abs(self.logits) < _FAR_LOGIT) & self._board.active]
         messages = board_warnings(self.component, self.standing, self.settings.ridge, self.status, far)
         alone = self._in_one_cluster
         if len(alone):
@@ -158,12 +169,15 @@ class BradleyTerryFit:
                 f"{counted(len(alone), 'model has', 'models have')} all battles in one cluster: the data do not show "
                 f"how much other clusters would differ, and errors and intervals are too small: {named(alone)}"
             )
-        return [*self.report.warnings, *messages, *few_clusters_text(self.n_clusters)]
+        strata, unit = self._drawn.strata, "battle" if self._drawn.clusters is None else "cluster"
+        messages += few_clusters_text(self.n_clusters)
+        messages += lone_strata_text(None if strata is None else strata.size, unit)
+        return [*self.report.warnings, *messages, *self._likelihood.flags]
 
     @property
     def _in_one_cluster(self) -> pd.Index:
-        """Rated models with several battles, of which all lie in one of several clusters."""
-        rows, cells = self._clusters, self._board.cells
+        """Rated models with several battles that all lie in one cluster, where there are several clusters."""
+        rows, cells = self._drawn.clusters, self._board.cells
         if rows is None or len(rows.size) == 1:
             return self.ratings.index[:0]
         pair = cells.pair[rows.cell]
@@ -176,38 +190,29 @@ class BradleyTerryFit:
     @property
     def n_clusters(self) -> int | None:
         """Clusters that the sandwich errors take as independent; None for battles."""
-        return None if self._clusters is None else len(self._clusters.size)
+        return None if self._drawn.clusters is None else len(self._drawn.clusters.size)
 
     @cached_property
     def _inverse(self) -> NDArray[np.float64]:
-        m = len(self._board.theta)
-        return inverse_information([self._board], self.settings.ridge)[0][0, :m, :m]
+        return self._likelihood.inverse_information()
 
     @cached_property
-    def _sandwich(self) -> NDArray[np.float64]:
+    def _covariance(self) -> NDArray[np.float64]:
+        """(P, P) sandwich covariance of all parameters, log-strengths first."""
         inverse = self._inverse  # first, as it refuses boards that are too wide
-        return np.asarray(inverse @ score_squares(self._scores, self._board.cells.count, self._clusters) @ inverse)
+        cells = self._board.cells
+        return np.asarray(inverse @ score_squares(self._likelihood.scores(), cells.count, self._drawn) @ inverse)
 
     @property
-    def _scores(self) -> scipy.sparse.csr_array:
-        """(C, M) derivatives of one battle's log-likelihood in each cell, its weight included."""
-        board, slopes = self._board, self._slopes
-        residual = board.cells.target - scipy.special.expit(slopes @ board.theta)
-        return slopes * (battle_weights(board, board.cells) * residual)[:, None]
+    def _sandwich(self) -> NDArray[np.float64]:
+        m = len(self._board.theta)
+        return self._covariance[:m, :m]
 
     @cached_property
     def _model_based(self) -> NDArray[np.float64]:
         """(M, M) covariance if the model is right and battles are independent."""
-        inverse = self._inverse
-        board, slopes = self._board, self._slopes
-        won = scipy.special.expit(slopes @ board.theta)
-        deviation = battle_weights(board, board.cells) * np.sqrt(won * (1 - won))
-        return np.asarray(inverse @ score_squares(slopes * deviation[:, None], board.cells.count, None) @ inverse)
-
-    @property
-    def _slopes(self) -> scipy.sparse.csr_array:
-        """(C, M) derivatives of the logit of each cell's expected result by the log-strengths."""
-        return strength_slopes(self._board.cells, len(self._board.theta))
+        m, inverse = len(self._board.theta), self._inverse
+        return np.asarray(inverse @ self._likelihood.score_variance() @ inverse)[:m, :m]
 
     def _errors(self, covariance: NDArray[np.float64]) -> pd.Series:
         errors = np.sqrt(np.maximum(np.diag(self._scale.covariance(covariance)), 0))
@@ -218,15 +223,6 @@ class BradleyTerryFit:
         both = self._board.active[:, None] & self._board.active
         models = self.ratings.index
         return pd.DataFrame(np.where(both, values, np.nan), models, models)
-
-
-def win_probability(ratings: pd.Series) -> pd.DataFrame:
-    """(M, M) probability that the row's model beats the column's; NaN between equally infinite ratings."""
-    check_square(len(ratings), MOST_SQUARE, "the table of win probabilities", "1 / (1 + exp(-difference of logits))")
-    theta = ratings.to_numpy() / ELO_PER_LOGIT
-    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-        probability = 1 / (1 + np.exp(theta - theta[:, None]))
-    return pd.DataFrame(probability, ratings.index, ratings.index)
 
 
 def board_warnings(component: pd.Series, standing: pd.Series, ridge: float, status: str, far: pd.Index) -> list[str]:
@@ -279,19 +275,19 @@ def _not_converged(status: str, far: pd.Index) -> list[str]:
 
 
 def fit_result(
-    report: DataReport, board: Board, options: FitOptions, clusters: ClusterRows | None, features: tuple[str, ...] = ()
-) -> BradleyTerryFit:
-    """The public face of a fitted board; ``features`` are the names of its covariates."""
-    models = board.models
+    kind: type[Fit], likelihood: Likelihood, drawn: VoteGroups, report: DataReport, options: FitOptions
+) -> Fit:
+    """The public face of a fitted board, of a class of fits."""
+    board, models = likelihood.board, likelihood.board.models
     count = battles_per_model(board.cells, len(models))
-    scale = make_scale(options.gauge, options.base, models, count, board.active)
+    scale = make_scale(options.gauge, options.base, models, count, board.active, ELO_PER_UNIT[board.link])
     theta = rated_theta(board)
     standing = [STANDING_TEXT[s] for s in board.connectivity.standing]
-    made = {"gauge": scale.gauge, "method": board.method, "features": features}
+    made = {"gauge": scale.gauge, "method": board.method, "features": likelihood.features}
     made |= {"dtype": "float64", "device": device_name(), "versions": versions()}
-    return BradleyTerryFit(
+    return kind(
         ratings=pd.Series(scale.ratings(theta), models, name="rating"),
-        logits=pd.Series(theta, models, name="logit"),
+        strengths=pd.Series(theta, models, name="strength"),
         component=pd.Series(board.connectivity.component, models, name="component"),
         standing=pd.Series(standing, models, name="standing", dtype=object),
         n_battles=pd.Series(count.astype(np.int64), models, name="n_battles"),
@@ -301,7 +297,7 @@ def fit_result(
         grad_norm=board.grad_norm,
         settings=FitSettings.of(vars(options) | made),
         report=report,
-        _board=board,
+        _likelihood=likelihood,
         _scale=scale,
-        _clusters=clusters,
+        _drawn=drawn,
     )

@@ -29,7 +29,7 @@ def analyse(n: NDArray[np.float64], wins: NDArray[np.float64]) -> Connectivity:
     """
     start = int(np.argmax(n.sum(1)))
     if _reachable(wins > 0, start).all() and _reachable(wins.T > 0, start).all():
-        # A healthy board, told without a search for components.
+        # A healthy board is known without a search for components.
         return Connectivity(np.ones(len(n), np.int64), 1, np.full(len(n), Standing.IDENTIFIED, np.int8))
     first, second = np.nonzero(np.triu(n))
     return analyse_pairs(first, second, n[first, second], wins[first, second], wins[second, first], len(n))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.ratings.bootstrap_result import Bootstrap
-from jaxeval.ratings.contextual import ContextualFit, outcome_probabilities, tell_coefficients, tell_ties
+from jaxeval.ratings.bootstrap_result import Bootstrap, ContextDraws, bootstrap_result
+from jaxeval.ratings.contextual_boards import tie_parameters, unit_coefficients
+from jaxeval.ratings.contextual_fit import ContextualFit, outcome_probabilities
+from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import Refitted
 from jaxeval.statistics.quantiles import interval_bounds
 
@@ -21,12 +23,33 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ContextualBootstrap(Bootstrap):
-    """B refitted resamples with covariates or a tie model: a `Bootstrap`, with the draws of the other parameters."""
+    """B refitted resamples with covariates or a tie model: a `Bootstrap`, with the draws of the other parameters.
+
+    Examples:
+        >>> import jaxeval
+        >>> board = jaxeval.bootstrap(jaxeval.simulate_battles(2_000, 4, seed=0), 100, ties="davidson")
+        >>> board.tie_draws.shape
+        (100,)
+        >>> board.coefficients().loc["tie parameter", ["lower", "upper"]].round(1).tolist()
+        [-0.5, -0.3]
+    """
 
     fit: ContextualFit
-    coefficient_draws: Float = field(repr=False)  # (B, D) logits per unit of the (normalised) covariates
-    tie_draws: Float = field(repr=False)  # (B,) t; 0 where ties are half a win
-    _ties_as_half: Bootstrap | None = field(default=None, repr=False)
+
+    @property
+    def coefficient_draws(self) -> Float:
+        """(B, D) logits per unit of the (normalised) covariates."""
+        return self._draws_of_context.coefficients
+
+    @property
+    def tie_draws(self) -> Float:
+        """(B,) tie parameters t; 0 where ties are half a win."""
+        return self._draws_of_context.ties
+
+    @property
+    def _draws_of_context(self) -> ContextDraws:
+        assert self._context is not None
+        return self._context
 
     @property
     def expected_score(self) -> Bootstrap:
@@ -34,7 +57,8 @@ class ContextualBootstrap(Bootstrap):
 
         See `ContextualFit.expected_score`. With ties as half a win they are these resamples themselves.
         """
-        return self if self._ties_as_half is None else self._ties_as_half
+        half = self._draws_of_context.ties_as_half
+        return self if half is None else half
 
     @property
     def warnings(self) -> list[str]:
@@ -90,20 +114,14 @@ class ContextualBootstrap(Bootstrap):
         return pd.DataFrame({"probability": point, "lower": lower, "upper": upper}, pd.Index(draws, name="outcome"))
 
 
-def contextual_bootstrap_result(plain: Bootstrap, refitted: Refitted, ties_as_half: Bootstrap | None) -> Bootstrap:
-    """``plain`` with the draws of the other parameters; with a tie model, beside the one with ties as half a win."""
-    fit = plain.fit
-    if not isinstance(fit, ContextualFit):
-        return plain
+def contextual_bootstrap(
+    fit: ContextualFit, refitted: Refitted, options: BootstrapOptions, ties_as_half: Bootstrap | None
+) -> ContextualBootstrap:
+    """The draws of one slice; with a tie model beside those with ties as half a win."""
     if ties_as_half is not None:
         fit = replace(fit, _ties_as_half=ties_as_half.fit)
-    values = {f.name: getattr(plain, f.name) for f in fields(Bootstrap)} | {"fit": fit}
-    n_features = len(fit.context.features)
-    p = refitted.parameters.shape[1]
+    fitted = fit._contextual
     kept = np.where(refitted.converged[:, None], refitted.parameters, np.nan)
-    return ContextualBootstrap(
-        **values,
-        coefficient_draws=tell_coefficients(kept[:, p - 1 - n_features : -1], fit._contextual),
-        tie_draws=tell_ties(kept[:, -1], fit._contextual),
-        _ties_as_half=ties_as_half,
-    )
+    coefficients = unit_coefficients(kept[:, kept.shape[1] - 1 - fitted.n_features : -1], fitted)
+    context = ContextDraws(coefficients, tie_parameters(kept[:, -1], fitted), ties_as_half)
+    return bootstrap_result(ContextualBootstrap, fit, refitted, options, context)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxeval.execution.lanes import Solver, Task, device_mesh, of_one_slice
@@ -14,13 +13,13 @@ from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import CONTEXTUAL_REFITS
 from jaxeval.kernels import batch
 from jaxeval.kernels.resample import DrawScheme, Packing
-from jaxeval.kernels.solve import Status, Terms
+from jaxeval.kernels.solve import Status
 from jaxeval.ratings.boards import main_battles, padded_size
-from jaxeval.ratings.contextual import TIE_MODELS, ContextualBoard, tell_coefficients
+from jaxeval.ratings.contextual_boards import ContextualBoard, unit_coefficients
 from jaxeval.ratings.contextual_rows import make_rows, unit_columns
-from jaxeval.ratings.drawn_votes import ClusterRows, cluster_members, is_secure_board
+from jaxeval.ratings.drawn_votes import VoteGroups, is_secure_board, unit_members
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Refitted
+from jaxeval.ratings.refits import BoardRefits, Refitted
 from jaxeval.resampling.draw import unit_draw
 from jaxeval.resampling.units import as_leaf, pad
 
@@ -43,20 +42,13 @@ _BYTES_PER_ENTRY = 20
 
 
 @dataclass(frozen=True, eq=False)
-class ContextualRefits:
-    """A `Problem` of one slice: two kinds of chord steps, Newton-CG, Newton."""
+class ContextualRefits(BoardRefits):
+    """Refits of one slice by two kinds of chord steps, Newton-CG and Newton."""
 
     problem: batch.ContextualProblem
     form: batch.ContextualForm  # of chord steps
     secure: bool  # practically no resample separates models
     fitted: ContextualBoard
-    options: BootstrapOptions
-    n_slices: int = 1
-
-    @property
-    def n_resamples(self) -> int:
-        """B."""
-        return self.options.n_resamples
 
     def solvers(self) -> list[Solver]:
         """The fastest first; plain chord steps only where no resample separates models."""
@@ -73,17 +65,15 @@ class ContextualRefits:
             self.form._replace(solver=solver),
             device_mesh(),
             np.uint64(self.options.seed),
-            Terms.of(self.fitted.ridge, TOLERANCE_LOGIT["float64"], _MAX_STEPS[solver]),
+            self.terms(self.fitted.ridge, _MAX_STEPS[solver]),
         )
         hungriest = _BYTES_PER_ENTRY * self._entries(batch.Solver.NEWTON)
-        held = self.n_resamples * len(self.fitted.phi) * RESULT_BYTES
-        held += 2 * sum(x.nbytes for x in jax.tree.leaves(self.problem))
         return Task(
             of_one_slice(program),
             CONTEXTUAL_REFITS,
             self._entries(solver),
             lane_bytes=hungriest,
-            fixed_bytes=held + hungriest,
+            fixed_bytes=self.held_bytes(self.problem, len(self.fitted.phi)) + hungriest,
         )
 
     def _entries(self, solver: batch.Solver) -> int:
@@ -96,27 +86,22 @@ class ContextualRefits:
 
     def on_board(self, refitted: Refitted) -> Refitted:
         """The refits; what is left of a lane whose coefficient runs away is at its limit, and so has converged."""
-        d = len(self.fitted.free) - 1
-        coefficients = refitted.parameters[:, len(self.fitted.ridge) - 1 - d : -1]
-        ran = np.isinf(tell_coefficients(coefficients, self.fitted)).any(1)
-        status = np.where((refitted.status == Status.STEP_LIMIT) & ran, Status.CONVERGED, refitted.status).astype(
-            np.int8
-        )
-        return refitted._replace(status=status)
+        coefficients = refitted.parameters[:, len(self.fitted.phi) - 1 - self.fitted.n_features : -1]
+        ran = np.isinf(unit_coefficients(coefficients, self.fitted)).any(1)
+        at_limit = (refitted.status == Status.STEP_LIMIT) & ran
+        return refitted._replace(status=np.where(at_limit, np.int8(Status.CONVERGED), refitted.status))
 
 
 def contextual_refits(
-    fitted: ContextualBoard, label: str, clusters: ClusterRows | None, options: BootstrapOptions
+    fitted: ContextualBoard, label: str, drawn: VoteGroups, options: BootstrapOptions
 ) -> ContextualRefits:
     """The refits of a slice called ``label``: battles are drawn, or the clusters of its rows."""
     board, members, rows = fitted.board, fitted.members, fitted.rows
-    if clusters is not None and clusters.repeats:
-        members = cluster_members(fitted.cells, clusters)
+    if drawn.repeating or drawn.strata:
+        members = unit_members(fitted.cells, drawn)
         rows = make_rows(fitted.cells, members, board.pair_weight)
-    else:
-        clusters = None
     grid = pad(members.units, (members.units.shape[0], unit_columns(members)))
-    draw = unit_draw(grid, options.drawn, label, Packing(None))
+    draw = unit_draw(grid, options.drawn, label, Packing(None), members.stratum)
     # Of a unit of one battle there are never as many as 255 draws.
     count_dtype: Any = np.float64 if options.drawn == DrawScheme.BAYESIAN else np.uint8 if grid.max() == 1 else np.int32
     problem = batch.ContextualProblem(
@@ -129,5 +114,5 @@ def contextual_refits(
         free=as_leaf(fitted.free, np.bool_),
         main_battles=as_leaf(pad(main_battles(board), (padded_size(len(board.theta)),)), np.float64),
     )
-    form = batch.ContextualForm(TIE_MODELS[options.ties], options.drawn, count_dtype, batch.Solver.CHORD)
-    return ContextualRefits(on_device(problem), form, is_secure_board(board, clusters), fitted, options)
+    form = batch.ContextualForm(options.response, options.drawn, count_dtype, batch.Solver.CHORD)
+    return ContextualRefits(options, on_device(problem), form, is_secure_board(board, drawn.repeating), fitted)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
+from jaxeval.kernels.pair_tables import Layout
 from jaxeval.kernels.resample import DrawScheme, Packing, Units
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.connectivity import is_secure
 from jaxeval.resampling.alias import Int
-from jaxeval.resampling.units import UNIT_ROWS, make_units, pad, rounded
+from jaxeval.resampling.draw import unit_draw
+from jaxeval.resampling.strata import checked_strata, stratum_of_groups
+from jaxeval.resampling.units import UNIT_ROWS, as_leaf, pad, rounded
 
 
 class Entries(NamedTuple):
@@ -25,6 +30,7 @@ class Entries(NamedTuple):
     pair: Int  # (Q,)
     unit: Int | None  # (K, Q) unit number, column * UNIT_ROWS + row, where units are not entries; row-major once padded
     cell: Int  # (K, Q) the entry's cell; no meaning where the weight is 0
+    stratum: Int | None  # (C,) of the first C columns of units, all that are not empty; None where there is one
 
 
 class ClusterRows(NamedTuple):
@@ -51,24 +57,109 @@ def cluster_rows(cluster: NDArray[np.intp], cell_of_row: NDArray[np.intp], count
     return ClusterRows(cluster, cell, times, count_by(cluster, times, len(names)))
 
 
-def drawn_entries(
-    cells: Sequence[Cells],
-    scheme: DrawScheme,
-    clusters: Sequence[ClusterRows | None],
-    n_pairs: int,
-) -> tuple[list[Entries], bool, bool]:
-    """What the draws of every slice add to, of one shape; whether packed words hold it; whether pairs have one column.
+class StratumRows(NamedTuple):
+    """Within what votes are drawn: distinct (stratum, cell), sorted, whatever rows the votes were in."""
 
-    Arguments as of `dense_refits`; ``n_pairs`` is P with padding.
+    stratum: Int  # (R,) from 0 to S - 1
+    cell: Int  # (R,)
+    alone: Int  # (R,) votes that are drawn one by one: those of clusters of several are not
+    size: Int  # (S,) votes, or clusters, of each stratum
+    of_cluster: Int | None  # (K,) stratum of each cluster
+
+
+class VoteGroups(NamedTuple):
+    """Which votes of a slice are drawn together, and within which strata."""
+
+    clusters: ClusterRows | None = None
+    strata: StratumRows | None = None  # None for one, too
+
+    @property
+    def repeating(self) -> ClusterRows | None:
+        """The clusters, where some hold several votes."""
+        return self.clusters if self.clusters is not None and self.clusters.repeats else None
+
+
+#: The groups of some rows of battles, from those rows and the cell of each.
+GroupsOf = Callable[[slice | NDArray[np.intp], NDArray[np.intp]], VoteGroups]
+
+
+def vote_groups(battles: Battles, cluster: str | None, strata: str | None) -> GroupsOf:
+    """What tells the clusters and strata of any rows of ``battles``, by the columns of those names.
+
+    Raises:
+        DataError: there is no such column, values are missing, or a cluster lies in several strata.
     """
-    clustered = any(c is not None and c.repeats for c in clusters)
+    of_cluster, names = (None, pd.Index([])) if cluster is None else battles.codes(cluster)
+    of_stratum = None if strata is None else battles.codes(strata)[0]
+
+    def groups_of(rows: slice | NDArray[np.intp], cell: NDArray[np.intp]) -> VoteGroups:
+        count = None if battles.count is None else battles.count[rows]
+        clusters = None if of_cluster is None else cluster_rows(of_cluster[rows], cell, count)
+        stratum = None if of_stratum is None else checked_strata(of_stratum[rows])
+        if stratum is None or strata is None:
+            return VoteGroups(clusters)
+        if of_cluster is None:
+            return VoteGroups(None, _stratum_rows(stratum, cell, count))
+        found, number = np.unique(of_cluster[rows], return_inverse=True)
+        by_cluster = stratum_of_groups(stratum, number, names[found], strata)
+        times = np.ones(len(cell), np.int64) if count is None else count
+        alone = count_by(number, times, len(found))[number] == 1
+        own = _stratum_rows(stratum, cell, np.where(alone, times, 0))
+        return VoteGroups(clusters, own._replace(size=np.bincount(by_cluster), of_cluster=by_cluster))
+
+    return groups_of
+
+
+def _stratum_rows(stratum: Int, cell_of_row: NDArray[np.intp], times: Int | None) -> StratumRows:
+    """The strata of rows whose votes, ``times`` each (None: one), are drawn one by one."""
+    n_cells = int(cell_of_row.max()) + 1
+    keys, row = np.unique(stratum * n_cells + cell_of_row, return_inverse=True)
+    of_row, cell = np.divmod(keys, n_cells)
+    size = count_by(stratum, times, int(stratum.max()) + 1)
+    return StratumRows(stratum=of_row, cell=cell, alone=count_by(row, times, len(keys)), size=size, of_cluster=None)
+
+
+class DrawnEntries(NamedTuple):
+    """What the draws of slices add to, of one shape."""
+
+    of_slice: list[Entries]
+    packed: bool  # whether packed words hold the draws
+    one_column: bool  # whether every pair has one column
+
+    def packing(self, heaviest: float) -> Packing:
+        """How draws are kept, where a model has at most ``heaviest`` battles."""
+        return Packing(packed_word(self.of_slice, heaviest) if self.packed else None)
+
+    def layout(self, s: int, position: Int, pair_weight: NDArray[np.float64] | None) -> Layout:
+        """What the kernels make of the draws of slice ``s``, with what its pairs say; NumPy arrays."""
+        entries = self.of_slice[s]
+        return Layout(
+            position=as_leaf(position, np.int32),
+            pair_weight=None if pair_weight is None else as_leaf(pair_weight, np.float64),
+            weight=None if self.packed else as_leaf(entries.weight, np.float64),
+            target=None if self.packed else as_leaf(entries.target, np.float64),
+            unit=None if entries.unit is None else as_leaf(entries.unit, np.int32),
+            pair=None if self.one_column else as_leaf(entries.pair, np.int32),
+        )
+
+
+def drawn_entries(
+    cells: Sequence[Cells], scheme: DrawScheme, groups: Sequence[VoteGroups], n_pairs: int
+) -> DrawnEntries:
+    """What the draws add to; arguments as of `dense_refits`, and ``n_pairs`` is P with padding."""
+    clustered, stratified = any(g.repeating for g in groups), any(g.strata for g in groups)
     packed = not clustered and scheme != DrawScheme.BAYESIAN and all(own.hard for own in cells)
-    if clustered:
-        entries = [_cluster_entries(*given) for given in zip(cells, clusters, strict=True)]
-    else:
-        entries = [_cell_entries(own, 3 if packed else UNIT_ROWS) for own in cells]
-    one_column = all(len(e.pair) == len(own.first) for e, own in zip(entries, cells, strict=True))
-    return _padded(entries, n_pairs), packed, one_column
+    n_rows = 3 if packed else UNIT_ROWS
+    entries = [
+        _member_entries(own, unit_members(own, g)) if clustered else _cell_entries(own, n_rows, g.strata)
+        for own, g in zip(cells, groups, strict=True)
+    ]
+    one_column = not stratified and all(len(e.pair) == len(own.first) for e, own in zip(entries, cells, strict=True))
+    if stratified:  # spelt out for every slice
+        entries = [
+            e if e.stratum is not None else e._replace(stratum=np.zeros(e.units.shape[1], np.int64)) for e in entries
+        ]
+    return DrawnEntries(_padded(entries, n_pairs), packed, one_column)
 
 
 class VoteDraws(NamedTuple):
@@ -80,16 +171,19 @@ class VoteDraws(NamedTuple):
     cluster: Int | None  # flat numbers of the units of the clusters of two battles or more; -1 of the others
 
 
-def vote_draws(cells: Cells, clusters: ClusterRows | None) -> VoteDraws:
+def vote_draws(cells: Cells, groups: VoteGroups) -> VoteDraws:
     """How the votes of ``cells`` are drawn, or their clusters; arguments as of a slice of `dense_refits`."""
-    clustered = clusters is not None and clusters.repeats
-    own = _cluster_entries(cells, clusters) if clustered else _cell_entries(cells, 3 if cells.hard else UNIT_ROWS)
-    (entries,) = _padded([own], rounded(len(cells.first) + 1))
     number = None
-    if clustered and clusters is not None:
-        number = _cluster_numbers(clusters.size, len(_places(cells)[2]))
+    if groups.repeating:
+        members = unit_members(cells, groups)
+        own, number = _member_entries(cells, members), members.cluster
+    else:
+        own = _cell_entries(cells, 3 if cells.hard else UNIT_ROWS, groups.strata)
+    (entries,) = _padded([own], rounded(len(cells.first) + 1))
+    if number is not None:
         number = np.where(number < 0, -1, number % UNIT_ROWS * entries.units.shape[1] + number // UNIT_ROWS)
-    return VoteDraws(make_units(entries.units), Packing(None), entries, number)
+    draw = unit_draw(entries.units, DrawScheme.MULTINOMIAL, "", Packing(None), entries.stratum)
+    return VoteDraws(draw.units, draw.packing, entries, number)
 
 
 def _grid(pair: Int, rows: int) -> tuple[Int, Int, Int]:
@@ -101,74 +195,109 @@ def _grid(pair: Int, rows: int) -> tuple[Int, Int, Int]:
     return within % rows, start[pair] + within // rows, np.repeat(np.arange(len(per_pair)), columns)
 
 
-def _places(cells: Cells) -> tuple[Int, Int, Int]:
-    """Row and column of every cell, and each column's pair.
+class Places(NamedTuple):
+    """Where votes that are drawn one by one stand on a grid: R rows of a stratum and a cell, C columns."""
+
+    cell: Int  # (R,)
+    alone: Int  # (R,) votes
+    row: Int  # (R,)
+    column: Int  # (R,)
+    pair: Int  # (C,)
+    stratum: Int  # (C,) ascending
+
+
+def _places(cells: Cells, strata: StratumRows | None) -> Places:
+    """Every stratum's cells in columns of their own, by pair.
 
     Hard outcomes have one column a pair, whose row 0, 1, 2 are its losses, ties and wins.
     """
+    cell, alone, of_row = np.arange(len(cells.count)), cells.count, np.zeros(len(cells.count), np.int64)
+    if strata is not None:
+        cell, alone, of_row = strata.cell, strata.alone, strata.stratum
+    n_pairs = len(cells.first)
+    pairs, group = np.unique(of_row * n_pairs + cells.pair[cell], return_inverse=True)
     if cells.hard:
-        return (2 * cells.target).astype(np.int64), cells.pair, np.arange(len(cells.first))
-    return _grid(cells.pair, UNIT_ROWS)
+        row, column, of_column = (2 * cells.target[cell]).astype(np.int64), group, np.arange(len(pairs))
+    else:
+        row, column, of_column = _grid(group, UNIT_ROWS)
+    stratum, pair = np.divmod(pairs[of_column], n_pairs)
+    return Places(cell=cell, alone=alone, row=row, column=column, pair=pair, stratum=stratum)
 
 
-def _cell_entries(cells: Cells, n_rows: int) -> Entries:
-    """Battles drawn one by one: every cell is a unit and an entry."""
-    row, column, pair = _places(cells)
-    shape = (n_rows, len(pair))
+def _cell_entries(cells: Cells, n_rows: int, strata: StratumRows | None) -> Entries:
+    """Battles drawn one by one: every cell is a unit and an entry, in each stratum."""
+    at = _places(cells, strata)
+    shape = (n_rows, len(at.pair))
     count, weight, target = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
     cell = np.zeros(shape, np.int64)
-    count[row, column] = cells.count
-    weight[row, column] = cells.weight
-    target[row, column] = cells.target
-    cell[row, column] = np.arange(len(cells.count))
-    return Entries(count, weight, target, pair, None, cell)
+    count[at.row, at.column] = at.alone
+    weight[at.row, at.column] = cells.weight[at.cell]
+    target[at.row, at.column] = cells.target[at.cell]
+    cell[at.row, at.column] = at.cell
+    stratum = None if strata is None else at.stratum
+    return Entries(units=count, weight=weight, target=target, pair=at.pair, unit=None, cell=cell, stratum=stratum)
 
 
 class Members(NamedTuple):
     """Units on a grid, and the battles that each draws: ``times`` (E,) battles of ``cell`` (E,) for ``unit`` (E,)."""
 
-    units: Int  # (UNIT_ROWS, Q) battles, or clusters, in each unit
+    units: Int  # (UNIT_ROWS, C) battles, or clusters, in each unit
     unit: Int  # unit number, column * UNIT_ROWS + row
     cell: Int
     times: Int
+    stratum: Int | None  # (C,) of each column of units; None where there is one
+    cluster: Int | None  # (K,) unit numbers of the clusters of several battles, -1 of the others
 
 
-def cell_members(cells: Cells) -> Members:
-    """Battles drawn one by one: every cell is a unit."""
-    row, column, pair = _places(cells)
-    units = np.zeros((UNIT_ROWS, len(pair)), np.int64)
-    units[row, column] = cells.count
-    cell = np.arange(len(cells.count))
-    return Members(units, column * UNIT_ROWS + row, cell, np.ones(len(cell), np.int64))
+def unit_members(cells: Cells, groups: VoteGroups) -> Members:
+    """Votes and clusters: those of one vote are exchangeable within their cell, any other cluster is a unit of its own.
 
-
-def cluster_members(cells: Cells, clusters: ClusterRows) -> Members:
-    """Clusters: those of one battle are exchangeable within their cell, any other is a unit of its own.
-
-    The former are placed as battles drawn one by one, the latter in further columns.
+    In every stratum the former come first, placed as votes drawn one by one, and the latter in further columns.
     """
-    size = clusters.size
-    alone = size[clusters.cluster] == 1
-    row, column, pair = _places(cells)
-    singles = np.bincount(clusters.cell[alone], minlength=len(cells.count))
-    multi = np.flatnonzero(size > 1)
-    units = np.zeros((UNIT_ROWS, len(pair) + -(-len(multi) // UNIT_ROWS)), np.int64)
-    units[row, column] = singles
-    number = _cluster_numbers(size, len(pair))
-    units[number[multi] % UNIT_ROWS, number[multi] // UNIT_ROWS] = 1
-    single = np.flatnonzero(singles)
-    unit = np.concatenate([column[single] * UNIT_ROWS + row[single], number[clusters.cluster[~alone]]])
-    cell = np.concatenate([single, clusters.cell[~alone]])
-    times = np.concatenate([np.ones(len(single), np.int64), clusters.times[~alone]])
+    clusters, strata = groups.repeating, groups.strata
+    at = _places(cells, strata)
+    alone, size, together = at.alone, np.zeros(0, np.int64), np.zeros(0, bool)
+    if clusters is not None:
+        size = clusters.size
+        together = size[clusters.cluster] > 1
+        if strata is None:
+            alone = np.bincount(clusters.cell[~together], minlength=len(cells.count))
+    several = np.flatnonzero(size > 1)
+    of_several = np.zeros(len(several), np.int64)
+    if strata is not None and strata.of_cluster is not None:
+        of_several = strata.of_cluster[several]
+    n_strata = int(max(at.stratum.max(), of_several.max(initial=0))) + 1
+    n_alone, n_several = (np.bincount(x, minlength=n_strata) for x in (at.stratum, of_several))
+    columns = n_alone - (-n_several // UNIT_ROWS)
+    start = np.cumsum(columns) - columns
+    column = at.column + (start - (np.cumsum(n_alone) - n_alone))[at.stratum][at.column]
+    order = np.argsort(of_several, kind="stable")
+    rank = np.arange(len(several)) - (np.cumsum(n_several) - n_several)[of_several[order]]
+    number = np.full(len(size), -1)
+    number[several[order]] = (start + n_alone)[of_several[order]] * UNIT_ROWS + rank
+    units = np.zeros((UNIT_ROWS, int(columns.sum())), np.int64)
+    units[at.row, column] = alone
+    units[number[several] % UNIT_ROWS, number[several] // UNIT_ROWS] = 1
+    single = np.flatnonzero(alone)
+    unit, cell, times = column[single] * UNIT_ROWS + at.row[single], at.cell[single], np.ones(len(single), np.int64)
+    if clusters is not None:
+        unit = np.concatenate([unit, number[clusters.cluster[together]]])
+        cell = np.concatenate([cell, clusters.cell[together]])
+        times = np.concatenate([times, clusters.times[together]])
     order = np.argsort(cell, kind="stable")
-    return Members(units, unit[order], cell[order], times[order])
+    return Members(
+        units=units,
+        unit=unit[order],
+        cell=cell[order],
+        times=times[order],
+        stratum=None if strata is None else np.repeat(np.arange(n_strata), columns),
+        cluster=None if clusters is None else number,
+    )
 
 
-def _cluster_entries(cells: Cells, clusters: ClusterRows | None) -> Entries:
+def _member_entries(cells: Cells, members: Members) -> Entries:
     """Every member of a unit is an entry."""
-    if clusters is None:
-        raise ValueError("all slices must have clusters, or none")
-    units, unit, cell, times = cluster_members(cells, clusters)
+    cell = members.cell
     pair_of_entry = cells.pair[cell]
     per_pair = np.bincount(pair_of_entry)
     rows = int(min(per_pair.max(), max(UNIT_ROWS, np.ceil(per_pair.mean()))))
@@ -176,16 +305,19 @@ def _cluster_entries(cells: Cells, clusters: ClusterRows | None) -> Entries:
     shape = (rows, len(pair))
     entry_unit, weight, target = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
     entry_cell = np.zeros(shape, np.int64)
-    entry_unit[row, column] = unit
-    weight[row, column] = times * cells.weight[cell]
+    entry_unit[row, column] = members.unit
+    weight[row, column] = members.times * cells.weight[cell]
     target[row, column] = cells.target[cell]
     entry_cell[row, column] = cell
-    return Entries(units, weight, target, pair, entry_unit, entry_cell)
-
-
-def _cluster_numbers(size: Int, n_columns: int) -> Int:
-    """Unit numbers of clusters of the given sizes: those of several battles after ``n_columns``, -1 for the others."""
-    return np.where(size > 1, n_columns * UNIT_ROWS + np.cumsum(size > 1) - 1, -1)
+    return Entries(
+        units=members.units,
+        weight=weight,
+        target=target,
+        pair=pair,
+        unit=entry_unit,
+        cell=entry_cell,
+        stratum=members.stratum,
+    )
 
 
 def _padded(entries: Sequence[Entries], n_pairs: int) -> list[Entries]:
@@ -204,6 +336,7 @@ def _padded(entries: Sequence[Entries], n_pairs: int) -> list[Entries]:
             pair=np.pad(e.pair, (0, n_columns - len(e.pair)), constant_values=n_pairs - 1),
             unit=None if e.unit is None else pad(e.unit % UNIT_ROWS * n_units + e.unit // UNIT_ROWS, grid),
             cell=pad(e.cell, grid),
+            stratum=e.stratum,
         )
         for e in entries
     ]
@@ -215,7 +348,7 @@ def packed_word(entries: Sequence[Entries], heaviest: float) -> type:
     Half of it must hold twice the battles of any pair; and a model's score, a sum of halves in single precision for 32
     bits, must stay under 2**23.
     """
-    most = max(int(e.units.sum(0).max()) for e in entries)
+    most = max(int(np.bincount(e.pair, e.units.sum(0)).max()) for e in entries)
     fits = 2 * _largest_draw(most) < 2**16 and _largest_draw(heaviest) < 2**23
     return np.uint32 if fits else np.uint64
 
@@ -225,7 +358,10 @@ def _largest_draw(count: float) -> float:
 
 
 def is_secure_board(board: Board, clusters: ClusterRows | None) -> bool:
-    """See `connectivity.is_secure`; a unit is a battle, or a cluster that holds such a battle."""
+    """See `connectivity.is_secure`; a unit is a battle, or a cluster that holds such a battle.
+
+    Strata make no difference: they miss what units they share no more often.
+    """
     if not board.active.all() or (board.connectivity.standing != 0).any():
         return False
     cells, m = board.cells, len(board.theta)

@@ -10,27 +10,33 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.checks import checked_rating
+from jaxeval.kernels.links import Link
 from jaxeval.wording import counted, did_you_mean
 
 #: Elo points per logit: a difference of 400 means odds of ten to one.
 ELO_PER_LOGIT = 400 / np.log(10)
 
+#: Elo points per unit of strength. The logistic law of slope 1.702 is within 0.01 of the normal law everywhere (Camilli
+#: 1994, DOI 10.2307/1165298), so that ratings of both links are about alike.
+ELO_PER_UNIT = {Link.LOGIT: ELO_PER_LOGIT, Link.PROBIT: 1.702 * ELO_PER_LOGIT}
+
 Gauge = str | tuple[Hashable, float]
 
 
 class Scale(NamedTuple):
-    """rating = base + ELO_PER_LOGIT * (theta - weights @ theta)."""
+    """rating = base + unit * (theta - weights @ theta)."""
 
     weights: NDArray[np.float64]  # (M,) sum 1, zero for models without a comparable rating; all zero if none has one
     base: float
     gauge: str  # in words, for the settings
     anchored: bool = False  # whether one model that somebody named fixes it
+    unit: float = ELO_PER_LOGIT  # Elo per unit of theta
 
     def ratings(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """Elo ratings of (..., M) log-strengths; models of weight 0 may be infinite or NaN."""
         used = self.weights > 0
         centre = theta[..., used] @ self.weights[used]
-        return self.base + ELO_PER_LOGIT * (theta - centre[..., None])
+        return self.base + self.unit * (theta - centre[..., None])
 
     def aligned_ratings(self, draws: NDArray[np.float64], theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """Elo ratings of (B, M) ``draws`` of log-strengths, in the gauge of the estimate ``theta`` (M,).
@@ -45,13 +51,13 @@ class Scale(NamedTuple):
         with np.errstate(invalid="ignore", divide="ignore"):
             shift = np.where(total > 0, off / total, np.nan)
         centre = theta @ self.weights + shift
-        return np.where(np.isinf(draws), draws, self.base + ELO_PER_LOGIT * (draws - centre[:, None]))
+        return np.where(np.isinf(draws), draws, self.base + self.unit * (draws - centre[:, None]))
 
     def covariance(self, covariance: NDArray[np.float64]) -> NDArray[np.float64]:
         """(M, M) covariance of the ratings, Elo^2, from that of theta in any gauge."""
         shift = covariance @ self.weights
         variance = self.weights @ shift
-        return ELO_PER_LOGIT**2 * (covariance - shift[:, None] - shift + variance)
+        return self.unit**2 * (covariance - shift[:, None] - shift + variance)
 
 
 def make_scale(
@@ -60,6 +66,7 @@ def make_scale(
     models: pd.Index,
     battles: NDArray[np.float64],
     identified: NDArray[np.bool_],
+    unit: float = ELO_PER_LOGIT,
 ) -> Scale:
     """The scale of a board.
 
@@ -67,6 +74,7 @@ def make_scale(
         gauge: "mean" (mean rating = ``base``), "votes" (mean weighted by battles = ``base``), or (model, rating).
         battles: (M,) battles of each model.
         identified: (M,) models that have a comparable rating; only those enter a mean.
+        unit: Elo per unit of strength.
 
     Raises:
         TypeError: a rating is no number.
@@ -77,7 +85,9 @@ def make_scale(
     if isinstance(gauge, str) and gauge in ("mean", "votes"):
         weights = np.where(identified, battles if gauge == "votes" else 1.0, 0.0)
         weights /= max(weights.sum(), np.finfo(float).tiny)
-        return Scale(weights, base, f"mean rating {'weighted by battles ' if gauge == 'votes' else ''}{base:g}")
+        return Scale(
+            weights, base, f"mean rating {'weighted by battles ' if gauge == 'votes' else ''}{base:g}", unit=unit
+        )
     if not (isinstance(gauge, tuple) and len(gauge) == 2):
         raise ValueError(f"gauge must be 'mean', 'votes' or (model, rating), got {gauge!r}")
     anchor, rating = gauge[0], checked_rating("the rating that fixes the gauge", gauge[1])
@@ -92,4 +102,4 @@ def make_scale(
         )
     weights = np.zeros(len(models))
     weights[position] = 1.0
-    return Scale(weights, rating, f"{anchor} = {rating:g}", anchored=True)
+    return Scale(weights, rating, f"{anchor} = {rating:g}", anchored=True, unit=unit)

@@ -27,7 +27,7 @@ from jaxeval.wording import counted, named
 
 #: Under so many votes a rating is marked preliminary, as at the Arena.
 PRELIMINARY_VOTES = 300
-#: Slices that share a warning are told one by one up to this number.
+#: Up to so many slices that share a warning have it each; beyond, the first has it in full.
 _FEW_ALIKE = 3
 #: The standing of models with fewer battles than ``min_battles``.
 TOO_FEW_BATTLES = "too few battles"
@@ -102,6 +102,18 @@ def leaderboard(
 
         ``attrs`` holds ``warnings`` (list of sentences), ``report`` (what was read and left out) and ``settings``; with
         features or a tie model ``coefficients``, a list of records, the tie parameter among them.
+
+    Examples:
+        >>> import jaxeval
+        >>> table = jaxeval.leaderboard(jaxeval.simulate_battles(2_000, 4, seed=0), n_resamples=200)
+        >>> table[["model_name", "rating", "rating_lower", "rating_upper", "rank", "tier"]].round()
+          model_name  rating  rating_lower  rating_upper  rank  tier
+        0    model-1  1098.0        1080.0        1116.0     1     1
+        1    model-2   992.0         979.0        1003.0     2     2
+        2    model-3   968.0         955.0         983.0     3     2
+        3    model-4   942.0         928.0         956.0     4     3
+        >>> table.attrs["warnings"]
+        []
     """
     min_battles = checked_integer("min_battles", min_battles)
     boards = _resampled_before(battles)
@@ -137,7 +149,7 @@ def leaderboard(
         tables.append(table)
         of_slice.append([*board.warnings, *_rank_warnings(board, min_battles)])
     warnings = boards.warnings if isinstance(boards, Bootstraps) else []
-    warnings += of_slice[0] if names == [None] else told_together(names, of_slice, list(boards.values()))
+    warnings += of_slice[0] if names == [None] else shared_warnings(names, of_slice, list(boards.values()))
     first = next(iter(boards.values()))
     enough = ceil(2 / (1 - Fraction(str(level))))  # one draw in each tail
     if len(first.draws) < enough:
@@ -264,10 +276,10 @@ def _table(
     return table.iloc[order].reset_index(drop=True)
 
 
-def told_together(names: Sequence[Any], warnings: Sequence[Sequence[str]], boards: Sequence[Bootstrap]) -> list[str]:
+def shared_warnings(names: Sequence[Any], warnings: Sequence[Sequence[str]], boards: Sequence[Bootstrap]) -> list[str]:
     """The warnings of all slices, each with the slice's name.
 
-    Those that differ only in models and numbers are told once where more than three slices have them: the first in
+    Those that differ only in models and numbers stand once where more than three slices have them: the first in
     full, the other slices by name.
     """
     models = sorted({str(model) for board in boards for model in board.models}, key=len, reverse=True)

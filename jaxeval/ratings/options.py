@@ -18,13 +18,16 @@ from jaxeval.data.columns import first_place
 from jaxeval.data.features import FeatureLike, checked_features
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import RunOptions
+from jaxeval.kernels.links import Link
 from jaxeval.kernels.resample import DrawScheme
+from jaxeval.kernels.tie_models import Response, TieModel
 from jaxeval.ratings.gauge import Gauge
 from jaxeval.ratings.sparse_boards import FitMethod, check_dense
 from jaxeval.wording import counted
 
 Scheme = Literal["multinomial", "poisson", "bayesian", "cluster"]
 Ties = Literal["half", "davidson", "rao_kupper"]
+LinkName = Literal["logit", "probit"]
 Precision = Literal["float64", "float32"]
 
 #: The kernels' schemes. Clusters are drawn as battles are: as many as there are, with replacement.
@@ -52,7 +55,9 @@ class FitOptions:
     normalize: bool = True
     feature_ridge: float = 0.0
     ties: Ties = "half"
+    link: LinkName = "logit"
     cluster: str | None = None
+    strata: str | None = None
     method: FitMethod = "auto"
 
     @classmethod
@@ -64,6 +69,11 @@ class FitOptions:
     def contextual(self) -> bool:
         """Whether there are covariates or a tie model."""
         return len(self.features) > 0 or self.ties != "half"
+
+    @property
+    def response(self) -> Response:
+        """What decides a battle, for the kernels."""
+        return Response(TieModel[self.ties.upper()], Link[self.link.upper()])
 
     def checked(self, battles: Battles) -> Self:
         """The same with numbers and lists of Python's.
@@ -82,7 +92,14 @@ class FitOptions:
         )
         if not own.feature_ridge >= 0:
             raise ValueError(f"feature_ridge must be >= 0, got {own.feature_ridge!r}")
+        if own.link not in get_args(LinkName):
+            raise ValueError(f"link must be one of {', '.join(map(repr, get_args(LinkName)))}, got {own.link!r}")
         _check_ties(battles, own.ties)
+        if own.ties != "half" and own.link != "logit":
+            raise ValueError(
+                f"ties={own.ties!r} is a model of logits, got link={own.link!r}: take link='logit', or ties='half', "
+                "which every link knows"
+            )
         if own.contextual:
             check_dense(own.method)
         return own
@@ -115,6 +132,11 @@ class BootstrapOptions(FitOptions):
         if self.dtype not in get_args(Precision):
             raise ValueError(f"dtype must be 'float64' or 'float32', got {self.dtype!r}")
         scheme, cluster = _checked_cluster(battles, self.scheme, self.cluster)
+        if scheme == "poisson" and self.strata is not None:
+            raise ValueError(
+                'scheme="poisson" draws every battle on its own, so that no stratum has a given number of them: say '
+                'scheme="multinomial" or "bayesian" with strata=, or leave strata= out'
+            )
         own = replace(
             super().checked(battles),
             n_resamples=n_resamples,
@@ -149,6 +171,7 @@ class BootstrapArguments(RunOptions, total=False):
     """What `bootstrap` takes by name alone, besides ``by``, as type checkers see it."""
 
     cluster: str | None
+    strata: str | None
     ridge: float
     gauge: Gauge
     base: float
@@ -158,6 +181,7 @@ class BootstrapArguments(RunOptions, total=False):
     normalize: bool
     feature_ridge: float
     ties: Ties
+    link: LinkName
     method: FitMethod
     max_slices: int
     min_slice_battles: int

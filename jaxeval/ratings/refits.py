@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
+import jax
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from jaxeval.execution.lanes import LaneRun, Problem
-from jaxeval.kernels.solve import Status
+from jaxeval.execution.lanes import LaneRun, Solver
+from jaxeval.kernels.solve import Status, Terms
+from jaxeval.ratings.options import BootstrapOptions
 
 Float = NDArray[np.float64]
 
@@ -40,15 +45,42 @@ class Refitted(NamedTuple):
         return self.status == Status.CONVERGED
 
 
-class BoardProblem(Problem, Protocol):
-    """The refits of boards, one a slice."""
+@dataclass(frozen=True, eq=False)
+class BoardRefits(ABC):
+    """The refits of boards, one a slice: a `Problem`."""
+
+    options: BootstrapOptions
+
+    @property
+    def n_slices(self) -> int:
+        """S."""
+        return 1
+
+    @property
+    def n_resamples(self) -> int:
+        """B."""
+        return self.options.n_resamples
+
+    @abstractmethod
+    def solvers(self) -> Sequence[Solver]:
+        """As of `Problem`."""
 
     def on_board(self, refitted: Refitted) -> Refitted:
-        """The refits of one slice with models as on its board (padding may be left), and with their final status."""
-        ...
+        """The refits of one slice with models as on its board (padding may follow), and with their final status."""
+        return refitted
+
+    def terms(self, ridge: ArrayLike, max_steps: int) -> Terms:
+        """What is maximised, and when a refit ends, in the precision of the refits."""
+        kind = np.dtype(self.options.dtype).type
+        return Terms.of(np.asarray(ridge, kind), kind(TOLERANCE_LOGIT[self.options.dtype]), max_steps)
+
+    def held_bytes(self, problem: NamedTuple, n_parameters: int) -> int:
+        """What is held whatever the chunks are: the results, and the ``problem`` here and on the device."""
+        results = self.n_slices * self.n_resamples * n_parameters * RESULT_BYTES
+        return results + 2 * sum(x.nbytes for x in jax.tree.leaves(problem))
 
 
-def refit(problem: BoardProblem, run: LaneRun, section: str) -> list[Refitted]:
+def refit(problem: BoardRefits, run: LaneRun, section: str) -> list[Refitted]:
     """The refits of every slice of a ``problem``; ``section`` names it in the run's checkpoint."""
     solved = run.solve(problem, section)
     lanes = problem.n_slices, problem.n_resamples

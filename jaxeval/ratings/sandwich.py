@@ -1,39 +1,88 @@
-"""The middle of the sandwich: squares of the scores of battles, or of clusters of battles (DOI 10.2307/1912526)."""
+"""What standard errors come from: a likelihood at its maximum, and the sandwich's middle (DOI 10.2307/1912526)."""
 
 from __future__ import annotations
+
+from typing import Any, Protocol
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from jaxeval.data.cells import Cells
-from jaxeval.ratings.drawn_votes import ClusterRows
+from jaxeval.ratings.boards import Board
+from jaxeval.ratings.drawn_votes import VoteGroups
 
 Float = NDArray[np.float64]
 
 
-def strength_slopes(cells: Cells, n_models: int) -> scipy.sparse.csr_array:
-    """(C, M) derivatives of the difference of log-strengths by every strength: 1 for `first`, -1 for `second`."""
-    models = np.stack([cells.first, cells.second], 1)[cells.pair]
-    n = len(models)
-    return scipy.sparse.csr_array((np.tile([1.0, -1.0], n), models.ravel(), np.arange(0, 2 * n + 1, 2)), (n, n_models))
+class Likelihood(Protocol):
+    """The log-likelihood of a fitted board at its estimate, of P parameters. The first M are the log-strengths."""
+
+    @property
+    def board(self) -> Board:
+        """The battles and the strengths."""
+        ...
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the covariates."""
+        ...
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Sentences on what the battles cannot say of other parameters."""
+        ...
+
+    def inverse_information(self) -> Float:
+        """(P, P) pseudo-inverse of the information."""
+        ...
+
+    def scores(self) -> scipy.sparse.csr_array:
+        """(C, P) derivatives of one battle's log-likelihood in each cell, its weight included."""
+        ...
+
+    def score_variance(self) -> Float:
+        """(P, P) variance of the sum of all scores if the model is right and battles are independent."""
+        ...
+
+    def log_likelihood(self) -> float:
+        """Of the battles of rated models, without ridge terms."""
+        ...
+
+    def expected(self, difference: Float) -> Float:
+        """Expected results, a tie counting half, by differences of log-strengths."""
+        ...
 
 
-def score_squares(scores: scipy.sparse.csr_array, count: NDArray[np.int64], clusters: ClusterRows | None) -> Float:
+def score_squares(scores: scipy.sparse.csr_array, count: NDArray[np.int64], drawn: VoteGroups) -> Float:
     """(P, P) sum of the outer products of independent scores: of battles, or of whole clusters if there are any.
+
+    Within strata the mean score of the stratum is taken off: what varies between them does not vary.
 
     Args:
         scores: (C, P) score of one battle of each cell, its weight included.
         count: (C,) battles of the cells.
-        clusters: which battles belong together. Clusters of one battle each give what battles give, bit for bit; a
-            single cluster of several gives NaN, as its scores add up to zero at the estimate.
+        drawn: which battles belong together, and to which strata. Clusters of one battle each give what battles give,
+            bit for bit; a single cluster of several gives NaN, as its scores add up to zero at the estimate.
     """
-    if clusters is None or not clusters.repeats:
-        return np.asarray((scores.T @ scores.multiply(count[:, None])).toarray())
-    if len(clusters.size) == 1:
+    clusters, strata = drawn.repeating, drawn.strata
+    if clusters is None:
+        squares = scores.T @ scores.multiply(count[:, None])
+        members = None if strata is None else _table(strata.alone, strata.stratum, strata.cell, len(count)) @ scores
+    elif len(clusters.size) == 1:
         return np.full((scores.shape[1],) * 2, np.nan)
-    shape = len(clusters.size), len(count)
-    of_cluster = (
-        scipy.sparse.csr_array((clusters.times.astype(float), (clusters.cluster, clusters.cell)), shape) @ scores
-    )
-    return np.asarray((of_cluster.T @ of_cluster).toarray())
+    else:
+        of_cluster = _table(clusters.times, clusters.cluster, clusters.cell, len(count)) @ scores
+        squares = of_cluster.T @ of_cluster
+        members = None
+        if strata is not None and strata.of_cluster is not None:
+            k = len(strata.of_cluster)
+            members = _table(np.ones(k), strata.of_cluster, np.arange(k), k) @ of_cluster
+    if strata is not None and members is not None:
+        squares = squares - members.T @ members.multiply(1 / strata.size[:, None])
+    return np.asarray(squares.toarray())
+
+
+def _table(
+    times: NDArray[Any], row: NDArray[np.int64], column: NDArray[np.int64], width: int
+) -> scipy.sparse.csr_array:
+    return scipy.sparse.csr_array((times.astype(float), (row, column)), (int(row.max()) + 1, width))

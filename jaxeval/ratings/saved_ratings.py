@@ -29,6 +29,15 @@ def read_ratings(path: str | Path) -> pd.Series:
     Raises:
         DataError: the file is not one, is broken, or is of a version that this jaxeval does not know.
         FileNotFoundError: there is no such file.
+
+    Examples:
+        >>> import jaxeval
+        >>> jaxeval.fit_bradley_terry(jaxeval.simulate_battles(2_000, 4, seed=0)).save("ratings.json")
+        >>> ratings = jaxeval.read_ratings("ratings.json")
+        >>> ratings.round().astype(int).to_dict()
+        {'model-1': 1098, 'model-2': 992, 'model-3': 968, 'model-4': 942}
+        >>> ratings.attrs["settings"]["gauge"]
+        'mean rating 1000'
     """
     path = Path(path)
     content = read_versioned(path, _FORMAT, _VERSION, "saved ratings")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,11 +16,8 @@ from jaxeval.data.cells import Cells, Compress, count_by
 from jaxeval.data.features import Design
 from jaxeval.errors import DataError
 from jaxeval.ratings.contextual_rows import compress
-from jaxeval.ratings.drawn_votes import ClusterRows, cluster_rows
+from jaxeval.ratings.drawn_votes import GroupsOf, VoteGroups, vote_groups
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-
-#: Clusters of some rows, from those rows and the cell of each.
-ClustersOf = Callable[[slice | NDArray[np.intp], NDArray[np.intp]], ClusterRows | None]
 
 
 class Slices(NamedTuple):
@@ -28,7 +25,7 @@ class Slices(NamedTuple):
 
     groups: list[Hashable] | None  # None for the one board of all battles
     boards: list[tuple[pd.Index, Cells]]  # models and battles of each
-    clusters: list[ClusterRows | None]  # what is drawn together in each
+    drawn: list[VoteGroups]  # what is drawn together in each, and within which strata
     covariates: Design
     by: list[str]
     left_out: pd.Series  # battles of the groups with too few
@@ -59,17 +56,17 @@ def make_slices(battles: Battles, covariates: Design, options: BootstrapOptions)
         DataError: there is no such column, values are missing, or there are too many slices, or none of enough battles.
     """
     if options.by is None:
-        cells, clusters = whole_board(battles, covariates, options)
+        cells, drawn = whole_board(battles, covariates, options)
         return Slices(
             groups=None,
             boards=[(battles.models, cells)],
-            clusters=[clusters],
+            drawn=[drawn],
             covariates=covariates,
             by=[],
             left_out=pd.Series(dtype=np.int64),
             n_missing=0,
         )
-    compressed, clusters_of = _compressed(battles, covariates, options)
+    compressed, groups_of = _compressed(battles, covariates, options)
     by = list(options.by)
     codes, groups = battles.codes(by, options.missing)
     there = codes >= 0
@@ -77,14 +74,14 @@ def make_slices(battles: Battles, covariates: Design, options: BootstrapOptions)
     enough = sizes >= options.min_slice_battles
     _check_number(int(enough.sum()), sizes, by, options)
     codes = np.where(there, np.where(enough, np.cumsum(enough) - 1, -1)[codes], -1)
-    boards, clusters_by_slice = [], []
+    boards, drawn_by_slice = [], []
     for rows, cells, cell in battles.cells_by_group(codes, int(enough.sum()), compressed):
         boards.append(cells.localise(battles.models))
-        clusters_by_slice.append(clusters_of(rows, cell))
+        drawn_by_slice.append(groups_of(rows, cell))
     return Slices(
         groups=list(groups[enough]),
         boards=boards,
-        clusters=clusters_by_slice,
+        drawn=drawn_by_slice,
         covariates=covariates,
         by=by,
         left_out=pd.Series(sizes[~enough], groups[~enough], name="battles"),
@@ -92,27 +89,21 @@ def make_slices(battles: Battles, covariates: Design, options: BootstrapOptions)
     )
 
 
-def whole_board(battles: Battles, covariates: Design, options: FitOptions) -> tuple[Cells, ClusterRows | None]:
-    """The cells of all battles, and whose battles are drawn together, if any are."""
-    if options.cluster is None and not options.contextual:
-        return battles.cells, None
-    compressed, clusters_of = _compressed(battles, covariates, options)
+def whole_board(battles: Battles, covariates: Design, options: FitOptions) -> tuple[Cells, VoteGroups]:
+    """The cells of all battles, and which of them are drawn together, and within which strata."""
+    if options.cluster is None and options.strata is None and not options.contextual:
+        return battles.cells, VoteGroups()
+    compressed, groups_of = _compressed(battles, covariates, options)
     cells, cell = compressed(slice(None))
-    return cells, clusters_of(slice(None), cell)
+    return cells, groups_of(slice(None), cell)
 
 
-def _compressed(battles: Battles, covariates: Design, options: FitOptions) -> tuple[Compress, ClustersOf]:
+def _compressed(battles: Battles, covariates: Design, options: FitOptions) -> tuple[Compress, GroupsOf]:
     """How rows become cells, and what says which rows, in which cells, belong together."""
     compressed: Compress = battles.compress
     if options.contextual:
         compressed = partial(compress, battles, feature=covariates.matrix)
-    codes = None if options.cluster is None else battles.codes(options.cluster)[0]
-
-    def clusters_of(rows: slice | NDArray[np.intp], cell: NDArray[np.intp]) -> ClusterRows | None:
-        count = None if battles.count is None else battles.count[rows]
-        return None if codes is None else cluster_rows(codes[rows], cell, count)
-
-    return compressed, clusters_of
+    return compressed, vote_groups(battles, options.cluster, options.strata)
 
 
 def _check_number(n_slices: int, sizes: NDArray[np.int64], by: Sequence[str], options: BootstrapOptions) -> None:

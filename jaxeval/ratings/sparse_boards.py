@@ -13,6 +13,7 @@ from jaxeval.data.cells import Cells
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
 from jaxeval.kernels.adjacency import SLOTS, Adjacency
+from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.connectivity import Connectivity, per_model, with_components
 from jaxeval.resampling.units import as_leaf
@@ -83,6 +84,7 @@ def fit_sparse(
     n_models: int,
     terms: Terms,
     start: Float | None = None,
+    link: Link = Link.LOGIT,
 ) -> SparseFit:
     """Fit one board to the weights ``n`` (P,) of the pairs' battles and what their first models took of them.
 
@@ -91,7 +93,7 @@ def fit_sparse(
     wide = make_graph(cells, n_models)
     begin = None if start is None else wide.numbered(start)
     with double_precision():
-        found = batch.fit_sparse(wide.graph, np.append(n, 0.0), np.append(wins, 0.0), terms, begin)
+        found = batch.fit_sparse(wide.graph, np.append(n, 0.0), np.append(wins, 0.0), terms, begin, link)
         theta, status, n_steps, grad_norm, standing = jax.device_get(found)
     battles = per_model(cells.first, cells.second, n, n_models)
     connectivity = with_components(cells.first, cells.second, battles, standing[wide.number])

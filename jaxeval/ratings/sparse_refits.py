@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-import jax
 import numpy as np
 
 from jaxeval.execution.lanes import Solver, Task, device_mesh, of_one_slice
@@ -13,13 +12,10 @@ from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import SPARSE_REFITS
 from jaxeval.kernels import batch
 from jaxeval.kernels.adjacency import SLOTS
-from jaxeval.kernels.pair_tables import Layout
-from jaxeval.kernels.resample import Packing
-from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.boards import Board, battles_per_model, main_battles
-from jaxeval.ratings.drawn_votes import ClusterRows, drawn_entries, packed_word
+from jaxeval.ratings.drawn_votes import VoteGroups, drawn_entries
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.refits import RESULT_BYTES, TOLERANCE_LOGIT, Refitted
+from jaxeval.ratings.refits import BoardRefits, Refitted
 from jaxeval.ratings.sparse_boards import recentred
 from jaxeval.resampling.draw import unit_draw
 from jaxeval.resampling.units import as_leaf
@@ -28,36 +24,28 @@ _MAX_STEPS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class SparseRefits:
-    """A `Problem` of one slice: Newton's method on the graph of pairs."""
+class SparseRefits(BoardRefits):
+    """Refits of one board by Newton's method on the graph of pairs."""
 
     problem: batch.SparseProblem
     form: batch.RefitForm
     board: Board
-    options: BootstrapOptions
-    n_slices: int = 1
-
-    @property
-    def n_resamples(self) -> int:
-        """B."""
-        return self.options.n_resamples
 
     def solvers(self) -> list[Solver]:
         """The one solver of sparse boards."""
-        options, kind = self.options, self.form.dtype
+        terms = self.terms(self.options.ridge, _MAX_STEPS)
         program = partial(
-            batch.refit_sparse,
-            self.problem,
-            self.form,
-            device_mesh(),
-            np.uint64(options.seed),
-            Terms.of(kind(options.ridge), kind(TOLERANCE_LOGIT[options.dtype]), _MAX_STEPS),
+            batch.refit_sparse, self.problem, self.form, device_mesh(), np.uint64(self.options.seed), terms
         )
         # The weights by slot, which every step passes over.
-        slot_bytes = 3 * self.problem.graph.adjacency.owner.size * SLOTS * np.dtype(kind).itemsize
-        held = self.n_resamples * len(self.board.theta) * RESULT_BYTES
-        held += 2 * sum(x.nbytes for x in jax.tree.leaves(self.problem))
-        task = Task(of_one_slice(program), SPARSE_REFITS, slot_bytes, lane_bytes=2 * slot_bytes, fixed_bytes=held)
+        slot_bytes = 3 * self.problem.graph.adjacency.owner.size * SLOTS * np.dtype(self.form.dtype).itemsize
+        task = Task(
+            of_one_slice(program),
+            SPARSE_REFITS,
+            slot_bytes,
+            lane_bytes=2 * slot_bytes,
+            fixed_bytes=self.held_bytes(self.problem, len(self.board.theta)),
+        )
         return [Solver(batch.Solver.SPARSE, "sparse", task, np.ones(1, bool))]
 
     def on_board(self, refitted: Refitted) -> Refitted:
@@ -69,26 +57,19 @@ class SparseRefits:
         return refitted._replace(parameters=theta, standing=refitted.standing[:, number])
 
 
-def sparse_refits(board: Board, label: str, clusters: ClusterRows | None, options: BootstrapOptions) -> SparseRefits:
+def sparse_refits(board: Board, label: str, drawn: VoteGroups, options: BootstrapOptions) -> SparseRefits:
     """The refits of a board called ``label``, whose draws are those of `dense_refits`."""
     if board.graph is None:
         raise ValueError("the board was fitted by the dense method")
     wide, n_pairs = board.graph, len(board.cells.first) + 1
-    ((entries,), packed, one_column) = drawn_entries([board.cells], options.drawn, [clusters], n_pairs)
-    heaviest = battles_per_model(board.cells, len(board.theta)).max()
-    packing = Packing(packed_word([entries], heaviest) if packed else None)
-    draw = unit_draw(entries.units, options.drawn, label, packing)
-    layout = Layout(
-        position=as_leaf(np.zeros((0, 0)), np.int32),  # no tables
-        pair_weight=None if board.pair_weight is None else as_leaf(np.append(board.pair_weight, 0.0), np.float64),
-        weight=None if packed else as_leaf(entries.weight, np.float64),
-        target=None if packed else as_leaf(entries.target, np.float64),
-        unit=None if entries.unit is None else as_leaf(entries.unit, np.int32),
-        pair=None if one_column else as_leaf(entries.pair, np.int32),
-    )
+    entries = drawn_entries([board.cells], options.drawn, [drawn], n_pairs)
+    packing = entries.packing(battles_per_model(board.cells, len(board.theta)).max())
+    (own,) = entries.of_slice
+    draw = unit_draw(own.units, options.drawn, label, packing, own.stratum)
+    weight = None if board.pair_weight is None else np.append(board.pair_weight, 0.0)
     problem = batch.SparseProblem(
         units=draw.units,
-        layout=layout,
+        layout=entries.layout(0, np.zeros((0, 0), np.int64), weight),  # no tables
         stream=as_leaf(draw.stream, np.uint64),
         graph=wide.graph,
         start=as_leaf(wide.numbered(board.theta), np.float64),
@@ -100,5 +81,6 @@ def sparse_refits(board: Board, label: str, clusters: ClusterRows | None, option
         n_pairs=n_pairs,
         solver=batch.Solver.SPARSE,
         dtype=np.dtype(options.dtype).type,
+        link=options.response.link,
     )
-    return SparseRefits(on_device(problem), form, board, options)
+    return SparseRefits(options, on_device(problem), form, board)

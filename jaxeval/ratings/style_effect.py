@@ -15,7 +15,7 @@ from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
 from jaxeval.ratings.gauge import Gauge
-from jaxeval.ratings.options import Scheme, Ties
+from jaxeval.ratings.options import LinkName, Scheme, Ties
 from jaxeval.statistics.quantiles import interval_bounds
 
 
@@ -30,11 +30,13 @@ def style_effect(
     normalize: bool = True,
     feature_ridge: float = 0.0,
     ties: Ties = "half",
+    link: LinkName = "logit",
     ridge: float = 0.0,
     gauge: Gauge = "mean",
     base: float = 1000.0,
     reweight: bool = False,
     cluster: str | None = None,
+    strata: str | None = None,
     min_battles: int = 0,
     progress: bool | None = None,
 ) -> pd.DataFrame:
@@ -53,14 +55,24 @@ def style_effect(
 
     Raises:
         ValueError: there are no features; else as in `bootstrap`.
+
+    Examples:
+        >>> import jaxeval, numpy as np
+        >>> votes = jaxeval.simulate_votes(2_000, 4, seed=0)
+        >>> longer = np.random.default_rng(0).normal(size=2_000) + (votes["model_a"] == "model-1")
+        >>> effect = jaxeval.style_effect(votes.assign(length=longer), ["length"], n_resamples=100)
+        >>> effect[["rank", "rank_plain"]].astype(int).to_numpy().tolist()
+        [[1, 1], [2, 2], [3, 3], [4, 4]]
+        >>> effect.attrs["coefficients"][0]["feature"]
+        'length'
     """
     features = checked_features(features, 0.0)
     if not features:
         raise ValueError("no features: there is nothing to control for")
     battles = as_battles(battles)
     options: dict[str, Any] = {
-        "features": features, "normalize": normalize, "ties": ties, "ridge": ridge, "gauge": gauge, "base": base,
-        "reweight": reweight, "cluster": cluster, "progress": progress,
+        "features": features, "normalize": normalize, "ties": ties, "link": link, "ridge": ridge, "gauge": gauge,
+        "base": base, "reweight": reweight, "cluster": cluster, "strata": strata, "progress": progress,
     }  # fmt: skip
     controlled = bootstrap(battles, n_resamples, seed, scheme, feature_ridge=feature_ridge, **options)
     # The same rows, and so the same draws; only the coefficients are held at 0.

@@ -19,15 +19,16 @@ from jaxeval.kernels import batch, tie_models
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import TOLERANCE_LOGIT
+from jaxeval.ratings.bradley_terry_fit import fit_result
 from jaxeval.ratings.connectivity import analyse
-from jaxeval.ratings.contextual import (
+from jaxeval.ratings.contextual_boards import (
     MAX_STEPS,
-    TIE_MODELS,
     ContextualBoard,
-    contextual_result,
     fit_contextual_boards,
 )
+from jaxeval.ratings.contextual_fit import ContextualFit
 from jaxeval.ratings.contextual_rows import ContextualCells, compress, counts_by_row
+from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.options import FitOptions, Ties
 
 Float = NDArray[np.float64]
@@ -66,6 +67,12 @@ def compare_tie_models(
 
     Raises:
         ValueError: fewer than two folds or more than battles; DataError as in `fit_bradley_terry`.
+
+    Examples:
+        >>> import jaxeval
+        >>> battles = jaxeval.simulate_battles(2_000, 4, seed=0)
+        >>> jaxeval.compare_tie_models(battles, n_folds=2)["tie_parameter"].round(2).to_dict()
+        {'half': nan, 'davidson': -0.44, 'rao_kupper': 0.51}
     """
     battles = as_battles(battles)
     if not 2 <= n_folds <= battles.n_battles:
@@ -80,8 +87,8 @@ def compare_tie_models(
     for ties in get_args(Ties):
         own = replace(options, ties=ties)
         (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, own)
-        fit = contextual_result(battles.report, fitted, own)
-        each[ties] = _held_out(fitted, cells, held, ties)
+        fit = fit_result(ContextualFit, fitted, VoteGroups(), battles.report, own)
+        each[ties] = _held_out(fitted, cells, held)
         likelihood = fit.log_likelihood if ties != "half" else np.nan
         n_parameters = int(fitted.board.active.sum()) - 1 + len(covariates.names) + 1
         rows[ties] = {
@@ -119,7 +126,7 @@ def _folds(count: NDArray[np.int64], n_folds: int, rng: np.random.Generator) -> 
     return held
 
 
-def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: NDArray[np.int64], ties: Ties) -> dict[str, Float]:
+def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: NDArray[np.int64]) -> dict[str, Float]:
     """(F, C) log-likelihood, squared error and score of a battle of each cell, by the fit to the other folds.
 
     NaN where the others leave one of its models without a rating.
@@ -141,12 +148,12 @@ def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: NDArray[np.
                 fitted.phi,
                 rated,
                 fitted.free,
-                TIE_MODELS[ties],
+                fitted.response,
                 Terms.of(fitted.ridge, TOLERANCE_LOGIT, MAX_STEPS),
             )
             phi = np.asarray(jax.device_get(fit.phi))
             z: Any = phi[first] - phi[second] + cells.feature @ phi[size:-1]
-            given = TIE_MODELS[ties], z, phi[-1]
+            given = fitted.response, z, phi[-1]
             expected = np.asarray(tie_models.expected(*given))
             likelihood: Any = tie_models.log_likelihood(given[0], cells.target, *given[1:])  # type: ignore[arg-type]
         with np.errstate(divide="ignore"):

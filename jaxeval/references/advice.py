@@ -101,11 +101,11 @@ def single_advice(tau: Float, table: pd.DataFrame, n_rated: int, settings: Refer
 def close_advice(by_delta: pd.DataFrame, settings: ReferenceStudySettings) -> Iterator[str]:
     """What close pairs are worth, under the smallest delta that half of the references have enough pairs under."""
     for delta, rows in by_delta[np.isfinite(by_delta["delta"])].groupby("delta"):
-        told = hide_few_pairs(rows, "tau", settings.few_pairs).dropna(subset="tau")
-        if 2 * len(told) >= len(rows):
+        known = hide_few_pairs(rows, "tau", settings.few_pairs).dropna(subset="tau")
+        if 2 * len(known) >= len(rows):
             yield (
-                f"win rates within {counted(delta, 'point')} of each other: tau {told['tau'].mean():.2f} on average "
-                f"over the references with enough such pairs ({len(told)}), {told['misordered'].mean():.0%} of these "
+                f"win rates within {counted(delta, 'point')} of each other: tau {known['tau'].mean():.2f} on average "
+                f"over the references with enough such pairs ({len(known)}), {known['misordered'].mean():.0%} of these "
                 "in the wrong order"
             )
             return

@@ -20,7 +20,7 @@ from jaxeval.execution.shapes import REFERENCES, padded_rows
 from jaxeval.kernels import batch
 from jaxeval.kernels.references import Pools, SharedItems, Votes
 from jaxeval.ratings.boards import padded_size
-from jaxeval.ratings.drawn_votes import ClusterRows, Entries, cluster_rows, vote_draws
+from jaxeval.ratings.drawn_votes import ClusterRows, Entries, vote_draws, vote_groups
 from jaxeval.resampling.units import as_leaf, pad, rounded, stream_number
 from jaxeval.wording import counted
 
@@ -45,6 +45,7 @@ class ReferenceStudySettings:
     seed: int
     level: float
     cluster: str | None
+    strata: str | None
     item: str | None  # column of items that draw the references, and are resampled whole
     ridge: float  # of the fits to several references
     device: str
@@ -69,23 +70,18 @@ class ReferenceBoard(NamedTuple):
 
 
 def rankings(
-    battles: Battles,
-    board: ReferenceBoard,
-    settings: ReferenceStudySettings,
-    run: LaneRun,
+    battles: Battles, board: ReferenceBoard, settings: ReferenceStudySettings, run: LaneRun
 ) -> tuple[batch.SingleReferences, batch.BudgetSums, batch.SameModelSums]:
     """Everything batched, leading axis B + 1, the full data first."""
     cells, m = battles.cells, battles.n_models
     column = settings.item or settings.cluster
-    codes = None if column is None else battles.codes(column)[0]
-    clusters = None if codes is None else cluster_rows(codes, battles.compress(slice(None))[1], battles.count)
-    drawn = vote_draws(cells, clusters)
+    groups = vote_groups(battles, column, settings.strata)(slice(None), battles.compress(slice(None))[1])
+    clusters, drawn = groups.clusters, vote_draws(cells, groups)
     drawn_votes = _votes(cells, drawn.entries)
     size, nothing = padded_size(m), len(drawn_votes.battles) - 1
     # Padding references, too, that nobody met: small boards share one compilation.
-    padded = np.pad(
-        board.references, (0, padded_size(len(board.references)) - len(board.references)), constant_values=-1
-    )
+    used = len(board.references)
+    padded = np.pad(board.references, (0, padded_size(used) - used), constant_values=-1)
     single = _pools([np.array([k]) for k in padded], cells, size, nothing)
     # What is drawn does not depend on the order of the members.
     sets = [np.sort(own) for own in board.sets.values()] if settings.budgets else []
@@ -93,8 +89,7 @@ def rankings(
     if settings.item is not None and settings.budgets and clusters is not None and drawn.cluster is not None:
         shared = _shared_items(battles, settings.item, clusters, drawn.cluster, padded, sets, size)
     several = _pools(sets, cells, size, nothing) if sets and shared is None else None
-    tiers = np.zeros((settings.n_tiers, size), bool)
-    tiers[:, :m] = board.tier == np.arange(1, settings.n_tiers + 1)[:, None]
+    tiers = pad(board.tier == np.arange(1, settings.n_tiers + 1)[:, None], (settings.n_tiers, size))
     problem = batch.ReferenceProblem(
         units=drawn.units,
         stream=as_leaf(stream_number(""), np.uint64),
@@ -131,9 +126,8 @@ def rankings(
             return batch.reference_study(problem, form, mesh, asked, gold, numbers, n_chunks)
 
     held = sum(x.nbytes for x in jax.tree.leaves((problem, gold)))
-    task = Task(call, REFERENCES, words, lane_bytes=_BYTES_PER_WORD * words, fixed_bytes=held)
+    task = Task(call=call, budget=REFERENCES, entries=words, lane_bytes=_BYTES_PER_WORD * words, fixed_bytes=held)
     alone, together, same = run.results(task, Lanes.of(1, n_lanes), "references")
-    used = len(board.references)
     kept = [*range(used), *range(len(padded), together.tau.shape[-1])]
     return jax.tree.map(lambda x: x[..., :used], alone), jax.tree.map(lambda x: x[..., kept], together), same
 

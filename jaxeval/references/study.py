@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Unpack
 
 import jax
@@ -22,22 +21,14 @@ from jaxeval.evaluators.few_pairs import FEW_PAIRS
 from jaxeval.execution.precision import device_name, versions
 from jaxeval.execution.processes import n_sharing, together
 from jaxeval.execution.runs import Identity, RunOptions, open_run
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels import batch
 from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bradley_terry import fit_bradley_terry
+from jaxeval.references import tables
 from jaxeval.references.advice import close_advice, set_advice, single_advice, tier_advice, weak_points
 from jaxeval.references.rankings import ReferenceBoard, ReferenceStudySettings, rankings
 from jaxeval.references.sets import Sets, default_sets, model_numbers, named_sets, tiers_of
-from jaxeval.references.tables import (
-    budget_table,
-    count_by_tier,
-    grid,
-    mean_by_tier,
-    overall_change,
-    relative_changes,
-    same_models_table,
-    with_bounds,
-)
 from jaxeval.statistics.quantiles import checked_level
 
 Float = NDArray[np.float64]
@@ -47,18 +38,26 @@ Float = NDArray[np.float64]
 class ReferenceStudy:
     """How rankings against references agree with the full Bradley-Terry ranking of the same votes.
 
-    ``tau`` is Kendall's tau-b; with a ``delta`` it is of the pairs of models whose scores, in percent, differ by less
-    than delta (infinity: all pairs). ``misordered`` is the share of these pairs in the wrong order, ties counting half:
-    the expected loss. ``rank_change`` is the mean |rank - rank in the full ranking| (Eq. 4), both ranks being among the
-    models that the reference ranks. Intervals, of what another study of this size would give on average, come from
-    resamples of the votes, in each of which the full ranking is refitted too (see `centred`); there are none without
-    resamples. The reference's own votes are part of the full ranking. Tier 1 is the top one.
+    ``tau`` is Kendall's tau-b, over the pairs of models whose scores differ by less than ``delta`` percent; an infinite
+    delta takes all pairs. ``misordered`` is the share of these pairs in the wrong order, the expected loss; ties count
+    as half. ``rank_change`` is the mean |rank - rank in the full ranking| (Eq. 4); both ranks are among the models that
+    the reference ranks. The full ranking uses the reference's own votes, too. Tier 1 is the top one. Intervals are for
+    what another study of this size would give on average. They come from resamples of the votes, and each resample
+    refits the full ranking (see `centred`).
 
-    References rank different models and numbers of them. ``relative_change`` is ``rank_change`` over the greatest there
-    is, the number of models ranked less one. Means over a tier are of the references with enough pairs
-    (``few_pairs``; ``n_references`` counts them, and ``n_tau_references`` those with enough pairs inside the tier of
-    the models). ``gain`` is the tau of a set less the mean ``tau_alone`` of its references, every one of them with the
-    same budget and on the models that all rank.
+    References rank different models and different numbers of them. ``relative_change`` is ``rank_change`` as a share of
+    the greatest possible change, the number of ranked models less one. Means over a tier take the references with
+    enough pairs (``few_pairs``): ``n_references`` of them, and ``n_tau_references`` inside the tier of the models.
+    ``gain`` is the tau of a set less ``tau_alone``, the mean tau of its references alone. Each of these has the same
+    budget, and all taus are over the models that all of them rank.
+
+    Examples:
+        >>> import jaxeval
+        >>> votes = jaxeval.simulate_battles(400, 5, seed=1)
+        >>> study = jaxeval.reference_study(votes, budgets=[5], n_repeats=2, n_tiers=2, n_resamples=0)
+        >>> study.by_set[["references", "budget", "n_models", "n_repeats"]]
+           references  budget  n_models  n_repeats
+        0  tiers 1, 2       5         3          2
     """
 
     by_reference: pd.DataFrame  # a row per reference, best first
@@ -76,6 +75,7 @@ class ReferenceStudy:
     budget_tau_draws: Float = field(repr=False)  # (B, S, budgets, D) and of by_budget's
 
 
+@spelled_out()
 def reference_study(
     battles: Battles | Any,
     *,
@@ -89,58 +89,65 @@ def reference_study(
     seed: int = 0,
     level: float = 0.95,
     cluster: str | None = None,
+    strata: str | None = None,
     item: str | None = None,
     ridge: float = 0.01,
     few_pairs: int = FEW_PAIRS,
-    chunk_size: int | None = None,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **options: Unpack[RunOptions],
 ) -> ReferenceStudy:
-    """Rank the models by their votes against single references and sets of them, and compare with all votes' ranking.
+    """Rank the models by their votes against single references and sets of references; compare with all votes' ranking.
 
-    Against one reference models are ranked by win rate, ties counting half (Eq. 1). The reference itself and models
-    that never met it are left out, and so are models without a comparable rating on all votes; all are counted. tau of
-    close pairs takes those whose win rates differ by less than delta percentage points, strictly: the scores of the
-    evaluator, not of the full ranking (Section 2.3).
+    Against one reference, models are ranked by win rate; a tie counts as half (Eq. 1). The ranking leaves out the
+    reference itself, models that never met it, and models without a comparable rating on all votes; tables count them.
+    Close pairs are those whose win rates differ by less than delta percentage points. These are the scores of the
+    evaluator, not those of the full ranking (Section 2.3).
 
-    Under a budget every model has so many votes, drawn without replacement from its own (from the resample's, in a
-    resample): for each vote a reference of the set, all with votes left being alike, and then one of the votes between
-    the two. A model with fewer votes has all of them. One reference ranks by win rate; several by the Bradley-Terry
-    model of the votes drawn, whose score is the mean win probability against the set, percent, so that delta means the
-    same. References of a set are not ranked by it. With ``item``, where models met references on the same prompts, a
-    budget is a number of items, drawn without replacement, and each draws one reference of the set for all models.
+    Under a budget, every model has so many votes, drawn without replacement from its own votes (in a resample, from
+    those of the resample). Each vote draws one of the set's references that have votes left, and then one of the votes
+    between the two. A model with fewer votes has all of them. One reference ranks by win rate. Several references rank
+    by the Bradley-Terry model of the drawn votes: the score is the mean win probability against the set in percent, so
+    delta means the same. A set does not rank its own references. With ``item``, a budget is a number of items, drawn
+    without replacement; each item draws one reference of the set for all models.
 
     Resample r and its repeats are functions of (seed, r) alone.
 
     Args:
         battles: `Battles`, or a table with the standard columns.
         references: models to study as single references; all of them by default.
-        sets: several references under one budget, by name or not; by default the tier combinations of Table 6, each
-            tier by its model with most battles.
-        deltas: margins, percentage points of win rate.
-        budgets: votes of every model; none leaves the study of budgets out.
-        n_tiers: of equal numbers of models, by rating; a reference belongs to the tier of its own rating.
-        n_repeats: studies of every budget, in the data and in every resample; the numbers are their means.
+        sets: several references under one budget, with or without names; by default the tier combinations of Table 6,
+            where the model with most battles stands for its tier.
+        deltas: margins in percentage points of win rate.
+        budgets: votes of every model; an empty list leaves the study of budgets out.
+        n_tiers: number of tiers, equal parts of the models by rating. A reference is in the tier of its own rating.
+        n_repeats: how often every budget is drawn, in the data and in every resample; the numbers are means.
         n_resamples: bootstrap resamples of the votes; 0 for none.
         seed: any integer from 0 to 2**63 - 1.
-        level: of the intervals.
+        level: level of the intervals.
         cluster: column of clusters (prompts, voters) that are resampled whole.
-        item: column of prompts, on nearly all of which models met all references: these draw the references of sets,
-            and are resampled whole.
-        ridge: > 0, coefficient of the squared norm in the fits to several references, which keeps models finite that
-            won all their votes.
+        strata: column of strata, of which every resample holds as many votes (or clusters, or items) as there are, as
+            in `bootstrap`.
+        item: column of prompts, where models met the references on nearly all of them. Items are resampled whole.
+        ridge: > 0, coefficient of the squared norm in the fits to several references. It keeps models finite that won
+            all their votes.
         few_pairs: references with fewer pairs of models enter no mean over a tier and no advice; 0 takes all.
-        chunk_size: resamples computed together; by default sized to the cache, or to 1 GB of an accelerator.
-        memory_limit: bytes that resamples and their results may take, as in `bootstrap`.
-        checkpoint: folder that finished resamples are kept in, as in `bootstrap`.
-        progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
+        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`. A checkpoint keeps the resamples of the full
+            ranking, too.
 
     Raises:
-        ValueError: a number out of range, a reference that is not on the board, or a set twice.
+        ValueError: a number is out of range, a reference is not on the board, or a set is named twice.
         TypeError: a number that must be an integer is none.
-        DataError: ``battles`` is a table that cannot be read, ``cluster`` or ``item`` no column of it, or the
-            items have too few of the verdicts.
+        DataError: ``battles`` is a table that cannot be read, it has no column ``cluster``, ``strata`` or ``item``, a
+            cluster or an item lies in several strata, or the items have too few of the verdicts.
+
+    Examples:
+        >>> import jaxeval
+        >>> votes = jaxeval.simulate_battles(400, 5, seed=1)
+        >>> study = jaxeval.reference_study(votes, budgets=[], n_tiers=2, n_resamples=0)
+        >>> study.by_reference[["reference", "rank", "n_pairs", "tau"]].round(3).head(3)
+          reference  rank  n_pairs    tau
+        0   model-2     1        6  0.667
+        1   model-1     2        6  0.667
+        2   model-4     3        6  1.000
     """
     battles = as_battles(battles)
     with together(battles.n_processes):
@@ -155,6 +162,7 @@ def reference_study(
             seed=checked_integer("seed", seed),
             level=checked_level(level),
             cluster=cluster,
+            strata=strata,
             item=item,
             ridge=checked_positive("ridge", ridge, ": it keeps undefeated models finite"),
             device=device_name(),
@@ -164,10 +172,7 @@ def reference_study(
         )
         chosen = model_numbers(references, battles.models) if references is not None else np.arange(battles.n_models)
         named = named_sets(sets, battles.models) if sets is not None else None
-        return _study(
-            battles, settings, chosen, named,
-            chunk_size=chunk_size, memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
-        )  # fmt: skip
+        return _study(battles, settings, chosen, named, **options)
 
 
 def _study(
@@ -181,20 +186,16 @@ def _study(
     n_resamples, column = settings.n_resamples, settings.item or settings.cluster
 
     def identity() -> Identity:
-        drawn = ("deltas", "budgets", "n_tiers", "n_repeats", "seed", "ridge", "cluster", "item")
-        shown = ("n_resamples", "level", "few_pairs")
+        names = ("deltas", "budgets", "n_tiers", "n_repeats", "seed", "ridge", "cluster", "strata", "item")
+        drawn = {name: getattr(settings, name) for name in names}
+        shown = {name: getattr(settings, name) for name in ("n_resamples", "level", "few_pairs")}
         rows = battles.model_a, battles.model_b, battles.target, battles.weight, battles.count
-        groups = None if column is None else battles.codes(column)[0]
-        return Identity(
-            {name: getattr(settings, name) for name in drawn},
-            (battles.models, rows, groups, chosen, named),
-            {name: getattr(settings, name) for name in shown},
-            noun="battles",
-        )
+        groups = [battles.codes(name)[0] for name in (column, settings.strata) if name is not None]
+        return Identity(drawn, (battles.models, rows, groups, chosen, named), shown, noun="battles")
 
     with open_run(identity, n_resamples + 1, "rankings against references", **options) as run:
         if n_resamples:
-            gold = bootstrap(battles, n_resamples, settings.seed, cluster=column)
+            gold = bootstrap(battles, n_resamples, settings.seed, cluster=column, strata=settings.strata)
             fit, warnings, draws = gold.fit, gold.warnings, gold.draws_logit
         else:
             fit = fit_bradley_terry(battles)
@@ -205,7 +206,8 @@ def _study(
         several = named or {}
         if named is None and settings.budgets:
             several = default_sets(chosen, tier, fit.n_battles.to_numpy())
-        board = ReferenceBoard(battles.models, chosen, several, tier, np.concatenate([theta[None], draws]))
+        draws = np.concatenate([theta[None], draws])
+        board = ReferenceBoard(models=battles.models, references=chosen, sets=several, tier=tier, theta=draws)
         single, under_budget, same = rankings(battles, board, settings, run)
     return _result(battles, board, single, under_budget, same, settings, warnings)
 
@@ -235,75 +237,67 @@ def _result(
     settings: ReferenceStudySettings,
     warnings: Sequence[str],
 ) -> ReferenceStudy:
-    level, n_tiers, margins = settings.level, settings.n_tiers, settings.margins
-    rank = pd.Series(-board.theta[0]).rank(method="min")
-    members = board.references
+    level, n_tiers, few = settings.level, settings.n_tiers, settings.few_pairs
+    members, rated = board.references, ~np.isnan(board.theta[0])
     tier, names = board.tier[members], board.models[members]
-    n, _ = battles.cells.tables(battles.n_models)
-    n = n[:, members]
-    rated = ~np.isnan(board.theta[0])
+    rank = pd.Series(-board.theta[0]).rank(method="min").iloc[members].astype("Int64").array
+    n = battles.cells.tables(battles.n_models)[0][:, members]
     labels = {"reference": names, "tier": pd.array(tier, "Int64")}
     labels["tier"][tier == 0] = pd.NA
-    with np.errstate(invalid="ignore"):
-        median = pd.DataFrame(np.where(n > 0, n, np.nan)).median()
-    by_reference = pd.DataFrame(
-        {
-            **labels,
-            "rank": rank.iloc[members].astype("Int64").array,
-            "n_battles": n.sum(0),
-            "battles_per_model": median.to_numpy(),
-            "n_models": ((n > 0) & rated[:, None]).sum(0),
-            "n_never_met": (n == 0).sum(0) - 1,
-            "n_unrated": ((n > 0) & ~rated[:, None]).sum(0),
-            "n_pairs": np.asarray(single.pairs)[0, -1].astype(int),
-            **with_bounds("tau", single.tau[:, -1], level),
-            **with_bounds("misordered", single.misordered[:, -1], level),
-            **with_bounds("rank_change", overall_change(single), level),
-        }
+    # From (B + 1, deltas or tiers, L).
+    single = jax.tree.map(lambda x: np.swapaxes(x, 1, 2), single)
+    by_reference = tables.study_table(
+        {**labels, "rank": rank}, {}, level,
+        n_battles=n.sum(0),
+        battles_per_model=pd.DataFrame(np.where(n > 0, n, np.nan)).median().to_numpy(),
+        n_models=((n > 0) & rated[:, None]).sum(0),
+        n_never_met=(n == 0).sum(0) - 1,
+        n_unrated=((n > 0) & ~rated[:, None]).sum(0),
+        n_pairs=single.pairs[0, :, -1].astype(int),
+        tau=single.tau[..., -1],
+        misordered=single.misordered[..., -1],
+        rank_change=tables.overall_change(single),
+    )  # fmt: skip
+    deltas, all_tiers = {"delta": settings.margins}, np.arange(1, n_tiers + 1)
+    by_delta = tables.study_table(
+        labels, deltas, level, n_pairs=single.pairs[0].astype(int), tau=single.tau, misordered=single.misordered
     )
-    tau = np.swapaxes(single.tau, 1, 2)  # (B + 1, L, D)
-    by_delta = grid(labels, {"delta": margins}).assign(
-        n_pairs=single.pairs[0].T.reshape(-1).astype(int),
-        **with_bounds("tau", tau, level),
-        **with_bounds("misordered", np.swapaxes(single.misordered, 1, 2), level),
-    )
-    all_tiers = np.arange(1, n_tiers + 1)
-    rank_change, tier_tau = (np.swapaxes(x, 1, 2) for x in (single.rank_change, single.tier_tau))
-    by_test_tier = grid(labels, {"test_tier": all_tiers}).assign(
-        n_models=single.tier_models[0].T.reshape(-1).astype(int),
-        **with_bounds("rank_change", rank_change, level),
-        n_pairs=single.tier_pairs[0].T.reshape(-1).astype(int),
-        **with_bounds("tau", tier_tau, level),
-    )
+    by_test_tier = tables.study_table(
+        labels, {"test_tier": all_tiers}, level,
+        n_models=single.tier_models[0].astype(int),
+        rank_change=single.rank_change,
+        n_pairs=single.tier_pairs[0].astype(int),
+        tau=single.tier_tau,
+    )  # fmt: skip
 
     def averaged(values: Any, enough: NDArray[np.bool_]) -> Float:
-        """(..., T of references, D or T of models) means of (..., D or T, L)."""
-        return np.swapaxes(mean_by_tier(np.asarray(values), tier, n_tiers, enough), -1, -2)
+        """(..., T of references, deltas or T of models) means of (..., L, deltas or T)."""
+        return np.swapaxes(tables.mean_by_tier(np.swapaxes(values, -1, -2), tier, n_tiers, enough.T), -1, -2)
 
     def counted(enough: NDArray[np.bool_]) -> NDArray[np.int64]:
-        return count_by_tier(enough, tier, n_tiers).T.reshape(-1)
+        return tables.count_by_tier(enough.T, tier, n_tiers).T
 
-    few = settings.few_pairs
-    under = np.asarray(single.pairs[0]) >= few  # (D, L)
-    inside = np.asarray(single.tier_pairs[0]) >= few  # (T, L)
-    ranking = np.broadcast_to(under[-1], inside.shape)
-    by_tier = grid({"tier": all_tiers}, {"delta": margins}).assign(
+    under, inside = np.asarray(single.pairs[0]) >= few, np.asarray(single.tier_pairs[0]) >= few
+    ranking = np.broadcast_to(under[:, -1:], inside.shape)
+    by_tier = tables.study_table(
+        {"tier": all_tiers}, deltas, level,
         n_references=counted(under),
-        n_pairs=averaged(single.pairs[0], under).reshape(-1),
-        **with_bounds("tau", averaged(single.tau, under), level),
-        **with_bounds("misordered", averaged(single.misordered, under), level),
-    )
-    relative = averaged(relative_changes(single), ranking)  # (B + 1, T, T)
-    by_both = grid({"tier": all_tiers}, {"test_tier": all_tiers}).assign(
+        n_pairs=averaged(single.pairs[0], under),
+        tau=averaged(single.tau, under),
+        misordered=averaged(single.misordered, under),
+    )  # fmt: skip
+    relative = averaged(tables.relative_changes(single), ranking)  # (B + 1, T, T)
+    by_both = tables.study_table(
+        {"tier": all_tiers}, {"test_tier": all_tiers}, level,
         n_references=counted(ranking),
-        **with_bounds("rank_change", averaged(single.rank_change, ranking), level),
-        **with_bounds("relative_change", relative, level),
+        rank_change=averaged(single.rank_change, ranking),
+        relative_change=relative,
         n_tau_references=counted(inside),
-        n_pairs=averaged(single.tier_pairs[0], inside).reshape(-1),
-        **with_bounds("tau", averaged(single.tier_tau, inside), level),
-    )
-    by_budget, budget_tau = budget_table(battles, board, labels["tier"], under_budget, settings)
-    by_set = same_models_table(battles, board, same, settings)
+        n_pairs=averaged(single.tier_pairs[0], inside),
+        tau=averaged(single.tier_tau, inside),
+    )  # fmt: skip
+    by_budget, budget_tau = tables.budget_table(battles, board, labels["tier"], under_budget, settings)
+    by_set = tables.same_models_table(battles, board, same, settings)
     advice = [
         *tier_advice(relative, by_both, settings),
         *single_advice(budget_tau[:, : len(names), :, -1], by_budget, rated.sum(), settings),
@@ -311,8 +305,17 @@ def _result(
         *set_advice(by_set, board, settings),
     ]
     return ReferenceStudy(
-        by_reference, by_delta, by_test_tier, by_tier, by_both, by_budget, by_set, advice,
-        [*warnings, *weak_points(by_reference, settings)], settings,
-        pd.Series(board.tier, board.models, name="tier", dtype="Int64").where(board.tier > 0),
-        tau[1:], budget_tau[1:],
-    )  # fmt: skip
+        by_reference=by_reference,
+        by_delta=by_delta,
+        by_test_tier=by_test_tier,
+        by_tier=by_tier,
+        by_tier_and_test_tier=by_both,
+        by_budget=by_budget,
+        by_set=by_set,
+        advice=advice,
+        warnings=[*warnings, *weak_points(by_reference, settings)],
+        settings=settings,
+        tier=pd.Series(board.tier, board.models, name="tier", dtype="Int64").where(board.tier > 0),
+        tau_draws=np.asarray(single.tau[1:]),
+        budget_tau_draws=budget_tau[1:],
+    )

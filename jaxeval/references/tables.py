@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -27,12 +28,29 @@ _RANGES = {
 }
 
 
-def centred_interval(values: Float, level: float, within: tuple[float, float]) -> tuple[Float, Float]:
-    """Interval of ``values[0]`` by the centred resamples; NaN without any."""
-    if len(values) == 1:
-        return np.full(values.shape[1:], np.nan), np.full(values.shape[1:], np.nan)
-    lower, upper = interval_bounds(centred(values), level)
-    return np.clip(lower, *within), np.clip(upper, *within)
+def study_table(rows: Mapping[str, Any], inner: Mapping[str, Any], level: float, **columns: Any) -> pd.DataFrame:
+    """A row per combination of the labels ``rows``, which are slowest, and ``inner``.
+
+    Args:
+        rows: lists of one length N.
+        inner: lists of one length K, or none of them; then K = 1.
+        level: of the intervals.
+        **columns: (N, K), or (N,). Those that `_RANGES` names are (B + 1, N, K), the full data first; such a column
+            gets its interval, by the centred resamples, and without resamples NaN.
+    """
+    n, k = len(next(iter(rows.values()))), len(next(iter(inner.values()), [None]))
+    found = {name: pd.Series(x).repeat(k).array for name, x in rows.items()}
+    found |= {name: np.tile(np.asarray(x), n) for name, x in inner.items()}
+    for name, values in columns.items():
+        if name not in _RANGES:
+            values = values[:, None] if values.ndim == 1 else values.reshape(n, k)
+            found[name] = np.broadcast_to(values, (n, k)).reshape(-1)
+            continue
+        ends = [np.full(n * k, np.nan)] * 2
+        if len(values) > 1:
+            ends = [np.clip(x, *_RANGES[name]).reshape(-1) for x in interval_bounds(centred(np.asarray(values)), level)]
+        found |= {name: np.reshape(values[0], -1), f"{name}_lower": ends[0], f"{name}_upper": ends[1]}
+    return pd.DataFrame(found)
 
 
 def mean_by_tier(values: Float, tier: Int, n_tiers: int, enough: NDArray[np.bool_] | None = None) -> Float:
@@ -54,17 +72,13 @@ def count_by_tier(enough: NDArray[np.bool_], tier: Int, n_tiers: int) -> Int:
 
 
 def budget_table(
-    battles: Battles,
-    board: ReferenceBoard,
-    tier: Any,
-    sums: batch.BudgetSums,
-    settings: ReferenceStudySettings,
+    battles: Battles, board: ReferenceBoard, tier: Any, sums: batch.BudgetSums, settings: ReferenceStudySettings
 ) -> tuple[pd.DataFrame, Float]:
     """The table, and the mean tau (B + 1, S, budgets, D)."""
     sets = board.sets if settings.budgets else {}
     margins = settings.margins
     # From (B + 1, D, budgets, S).
-    sums = batch.BudgetSums(*(np.asarray(x).swapaxes(1, 3) for x in sums))  # type: ignore[arg-type]
+    sums = jax.tree.map(lambda x: np.swapaxes(x, 1, 3), sums)
     times = np.where(sums.defined > 0, sums.defined, np.nan)
     tau, wrong, pairs = sums.tau / times, sums.misordered / times, sums.pairs / times
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -82,15 +96,16 @@ def budget_table(
         "budget": np.repeat(np.array(settings.budgets, int), len(margins)),
         "delta": np.tile(margins, len(settings.budgets)),
     }
-    table = grid(labels, inner).assign(
-        n_models=np.repeat(ranked.sum(1), len(inner["delta"])),
-        n_short=np.repeat(short.sum(2).reshape(-1), len(margins)),
-        n_pairs=pairs[0].reshape(-1),
-        **with_bounds("tau", tau, settings.level),
-        tau_spread=spread.reshape(-1),
-        **with_bounds("misordered", wrong, settings.level),
-        n_repeats=np.asarray(sums.defined)[0].reshape(-1).astype(int),
-    )
+    table = study_table(
+        labels, inner, settings.level,
+        n_models=ranked.sum(1),
+        n_short=np.repeat(short.sum(2), len(margins), 1),
+        n_pairs=pairs[0],
+        tau=tau,
+        tau_spread=spread,
+        misordered=wrong,
+        n_repeats=np.asarray(sums.defined)[0].astype(int),
+    )  # fmt: skip
     return table, np.asarray(tau)
 
 
@@ -99,23 +114,23 @@ def same_models_table(
 ) -> pd.DataFrame:
     """Sets of references beside their members alone, under the same budget and on the same models."""
     # From (B + 1, budgets, S).
-    sums = batch.SameModelSums(*(np.asarray(x).swapaxes(1, 2) for x in sums))  # type: ignore[arg-type]
+    sums = jax.tree.map(lambda x: np.swapaxes(x, 1, 2), sums)
     times = np.where(np.asarray(sums.defined) > 0, sums.defined, np.nan)
     together, alone, pairs = sums.together / times, sums.alone / times, np.asarray(sums.pairs / times)
     sets = board.sets if settings.budgets else {}
     votes = _votes_of_sets(battles, board, list(sets.values()), np.min, settings)
     ranked, short = _ranked_and_short(votes, board, settings)
-    budgets = np.array(settings.budgets, int)
     rows = {"references": list(sets), "n_references": list(map(len, sets.values()))}
-    return grid(rows, {"budget": budgets}).assign(
-        n_models=np.repeat(ranked.sum(1), len(budgets)),
-        n_short=short.sum(2).reshape(-1),
-        n_pairs=pairs[0].reshape(-1),
-        **with_bounds("tau", together, settings.level),
-        **with_bounds("tau_alone", alone, settings.level),
-        **with_bounds("gain", together - alone, settings.level),
-        n_repeats=np.asarray(sums.defined)[0].reshape(-1).astype(int),
-    )
+    return study_table(
+        rows, {"budget": np.array(settings.budgets, int)}, settings.level,
+        n_models=ranked.sum(1),
+        n_short=short.sum(2),
+        n_pairs=pairs[0],
+        tau=together,
+        tau_alone=alone,
+        gain=together - alone,
+        n_repeats=np.asarray(sums.defined)[0].astype(int),
+    )  # fmt: skip
 
 
 def _votes_of_sets(
@@ -141,22 +156,12 @@ def _ranked_and_short(
     return ranked, ranked[:, None] & (votes[:, None] < np.array(settings.budgets, int)[:, None])
 
 
-def with_bounds(name: str, values: Any, level: float) -> dict[str, Float]:
-    """Columns of the full data's value and interval; ``values`` (B + 1, ...) are flattened."""
-    values = np.asarray(values)
-    lower, upper = centred_interval(values, level, _RANGES[name])
-    return {
-        key: x.reshape(-1)
-        for key, x in zip((name, f"{name}_lower", f"{name}_upper"), (values[0], lower, upper), strict=True)
-    }
-
-
 def relative_changes(single: batch.SingleReferences) -> Float:
-    """(B + 1, T, L) rank changes by tier as shares of the greatest there is, one place less than models ranked.
+    """(B + 1, L, T) rank changes by tier as shares of the greatest there is, one place less than models ranked.
 
     References rank different numbers of models, and one that ranks few cannot be many places off.
     """
-    places = np.asarray(single.tier_models).sum(1, keepdims=True) - 1
+    places = np.asarray(single.tier_models).sum(2, keepdims=True) - 1
     return np.asarray(single.rank_change) / np.where(places > 0, places, np.nan)
 
 
@@ -164,11 +169,4 @@ def overall_change(single: batch.SingleReferences) -> Float:
     """(B + 1, L) mean rank change of all models."""
     change, models = np.nan_to_num(single.rank_change), np.asarray(single.tier_models)
     with np.errstate(invalid="ignore"):
-        return np.asarray((change * models).sum(1) / models.sum(1))
-
-
-def grid(rows: Mapping[str, Any], columns: Mapping[str, Any]) -> pd.DataFrame:
-    """All combinations of labels, ``rows`` slowest, as columns; all lists of either have one length."""
-    n, m = len(next(iter(rows.values()))), len(next(iter(columns.values())))
-    left = {key: pd.Series(x).repeat(m).array for key, x in rows.items()}
-    return pd.DataFrame({**left, **{key: np.tile(np.asarray(x), n) for key, x in columns.items()}})
+        return np.asarray((change * models).sum(2) / models.sum(2))

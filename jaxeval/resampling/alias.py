@@ -80,12 +80,17 @@ def poisson_tables(rates: NDArray[np.float64]) -> PoissonTables:
     return PoissonTables(bits, offset, first, words)
 
 
-def category_table(count: Int) -> NDArray[np.uint64]:
-    """(G,) words threshold << 32 | alias of an alias table proportional to (G,) positive ``count``."""
-    total = int(count.sum())
-    threshold, alias = _balance(count * len(count), np.full(len(count), total))
-    column = np.arange(len(count))
+def category_tables(count: Int, table: Int) -> NDArray[np.uint64]:
+    """(G,) words threshold << 32 | alias of alias tables laid end to end, each proportional to its part of ``count``.
+
+    ``table`` (G,) ascending, from 0, says which table a column is of; aliases are columns of their own table.
+    """
+    n_columns = np.bincount(table)
+    total = np.bincount(table, count).astype(np.int64)[table]
+    threshold, alias = _balance(count * n_columns[table], total)
+    alias -= (np.cumsum(n_columns) - n_columns)[table]
+    column = np.arange(len(count)) - (np.cumsum(n_columns) - n_columns)[table]
     full = threshold == total
     alias = np.where(full, column, alias)
-    fraction = np.where(full, 0, np.floor(threshold / total * 2.0**32)).astype(np.uint64)
+    fraction = np.where(full, 0, np.floor(threshold / np.maximum(total, 1) * 2.0**32)).astype(np.uint64)
     return (fraction << np.uint64(32)) | alias.astype(np.uint64)

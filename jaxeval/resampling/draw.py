@@ -49,7 +49,13 @@ class UnitDraw(NamedTuple):
     packing: Packing
 
 
-def unit_draw(sizes: NDArray[np.int64], scheme: DrawScheme, label: str, packing: Packing) -> UnitDraw:
-    """The draw from entries of ``sizes`` (K, Q) units, for the slice called ``label``."""
-    units = make_units(sizes, None if scheme == DrawScheme.MULTINOMIAL else 0)
+def unit_draw(
+    sizes: NDArray[np.int64],
+    scheme: DrawScheme,
+    label: str,
+    packing: Packing,
+    stratum: NDArray[np.int64] | None = None,
+) -> UnitDraw:
+    """The draw from entries of ``sizes`` (K, Q) units, for the slice called ``label``; strata as of `make_units`."""
+    units = make_units(sizes, stratum, shortfall=None if scheme == DrawScheme.MULTINOMIAL else 0)
     return UnitDraw(scheme, units, np.uint64(stream_number(label)), packing)

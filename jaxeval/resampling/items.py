@@ -15,7 +15,8 @@ from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import ITEMS
 from jaxeval.kernels import batch
-from jaxeval.resampling.units import as_leaf, make_singles, make_units, stream_number
+from jaxeval.resampling.strata import checked_strata
+from jaxeval.resampling.units import as_leaf, make_singles, make_units, stacked, stream_number
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -35,6 +36,8 @@ def resampled_sums(
     stream: str,
     subsets: NDArray[np.intp] | None = None,
     run: LaneRun | None = None,
+    strata: Int | None = None,
+    part: int = 0,
 ) -> Float:
     """(B, K) column sums of resamples of the N rows (items) of ``columns`` (N, K).
 
@@ -46,16 +49,20 @@ def resampled_sums(
         n_resamples: B.
         seed: of the draws.
         stream: names the random numbers, and the work in a checkpoint.
-        run: how the resamples are run.
         subsets: (H, n) row numbers. With them the result is (2, B, K): resample r of all rows, and one of n rows of
             subset r mod H.
+        run: how the resamples are run.
+        strata: (N,) stratum of each item: every resample holds as many of a stratum as there are, and one of a subset
+            as many as the subset has.
+        part: tells calls of one stream apart in a checkpoint.
     """
     check_room(n_resamples, 8 * columns.shape[1] * (1 if subsets is None else 2))
     values, of_column = _distinct_columns(columns)
-    pattern = _pattern(values)
+    strata = None if strata is None else checked_strata(strata)
+    pattern = _pattern(values, strata)
     rows = [np.arange(len(columns)), *([] if subsets is None else subsets)]
     streams = np.array([stream_number(stream)] + [stream_number(f"{stream} half")] * (len(rows) - 1), np.uint64)
-    items, table = _items(values, pattern, rows, streams)
+    items, table = _items(values, pattern, rows, streams, strata)
     parts, order = _by_precision(table, len(columns))
 
     mesh = device_mesh()
@@ -72,7 +79,7 @@ def resampled_sums(
     number = np.arange(n_resamples)
     halved = [1 + number % (len(rows) - 1)] if len(rows) > 1 else []
     sets = np.concatenate([np.zeros_like(number), *halved])
-    lanes, section = Lanes(sets, np.tile(number, 1 + len(halved))), f"items-{stream_number(stream):x}"
+    lanes, section = Lanes(sets, np.tile(number, 1 + len(halved))), f"items-{stream_number(stream):x}-{part}"
     sums = (run or LaneRun()).results(task, lanes, section)
     sums = sums[:, order[of_column]]
     return sums if subsets is None else sums.reshape(2, n_resamples, -1)
@@ -86,16 +93,19 @@ def halves(columns: Float, n_halves: int, seed: int) -> NDArray[np.intp]:
     return np.stack([np.sort(order[rng.permutation(n)[: n // 2]]) for _ in range(n_halves)])
 
 
-def _items(values: Float, pattern: Int, rows: list[NDArray[np.intp]], streams: NDArray[np.uint64]) -> tuple[Any, Float]:
+def _items(
+    values: Float, pattern: Int, rows: list[NDArray[np.intp]], streams: NDArray[np.uint64], strata: Int | None
+) -> tuple[Any, Float]:
     """What is drawn from, and the (Q, D) values of what is drawn."""
     first = np.unique(pattern, return_index=True)[1]
     if len(pattern) >= _ALIKE * len(first):
         table = np.zeros((_width(len(first)), values.shape[1]))
         table[: len(first)] = values[first]
         counts = [np.bincount(pattern[own], minlength=len(table))[None] for own in rows]
-        units = _stacked([make_units(count, least_places=_FEWEST_PLACES) for count in counts])
+        of_column = None if strata is None else strata[first]
+        units = stacked([make_units(count, of_column, least_places=_FEWEST_PLACES) for count in counts])
         return batch.Items(units=units, row=None, stream=as_leaf(streams, np.uint64)), table
-    # In the order of their values, so that the order of the rows does not matter; zeros where there is no item.
+    # By stratum and values, so that the order of the rows does not matter; zeros where there is no item.
     ordered = np.argsort(pattern, kind="stable")
     place = np.empty(len(ordered), np.intp)
     place[ordered] = np.arange(len(ordered))
@@ -104,7 +114,10 @@ def _items(values: Float, pattern: Int, rows: list[NDArray[np.intp]], streams: N
     row = np.full((len(rows), len(table)), len(table) - 1, np.int32)
     for p, own in enumerate(rows):
         row[p, : len(own)] = np.sort(place[own])
-    singles = _stacked([make_singles(len(own), len(table)) for own in rows])
+    of_slot = None if strata is None else strata[ordered]
+    singles = stacked(
+        [make_singles(len(own), len(table), None if of_slot is None else of_slot[np.sort(place[own])]) for own in rows]
+    )
     return batch.Items(units=singles, row=as_leaf(row, np.int32), stream=as_leaf(streams, np.uint64)), table
 
 
@@ -127,8 +140,11 @@ def _distinct_columns(columns: Float) -> tuple[Float, NDArray[np.intp]]:
     return columns[:, np.unique(inverse, return_index=True)[1]], inverse
 
 
-def _pattern(values: Float) -> Int:
-    """(N,) number of each row among the distinct rows, which are in an order that their values give."""
+def _pattern(values: Float, strata: Int | None = None) -> Int:
+    """(N,) number of each row among the distinct rows, which are in an order that their strata and values give."""
+    if strata is not None:
+        number, _ = pd.factorize(strata * len(values) + _pattern(values), sort=True)
+        return number
     if values.shape[1] > len(values):  # by the bytes of whole rows; adding 0 makes one zero of two
         rows = np.ascontiguousarray(values + 0.0).view(np.dtype((np.void, 8 * values.shape[1])))
         return np.unique(rows.reshape(-1), return_inverse=True)[1].reshape(-1)
@@ -143,11 +159,3 @@ def _width(size: int) -> int:
     """``size`` rounded up by at most a third, so that slices of different sizes share compilations."""
     step = max(128, 1 << max(size.bit_length() - 2, 0))
     return -(-size // step) * step
-
-
-def _stacked(units: list[Any]) -> Any:
-    def stack(*leaves: NDArray[Any]) -> NDArray[Any]:
-        longest = max(np.shape(leaf)[-1] if np.ndim(leaf) else 0 for leaf in leaves)
-        return np.stack([np.pad(x, (0, longest - len(x))) if np.ndim(x) == 1 else x for x in leaves])
-
-    return jax.tree.map(stack, *units)

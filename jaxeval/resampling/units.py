@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
+import jax
 import numpy as np
 import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
 from jaxeval.kernels.resample import Singles, Strata, Units
-from jaxeval.resampling.alias import Int, category_table, poisson_tables
+from jaxeval.resampling.alias import Int, category_tables, poisson_tables
 
 # Least sizes of arrays, so that small boards share one compilation, which takes far longer than what they add.
 _FEWEST_PLACES, _SMALLEST_TABLE, _SMALLEST_CATEGORY = 1024, 8192, 512
@@ -25,17 +27,17 @@ _SINGLES_SHORTFALL, _THRESHOLDS = 4.0, 12
 UNIT_ROWS = 4
 
 
-def shortfall_of(total: int) -> int:
-    """By how much the Poisson draws of ``total`` battles aim under it.
+def shortfall_of(total: Int) -> Int:
+    """By how much the Poisson draws of ``total`` (S,) battles aim under it.
 
     Beyond k standard deviations (sqrt(total)) either way the draws of a chunk are repeated, which costs the same on
     every board, as chunks have one size in memory; within, each missing battle costs a random access. The sum is least
     where exp(-k^2 / 2) is proportional to sqrt(total); timings gave the factor (k is 4.0 at 25,000 battles, 3.4 at
-    2 million).
+    2 million). So few battles as 20 are all drawn one by one.
     """
-    sd = np.sqrt(total)
-    k = np.sqrt(2 * np.log(max(4.7e5 / sd, 20.0)))
-    return min(int(np.ceil(k * sd)), total)
+    sd = np.sqrt(np.maximum(total, 1))
+    k = np.sqrt(2 * np.log(np.maximum(4.7e5 / sd, 20.0)))
+    return np.minimum(np.ceil(k * sd).astype(np.int64), total)
 
 
 def as_leaf(x: Any, dtype: type) -> Any:
@@ -51,33 +53,44 @@ def stream_number(label: str) -> int:
 def rounded(size: int) -> int:
     """``size`` rounded up by at most a sixteenth, so that similar boards share one compilation, and all small ones."""
     step = max(128, 1 << max(size.bit_length() - 5, 0))
-    return _rounded_up(size, step)
+    return -(-size // step) * step
 
 
-def make_units(count: Int, shortfall: int | None = None, least_places: int = _FEWEST_PLACES) -> Units:
+def make_units(
+    count: Int, stratum: Int | None = None, shortfall: int | None = None, least_places: int = _FEWEST_PLACES
+) -> Units:
     """Units of sizes ``count`` (K, Q), for resamples of as many battles (or clusters, or items) as there are.
 
     Args:
-        count: of each unit.
-        shortfall: by how much the Poisson rates fall short of the total, by default `shortfall_of` it; 0 for draws that
-            need no given total.
+        count: of each unit; further columns may be empty.
+        stratum: (C,) ascending, from 0: strata of the first C columns, all that are not empty; None for one stratum.
+        shortfall: by how much the Poisson rates fall short of each stratum's total, by default `shortfall_of` it; 0 for
+            draws that need no given total.
         least_places: places for single draws that there are at least.
     """
-    which, distinct = pd.factorize(count.reshape(-1), sort=True)  # by hashing: ten times as fast as np.unique
+    by_column = count.sum(0)
+    if int(by_column.sum()) >= 2**31:
+        raise ValueError(f"a resample draws fewer than {2**31:,} battles or clusters, got {by_column.sum():,}")
+    # Without the padding columns, which depend on the other slices: what is drawn must not.
+    own = np.zeros(int(np.flatnonzero(by_column)[-1]) + 1, np.int64) if stratum is None else stratum
+    n = len(own)
+    total = np.bincount(own, by_column[:n]).astype(np.int64)
+    short = shortfall_of(total) if shortfall is None else np.minimum(shortfall, total)
+    rate = np.zeros(count.shape)
+    rate[:, :n] = count[:, :n] * _share(short, total)[own]
+    which, distinct = pd.factorize(rate.reshape(-1), sort=True)  # by hashing: ten times as fast as np.unique
     which = which.reshape(count.shape)
-    total = int(count.sum())
-    if total >= 2**31:
-        raise ValueError(f"a resample draws fewer than {2**31:,} battles or clusters, got {total:,}")
-    shortfall = shortfall_of(total) if shortfall is None else shortfall
-    tables = poisson_tables(distinct.astype(np.float64) * (1 - shortfall / total))
+    tables = poisson_tables(distinct)
     words = np.zeros(1 << max(len(tables.words) - 1, _SMALLEST_TABLE - 1).bit_length(), np.uint32)
     words[: len(tables.words)] = tables.words
-    # Without the padding columns, which depend on the other slices: the picks from this table must not.
-    used = count[:, : int(np.flatnonzero(count.sum(0))[-1]) + 1]
-    by_number = np.zeros((used.shape[1], 1 << (len(count) - 1).bit_length()), np.int64)
-    by_number[:, : len(used)] = used.T
+    by_number = np.zeros((n, 1 << (len(count) - 1).bit_length()), np.int64)
+    by_number[:, : len(count)] = count[:, :n].T
     category = np.zeros(rounded(max(by_number.size, _SMALLEST_CATEGORY)), np.uint64)
-    category[: by_number.size] = category_table(by_number.reshape(-1))
+    category[: by_number.size] = category_tables(by_number.reshape(-1), np.repeat(own, by_number.shape[1]))
+    n_numbers = np.bincount(own) * by_number.shape[1]
+    strata = _strata(total, 2 * short, n_numbers, least_places)
+    if stratum is not None:
+        strata = strata._replace(column=as_leaf(np.pad(stratum, (0, count.shape[1] - n)), np.int32))
     return Units(
         size=as_leaf(count, np.int32),
         shift=as_leaf(32 - tables.bits[which], np.uint32),
@@ -85,36 +98,56 @@ def make_units(count: Int, shortfall: int | None = None, least_places: int = _FE
         least=as_leaf(tables.first[which], np.int32),
         table=as_leaf(words, np.uint32),
         category=as_leaf(category, np.uint64),
-        strata=_one_stratum(total, shortfall, by_number.size, max(_rounded_up(2 * shortfall, 128), least_places)),
+        strata=strata,
     )
 
 
-def make_singles(n: int, width: int) -> Singles:
-    """N battles (or clusters, or items) in ``width`` slots, of arrays of one shape for all N up to that."""
-    shortfall = _singles_shortfall(n)
-    below = scipy.special.pdtr(np.arange(_THRESHOLDS), 1 - shortfall / n)
+def make_singles(n: int, width: int, stratum: Int | None = None) -> Singles:
+    """N battles (or clusters, or items) in ``width`` slots, of arrays of one shape for all N up to that.
+
+    ``stratum`` (N,) ascending, from 0: strata, None for one.
+    """
+    total = np.array([n]) if stratum is None else np.bincount(stratum)
+    short = _singles_shortfall(total)
+    below = scipy.special.pdtr(np.arange(_THRESHOLDS), _share(short, total)[:, None])
     threshold = np.minimum(np.rint(below * 2.0**32), 2.0**32 - 1)
-    strata = _one_stratum(n, shortfall, n, _rounded_up(2 * _singles_shortfall(width), 64))
-    return Singles(as_leaf(threshold[None], np.uint32), strata)
+    strata = _strata(total, 2 * short, total, 2 * int(_singles_shortfall(np.array(width))))
+    if stratum is not None:
+        strata = strata._replace(column=as_leaf(np.pad(stratum, (0, width - n)), np.int32))
+    return Singles(as_leaf(threshold, np.uint32), strata)
 
 
-def _singles_shortfall(n: int) -> int:
-    return min(int(np.ceil(_SINGLES_SHORTFALL * np.sqrt(n))), n)
+def _share(shortfall: Int, total: Int) -> NDArray[np.float64]:
+    """The rate at which Poisson counts take each battle of the strata (S,), which may be empty."""
+    return np.asarray(1 - shortfall / np.maximum(total, 1))
 
 
-def _rounded_up(size: int, step: int) -> int:
-    return -(-size // step) * step
+def _singles_shortfall(n: Int) -> Int:
+    return np.minimum(np.ceil(_SINGLES_SHORTFALL * np.sqrt(n)).astype(np.int64), n)
 
 
-def _one_stratum(total: int, shortfall: int, n_numbers: int, n_places: int) -> Strata:
-    """All units in one stratum."""
+def _strata(total: Int, limit: Int, n_numbers: Int, least_places: int) -> Strata:
+    """Strata (S,) of units that are numbered one stratum after the other."""
+    limit = np.minimum(limit, total)
+    place = np.repeat(np.arange(len(total)), limit)
     return Strata(
-        total=as_leaf([total], np.int32),
-        limit=as_leaf([min(2 * shortfall, total)], np.int32),
-        first=as_leaf([0], np.int32),
-        n_numbers=as_leaf([n_numbers], np.uint64),
-        place=as_leaf(np.zeros(n_places), np.int32),
+        total=as_leaf(total, np.int32),
+        limit=as_leaf(limit, np.int32),
+        first=as_leaf(np.cumsum(n_numbers) - n_numbers, np.int32),
+        n_numbers=as_leaf(n_numbers, np.uint64),
+        place=as_leaf(np.pad(place, (0, rounded(max(len(place), least_places)) - len(place))), np.int32),
     )
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Trees of arrays on a leading axis, each array padded with zeros to the largest of its kind."""
+
+    def stack(*leaves: NDArray[Any]) -> NDArray[Any]:
+        arrays = [np.asarray(leaf) for leaf in leaves]
+        shape = tuple(map(max, zip(*(x.shape for x in arrays), strict=True)))
+        return np.stack([x if x.shape == shape else pad(x, shape) for x in arrays])
+
+    return jax.tree.map(stack, *parts)
 
 
 def pad(x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:

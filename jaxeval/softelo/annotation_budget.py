@@ -13,6 +13,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer, checked_positive
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.kernels.solve import Status
@@ -22,7 +23,6 @@ from jaxeval.softelo.judged_cells import compress
 from jaxeval.statistics.clusters import numbered
 from jaxeval.wording import counted, named
 
-Float = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 #: Budgets of Figure 6, battles per model.
@@ -124,9 +124,9 @@ def slice_ratings(
     min_models: int = 3,
     full: bool = False,
 ) -> pd.DataFrame:
-    """Held-out accuracy in slices of a column, languages say, against the *global* human rating (Appendix E).
+    """Held-out accuracy in slices of a column, such as languages, against the *global* human rating (Appendix E).
 
-    A slice in which only some models met has a zero of its own: its ratings are moved to the global scale by the mean
+    A slice in which only some models met has a zero of its own. Its ratings are moved to the global scale by the mean
     of the other models of the slice.
 
     Args:
@@ -170,12 +170,7 @@ def slice_ratings(
         judge_elo, human_elo = ELO_PER_LOGIT * theta[used], ELO_PER_LOGIT * human[used]
         ratings.append(
             pd.DataFrame(
-                {
-                    "slice": name,
-                    "method": method,
-                    "model": battles.models[used],
-                    "residual": judge_elo - human_elo,
-                }
+                {"slice": name, "method": method, "model": battles.models[used], "residual": judge_elo - human_elo}
             )
         )
         varied = np.ptp(judge_elo) > 0 and np.ptp(human_elo) > 0

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.judged_battles import JudgedBattles, read_judged_battles
@@ -47,12 +46,25 @@ from jaxeval.softelo.temperature import fit_temperature
 from jaxeval.wording import counted, did_you_mean, named
 
 _FORMAT, _VERSION = "jaxeval soft-elo calibration", 2
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class SoftEloCalibration:
-    """Everything that rating a new model from judged battles needs; plain JSON on disk."""
+    """Everything that rating a new model from judged battles needs; plain JSON on disk.
+
+    Examples:
+        The sixth model of these battles is new: its own human votes are not looked at.
+
+        >>> import jaxeval
+        >>> battles = jaxeval.simulate_judged_battles(600, 6, seed=1)
+        >>> of_new = (battles.model_a == 5) | (battles.model_b == 5)
+        >>> calibration = jaxeval.SoftEloCalibration.fit(battles.subset(~of_new))
+        >>> calibration.largest_level()
+        '0.8333'
+        >>> calibration.predict(battles.subset(of_new), level=0.8)[["model", "rating", "lower", "upper"]].round(0)
+             model  rating   lower   upper
+        0  model-6  1240.0  1196.0  1285.0
+    """
 
     methods: dict[str, CalibratedMethod]
     settings: CalibrationSettings
@@ -94,19 +106,12 @@ class SoftEloCalibration:
             anchors = _anchors(battles, str(name), beta, ridge)
             calibrated[str(name)] = CalibratedMethod.from_table(beta, anchors, block)
         settings = CalibrationSettings(
-            ridge=float(ridge),
-            base=float(base),
-            cluster=cluster,
-            judge_name=battles.judge_name,
-            n_battles=battles.n_battles,
-            scored=battles.scored,
-            labels=battles.label_coding,
-            hard_label=battles.hard_label,
-            both_orders=battles.orders is not None,
+            ridge=float(ridge), base=float(base), cluster=cluster, judge_name=battles.judge_name,
+            n_battles=battles.n_battles, scored=battles.scored, labels=battles.label_coding,
+            hard_label=battles.hard_label, both_orders=battles.orders is not None,
             both_verdicts=battles.verdict_orders is not None,
-            mean_score_difference=float(np.abs(battles.score_difference).mean()),
-            versions=versions(),
-        )
+            mean_score_difference=float(np.abs(battles.score_difference).mean()), versions=versions(),
+        )  # fmt: skip
         warnings = [*left_out, *few_clusters(held_out.models), *agreement_by_score_gap(battles).attrs["warnings"]]
         return cls(calibrated, settings, warnings)
 

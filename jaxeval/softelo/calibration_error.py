@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
+from jaxeval.arrays import Float
 from jaxeval.statistics.clusters import design_effect
-
-Float = NDArray[np.float64]
 
 # Battles by which a bin's agreement is moved towards the prediction where its variance is taken: else that of a bin in
 # which all agree would be 0.

@@ -11,11 +11,11 @@ from math import ceil, nextafter
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from jaxeval.arrays import Float
 from jaxeval.wording import counted
 
-Float = NDArray[np.float64]
 #: A level as typed: a float is read by its shortest decimal form, so 0.9 is nine tenths.
 Level = float | str | Fraction
 #: Level of the intervals where none is given and there are enough calibration models for it.
@@ -112,6 +112,14 @@ def conformal_quantile(
 
     Raises:
         ValueError: a level outside (0, 1), a NaN score, weights of another length, negative, infinite or all zero.
+
+    Examples:
+        >>> import jaxeval
+        >>> scores = [0.3, 1.2, 0.7, 0.5, 0.9]
+        >>> jaxeval.conformal_quantile(scores, 0.8)
+        1.2
+        >>> jaxeval.conformal_quantile(scores, 0.9)
+        inf
     """
     values = np.asarray(scores, float)
     if values.ndim != 1:

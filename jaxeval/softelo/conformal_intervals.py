@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer
 from jaxeval.softelo.conformal import (
     Level,
@@ -27,8 +27,6 @@ from jaxeval.softelo.conformal import (
 from jaxeval.softelo.residuals import grouping, usable_models
 from jaxeval.softelo.soft_elo import HeldOutRatings
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -139,43 +137,32 @@ def conformal_study(
     calibration, test = order[:, :n_cal], order[:, n_cal:]
 
     rank = conformal_rank(n_cal, level)
-    split_rows, interval_rows = [], []
-    for key, unsorted in groups:
+    blocks = []
+    for _, unsorted in groups:
         block = unsorted.set_index("model").loc[models].reset_index()
         scores = conformity_scores(block["residual"], block["standard_error"])
         ordered = np.sort(scores[calibration], axis=1)
         quantile = ordered[:, rank - 1] if rank <= n_cal else np.full(n_repeats, np.inf)
-        error = block["standard_error"].to_numpy()[test]
+        part = _with_intervals(block.iloc[test.ravel()], np.repeat(quantile, n - n_cal))
         covered = scores[test] <= quantile[:, None]
-        names = dict(zip(keys, key, strict=True))
-        split_rows.append(
-            pd.DataFrame(
-                {
-                    **names,
-                    "split": np.arange(n_repeats),
-                    "n_calibration": n_cal,
-                    "n_test": n - n_cal,
-                    "quantile": quantile,
-                    "coverage": covered.mean(1),
-                    "median_width": _width(quantile, np.median(error, axis=1)),
-                    "median_standard_error": np.median(error, axis=1),
-                }
-            )
-        )
-        for r in range(n_repeats):
-            part = _with_intervals(block.iloc[test[r]], np.full(n - n_cal, quantile[r]))
-            interval_rows.append(part.assign(split=r, covered=covered[r]))
+        blocks.append(part.assign(split=np.repeat(np.arange(n_repeats), n - n_cal), covered=covered.ravel()))
     if rank > n_cal:
         warnings.append(_too_small(n_cal, level))
-    splits = pd.concat(split_rows, ignore_index=True)
-    settings = ConformalSettings(
-        level=float(exact_level(level)), n_repeats=n_repeats, n_calibration=n_cal, n_test=n - n_cal, seed=seed
-    )
+    intervals = pd.concat(blocks, ignore_index=True)
+    of_split = intervals.groupby([*keys, "split"], sort=False)
+    splits = of_split.agg(
+        quantile=("quantile", "first"), coverage=("covered", "mean"), median_width=("width", "median"),
+        median_standard_error=("standard_error", "median"),
+    ).reset_index()  # fmt: skip
+    splits.insert(len(keys) + 1, "n_calibration", n_cal)
+    splits.insert(len(keys) + 2, "n_test", n - n_cal)
     return ConformalStudy(
         splits=splits,
-        intervals=pd.concat(interval_rows, ignore_index=True),
+        intervals=intervals,
         summary=_summary(splits, keys, level, n_cal),
-        settings=settings,
+        settings=ConformalSettings(
+            level=float(exact_level(level)), n_repeats=n_repeats, n_calibration=n_cal, n_test=n - n_cal, seed=seed
+        ),
         warnings=warnings,
     )
 

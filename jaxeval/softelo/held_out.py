@@ -15,6 +15,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Float
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.lanes import Call, LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
@@ -27,10 +28,6 @@ from jaxeval.softelo.judged_cells import JudgedCells
 from jaxeval.softelo.target_maps import targets
 from jaxeval.softelo.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, Ties, in_likelihood
 from jaxeval.softelo.temperature import MAX_STEPS as _TEMPERATURE_STEPS
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
-Bool = NDArray[np.bool_]
 
 _CHORD_STEPS, _NEWTON_STEPS = 40, 200
 _MOST_ALONE = 0.1
@@ -45,7 +42,7 @@ class Folds(NamedTuple):
 
     n: Float  # (K, M, M) battles
     beta: Float  # (M,) temperatures, logits per point of score difference
-    beta_status: NDArray[np.int8]  # (M,) of `kernels.temperature`
+    beta_status: NDArray[np.int8]  # (M,) a `Status`
     anchors: Float  # (K, M, M) log-strengths of the others by fold, logits
     theta: Float  # (K, M) log-strength of the fold's model; NaN where the battles, or the temperature, give none
     converged: Bool  # (K, M)
@@ -89,10 +86,11 @@ def n_lanes(sets: Sequence[JudgedCells], methods: Sequence[str]) -> int:
 
 
 def above_human(folds: Folds, human: Folds) -> Float:
-    """(K - 1, M) by how much the strengths of every fold and method lie above the ``human`` ones, logits.
+    """(K - 1, M) how far the strengths of every fold and method lie above the ``human`` ones on average, logits.
 
-    Each fold has mean zero over its own anchors. Where some have no human battles, or a part of the data lacks some,
-    these zeros differ: the offset is the mean difference over the anchors that both have. 0 if all are the same.
+    Each fold has mean zero over its own anchors. Where some anchors have no human battles, or where a part of the data
+    lacks some anchors, these zeros differ. The offset is the mean difference over the anchors that both have. It is 0
+    where all anchors are the same.
     """
     m = folds.n.shape[1]
     has_votes, is_judged = human.n[0].sum(1) > 0, folds.n[1:].sum(2) > 0

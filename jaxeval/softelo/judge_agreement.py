@@ -15,18 +15,17 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from jaxeval.arrays import Bool, Float
 from jaxeval.checks import checked_integer
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.errors import DataError
 from jaxeval.softelo.calibration_error import calibration_error
+from jaxeval.softelo.rating_errors import units
 from jaxeval.softelo.temperature import fit_temperature
 from jaxeval.statistics.clusters import design_effect, few_clusters_text
 from jaxeval.statistics.cohen_kappa import cohen_kappa, label_table
 from jaxeval.statistics.quantiles import wilson
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
-Bool = NDArray[np.bool_]
 
 #: Edges of the |score difference| bins of Figures 3 and 7; the last bin is open.
 SCORE_GAP_EDGES = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, np.inf)
@@ -69,14 +68,14 @@ def reliability(
     order = _deal_ties(order, gap, agree)
     predicted = 1 / (1 + np.exp(-beta * gap[order]))
     parts = np.array_split(np.arange(len(order)), n_bins)
-    codes = cluster_codes(battles, cluster, rows)
-    clusters = None if codes is None else [codes[order][p] for p in parts]
-    by_bin = [predicted[p] for p in parts], [agree[order][p] for p in parts]
-    table = _bins(*by_bin, clusters)
-    warnings = _few_clusters(codes)
+    unit = units(battles, cluster)[rows]
+    predictions, agreements = ([x[p] for p in parts] for x in (predicted, agree[order]))
+    clusters = [unit[order][p] for p in parts]
+    table = _bins(predictions, agreements, clusters)
+    warnings = _few_clusters(cluster, unit)
     if not len(order):
         warnings.append("no battle on which human and judge both chose a side: no calibration error")
-    settings = {**calibration_error(*by_bin, clusters, LEVEL), "beta": beta, "n_battles": len(order)}
+    settings = {**calibration_error(predictions, agreements, clusters, LEVEL), "beta": beta, "n_battles": len(order)}
     table.attrs = {"warnings": warnings, "settings": settings}
     return table
 
@@ -103,14 +102,14 @@ def agreement_by_score_gap(
     gap = np.abs(battles.score_difference[rows])
     agree = (battles.human == battles.hard)[rows].astype(float)
     place = np.maximum(np.searchsorted(np.asarray(edges), gap, side="left") - 1, 0)
-    codes = cluster_codes(battles, cluster, rows)
-    parts = [agree[place == k] for k in range(len(edges) - 1)]
-    clusters = None if codes is None else [codes[place == k] for k in range(len(edges) - 1)]
+    unit = units(battles, cluster)[rows]
+    bins = [place == k for k in range(len(edges) - 1)]
+    parts, clusters = [agree[rows] for rows in bins], [unit[rows] for rows in bins]
     table = _bins([np.array([np.nan])] * len(parts), parts, clusters).drop(columns="predicted")
     table.insert(0, "lower", list(edges[:-1]))
     table.insert(1, "upper", list(edges[1:]))
-    r, lower, upper = correlation_interval(gap, agree, clusters=codes)
-    warnings = _few_clusters(codes)
+    r, lower, upper = correlation_interval(gap, agree, clusters=unit)
+    warnings = _few_clusters(cluster, unit)
     if np.isnan(r):
         warnings.append(
             f"{counted(len(gap), 'decisive battle does', 'decisive battles do')} not show whether larger score "
@@ -170,14 +169,12 @@ def agreement(battles: JudgedBattles, *, cluster: str | None = None) -> pd.DataF
     human, judge = battles.human, battles.hard
     known = ~(np.isnan(human) | np.isnan(judge))
     both = known & (human != 0.5) & (judge != 0.5)
-    codes = cluster_codes(battles, cluster)
-    rows = {
-        name: _kappa(human[mask], judge[mask], None if codes is None else codes[mask])
-        for name, mask in (("all", known), ("decisive", both))
-    }
+    unit = units(battles, cluster)
+    masks = {"all": known, "decisive": both}
+    rows = {name: _kappa(human[mask], judge[mask], unit[mask]) for name, mask in masks.items()}
     columns = ["observed", "expected", "kappa", "standard_error", "lower", "upper", "n_battles"]
     table = pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("battles")
-    warnings = _few_clusters(codes)
+    warnings = _few_clusters(cluster, unit)
     warnings += [f"no kappa on {name} battles: one label only" for name in table.index[table["kappa"].isna()]]
     table.attrs = {"warnings": warnings, "settings": {"level": LEVEL}}
     return table
@@ -223,7 +220,7 @@ def verdict_disagreement(battles: JudgedBattles, *, cluster: str | None = None) 
     """
     if battles.verdict is None:
         raise DataError("the battles have no verdict column: name it when reading them")
-    codes = cluster_codes(battles, cluster)
+    unit = units(battles, cluster)
     kinds = {"opposite": _opposite(battles.verdict, battles.score_difference)}
     kinds["label"] = battles.verdict != battles.judge, ~np.isnan(battles.verdict)
     if battles.verdict_orders is not None:
@@ -233,12 +230,11 @@ def verdict_disagreement(battles: JudgedBattles, *, cluster: str | None = None) 
             kinds["opposite, b first"] = _opposite(second, battles.orders[:, 1])
         kinds["flip"] = first != second, np.isin(first, (0.0, 1.0)) & np.isin(second, (0.0, 1.0))
     shares = {
-        name: wilson_share(different[rows], None if codes is None else codes[rows])
-        | {"n_different": int(different[rows].sum())}
+        name: wilson_share(different[rows], unit[rows]) | {"n_different": int(different[rows].sum())}
         for name, (different, rows) in kinds.items()
     }
     table = pd.DataFrame.from_dict(shares, orient="index").rename_axis("disagreement")
-    warnings, share = _few_clusters(codes), table["share"].iloc[0]
+    warnings, share = _few_clusters(cluster, unit), table["share"].iloc[0]
     if share > 0.5:
         warnings.append(
             f"the verdict names the side that the judge scored lower in {share:.0%} of battles: does its "
@@ -253,15 +249,8 @@ def _opposite(verdict: Float, gap: Float) -> tuple[Bool, Bool]:
     return (verdict == 1) != (gap > 0), np.isin(verdict, (0.0, 1.0)) & (gap != 0) & ~np.isnan(gap)
 
 
-def cluster_codes(
-    battles: JudgedBattles, cluster: str | None, rows: Bool | slice = slice(None)
-) -> NDArray[np.intp] | None:
-    """(N,) clusters of the battles, or of some ``rows`` of them, by a column; None without one."""
-    return None if cluster is None else battles.codes(cluster)[0][rows]
-
-
-def _few_clusters(codes: NDArray[np.intp] | None) -> list[str]:
-    return few_clusters_text(None if codes is None else len(np.unique(codes)))
+def _few_clusters(cluster: str | None, unit: NDArray[np.intp]) -> list[str]:
+    return few_clusters_text(None if cluster is None else len(np.unique(unit)))
 
 
 def _beta(battles: JudgedBattles) -> float:
@@ -281,13 +270,10 @@ def _deal_ties(order: NDArray[np.intp], gap: Float, agree: Float) -> NDArray[np.
     return order[np.lexsort([kind, (rank + 0.5) / size[kind], group])]
 
 
-def _bins(
-    predicted: Sequence[Float], agree: Sequence[Float], clusters: Sequence[NDArray[np.intp]] | None
-) -> pd.DataFrame:
+def _bins(predicted: Sequence[Float], agree: Sequence[Float], clusters: Sequence[NDArray[np.intp]]) -> pd.DataFrame:
     n = np.array([len(a) for a in agree])
     rate = np.array([a.mean() if len(a) else np.nan for a in agree])
-    effect = [design_effect(a - p, None if clusters is None else clusters[k])
-              for k, (a, p) in enumerate(zip(agree, rate, strict=True))]  # fmt: skip
+    effect = [design_effect(a - p, own) for a, p, own in zip(agree, rate, clusters, strict=True)]
     error = np.sqrt(rate * (1 - rate) * effect / np.maximum(n, 1))
     mean = [p.mean() if len(p) else np.nan for p in predicted]
     return pd.DataFrame({"predicted": mean, "agreement": rate, "standard_error": error, "n_battles": n})

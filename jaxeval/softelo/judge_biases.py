@@ -11,18 +11,17 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from jaxeval.arrays import Float
 from jaxeval.data.judge_scores import sign_labels
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.errors import DataError
-from jaxeval.softelo.judge_agreement import LEVEL, cluster_codes, wilson_share
+from jaxeval.softelo.judge_agreement import LEVEL, wilson_share
+from jaxeval.softelo.rating_errors import units
 from jaxeval.softelo.residuals import grouping, slope_and_correlation, usable_rows
 from jaxeval.softelo.soft_elo import HeldOutRatings, soft_elo
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 #: Judge scores so close call for length or position to decide (Figure 12).
 NEAR_TIE = 0.3
@@ -46,10 +45,11 @@ def position_bias(battles: JudgedBattles, *, cluster: str | None = None) -> pd.D
     shown_first = np.concatenate([first, -second])
     chosen = np.isfinite(shown_first) & (shown_first != 0)
     both = np.isfinite(first) & np.isfinite(second) & (first != 0) & (second != 0)
-    codes = cluster_codes(battles, cluster)
+    unit = units(battles, cluster)
     rows = {
-        "position_1": wilson_share(shown_first[chosen] > 0, None if codes is None else np.tile(codes, 2)[chosen]),
-        "flip": wilson_share((first > 0)[both] != (second > 0)[both], None if codes is None else codes[both]),
+        # The two judgments of a battle are independent where no clusters are named.
+        "position_1": wilson_share(shown_first[chosen] > 0, None if cluster is None else np.tile(unit, 2)[chosen]),
+        "flip": wilson_share((first > 0)[both] != (second > 0)[both], unit[both]),
     }
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("rate")
     advantage = float(np.nanmean(shown_first))
@@ -113,8 +113,8 @@ def longer_answer_preference(
     gap = battles.score_difference
     choice = battles.hard
     rows = (np.abs(gap) <= near_tie) & np.isin(choice, (0.0, 1.0)) & np.isfinite(longer) & (longer != 0)
-    codes = cluster_codes(battles, cluster, rows)
-    table = pd.DataFrame([wilson_share(((choice == 1) == (longer > 0))[rows], codes)])
+    unit = units(battles, cluster)[rows]
+    table = pd.DataFrame([wilson_share(((choice == 1) == (longer > 0))[rows], unit)])
     table.attrs = {"warnings": [], "settings": {"near_tie": near_tie, "level": LEVEL}}
     return table
 

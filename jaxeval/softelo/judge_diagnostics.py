@@ -10,14 +10,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from jaxeval.data.judged_battles import JudgedBattles
-from jaxeval.softelo.judge_agreement import (
-    LEVEL,
-    agreement,
-    agreement_by_score_gap,
-    cluster_codes,
-    reliability,
-    verdict_disagreement,
-)
+from jaxeval.softelo.judge_agreement import LEVEL, agreement, agreement_by_score_gap, reliability, verdict_disagreement
 from jaxeval.softelo.judge_biases import (
     family_excess,
     length_correlation,
@@ -25,6 +18,7 @@ from jaxeval.softelo.judge_biases import (
     position_bias,
     single_order_ratings,
 )
+from jaxeval.softelo.rating_errors import units
 from jaxeval.softelo.residuals import human_ratings, residual_ramp, score_gap_by_strength
 from jaxeval.softelo.soft_elo import HeldOutRatings
 from jaxeval.softelo.temperature import fit_temperature
@@ -116,7 +110,8 @@ def _headline(tables: Mapping[str, pd.DataFrame], battles: JudgedBattles, cluste
     rows: dict[str, tuple[float, float, float, int]] = {}
     gap = np.abs(battles.score_difference)
     rows["mean |score difference|"] = float(gap.mean()), np.nan, np.nan, len(gap)
-    fit = fit_temperature(battles.score_difference, battles.human, cluster=cluster_codes(battles, cluster))
+    unit = None if cluster is None else units(battles, cluster)
+    fit = fit_temperature(battles.score_difference, battles.human, cluster=unit)
     half = float(ndtri((1 + LEVEL) / 2)) * fit.standard_error
     rows["temperature (beta)"] = fit.beta, fit.beta - half, fit.beta + half, fit.n_battles
     if "agreement" in tables:

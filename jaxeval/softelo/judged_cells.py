@@ -7,11 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.judged_battles import JudgedBattles
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
-Bool = NDArray[np.bool_]
 
 
 class JudgedCells(NamedTuple):
@@ -48,21 +45,16 @@ def compress(battles: JudgedBattles, rows: NDArray[np.intp] | slice = slice(None
     keys, of_battle, count = np.unique(pair * len(kinds) + label, return_inverse=True, return_counts=True)
     pairs, of_cell = np.unique(keys // len(kinds), return_inverse=True)
     first, second = divmod(pairs, m)
-    model = np.concatenate([first[of_cell], second[of_cell]])
-    cell = np.tile(np.arange(len(keys)), 2)
-    order = np.lexsort((cell, model))
-    ends = np.cumsum(np.bincount(model, minlength=m))[:-1]
-    own, own_first = np.split(cell[order], ends), np.split(order < len(keys), ends)
+    own, own_first = by_model(first[of_cell], second[of_cell], m)
     return JudgedCells(
-        n_models=m,
-        first=first[of_cell],
-        second=second[of_cell],
-        pair=of_cell,
-        label=keys % len(kinds),
-        battles=count,
-        pairs=(first, second),
-        labels=labels,
-        own=own,
-        own_first=own_first,
-        of_battle=of_battle,
-    )
+        n_models=m, first=first[of_cell], second=second[of_cell], pair=of_cell, label=keys % len(kinds),
+        battles=count, pairs=(first, second), labels=labels, own=own, own_first=own_first, of_battle=of_battle,
+    )  # fmt: skip
+
+
+def by_model(first: Int, second: Int, n_models: int) -> tuple[list[Int], list[Bool]]:
+    """Per model, the places in order where it is (N,) ``first`` or ``second``, and whether it is the first there."""
+    model, place = np.concatenate([first, second]), np.tile(np.arange(len(first)), 2)
+    order = np.lexsort((place, model))
+    ends = np.cumsum(np.bincount(model, minlength=n_models))[:-1]
+    return np.split(place[order], ends), np.split(order < len(first), ends)

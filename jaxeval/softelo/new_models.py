@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.errors import DataError
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
@@ -13,8 +14,6 @@ from jaxeval.softelo.own_battles import OwnBattles, strengths
 from jaxeval.softelo.rating_errors import influence, standard_errors
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.wording import counted, named
-
-Float = NDArray[np.float64]
 
 #: Under so many judged battles, or different opponents, a new model's rating is flagged.
 FEW_BATTLES, FEW_ANCHORS = 30, 5

@@ -19,9 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from jaxeval.arrays import Float
 from jaxeval.softelo.conformal import Level, exact_level
-
-Float = NDArray[np.float64]
 
 # After so many halvings no double is left between the ends, unless the half width is under 1/2,000 of the first one.
 _HALVINGS = 64

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float, Int
 from jaxeval.checks import check_room
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
@@ -18,14 +19,12 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.held_out import OwnProblem
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import padded_size
-from jaxeval.resampling.units import make_singles, stream_number
+from jaxeval.resampling.strata import checked_strata
+from jaxeval.resampling.units import make_singles, stacked, stream_number
 from jaxeval.softelo.held_out import Folds
-from jaxeval.softelo.judged_cells import JudgedCells
+from jaxeval.softelo.judged_cells import JudgedCells, by_model
 from jaxeval.softelo.target_maps import targets
 from jaxeval.statistics.clusters import numbered
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 TOLERANCE_LOGIT = 1e-8  # 2e-6 Elo
 MAX_STEPS = 200
@@ -42,16 +41,27 @@ class OwnBattles(NamedTuple):
     anchors: Float  # (K, M) log-strengths, logits
     start: Float  # (K,) where the iteration starts: the rating of all battles, say
     cluster: Int | None = None  # (N,) what is drawn together, numbered by first places; None where battles are
+    stratum: Int | None = None  # (N,) within what; None for one stratum
+
+    def strata_of_units(self) -> Int:
+        """(U,) the stratum of each battle, or cluster."""
+        stratum = np.zeros(self.target.shape[1], np.int64) if self.stratum is None else self.stratum
+        return stratum if self.cluster is None else stratum[np.unique(self.cluster, return_index=True)[1]]
 
 
 def battles_by_model(
-    cells: JudgedCells, folds: Folds, methods: Sequence[str], names: Sequence[str], cluster: Int | None = None
+    cells: JudgedCells,
+    folds: Folds,
+    methods: Sequence[str],
+    names: Sequence[str],
+    cluster: Int | None = None,
+    stratum: Int | None = None,
 ) -> list[OwnBattles]:
     """The battles of every model under every method, against its fold's anchors, for the bootstrap.
 
-    ``cluster`` (N,) says which of the battles are drawn together.
+    ``cluster`` (N,) says which of the battles are drawn together, ``stratum`` (N,) within what.
     """
-    clusters = None if cluster is None else _own_clusters(cells, cluster)
+    clusters, strata = _own_groups(cells, cluster, stratum)
     difference, hard, _ = cells.labels.T
     result = []
     for i, (mine, is_first) in enumerate(zip(cells.own, cells.own_first, strict=True)):
@@ -66,22 +76,24 @@ def battles_by_model(
                 target=np.repeat(np.where(is_first, y, 1 - y), times, axis=1),
                 anchors=folds.anchors[1:, i],
                 start=np.nan_to_num(folds.theta[1:, i]),
-                cluster=None if clusters is None else clusters[i],
+                cluster=None if clusters is None else numbered(clusters[i]),
+                stratum=None if strata is None else checked_strata(strata[i]),
             )
         )
     return result
 
 
-def _own_clusters(cells: JudgedCells, cluster: Int) -> list[Int]:
-    """Per model, the cluster of each of its battles, which are in the order of their cells; numbered by first places.
+def _own_groups(cells: JudgedCells, *groups: Int | None) -> list[list[Int] | None]:
+    """By model, each of the ``groups`` (N,) of its battles, which are in the order of their cells.
 
-    Clusters of a cell are in the order of their names, whatever rows the battles were in.
+    Battles of a cell are in the order of their groups, whatever rows they were in.
     """
-    order = np.lexsort((cluster, cells.of_battle))
+    if all(x is None for x in groups):
+        return [None] * len(groups)
+    order = np.lexsort([*(x for x in reversed(groups) if x is not None), cells.of_battle])
     cell = cells.of_battle[order]
-    model, place = np.concatenate([cells.first[cell], cells.second[cell]]), np.tile(np.arange(len(cell)), 2)
-    ends = np.cumsum(np.bincount(model, minlength=cells.n_models))[:-1]
-    return [numbered(own) for own in np.split(cluster[order][place[np.lexsort((place, model))]], ends)]
+    own, _ = by_model(cells.first[cell], cells.second[cell], cells.n_models)
+    return [None if group is None else [group[order][mine] for mine in own] for group in groups]
 
 
 def strengths(models: Sequence[OwnBattles], ridge: float) -> Float:
@@ -106,9 +118,10 @@ def resampled_strengths(
 ) -> Float:
     """(S, K, B) log-strengths of ``models`` in resamples of their own battles, logits; NaN without battles.
 
-    Resample r of a model is a function of (seed, the model's name, r) and its battles in the order given, whatever
-    the other models, the chunks and the devices. With clusters it holds as many of them, drawn with replacement, as the
-    model has; clusters of one battle each give what battles give, bit for bit.
+    Resample r of a model is a function of (seed, the model's name, r) and of its battles in the order given. It does
+    not depend on the other models, the chunks or the devices. With clusters it holds as many clusters, drawn with
+    replacement, as the model has; clusters of one battle each give what battles give, bit for bit. With strata it holds
+    as many of each.
     """
     if all(own.cluster is None or own.cluster.max(initial=-1) + 1 == len(own.cluster) for own in models):
         models = [own._replace(cluster=None) for own in models]
@@ -116,13 +129,14 @@ def resampled_strengths(
     theta = np.full((len(models), len(models[0].anchors), n_resamples), np.nan)
     mesh, terms = device_mesh(), Terms.of(float(ridge), TOLERANCE_LOGIT, MAX_STEPS)
     size = padded_size(max(own.anchors.shape[1] for own in models))
+    stratified = any(own.stratum is not None for own in models)
     for width, members in _by_width([own.target.shape[1] for own in models]):
         # Also to eights: similar boards share one compilation.
         filled = np.append(members, np.repeat(members[-1], -len(members) % 8))
-        problems = [_problem(models[i], width, size) for i in filled]
+        problems = [_problem(models[i], width, size, stratified) for i in filled]
         lanes = Lanes.of(len(members), n_resamples)
         with double_precision():
-            own: OwnProblem = jax.tree.map(lambda *leaves: jax.device_put(np.stack(leaves)), *problems)
+            own: OwnProblem = jax.device_put(stacked(problems))
             held = 2 * sum(x.nbytes for x in jax.tree.leaves(own)) + 2 * theta.nbytes
             call = partial(batch.own_resamples, own, mesh, np.uint64(seed), terms)
             task = Task(call, OWN_BATTLES, width, lane_bytes=_BYTES_PER_SLOT * width, fixed_bytes=held)
@@ -144,8 +158,14 @@ def _by_width(sizes: Sequence[int]) -> list[tuple[int, NDArray[np.intp]]]:
     return groups
 
 
-def _problem(own: OwnBattles, width: int, size: int) -> OwnProblem:
+def _problem(own: OwnBattles, width: int, size: int, stratified: bool = False) -> OwnProblem:
     n_maps, n = own.target.shape
+    stratum = own.strata_of_units()
+    order = np.argsort(stratum, kind="stable")  # units of a stratum have consecutive numbers
+    if own.cluster is None:
+        own = own._replace(opponent=own.opponent[order], target=own.target[:, order])
+    else:
+        own = own._replace(cluster=np.argsort(order)[own.cluster])
     anchors = np.pad(own.anchors, [(0, 0), (0, size - own.anchors.shape[1])])
     opponent, target = np.full(width, size, np.int32), np.zeros((width, n_maps))
     opponent[:n], target[:n] = own.opponent, own.target.T
@@ -162,4 +182,5 @@ def _problem(own: OwnBattles, width: int, size: int) -> OwnProblem:
         "anchors": anchors,
         "start": np.nan_to_num(own.start),
     }
-    return OwnProblem(units=make_singles(n_units, width), **fields)
+    units = make_singles(n_units, width, stratum[order] if stratified else None)
+    return OwnProblem(units=units, **fields)

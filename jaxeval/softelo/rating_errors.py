@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from jaxeval.arrays import Float
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.softelo.held_out import hold_out
 from jaxeval.softelo.judged_cells import compress
 from jaxeval.softelo.target_maps import targets
 
-Float = NDArray[np.float64]
 Int = NDArray[np.intp]
 
 

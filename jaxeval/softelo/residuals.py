@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.softelo.soft_elo import HeldOutRatings, models_table
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 
 def score_gap_by_strength(battles: JudgedBattles, human_elo: pd.Series, n_groups: int = 4) -> pd.DataFrame:

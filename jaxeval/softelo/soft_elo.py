@@ -11,12 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.checks import check_room, checked_integer, checked_positive, checked_rating
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import device_name, versions
 from jaxeval.execution.runs import Identity, open_run
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.resampling.strata import checked_strata, lone_strata_text, stratum_of_groups
 from jaxeval.softelo.held_out import Folds, above_human, hold_out, n_lanes
 from jaxeval.softelo.judged_cells import compress
 from jaxeval.softelo.own_battles import battles_by_model, resampled_strengths
@@ -25,8 +27,6 @@ from jaxeval.softelo.temperature import Ties, in_likelihood, status_text
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.quantiles import interval_bounds
 from jaxeval.wording import counted, named
-
-Float = NDArray[np.float64]
 
 #: Level of the intervals over models in a summary.
 SUMMARY_LEVEL = 0.95
@@ -48,6 +48,7 @@ class SoftEloSettings:
     ties: Ties
     level: float  # of the intervals in the summary
     cluster: str | None  # column of the clusters that resamples draw; None for battles
+    strata: str | None  # column of the strata that resamples draw within
     hard_label: tuple[str, ...]  # of each judge: "scores" or "verdict", see `JudgedBattles`
     device: str
     versions: str
@@ -57,11 +58,21 @@ class SoftEloSettings:
 class SoftElo:
     """Held-out ratings of M models by every method, and by every judge where there are several.
 
-    ``models`` has one row a (judge,) model and method. ``residual`` is judge minus human, ``standard_error`` that of
-    ``judge_elo`` over resamples of the model's own battles, or clusters of them, ``beta`` the fold's temperature (soft
-    only), all but the last in Elo; ``n_clusters`` is there with clusters. ``flags`` names in words what is wrong with a
-    row; rows of ``averaged`` False are left out of ``summary``, which counts them in ``n_left_out``. ``draws`` are the
-    resampled judge ratings.
+    ``models`` has one row a (judge,) model and method. Its ratings are in Elo: ``human_elo``, ``judge_elo``, the
+    ``residual`` (judge minus human), and the ``standard_error`` of ``judge_elo`` over resamples of the model's own
+    battles, or clusters of them. ``beta`` is the fold's temperature (soft only). ``n_clusters`` is there with clusters.
+    ``flags`` says in words what is wrong with a row. Rows with ``averaged`` False are left out of ``summary``, which
+    counts them in ``n_left_out``. ``draws`` are the resampled judge ratings.
+
+    Examples:
+        >>> import jaxeval
+        >>> result = jaxeval.soft_elo(jaxeval.simulate_judged_battles(600, 6, seed=1), n_resamples=50)
+        >>> result.draws.shape, list(result.names[:2])
+        ((2, 6, 50), ['model-1', 'model-2'])
+        >>> result.models[["model", "method", "human_elo", "judge_elo", "standard_error"]].head(2).round(0)
+             model method  human_elo  judge_elo  standard_error
+        0  model-1   hard     1606.0     1746.0            27.0
+        1  model-1   soft     1606.0     1622.0            10.0
     """
 
     models: pd.DataFrame
@@ -93,6 +104,7 @@ def soft_elo(
     min_battles: int = 20,
     ties: Ties = "drop",
     cluster: str | None = None,
+    strata: str | None = None,
     memory_limit: int | None = None,
     checkpoint: str | Path | None = None,
     progress: bool | None = None,
@@ -115,6 +127,8 @@ def soft_elo(
         ties: how human ties enter the temperature, see `fit_temperature`.
         cluster: column of the clusters (prompts, voters) that resamples draw whole, as many as the model has; battles
             one by one without. A model with a single cluster has no standard error.
+        strata: column of strata, of which every resample holds as many of the model's battles (or clusters) as it has,
+            as in `bootstrap`.
         memory_limit: bytes that resamples and their results may take, as in `bootstrap`.
         checkpoint: folder that finished resamples are kept in, as in `bootstrap`.
         progress: show a bar; by default on a terminal.
@@ -122,8 +136,15 @@ def soft_elo(
     Raises:
         TypeError: a number is none.
         ValueError: a ridge that is not positive, unknown methods, or no judge.
-        DataError: ``cluster`` names no column beside the battles, or one with missing values.
+        DataError: ``cluster`` or ``strata`` names no column beside the battles, or one with missing values; a cluster
+            lies in several strata.
         MemoryLimitError: this machine's memory cannot hold the results of so many resamples.
+
+    Examples:
+        >>> import jaxeval
+        >>> battles = jaxeval.simulate_judged_battles(600, 6, seed=1)
+        >>> jaxeval.soft_elo(battles, n_resamples=50).summary["mae"].round(1).to_dict()
+        {'hard': 130.2, 'soft': 21.4}
     """
     judges = dict(battles) if isinstance(battles, Mapping) else {battles.judge_name: battles}
     methods = (methods,) if isinstance(methods, str) else tuple(methods)
@@ -135,17 +156,20 @@ def soft_elo(
         names = judged.models if len(names) == 0 else names.union(judged.models).sort_values()
     names = names.rename("model")
     clusters = [None if cluster is None else judged.codes(cluster)[0] for judged in judges.values()]
+    stratum_of = [_checked_strata(judged, strata, cluster) for judged in judges.values()]
     sets = [compress(judged) for judged in judges.values()]
     check_room(n_resamples, 2 * 8 * len(judges) * len(methods) * len(names))
     draws = np.full((len(judges), len(methods), len(names), n_resamples), np.nan)
     lanes = n_lanes(sets, methods) + n_resamples * sum(cells.n_models for cells in sets)
 
     def identity() -> Identity:
-        data = list(judges), [judged.models for judged in judges.values()], sets, clusters
+        data = list(judges), [judged.models for judged in judges.values()], sets, clusters, stratum_of
         settings = {"ridge": ridge, "seed": seed, "methods": methods, "ties": ties}
         shown = {"n_resamples": n_resamples, "base": base, "min_battles": min_battles, "cluster": cluster}
+        shown["strata"] = strata
         return Identity(settings, data, shown, noun="battles")
 
+    warnings: list[str] = []
     with open_run(
         identity, lanes, "folds and resamples of held-out models",
         memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
@@ -157,10 +181,15 @@ def soft_elo(
         ]
         if n_resamples:
             own = [
-                battles_by_model(cells, found, methods, list(map(str, judged.models)), codes)
-                for cells, found, judged, codes in zip(sets, folds, judges.values(), clusters, strict=True)
+                battles_by_model(cells, found, methods, list(map(str, judged.models)), codes, stratum)
+                for cells, found, judged, codes, stratum in zip(
+                    sets, folds, judges.values(), clusters, stratum_of, strict=True
+                )
             ]
             each = [x for of_judge in own for x in of_judge]
+            if strata is not None:
+                sizes = np.concatenate([np.bincount(x.strata_of_units()) for x in each])
+                warnings += lone_strata_text(sizes, "battle" if cluster is None else "cluster")
             theta = resampled_strengths(each, n_resamples, seed, float(ridge), run)
             parts = np.split(theta, np.cumsum([cells.n_models for cells in sets])[:-1])
             for k, (frame, found, judged, part) in enumerate(zip(frames, folds, judges.values(), parts, strict=True)):
@@ -191,6 +220,7 @@ def soft_elo(
         ties=ties,
         level=SUMMARY_LEVEL,
         cluster=cluster,
+        strata=strata,
         hard_label=tuple(judged.hard_label for judged in judges.values()),
         device=device_name(),
         versions=versions(),
@@ -202,7 +232,7 @@ def soft_elo(
         names=names,
         judges=tuple(judges),
         settings=settings,
-        warnings=_warnings(models, len(judges) > 1),
+        warnings=[*_warnings(models, len(judges) > 1), *warnings],
     )
 
 
@@ -233,6 +263,16 @@ def label_smoothing_sweep(
     return table
 
 
+def _checked_strata(battles: JudgedBattles, strata: str | None, cluster: str | None) -> NDArray[np.int64] | None:
+    """(N,) stratum of each battle; None without strata, and where there is one."""
+    if strata is None:
+        return None
+    codes = battles.codes(strata)[0]
+    if cluster is not None:
+        stratum_of_groups(codes, *battles.codes(cluster), strata)
+    return checked_strata(codes)
+
+
 def _clusters_per_model(battles: JudgedBattles, codes: NDArray[np.intp]) -> NDArray[np.int64]:
     """(M,) clusters that hold battles of each model."""
     size = int(codes.max()) + 1
@@ -261,39 +301,33 @@ def _table(names: pd.Index, methods: Sequence[str], folds: Folds, base: float, m
     n_human, n_judge = (np.rint(folds.n[k].sum(1)).astype(int) for k in (0, 1))
     theta = folds.theta.copy()
     theta[1:] -= above_human(folds, folds)
-    elo = base + ELO_PER_LOGIT * theta
-    rows = []
-    for i, name in enumerate(names):
-        status = status_text(int(folds.beta_status[i]), float(folds.beta[i]))
-        for k, method in enumerate(methods, start=1):
-            soft = method == "soft"
-            wrong = []
-            if n_human[i] == 0:
-                wrong.append("no human labels")
-            elif min(n_human[i], n_judge[i]) < min_battles:
-                wrong.append("few battles")
-            if folds.apart[[0, k], i].any():
-                wrong.append("anchors fall apart")
-            if soft and status != "converged":
-                wrong.append(status if status == "negative slope" else f"no temperature: {status}")
-            if not folds.converged[[0, k], i].all():
-                wrong.append("not converged")
-            rows.append(
-                {
-                    "model": name,
-                    "method": method,
-                    "human_elo": elo[0, i],
-                    "judge_elo": elo[k, i],
-                    "residual": elo[k, i] - elo[0, i],
-                    "standard_error": np.nan,
-                    "beta": folds.beta[i] if soft else np.nan,
-                    "n_battles": n_judge[i],
-                    "n_human": n_human[i],
-                    "flags": ", ".join(wrong),
-                    "averaged": not wrong,
-                }
-            )
-    return pd.DataFrame(rows)
+    human, judge = base + ELO_PER_LOGIT * theta[0], base + ELO_PER_LOGIT * theta[1:].T
+    table = pd.DataFrame({"model": names, "human_elo": human, "n_battles": n_judge, "n_human": n_human})
+    table = table.loc[table.index.repeat(len(methods))].reset_index(drop=True)
+    soft = np.array(methods) == "soft"
+    table["method"], table["judge_elo"] = np.tile(methods, len(names)), judge.ravel()
+    table["residual"], table["standard_error"] = table["judge_elo"] - table["human_elo"], np.nan
+    table["beta"] = np.where(soft, folds.beta[:, None], np.nan).ravel()
+    table["flags"] = [
+        ", ".join(_flags(folds, i, k, is_soft, min_battles))
+        for i in range(len(names))
+        for k, is_soft in enumerate(soft, start=1)
+    ]
+    return table.assign(averaged=table["flags"] == "")
+
+
+def _flags(folds: Folds, i: int, k: int, soft: bool, min_battles: int) -> list[str]:
+    """What is wrong with the rating of model ``i`` by target map ``k``, in words."""
+    n_human, n_judge = np.rint(folds.n[:2, i].sum(1))
+    status = status_text(int(folds.beta_status[i]), float(folds.beta[i]))
+    doubts = {
+        "no human labels": n_human == 0,
+        "few battles": n_human > 0 and min(n_human, n_judge) < min_battles,
+        "anchors fall apart": folds.apart[[0, k], i].any(),
+        status if status == "negative slope" else f"no temperature: {status}": soft and status != "converged",
+        "not converged": not folds.converged[[0, k], i].all(),
+    }
+    return [text for text, applies in doubts.items() if applies]
 
 
 def _summary(models: pd.DataFrame, keys: list[str], seed: int) -> pd.DataFrame:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from jaxeval.arrays import Float
 from jaxeval.wording import did_you_mean
-
-Float = NDArray[np.float64]
 
 
 def smoothing(method: str) -> float:

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from jaxeval.arrays import Float
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
 from jaxeval.kernels.solve import Status, Terms
@@ -17,7 +18,6 @@ from jaxeval.statistics.clusters import few_clusters_text, numbered
 from jaxeval.wording import counted
 
 Ties = Literal["drop", "half"]
-Float = NDArray[np.float64]
 
 #: Largest error left, in logits at the largest score difference.
 TOLERANCE_LOGIT = 1e-9
@@ -38,9 +38,16 @@ STATUS_TEXT: dict[int, str] = {
 class Temperature:
     """A fitted temperature: the probability that a human prefers A is s(beta * score difference).
 
-    ``status`` is "converged", "negative slope" (converged, but humans prefer what the judge scores lower),
-    "separable" (human and judge agree in every battle, or in none: no maximum, ``beta`` is inf or -inf), "too few"
-    (fewer than five battles whose scores differ: ``beta`` is NaN), or a failure of the iteration.
+    ``status`` is "converged", or one of these. "negative slope": it converged, but humans prefer what the judge scores
+    lower. "separable": human and judge agree in every battle, or in none; there is no maximum, and ``beta`` is inf or
+    -inf. "too few": fewer than five battles have scores that differ, and ``beta`` is NaN. Other words tell of an
+    iteration that failed.
+
+    Examples:
+        >>> import jaxeval
+        >>> fit = jaxeval.fit_temperature([2, 1, -1, 3, -2, 0.5, -3], [1, 1, 0, 1, 0, 1, 0])
+        >>> fit.beta, fit.status, fit.converged
+        (inf, 'separable', False)
     """
 
     beta: float  # logits per point of score difference
@@ -91,6 +98,14 @@ def fit_temperature(
     Raises:
         ValueError: lengths differ, targets outside [0, 1], negative weights, a missing cluster, or an unknown rule for
             ties.
+
+    Examples:
+        >>> import jaxeval
+        >>> difference = [2, 1, -1, 3, -2, 0.5, -0.5, 1, -3, 1.5]
+        >>> human = [1, 1, 0, 1, 1, 0, 0, 0.5, 0, 1]
+        >>> fit = jaxeval.fit_temperature(difference, human)
+        >>> round(fit.beta, 3), round(fit.standard_error, 3), fit.n_battles, fit.n_ties
+        (0.812, 0.55, 9, 1)
     """
     group = np.zeros(len(np.atleast_1d(np.asarray(score_difference))), np.intp)
     (only,) = _fit_groups(score_difference, human, group, 1, ties, weight, cluster)
@@ -106,7 +121,7 @@ def fit_temperatures(
     weight: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
 ) -> pd.DataFrame:
-    """Temperatures of slices, all in one batched call.
+    """Temperatures of slices.
 
     Args:
         by: (N,) name of each battle's slice: a language, a judge.
@@ -118,6 +133,14 @@ def fit_temperatures(
 
     Raises:
         ValueError: as `fit_temperature`, or a slice name is missing.
+
+    Examples:
+        >>> import jaxeval
+        >>> difference = [2, 1, -1, 3, -2, 1, 1, 2, -2, -1, 3, -3]
+        >>> human = [1, 0, 0, 1, 0, 1, 0, 1, 1, 0, 1, 0]
+        >>> table = jaxeval.fit_temperatures(difference, human, by=["en"] * 6 + ["de"] * 6)
+        >>> table["beta"].round(2).to_dict()
+        {'de': 0.48, 'en': 1.28}
     """
     codes, names = pd.factorize(np.asarray(by), sort=True)
     if (codes < 0).any():
@@ -188,30 +211,21 @@ def _fit_groups(
         group[fitted], np.where(np.isfinite(beta), beta, 0.0), weights[fitted], difference[fitted], targets[fitted],
         drawn[fitted],
     )  # fmt: skip
-    is_tie, unlabelled = targets == 0.5, np.isnan(targets) | np.isnan(difference)
-    counts = [
-        np.bincount(group[mask], minlength=n_groups)
-        for mask in (fitted, fitted & (difference != 0), is_tie, unlabelled)
-    ]
-    results = []
-    for g in range(n_groups):
-        exists = np.isfinite(beta[g]) and information[g] > 0
-        results.append(
-            Temperature(
-                beta=float(beta[g]),
-                standard_error=float(spread[g] / information[g]) if exists else np.nan,
-                n_battles=int(counts[0][g]),
-                status=status_text(int(status[g]), float(beta[g])),
-                log_likelihood=float(log_likelihood[g]) if exists else np.nan,
-                n_informative=int(counts[1][g]),
-                n_ties=int(counts[2][g]),
-                n_unlabelled=int(counts[3][g]),
-                n_steps=int(n_steps[g]),
-                ties=ties,
-                n_clusters=None if cluster is None else int(n_clusters[g]),
-            )
-        )
-    return results
+    masks = {
+        "n_battles": fitted,
+        "n_informative": fitted & (difference != 0),
+        "n_ties": targets == 0.5,
+        "n_unlabelled": np.isnan(targets) | np.isnan(difference),
+    }
+    counts = {name: np.bincount(group[mask], minlength=n_groups) for name, mask in masks.items()}
+    exists = np.isfinite(beta) & (information > 0)
+    error = np.where(exists, spread / np.where(exists, information, 1.0), np.nan)
+    fits = pd.DataFrame({**counts, "beta": beta, "standard_error": error, "n_steps": n_steps})
+    fits["log_likelihood"] = np.where(exists, log_likelihood, np.nan)
+    fits["status"] = [status_text(*of) for of in zip(status.tolist(), beta.tolist(), strict=True)]
+    several = [None] * n_groups if cluster is None else n_clusters.tolist()
+    rows_of_fits = zip(fits.to_dict("records"), several, strict=True)
+    return [Temperature(**row, ties=ties, n_clusters=n) for row, n in rows_of_fits]
 
 
 def _score_spread(

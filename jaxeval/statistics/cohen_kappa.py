@@ -17,7 +17,7 @@ def label_table(x: NDArray[Any], y: NDArray[Any], labels: NDArray[Any]) -> Float
     return np.bincount(pair, minlength=size * size).reshape(size, size).astype(float)
 
 
-def cohen_kappa(table: Float) -> tuple[Any, Any, Any]:
+def cohen_kappa(table: Float) -> tuple[Float, Float, Float]:
     """Observed agreement, that expected by chance, and kappa, of (..., L, L) counts of labels by either rater.
 
     All are NaN without a pair, and kappa where both raters give one and the same label only.

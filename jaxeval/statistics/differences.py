@@ -34,7 +34,7 @@ _ROUNDING = 3e-7
 
 @dataclass(frozen=True, eq=False)
 class Differences:
-    """Differences of all pairs of the F models that can be told apart, of the M models that have a rank.
+    """Differences of all pairs of F models. They are those of the M ranked models that draws can tell apart.
 
     The statistic of a difference in a draw is |difference - its estimate| / its standard error. Its largest value over
     a family of differences, draw by draw, gives the critical value that covers the family at once (max-t).

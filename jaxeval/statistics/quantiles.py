@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
@@ -41,12 +43,8 @@ def interval_bounds(draws: NDArray[np.float64], level: float) -> tuple[NDArray[n
         ValueError: ``level`` is not between 0 and 1.
     """
     tail = (1 - checked_level(level)) / 2
-    missing = np.isnan(draws).sum(0)
-    if not missing.any():
-        return _quantile(draws, tail), _quantile(draws, 1 - tail)
-    ordered = np.sort(draws, axis=0)  # NaN last
-    n = len(draws) - missing
-    return _at(ordered, tail * (n - 1)), _at(ordered, (1 - tail) * (n - 1))
+    ordered, n = _ordered(draws, tail, 1 - tail)
+    return _at(ordered, n, tail * (n - 1)), _at(ordered, n, (1 - tail) * (n - 1))
 
 
 def centred(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -70,52 +68,39 @@ def bounds_with_failures(
     which is that of the others. Where all fail there are no numbers.
     """
     tail = (1 - checked_level(level)) / 2
-    # Numpy sorts contiguous lanes several times as fast; NaN come last.
-    lanes = np.ascontiguousarray(np.moveaxis(draws, 0, -1))
-    size = lanes.shape[-1]
-    failed = np.isnan(lanes).sum(-1)
-    n = size - failed
-    if failed.any():
-        ordered = np.sort(lanes, axis=-1)
-    else:  # only the order statistics below are needed
-        positions = np.array([(size - 1) / 2, tail * (size - 1.0), (1 - tail) * (size - 1.0)])
-        ordered = np.partition(lanes, sorted({*np.floor(positions).astype(int), *np.ceil(positions).astype(int)}), -1)
-
-    def at(position: NDArray[np.float64], shift: NDArray[np.int64], missing: float) -> NDArray[np.float64]:
-        """Order statistic at ``position`` of the draws with ``shift`` failures before them."""
-
-        def one(index: NDArray[np.intp]) -> NDArray[np.float64]:
-            place = index - shift
-            value = np.take_along_axis(ordered, np.clip(place, 0, np.maximum(n - 1, 0))[..., None], -1)[..., 0]
-            return np.where((place < 0) | (place >= n), missing, value)
-
-        low, high = np.floor(position).astype(np.intp), np.ceil(position).astype(np.intp)
-        return _between(one(low), one(high), position - low)
-
-    none, whole = np.zeros_like(failed), np.full(failed.shape, size - 1.0)
-    median = at(np.maximum(n - 1, 0) / 2, none, np.nan)
-    lower, upper = at(tail * whole, failed, least), at((1 - tail) * whole, none, most)
+    ordered, n = _ordered(draws, tail, 0.5, 1 - tail)
+    failed, last = len(draws) - n, len(draws) - 1.0
+    lower = _at(ordered, n, tail * last - failed, least)
+    upper = _at(ordered, n, np.full(n.shape, (1 - tail) * last), most)
     lower, upper = (np.where(n > 0, x, np.nan) for x in (lower, upper))
-    return median, lower, upper, failed / size
+    return _at(ordered, n, (n - 1) / 2), lower, upper, failed / len(draws)
 
 
-def _quantile(draws: NDArray[np.float64], q: float) -> NDArray[np.float64]:
-    position = q * (len(draws) - 1)
-    low, high = int(np.floor(position)), int(np.ceil(position))
-    ordered = np.partition(draws, sorted({low, high}), axis=0)
-    return _between(ordered[low], ordered[high], position - low)
+def _ordered(draws: NDArray[np.float64], *quantiles: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """(..., B) draws in order, NaN last, and numbers (...) of others; without NaN, in order only at ``quantiles``."""
+    # Numpy sorts contiguous lanes several times as fast.
+    lanes = np.ascontiguousarray(np.moveaxis(draws, 0, -1))
+    last, n = lanes.shape[-1] - 1.0, np.asarray((~np.isnan(lanes)).sum(-1))
+    if (n <= last).any():
+        return np.sort(lanes, axis=-1), n
+    positions = last * np.array(quantiles)
+    return np.partition(lanes, sorted({*np.floor(positions).astype(int), *np.ceil(positions).astype(int)}), -1), n
 
 
-def _at(ordered: NDArray[np.float64], position: NDArray[np.float64]) -> NDArray[np.float64]:
-    position = np.maximum(position, 0)
-    low, high = np.floor(position).astype(np.intp), np.ceil(position).astype(np.intp)
-    take = np.take_along_axis
-    return _between(take(ordered, low[None], 0)[0], take(ordered, high[None], 0)[0], position - low)
-
-
-def _between(
-    low: NDArray[np.float64], high: NDArray[np.float64], share: NDArray[np.float64] | float
+def _at(
+    ordered: NDArray[np.float64], n: NDArray[np.int64], position: NDArray[np.floating[Any]], missing: float = np.nan
 ) -> NDArray[np.float64]:
+    """Values at a ``position`` (...) of the first ``n`` in order, interpolated; ``missing`` beyond them."""
+
+    def one(place: NDArray[np.intp]) -> NDArray[np.float64]:
+        value = np.take_along_axis(ordered, np.clip(place, 0, np.maximum(n - 1, 0))[..., None], -1)[..., 0]
+        return np.where((place < 0) | (place >= n), missing, value)
+
+    low, high = np.floor(position).astype(np.intp), np.ceil(position).astype(np.intp)
+    return _between(one(low), one(high), position - low)
+
+
+def _between(low: NDArray[np.float64], high: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.float64]:
     # Anything between a finite value and an infinite one is infinite; between -inf and inf nothing is known.
     with np.errstate(invalid="ignore"):
         mixed = np.where(np.isfinite(low) & np.isfinite(high), low + share * (high - low), low + high)

@@ -196,3 +196,9 @@ def test_labels_of_mixed_types_and_repeated_classes():
         class_shares(["a"], ["a"], ["a"], ["a", "a"])
     with pytest.raises(DataError, match="1 of 2 values are missing"):
         class_shares(["win", np.nan], ["win", "tie"], ["win"])
+
+
+@pytest.mark.parametrize("options", [{"n_resamples": 1}, {"n_resamples": 9.0}, {"seed": True}, {"seed": -1}])
+def test_numbers_that_are_none(options):
+    with pytest.raises((TypeError, ValueError), match=f"{next(iter(options))} must be"):
+        class_shares([0, 1], [0, 1], [0, 1], **options)

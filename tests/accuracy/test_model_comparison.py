@@ -1,23 +1,11 @@
 """Differences between models: paired, with one calibration or two, and the bias that a shared one has."""
 
+import answers
 import numpy as np
 import pandas as pd
 import pytest
 import twins
-from answers import (
-    CALIBRATION,
-    JUDGES,
-    MODELS,
-    SETTINGS,
-    TEST,
-    accuracies,
-    judged_rows,
-    pool,
-    read,
-    rows,
-    simulate,
-    without_models,
-)
+from answers import CALIBRATION, JUDGES, MODELS, SETTINGS, TEST, read
 
 from jaxeval import DataError
 from jaxeval.accuracy.estimates import ESTIMATORS, estimate_draws
@@ -48,14 +36,14 @@ def table(comparison):
 
 def adjusted(model, judge, labelled):
     q0, q1, _, _ = twins.judge_rates(*labelled)
-    g = judged_rows(CALIBRATION, TEST, model, judge)[2]
+    g = answers.judged_rows(CALIBRATION, TEST, model, judge)[2]
     return np.clip(twins.misclassification_adjusted(np.mean(g), q0, q1), 0, 1) if q0 + q1 > 1 else np.nan
 
 
 @pytest.mark.parametrize("judge", JUDGES)
 def test_differences_are_those_of_the_rows(table, judge):
     for a, b in PAIRS:
-        one, other = (accuracies(CALIBRATION, TEST, k, judge, judge != "score") for k in (a, b))
+        one, other = (answers.accuracies(CALIBRATION, TEST, k, judge, judge != "score") for k in (a, b))
         for name in one:
             bound = (0, 1) if name == "rogan_gladen" else (-np.inf, np.inf)
             expected = np.clip(one[name], *bound) - np.clip(other[name], *bound)
@@ -67,7 +55,7 @@ def test_differences_are_those_of_the_rows(table, judge):
                 assert (row["status"] == "J <= 0") == np.isnan(expected)
             assert row["difference"] == pytest.approx(expected, nan_ok=True)
         if judge != "score":
-            labels = judged_rows(CALIBRATION, TEST, b, judge)[:2]
+            labels = answers.judged_rows(CALIBRATION, TEST, b, judge)[:2]
             expected = adjusted(a, judge, labels) - adjusted(b, judge, labels)
             row = table.loc[(a, b, judge, "rogan_gladen_shared")]
             assert row["difference"] == pytest.approx(expected)
@@ -77,7 +65,8 @@ def test_differences_are_those_of_the_rows(table, judge):
 def test_labels_and_truth(table):
     for a, b in PAIRS:
         every, judged = (
-            sum(len(used(CALIBRATION, TEST, k, "good")[0]) for k in (a, b)) for used in (rows, judged_rows)
+            sum(len(used(CALIBRATION, TEST, k, "good")[0]) for k in (a, b))
+            for used in (answers.rows, answers.judged_rows)
         )
         labels = table.loc[(a, b, "good"), "labels"]
         assert labels[["naive", "rogan_gladen", "ppi_plus_plus"]].tolist() == [0, judged, every]
@@ -91,8 +80,8 @@ def test_a_pool_or_a_model_may_be_shared(accuracy):
     assert (pooled.stability["shared_labels"] == "pooled").all()
     found = pooled.table.set_index(KEY)
     for shared, labelled in (
-        ("pooled", pool(CALIBRATION, "good")),
-        ("c", judged_rows(CALIBRATION, TEST, "c", "good")[:2]),
+        ("pooled", answers.pool(CALIBRATION, "good")),
+        ("c", answers.judged_rows(CALIBRATION, TEST, "c", "good")[:2]),
     ):
         if shared == "c":
             third = compare_models(read(CALIBRATION), read(TEST), PAIRS, shared="c", **SETTINGS)
@@ -128,9 +117,9 @@ def test_failed_resamples_enter_both_ends(table):
 
 def test_intervals_are_paired(accuracy):
     """Of complete data, where the closed form of the pairs is plain: as influence does, here the ends."""
-    calibration, test = simulate(60, 1), simulate(100, 2, first=60)
+    calibration, test = answers.simulate(60, 1), answers.simulate(100, 2, first=60)
     found = compare_models(read(calibration), read(test), ("a", "b"), level=0.9, **SETTINGS).table.set_index(KEY)
-    one, other = (rows(calibration, test, k, "good") for k in "ab")
+    one, other = (answers.rows(calibration, test, k, "good") for k in "ab")
     gap = np.subtract(one[2], other[2])
     half = twins.norm.ppf(0.95) * np.sqrt(np.var(gap) / 100)
     row = found.loc[("a", "b", "good", "naive")]
@@ -183,7 +172,7 @@ def test_stability_is_the_difference_of_the_rates(accuracy, comparison):
     q1 = (own.product / own.label)[:, 0]
     for a, b in PAIRS:
         for judge in JUDGES[:2]:
-            one, other = (twins.judge_rates(*judged_rows(CALIBRATION, TEST, k, judge)[:2]) for k in (a, b))
+            one, other = (twins.judge_rates(*answers.judged_rows(CALIBRATION, TEST, k, judge)[:2]) for k in (a, b))
             row = found.loc[(a, b, judge)]
             gaps = one[0] - other[0], one[1] - other[1]
             assert row[["delta_q0", "delta_q1", "delta_j"]].tolist() == pytest.approx([*gaps, sum(gaps)])
@@ -198,7 +187,9 @@ def test_stability_is_the_difference_of_the_rates(accuracy, comparison):
 
 def test_rates_of_few_labels_may_differ_by_all_that_they_can():
     """Six items: many resamples have labels of one class only, in which a rate is not known."""
-    found = compare_models(read(simulate(6, 1)), read(TEST), ("a", "b"), **SETTINGS).stability.set_index("judge")
+    found = compare_models(read(answers.simulate(6, 1)), read(TEST), ("a", "b"), **SETTINGS).stability.set_index(
+        "judge"
+    )
     ends = found.loc["good", ["delta_j_boot_lower", "delta_j_boot_upper", "delta_q0_lower", "delta_q0_upper"]]
     assert ends.tolist() == [-2, 2, -1, 1]
 
@@ -207,8 +198,8 @@ def test_predicted_bias_is_by_how_much_the_shared_calibration_errs(table, compar
     """Appendix C, where nothing is clipped: shared minus model-specific, and B, whose labels they are, has none."""
     found = comparison.stability.set_index(["model_a", "model_b", "judge"])["shared_bias"]
     for a, b in PAIRS:
-        rates = [twins.judge_rates(*judged_rows(CALIBRATION, TEST, k, "good")[:2]) for k in (a, b)]
-        theta = adjusted(a, "good", judged_rows(CALIBRATION, TEST, a, "good")[:2])
+        rates = [twins.judge_rates(*answers.judged_rows(CALIBRATION, TEST, k, "good")[:2]) for k in (a, b)]
+        theta = adjusted(a, "good", answers.judged_rows(CALIBRATION, TEST, a, "good")[:2])
         delta_j = sum(rates[0][:2]) - sum(rates[1][:2])
         expected = (theta * delta_j - (rates[0][0] - rates[1][0])) / (sum(rates[1][:2]) - 1)
         assert found[(a, b, "good")] == pytest.approx(expected)
@@ -221,12 +212,12 @@ def test_predicted_bias_is_by_how_much_the_shared_calibration_errs(table, compar
 def test_bias_of_a_pool_counts_for_both_models(accuracy):
     pooled = compare(accuracy, PAIRS, labels_of_b=False)
     found = pooled.stability.set_index(["model_a", "model_b", "judge"])["shared_bias"]
-    labelled = pool(CALIBRATION, "good")
+    labelled = answers.pool(CALIBRATION, "good")
     q0, q1, _, _ = twins.judge_rates(*labelled)
     bias = {}
     for model in MODELS:
-        own = twins.judge_rates(*judged_rows(CALIBRATION, TEST, model, "good")[:2])
-        theta = adjusted(model, "good", judged_rows(CALIBRATION, TEST, model, "good")[:2])
+        own = twins.judge_rates(*answers.judged_rows(CALIBRATION, TEST, model, "good")[:2])
+        theta = adjusted(model, "good", answers.judged_rows(CALIBRATION, TEST, model, "good")[:2])
         bias[model] = (theta * (own[0] + own[1] - q0 - q1) - (own[0] - q0)) / (q0 + q1 - 1)
     for a, b in PAIRS:
         assert found[(a, b, "good")] == pytest.approx(bias[a] - bias[b])
@@ -249,15 +240,15 @@ def test_slices_and_all_pairs(accuracy):
     assert len(found.stability) == 3 * 3 * 3
     law = found.table[found.table["slice"] == "law"].set_index(KEY)
     calibration, test = (frame[frame["topic"] == "law"] for frame in (CALIBRATION, TEST))
-    one, other = (accuracies(calibration, test, k, "good", True) for k in "ab")
+    one, other = (answers.accuracies(calibration, test, k, "good", True) for k in "ab")
     for name in ("naive", "ppi_plus_plus", "eif"):
         assert law.loc[("a", "b", "good", name), "difference"] == pytest.approx(one[name] - other[name])
     assert found.warnings == found.accuracy.warnings
 
 
 def test_a_calibration_without_models():
-    found = compare(without_models(), PAIRS).table.set_index(KEY)
-    labelled = pool(CALIBRATION, "good")
+    found = compare(answers.without_models(), PAIRS).table.set_index(KEY)
+    labelled = answers.pool(CALIBRATION, "good")
     for a, b in PAIRS:
         row = found.loc[(a, b, "good", "rogan_gladen_shared")]
         assert row["difference"] == pytest.approx(adjusted(a, "good", labelled) - adjusted(b, "good", labelled))
@@ -293,10 +284,10 @@ def test_a_judge_that_reverses_the_order(data):
     frame = frame[(frame["dataset"] == "NQ") & ~frame["improper"] & frame["model"].isin(["chatgpt", "fid", "gpt4"])]
     frame = frame.assign(perfect=frame["human"], constant=1)
     judges = ["lexical_match", "perfect", "constant"]
-    answers = JudgedAnswers.from_pandas(frame, judgment=judges, model="model", item="item_no")
-    np.testing.assert_allclose(answers.label.mean(0)[:2], [0.7298, 0.6894], atol=5e-5)
-    np.testing.assert_allclose(answers.judgment[:, :2, 0].mean(0), [0.5785, 0.5914], atol=5e-5)
-    found = compare_models(*answers.split(0.5, seed=1), ("chatgpt", "fid"), **SETTINGS)
+    judged = JudgedAnswers.from_pandas(frame, judgment=judges, model="model", item="item_no")
+    np.testing.assert_allclose(judged.label.mean(0)[:2], [0.7298, 0.6894], atol=5e-5)
+    np.testing.assert_allclose(judged.judgment[:, :2, 0].mean(0), [0.5785, 0.5914], atol=5e-5)
+    found = compare_models(*judged.split(0.5, seed=1), ("chatgpt", "fid"), **SETTINGS)
     table = found.table.set_index(["judge", "estimator"])
     lexical = table.loc["lexical_match"]
     assert lexical.loc["naive", "difference"] < 0

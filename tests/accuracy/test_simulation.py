@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import jaxeval
-from jaxeval.accuracy.simulation import comparison_study, coverage_study, shift_study
+from jaxeval.accuracy.simulation import comparison_study, coverage_study, shift_study, simulate_judged_answers
 
 R = 2000
 THETA = np.arange(21) / 20
@@ -156,3 +156,25 @@ class TestAnswers:
     def test_shares_beyond_one_are_an_error(self):
         with pytest.raises(ValueError, match="accuracy must lie in"):
             jaxeval.simulate_judged_answers([1.2])
+
+
+@pytest.mark.parametrize("study", [coverage_study, shift_study, comparison_study])
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"replications": 0}, ValueError, "replications must be at least 1, got 0"),
+        ({"replications": 2.5}, TypeError, "replications must be an integer, got 2.5"),
+        ({"seed": True}, TypeError, "seed must be an integer, got True"),
+        ({"level": 1}, ValueError, "level must be between 0 and 1, got 1"),
+        ({"levels": 0.9}, TypeError, "levels"),
+    ],
+)
+def test_options_that_are_none(study, options, error, message):
+    with pytest.raises(error, match=message):
+        study(*(0.5, 0.5, 0.5)[: 2 if study is comparison_study else 3], **options)
+
+
+@pytest.mark.parametrize("options", [{"n_items": 0}, {"n_items": 2.0}, {"seed": True}, {"seed": -1}])
+def test_answers_of_numbers_that_are_none(options):
+    with pytest.raises((TypeError, ValueError), match=f"{next(iter(options))} must be"):
+        simulate_judged_answers(**options)

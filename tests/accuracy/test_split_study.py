@@ -101,3 +101,9 @@ def test_real_judges(data):
         assert coverage[name] == pytest.approx(0.95, abs=0.02)
         assert bias[name] < 0.006
     assert bias["rogan_gladen_shared"] > 0.015
+
+
+@pytest.mark.parametrize("options", [{"n_splits": 0}, {"n_splits": True}, {"seed": 1.5}, {"seed": -1}])
+def test_numbers_that_are_none(answers, options):
+    with pytest.raises((TypeError, ValueError), match=f"{next(iter(options))} must be"):
+        split_study(answers, **options)

@@ -17,7 +17,7 @@ import pytest
 from jaxeval import DataError, bootstrap, simulate_battles
 from jaxeval.errors import MemoryLimitError
 from jaxeval.execution import lanes
-from jaxeval.ratings import dense_refits
+from jaxeval.ratings import dense_refits, refits
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +178,7 @@ class TestResuming:
         script = """
 from jaxeval.cli.main import run
 from jaxeval.execution import lanes
-from jaxeval.ratings import dense_refits
+from jaxeval.ratings import dense_refits, refits
 dense_refits.REFITS, lanes._SECONDS_BETWEEN_SAVES = dense_refits.REFITS._replace(chunks_per_call=1), 0.0
 run()
 """
@@ -247,7 +247,7 @@ class TestMemory:
         n = bootstrap(battles, 4000, chunk_size=8).draws.size
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert peak < 1.1 * n * dense_refits.RESULT_BYTES + 100_000
+        assert peak < 1.1 * n * refits.RESULT_BYTES + 100_000
 
     def test_results_of_a_tie_model_are_counted(self, battles):
         with pytest.raises(MemoryLimitError, match="would do"):

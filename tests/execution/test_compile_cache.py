@@ -1,4 +1,5 @@
 import os
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -105,3 +106,16 @@ class TestThePrograms:
             (tmp_path / name).write_text("")
         remove_programs(tmp_path, "jit_refit")
         assert [path.name for path in tmp_path.iterdir()] == ["jit_refit_all-3-cache"]
+
+
+def test_programs_compiled_after_the_call_are_kept(tmp_path):
+    """As in a notebook, where others were compiled before."""
+    script = f"""
+import jax, jaxeval
+jax.jit(lambda x: x + 1)(1.0)
+jaxeval.use_compile_cache({str(tmp_path / "programs")!r})
+jax.jit(lambda x: x * 2)(1.0)
+"""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    subprocess.run([sys.executable, "-W", "error", "-c", script], env=environ, check=True)
+    assert len(list((tmp_path / "programs").glob("jit_*-cache"))) == 1

@@ -7,6 +7,7 @@ import pytest
 
 import jaxeval
 from jaxeval import DataError, MemoryLimitError
+from jaxeval.anchored.scores import bootstrap_scores as _bootstrap_scores
 from jaxeval.anchored.simulation import simulate_anchored_verdicts
 from jaxeval.execution import lanes
 from jaxeval.execution.checkpoints import Checkpoint
@@ -47,6 +48,10 @@ def screen_judges(n_resamples=B, **options):
     return found.filter(like="boot").to_numpy() if n_resamples == B else found["n"].to_numpy()
 
 
+def bootstrap_scores(n_resamples=B, **options):
+    return _bootstrap_scores(VERDICTS, n_resamples=n_resamples, **options).filter(like="boot").to_numpy()
+
+
 def kendall_tau_delta(n_resamples=B, **options):
     return jaxeval.kendall_tau_delta(SCORES, GOLD, [0.5, 2.0], n_resamples=n_resamples, **options).select_dtypes(float)
 
@@ -64,7 +69,7 @@ SCORES = pd.DataFrame({f"e{k}": GOLD + np.random.default_rng(k).normal(size=20) 
 BATTLES = jaxeval.simulate_battles(500, 6, seed=7)
 
 SLOW = [pytest.param(estimator, marks=pytest.mark.slow) for estimator in (compare_models, reference_study)]
-ESTIMATORS = [soft_elo, judge_accuracy, screen_judges, kendall_tau_delta, *SLOW]
+ESTIMATORS = [soft_elo, judge_accuracy, screen_judges, bootstrap_scores, kendall_tau_delta, *SLOW]
 
 
 @pytest.fixture(scope="module", params=ESTIMATORS, ids=lambda estimator: estimator.__name__)

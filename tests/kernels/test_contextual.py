@@ -4,15 +4,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import twins
 from scipy.special import expit, softmax
 
 from jaxeval.kernels import battle_rows, contextual
+from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Status, Terms, pseudo_inverse
-from jaxeval.kernels.tie_models import NO_TIES, TieModel
+from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
 
 pytestmark = pytest.mark.usefixtures("x64")
 
-HALF, DAVIDSON, RAO_KUPPER = TieModel
+HALF, DAVIDSON, RAO_KUPPER = map(Response, TieModel)
+PROBIT = Response(TieModel.HALF, Link.PROBIT)
 
 M, D, R = 4, 2, 3
 # Compiled once per tie model and shape.
@@ -28,7 +31,7 @@ chord, newton, newton_cg, scaled_chord, derivatives = (
 )
 pair_tables = jax.jit(battle_rows.pair_tables, static_argnums=2)
 alive = jax.jit(contextual.alive, static_argnums=0)
-MODELS = [HALF, DAVIDSON, RAO_KUPPER]
+MODELS = [HALF, PROBIT, DAVIDSON, RAO_KUPPER]
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +62,7 @@ def count():
 
 def parameters(model, lanes=R):
     phi = np.random.default_rng(2).normal(0, 0.5, (M + D + 1, lanes))
-    phi[-1] = {HALF: 0.0, DAVIDSON: -0.4, RAO_KUPPER: 0.5}[model]
+    phi[-1] = {HALF: 0.0, PROBIT: 0.0, DAVIDSON: -0.4, RAO_KUPPER: 0.5}[model]
     return phi
 
 
@@ -68,6 +71,9 @@ def slopes(model, y, z, t):
     if model == HALF:
         p = expit(z)
         return (y - p, 0.0), (p * (1 - p), 0.0, 0.0)
+    if model == PROBIT:
+        _, slope, bend = twins.LINKS["probit"]
+        return (y * slope(z) - (1 - y) * slope(-z), 0.0), (y * bend(z) + (1 - y) * bend(-z), 0.0, 0.0)
     if model == DAVIDSON:  # score and information of an exponential family: of the result, and of whether it is a tie
         p = softmax([z / 2, t, -z / 2])
         result, tied = np.array([1.0, 0.5, 0.0]), np.array([0.0, 1.0, 0.0])
@@ -120,14 +126,14 @@ def test_derivatives(model, rows, count):
     ridge = np.array([0.3] * M + [0.1] * D + [0.0])
     phi = parameters(model)
     moves = np.concatenate([active, np.full((D + 1, R), True)])
-    moves[-1] = model != HALF
+    moves[-1] = model.ties != TieModel.HALF
     played = battle_rows.among(rows, count, jnp.asarray(active))
     grad, matrix = derivatives(model, rows, jnp.asarray(phi), played, jnp.asarray(ridge))
     for lane in range(R):
         own_grad, own_matrix, *_ = naive(
             model, rows, phi[:, lane], np.asarray(count)[..., lane], active[:, lane], ridge
         )
-        alive = np.concatenate([active[:, lane], [True] * D, [model != HALF]])
+        alive = np.concatenate([active[:, lane], [True] * D, [model.ties != TieModel.HALF]])
         np.testing.assert_allclose(np.asarray(grad)[alive, lane], own_grad[alive], rtol=1e-10)
         inside = np.ix_(alive, alive)
         np.testing.assert_allclose(np.asarray(matrix)[lane][inside], own_matrix[inside], rtol=1e-9, atol=1e-12)
@@ -152,7 +158,7 @@ def test_tables_and_counts(rows, count):
 def test_the_pseudo_inverse(model, rows, count):
     active = jnp.asarray([True, True, True, False])
     ridge, phi = jnp.zeros(M + D + 1), jnp.asarray(parameters(model, 1))
-    free = jnp.asarray([True, False, model != HALF])
+    free = jnp.asarray([True, False, model.ties != TieModel.HALF])
     played = battle_rows.among(rows, count[..., :1], active[:, None])
     alive = contextual.alive(model, rows, played, active[:, None], free)[:, 0]
     np.testing.assert_array_equal(alive, np.concatenate([active, free]))
@@ -190,7 +196,7 @@ def test_chord_steps_end_where_newtons_do(model, board):
     rows, count = board
     ridge = jnp.asarray([0.2] * M + [0.1] * D + [0.0])
     start = jnp.zeros((M + D + 1, 12)).at[-1].set(0.5)
-    everyone, once = jnp.ones((M + D + 1, 12), bool).at[-1].set(model != HALF), jnp.ones(count.shape)
+    everyone, once = jnp.ones((M + D + 1, 12), bool).at[-1].set(model.ties != TieModel.HALF), jnp.ones(count.shape)
     exact, near = Terms(ridge, 1e-12, 50), Terms(ridge, 1e-8, 60)
     full, matrix = newton(model, rows, start, once, everyone, exact)
     assert (full.status == Status.CONVERGED).all()
@@ -229,6 +235,6 @@ def test_lanes_without_ties(model, board):
     found, _ = newton(model, rows, start, untied.astype(float), moves, terms)
     half, _ = newton(HALF, rows, start, untied.astype(float), moves.at[-1].set(False), terms)
     assert (found.status == Status.CONVERGED).all()
-    assert (found.theta[-1, :3] == NO_TIES[model]).all()
+    assert (found.theta[-1, :3] == NO_TIES[model.ties]).all()
     np.testing.assert_allclose(found.theta[:-1, :3], half.theta[:-1, :3], rtol=0, atol=1e-8)
     assert (np.abs(found.theta[:-1, 3:] - half.theta[:-1, 3:]).max(0) > 1e-4).all()

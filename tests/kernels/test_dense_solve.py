@@ -10,6 +10,7 @@ import twins
 from jax import lax
 
 from jaxeval.kernels import dense_solve, likelihood
+from jaxeval.kernels.links import Link
 from jaxeval.kernels.pair_tables import PairTable
 from jaxeval.kernels.solve import Status, Terms
 
@@ -134,25 +135,25 @@ def table(wins):
 @jax.jit
 @partial(jax.vmap, in_axes=(0, 0, 0, None, None))
 def newton(wins, active, ridge, tolerance, max_steps):
-    return dense_solve.newton(table(wins), active, Terms(ridge, tolerance, max_steps))
+    return dense_solve.newton(Link.LOGIT, table(wins), active, Terms(ridge, tolerance, max_steps))
 
 
 @jax.jit
 @partial(jax.vmap, in_axes=(0, 0, 0, 0))
 def inverse_information(theta, wins, ridge, active):
-    return dense_solve.inverse_information(theta, wins + wins.T, ridge, active)
+    return dense_solve.inverse_information(Link.LOGIT, theta, table(wins), ridge, active)
 
 
 @jax.jit
 @partial(jax.vmap, in_axes=(0, 0, 0, 0, None, None))
 def chord(wins, start, inverse, ridge, tolerance, max_steps):
-    return dense_solve.chord(table(wins), start, inverse, Terms(ridge, tolerance, max_steps))
+    return dense_solve.chord(Link.LOGIT, table(wins), start, inverse, Terms(ridge, tolerance, max_steps))
 
 
 @jax.jit
 @partial(jax.vmap, in_axes=(0, 0, 0, 0, 0, None, None))
 def newton_cg(wins, start, inverse, diagonal, ridge, tolerance, max_steps):
-    return dense_solve.newton_cg(table(wins), start, inverse, diagonal, Terms(ridge, tolerance, max_steps))
+    return dense_solve.newton_cg(Link.LOGIT, table(wins), start, inverse, diagonal, Terms(ridge, tolerance, max_steps))
 
 
 @jax.jit
@@ -162,7 +163,7 @@ def lbfgs(wins, ridge):
     optimiser = optax.lbfgs()
 
     def loss(theta):
-        return -likelihood.log_likelihood(theta, wins, ridge)
+        return -likelihood.log_likelihood(Link.LOGIT, theta, wins, ridge)
 
     value_and_grad = optax.value_and_grad_from_state(loss)
 

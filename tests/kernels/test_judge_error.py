@@ -112,10 +112,10 @@ def test_doubt_is_the_interval_of_j_and_the_labels(verdicts):
         q0, q1, m0, m1 = (x[s] for x in verdicts.rates)
         a, b = (m0 * q0 + 1) / (m0 + 2), (m1 * q1 + 1) / (m1 + 2)
         error = np.sqrt(a * (1 - a) / (m0 + 2) + b * (1 - b) / (m1 + 2))
-        expected = Doubt.FINE if a + b - 1 > z * error else Doubt.NEAR_0
+        expected = Doubt.OK if a + b - 1 > z * error else Doubt.NEAR_0
         expected = Doubt.FEW_OF_CLASS if min(m0, m1) < 5 else expected
         assert found[s] == (expected if a + b > 1 else Doubt.NO_SKILL)
-    assert {Doubt.FINE, Doubt.NEAR_0, Doubt.NO_SKILL} <= set(found.tolist())
+    assert {Doubt.OK, Doubt.NEAR_0, Doubt.NO_SKILL} <= set(found.tolist())
 
 
 def test_an_unused_test_item_needs_no_variance(own):
@@ -185,11 +185,11 @@ def test_failures_have_reasons():
     y = np.array([[0, 0, 1, 1], [0, 0, 1, 1], [0, 0, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1]], float)
     f = np.array([[0, 1, 1, 1], [0, 1, 1, 0], [1, 1, 0, 1], [0, 1, 0, 1], [1, 1, 0, 1]], float)
     own = labelled(y, f)
-    expected = [Doubt.FINE, *[Doubt.NO_SKILL] * 2, *[Doubt.NO_CLASS] * 2]
+    expected = [Doubt.OK, *[Doubt.NO_SKILL] * 2, *[Doubt.NO_CLASS] * 2]
     np.testing.assert_array_equal(call(judge_error.failure, own, np.full(5, 3.0)), expected)
-    np.testing.assert_array_equal(call(judge_error.failure, own, np.zeros(5)), Doubt.NO_ITEMS)
+    np.testing.assert_array_equal(call(judge_error.failure, own, np.zeros(5)), Doubt.NO_LABELS)
     nothing = LabelledSums(*np.zeros((6, 5)))
-    np.testing.assert_array_equal(call(judge_error.failure, nothing, np.full(5, 3.0)), Doubt.NO_ITEMS)
+    np.testing.assert_array_equal(call(judge_error.failure, nothing, np.full(5, 3.0)), Doubt.NO_LABELS)
 
 
 @pytest.mark.parametrize(("m0", "m1"), [(10, 30), (49, 21), (98, 49)])

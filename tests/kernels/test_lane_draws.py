@@ -25,7 +25,7 @@ NAMED = np.uint64(7), np.uint64(3), np.arange(40)
     ],
 )
 def test_draws(scheme, shortfall, dtype):
-    units = jax.tree.map(jnp.asarray, make_units(np.random.default_rng(0).integers(0, 6, (4, 30)), shortfall))
+    units = jax.tree.map(jnp.asarray, make_units(np.random.default_rng(0).integers(0, 6, (4, 30)), shortfall=shortfall))
     found = jax.jit(lane_draws.draw, static_argnums=(1, 2))(units, scheme, dtype, *NAMED)
     assert found.dtype == dtype
     twin = resample.draw(units, scheme, Packing(None), *NAMED)

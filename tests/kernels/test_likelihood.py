@@ -6,6 +6,8 @@ import twins
 from scipy.special import expit
 
 from jaxeval.kernels import likelihood
+from jaxeval.kernels.links import Link
+from jaxeval.kernels.pair_tables import PairTable
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -19,35 +21,43 @@ def board(seed):
 
 
 # Compiled whole: one by one, their hundred operations would take longer.
-log_likelihood, gradient_of, curvature = map(
-    jax.jit, (likelihood.log_likelihood, likelihood.gradient, likelihood.curvature)
+log_likelihood, gradient_of, curvature, grad_by_jax, hessian_by_jax = (
+    jax.jit(f, static_argnums=0)
+    for f in (
+        likelihood.log_likelihood,
+        likelihood.gradient,
+        likelihood.curvature,
+        jax.grad(likelihood.log_likelihood, 1),
+        jax.hessian(likelihood.log_likelihood, 1),
+    )
 )
-by_jax = jax.jit(jax.grad(likelihood.log_likelihood)), jax.jit(jax.hessian(likelihood.log_likelihood))
 
 
+@pytest.mark.parametrize("link", Link)
 @pytest.mark.parametrize("ridge", [0.0, 0.3])
 @pytest.mark.parametrize("seed", range(3))
-def test_value_gradient_and_hessian_agree_with_loops_and_with_jax(seed, ridge):
+def test_value_gradient_and_hessian_agree_with_loops_and_with_jax(seed, ridge, link):
     theta, wins = board(seed)
-    n = wins + wins.T
-    value = log_likelihood(theta, wins, ridge)
-    np.testing.assert_allclose(value, twins.log_likelihood(theta, wins, ridge), rtol=1e-13)
+    table = PairTable(wins + wins.T, wins.sum(1), wins)
+    name = link.name.lower()
+    value = log_likelihood(link, theta, wins, ridge)
+    np.testing.assert_allclose(value, twins.log_likelihood(theta, wins, ridge, name), rtol=1e-13)
 
-    gradient = gradient_of(theta, n, wins.sum(1), ridge)
-    np.testing.assert_allclose(gradient, twins.gradient(theta, wins, ridge), atol=1e-11)
-    np.testing.assert_allclose(gradient, by_jax[0](theta, wins, ridge), atol=1e-11)
+    gradient = gradient_of(link, theta, table, ridge)
+    np.testing.assert_allclose(gradient, twins.gradient(theta, wins, ridge, name), atol=1e-11)
+    np.testing.assert_allclose(gradient, grad_by_jax(link, theta, wins, ridge), atol=1e-11)
 
-    v = np.asarray(curvature(theta, n))
+    v = np.asarray(curvature(link, theta, table))
     information = np.diag(v.sum(1)) - v + 2 * ridge * np.eye(8)
-    np.testing.assert_allclose(information, twins.information(theta, wins, ridge), atol=1e-12)
-    np.testing.assert_allclose(information, -by_jax[1](theta, wins, ridge), atol=1e-12)
+    np.testing.assert_allclose(information, twins.information(theta, wins, ridge, name), atol=1e-11)
+    np.testing.assert_allclose(information, -hessian_by_jax(link, theta, wins, ridge), atol=1e-10)
 
 
 def test_pairs_that_never_met_add_nothing_however_far_apart():
     wins = np.zeros((4, 4))
     wins[0, 1] = wins[1, 0] = 1.0
     theta = np.array([0.0, 0.0, 1e4, -1e4])
-    assert likelihood.log_likelihood(theta, wins, 0.0) == pytest.approx(2 * np.log(0.5), rel=1e-15)
+    assert likelihood.log_likelihood(Link.LOGIT, theta, wins, 0.0) == pytest.approx(2 * np.log(0.5), rel=1e-15)
 
 
 @pytest.mark.parametrize(

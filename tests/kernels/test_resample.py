@@ -28,7 +28,7 @@ bayesian = jax.jit(resample.bayesian)
 
 
 def units(size, shortfall):
-    return make_units(size, shortfall, least_places=128)
+    return make_units(size, shortfall=shortfall, least_places=128)
 
 
 def by_multinomial(seed, stream, numbers):

@@ -1,3 +1,5 @@
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import twins
 from jaxeval.kernels import sparse_solve
 from jaxeval.kernels.adjacency import any_opponent, opponent_sums, take
 from jaxeval.kernels.batch.sparse import standing
+from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Terms
 from jaxeval.kernels.sparse_solve import SparsePairs
 from jaxeval.ratings.sparse_boards import WideGraph, make_adjacency, make_graph
@@ -93,31 +96,30 @@ def test_every_pair_has_two_slots():
     assert (adjacency.opponent[empty] == 40).all()
 
 
-def test_scores_gradient_and_weights():
+@pytest.mark.parametrize("link", Link)
+def test_scores_gradient_and_weights(link):
     rng = np.random.default_rng(0)
     wins, wide, pairs = random_board(rng)
     theta, adjacency = rng.normal(0, 2, (LANES, M)), wide.graph.adjacency
-    score = sparse_solve.scores(adjacency, pairs)
-    np.testing.assert_allclose(on_board(wide, score), wins.sum(2), rtol=1e-14)
-    n = take(pairs.n, adjacency.pair)
-    grad, weights = sparse_solve.gradient(adjacency, n, score, numbered(wide, theta), 0.3)
-    expected = [twins.gradient(t, w, 0.3) for t, w in zip(theta, wins, strict=True)]
-    np.testing.assert_allclose(on_board(wide, grad), expected, atol=1e-12)
+    battles = sparse_solve.slot_battles(adjacency, pairs)
+    np.testing.assert_allclose(on_board(wide, battles.score), wins.sum(2), rtol=1e-14)
+    grad, weights = sparse_solve.gradient(link, adjacency, battles, numbered(wide, theta), 0.3)
+    name = link.name.lower()
+    expected = [twins.gradient(t, w, 0.3, name) for t, w in zip(theta, wins, strict=True)]
+    np.testing.assert_allclose(on_board(wide, grad), expected, atol=1e-11)
     diagonal = opponent_sums(adjacency, lambda k: weights[k])
-    expected = [np.diag(twins.information(t, w)) for t, w in zip(theta, wins, strict=True)]
-    np.testing.assert_allclose(on_board(wide, diagonal), expected, atol=1e-12)
+    expected = [np.diag(twins.information(t, w, link=name)) for t, w in zip(theta, wins, strict=True)]
+    np.testing.assert_allclose(on_board(wide, diagonal), expected, atol=1e-11)
 
 
 def test_a_step_solves_the_newton_equation():
     rng = np.random.default_rng(0)
     wins, wide, pairs = random_board(rng)
     theta, adjacency = rng.normal(0, 1, (LANES, M)), wide.graph.adjacency
-    n = take(pairs.n, adjacency.pair)
-    grad, weights = sparse_solve.gradient(
-        adjacency, n, sparse_solve.scores(adjacency, pairs), numbered(wide, theta), 0.3
-    )
+    battles = sparse_solve.slot_battles(adjacency, pairs)
+    grad, weights = sparse_solve.gradient(Link.LOGIT, adjacency, battles, numbered(wide, theta), 0.3)
     running = jnp.arange(LANES) != 2
-    noise = np.finfo(float).eps * opponent_sums(adjacency, lambda k: n[k])
+    noise = np.finfo(float).eps * opponent_sums(adjacency, lambda k: battles.n[k])
     one = jnp.ones(LANES)
 
     def change(shrink):
@@ -156,15 +158,15 @@ def test_standing_agrees_with_brute_force(solved):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ridge", [0.0, 0.05])
-def test_the_maximum_is_the_naive_one_lane_by_lane(solved, ridge):
+@pytest.mark.parametrize(("ridge", "link"), [(0.0, "logit"), (0.05, "logit"), (0.0, "probit"), (0.05, "probit")])
+def test_the_maximum_is_the_naive_one_lane_by_lane(solved, ridge, link):
     wins, wide, pairs, _, found = solved
     graph = wide.graph
     is_model = np.arange(M + 1) < M
     active = jnp.asarray(is_model[:, None] & ((found == 0) | (ridge > 0)))
     both = active[graph.first] & active[graph.second]
     pairs = SparsePairs(jnp.where(both, pairs.n, 0), jnp.where(both, pairs.wins, 0))
-    solve, terms = jax.jit(sparse_solve.newton_cg), Terms(ridge, 1e-10, 100)
+    solve, terms = jax.jit(partial(sparse_solve.newton_cg, Link[link.upper()])), Terms(ridge, 1e-10, 100)
     start = sparse_solve.log_odds(graph.adjacency, pairs, active)
     end = solve(graph.adjacency, pairs, active, start, terms)
     assert not np.asarray(end.status).any()
@@ -172,7 +174,7 @@ def test_the_maximum_is_the_naive_one_lane_by_lane(solved, ridge):
     rated = on_board(wide, active)
     for lane, table in enumerate(wins):
         inside = np.flatnonzero(rated[lane])
-        expected = twins.newton(table[np.ix_(inside, inside)], ridge)
+        expected = twins.newton(table[np.ix_(inside, inside)], ridge, link)
         np.testing.assert_allclose(theta[lane, inside], expected, atol=1e-8)
         assert not theta[lane, ~rated[lane]].any()
     # To the bit, a lane does not depend on the others.
@@ -198,7 +200,9 @@ def test_a_long_chain_of_groups():
     active = jnp.arange(n_groups * size + 1)[:, None] < n_groups * size
     start = sparse_solve.log_odds(wide.graph.adjacency, pairs, active)
     terms = Terms(0.0, 1e-9, 200)
-    end = jax.jit(sparse_solve.newton_cg)(wide.graph.adjacency, pairs, active, start, terms)
+    end = jax.jit(sparse_solve.newton_cg, static_argnums=0)(
+        Link.LOGIT, wide.graph.adjacency, pairs, active, start, terms
+    )
     wins = np.zeros((n_groups * size,) * 2)
     wins[first, second], wins[second, first] = won, n - won
     assert end.status[0] == 0

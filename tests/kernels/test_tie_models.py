@@ -4,23 +4,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, log_ndtr
 
 from jaxeval.kernels import tie_models
-from jaxeval.kernels.tie_models import TieModel
+from jaxeval.kernels.links import Link
+from jaxeval.kernels.tie_models import Response, TieModel
 
 pytestmark = pytest.mark.usefixtures("x64")
 
-HALF, DAVIDSON, RAO_KUPPER = TieModel
+HALF, DAVIDSON, RAO_KUPPER = map(Response, TieModel)
+PROBIT = Response(TieModel.HALF, Link.PROBIT)
 
 Z = np.array([-30.0, -3.0, -0.4, 0.0, 1e-3, 2.0, 25.0])
-T = {HALF: 0.0, DAVIDSON: -0.7, RAO_KUPPER: 0.4}
+T = {HALF: 0.0, PROBIT: 0.0, DAVIDSON: -0.7, RAO_KUPPER: 0.4}
 
 
 def likelihood(model, target, z, t):
     """By the papers' own formulas."""
     if model == HALF:
         return -target * np.logaddexp(0, -z) - (1 - target) * np.logaddexp(0, z)
+    if model == PROBIT:
+        return target * log_ndtr(z) + (1 - target) * log_ndtr(-z)
     if model == DAVIDSON:
         a, b, nu = np.exp(z), 1.0, np.exp(t)
         p = {1.0: a, 0.0: b, 0.5: nu * np.sqrt(a * b)}[target] / (a + b + nu * np.sqrt(a * b))
@@ -34,7 +38,7 @@ def likelihood(model, target, z, t):
     return np.log(p)
 
 
-@pytest.mark.parametrize("model", [HALF, DAVIDSON, RAO_KUPPER])
+@pytest.mark.parametrize("model", [HALF, PROBIT, DAVIDSON, RAO_KUPPER])
 def test_likelihood_and_derivatives(model):
     t, targets = T[model], [0.0, 0.5, 1.0]
     target, z = (x.reshape(-1) for x in np.meshgrid(targets, Z, indexing="ij"))

@@ -17,7 +17,7 @@ from jaxeval.kernels import batch
 from jaxeval.ratings import dense_refits as dense_module
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.dense_refits import dense_refits
-from jaxeval.ratings.drawn_votes import cluster_rows
+from jaxeval.ratings.drawn_votes import vote_groups
 from jaxeval.ratings.options import BootstrapOptions
 
 ELO_PER_LOGIT = 400 / np.log(10)
@@ -104,13 +104,13 @@ def arena(data):
     return battles, bootstrap(battles, 400, gauge="votes")
 
 
-def planned(battles, scheme="multinomial", *, ridge=0.0, cluster=None, reweight=False):
+def planned(battles, scheme="multinomial", *, ridge=0.0, cluster=None, strata=None, reweight=False):
     """The arguments of `batch.draw` for a whole board."""
     options = BootstrapOptions(scheme=scheme, ridge=ridge, reweight=reweight)
     boards = fit_boards([(battles.models, battles.cells)], options)
     cell = battles.compress(slice(None))[1]
-    clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell, battles.count)
-    refits = dense_refits(boards, [""], [clusters], options)
+    groups = vote_groups(battles, cluster, strata)(slice(None), cell)
+    refits = dense_refits(boards, [""], [groups], options)
     return refits.problems, refits.form
 
 
@@ -257,13 +257,13 @@ class TestDraws:
         battles = Battles.from_pandas(votes[votes.half == 0])
         board = bootstrap(battles, 60)
         assert board.converged.all()
-        assert board.n_refitted_sparse == 60
+        assert board.n_by_slower_solvers == 60
         theta = naive_refit(*tables(battles, 60))
         np.testing.assert_allclose(board.draws, 1000 + ELO_PER_LOGIT * theta, rtol=0, atol=1e-5)
 
     def test_how_many_needed_the_safe_solver(self, dense, sparse):
-        assert dense.n_refitted_sparse == 0
-        assert sparse.n_refitted_sparse == 300
+        assert dense.n_by_slower_solvers == 0
+        assert sparse.n_by_slower_solvers == 300
 
 
 class TestLaw:

@@ -13,10 +13,10 @@ from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
 from jaxeval.ratings import contextual_refits as contextual_module
-from jaxeval.ratings.contextual import fit_contextual_boards
+from jaxeval.ratings.contextual_boards import fit_contextual_boards
 from jaxeval.ratings.contextual_refits import contextual_refits
 from jaxeval.ratings.contextual_rows import compress
-from jaxeval.ratings.drawn_votes import cluster_rows
+from jaxeval.ratings.drawn_votes import vote_groups
 from jaxeval.ratings.options import BootstrapOptions
 
 ELO = 400 / np.log(10)
@@ -46,14 +46,14 @@ def tied(battles):
     return bootstrap(battles, 400, features=FEATURES, ties="davidson")
 
 
-def weights_of(battles, features, ties, scheme, number, cluster=None, seed=0):
+def weights_of(battles, features, ties, scheme, number, cluster=None, strata=None, seed=0):
     """(C,) weights of the cells in one resample as the bootstrap draws it, and the cells."""
     covariates = design(battles, features, normalize=True)
     cells, cell_of_row = compress(battles, slice(None), covariates.matrix)
     options = BootstrapOptions(features=features, ties=ties, scheme=scheme)
     (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, options)
-    clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell_of_row, battles.count)
-    plan = contextual_refits(fitted, "", clusters, options)
+    groups = vote_groups(battles, cluster, strata)(slice(None), cell_of_row)
+    plan = contextual_refits(fitted, "", groups, options)
     with double_precision():
         count = np.asarray(batch.draw_contextual(plan.problem, plan.form, np.uint64(seed), np.int64(number)))
     rows = plan.problem.rows
@@ -191,7 +191,7 @@ def test_sparse_boards(few):
     """Models that a resample cannot place are told, and the others' draws are refits without them."""
     battles = Battles.from_pandas(few)
     found = bootstrap(battles, CHUNK, features=["length"], ridge=0.0)
-    assert found.n_refitted_sparse == CHUNK
+    assert found.n_by_slower_solvers == CHUNK
     assert found.degenerate_share.max() > 0
     assert any("no finite rating in some resamples" in w for w in found.warnings)
     checked = 0

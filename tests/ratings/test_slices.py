@@ -8,7 +8,7 @@ from click.testing import CliRunner
 import jaxeval
 from jaxeval import Battles, DataError, bootstrap, leaderboard
 from jaxeval.cli.main import main
-from jaxeval.ratings.leaderboard import told_together
+from jaxeval.ratings.leaderboard import shared_warnings
 from jaxeval.ratings.options import MOST_SLICES
 from jaxeval.wording import named
 
@@ -23,7 +23,7 @@ def run(*arguments):
 
 class TestNumber:
     def test_too_many_slices_are_told_before_any_is_rated(self, monkeypatch, tmp_path):
-        monkeypatch.setattr("jaxeval.ratings.bootstrap.fit_boards", None)
+        monkeypatch.setattr("jaxeval.ratings.bootstrap.fit_slices", None)
         votes = pd.concat([VOTES.assign(voter=np.arange(600) + 600 * k) for k in range(2)])
         message = r"there are 1,200 slices by voter, more than max_slices=500, .* max_slices=1200 \(on the command line"
         with pytest.raises(DataError, match=message):
@@ -180,12 +180,12 @@ class TestToldTogether:
         boards = list(bootstrap(VOTES.assign(part=np.arange(600) % 4), 2, by="part").values())
         assert named(range(2_008)).endswith("7 and 2,000 more")
         warnings = [[f"{named(['model-1'] * n)}: too few"] for n in (10, 20, 3_000, 40)]
-        assert len(told_together([0, 1, 2, 3], warnings, boards)) == 1
+        assert len(shared_warnings([0, 1, 2, 3], warnings, boards)) == 1
 
     def test_few_slices_are_told_one_by_one(self):
         boards = list(bootstrap(VOTES.assign(part=np.arange(600) % 4), 2, by="part").values())
         three = [["model-1: 3.5% of x"], ["model-2, model-3 and 12 more: 1,000% of x"], ["other"], ["4% of x"]]
-        assert told_together([0, 1, 2, 3], three, boards) == [
+        assert shared_warnings([0, 1, 2, 3], three, boards) == [
             "part = 0: model-1: 3.5% of x",
             "part = 1: model-2, model-3 and 12 more: 1,000% of x",
             "part = 3: 4% of x",

@@ -22,7 +22,7 @@ from jaxeval.kernels.pair_tables import unpacked
 from jaxeval.plots.leaderboard import plot_leaderboard
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.dense_refits import dense_refits
-from jaxeval.ratings.drawn_votes import cluster_rows
+from jaxeval.ratings.drawn_votes import vote_groups
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import Refitted
 from jaxeval.ratings.sparse_boards import SPARSE_MODELS, resolved
@@ -193,13 +193,11 @@ class TestBootstrap:
     @pytest.mark.parametrize("label", ["", "spring"])
     def test_draws_are_those_of_the_dense_method(self, battles, scheme, label):
         cells, cell = battles.compress(slice(None))
-        cluster = None
-        if scheme == "cluster":
-            cluster = cluster_rows(battles.codes("voter")[0], cell, battles.count)
+        groups = vote_groups(battles, "voter" if scheme == "cluster" else None, None)(slice(None), cell)
         options = [BootstrapOptions(scheme=scheme, method=method) for method in ("dense", "sparse")]
         dense, sparse = (fit_boards([(battles.models, cells)], own)[0] for own in options)
-        refits = dense_refits([dense], [label], [cluster], options[0])
-        plan, own = refits.form, sparse_refits(sparse, label, cluster, options[1])
+        refits = dense_refits([dense], [label], [groups], options[0])
+        plan, own = refits.form, sparse_refits(sparse, label, groups, options[1])
         method = own.form._replace(n_pairs=plan.n_pairs)
         with double_precision():
             n, wins = batch.draw(refits.problems, method, np.uint64(5), 0, 11)

@@ -15,6 +15,7 @@ from scipy.optimize import minimize
 from scipy.stats import kendalltau
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, reference_study, simulate_votes
+from jaxeval.execution.lanes import LaneRun
 from jaxeval.kernels import batch, rank_agreement
 from jaxeval.plots.references import plot_reference_budgets, plot_reference_tiers, plot_references
 from jaxeval.references.advice import single_advice, tier_advice
@@ -276,13 +277,13 @@ def planned(battles, cluster=None):
     """The arguments of `batch.draw`."""
     from jaxeval.ratings.boards import fit_boards
     from jaxeval.ratings.dense_refits import dense_refits
-    from jaxeval.ratings.drawn_votes import cluster_rows
+    from jaxeval.ratings.drawn_votes import vote_groups
     from jaxeval.ratings.options import BootstrapOptions
 
     boards = fit_boards([(battles.models, battles.cells)], BootstrapOptions())
     cell = battles.compress(slice(None))[1]
-    clusters = None if cluster is None else cluster_rows(battles.codes(cluster)[0], cell, battles.count)
-    refits = dense_refits(boards, [""], [clusters], BootstrapOptions())
+    groups = vote_groups(battles, cluster, None)(slice(None), cell)
+    refits = dense_refits(boards, [""], [groups], BootstrapOptions())
     return refits.problems, refits.form
 
 
@@ -531,6 +532,19 @@ assert plot_references(two).axes[0].get_title(loc="left") == "no reference has t
         asked = {"deltas": (1.0, 2.0), "budgets": (3, 9), "n_repeats": 2, "n_resamples": 5, "seed": 4, "ridge": 0.1}
         reference_study(battles, **{**OPTIONS, **asked})
         assert batch.reference_study._cache_size() == before
+
+
+def test_a_checkpoint_keeps_the_full_ranking_of_every_resample_too(battles, tmp_path, monkeypatch):
+    options = OPTIONS | {"n_resamples": 6, "budgets": (), "sets": None, "checkpoint": tmp_path / "run"}
+    first = reference_study(battles, **options)
+
+    def nothing_left(run, task, of, which, results):
+        assert len(which) == 0
+        return []
+
+    monkeypatch.setattr(LaneRun, "_finished", nothing_left)
+    again = reference_study(battles, **options)
+    np.testing.assert_array_equal(again.tau_draws, first.tau_draws)
 
 
 class TestWeakData:

@@ -1,14 +1,14 @@
 """The one place that batches: fits over slices, refits over slices x resamples, chunked and sharded.
 
-Kernels know one problem; here they are vmapped over the lanes of a chunk, chunks run one after the other inside one
-compiled call, and the chunks of a call are spread over the devices.
+Kernels of tables know one problem: here they are vmapped over the lanes of a chunk. Kernels of graphs and of rows take
+a chunk's lanes as the last axis of their arrays. Chunks run one after the other inside one compiled call, and the
+chunks of a call are spread over the devices.
 """
 
 from jaxeval.kernels.batch.contextual import (
     ContextualFit,
     ContextualForm,
     ContextualProblem,
-    ContextualRefits,
     draw_contextual,
     fit_contextual,
     refit_contextual,
@@ -59,7 +59,6 @@ __all__ = [
     "ContextualFit",
     "ContextualForm",
     "ContextualProblem",
-    "ContextualRefits",
     "Graph",
     "ItemTotals",
     "Items",

@@ -10,9 +10,9 @@ from jax.sharding import Mesh
 
 from jaxeval.kernels import battle_rows, connectivity, contextual, lane_draws, resample
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
-from jaxeval.kernels.batch.refits import Solver, rated
+from jaxeval.kernels.batch.refits import Refits, Solver, rated
 from jaxeval.kernels.solve import Terms, pseudo_inverse
-from jaxeval.kernels.tie_models import TieModel
+from jaxeval.kernels.tie_models import Response
 
 
 class ContextualProblem(NamedTuple):
@@ -28,20 +28,10 @@ class ContextualProblem(NamedTuple):
     main_battles: Array  # (M,) as in `Problem`
 
 
-class ContextualRefits(NamedTuple):
-    """Lanes of refitted resamples with covariates or a tie model."""
-
-    phi: Array  # (..., P)
-    status: Array  # (...) int8, a `Status`
-    n_steps: Array  # (...) int32
-    grad_norm: Array  # (...)
-    standing: Array  # (..., M) int8, a `Standing`; all IDENTIFIED after chord steps, which do not search
-
-
 class ContextualForm(NamedTuple):
     """Static choices, as in `RefitForm`."""
 
-    ties: TieModel
+    response: Response
     scheme: resample.DrawScheme
     count_dtype: type  # of a row's draws
     solver: Solver
@@ -58,15 +48,15 @@ class ContextualFit(NamedTuple):
     diagonal: Array  # (P,) of the information
 
 
-@partial(jax.jit, static_argnames="ties")
+@partial(jax.jit, static_argnames="response")
 def fit_contextual(
-    rows: battle_rows.Rows, count: Array, start: Array, active: Array, free: Array, ties: TieModel, terms: Terms
+    rows: battle_rows.Rows, count: Array, start: Array, active: Array, free: Array, response: Response, terms: Terms
 ) -> ContextualFit:
     """Newton's method on one slice: ``count`` (T, E, G) battles, ``start`` (P,), ``active`` (M,), ``free`` (D + 1,)."""
     n_models = len(active)
     count = battle_rows.among(rows, count[..., None], active[:, None])
-    moves = contextual.alive(ties, rows, count, active[:, None], free)
-    end, (matrix,) = contextual.newton(ties, rows, start[:, None], count, moves, terms)
+    moves = contextual.alive(response, rows, count, active[:, None], free)
+    end, (matrix,) = contextual.newton(response, rows, start[:, None], count, moves, terms)
     moves = moves[:, 0]
     return ContextualFit(
         phi=end.theta[:, 0],
@@ -86,25 +76,25 @@ def _count_rows(problem: ContextualProblem, form: ContextualForm, seed: Array, n
 
 def _refit_contextual_chunk(
     problem: ContextualProblem, base: contextual.Base, form: ContextualForm, seed: Array, terms: Terms, numbers: Array
-) -> ContextualRefits:
+) -> Refits:
     """Draw and refit the resamples ``numbers`` (R,) of one slice."""
     rows, n_models = problem.rows, problem.main_battles.shape[0]
     count = _count_rows(problem, form, seed, numbers)
     if form.solver == Solver.CHORD:
-        end = contextual.chord(form.ties, rows, base, count, terms)
+        end = contextual.chord(form.response, rows, base, count, terms)
         nobody = jnp.zeros((numbers.shape[0], n_models), jnp.int8)
-        return ContextualRefits(end.theta.T, end.status, end.n_steps, end.grad_norm, nobody)
+        return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, nobody)
     tables = battle_rows.pair_tables(rows, count, n_models)
     standing = jax.vmap(lambda n, wins: connectivity.standing(n, wins, problem.main_battles))(*tables)
     active = rated(standing, terms.ridge[0]).T
     count = battle_rows.among(rows, count, active)
-    moves = contextual.alive(form.ties, rows, count, active, problem.free)
+    moves = contextual.alive(form.response, rows, count, active, problem.free)
     if form.solver == Solver.NEWTON:
-        end, _ = contextual.newton(form.ties, rows, problem.phi[:, None], count, moves, terms)
+        end, _ = contextual.newton(form.response, rows, problem.phi[:, None], count, moves, terms)
     else:
         solve = contextual.scaled_chord if form.solver == Solver.SCALED_CHORD else contextual.newton_cg
-        end = solve(form.ties, rows, base, count, moves, terms)
-    return ContextualRefits(end.theta.T, end.status, end.n_steps, end.grad_norm, standing)
+        end = solve(form.response, rows, base, count, moves, terms)
+    return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, standing)
 
 
 @partial(jax.jit, static_argnames=("form", "mesh"))
@@ -116,18 +106,19 @@ def refit_contextual(
     terms: Terms,
     numbers: Array,
     n_chunks: Array,
-) -> ContextualRefits:
-    """Refit the resamples ``numbers`` (devices, T, R) of one slice, chunk by chunk, as `refit` does; a (P,) ridge."""
+) -> Refits:
+    """Refit the resamples ``numbers`` (devices, T, R) of one slice, chunk by chunk, as `refit` does.
 
-    def on_device(
-        problem: ContextualProblem, seed: Array, terms: Terms, numbers: Array, n_chunks: Array
-    ) -> ContextualRefits:
+    The ridge is (P,), a coefficient for each parameter.
+    """
+
+    def on_device(problem: ContextualProblem, seed: Array, terms: Terms, numbers: Array, n_chunks: Array) -> Refits:
         base = contextual.at_estimate(
-            form.ties, problem.rows, problem.phi, len(problem.main_battles), problem.inverse,
+            form.response, problem.rows, problem.phi, len(problem.main_battles), problem.inverse,
             problem.information_diagonal,
         )  # fmt: skip
 
-        def chunk(t: Array) -> ContextualRefits:
+        def chunk(t: Array) -> Refits:
             return _refit_contextual_chunk(problem, base, form, seed, terms, numbers[0, t])
 
         return run_chunks(chunk, numbers.shape[1], n_chunks[0])

@@ -9,13 +9,7 @@ from jax import Array, lax
 from jax.sharding import Mesh
 from jaxtyping import Bool, Float, Int32, Int64, Integer, UInt64
 
-from jaxeval.kernels import (
-    rank_agreement,
-    references,
-    resample,
-    solve,
-    squares,
-)
+from jaxeval.kernels import rank_agreement, references, resample, solve, squares
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
 
 
@@ -166,13 +160,13 @@ def _study(
     sums = rank_agreement.agreement(rates, gold, settings.deltas)
     tiers = rank_agreement.stratified(rates, gold, problem.tiers)
     single = SingleReferences(
-        rank_agreement.tau_b(sums),
-        rank_agreement.misordered(sums),
-        sums.pairs,
-        tiers.rank_change,
-        tiers.models,
-        rank_agreement.tau_b(tiers.inside),
-        tiers.inside.pairs,
+        tau=rank_agreement.tau_b(sums),
+        misordered=rank_agreement.misordered(sums),
+        pairs=sums.pairs,
+        rank_change=tiers.rank_change,
+        tier_models=tiers.models,
+        tier_tau=rank_agreement.tau_b(tiers.inside),
+        tier_pairs=tiers.inside.pairs,
     )
     shape = len(settings.deltas), len(settings.budgets), form.n_sets
     shape_of_sets = shape[1], problem.members.shape[1]
@@ -209,8 +203,9 @@ def reference_study(
 ) -> tuple[SingleReferences, BudgetSums, SameModelSums]:
     """All references, sets, budgets and repeats in the studies ``numbers``: 0 is of the full data.
 
-    Study r > 0 is of resample r - 1, and ``gold`` are the log-strengths of the full data and of all B. Each device runs the first
-    ``n_chunks`` of its T chunks; the results have leading axes (devices, T, R), and zeros where none ran.
+    Study r > 0 is of resample r - 1, and ``gold`` are the log-strengths of the full data and of all resamples. Each
+    device runs the first ``n_chunks`` of its T chunks; the results have leading axes (devices, T, R), and zeros where
+    none ran.
     """
 
     def on_device(

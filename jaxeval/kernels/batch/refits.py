@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ from jax.sharding import Mesh
 from jaxeval.kernels import connectivity, dense_solve, pair_tables, resample
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
 from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Solution, Terms
 
 
@@ -47,7 +48,7 @@ class Problem(NamedTuple):
 class Refits(NamedTuple):
     """Lanes of refitted resamples."""
 
-    theta: Array  # (..., M)
+    theta: Array  # (..., M); (..., P) with covariates or a tie model
     status: Array  # (...) int8, a `Status`
     n_steps: Array  # (...) int32
     grad_norm: Array  # (...)
@@ -62,22 +63,38 @@ class RefitForm(NamedTuple):
     n_pairs: int
     solver: Solver  # all but CHORD search for separated models first
     dtype: type
+    link: Link = Link.LOGIT
 
 
-@jax.jit
-def fit(n: Array, score: Array, active: Array, terms: Terms, start: Array | None = None) -> Solution:
-    """Newton fits of (S, M, M) tables, from ``start`` (S, M) if given."""
+@partial(jax.jit, static_argnames="link")
+def fit(
+    n: Array,
+    score: Array,
+    active: Array,
+    terms: Terms,
+    start: Array | None = None,
+    wins: Array | None = None,
+    link: Link = Link.LOGIT,
+) -> Solution:
+    """Newton fits of (S, M, M) tables, from ``start`` (S, M) if given; all links but the logit need the ``wins``."""
 
-    def one(n: Array, score: Array, active: Array, start: Array | None) -> Solution:
-        return dense_solve.newton(pair_tables.PairTable(n, score), active, terms, start)
+    def one(active: Array, start: Array | None, *table: Any) -> Solution:
+        return dense_solve.newton(link, pair_tables.PairTable(*table), active, terms, start)
 
-    return jax.vmap(one)(n, score, active, start)
+    return jax.vmap(one)(active, start, n, score, wins)
 
 
-@jax.jit
-def inverse_information(theta: Array, n: Array, ridge: Array, active: Array) -> tuple[Array, Array]:
-    """(S, M, M) pseudo-inverse and (S, M) diagonal of the information."""
-    return jax.vmap(lambda theta, n, active: dense_solve.inverse_information(theta, n, ridge, active))(theta, n, active)
+@partial(jax.jit, static_argnames="link")
+def inverse_information(
+    theta: Array, n: Array, ridge: Array, active: Array, wins: Array | None = None, link: Link = Link.LOGIT
+) -> tuple[Array, Array]:
+    """(S, M, M) pseudo-inverse and (S, M) diagonal of the information; as `fit`."""
+
+    def one(theta: Array, active: Array, n: Array, wins: Array | None) -> tuple[Array, Array]:
+        table = pair_tables.PairTable(n, jnp.zeros_like(theta), wins)
+        return dense_solve.inverse_information(link, theta, table, ridge, active)
+
+    return jax.vmap(one)(theta, active, n, wins)
 
 
 @runtime_checkable
@@ -108,17 +125,17 @@ def _solve(problem: Problem, form: RefitForm, terms: Terms, table: pair_tables.P
         x.astype(form.dtype) for x in (problem.start, problem.inverse, problem.information_diagonal)
     )
     if form.solver == Solver.CHORD or table.wins is None:
-        end = dense_solve.chord(table, start, inverse, terms)
+        end = dense_solve.chord(form.link, table, start, inverse, terms)
         return Refits(*end, jnp.zeros(start.shape, jnp.int8))
     standing = connectivity.standing(table.n, table.wins, problem.main_battles)
     active = rated(standing, terms.ridge)
     both = active[:, None] & active
-    score = pair_tables.row_sums(jnp.where(both, table.wins, 0)).astype(form.dtype)
-    connected = pair_tables.PairTable(jnp.where(both, table.n, 0), score)
+    wins = jnp.where(both, table.wins, 0)
+    connected = pair_tables.PairTable(jnp.where(both, table.n, 0), pair_tables.row_sums(wins).astype(form.dtype), wins)
     if form.solver == Solver.NEWTON:
-        end = dense_solve.newton(connected, active, terms)
+        end = dense_solve.newton(form.link, connected, active, terms)
     else:
-        end = dense_solve.newton_cg(connected, start, inverse, diagonal, terms)
+        end = dense_solve.newton_cg(form.link, connected, start, inverse, diagonal, terms)
     return Refits(*end, standing)
 
 
@@ -127,7 +144,7 @@ def _refit_chunk(problem: Problem, form: RefitForm, seed: Array, terms: Terms, n
     statistics = draw_pairs(problem, form, seed, numbers)
     shape = (problem.start.shape[0],) * 2
     dense = _stored(jax.vmap(partial(pair_tables.spread, problem.layout)), statistics, shape)
-    keep_wins = form.solver != Solver.CHORD
+    keep_wins = form.solver != Solver.CHORD or form.link != Link.LOGIT
     table = jax.vmap(lambda *x: pair_tables.pair_table(problem.layout, x, form.packing, form.dtype, keep_wins))(*dense)
     return jax.vmap(partial(_solve, problem, form, terms))(table)
 

@@ -1,4 +1,4 @@
-"""Bradley-Terry fits and refits on graphs of pairs: the lanes of a chunk side by side in the last axis."""
+"""Fits and refits on graphs of pairs: the lanes of a chunk side by side in the last axis."""
 
 from functools import partial
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from jaxeval.kernels import connectivity, pair_tables, resample, sparse_solve
 from jaxeval.kernels.adjacency import Adjacency, any_opponent, opponent_sums, take
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
 from jaxeval.kernels.batch.refits import RefitForm, Refits, draw_pairs, rated
+from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Terms
 from jaxeval.kernels.sparse_solve import SparsePairs
 
@@ -72,8 +73,10 @@ def _among(graph: Graph, pairs: SparsePairs, active: Array) -> SparsePairs:
     return SparsePairs(jnp.where(both, pairs.n, 0), jnp.where(both, pairs.wins, 0))
 
 
-@jax.jit
-def fit_sparse(graph: Graph, n: Array, wins: Array, terms: Terms, start: Array | None = None) -> Refits:
+@partial(jax.jit, static_argnames="link")
+def fit_sparse(
+    graph: Graph, n: Array, wins: Array, terms: Terms, start: Array | None = None, link: Link = Link.LOGIT
+) -> Refits:
     """One fit to the battles' weights ``n`` (P,) of the pairs and what their first models took of them, ``wins``.
 
     From ``start`` (M,), or from each model's own score.
@@ -86,7 +89,7 @@ def fit_sparse(graph: Graph, n: Array, wins: Array, terms: Terms, start: Array |
     active = _rated(found, terms.ridge)
     pairs = _among(graph, pairs, active)
     begin = sparse_solve.log_odds(adjacency, pairs, active) if start is None else start[:, None]
-    end = sparse_solve.newton_cg(adjacency, pairs, active, begin, terms)
+    end = sparse_solve.newton_cg(link, adjacency, pairs, active, begin, terms)
     return Refits(end.theta[:, 0], end.status[0], end.n_steps[0], end.grad_norm[0], found[:, 0])
 
 
@@ -102,7 +105,7 @@ def _refit_chunk(problem: SparseProblem, form: RefitForm, seed: Array, terms: Te
     found = standing(graph, pairs, weight)
     active = _rated(found, terms.ridge)
     start = jnp.broadcast_to(problem.start.astype(form.dtype)[:, None], weight.shape)
-    end = sparse_solve.newton_cg(graph.adjacency, _among(graph, pairs, active), active, start, terms)
+    end = sparse_solve.newton_cg(form.link, graph.adjacency, _among(graph, pairs, active), active, start, terms)
     return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, found.T)
 
 

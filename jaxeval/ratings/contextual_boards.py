@@ -1,0 +1,282 @@
+"""Boards with covariates ("style control") or a tie model: what else decides a battle, fitted beside the strengths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import scipy
+from jax import Array
+from numpy.typing import ArrayLike, NDArray
+
+from jaxeval.data.cells import Cells
+from jaxeval.data.features import Design
+from jaxeval.errors import DataError
+from jaxeval.execution.blas import one_blas_thread
+from jaxeval.execution.precision import double_precision
+from jaxeval.kernels import batch, tie_models
+from jaxeval.kernels.links import Link
+from jaxeval.kernels.solve import Terms
+from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
+from jaxeval.ratings.boards import (
+    TOLERANCE_LOGIT,
+    Board,
+    battle_weights,
+    fit_boards,
+    padded_size,
+    strength_slopes,
+)
+from jaxeval.ratings.contextual_rows import ContextualCells, counts_by_row, make_rows
+from jaxeval.ratings.drawn_votes import Members, VoteGroups, unit_members
+from jaxeval.ratings.options import FitOptions, Ties
+from jaxeval.ratings.sandwich import Likelihood
+from jaxeval.wording import counted
+
+Float = NDArray[np.float64]
+
+#: Of Newton's method.
+MAX_STEPS = 200
+#: Covariates that move some difference so far have no finite coefficients: odds of 1 in 1e13.
+_RUNAWAY = {Link.LOGIT: 30.0, Link.PROBIT: 7.3}
+_LANES_AT_ONCE = 32
+# A coefficient is told apart from the ratings if this share of its information is left beside them.
+_COLLINEAR = 1e-7
+
+
+class ContextualBoard(NamedTuple):
+    """One fitted slice with covariates or a tie model; the parameters are M' (padded) log-strengths, D, and t."""
+
+    board: Board
+    cells: ContextualCells
+    covariates: Design
+    rows: Any  # `battle_rows.Rows`, NumPy arrays
+    members: Members
+    ridge: Float  # (P,) of the parameters as they are found
+    free: NDArray[np.bool_]  # (D + 1,) coefficients that are fitted, and t
+    phi: Float  # (P,)
+    inverse: Float  # (P, P) pseudo-inverse of the information
+    information_diagonal: Float  # (P,)
+    undecided: NDArray[np.bool_]  # (D,) covariates without a coefficient, held at 0: the models or others decide them
+    tie_limit: float  # what t is said to be in resamples without ties; NaN where there is nothing else
+    response: Response
+    flags: tuple[str, ...]  # what of covariates and ties the battles cannot say
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the covariates."""
+        return self.covariates.names
+
+    @property
+    def n_features(self) -> int:
+        """D."""
+        return self.cells.feature.shape[1]
+
+    @property
+    def slopes(self) -> scipy.sparse.csr_array:
+        """(C, M' + D) derivatives of every cell's z by log-strengths and coefficients."""
+        of_models = strength_slopes(self.cells, len(self.phi) - 1 - self.n_features)
+        return scipy.sparse.hstack([of_models, scipy.sparse.csr_array(self.cells.feature)], format="csr")
+
+    def estimates(self) -> Float:
+        """(D + 1,) coefficients of one unit of each covariate, infinite or NaN where the data set none; then t."""
+        own = self.phi[len(self.phi) - 1 - self.n_features :]
+        return np.append(unit_coefficients(own[None, :-1], self)[0], tie_parameters(own[-1:], self))
+
+    def inverse_information(self) -> Float:
+        """(P, P) pseudo-inverse of the information."""
+        return self.inverse
+
+    def scores(self) -> scipy.sparse.csr_array:
+        """(C, P) derivatives of one battle's log-likelihood in each cell, its weight included."""
+        weight = battle_weights(self.board, self.cells)
+        with double_precision():
+            of_z, of_t = (weight * np.asarray(x) for x in tie_models.score(self.response, *self._battles()))
+        of_others = self.slopes * of_z[:, None]
+        return scipy.sparse.hstack([of_others, scipy.sparse.csr_array(of_t[:, None])], format="csr")
+
+    def score_variance(self) -> Float:
+        """(P, P) variance of the sum of all scores if the model is right and battles are independent."""
+        square = self.cells.count * battle_weights(self.board, self.cells) ** 2
+        with double_precision():
+            zz, zt, tt = (square * np.asarray(x) for x in tie_models.information(self.response, *self._battles()))
+        slopes = self.slopes
+        cross = slopes.T @ zt
+        of_others = (slopes.T @ (slopes * zz[:, None])).toarray()
+        return np.block([[of_others, cross[:, None]], [cross[None], tt.sum()]])
+
+    def log_likelihood(self) -> float:
+        """Of the battles of rated models: of wins, ties and losses for the tie models; NaN for them of ties alone."""
+        if self.response.ties != TieModel.HALF and np.isnan(self.tie_limit):
+            return float("nan")
+        weight = self.cells.count * battle_weights(self.board, self.cells)
+        with double_precision():
+            each = np.asarray(tie_models.log_likelihood(self.response, *self._battles()))
+        return float(np.sum(np.where(weight > 0, weight * each, 0.0)))
+
+    def outcomes(self, z: Float, t: ArrayLike) -> tuple[Float, Float, Float]:
+        """Probabilities of win, tie and loss by predictors ``z`` and the tie parameter, which broadcast."""
+        with double_precision():
+            z_, t_ = (jnp.asarray(x, float) for x in np.broadcast_arrays(z, t))
+            win, tie, loss = map(np.asarray, tie_models.probabilities(self.response, z_, t_))
+        return win, tie, loss
+
+    def expected(self, difference: Float) -> Float:
+        """Expected results by differences of log-strengths, all covariates even."""
+        win, tie, _ = self.outcomes(difference, self.estimates()[-1])
+        return win + tie / 2
+
+    def _battles(self) -> tuple[Array, Array, Array]:
+        """Target, z and t of every cell."""
+        theta, cells = self.board.theta, self.cells
+        z = theta[cells.first[cells.pair]] - theta[cells.second[cells.pair]]
+        z = z + cells.feature @ self.phi[len(self.phi) - 1 - self.n_features : -1]
+        return jnp.asarray(cells.target), jnp.asarray(z), jnp.asarray(self.phi[-1])
+
+
+def unit_coefficients(found: Float, fitted: ContextualBoard) -> Float:
+    """(B, D) coefficients for one unit of the covariates, from those of the rows.
+
+    Infinite where they ran away, NaN where the battles cannot say.
+    """
+    feature, far = fitted.cells.feature, _RUNAWAY[fitted.response.link]
+    with np.errstate(invalid="ignore"):
+        runaway = np.abs(found) * np.abs(feature).max(0, initial=0.0) > far
+        # Covariates that hardly differ have large coefficients, too, but together they move nothing far.
+        large = np.flatnonzero(runaway.any(1))
+        for some in np.array_split(large, -(-len(large) // _LANES_AT_ONCE) or 1):
+            runaway[some] &= np.abs(feature @ found[some].T).max(0, initial=0.0)[:, None] > far
+        by_unit = np.where(runaway, np.sign(found) * np.inf, found * fitted.covariates.factor)
+    return np.where(fitted.undecided, np.nan, by_unit)
+
+
+def tie_parameters(found: Float, fitted: ContextualBoard) -> Float:
+    """(B,) tie parameters, of resamples without ties at its limit."""
+    return np.where(found == NO_TIES[fitted.response.ties], fitted.tie_limit, found)
+
+
+def fit_slices(
+    slices: Sequence[tuple[pd.Index, Cells]],
+    covariates: Design,
+    options: FitOptions,
+    *,
+    strict: bool = True,
+    starts: Sequence[Float] | None = None,
+) -> Sequence[Likelihood]:
+    """Fit every slice (its models and cells), with covariates or a tie model if there are; see the two functions."""
+    if options.contextual:
+        return fit_contextual_boards(slices, covariates, options, strict)
+    return fit_boards(slices, options, starts)
+
+
+def fit_contextual_boards(
+    slices: Sequence[tuple[pd.Index, Cells]], covariates: Design, options: FitOptions, strict: bool = True
+) -> list[ContextualBoard]:
+    """Fit every slice (its models and cells).
+
+    Args:
+        strict: what battles cannot say of covariates and ties is an error; else that slice has it in its ``flags``.
+
+    Raises:
+        DataError: if ``strict``, covariates that the models decide, or a tie model without ties.
+    """
+    boards = fit_boards(slices, replace(options, method="dense"))
+    fitted = []
+    for (_, cells), board in zip(slices, boards, strict=True):
+        assert isinstance(cells, ContextualCells)
+        found = _fit(board, cells, covariates, options)
+        if strict and found.flags:
+            raise DataError(found.flags[0])
+        fitted.append(found)
+    return fitted
+
+
+def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitOptions) -> ContextualBoard:
+    flags, feature_ridge, ties = [], options.feature_ridge, options.ties
+    has_features = cells.feature.shape[1] > 0 and feature_ridge == 0
+    undecided = _undecided(board, cells) if has_features else np.zeros(cells.feature.shape[1], bool)
+    if undecided.any():
+        flags.append(_why_undecided(covariates, undecided))
+    weight = cells.count * battle_weights(board, cells)
+    share = float(weight[cells.target == 0.5].sum() / max(weight.sum(), np.finfo(float).tiny))
+    tied = ties != "half"
+    if tied and not 0 < share < 1:
+        n = int(cells.count[weight > 0].sum())
+        flags.append(
+            f"{'no' if share == 0 else 'only'} ties among {counted(n, 'battle')} of rated models: no tie model fits"
+        )
+    members = unit_members(cells, VoteGroups())
+    rows = make_rows(cells, members, board.pair_weight)
+    size, n_features = padded_size(len(board.theta)), cells.feature.shape[1]
+    active = np.zeros(size, bool)
+    active[: len(board.theta)] = board.active
+    held = np.isinf(feature_ridge)
+    of_features = np.zeros(n_features) if held else feature_ridge * covariates.factor**2
+    penalty = np.concatenate([np.full(size, options.ridge), of_features, [0.0]])
+    free = np.append(~undecided & (not held), tied and 0 < share < 1)
+    start = np.zeros(size + n_features + 1)
+    start[: len(board.theta)] = board.theta
+    start[-1] = _first_tie_parameter(share, ties) if free[-1] else 0.0
+    count = counts_by_row(rows, members, cells.count)
+    with double_precision(), one_blas_thread():
+        found = batch.fit_contextual(
+            rows, count, start, active, free, options.response, Terms.of(penalty, TOLERANCE_LOGIT, MAX_STEPS)
+        )
+        found = jax.device_get(found)
+    theta = np.asarray(found.phi)[: len(board.theta)]
+    board = board._replace(
+        theta=np.where(board.active, theta, 0.0), cells=cells, status=int(found.status),
+        n_steps=int(found.n_steps), grad_norm=float(found.grad_norm),
+    )  # fmt: skip
+    return ContextualBoard(
+        board=board,
+        cells=cells,
+        covariates=covariates,
+        rows=rows,
+        members=members,
+        ridge=penalty,
+        free=free,
+        phi=np.asarray(found.phi),
+        inverse=np.asarray(found.inverse),
+        information_diagonal=np.asarray(found.diagonal),
+        undecided=undecided,
+        tie_limit=np.nan if share == 1 else {"half": 0.0, "davidson": -np.inf, "rao_kupper": 0.0}[ties],
+        response=options.response,
+        flags=tuple(flags),
+    )
+
+
+def _first_tie_parameter(share: float, ties: Ties) -> float:
+    """What gives models of equal strength that ``share`` of ties."""
+    return float(np.log(2 * share / (1 - share)) if ties == "davidson" else 2 * np.arctanh(share))
+
+
+def _undecided(board: Board, cells: ContextualCells) -> NDArray[np.bool_]:
+    """(D,) covariates that the models and the covariates before them decide: no battles tell their effects apart."""
+    d, m = cells.feature.shape[1], len(board.theta)
+    first, second = cells.first[cells.pair], cells.second[cells.pair]
+    weighted = (cells.count * battle_weights(board, cells))[:, None] * cells.feature
+    own = weighted.T @ cells.feature
+    cross = np.stack([np.bincount(first, x, m) - np.bincount(second, x, m) for x in weighted.T], 1, dtype=float)
+    n = board.rated_tables()[0]
+    left = own - cross.T @ np.linalg.pinv(np.diag(n.sum(1)) - n, rcond=1e-12, hermitian=True) @ cross
+    scale = np.sqrt(np.maximum(np.diag(own), np.finfo(float).tiny))
+    left = left / np.outer(scale, scale)
+    decided: list[int] = []
+    for k in range(d):
+        with_it = [*decided, k]
+        if np.linalg.eigvalsh(left[np.ix_(with_it, with_it)])[0] >= _COLLINEAR:
+            decided = with_it
+    return ~np.isin(np.arange(d), decided)
+
+
+def _why_undecided(covariates: Design, undecided: NDArray[np.bool_]) -> str:
+    names = " and ".join(repr(name) for name, one in zip(covariates.names, undecided, strict=True) if one)
+    return (
+        f"the models and other features decide {names}: effects that cannot be told apart, and no coefficient; leave "
+        "it out, or take a feature_ridge > 0"
+    )

@@ -1,0 +1,196 @@
+"""A fit with covariates or a tie model: ratings next to what else decides a battle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy
+from numpy.typing import ArrayLike, NDArray
+
+from jaxeval.checks import checked_number
+from jaxeval.data.report import DataReport
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
+from jaxeval.ratings.contextual_boards import ContextualBoard
+from jaxeval.ratings.drawn_votes import VoteGroups
+from jaxeval.ratings.options import FitOptions, Ties
+from jaxeval.ratings.sandwich import Likelihood
+from jaxeval.statistics.quantiles import checked_level
+from jaxeval.wording import did_you_mean
+
+Float = NDArray[np.float64]
+
+
+class ContextualSettings(NamedTuple):
+    """Covariates and tie model of a fit."""
+
+    features: tuple[str, ...]
+    normalized: bool
+    feature_ridge: float
+    ties: Ties
+
+
+@dataclass(frozen=True, eq=False)
+class ContextualFit(BradleyTerryFit):
+    """A fit with covariates, a tie model, or both: ratings as in `BradleyTerryFit`, in the presence of the others.
+
+    A rating difference is that of battles in which all covariates are equal on both sides. Its scale depends on how
+    ties are treated. Ratings on different scales must not be compared.
+
+    - As half a win: the log-odds of the expected score, P(win) + P(tie) / 2 = s(theta_i - theta_j). This is the scale
+      of fits without a tie model. With the probit link s is the normal distribution function.
+    - Davidson: the log-odds of decisive battles, P(win) / P(loss) = exp(theta_i - theta_j). The more ties, the wider
+      these ratings are spread: some move by 50 Elo on votes of the Arena, and by 150 Elo where models differ more.
+    - Rao and Kupper: the log-odds s(theta_i - theta_j) of a win if the slightest advantage decided every battle. A tie
+      is an advantage under the threshold t. These ratings are mostly spread wider, too.
+
+    ``expected_score`` has the ratings on the first scale beside those of a tie model.
+
+    Examples:
+        >>> import jaxeval
+        >>> fit = jaxeval.fit_bradley_terry(jaxeval.simulate_battles(2_000, 4, seed=0), ties="davidson")
+        >>> round(fit.tie_parameter, 2)
+        -0.44
+        >>> fit.outcome_probabilities("model-1", "model-2").round(2).to_dict()
+        {'win': 0.53, 'tie': 0.23, 'loss': 0.24, 'expected': 0.65}
+    """
+
+    @property
+    def context(self) -> ContextualSettings:
+        """The covariates and the tie model."""
+        options = self.settings
+        names = self._contextual.covariates.names
+        return ContextualSettings(names, options.normalize, options.feature_ridge, options.ties)
+
+    @property
+    def _contextual(self) -> ContextualBoard:
+        fitted = self._likelihood
+        assert isinstance(fitted, ContextualBoard)
+        return fitted
+
+    @property
+    def expected_score(self) -> BradleyTerryFit:
+        """The fit of the same battles with ties as half a win, whose ratings are on the scale of expected scores.
+
+        It is the Bradley-Terry model that is closest to the battles' results in Kullback-Leibler divergence: every
+        model's expected scores add up to the points that it took. Davidson's model without covariates has the same
+        sums, so that this fit is also the closest one to Davidson's expected scores. With ties as half a win it is this
+        fit itself.
+        """
+        return self if self._ties_as_half is None else self._ties_as_half
+
+    @property
+    def tie_parameter(self) -> float:
+        """t: Davidson's log nu or Rao and Kupper's threshold, logits; NaN where ties are half a win.
+
+        A slice without ties has it at its limit, -inf or 0.
+        """
+        return float("nan") if self.context.ties == "half" else float(self._contextual.estimates()[-1])
+
+    @property
+    def tie_parameter_standard_error(self) -> float:
+        """Sandwich standard error of ``tie_parameter``; NaN where that is at its limit."""
+        variance = self._covariance[-1, -1]
+        return float(np.sqrt(variance)) if self._contextual.free[-1] else float("nan")
+
+    def coefficients(self, level: float = 0.95) -> pd.DataFrame:
+        """A row per covariate, with sandwich errors and intervals; with a tie model t is the last row.
+
+        Columns are ``coefficient`` (logits for one unit, or probits), ``standard_error``, ``lower`` and ``upper``;
+        ``odds_ratio`` with its ends, of logits only; ``elo``; and ``unit``, what one unit is on the covariate's own
+        scale.
+        """
+        size = len(self._contextual.phi) - 1 - len(self.context.features)
+        error = np.sqrt(np.maximum(np.diag(self._covariance)[size:], 0))
+        error = error * np.append(self._contextual.covariates.factor, 1.0)
+        half = scipy.special.ndtri((1 + checked_level(level)) / 2) * error
+        estimate = self._contextual.estimates()
+        return self.coefficient_table(error, estimate - half, estimate + half)
+
+    def coefficient_table(self, error: Float, lower: Float, upper: Float) -> pd.DataFrame:
+        """`coefficients` with errors and bounds (D + 1,), those of t last."""
+        names, unit, d = list(self.context.features), list(self._contextual.covariates.unit), len(self.context.features)
+        if self.context.ties != "half":
+            names, unit = [*names, "tie parameter"], [*unit, np.nan]
+        n = len(names)
+        estimate = self._contextual.estimates()[:n]
+        without = ~np.isfinite(estimate) | np.append(np.zeros(d, bool), not self._contextual.free[-1])[:n]
+        error, lower, upper = (np.where(without, np.nan, x[:n]) for x in (error, lower, upper))
+        columns = {"coefficient": estimate, "standard_error": error, "lower": lower, "upper": upper}
+        # An odds ratio of the tie parameter, and its Elo, would mean nothing; nor would an odds ratio of probits.
+        of_features = np.arange(n) < d
+        has_odds = of_features & (self.settings.link == "logit")
+        ratios = {"odds_ratio": estimate, "odds_ratio_lower": lower, "odds_ratio_upper": upper}
+        with np.errstate(over="ignore", under="ignore"):
+            columns |= {name: np.where(has_odds, np.exp(x), np.nan) for name, x in ratios.items()}
+        table = pd.DataFrame(columns, pd.Index(names, name="feature", dtype=object))
+        return table.assign(elo=np.where(of_features, self.scale.unit * estimate, np.nan), unit=unit)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the data cannot say, in words."""
+        found = self._contextual.estimates()[: len(self.context.features)]
+        runaway = [name for name, x in zip(self.context.features, found, strict=True) if np.isinf(x)]
+        messages = super().warnings
+        if runaway:
+            messages.append(
+                f"{' and '.join(map(repr, runaway))}: the side that has more of it won all its battles, or lost them "
+                "all, whatever the models: no finite coefficient (a feature_ridge > 0 gives one)"
+            )
+        return messages
+
+    def outcome_probabilities(
+        self, model_a: Any, model_b: Any, features: Mapping[str, float] | None = None
+    ) -> pd.Series:
+        """``win``, ``tie`` and ``loss`` of ``model_a`` against ``model_b``, and the ``expected`` result.
+
+        Args:
+            model_a: a model of the board.
+            model_b: its opponent.
+            features: by name, side A's less side B's value of a covariate on its own scale; 0 unless given.
+
+        Raises:
+            ValueError: an unknown model or covariate.
+        """
+        probabilities = outcome_probabilities(self, self.theta_of(model_a), self.theta_of(model_b), features or {})
+        return pd.Series({name: float(x) for name, x in probabilities.items()})
+
+    def theta_of(self, model: Any) -> float:
+        """Log-strength of a model of the board; infinite or NaN if it has no rating."""
+        if model not in self.ratings.index:
+            hint = did_you_mean(model, self.ratings.index)
+            raise ValueError(f"no model {model!r} on the board of {len(self.ratings)}{hint}")
+        return float(self.strengths[model])
+
+
+def outcome_probabilities(
+    fit: ContextualFit, theta_a: ArrayLike, theta_b: ArrayLike, features: Mapping[str, float],
+    coefficients: Float | None = None, tie: ArrayLike | None = None,
+) -> dict[str, Float]:  # fmt: skip
+    """``win, tie, loss, expected`` by the fit, or by draws (B,) of strengths, ``coefficients`` (B, D) and ``tie``."""
+    covariates, n_features = fit._contextual.covariates, len(fit.context.features)
+    if not isinstance(features, Mapping):
+        raise TypeError(f"features must be values by name, as {{'length': 2.0}}, got {features!r}")
+    unknown = [name for name in features if name not in covariates.names]
+    if unknown:
+        raise ValueError(f"no covariate {unknown[0]!r}; the fit has {', '.join(map(repr, covariates.names)) or 'none'}")
+    values = np.array([checked_number(f"feature {name!r}", features.get(name, 0.0)) for name in covariates.names])
+    if not np.isfinite(values).all():
+        raise ValueError(f"features must be finite, got {features!r}")
+    x = values / covariates.unit
+    own = fit._contextual.estimates()
+    with np.errstate(invalid="ignore"):
+        # A covariate that is even does not matter, whatever its coefficient.
+        of_features = np.where(x == 0, 0.0, own[:n_features] if coefficients is None else coefficients) @ x
+        z = np.asarray(theta_a) - np.asarray(theta_b) + of_features
+    win, tie_, loss = fit._contextual.outcomes(z, own[-1] if tie is None else tie)
+    return {"win": win, "tie": tie_, "loss": loss, "expected": win + tie_ / 2}
+
+
+def board_fit(likelihood: Likelihood, drawn: VoteGroups, report: DataReport, options: FitOptions) -> BradleyTerryFit:
+    """The public face of a fitted board: of one with covariates or a tie model a `ContextualFit`."""
+    kind = ContextualFit if options.contextual else BradleyTerryFit
+    return fit_result(kind, likelihood, drawn, report, options)

@@ -1,0 +1,56 @@
+"""Strata: groups of battles, clusters or items of which every resample holds as many as the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Int
+from jaxeval.errors import DataError
+from jaxeval.wording import counted
+
+
+def stratum_of_groups(
+    stratum: NDArray[np.intp], group: NDArray[np.intp], names: pd.Index, strata: str, what: str = "cluster"
+) -> Int:
+    """(K,) the stratum of each group, which is drawn whole: a cluster of battles, or an item.
+
+    Args:
+        stratum: (R,) of each row.
+        group: (R,) numbers from 0 to K - 1.
+        names: (K,) of the groups.
+        strata: the column of the strata.
+        what: a group is called.
+
+    Raises:
+        DataError: a group has rows in several strata.
+    """
+    of_group = np.zeros(len(names), np.int64)
+    of_group[group] = stratum
+    crossing = np.unique(group[of_group[group] != stratum])
+    if len(crossing):
+        several = counted(len(crossing), f"{what} lies", f"{what}s lie")
+        raise DataError(
+            f"{several} in several strata of {strata!r}, of {counted(len(names), what)} (the first is "
+            f"{names[crossing[0]]!r}): each {what} is drawn whole and needs one stratum; name a column whose groups "
+            f"hold whole {what}s, or leave out strata= (on the command line --strata)"
+        )
+    return of_group
+
+
+def checked_strata(stratum: Any) -> Int | None:
+    """(N,) numbers of strata from 0 on, all of which occur; None where there is only one."""
+    values, number = np.unique(stratum, return_inverse=True)
+    return number if len(values) > 1 else None
+
+
+def lone_strata_text(size: Int | None, what: str = "battle") -> list[str]:
+    """A sentence on strata of one ``what``, from the ``size`` (S,) of all; none where there are none."""
+    lone = 0 if size is None else int((size == 1).sum())
+    if lone == 0:
+        return []
+    vary = "stratum of one {} does not vary" if lone == 1 else "strata of one {} do not vary"
+    return [f"{lone:,} {vary.format(what)} in the resamples, so the intervals leave out what they contribute"]

@@ -1,0 +1,218 @@
+"""The bootstrap within strata: what it draws, on every kind of board, and what it says."""
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+from jaxeval import Battles, bootstrap, fit_bradley_terry, leaderboard, simulate_votes
+from jaxeval.errors import DataError
+from jaxeval.kernels import resample
+from jaxeval.ratings.boards import fit_boards
+from jaxeval.ratings.dense_refits import dense_refits
+from jaxeval.ratings.drawn_votes import unit_members, vote_groups
+from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.ratings.options import BootstrapOptions
+
+SIZES = {"de": 1, "en": 700, "fr": 12, "it": 150, "pt": 40}
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    votes = simulate_votes(903, 8, seed=3)
+    votes["language"] = rng.permutation(np.repeat(list(SIZES), list(SIZES.values())))
+    # Voters who keep to one language: of one vote, and of several.
+    votes["voter"] = votes["language"] + rng.integers(0, 60, len(votes)).astype(str)
+    votes["length"] = rng.integers(0, 3, len(votes)).astype(float)
+    return votes
+
+
+@pytest.fixture(scope="module")
+def battles(table):
+    return Battles.from_pandas(table)
+
+
+def drawn_units(battles, n, cluster=None, scheme="multinomial"):
+    """(n, K, C) draws of the units, and the language of each column."""
+    options = BootstrapOptions(scheme=scheme)
+    cells, cell = battles.compress(slice(None))
+    groups = vote_groups(battles, cluster, "language")(slice(None), cell)
+    problems = dense_refits(fit_boards([(battles.models, cells)], options), [""], [groups], options).problems
+    units, named = jax.tree.map(lambda x: x[0], problems.units), (np.uint64(0), problems.stream[0], np.arange(n))
+    with jax.enable_x64(True):
+        draws = resample.draw(units, options.drawn, resample.Packing(None), *named)
+    return np.asarray(draws), np.asarray(units.strata.column), np.asarray(units.size)
+
+
+@pytest.mark.parametrize("scheme", ["multinomial", "bayesian"])
+def test_every_resample_holds_the_battles_of_each_stratum(battles, scheme):
+    draws, column, size = drawn_units(battles, 200, scheme=scheme)
+    for s, n in enumerate(SIZES.values()):
+        assert size[:, column == s].sum() == n
+        np.testing.assert_allclose(draws[:, :, column == s].sum((1, 2)), n, rtol=1e-12)
+    assert draws.std(0).max() > 0
+
+
+def test_every_resample_holds_the_clusters_of_each_stratum(table, battles):
+    draws, column, _ = drawn_units(battles, 200, cluster="voter")
+    for s, n in enumerate(table.groupby("language")["voter"].nunique()):
+        np.testing.assert_array_equal(draws[:, :, column == s].sum((1, 2)), n)
+
+
+@pytest.mark.parametrize("cluster", [None, "voter"])
+@pytest.mark.parametrize("soft", [False, True])
+def test_units_stand_for_their_votes(table, cluster, soft):
+    """Drawn as often as they are, the units give back every cell."""
+    if soft:
+        table = table.assign(target=np.random.default_rng(1).random(len(table)).round(1))
+    battles = Battles.from_pandas(table, target="target") if soft else Battles.from_pandas(table)
+    cells, cell = battles.compress(slice(None))
+    members = unit_members(cells, vote_groups(battles, cluster, "language")(slice(None), cell))
+    column, row = np.divmod(members.unit, 4)
+    found = np.bincount(members.cell, members.units[row, column] * members.times)
+    np.testing.assert_array_equal(found, cells.count)
+    assert (np.diff(members.stratum) >= 0).all()
+    assert members.units.sum() == (903 if cluster is None else table["voter"].nunique())
+
+
+def test_one_stratum_is_the_plain_bootstrap(table):
+    battles = Battles.from_pandas(table.assign(all="x"))
+    for options in ({}, {"cluster": "voter"}, {"scheme": "bayesian"}, {"by": "language", "min_slice_battles": 100}):
+        plain, found = bootstrap(battles, 20, **options), bootstrap(battles, 20, strata="all", **options)
+        for name in plain if isinstance(plain, dict) else [None]:
+            a, b = (plain, found) if name is None else (plain[name], found[name])
+            np.testing.assert_array_equal(a.draws, b.draws)
+            np.testing.assert_array_equal(a.fit.standard_errors, b.fit.standard_errors)
+            assert a.warnings == b.warnings
+
+
+def test_a_slice_of_one_stratum_draws_the_same_beside_others(table):
+    """Strata within each slice; the slice "it" has one, and draws what it draws alone."""
+    own = table[table["language"].isin(["it", "en"])]
+    half = np.where(own["language"] == "it", "x", np.where(np.arange(len(own)) % 2, "y", "z"))
+    battles = Battles.from_pandas(own.assign(half=half))
+    found = bootstrap(battles, 30, by="language", strata="half")
+    plain = bootstrap(battles, 30, by="language")
+    np.testing.assert_allclose(found["it"].draws, plain["it"].draws, rtol=0, atol=1e-9)
+    assert np.abs(found["en"].draws - plain["en"].draws).max() > 1
+
+
+@pytest.mark.parametrize("options", [{}, {"ridge": 0.5, "reweight": True}, {"cluster": "voter"}])
+def test_dense_and_sparse_boards_draw_the_same(battles, options):
+    dense, sparse = (
+        bootstrap(battles, 20, strata="language", method=method, **options) for method in ("dense", "sparse")
+    )
+    np.testing.assert_allclose(dense.draws, sparse.draws, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("cluster", [None, "voter"])
+def test_boards_with_features(battles, cluster):
+    held = bootstrap(battles, 20, strata="language", cluster=cluster, features=["length"], feature_ridge=np.inf)
+    plain = bootstrap(battles, 20, strata="language", cluster=cluster)
+    # Covariates make other units, and so other draws of the same law.
+    assert held.draws.std(0, ddof=1) == pytest.approx(plain.draws.std(0, ddof=1), rel=0.9)
+
+
+def test_chunks_agree(battles):
+    whole = bootstrap(battles, 40, strata="language")
+    for found in (bootstrap(battles, 40, strata="language", chunk_size=7), bootstrap(battles, 100, strata="language")):
+        np.testing.assert_allclose(found.draws[:40], whole.draws, rtol=0, atol=1e-9)
+
+
+def test_merged_rows_draw_what_their_battles_draw(table):
+    columns = ["model_a", "model_b", "winner", "language"]
+    merged = table.groupby(columns).size().rename("n").reset_index()
+    whole = bootstrap(Battles.from_pandas(table[columns]), 20, strata="language")
+    found = bootstrap(Battles.from_pandas(merged, count="n"), 20, strata="language")
+    np.testing.assert_array_equal(found.draws, whole.draws)
+
+
+# --- what strata are for -------------------------------------------------------------------------
+
+
+def between_strata(n, seed):
+    """Two models, two strata of fixed sizes, in which A wins nearly always and nearly never."""
+    rng = np.random.default_rng(seed)
+    stratum = np.repeat(["easy", "hard"], n // 2)
+    won = rng.random(n) < np.where(stratum == "easy", 0.95, 0.05)
+    data = {"model_a": "A", "model_b": "B", "winner": np.where(won, "model_a", "model_b"), "stratum": stratum}
+    return Battles.from_pandas(pd.DataFrame(data))
+
+
+def test_intervals_leave_out_what_varies_between_strata():
+    """The share of A is known: 1/2; its variance within strata is a fifth of that with strata drawn anew."""
+    repeats, covered, width = 60, {None: 0, "stratum": 0}, {}
+    for seed in range(repeats):
+        battles = between_strata(300, seed)
+        for strata in covered:
+            board = bootstrap(battles, 300, seed=seed, strata=strata)
+            difference = board.draws[:, 0] - board.draws[:, 1]
+            lower, upper = np.quantile(difference, [0.025, 0.975])
+            covered[strata] += lower <= 0 <= upper
+            width[strata] = upper - lower
+            error = board.fit.difference_standard_errors.loc["A", "B"]
+            assert (upper - lower) / 3.92 == pytest.approx(error, rel=0.2)
+    assert covered["stratum"] / repeats == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / repeats))
+    assert covered[None] == repeats
+    assert width["stratum"] / width[None] == pytest.approx(np.sqrt(4 * 0.95 * 0.05), rel=0.2)
+
+
+@pytest.mark.parametrize("cluster", [None, "voter"])
+def test_errors_of_the_fit_are_those_within_strata(table, battles, cluster):
+    """By hand: scores of battles (or clusters), less their mean in the stratum, between the inverse informations."""
+    fit = fit_bradley_terry(battles, strata="language", cluster=cluster)
+    theta = fit.logits
+    slopes = np.zeros((len(table), len(theta)))
+    rows = np.arange(len(table))
+    first, second = (theta.index.get_indexer(table[side]) for side in ("model_a", "model_b"))
+    slopes[rows, first], slopes[rows, second] = 1, -1
+    p = 1 / (1 + np.exp(-(slopes @ theta.to_numpy())))
+    scores = slopes * (battles.target - p)[:, None]
+    stratum = table["language"].to_numpy()
+    if cluster is not None:
+        number, names = table["voter"].factorize()
+        scores = np.stack([np.bincount(number, column) for column in scores.T], 1)
+        stratum = np.array([name[:2] for name in names])
+    for name in SIZES:
+        scores[stratum == name] -= scores[stratum == name].mean(0)
+    inverse = np.linalg.pinv(slopes.T @ (slopes * (p * (1 - p))[:, None]))
+    covariance = ELO_PER_LOGIT**2 * inverse @ scores.T @ scores @ inverse
+    np.testing.assert_allclose(fit.covariance, covariance, rtol=1e-6, atol=1e-6)
+    plain = fit_bradley_terry(battles, cluster=cluster)
+    assert (fit.standard_errors <= plain.standard_errors + 1e-9).all()
+
+
+# --- what is said --------------------------------------------------------------------------------
+
+
+def test_lone_strata_are_counted(battles):
+    sentence = "1 stratum of one battle does not vary in the resamples, so the intervals leave out what they contribute"
+    assert sentence in bootstrap(battles, 5, strata="language").warnings
+    assert sentence in leaderboard(battles, n_resamples=5, strata="language").attrs["warnings"]
+    clusters = bootstrap(battles, 5, strata="language", cluster="voter").warnings
+    assert any(warning.startswith("1 stratum of one cluster") for warning in clusters)
+
+
+def test_errors_say_what_to_do(table, battles):
+    with pytest.raises(ValueError, match=r'scheme="poisson" draws every battle on its own.*leave strata= out'):
+        bootstrap(battles, 5, scheme="poisson", strata="language")
+    with pytest.raises(DataError, match=r"no column 'tongue'.*'language'"):
+        bootstrap(battles, 5, strata="tongue")
+    missing = Battles.from_pandas(table.assign(language=table["language"].where(table.index > 2)))
+    with pytest.raises(DataError, match="column 'language' has 3 missing values"):
+        bootstrap(missing, 5, strata="language")
+    crossing = Battles.from_pandas(table.assign(voter=np.arange(len(table)) // 2))
+    with pytest.raises(DataError, match=r"clusters lie in several strata of 'language', of 452 clusters"):
+        bootstrap(crossing, 5, strata="language", cluster="voter")
+    with pytest.raises(DataError, match="several strata"):
+        fit_bradley_terry(crossing, strata="language", cluster="voter")
+
+
+def test_strata_decide_the_draws_in_a_checkpoint(battles, tmp_path):
+    first = bootstrap(battles, 20, strata="language", checkpoint=tmp_path)
+    again = bootstrap(battles, 20, strata="language", checkpoint=tmp_path)
+    np.testing.assert_array_equal(first.draws, again.draws)
+    assert first.settings.strata == "language"
+    with pytest.raises(DataError, match="strata"):
+        bootstrap(battles, 20, checkpoint=tmp_path)
