@@ -22,12 +22,14 @@ class PairTable(NamedTuple):
 class Layout(NamedTuple):
     """Which entries a unit adds to: a (K, Q) grid whose columns belong to pairs, targets being their first model's."""
 
-    position: Int32[Array, "M M"]  # the pair of (i, j) and (j, i); the last, an empty one, if they never met
-    pair_weight: Float[Array, "M M"] | Float[Array, "P"] | None = None  # factor on every battle; (P,) without tables
-    weight: Float[Array, "K Q"] | None = None  # weight of one battle of the entry; None where draws are packed
-    target: Float[Array, "K Q"] | None = None  # its target
-    unit: Int32[Array, "K Q"] | None = None  # the entry's unit, where units are not entries
-    pair: Int32[Array, "Q"] | None = None  # the pair of each column, where pairs span several columns
+    position: Int32[Array, "... M M"]  # the pair of (i, j) and (j, i); the last, an empty one, if they never met
+    pair_weight: Float[Array, "... M M"] | Float[Array, "... P"] | None = (
+        None  # factor on every battle; (P,) without tables
+    )
+    weight: Float[Array, "... K Q"] | None = None  # weight of one battle of the entry; None where draws are packed
+    target: Float[Array, "... K Q"] | None = None  # its target
+    unit: Int32[Array, "... K Q"] | None = None  # the entry's unit, where units are not entries
+    pair: Int32[Array, "... Q"] | None = None  # the pair of each column, where pairs span several columns
 
 
 def pair_statistics(

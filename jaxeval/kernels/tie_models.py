@@ -7,12 +7,10 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jax import Array
 from jax.nn import sigmoid
-from jaxtyping import Float
 
 from jaxeval.kernels import links
-from jaxeval.kernels.links import Link
+from jaxeval.kernels.links import Link, Values
 
 
 class TieModel(IntEnum):
@@ -33,8 +31,6 @@ class Response(NamedTuple):
     link: Link = Link.LOGIT  # of HALF; the other two have formulas of their own, of logits
 
 
-# Arguments and results broadcast.
-Values = Float[Array, "*#battles"]
 #: Of t where there are no ties: a probability of ties under 1e-20, and still numbers to work with.
 NO_TIES = {TieModel.HALF: 0.0, TieModel.DAVIDSON: -50.0, TieModel.RAO_KUPPER: 1e-20}
 
