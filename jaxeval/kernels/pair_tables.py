@@ -26,14 +26,14 @@ class Layout(NamedTuple):
     pair_weight: Float[Array, "... M M"] | Float[Array, "... P"] | None = (
         None  # factor on every battle; (P,) without tables
     )
-    weight: Float[Array, "... K Q"] | None = None  # weight of one battle of the entry; None where draws are packed
-    target: Float[Array, "... K Q"] | None = None  # its target
-    unit: Int32[Array, "... K Q"] | None = None  # the entry's unit, where units are not entries
-    pair: Int32[Array, "... Q"] | None = None  # the pair of each column, where pairs span several columns
+    weight: Float[Array, "... rows columns"] | None = None  # weight of one battle of the entry; None where draws are packed
+    target: Float[Array, "... rows columns"] | None = None  # its target
+    unit: Int32[Array, "... rows columns"] | None = None  # the entry's unit, where units are not entries
+    pair: Int32[Array, "... columns"] | None = None  # the pair of each column, where pairs span several columns
 
 
 def pair_statistics(
-    layout: Layout, draws: Num[Array, "rows columns"] | UInt[Array, "columns"], n_pairs: int
+    layout: Layout, draws: Num[Array, "K Q"] | UInt[Array, "Q"], n_pairs: int
 ) -> tuple[Num[Array, "{n_pairs}"], ...]:
     """Per pair, the ``draws`` summed: one packed word, or (weight, weight * target)."""
     columns: tuple[Array, ...] = (draws,)
