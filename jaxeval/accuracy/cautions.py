@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from jaxeval.accuracy.accuracy_tables import AccuracyTables
 from jaxeval.accuracy.belief import shifted
@@ -16,6 +17,8 @@ from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.accuracy.estimates import Slice
 from jaxeval.accuracy.statuses import BOUNDED, STATUSES, UNBOUNDED, Status
 from jaxeval.wording import counted
+
+Float = NDArray[np.float64]
 
 #: At J = 0.3 the simulations of arXiv:2605.06939 find Rogan-Gladen with a shared calibration far from its level.
 LOW_J = 0.3
@@ -72,8 +75,8 @@ def model_cautions(accuracy: AccuracyTables) -> Iterator[Caution]:
     for label, part in accuracy.slices.items():
         yield from _other_shares(label or "all", part)
     yield from _raw_shares(accuracy.table)
-    for row, counts in zip(accuracy.rates.to_dict("records"), _error_counts(accuracy), strict=True):
-        yield from _rate_cautions(Subject.of(row), row, counts)
+    for row in _rates_and_errors(accuracy).to_dict("records"):
+        yield from _rate_cautions(row)
     for row in accuracy.table.to_dict("records"):
         subject, name, status = Subject.of(row), row["estimator"], row["status"]
         if status in (Status.CLIPPED, Status.OUTSIDE):
@@ -92,52 +95,47 @@ def model_cautions(accuracy: AccuracyTables) -> Iterator[Caution]:
             )
 
 
-class _Counts(NamedTuple):
-    """What is behind the rates of a judge on a model."""
+def _rates_and_errors(accuracy: AccuracyTables) -> pd.DataFrame:
+    """The judges' rates, with their errors on labelled items, the fewest labels of a stratum, and the test items."""
+    sums = [(part.judged.total.own, part.judged.total.test) for part in accuracy.slices.values()]
 
-    passed: float  # labelled items that are wrong and passed
-    failed: float  # labelled items that are right and failed
-    fewest_in_stratum: float  # labels in the stratum of the test that has fewest; infinite without a test
-    n_test: int
+    def column(of_slices: Iterable[Float]) -> Float:
+        return np.concatenate([x.reshape(-1) for x in of_slices])
 
-
-def _error_counts(accuracy: AccuracyTables) -> Iterator[_Counts]:
-    """In the order of the rows of ``accuracy.rates``."""
-    for part in accuracy.slices.values():
-        own, test = part.judged.total.own, part.judged.total.test
-        passed, failed = (own.judgment - own.product).sum(0), (own.label - own.product).sum(0)
-        fewest = np.where(test.n > 0, own.n, np.inf).min(0)
-        for k in np.ndindex(passed.shape):
-            known = round(float(passed[k]), 2), round(float(failed[k]), 2)
-            yield _Counts(*known, float(fewest[k]), int(test.n.sum(0)[k]))
+    return accuracy.rates.assign(
+        passed=column((own.judgment - own.product).sum(0) for own, _ in sums).round(2),
+        failed=column((own.label - own.product).sum(0) for own, _ in sums).round(2),
+        fewest_in_stratum=column(np.where(test.n > 0, own.n, np.inf).min(0) for own, test in sums),
+        n_test=column(test.n.sum(0) for _, test in sums).astype(int),
+    )
 
 
-def _rate_cautions(subject: Subject, row: Mapping[Hashable, Any], counts: _Counts) -> Iterator[Caution]:
-    """Cautions about the rates of a judge on a model."""
-    j, m0, m1 = row["j"], row["m0"], row["m1"]
-    if counts.n_test == 0:
+def _rate_cautions(row: Mapping[Hashable, Any]) -> Iterator[Caution]:
+    """Cautions about the rates of a judge on a model, by a row of `_rates_and_errors`."""
+    subject, j, m0, m1, n_test = Subject.of(row), row["j"], row["m0"], row["m1"], row["n_test"]
+    if n_test == 0:
         yield subject.caution(Status.NO_TEST, f"{STATUSES[Status.NO_TEST]}, so there is no estimate")
-    elif counts.n_test < FEW_LABELS:
-        yield subject.caution("few test items", f"only {counted(counts.n_test, 'test item')}")
+    elif n_test < FEW_LABELS:
+        yield subject.caution("few test items", f"only {counted(n_test, 'test item')}")
     if m0 + m1 == 0:
         return
     if min(m0, m1) < FEW_LABELS:
         yield subject.caution(
             "few labels", f"only {counted(m0, 'label')} wrong and {m1} right; the judge's errors are hardly known"
         )
-    elif counts.fewest_in_stratum < FEW_LABELS:
+    elif row["fewest_in_stratum"] < FEW_LABELS:
         yield subject.caution(
             "few labels",
-            f"a stratum has only {counted(int(counts.fewest_in_stratum), 'label')}; corrections within it are hardly "
+            f"a stratum has only {counted(int(row['fewest_in_stratum']), 'label')}; corrections within it are hardly "
             "known",
         )
     if row["status"] == Status.NOT_BINARY:
         return
-    if min(counts.passed, counts.failed) < FEW_ERRORS:
+    if min(row["passed"], row["failed"]) < FEW_ERRORS:
         yield subject.caution(
             "few errors",
-            f"on labelled items it passed {counted(counts.passed, 'wrong answer')} and failed "
-            f"{counted(counts.failed, 'right one')}; with so few errors percentile intervals of resamples are too "
+            f"on labelled items it passed {counted(row['passed'], 'wrong answer')} and failed "
+            f"{counted(row['failed'], 'right one')}; with so few errors percentile intervals of resamples are too "
             "short (the closed form allows for it)",
         )
     if np.isnan(j):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,11 +36,13 @@ from jaxeval.statistics.quantiles import bounds_with_failures, normal_quantile
 
 Float = NDArray[np.float64]
 Bool = NDArray[np.bool_]
+Int = NDArray[np.intp]
 Words = NDArray[np.object_]
 Columns = Mapping[str, NDArray[Any]]
 Pair = tuple[Hashable, Hashable]
 
 _SHARED = "rogan_gladen_shared"
+_PAIRS_AT_A_TIME = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,14 +73,6 @@ class _Estimates(NamedTuple):
     shift: Float  # (M, J) from the estimate to the centre of its interval
 
 
-class _Rates(NamedTuple):
-    """Rates of the judges on all models, and of their resamples."""
-
-    point: Rates  # (M, J)
-    draws: Rates  # (B, M, J)
-    items: Contributions  # to J
-
-
 class _Shared(NamedTuple):
     """Rogan-Gladen with one calibration for all models."""
 
@@ -100,42 +93,51 @@ def difference_tables(
         pairs: models A and B.
         labels_of_b: the shared calibration is that of B where B has labels; else the one of ``accuracy``.
     """
-    level, binary, judged = accuracy.settings.level, accuracy.binary, part.judged
-    own, quantile = _own(part, binary), critical_values(part, binary, level)
-    corrected, (truth, _) = own["rogan_gladen"].status == Status.OK, part.truth()
-    items = influence.youden_j(judged.data, judged.total)
-    rates = _Rates(rates_of(judged.total.own), rates_of(judged.draws.own), items)
+    level, judged = accuracy.settings.level, part.judged
+    a, b = np.array([[part.test.models.get_loc(model) for model in pair] for pair in pairs]).T
+    own, quantile = _own(part, accuracy.binary), critical_values(part, accuracy.binary, level)
     has_labels = (judged.total.own.n > 0).all((0, 2))
-    shared = cache(partial(_shared, part, accuracy))
-    differences, stabilities = [], []
-    for pair in pairs:
-        a, b = (part.test.models.get_loc(model) for model in pair)
-        with_one = shared(b if labels_of_b and has_labels[b] else None)
-        z = np.maximum(quantile[a], quantile[b])
-        estimators = own | {_SHARED: with_one.estimates}
-        marked = believed_of_pair(believe[a], believe[b], corrected[a] & corrected[b])
-        rows = [_difference(estimators[name], a, b, z, level, marked) for name in ESTIMATORS]
-        columns = {key: np.stack([row[key] for row in rows], -1) for key in rows[0]}
-        columns["truth"] = np.broadcast_to((truth[a] - truth[b])[:, None], columns["labels"].shape)
-        differences.append(columns)
-        checked = _stability(a, b, rates, np.clip(own["rogan_gladen"].estimate, 0, 1), with_one, level)
-        stabilities.append(
-            {key: x if key == "shared_labels" else np.where(binary, x, np.nan) for key, x in checked.items()}
-        )
-    return _labelled(pairs, part, differences), _labelled(pairs, part, stabilities)
+    only = [int(k) if labels_of_b and has_labels[k] else None for k in b]
+    shared = {which: _shared(part, accuracy, which) for which in dict.fromkeys(only)}
+    with_one = [(x.estimates, np.flatnonzero([k == which for k in only])) for which, x in shared.items()]
+    corrected, (truth, _) = own["rogan_gladen"].status == Status.OK, part.truth()
+    marked = believed_of_pair(believe[a], believe[b], corrected[a] & corrected[b])
+    found = []
+    for name in ESTIMATORS:
+        groups = with_one if name == _SHARED else [(own[name], np.arange(len(pairs)))]
+        blocks = [
+            _differences(estimates, a[some], b[some], np.maximum(quantile[a[some]], quantile[b[some]]), level)
+            for estimates, which in groups
+            for some in _blocks(which)
+        ]
+        order = np.argsort(np.concatenate([which for _, which in groups]))
+        columns = {key: np.concatenate([block[key] for block in blocks])[order] for key in blocks[0]}
+        columns |= {"believe": marked == name, "labels": columns.pop("labels"), "truth": truth[a] - truth[b]}
+        found.append(columns)
+    differences = {key: np.stack([columns[key] for columns in found], -1) for key in found[0]}
+    checks = _stability(a, b, part, own["rogan_gladen"].estimate, [shared[which] for which in only], level)
+    stability = {key: np.where(accuracy.binary, x, np.nan) for key, x in checks.items()}
+    names = np.array([[shared[which].labels_of] for which in only], object)
+    stability["shared_labels"] = np.broadcast_to(names, stability["delta_j"].shape)
+    return _labelled(pairs, part, differences), _labelled(pairs, part, stability)
 
 
-def _labelled(pairs: Sequence[Pair], part: Slice, columns: Sequence[Columns]) -> pd.DataFrame:
-    """A row per pair, judge (and estimator) of the columns (J,) or (J, E) of each pair."""
+def _blocks(which: Int) -> list[Int]:
+    """Pairs whose resamples are in memory together."""
+    return np.split(which, np.arange(_PAIRS_AT_A_TIME, len(which), _PAIRS_AT_A_TIME))
+
+
+def _labelled(pairs: Sequence[Pair], part: Slice, columns: Columns) -> pd.DataFrame:
+    """A row per pair, judge (and estimator) of ``columns`` (P, J) or (P, J, E)."""
     j = len(part.test.judges)
-    n = next(iter(columns[0].values())).size // j
+    n = next(iter(columns.values())).size // (len(pairs) * j)
     first, second = (np.array([pair[k] for pair in pairs], dtype=object) for k in (0, 1))
     return pd.DataFrame(
         {
             "judge": np.tile(np.repeat(part.test.judges.to_numpy(), n), len(pairs)),
             "model_a": np.repeat(first, j * n),
             "model_b": np.repeat(second, j * n),
-            **{name: np.concatenate([own[name].reshape(-1) for own in columns]) for name in columns[0]},
+            **{name: x.reshape(-1) for name, x in columns.items()},
         }
     ).infer_objects()
 
@@ -186,8 +188,8 @@ def _shared(part: Slice, accuracy: AccuracyTables, only: int | None) -> _Shared:
     return _Shared(found, rates_of(labelled), name)
 
 
-def _difference(found: _Estimates, a: int, b: int, quantile: Float, level: float, believe: Words) -> Columns:
-    """Columns (J,) of the difference between models ``a`` and ``b`` by one estimator; ``believe`` names the best."""
+def _differences(found: _Estimates, a: Int, b: Int, quantile: Float, level: float) -> Columns:
+    """Columns (P, J) of the differences between models ``a`` and ``b`` (P,) by one estimator."""
     median, boot_lower, boot_upper, failed = bounds_with_failures(
         found.draws[:, a] - found.draws[:, b], level, -1.0, 1.0
     )
@@ -197,11 +199,11 @@ def _difference(found: _Estimates, a: int, b: int, quantile: Float, level: float
     centre, half = difference + found.shift[a] - found.shift[b], np.full(difference.shape, np.nan)
     if found.items is not None:
         # What is added for few items goes together as the items' contributions do.
-        spread, excess = found.items.variance(), found.excess
+        items, excess, variance = found.items, found.excess, found.items.variance()
         with np.errstate(invalid="ignore", divide="ignore"):
-            rho = np.nan_to_num(found.items.covariance(a, b) / np.sqrt(spread[a] * spread[b])).clip(0, 1)
+            rho = np.nan_to_num(items.covariance(a, b) / np.sqrt(variance[a] * variance[b])).clip(0, 1)
             added = excess[a] + excess[b] - 2 * rho * np.sqrt(excess[a] * excess[b])
-            half = quantile * np.sqrt(found.items.difference_variance(a, b) + added)
+            half = quantile * np.sqrt(items.difference_variance(a, b) + added)
     shown = where_defined(status, difference, (centre - half, centre + half), (median, boot_lower, boot_upper))
     shown = {key: np.where(np.isinf(x), np.sign(x), x) for key, x in shown.items()}
     return {
@@ -212,7 +214,6 @@ def _difference(found: _Estimates, a: int, b: int, quantile: Float, level: float
         **shown,
         "failed_share": failed,
         "status": status,
-        "believe": believe == found.name,
         # Labels that both models share count once.
         "labels": found.labels[a] if found.name == _SHARED else found.labels[a] + found.labels[b],
     }
@@ -228,18 +229,21 @@ def _worse(one: Words, other: Words) -> Words:
     return np.where(rank(one) >= rank(other), one, other)
 
 
-def _stability(a: int, b: int, rates: _Rates, theta: Float, shared: _Shared, level: float) -> Columns:
-    """Columns (J,): how the judges' rates differ between the models, and the bias of a shared calibration."""
-    point, draws, _ = rates
+def _stability(a: Int, b: Int, part: Slice, theta: Float, shared: Sequence[_Shared], level: float) -> Columns:
+    """Columns (P, J): how the judges' rates differ between the models, and the bias of a shared calibration."""
+    judged = part.judged
+    point, draws = rates_of(judged.total.own), rates_of(judged.draws.own)
+    used = Rates(*(np.concatenate(x) for x in zip(*(s.rates for s in shared), strict=True)))
     with np.errstate(invalid="ignore", divide="ignore"):
         centres, variance = (np.asarray(x) for x in judge_error.youden_j(point))
         # Judgments of both models on an item go together.
-        together = variance[a] + variance[b] - 2 * rates.items.covariance(a, b)
+        together = influence.youden_j(judged.data, judged.total).covariance(a, b)
+        spread = np.maximum(variance[a] + variance[b] - 2 * together, 0.0)
         bias_a, bias_b = (
-            np.asarray(judge_error.shared_calibration_bias(theta[x], Rates(*(y[x] for y in point)), shared.rates))[0]
+            judge_error.shared_calibration_bias(np.clip(theta[x], 0, 1), Rates(*(y[x] for y in point)), used)
             for x in (a, b)
         )
-    centre, half = centres[a] - centres[b], normal_quantile(level) * np.sqrt(np.maximum(together, 0.0))
+    centre, half = centres[a] - centres[b], normal_quantile(level) * np.sqrt(spread)
     columns: dict[str, NDArray[Any]] = {
         "delta_j": (point.q0 + point.q1)[a] - (point.q0 + point.q1)[b],
         "delta_j_lower": np.maximum(centre - half, -2),
@@ -250,9 +254,12 @@ def _stability(a: int, b: int, rates: _Rates, theta: Float, shared: _Shared, lev
         ("delta_q0", draws.q0, point.q0, 1.0),
         ("delta_q1", draws.q1, point.q1, 1.0),
     ):
-        _, lower, upper, _ = bounds_with_failures(drawn[:, a] - drawn[:, b], level, -most, most)
+        bounds = [
+            bounds_with_failures(drawn[:, a[some]] - drawn[:, b[some]], level, -most, most)[1:3]
+            for some in _blocks(np.arange(len(a)))
+        ]
+        lower, upper = (np.concatenate(ends) for ends in zip(*bounds, strict=True))
         columns |= {} if value is None else {name: value[a] - value[b]}
         columns |= {f"{name}_lower": lower, f"{name}_upper": upper}
     columns["shared_bias"] = bias_a - bias_b
-    columns["shared_labels"] = np.full(centre.shape, shared.labels_of, object)
     return columns

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+import jax
 import numpy as np
 import scipy
 from numpy.typing import NDArray
@@ -158,34 +159,37 @@ def critical_values(part: Slice, binary: Bool, level: float) -> Float:
     return np.where(binary, normal_quantile(level), scipy.special.stdtrit(labels, (1 + level) / 2))
 
 
-def closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: float) -> dict[str, tuple[Float, Float]]:
+def closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: float) -> dict[str, tuple[Float, ...]]:
     """Untruncated ends (M, J) by estimator."""
     quantile, excess = critical_values(part, binary, level), excess_variances(part, binary)
     shift = centre_shifts(part, binary)
-    ends = {}
+    ends: dict[str, tuple[Float, ...]] = {}
     for name, items in contributions(part, binary).items():
         half = quantile * np.sqrt(items.variance() + excess[name])
         centre = values[name] + shift[name]
         ends[name] = centre - half, centre + half
-    data, total, *_ = part.judged
-    if data.n_strata > 1:
+    if part.judged.data.n_strata > 1:
         return ends
-    test = JudgedSums(*(x[0] for x in total.test))
+    test, own, shared = jax.tree.map(lambda x: x[0], part.judged.total)
+    found = intervals_of_proportions(own, test, jax.tree.map(lambda x: x[0], part.every.total.own), level)
+    found["naive"] = tuple(np.where(binary, x, y) for x, y in zip(found["naive"], ends["naive"], strict=True))
     # Labels of several models on an item are not independent, as Eq. 6 takes them.
-    one_model = data.shared.used.any(axis=(0, 2)).sum() <= 1
-    for name, labelled in (
-        ("rogan_gladen", total.own),
-        *([("rogan_gladen_shared", total.shared)] if one_model else []),
-    ):
-        z, own = normal_quantile(level), LabelledSums(*(x[0] for x in labelled))
-        lower, upper = evaluate(judge_error.interval_with_rates_of, own, test, z)
-        ends[name] = np.broadcast_to(lower, test.n.shape), np.broadcast_to(upper, test.n.shape)
+    if part.judged.data.shared.used.any(axis=(0, 2)).sum() <= 1:
+        lower, upper = evaluate(judge_error.interval_with_rates_of, shared, test, normal_quantile(level))
+        found["rogan_gladen_shared"] = np.broadcast_to(lower, test.n.shape), np.broadcast_to(upper, test.n.shape)
+    return ends | found
+
+
+def intervals_of_proportions(
+    own: LabelledSums, test: JudgedSums, every: LabelledSums, level: float
+) -> dict[str, tuple[Float, ...]]:
+    """Ends (..., M, J) of the intervals of verdicts that have a formula; ``every`` are sums of all labels."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        lower, upper = wilson(test.judgment / test.n, test.n, level)
-        ends["naive"] = np.where(binary, lower, ends["naive"][0]), np.where(binary, upper, ends["naive"][1])
-        n, right = part.every.total.own.n[0], part.every.total.own.label[0]
-        ends["calibration_only"] = wilson(right / n, n, level)
-    return ends
+        return {
+            "naive": wilson(test.judgment / test.n, test.n, level),
+            "calibration_only": wilson(every.label / every.n, every.n, level),
+            "rogan_gladen": evaluate(judge_error.interval_with_rates_of, own, test, normal_quantile(level)),
+        }
 
 
 def status_of(name: str, part: Slice, estimate: Float, binary: Bool, labelled: LabelledSums | None = None) -> Words:

@@ -1,8 +1,8 @@
 """What every item contributes to the error of an accuracy, to first order: variances, paired or not, by adding squares.
 
-The error of an estimate is about a sum of independent contributions of its test and calibration items. That of a
-difference between models is the sum of the differences of their contributions, so pairing needs no formula of its own;
-for a shared calibration it gives Appendix B of arXiv:2605.06939, for one model Eq. 10 of arXiv:2511.21140.
+The error of an estimate is about a sum of independent contributions of its test and calibration items. The error of a
+difference between models is the sum of the differences of their contributions, so pairing needs no formula of its own.
+For a shared calibration this gives Appendix B of arXiv:2605.06939, for one model Eq. 10 of arXiv:2511.21140.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums
 
 Float = NDArray[np.float64]
+Int = NDArray[np.intp]
 
 
 class Contributions(NamedTuple):
@@ -29,15 +30,15 @@ class Contributions(NamedTuple):
         """Variance (M, J) of each accuracy."""
         return (self.test**2).sum(0) + (self.calibration**2).sum(0)
 
-    def covariance(self, a: int, b: int) -> Float:
-        """Covariance (J,) of the accuracies of models ``a`` and ``b``."""
+    def covariance(self, a: Int | int, b: Int | int) -> Float:
+        """Covariances (..., J) of the accuracies of models ``a`` and ``b`` (...)."""
         test, calibration = (x[:, a] * x[:, b] for x in self)
         return np.asarray(test.sum(0) + calibration.sum(0))
 
-    def difference_variance(self, a: int, b: int) -> Float:
-        """Variance (J,) of the accuracy of model ``a`` minus that of ``b``."""
-        test, calibration = (x[:, a] - x[:, b] for x in self)
-        return (test**2).sum(0) + (calibration**2).sum(0)
+    def difference_variance(self, a: Int | int, b: Int | int) -> Float:
+        """Variances (..., J) of the accuracies of models ``a`` minus those of ``b`` (...)."""
+        test, calibration = ((x[:, a] - x[:, b]) ** 2 for x in self)
+        return np.asarray(test.sum(0) + calibration.sum(0))
 
 
 def control_variate(data: Arrays, total: Sums, each: Float, weight: Float) -> Contributions:

@@ -35,14 +35,11 @@ class RoganGladen:
 
     ``status`` is one of these; `STATUSES` has a sentence for each.
 
-    * "ok";
-    * "clipped": the estimate left [0, 1];
-    * "outside": the whole interval left [0, 1], so the rates do not allow the judged share;
-    * "few labels of a class": m0 or m1 is below 5. "J near 0": the 99.9 % interval of J includes 0. In both cases the
-      data do not bound the accuracy. There is an estimate, the interval is [0, 1], and its untruncated ends are
-      infinite. `judge_error.doubt` says how these limits were chosen;
-    * "J <= 0": the judge is no better than chance, before or after the adjustment of the interval. "labels of one class
-      only": m0 or m1 is 0. In both cases all numbers are NaN.
+    * "ok"; "clipped": the estimate left [0, 1]; "outside": the whole interval did, so the rates do not allow the share;
+    * "few labels of a class": m0 or m1 is below 5; "J near 0": the 99.9 % interval of J includes 0. Then nothing bounds
+      the estimate: the interval is [0, 1], its untruncated ends are infinite. `judge_error.doubt` explains the limits;
+    * "J <= 0": the judge is no better than chance, before or after the adjustment of the interval; "labels of one class
+      only": m0 or m1 is 0. Then all numbers are NaN.
     """
 
     estimate: Numbers  # in [0, 1]

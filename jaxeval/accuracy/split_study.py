@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from jaxeval.accuracy.estimates import estimates
+from jaxeval.accuracy.estimates import estimates, intervals_of_proportions
 from jaxeval.accuracy.judged_sums import POOLED, LabelledAnswers, Sums, arrays, sums, weighted_sums
 from jaxeval.accuracy.performance import performance
 from jaxeval.checks import checked_integer
@@ -17,8 +18,8 @@ from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.errors import DataError
 from jaxeval.execution.elementwise import evaluate
 from jaxeval.kernels import judge_error
-from jaxeval.kernels.judge_error import Doubt, JudgedSums, LabelledSums
-from jaxeval.statistics.quantiles import checked_level, normal_quantile, wilson
+from jaxeval.kernels.judge_error import Doubt
+from jaxeval.statistics.quantiles import checked_level, normal_quantile
 from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
@@ -36,22 +37,24 @@ def split_study(
     """Bias, coverage and length of every closed-form interval over random splits of labelled ``answers``, in one batch.
 
     Args:
-        answers: judged answers with labels; those without are left out, and counted in ``attrs["n_unlabelled"]``.
+        answers: judged answers with labels. Those without are left out, and counted in ``attrs["n_unlabelled"]``.
         calibration_share: share of the items that calibrate; the others are tested.
         n_splits: how often the items are split.
-        replacement: draw calibration and test items with replacement from all items instead, as if these were the
-            population, whose mean label is then the truth: what the intervals are for. Without replacement the truth is
-            the mean label of the test items, which moves with the split: estimators that use the judgments of these
-            very items cover it more often, those that rest on the labels of others less often.
+        replacement: draw calibration and test items with replacement, as if all items were the population. The truth is
+            then its mean label, which is what the intervals are for. Without replacement the truth is the mean label of
+            the test items, which moves with the split. Estimators that use the judgments of these items then cover it
+            more often; those that rest on the labels of others cover it less often.
         level: confidence level.
         seed: of the splits.
 
     Returns:
         A row per model, judge and estimator: ``bias, bias_se, coverage, length, undefined_share``. Splits without an
-        estimate count as not covering and are left out of the rest; Rogan-Gladen's interval is [0, 1] where J is near
-        0 or a class has few labels. "rogan_gladen_shared" pools the models' labels.
+        estimate count as not covering and are left out of the rest. Rogan-Gladen's interval is [0, 1] where J is near 0
+        or a class has few labels. "rogan_gladen_shared" pools the models' labels.
 
     Raises:
+        TypeError: ``n_splits`` or ``seed`` is no integer.
+        ValueError: a number is out of range.
         DataError: no judged answer has a label.
     """
     checked_level(level)
@@ -112,24 +115,22 @@ def _item_products(weight: Float, answers: LabelledAnswers) -> Float:
 def _intervals(drawn: Sums, products: Float, binary: NDArray[np.bool_], level: float) -> dict[str, tuple[Float, ...]]:
     """Estimate and untruncated ends (R, M, J) by estimator."""
     values = estimates(drawn, drawn, binary)
-    test = JudgedSums(*(x[:, 0] for x in drawn.test))
-    own, shared = (LabelledSums(*(x[:, 0] for x in sums_of)) for sums_of in (drawn.own, drawn.shared))
+    test, own, shared = jax.tree.map(lambda x: x[:, 0], drawn)
     z = normal_quantile(level)
     of_scores = scipy.special.stdtrit(np.maximum(own.n - 2, 1), (1 + level) / 2)
     quantile = np.where(binary, z, of_scores)
     shifts = evaluate(judge_error.small_sample_shift, own, test, binary)._asdict()
-    ends: dict[str, tuple[Float, Float]] = {}
+    ends: dict[str, tuple[Float, ...]] = {}
     for name, variance in evaluate(judge_error.careful_variances, own, test, binary)._asdict().items():
         half, centre = quantile * np.sqrt(variance), values[name] + shifts[name]
         ends[name] = centre - half, centre + half
-    ends["rogan_gladen"] = evaluate(judge_error.interval_with_rates_of, own, test, z)
+    of_verdicts = intervals_of_proportions(own, test, own, level)
     excess = evaluate(judge_error.rates_excess, shared, test)
     with np.errstate(invalid="ignore", divide="ignore"):
         p = test.judgment / test.n
         half = of_scores * np.sqrt(np.maximum(test.judgment_square / test.n - p**2, 0) / (test.n - 1))
-        score = wilson(p, test.n, level)
-        ends["naive"] = np.where(binary, score[0], p - half), np.where(binary, score[1], p + half)
-        ends["calibration_only"] = wilson(own.label / own.n, own.n, level)
+        naive = zip(of_verdicts["naive"], (p - half, p + half), strict=True)
+        ends |= of_verdicts | {"naive": tuple(np.where(binary, x, y) for x, y in naive)}
         # The models' labels on an item go together: contributions by item, see `influence`.
         q0, q1, m0, m1 = judge_error.rates(shared)
         theta = values["rogan_gladen_shared"]

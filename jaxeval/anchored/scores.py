@@ -152,15 +152,14 @@ def _unlike_items(verdicts: AnchoredVerdicts, table: pd.DataFrame, by: Sequence[
     if "item" in by:  # nobody compares those
         return []
     n = table["n_items"].to_numpy()
-    if verdicts.named_items:
-        side = [role for role in ("anchor", "task") if role in by]
-        of_side, sides = verdicts.groups(side) if side else (np.zeros(len(verdicts.outcome), np.int64), None)
-        n_levels = len(verdicts.levels["item"])
-        union = np.bincount(pd.unique(of_side * n_levels + verdicts.number["item"]) // n_levels)
-        found = _unlike(table, by, n, union[_place(table, sides)], "items")
-    else:
-        found = _unlike(table, by, n, _most(table, n), "prompts")
-    return found + _unlike_tasks(table, by)
+    if not verdicts.named_items:
+        return _unlike(table, by, n, _most(table, n), "prompts") + _unlike_tasks(table, by)
+    side = [role for role in ("anchor", "task") if role in by]
+    of_side, sides = verdicts.groups(side) if side else (np.zeros(len(verdicts.outcome), np.int64), None)
+    n_levels = len(verdicts.levels["item"])
+    union = np.bincount(pd.unique(of_side * n_levels + verdicts.number["item"]) // n_levels)
+    most = np.full(len(table), union[0]) if sides is None else table[side].merge(sides.assign(n=union), "left")["n"]
+    return _unlike(table, by, n, np.asarray(most), "items") + _unlike_tasks(table, by)
 
 
 def _unlike_counts(table: pd.DataFrame) -> list[str]:
@@ -186,13 +185,6 @@ def _most(table: pd.DataFrame, n: NDArray[Any]) -> NDArray[Any]:
     """The largest of ``n`` under each row's reference (and task)."""
     side = [table[role] for role in ("anchor", "task") if role in table]
     return pd.Series(n).groupby(side, observed=True).transform("max").to_numpy() if side else np.full(len(n), n.max())
-
-
-def _place(table: pd.DataFrame, sides: pd.DataFrame | None) -> NDArray[np.intp]:
-    """Row of ``sides`` that each row of ``table`` belongs to."""
-    if sides is None:
-        return np.zeros(len(table), np.intp)
-    return pd.MultiIndex.from_frame(sides).get_indexer(pd.MultiIndex.from_frame(table[list(sides)]))
 
 
 def _unlike(table: pd.DataFrame, roles: Sequence[str], n: NDArray[Any], most: NDArray[Any], what: str) -> list[str]:

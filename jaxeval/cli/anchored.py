@@ -11,7 +11,7 @@ import click
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import raw_names_option, write_table
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.run_options import column_options, resampling_options
+from jaxeval.cli.run_options import column_options, resampling_options, strata_option
 from jaxeval.cli.terminal import note, plain_cell, print_table, say, stdout_console, tell
 from jaxeval.wording import counted
 
@@ -37,8 +37,7 @@ _FILES_ONLY = [
                            "run": "repeated runs"}.items()
     },
 )  # fmt: skip
-@click.option("--strata", metavar="ROLE",
-              help="Resample prompts within the values of ROLE, each as large as it is: task, as a rule.")  # fmt: skip
+@strata_option("prompts", "task")
 @click.option("--missing", default="error", show_default=True, type=click.Choice(["error", "drop"]))
 @click.option("--by-task", is_flag=True, help="Rate every task on its own.")
 @click.option(

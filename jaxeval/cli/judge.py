@@ -10,7 +10,7 @@ import click
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import raw_names_option, write_table, write_text
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.run_options import resampling_options
+from jaxeval.cli.run_options import resampling_options, strata_option
 from jaxeval.cli.terminal import named_model, note, plain_cell, print_table, say, stdout_console, tell
 from jaxeval.wording import counted
 
@@ -51,7 +51,7 @@ _MOST_CAUTIONS = 25
 @click.option("--shared", metavar="MODEL", help="Whose labels the shared calibration uses. [B of a pair; else all]")
 @click.option("--by", metavar="COL", help="Also each slice of this column.")
 @click.option("--stratify", metavar="COL", help="Correct within the values of this column.")
-@click.option("--strata", metavar="COL", help="Resample items within the groups of COL, each as large as it is.")
+@strata_option("items")
 @resampling_options("Write CSVs, report.md and figures.", resamples=10_000)
 @raw_names_option
 def judge(

@@ -11,7 +11,7 @@ from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.evaluators import AGREEMENT, TOP, study_evaluators
 from jaxeval.cli.outputs import raw_names_option
 from jaxeval.cli.references import REPEATS, study_references
-from jaxeval.cli.run_options import resampling_options
+from jaxeval.cli.run_options import resampling_options, strata_option
 from jaxeval.cli.tables import present
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -65,7 +65,7 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
 @click.option("--budgets", type=_Numbers(int, "N,N,..."), help="Votes of a model. [25,50,100,200]")
 @click.option("--repeats", type=click.IntRange(1), metavar="N", help=f"Studies of every budget. [{REPEATS}]")
 @click.option("--cluster", metavar="COL", help="Resample whole clusters of votes: prompts, voters.")
-@click.option("--strata", metavar="COL", help="Resample votes within the groups of COL, each as large as it is.")
+@strata_option("votes")
 @click.option("--item", metavar="COL",
               help="Prompts on which models met all references: budgets are numbers of them.")  # fmt: skip
 @click.option("--deltas", type=_Numbers(float, "D,D,..."),

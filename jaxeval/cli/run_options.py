@@ -75,6 +75,12 @@ def run_options(command: Any) -> Any:
     return checkpoint(memory(processes(shared)))
 
 
+def strata_option(drawn: str, column: str = "COL") -> Callable[[Any], Any]:
+    """``--strata``, for resamples of what is ``drawn``."""
+    sentence = f"Resample {drawn} within the groups of {column}, each as large as it is."
+    return click.option("--strata", metavar=column, help=sentence)
+
+
 def resampling_options(
     out: str, resamples: int = 1000, fewest: int = 2, drawn: str | None = None
 ) -> Callable[[Any], Any]:

@@ -20,13 +20,12 @@ class PairTable(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Which entries a unit adds to: a (K, Q) grid whose columns belong to pairs, targets being their first model's."""
+    """Which entries a unit adds to: a grid whose columns belong to pairs, targets being their first model's."""
 
     position: Int32[Array, "... M M"]  # the pair of (i, j) and (j, i); the last, an empty one, if they never met
-    pair_weight: Float[Array, "... M M"] | Float[Array, "... P"] | None = (
-        None  # factor on every battle; (P,) without tables
-    )
-    weight: Float[Array, "... rows columns"] | None = None  # weight of one battle of the entry; None where draws are packed
+    # Factor on every battle of a pair; of P pairs where no tables are wanted.
+    pair_weight: Float[Array, "... M M"] | Float[Array, "... P"] | None = None
+    weight: Float[Array, "... rows columns"] | None = None  # of one battle of the entry; None where draws are packed
     target: Float[Array, "... rows columns"] | None = None  # its target
     unit: Int32[Array, "... rows columns"] | None = None  # the entry's unit, where units are not entries
     pair: Int32[Array, "... columns"] | None = None  # the pair of each column, where pairs span several columns

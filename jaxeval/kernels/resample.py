@@ -184,11 +184,14 @@ def draw(
     stream: Integer[Array, ""],
     numbers: Integer[Array, "R"],
 ) -> Num[Array, "R K Q"] | UInt[Array, "R Q"]:
-    """The draws of all units in the resamples ``numbers``, in the form of ``packing``."""
+    """The draws of all units in the resamples ``numbers``, in the form of ``packing``; weights in none.
+
+    Poisson draws have the rates that the tables of ``units`` were built for.
+    """
     if scheme == DrawScheme.MULTINOMIAL:
         return multinomial(units, packing, seed, stream, numbers)
     if scheme == DrawScheme.POISSON:
-        return poisson(units, packing, seed, stream, numbers)
+        return _poisson(units, packing, squares.stream_key(seed, stream, numbers[:, None], 0))
     return bayesian(units, seed, stream, numbers)
 
 
@@ -202,17 +205,6 @@ def _poisson(units: Units, packing: Packing, key: UInt64[Array, "R S"]) -> Num[A
         return poisson_of_words(word, units.shift[row], units.offset[row], units.least[row], units.table)
 
     return packing.pack([of_row(row) for row in range(len(units.size))])
-
-
-def poisson(
-    units: Units,
-    packing: Packing,
-    seed: Integer[Array, ""],
-    stream: Integer[Array, ""],
-    numbers: Integer[Array, "R"],
-) -> Num[Array, "R K Q"] | UInt[Array, "R Q"]:
-    """Independent Poisson draws in the resamples ``numbers``, at the rates of the tables of ``units``."""
-    return _poisson(units, packing, squares.stream_key(seed, stream, numbers[:, None], 0))
 
 
 def draw_exactly(

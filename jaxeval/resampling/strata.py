@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Int
+from jaxeval.data.columns import plain
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
@@ -35,8 +36,8 @@ def stratum_of_groups(
         several = counted(len(crossing), f"{what} lies", f"{what}s lie")
         raise DataError(
             f"{several} in several strata of {strata!r}, of {counted(len(names), what)} (the first is "
-            f"{names[crossing[0]]!r}): each {what} is drawn whole and needs one stratum; name a column whose groups "
-            f"hold whole {what}s, or leave out strata= (on the command line --strata)"
+            f"{plain(names[crossing[0]])!r}): each {what} is drawn whole and needs one stratum; name a column whose "
+            f"groups hold whole {what}s, or leave out strata= (on the command line --strata)"
         )
     return of_group
 

@@ -233,6 +233,19 @@ def test_turning_a_pair_turns_the_signs(accuracy):
     assert other["failed_share"].equals(one["failed_share"])
 
 
+def test_blocks_of_pairs_change_nothing(accuracy, monkeypatch):
+    every = [(a, b) for a in MODELS for b in MODELS if a != b]
+    whole = compare(accuracy, every)
+    monkeypatch.setattr("jaxeval.accuracy.difference_tables._PAIRS_AT_A_TIME", 2)
+    parts = compare(accuracy, every)
+    pd.testing.assert_frame_equal(parts.table, whole.table)
+    pd.testing.assert_frame_equal(parts.stability, whole.stability)
+    for pair in every:
+        alone = compare(accuracy, [pair]).table
+        rows = whole.table[(whole.table["model_a"] == pair[0]) & (whole.table["model_b"] == pair[1])]
+        pd.testing.assert_frame_equal(rows.reset_index(drop=True), alone)
+
+
 def test_slices_and_all_pairs(accuracy):
     found = compare_models(read(CALIBRATION), read(TEST), by="topic", **SETTINGS)
     assert found.pairs == [("a", "b"), ("a", "c"), ("b", "c")]

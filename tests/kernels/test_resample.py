@@ -8,7 +8,7 @@ from scipy import stats
 from twins import FIVE_SE
 
 from jaxeval.kernels import resample
-from jaxeval.kernels.resample import Packing
+from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.resampling.units import make_units
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -22,9 +22,8 @@ UNPACKED, PACKED, PACKED_WIDE = Packing(None), Packing(np.uint32), Packing(np.ui
 USUAL, TIGHT = int(np.ceil(3.3 * np.sqrt(N))), 2
 
 
-multinomial = jax.jit(resample.multinomial, static_argnames="packing")
-poisson = jax.jit(resample.poisson, static_argnames="packing")
-bayesian = jax.jit(resample.bayesian)
+MULTINOMIAL, POISSON, BAYESIAN = DrawScheme
+draw_units = jax.jit(resample.draw, static_argnames=("scheme", "packing"))
 
 
 def units(size, shortfall):
@@ -32,19 +31,19 @@ def units(size, shortfall):
 
 
 def by_multinomial(seed, stream, numbers):
-    return multinomial(units(SIZE, USUAL), UNPACKED, seed, stream, numbers)
+    return draw_units(units(SIZE, USUAL), MULTINOMIAL, UNPACKED, seed, stream, numbers)
 
 
 def by_repeated_multinomial(seed, stream, numbers):
-    return multinomial(units(SIZE, TIGHT), UNPACKED, seed, stream, numbers)
+    return draw_units(units(SIZE, TIGHT), MULTINOMIAL, UNPACKED, seed, stream, numbers)
 
 
 def by_poisson(seed, stream, numbers):
-    return poisson(units(SIZE, 0), UNPACKED, seed, stream, numbers)
+    return draw_units(units(SIZE, 0), POISSON, UNPACKED, seed, stream, numbers)
 
 
 def by_bayesian(seed, stream, numbers):
-    return bayesian(units(SIZE, 0), seed, stream, numbers)
+    return draw_units(units(SIZE, 0), BAYESIAN, UNPACKED, seed, stream, numbers)
 
 
 SCHEMES = [by_multinomial, by_repeated_multinomial, by_poisson, by_bayesian]
@@ -90,7 +89,7 @@ def test_multinomial_draws_are_the_bootstrap_of_n_battles(scheme):
 
 def test_most_draws_of_a_tight_shortfall_are_repeated():
     """Else the test above would not see what the repetition does to the distribution."""
-    missing = N - draw(lambda *key: poisson(units(SIZE, TIGHT), UNPACKED, *key)).sum((1, 2))
+    missing = N - draw(lambda *key: draw_units(units(SIZE, TIGHT), POISSON, UNPACKED, *key)).sum((1, 2))
     assert np.mean((missing < 0) | (missing > 2 * TIGHT)) > 0.7
 
 
@@ -100,7 +99,7 @@ def test_small_boards_have_every_outcome_as_often_as_it_should(size, tight):
     size = np.array([size])
     total = int(size.sum())
     drawn = units(size, 1 if tight else total)
-    counts = np.asarray(multinomial(drawn, UNPACKED, np.uint64(3), np.uint64(0), np.arange(B)))[:, 0]
+    counts = np.asarray(draw_units(drawn, MULTINOMIAL, UNPACKED, np.uint64(3), np.uint64(0), np.arange(B)))[:, 0]
     assert np.all(counts.sum(1) == total)
     outcomes = [np.bincount(o, minlength=4) for o in combinations_with_replacement(np.flatnonzero(size), total)]
     probability = stats.multinomial(total, size[0] / total).pmf(outcomes)
@@ -116,9 +115,9 @@ def test_small_boards_have_every_outcome_as_often_as_it_should(size, tight):
 def test_packed_words_hold_the_same_draws(packing, shortfall):
     key = np.uint64(1), np.uint64(2), np.arange(1000)
     drawn = units(SIZE, shortfall)
-    for scheme in (multinomial, poisson):
-        losses, ties, wins = np.moveaxis(np.asarray(scheme(drawn, UNPACKED, *key)), 1, 0)
-        words = np.asarray(scheme(drawn, packing, *key))
+    for scheme in (MULTINOMIAL, POISSON):
+        losses, ties, wins = np.moveaxis(np.asarray(draw_units(drawn, scheme, UNPACKED, *key)), 1, 0)
+        words = np.asarray(draw_units(drawn, scheme, packing, *key))
         assert words.dtype == packing.word
         np.testing.assert_array_equal(words >> packing.half, losses + ties + wins)
         np.testing.assert_array_equal(words & packing.word((1 << packing.half) - 1), 2 * wins + ties)

@@ -1,0 +1,24 @@
+"""The examples of the documentation are true, and the modules that it names are there."""
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_worked_example_runs():
+    failed, tried = doctest.testfile(str(ROOT / "docs" / "how-it-flows.md"), module_relative=False)
+    assert tried > 5
+    assert failed == 0  # what differs is printed
+
+
+@pytest.mark.parametrize("page", ["how-it-flows.md", "glossary.md"])
+def test_files_that_are_named_exist(page):
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    named = set(re.findall(r"`(?:jaxeval/)?((?:\w+/)*\w+(?:\.py|/))`", text))
+    assert named
+    missing = [name for name in named if not list((ROOT / "jaxeval").rglob(name.removesuffix("/")))]
+    assert missing == []
