@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.sharding import Mesh
-from jaxtyping import Bool, Float, Int32, Int64, Integer, UInt64
 
 from jaxeval.kernels import rank_agreement, references, resample, solve, squares
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
+from jaxeval.kernels.kinds import Bool, Float, Int32, Int64, Integer, UInt64
 
 
 class ReferenceProblem(NamedTuple):
