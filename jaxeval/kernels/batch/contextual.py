@@ -25,7 +25,7 @@ class ContextualProblem(NamedTuple):
     phi: Float[Array, "P"]  # full-data parameters
     inverse: Float[Array, "P P"]  # pseudo-inverse of the full-data information
     information_diagonal: Float[Array, "P"]
-    free: Bool[Array, "D+1"]  # coefficients that are fitted, and t
+    free: Bool[Array, "_"]  # which of the D coefficients are fitted, and whether t is
     main_battles: Float[Array, "M"]  # as in `Problem`
 
 
