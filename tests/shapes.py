@@ -5,6 +5,7 @@ most arrays: this does, with the same letters. Tests may give NumPy's arrays, or
 """
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial, reduce
 from inspect import isclass
 from operator import or_
@@ -15,7 +16,7 @@ import jax
 from beartype import beartype
 from beartype.door import is_bearable
 from beartype.vale import Is, IsAttr
-from jaxtyping import AbstractArray, ArrayLike
+from jaxtyping import AbstractArray, ArrayLike, jaxtyped
 
 
 def checked(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,4 +42,6 @@ def _deep(hint: Any) -> Any:
 
 
 def _bears(hint: Any, value: Any) -> bool:
-    return is_bearable(value, hint)
+    """Whether a field's ``value`` is as ``hint`` says; the letters of a NamedTuple inside another are its own."""
+    with jaxtyped("context") if hasattr(value, "_fields") else nullcontext():
+        return is_bearable(value, hint)

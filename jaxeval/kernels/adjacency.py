@@ -15,7 +15,8 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jaxtyping import Bool, Int32, Integer, Shaped
+
+from jaxeval.kernels.kinds import Bool, Int32, Integer, Shaped
 
 SLOTS = 8
 

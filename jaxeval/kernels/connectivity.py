@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
-from jaxtyping import Bool, Int8, Integer, Num
 
+from jaxeval.kernels.kinds import Bool, Int8, Integer, Num
 from jaxeval.kernels.pair_tables import row_sums
 
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 from jax import Array
-from jaxtyping import Bool, Float, Num
 
 from jaxeval.kernels import tie_models
 from jaxeval.kernels.battle_rows import (
@@ -21,6 +20,7 @@ from jaxeval.kernels.battle_rows import (
     predictor,
     weighted,
 )
+from jaxeval.kernels.kinds import Bool, Float, Num
 from jaxeval.kernels.solve import (
     Solution,
     Step,

@@ -3,9 +3,9 @@
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 from jax import Array
-from jaxtyping import Bool, Float, Real
 
 from jaxeval.kernels import likelihood
+from jaxeval.kernels.kinds import Bool, Float, Real
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.solve import (

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Bool, Float, Float64, Int8, Int32, Integer, Num, UInt64
 
 from jaxeval.kernels import dense_solve, likelihood, resample, solve
+from jaxeval.kernels.kinds import Bool, Float, Float64, Int8, Int32, Integer, Num, UInt64
 from jaxeval.kernels.links import Link, probability, share
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.solve import Terms

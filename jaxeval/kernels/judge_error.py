@@ -10,7 +10,8 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Bool, Int8, Real
+
+from jaxeval.kernels.kinds import Bool, Int8, Real
 
 Array = Any  # JAX or NumPy: the closed forms need no more than operators
 AnyShape = Real[Array, "..."]

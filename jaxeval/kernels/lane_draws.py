@@ -8,9 +8,9 @@ from functools import partial
 
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Int32, Integer, Num, UInt64
 
 from jaxeval.kernels import resample, squares
+from jaxeval.kernels.kinds import Int32, Integer, Num, UInt64
 from jaxeval.kernels.resample import DrawScheme, Units
 
 

@@ -7,8 +7,8 @@ instead of M^2.
 
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float, Num, Real
 
+from jaxeval.kernels.kinds import Float, Num, Real
 from jaxeval.kernels.links import Link, bend, log_probability, share, slope
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.nn import log_sigmoid, sigmoid
 from jax.scipy.special import erfc, log_ndtr, ndtr
-from jaxtyping import Float
+
+from jaxeval.kernels.kinds import Float
 
 # Arguments and results broadcast.
 Values = Float[Array, "*#battles"]

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Int32, Num, UInt
 
+from jaxeval.kernels.kinds import Float, Int32, Num, UInt
 from jaxeval.kernels.resample import Packing
 
 
@@ -22,9 +22,10 @@ class PairTable(NamedTuple):
 class Layout(NamedTuple):
     """Which entries a unit adds to: a grid whose columns belong to pairs, targets being their first model's."""
 
-    position: Int32[Array, "... M M"]  # the pair of (i, j) and (j, i); the last, an empty one, if they never met
+    # The pair of (i, j) and (j, i); the last, an empty one, if they never met. Of no models where no tables are wanted.
+    position: Int32[Array, "... models models"]
     # Factor on every battle of a pair; of P pairs where no tables are wanted.
-    pair_weight: Float[Array, "... M M"] | Float[Array, "... P"] | None = None
+    pair_weight: Float[Array, "... models models"] | Float[Array, "... P"] | None = None
     weight: Float[Array, "... rows columns"] | None = None  # of one battle of the entry; None where draws are packed
     target: Float[Array, "... rows columns"] | None = None  # its target
     unit: Int32[Array, "... rows columns"] | None = None  # the entry's unit, where units are not entries
@@ -46,7 +47,7 @@ def pair_statistics(
     return tuple(jax.ops.segment_sum(x, pair, n_pairs) for x in columns)
 
 
-def spread(layout: Layout, statistics: tuple[Num[Array, "P"], ...]) -> tuple[Num[Array, "M M"], ...]:
+def spread(layout: Layout, statistics: tuple[Num[Array, "P"], ...]) -> tuple[Num[Array, "models models"], ...]:
     """Per-pair ``statistics`` gathered to tables."""
     flat = layout.position.reshape(-1)
     return tuple(x.at[flat].get(mode="promise_in_bounds").reshape(layout.position.shape) for x in statistics)

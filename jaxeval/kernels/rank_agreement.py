@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jaxtyping import Bool, Float, Int8, Int32, Integer, Num
 
 from jaxeval.kernels import solve
+from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num
 
 _MOST_STEPS = 40
 _LONGEST_STEP = 2.0

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
 from jax import Array, lax
-from jaxtyping import Bool, Float, Int32, Integer, Num, UInt64
 
 from jaxeval.kernels import solve, squares
+from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, Num, UInt64
 
 _MODEL_STRIDE = np.uint64(1 << 32)
 _LOW32 = np.uint64(0xFFFFFFFF)

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 from jax import Array, lax
 from jax.typing import ArrayLike
-from jaxtyping import Bool, Float, Int8, Int32, Real
+
+from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Real
 
 Memory = TypeVar("Memory")
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Bool, Float, Int32, Real
 
 from jaxeval.kernels.adjacency import SLOTS, Adjacency, opponent_sums, take
+from jaxeval.kernels.kinds import Bool, Float, Int32, Real
 from jaxeval.kernels.links import Link, bend, share, slope
 from jaxeval.kernels.solve import (
     Found,

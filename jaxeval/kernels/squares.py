@@ -9,7 +9,8 @@ random, which the SplitMix64 finaliser (Steele, Lea and Flood 2014, DOI 10.1145/
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float64, Integer, UInt32, UInt64
+
+from jaxeval.kernels.kinds import Float64, Integer, UInt32, UInt64
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float, Int8, Int32, Num
 
+from jaxeval.kernels.kinds import Float, Int8, Int32, Num
 from jaxeval.kernels.links import Link, bend, log_probability, slope
 from jaxeval.kernels.solve import Status, Step, Terms, loop
 

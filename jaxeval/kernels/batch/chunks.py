@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.sharding import Mesh, PartitionSpec
-from jaxtyping import Integer
+
+from jaxeval.kernels.kinds import Integer
 
 
 def over_devices(function: Callable[..., Any], mesh: Mesh, whole: tuple[Any, ...], split: tuple[Any, ...]) -> Any:

@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.sharding import Mesh
-from jaxtyping import Bool, Float, Int8, Int32, Integer, Num, UInt64
 
 from jaxeval.kernels import battle_rows, connectivity, contextual, lane_draws, resample
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
 from jaxeval.kernels.batch.refits import Refits, Solver, rated
+from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, UInt64
 from jaxeval.kernels.solve import Terms, pseudo_inverse
 from jaxeval.kernels.tie_models import Response
 
@@ -25,7 +25,7 @@ class ContextualProblem(NamedTuple):
     phi: Float[Array, "P"]  # full-data parameters
     inverse: Float[Array, "P P"]  # pseudo-inverse of the full-data information
     information_diagonal: Float[Array, "P"]
-    free: Bool[Array, "D+1"]  # coefficients that are fitted, and t
+    free: Bool[Array, "_"]  # which of the D coefficients are fitted, and whether t is
     main_battles: Float[Array, "M"]  # as in `Problem`
 
 

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.sharding import Mesh
-from jaxtyping import Bool, Float, Int8, Integer, Num
 
 from jaxeval.kernels import held_out, resample, solve, temperature
 from jaxeval.kernels.batch.chunks import over_lanes
@@ -21,6 +20,7 @@ from jaxeval.kernels.held_out import (
     pair_sums,
     pair_wins,
 )
+from jaxeval.kernels.kinds import Bool, Float, Int8, Integer, Num
 from jaxeval.kernels.solve import Terms
 from jaxeval.kernels.temperature import TemperatureFit
 

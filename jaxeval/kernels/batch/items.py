@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.sharding import Mesh
-from jaxtyping import Float, Int32, Integer, Num, UInt8, UInt64
 
 from jaxeval.kernels import (
     rank_agreement,
     resample,
 )
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
+from jaxeval.kernels.kinds import Float, Int32, Integer, Num, UInt8, UInt64
 
 
 class Items(NamedTuple):

@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.sharding import Mesh
-from jaxtyping import Bool, Float, Int32, Int64, Integer, UInt64
 
 from jaxeval.kernels import rank_agreement, references, resample, solve, squares
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
+from jaxeval.kernels.kinds import Bool, Float, Int32, Int64, Integer, UInt64
 
 
 class ReferenceProblem(NamedTuple):
@@ -198,14 +198,14 @@ def reference_study(
     mesh: Mesh,
     settings: StudySettings,
     gold: Float[Array, "_ M"],
-    numbers: Integer[Array, "devices T R"],
+    numbers: Integer[Array, "devices chunks R"],
     n_chunks: Integer[Array, "devices"],
 ) -> tuple[SingleReferences, BudgetSums, SameModelSums]:
     """All references, sets, budgets and repeats in the studies ``numbers``: 0 is of the full data.
 
     Study r > 0 is of resample r - 1, and ``gold`` are the log-strengths of the full data and of all resamples. Each
-    device runs the first ``n_chunks`` of its T chunks; the results have leading axes (devices, T, R), and zeros where
-    none ran.
+    device runs the first ``n_chunks`` of its chunks; the results have leading axes (devices, chunks, R), and zeros
+    where none ran.
     """
 
     def on_device(

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh
-from jaxtyping import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
 
 from jaxeval.kernels import connectivity, dense_solve, pair_tables, resample
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
 from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Solution, Terms
 

@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.sharding import Mesh
-from jaxtyping import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
 
 from jaxeval.kernels import connectivity, pair_tables, resample, sparse_solve
 from jaxeval.kernels.adjacency import Adjacency, any_opponent, opponent_sums, take
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
 from jaxeval.kernels.batch.refits import RefitForm, Refits, draw_pairs, rated
+from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Terms
 from jaxeval.kernels.sparse_solve import SparsePairs
