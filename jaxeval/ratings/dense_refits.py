@@ -16,7 +16,7 @@ from jaxeval.kernels import batch
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
 from jaxeval.ratings.drawn_votes import VoteGroups, drawn_entries, is_secure_board
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.refits import BoardRefits
+from jaxeval.ratings.refits import BoardRefits, refit_form
 from jaxeval.resampling.draw import unit_draw
 from jaxeval.resampling.units import as_leaf, pad, rounded, stacked
 
@@ -110,14 +110,7 @@ def dense_refits(
         )
         for s, (board, draw) in enumerate(zip(boards, draws, strict=True))
     ]
-    form = batch.RefitForm(
-        scheme=options.drawn,
-        packing=packing,
-        n_pairs=n_pairs,
-        solver=batch.Solver.CHORD,
-        dtype=np.dtype(options.dtype).type,
-        link=options.response.link,
-    )
+    form = refit_form(options, packing, n_pairs, batch.Solver.CHORD)
     worth = np.diagonal(inverse, axis1=-2, axis2=-1) * diagonal
     return DenseRefits(
         problems=on_device(stacked(problems)),

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.execution.lanes import LaneRun, Solver
+from jaxeval.kernels import batch
+from jaxeval.kernels.resample import Packing
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.options import BootstrapOptions
 
@@ -78,6 +80,18 @@ class BoardRefits(ABC):
         """What is held whatever the chunks are: the results, and the ``problem`` here and on the device."""
         results = self.n_slices * self.n_resamples * n_parameters * RESULT_BYTES
         return results + 2 * sum(x.nbytes for x in jax.tree.leaves(problem))
+
+
+def refit_form(options: BootstrapOptions, packing: Packing, n_pairs: int, solver: batch.Solver) -> batch.RefitForm:
+    """The static choices of refits to sums by pair."""
+    return batch.RefitForm(
+        scheme=options.drawn,
+        packing=packing,
+        n_pairs=n_pairs,
+        solver=solver,
+        dtype=np.dtype(options.dtype).type,
+        link=options.response.link,
+    )
 
 
 def refit(problem: BoardRefits, run: LaneRun, section: str) -> list[Refitted]:

@@ -15,7 +15,7 @@ from jaxeval.kernels.adjacency import SLOTS
 from jaxeval.ratings.boards import Board, battles_per_model, main_battles
 from jaxeval.ratings.drawn_votes import VoteGroups, drawn_entries
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.refits import BoardRefits, Refitted
+from jaxeval.ratings.refits import BoardRefits, Refitted, refit_form
 from jaxeval.ratings.sparse_boards import recentred
 from jaxeval.resampling.draw import unit_draw
 from jaxeval.resampling.units import as_leaf
@@ -75,12 +75,5 @@ def sparse_refits(board: Board, label: str, drawn: VoteGroups, options: Bootstra
         start=as_leaf(wide.numbered(board.theta), np.float64),
         main_battles=as_leaf(wide.numbered(main_battles(board)), np.float64),
     )
-    form = batch.RefitForm(
-        scheme=options.drawn,
-        packing=packing,
-        n_pairs=n_pairs,
-        solver=batch.Solver.SPARSE,
-        dtype=np.dtype(options.dtype).type,
-        link=options.response.link,
-    )
+    form = refit_form(options, packing, n_pairs, batch.Solver.SPARSE)
     return SparseRefits(options, on_device(problem), form, board)

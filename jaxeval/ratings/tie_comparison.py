@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -152,10 +153,9 @@ def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: NDArray[np.
                 Terms.of(fitted.ridge, TOLERANCE_LOGIT, MAX_STEPS),
             )
             phi = np.asarray(jax.device_get(fit.phi))
-            z: Any = phi[first] - phi[second] + cells.feature @ phi[size:-1]
-            given = fitted.response, z, phi[-1]
-            expected = np.asarray(tie_models.expected(*given))
-            likelihood: Any = tie_models.log_likelihood(given[0], cells.target, *given[1:])  # type: ignore[arg-type]
+            z, t = jnp.asarray(phi[first] - phi[second] + cells.feature @ phi[size:-1]), jnp.asarray(phi[-1])
+            expected = np.asarray(tie_models.expected(fitted.response, z, t))
+            likelihood = tie_models.log_likelihood(fitted.response, jnp.asarray(cells.target), z, t)
         with np.errstate(divide="ignore"):
             score = cells.target * np.log(expected) + (1 - cells.target) * np.log1p(-expected)
         known = rated[first] & rated[second] & (int(fit.status) == Status.CONVERGED)

@@ -13,6 +13,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from chunks import chunk_sizes
 
 from jaxeval import DataError, bootstrap, simulate_battles
 from jaxeval.errors import MemoryLimitError
@@ -219,14 +220,7 @@ class TestWriting:
 
 class TestMemory:
     def test_chunks_shrink_to_the_limit(self, battles, whole, monkeypatch):
-        sizes = []
-        arguments = lanes._arguments
-
-        def recorded(parts, of, size, per_device):
-            sizes.append(size)
-            return arguments(parts, of, size, per_device)
-
-        monkeypatch.setattr(lanes, "_arguments", recorded)
+        sizes = chunk_sizes(monkeypatch)
         bootstrap(battles, 60)
         free = max(sizes)
         sizes.clear()

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+from chunks import chunk_sizes
 
 import jaxeval
 from jaxeval import DataError, MemoryLimitError
@@ -124,14 +125,7 @@ class TestMemoryLimits:
             estimator(memory_limit=least - 1)
 
     def test_smaller_chunks_change_nothing(self, estimator, whole, monkeypatch):
-        sizes = []
-        arguments = lanes._arguments
-
-        def recorded(parts, of, size, per_device):
-            sizes.append(size)
-            return arguments(parts, of, size, per_device)
-
-        monkeypatch.setattr(lanes, "_arguments", recorded)
+        sizes = chunk_sizes(monkeypatch)
         monkeypatch.setattr(lanes, "lanes_within", lambda *_: 1)
         np.testing.assert_allclose(estimator(memory_limit=10**9), whole, rtol=1e-9, atol=1e-9)
         assert 1 in sizes

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
+from styled import turned
 
 from jaxeval import Battles, DataError, fit_bradley_terry, simulate_votes
 from jaxeval.data.features import position_advantage
@@ -176,15 +177,8 @@ class TestInvariance:
     def test_sides(self, fit, votes):
         """The covariates change their sign with the sides, the place of the first with them."""
         swap = np.arange(len(votes)) % 3 == 0
-        turned = votes.assign(
-            model_a=votes["model_a"].where(~swap, votes["model_b"]),
-            model_b=votes["model_b"].where(~swap, votes["model_a"]),
-            winner=votes["winner"].where(~swap, votes["winner"].replace({"model_a": "model_b", "model_b": "model_a"})),
-            length=votes["length"].where(~swap, -votes["length"]),
-            markup=votes["markup"].where(~swap, -votes["markup"]),
-            position=np.where(swap, -1, 1),
-        )
-        self.same(fit, fit_bradley_terry(turned, features=["length", "markup", "position"], ties=fit.context.ties))
+        other = turned(votes, swap).assign(position=np.where(swap, -1, 1))
+        self.same(fit, fit_bradley_terry(other, features=["length", "markup", "position"], ties=fit.context.ties))
 
     def test_order_and_names(self, fit, votes):
         self.same(

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.special import log_expit
-from styled import FEATURES, M, N, styled
+from styled import FEATURES, M, N, styled, turned
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard
 from jaxeval.data.features import design, position_advantage
@@ -143,14 +143,7 @@ class TestInvariance:
 
     def test_of_the_order_of_rows_and_of_sides(self, votes, drawn):
         swap = np.arange(N) % 3 == 0
-        turned = votes.assign(
-            model_a=votes["model_a"].where(~swap, votes["model_b"]),
-            model_b=votes["model_b"].where(~swap, votes["model_a"]),
-            winner=votes["winner"].where(~swap, votes["winner"].replace({"model_a": "model_b", "model_b": "model_a"})),
-            length=votes["length"].where(~swap, -votes["length"]),
-            markup=votes["markup"].where(~swap, -votes["markup"]),
-        ).sample(frac=1, random_state=1)
-        found = bootstrap(turned, CHUNK, features=FEATURES)
+        found = bootstrap(turned(votes, swap).sample(frac=1, random_state=1), CHUNK, features=FEATURES)
         np.testing.assert_allclose(found.draws, drawn.draws[:CHUNK], rtol=0, atol=1e-5)
 
     def test_of_other_slices(self, votes):
