@@ -1,6 +1,7 @@
-"""The examples in docstrings are true."""
+"""The examples in docstrings are true, and every public name has some."""
 
 import doctest
+import inspect
 from importlib import import_module
 from pathlib import Path
 
@@ -24,3 +25,14 @@ def test_examples(name, tmp_path, monkeypatch):
     failed, tried = doctest.testmod(import_module(name), verbose=False)
     assert tried > 0
     assert failed == 0  # what differs is printed
+
+
+def test_every_public_name_has_examples():
+    public = {name: getattr(jaxeval, name) for name in jaxeval.__all__}
+    shown = {
+        name: value
+        for name, value in public.items()
+        if callable(value) and not (inspect.isclass(value) and issubclass(value, Exception))
+    }
+    without = [name for name, value in shown.items() if "Examples:" not in (inspect.getdoc(value) or "")]
+    assert without == []

@@ -24,9 +24,9 @@ HEAVY_PARTS = {
 }
 LOADED = "import json, sys; print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
 SETTINGS = """
-import json
+import gc, json
 import jax
-settings = dict(jax.config.values)
+settings, threshold = dict(jax.config.values), gc.get_threshold()
 import jaxeval
 for name in jaxeval.__all__:
     getattr(jaxeval, name)
@@ -34,6 +34,7 @@ from jax._src import xla_bridge
 print(json.dumps({
     "changed": [k for k, v in jax.config.values.items() if k not in settings or settings[k] != v],
     "backends": list(xla_bridge._backends),
+    "garbage": gc.get_threshold() == threshold,
 }))
 """
 
@@ -73,6 +74,10 @@ class TestTheLibrary:
 
     def test_no_device_is_initialised(self, imported):
         assert imported["backends"] == []
+
+    def test_garbage_is_collected_as_before(self, imported):
+        """The command collects it less often, in its own process."""
+        assert imported["garbage"]
 
     def test_the_package_alone_loads_nothing(self):
         found = loaded_by("import jaxeval; jaxeval.__version__, dir(jaxeval)")

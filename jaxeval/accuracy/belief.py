@@ -27,8 +27,8 @@ REASONS = {
 def shifted(total: Sums) -> Bool:
     """(M, J) whether the judge's mean judgment differs between calibration and test at the 99.9 % level.
 
-    Both are random items of one population by the assumption of all estimates but Rogan-Gladen. Strata are compared one
-    by one and added up by their test shares.
+    All estimates but Rogan-Gladen assume that both are random items of one population. Strata are compared one by one,
+    and their differences added up by their test shares.
     """
     own, test = total.own, total.test
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -47,13 +47,13 @@ def believed(status: Mapping[str, Words], shift: Bool) -> Words:
 
     The first of these that applies:
 
-    1. The judge's mean judgment differs between calibration and test: "rogan_gladen" with the model's own labels, if
-       its status is "ok"; else none, as all others take the calibration for items like those of the test.
+    1. If the judge's mean judgment differs between calibration and test: "rogan_gladen" with the model's own labels,
+       if its status is "ok"; else none, as all others take the calibration for items like those of the test.
     2. "ppi_plus_plus", if its status is "ok" or "clipped".
     3. "calibration_only", if the model has labels.
 
-    The raw share is biased, and so is a calibration of other models, by an amount that only labels of the model itself
-    can tell: neither is ever marked.
+    The raw share is biased, and so is an estimate with a calibration of other models. Only labels of the model itself
+    can tell by how much, so neither is ever marked.
     """
     return np.select(
         [

@@ -1,8 +1,8 @@
 """What every item contributes to the error of an accuracy, to first order: variances, paired or not, by adding squares.
 
-The error of an estimate is about a sum of independent contributions of its test and calibration items. That of a
-difference between models is the sum of the differences of their contributions, so pairing needs no formula of its own;
-for a shared calibration it gives Appendix B of arXiv:2605.06939, for one model Eq. 10 of arXiv:2511.21140.
+The error of an estimate is about a sum of independent contributions of its test and calibration items. The error of a
+difference between models is the sum of the differences of their contributions, so pairing needs no formula of its own.
+For a shared calibration this gives Appendix B of arXiv:2605.06939, for one model Eq. 10 of arXiv:2511.21140.
 """
 
 from __future__ import annotations

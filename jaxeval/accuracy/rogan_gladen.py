@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxeval.accuracy.statuses import UNBOUNDED, Status, statuses_of
+from jaxeval.accuracy.statuses import Status
 from jaxeval.execution.elementwise import (
     Numbers,
     Words,
@@ -92,18 +92,17 @@ def rogan_gladen(
     with np.errstate(invalid="ignore"):
         j = rates.q0 + rates.q1 - 1
     one_class = (rates.m0 == 0) | (rates.m1 == 0)
-    status = np.select(
-        [
-            one_class,
-            ~(j > ROUNDING),
-            doubt != Doubt.OK,
-            (upper < 0) | (lower > 1),
-            (raw < -ROUNDING) | (raw > 1 + ROUNDING),
-        ],
-        [Status.NO_CLASS, Status.NO_SKILL, statuses_of(doubt), Status.OUTSIDE, Status.CLIPPED],
-        Status.OK,
-    )
-    undefined, unbounded = np.isin(status, (Status.NO_CLASS, Status.NO_SKILL)), np.isin(status, UNBOUNDED)
+    undefined = one_class | ~(j > ROUNDING) | (doubt == Doubt.NO_SKILL)
+    unbounded = ~undefined & (doubt != Doubt.OK)
+    found = {
+        Status.NO_CLASS: one_class,
+        Status.NO_SKILL: undefined,
+        Status.FEW_OF_CLASS: doubt == Doubt.FEW_OF_CLASS,
+        Status.NEAR_0: unbounded,
+        Status.OUTSIDE: (upper < 0) | (lower > 1),
+        Status.CLIPPED: (raw < -ROUNDING) | (raw > 1 + ROUNDING),
+    }
+    status = np.select(list(found.values()), list(found), Status.OK)
     lower, upper = np.where(unbounded, -np.inf, lower), np.where(unbounded, np.inf, upper)
     estimate, lower, upper = (np.where(undefined, np.nan, x) for x in (raw, lower, upper))
     return RoganGladen(

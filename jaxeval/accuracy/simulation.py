@@ -71,8 +71,8 @@ def coverage_study(
 ) -> pd.DataFrame:
     """Bias, coverage and length of the naive and the Rogan-Gladen interval (arXiv:2511.21140, Figures 5 and 9-16).
 
-    Arguments broadcast to the settings; every setting is replicated with m / 2 labels of each class, and with the split
-    of `allocate_calibration` after a pilot of ``pilot`` labels of each.
+    Arguments broadcast to the settings. Every setting is replicated with m / 2 labels of each class. It is replicated
+    again with the split of `allocate_calibration`, after a pilot of ``pilot`` labels of each class.
 
     Returns:
         A row per setting and method ("naive", "rogan_gladen", "rogan_gladen_adaptive"): ``theta, q0, q1, n, m, bias,
@@ -138,7 +138,8 @@ def shift_study(
 ) -> pd.DataFrame:
     """Bias where the calibration has another share of right answers than the test (arXiv:2511.21140, Figure 7).
 
-    Labels come as they are: a calibration item is right with probability ``calibration_theta``. Arguments broadcast.
+    A calibration item is right with probability ``calibration_theta``, a test item with probability ``test_theta``.
+    Arguments broadcast to the settings.
 
     Returns:
         A row per setting and estimator: ``calibration_theta, test_theta, q0, q1, n, m, bias, bias_se,
@@ -170,12 +171,12 @@ def comparison_study(
 ) -> pd.DataFrame:
     """Bias and coverage of theta_B - theta_A where the judge errs differently on A and B (arXiv:2605.06939, Figure 1).
 
-    The judge has q0 = q1 = (1 + J) / 2, J = ``j_a`` on A and ``j_a + delta_j`` on B; ``n`` test items and ``m``
-    calibration items are answered by both models, rightly or not independently. "rogan_gladen_shared" uses the labels
-    of A for both models; "ppi_plus_plus_half" those of both models on half of the calibration items.
+    The judge has q0 = q1 = (1 + J) / 2, where J is ``j_a`` on A and ``j_a + delta_j`` on B. Both models answer ``n``
+    test items and ``m`` calibration items, independently of each other. "rogan_gladen_shared" uses the labels of A for
+    both models. "ppi_plus_plus_half" uses those of both models on half of the calibration items.
 
-    Intervals are normal, with the paired variance from the influence of every item (`influence`); Rogan-Gladen is
-    clipped to [0, 1] model by model, and where J <= 0 its interval is [-1, 1].
+    Intervals are normal, with the paired variance from the influence of every item (`influence`). Rogan-Gladen is
+    clipped to [0, 1] model by model. Where J <= 0 its interval is [-1, 1].
 
     Returns:
         A row per setting and estimator: ``j_a, delta_j, theta_a, theta_b, bias, bias_se, coverage, length,

@@ -37,22 +37,24 @@ def split_study(
     """Bias, coverage and length of every closed-form interval over random splits of labelled ``answers``, in one batch.
 
     Args:
-        answers: judged answers with labels; those without are left out, and counted in ``attrs["n_unlabelled"]``.
+        answers: judged answers with labels. Those without are left out, and counted in ``attrs["n_unlabelled"]``.
         calibration_share: share of the items that calibrate; the others are tested.
         n_splits: how often the items are split.
-        replacement: draw calibration and test items with replacement from all items instead, as if these were the
-            population, whose mean label is then the truth: what the intervals are for. Without replacement the truth is
-            the mean label of the test items, which moves with the split: estimators that use the judgments of these
-            very items cover it more often, those that rest on the labels of others less often.
+        replacement: draw calibration and test items with replacement, as if all items were the population. The truth is
+            then its mean label, which is what the intervals are for. Without replacement the truth is the mean label of
+            the test items, which moves with the split. Estimators that use the judgments of these items then cover it
+            more often; those that rest on the labels of others cover it less often.
         level: confidence level.
         seed: of the splits.
 
     Returns:
         A row per model, judge and estimator: ``bias, bias_se, coverage, length, undefined_share``. Splits without an
-        estimate count as not covering and are left out of the rest; Rogan-Gladen's interval is [0, 1] where J is near
-        0 or a class has few labels. "rogan_gladen_shared" pools the models' labels.
+        estimate count as not covering and are left out of the rest. Rogan-Gladen's interval is [0, 1] where J is near 0
+        or a class has few labels. "rogan_gladen_shared" pools the models' labels.
 
     Raises:
+        TypeError: ``n_splits`` or ``seed`` is no integer.
+        ValueError: a number is out of range.
         DataError: no judged answer has a label.
     """
     checked_level(level)

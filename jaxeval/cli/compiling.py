@@ -42,7 +42,7 @@ def kept_programs() -> Iterator[None]:
     try:
         folder = use_compile_cache()
     except OSError as error:
-        tell(f"compiled programs are not kept: {error}")
+        tell(f"compiled programs are not kept: {error}; JAXEVAL_CACHE names another folder, or is off")
         folder = None
     if folder is None:
         yield

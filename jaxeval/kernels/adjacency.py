@@ -15,6 +15,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jaxtyping import Bool, Int32, Integer, Shaped
 
 SLOTS = 8
 
@@ -28,11 +29,11 @@ SLOTS = 8
 class Adjacency:
     """Slots of M models (the last one padding, without opponents) in R rows; P pairs, the last one padding."""
 
-    opponent: Array  # (8, R) int32: model in the slot; M - 1 in empty ones
-    pair: Array  # (8, R) int32: pair of owner and opponent; P - 1 in empty ones
-    is_first: Array  # (8, R) bool: whether the owner is its pair's first model
-    owner: Array  # (R,) int32: model of the row; rows of a model are neighbours, those of the last one are empty
-    merges: tuple[Array, ...]  # (8, R_k) int32 each: rows of the level before to add up; its last row is 0
+    opponent: Int32[Array, "8 R"]  # model in the slot; M - 1 in empty ones
+    pair: Int32[Array, "8 R"]  # pair of owner and opponent; P - 1 in empty ones
+    is_first: Bool[Array, "8 R"]  # whether the owner is its pair's first model
+    owner: Int32[Array, "R"]  # model of the row; rows of a model are neighbours, those of the last one are empty
+    merges: tuple[Int32[Array, "8 _"], ...]  # rows of the level before to add up; its last row is 0
     single: tuple[int, ...]  # per merge, the first row of the models that had a single one left, which stay
 
     @property
@@ -44,31 +45,39 @@ class Adjacency:
         return single
 
 
-def take(values: Array, index: Array) -> Array:
+def take(values: Shaped[Array, "rows ..."], index: Integer[Array, "..."]) -> Shaped[Array, "..."]:
     """``values[index]`` along the first axis, unchecked."""
     return values.at[index].get(mode="promise_in_bounds")
 
 
-def opponent_sums(adjacency: Adjacency, slot: Callable[[int], Array]) -> Array:
-    """(M, ...) sum of ``slot(k)`` (R, ...), k = 0 .. 7, over all slots of every model; empty slots must hold 0."""
+def opponent_sums(
+    adjacency: Adjacency, slot: Callable[[int], Shaped[Array, "R *lanes"]]
+) -> Shaped[Array, "{adjacency.n_models} ..."]:
+    """Sum of ``slot(k)``, k = 0 .. 7, over all slots of every model; empty slots must hold 0."""
     # One addition after the other: XLA's CPU reduction over an axis takes four times as long.
     return _merged(adjacency, sum((slot(k) for k in range(1, SLOTS)), start=slot(0)), jnp.add)
 
 
-def any_opponent(adjacency: Adjacency, slot: Callable[[Array | int], Array]) -> Array:
-    """(M, ...) bool: whether ``slot(k)`` (R, ...) bool holds in any slot of a model; empty slots must not."""
+def any_opponent(
+    adjacency: Adjacency, slot: Callable[[Array | int], Bool[Array, "R *lanes"]]
+) -> Bool[Array, "{adjacency.n_models} ..."]:
+    """Whether ``slot(k)`` holds in any slot of a model; empty slots must not."""
     # As a loop, which compiles faster.
     rows = lax.fori_loop(1, SLOTS, lambda k, found: found | slot(k), slot(0))
     return _merged(adjacency, rows, jnp.logical_or)
 
 
-def _merged(adjacency: Adjacency, rows: Array, combine: Callable[[Array, Array], Array]) -> Array:
-    """(M, ...) of (R, ...) ``rows``, those of every model combined."""
+def _merged(
+    adjacency: Adjacency, rows: Shaped[Array, "R *lanes"], combine: Callable[[Array, Array], Array]
+) -> Shaped[Array, "{adjacency.n_models} *lanes"]:
+    """Of ``rows``, those of every model combined."""
     for merge, single in zip(adjacency.merges, adjacency.single, strict=True):
         rows = jnp.concatenate([_combined(rows, jnp.asarray(merge), combine), rows[single:]])
     return rows
 
 
-def _combined(rows: Array, merge: Array, combine: Callable[[Array, Array], Array]) -> Array:
-    """(R_k, ...) eight ``rows`` each combined."""
+def _combined(
+    rows: Shaped[Array, "_ *lanes"], merge: Int32[Array, "8 R_k"], combine: Callable[[Array, Array], Array]
+) -> Shaped[Array, "R_k *lanes"]:
+    """Eight ``rows`` each combined."""
     return lax.fori_loop(1, SLOTS, lambda k, so_far: combine(so_far, take(rows, merge[k])), take(rows, merge[0]))

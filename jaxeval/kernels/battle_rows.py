@@ -11,24 +11,28 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
+from jaxtyping import Bool, Float, Int32, Integer, Num
 
 from jaxeval.kernels import tie_models
 from jaxeval.kernels.tie_models import Response
 
 
 class Rows(NamedTuple):
-    """Rows in T blocks of E groups of G rows; a group's rows are of one pair. Padding has factor 0."""
+    """Rows in T blocks of E groups of G rows, or those of one block; a group's rows are of one pair.
 
-    feature: Array  # (T, E, G, D)
-    target: Array  # (T, E, G) of the pair's first model
-    factor: Array  # (T, E, G) weight of one draw of the row's unit
-    unit: Array  # (T, E, G) int32: the unit of a (K, Q) grid of draws, row-major
-    first: Array  # (T, E) int32
-    second: Array  # (T, E) int32
-    n_blocks: Array  # () int32: blocks in use
+    Padding has factor 0.
+    """
+
+    feature: Float[Array, "... E G D"]
+    target: Float[Array, "... E G"]  # of the pair's first model
+    factor: Float[Array, "... E G"]  # weight of one draw of the row's unit
+    unit: Int32[Array, "... E G"]  # the unit of a (K, Q) grid of draws, row-major
+    first: Int32[Array, "... E"]
+    second: Int32[Array, "... E"]
+    n_blocks: Int32[Array, ""]  # blocks in use
 
 
-def _block(rows: Rows, t: Array) -> Rows:
+def _block(rows: Rows, t: Integer[Array, ""]) -> Rows:
     return rows._replace(**{name: getattr(rows, name)[t] for name in Rows._fields[:-1]})
 
 
@@ -37,8 +41,8 @@ def over_blocks(rows: Rows, add: Callable[[Rows, Array, Any], Any], zero: Any) -
     return lax.fori_loop(0, rows.n_blocks, lambda t, total: add(_block(rows, t), t, total), zero)
 
 
-def predictor(block: Rows, phi: Array, n_models: int) -> Array:
-    """(E, G, R) z of a block's rows."""
+def predictor(block: Rows, phi: Float[Array, "P R"], n_models: int) -> Float[Array, "E G R"]:
+    """The z of a block's rows."""
     pair = phi[block.first] - phi[block.second]
     z = jnp.broadcast_to(pair[:, None], (*block.target.shape, phi.shape[1]))
     for d in range(block.feature.shape[-1]):  # unrolled, it fuses with what follows; a product does not
@@ -46,8 +50,14 @@ def predictor(block: Rows, phi: Array, n_models: int) -> Array:
     return z
 
 
-def add_score(block: Rows, total: Array, z: Array, t: Array | None, n_models: int) -> Array:
-    """``total`` (P, R) and the sums of weighted scores ``z`` and ``t`` (E, G, R) of a block."""
+def add_score(
+    block: Rows,
+    total: Float[Array, "P R"],
+    z: Float[Array, "E G R"],
+    t: Float[Array, "E G R"] | None,
+    n_models: int,
+) -> Float[Array, "P R"]:
+    """``total`` and the sums of weighted scores ``z`` and ``t`` of a block."""
     of_group = jnp.sum(z, 1).astype(total.dtype)
     total = total.at[block.first].add(of_group).at[block.second].add(-of_group)
     n_rows, n_features = z.shape[0] * z.shape[1], block.feature.shape[-1]
@@ -58,8 +68,8 @@ def add_score(block: Rows, total: Array, z: Array, t: Array | None, n_models: in
     return total if t is None else total.at[-1].add(jnp.sum(t, (0, 1)).astype(total.dtype))
 
 
-def counts_of_rows(rows: Rows, drawn: Array) -> Array:
-    """(T, E, G, R) draws of every row's unit, from those of all units (K Q, R); 0 in blocks that are not in use."""
+def counts_of_rows(rows: Rows, drawn: Num[Array, "units R"]) -> Num[Array, "T E G R"]:
+    """Draws of every row's unit, from those of all units; 0 in blocks that are not in use."""
 
     def gather(t: Array, count: Array) -> Array:
         return count.at[t].set(drawn.at[rows.unit[t]].get(mode="promise_in_bounds"))
@@ -67,14 +77,16 @@ def counts_of_rows(rows: Rows, drawn: Array) -> Array:
     return lax.fori_loop(0, rows.n_blocks, gather, jnp.zeros((*rows.unit.shape, drawn.shape[1]), drawn.dtype))
 
 
-def among(rows: Rows, count: Array, active: Array) -> Array:
-    """``count`` (T, E, G, R) of battles between ``active`` (M, R) models, 0 of all others."""
+def among(rows: Rows, count: Num[Array, "T E G R"], active: Bool[Array, "M R"]) -> Num[Array, "T E G R"]:
+    """``count`` of battles between ``active`` models, 0 of all others."""
     both = active[rows.first] & active[rows.second]
     return jnp.where(both[:, :, None], count, jnp.zeros((), count.dtype))
 
 
-def pair_tables(rows: Rows, count: Array, n_models: int) -> tuple[Array, Array]:
-    """(R, M, M) weights of battles and of wins of i against j."""
+def pair_tables(
+    rows: Rows, count: Num[Array, "T E G R"], n_models: int
+) -> tuple[Float[Array, "R {n_models} {n_models}"], Float[Array, "R {n_models} {n_models}"]]:
+    """Weights of battles and of wins of i against j."""
     n_lanes = count.shape[-1]
 
     def add(block: Rows, t: Array, total: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -92,17 +104,19 @@ def pair_tables(rows: Rows, count: Array, n_models: int) -> tuple[Array, Array]:
 
 
 def weighted(
-    model: Response, block: Rows, phi: Array, count: Array, n_models: int
+    model: Response, block: Rows, phi: Float[Array, "P R"], count: Num[Array, "E G R"], n_models: int
 ) -> tuple[tie_models.Score, tie_models.Information]:
-    """Scores and information (E, G, R) of a block's rows at ``phi`` (P, R), times their weights."""
+    """Scores and information (E, G, R) of a block's rows at ``phi``, times their weights."""
     z, target, t = predictor(block, phi, n_models), block.target[..., None], phi[-1]
     weight = count * block.factor[..., None]
     score = tie_models.Score(*(weight * x for x in tie_models.score(model, target, z, t)))
     return score, tie_models.Information(*(weight * x for x in tie_models.information(model, target, z, t)))
 
 
-def add_diagonal(block: Rows, total: Array, of_rows: tie_models.Information, n_models: int) -> Array:
-    """``total`` (P, R) and what the rows of a block (E, G, R) add to the diagonal of the information."""
+def add_diagonal(
+    block: Rows, total: Float[Array, "P R"], of_rows: tie_models.Information, n_models: int
+) -> Float[Array, "P R"]:
+    """``total`` and what the rows of a block (E, G, R) add to the diagonal of the information."""
     of_group = jnp.sum(of_rows.zz, 1)
     total = total.at[block.first].add(of_group).at[block.second].add(of_group)
     n_features = block.feature.shape[-1]
@@ -113,29 +127,37 @@ def add_diagonal(block: Rows, total: Array, of_rows: tie_models.Information, n_m
     return total.at[-1].add(jnp.sum(of_rows.tt, (0, 1)))
 
 
-def derivatives(model: Response, rows: Rows, phi: Array, count: Array, ridge: Array) -> tuple[Array, Array]:
-    """(P, R) gradient and (R, P, P) information of all parameters."""
+def derivatives(
+    model: Response,
+    rows: Rows,
+    phi: Float[Array, "P R"],
+    count: Num[Array, "T E G R"],
+    ridge: Float[Array, "P"],
+) -> tuple[Float[Array, "P R"], Float[Array, "R P P"]]:
+    """Gradient and information of all parameters."""
     n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, phi.shape[1]
 
-    def add(block: Rows, t: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
+    def add(block: Rows, t: Array, total: tuple[Array, _Parts]) -> tuple[Array, _Parts]:
         score, information = weighted(model, block, phi, count[t], n_models)
         grad = add_score(block, total[0], score.z, score.t, n_models)
-        return grad, *_add_information(block, total[1:], information, n_models)
+        return grad, _add_information(block, total[1], information, n_models)
 
-    grad, *parts = over_blocks(rows, add, (jnp.zeros(phi.shape), *_no_information(rows, n_models, n_lanes)))
+    grad, parts = over_blocks(rows, add, (jnp.zeros(phi.shape), _no_information(rows, n_models, n_lanes)))
     return grad - 2 * ridge[:, None] * phi, _assembled(parts, n_models, n_lanes) + 2 * jnp.diag(ridge)
 
 
-def _no_information(rows: Rows, n_models: int, n_lanes: int) -> tuple[Array, Array, Array]:
+#: Information of pairs of models, of models with the N = D + 1 other parameters, and of those.
+_Parts = tuple[Float[Array, "pairs R"], Float[Array, "M N R"], Float[Array, "N N R"]]
+
+
+def _no_information(rows: Rows, n_models: int, n_lanes: int) -> _Parts:
     n_others = rows.feature.shape[-1] + 1
     shapes = (n_models**2,), (n_models, n_others), (n_others, n_others)
     pairs, cross, others = (jnp.zeros((*shape, n_lanes)) for shape in shapes)
     return pairs, cross, others
 
 
-def _add_information(
-    block: Rows, total: tuple[Array, ...], of_rows: tie_models.Information, n_models: int
-) -> tuple[Array, Array, Array]:
+def _add_information(block: Rows, total: _Parts, of_rows: tie_models.Information, n_models: int) -> _Parts:
     """Parts of the information and what the rows of a block (E, G, R) add."""
     pairs, cross, others = total
     zz, zt, tt = of_rows
@@ -154,8 +176,8 @@ def _add_information(
     return pairs, cross, others.at[-1, -1].add(jnp.sum(tt, (0, 1)))
 
 
-def _assembled(parts: Any, n_models: int, n_lanes: int) -> Array:
-    """(R, P, P) from the parts."""
+def _assembled(parts: _Parts, n_models: int, n_lanes: int) -> Float[Array, "R P P"]:
+    """The information of all parameters from its parts."""
     pairs, cross, others = (jnp.moveaxis(x, -1, 0) for x in parts)
     v = pairs.reshape(n_lanes, n_models, n_models)
     v = v + jnp.swapaxes(v, 1, 2)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
+from jaxtyping import Bool, Int8, Integer, Num
 
 from jaxeval.kernels.pair_tables import row_sums
 
@@ -28,12 +29,13 @@ class Standing(IntEnum):
     "No chain of points leads either way, or it has no battles."
 
 
-#: One step of a search: from the models reached, (M, ...) bool, to those and their successors.
-Grow = Callable[[Array], Array]
+Models = Bool[Array, "M ..."]
+#: One step of a search: from the models reached to those and their successors.
+Grow = Callable[[Models], Models]
 
 
-def reachable(grow: Grow, start: Array) -> Array:
-    """(M, ...) bool models reached from the models ``start``, likewise."""
+def reachable(grow: Grow, start: Bool[Array, "M *lanes"]) -> Bool[Array, "M *lanes"]:
+    """The models reached from the models ``start``."""
 
     def advance(state: tuple[Array, Array]) -> tuple[Array, Array]:
         reached, _ = state
@@ -44,40 +46,40 @@ def reachable(grow: Grow, start: Array) -> Array:
     return reached
 
 
-def along(edge: Array) -> Grow:
-    """A step along an (M, M) table of edges, nonzero from row to column."""
+def along(edge: Num[Array, "M M"]) -> Grow:
+    """A step along a table of edges, nonzero from row to column."""
     edge = (edge > 0).astype(jnp.float32)
     return lambda reached: reached | (jnp.matmul(reached.astype(jnp.float32), edge, precision="highest") > 0)
 
 
 class Results(NamedTuple):
-    """Who took points off whom, as the search for groups needs it; leading axis M, then lanes if any."""
+    """Who took points off whom, as the search for groups needs it."""
 
     wins: Grow  # from models to those that lost points to them
     losses: Grow  # from models to those that took points off them
-    took: Array  # (M, ...) bool: models that took points
-    lost: Array  # (M, ...) bool: models that lost some
-    place: Array  # (M, ...) int32: of the model among all; the first one decides between equal groups
+    took: Bool[Array, "M *lanes"]  # models that took points
+    lost: Bool[Array, "M *lanes"]  # models that lost some
+    place: Integer[Array, "M #*lanes"]  # of the model among all; the first one decides between equal groups
 
 
 class _Search(NamedTuple):
-    left: Array  # (M, ...) models whose group has not been looked at
-    heaviest: Array  # (...) weight of the best group so far
-    below: Array  # (M, ...) models that it reaches by wins, itself included
-    above: Array  # (M, ...) models that reach it
+    left: Bool[Array, "M *lanes"]  # models whose group has not been looked at
+    heaviest: Num[Array, "*lanes"]  # weight of the best group so far
+    below: Bool[Array, "M *lanes"]  # models that it reaches by wins, itself included
+    above: Bool[Array, "M *lanes"]  # models that reach it
 
 
-def standing(n: Array, wins: Array, weight: Array) -> Array:
-    """(M,) `standing_of` the models of (M, M) battle weights ``n`` and ``wins`` of the row against the column."""
+def standing(n: Num[Array, "M M"], wins: Num[Array, "M M"], weight: Num[Array, "M"]) -> Int8[Array, "M"]:
+    """`standing_of` the models of battle weights ``n`` and ``wins`` of the row against the column."""
     took, lost = row_sums(wins) > 0, row_sums(wins.T) > 0
     return standing_of(Results(along(wins), along(wins.T), took, lost, jnp.arange(n.shape[0])), weight)
 
 
-def standing_of(results: Results, weight: Array) -> Array:
-    """(M, ...) int8 `Standing` of every model next to the main group of ``results``, lane by lane.
+def standing_of(results: Results, weight: Num[Array, "M *lanes"]) -> Int8[Array, "M *lanes"]:
+    """`Standing` of every model next to the main group of ``results``, lane by lane.
 
     Groups are the strongly connected components, of two models or more, of the graph "took points off"; the main one
-    has most ``weight`` (M, ...), and of equals the model in first place; a group of weight 0 is none.
+    has most ``weight``, and of equals the model in first place; a group of weight 0 is none.
     """
     number = jnp.arange(weight.shape[0]).reshape(-1, *(1,) * (weight.ndim - 1))
 

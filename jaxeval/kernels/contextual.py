@@ -9,6 +9,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 from jax import Array
+from jaxtyping import Bool, Float, Num
 
 from jaxeval.kernels import tie_models
 from jaxeval.kernels.battle_rows import (
@@ -38,21 +39,28 @@ from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
 class Base(NamedTuple):
     """What rows have at the full data's estimate, from which chord steps depart."""
 
-    z: Array  # (T, E, G)
-    score: tie_models.Score  # (T, E, G)
-    phi: Array  # (P,)
-    inverse: Array  # (P, P) pseudo-inverse of the full data's information
-    diagonal: Array  # (P,) of that information
+    z: Float[Array, "T E G"]
+    score: tie_models.Score
+    phi: Float[Array, "P"]
+    inverse: Float[Array, "P P"]  # pseudo-inverse of the full data's information
+    diagonal: Float[Array, "P"]  # of that information
 
 
-def at_estimate(model: Response, rows: Rows, phi: Array, n_models: int, inverse: Array, diagonal: Array) -> Base:
-    """The rows at ``phi`` (P,)."""
+def at_estimate(
+    model: Response,
+    rows: Rows,
+    phi: Float[Array, "P"],
+    n_models: int,
+    inverse: Float[Array, "P P"],
+    diagonal: Float[Array, "P"],
+) -> Base:
+    """The rows at ``phi``."""
     z = phi[rows.first] - phi[rows.second]
     z = z[..., None] + jnp.sum(rows.feature * phi[n_models:-1], -1)
     return Base(z, tie_models.score(model, rows.target, z, phi[-1]), phi, inverse, diagonal)
 
 
-def chord(model: Response, rows: Rows, base: Base, count: Array, terms: Terms) -> Solution:
+def chord(model: Response, rows: Rows, base: Base, count: Num[Array, "T E G R"], terms: Terms) -> Solution:
     """Steps by the full data's information, shared by all lanes, for resamples whose information is not far from it.
 
     The gradient is that of the resample at the full data's estimate, plus what has changed since. The change is small,
@@ -99,8 +107,14 @@ def chord(model: Response, rows: Rows, base: Base, count: Array, terms: Terms) -
     return end._replace(theta=base.phi[:, None] + end.theta)
 
 
-def alive(model: Response, rows: Rows, count: Array, active: Array, free: Array) -> Array:
-    """(P, R) parameters that move: those of ``active`` (M, R) models, and the ``free`` (D + 1,) others.
+def alive(
+    model: Response,
+    rows: Rows,
+    count: Num[Array, "T E G R"],
+    active: Bool[Array, "M R"],
+    free: Bool[Array, "D+1"],
+) -> Bool[Array, "M+D+1 R"]:
+    """Parameters that move: those of ``active`` models, and the ``free`` others.
 
     In a lane without ties t is at its limit, and does not move either. ``count`` is that `among` active models.
     """
@@ -116,18 +130,23 @@ def alive(model: Response, rows: Rows, count: Array, active: Array, free: Array)
     return jnp.concatenate([active, others])
 
 
-def _at_limit(model: Response, phi: Array, moves: Array) -> Array:
-    """``phi`` (P, R or 1) for every lane, with t at its limit where it does not move."""
+def _at_limit(model: Response, phi: Float[Array, "P #R"], moves: Bool[Array, "P R"]) -> Float[Array, "P R"]:
+    """``phi`` for every lane, with t at its limit where it does not move."""
     phi = jnp.broadcast_to(phi, moves.shape)
     return phi.at[-1].set(jnp.where(moves[-1], phi[-1], NO_TIES[model.ties]))
 
 
 def newton(
-    model: Response, rows: Rows, start: Array, count: Array, moves: Array, terms: Terms
-) -> tuple[Solution, Array]:
-    """Newton's method by each lane's own information, from ``start`` (P, R or 1), of what ``moves`` (P, R).
+    model: Response,
+    rows: Rows,
+    start: Float[Array, "P #R"],
+    count: Num[Array, "T E G R"],
+    moves: Bool[Array, "P R"],
+    terms: Terms,
+) -> tuple[Solution, Float[Array, "R P P"]]:
+    """Newton's method by each lane's own information, from ``start``, of what ``moves``.
 
-    ``count`` is that `among` models that move. Also the information (R, P, P) of the last step, that of the solution
+    ``count`` is that `among` models that move. Also the information of the last step, that of the solution
     up to the tolerance.
     """
     ridge = terms.ridge
@@ -145,19 +164,28 @@ def newton(
     return loop(step, _at_limit(model, start, moves), matrix, terms.tolerance, terms.max_steps)
 
 
-def _damped(model: Response, phi: Array, change: Array) -> Array:
-    """``change`` (P, R) of each lane, shrunk where it is too long; a threshold t stays positive."""
+def _damped(model: Response, phi: Float[Array, "P R"], change: Float[Array, "P R"]) -> Float[Array, "P R"]:
+    """``change`` of each lane, shrunk where it is too long; a threshold t stays positive."""
     change = capped(change)
     return change.at[-1].max(-0.75 * phi[-1]) if model.ties == TieModel.RAO_KUPPER else change
 
 
-def _preconditioner(base: Base, moves: Array, diagonal: Array, ridge: Array, n_models: int) -> Callable[[Array], Array]:
-    """That of `solve`, for what ``moves`` (P, R)."""
+def _preconditioner(
+    base: Base, moves: Bool[Array, "P R"], diagonal: Float[Array, "P R"], ridge: Float[Array, "P"], n_models: int
+) -> Callable[[Array], Array]:
+    """That of `solve`, for what ``moves``."""
     apply = preconditioner(base.inverse, base.diagonal, diagonal, ridge[0], n_models)
     return lambda r: jnp.where(moves, apply(r), 0.0)
 
 
-def scaled_chord(model: Response, rows: Rows, base: Base, count: Array, moves: Array, terms: Terms) -> Solution:
+def scaled_chord(
+    model: Response,
+    rows: Rows,
+    base: Base,
+    count: Num[Array, "T E G R"],
+    moves: Bool[Array, "P R"],
+    terms: Terms,
+) -> Solution:
     """Chord steps scaled to each lane's own curvature: for boards on which some models have few battles.
 
     One pass over the rows a step, in double precision; ``count`` is that `among` models that move.
@@ -179,13 +207,26 @@ def scaled_chord(model: Response, rows: Rows, base: Base, count: Array, moves: A
     return iterate(step, _at_limit(model, base.phi[:, None], moves), terms.tolerance, terms.max_steps)
 
 
-def _with_ridge(phi: Array, grad: Array, diagonal: Array, moves: Array, ridge: Array) -> tuple[Array, Array]:
+def _with_ridge(
+    phi: Float[Array, "P R"],
+    grad: Float[Array, "P R"],
+    diagonal: Float[Array, "P R"],
+    moves: Bool[Array, "P R"],
+    ridge: Float[Array, "P"],
+) -> tuple[Float[Array, "P R"], Float[Array, "P R"]]:
     """Gradient and diagonal of what moves, those of the ridge included."""
     grad, diagonal = grad - 2 * ridge[:, None] * phi, diagonal + 2 * ridge[:, None]
     return jnp.where(moves, grad, 0.0), jnp.where(moves, diagonal, 0.0)
 
 
-def newton_cg(model: Response, rows: Rows, base: Base, count: Array, moves: Array, terms: Terms) -> Solution:
+def newton_cg(
+    model: Response,
+    rows: Rows,
+    base: Base,
+    count: Num[Array, "T E G R"],
+    moves: Bool[Array, "P R"],
+    terms: Terms,
+) -> Solution:
     """Newton's method with steps by preconditioned conjugate gradients: for resamples of sparse boards.
 
     As `dense_solve.newton_cg`, with products by the information found in a pass over the rows: on wide boards far

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 from jax import Array
+from jaxtyping import Bool, Float, Real
 
 from jaxeval.kernels import likelihood
 from jaxeval.kernels.links import Link
@@ -20,8 +21,10 @@ from jaxeval.kernels.solve import (
 )
 
 
-def chord(link: Link, table: PairTable, start: Array, inverse: Array, terms: Terms) -> Solution:
-    """Newton's method with one fixed ``inverse`` (M, M) of the information, that of the full data.
+def chord(
+    link: Link, table: PairTable, start: Float[Array, "M"], inverse: Float[Array, "M M"], terms: Terms
+) -> Solution:
+    """Newton's method with one fixed ``inverse`` of the information, that of the full data.
 
     Batched over resamples, the step is a single matrix product. Diverges where a resample's information is far from
     the full data's.
@@ -34,10 +37,16 @@ def chord(link: Link, table: PairTable, start: Array, inverse: Array, terms: Ter
     return iterate(step, start, terms.tolerance, terms.max_steps)
 
 
-def newton(link: Link, table: PairTable, active: Array, terms: Terms, start: Array | None = None) -> Solution:
+def newton(
+    link: Link,
+    table: PairTable,
+    active: Bool[Array, "M"],
+    terms: Terms,
+    start: Float[Array, "M"] | None = None,
+) -> Solution:
     """Newton's method from ``start``, or from each model's own score.
 
-    ``table`` holds no battles of models that are not ``active`` (M,): their theta stays 0.
+    ``table`` holds no battles of models that are not ``active``: their theta stays 0.
     """
     if start is None:
         battles = row_sums(table.n).astype(table.score.dtype)
@@ -52,12 +61,17 @@ def newton(link: Link, table: PairTable, active: Array, terms: Terms, start: Arr
 
 
 def newton_cg(
-    link: Link, table: PairTable, start: Array, inverse: Array, information_diagonal: Array, terms: Terms
+    link: Link,
+    table: PairTable,
+    start: Float[Array, "M"],
+    inverse: Float[Array, "M M"],
+    information_diagonal: Float[Array, "M"],
+    terms: Terms,
 ) -> Solution:
     """Newton's method with the steps found by preconditioned conjugate gradients: for resamples of sparse boards.
 
     A model with a handful of battles has, in a resample, an information far from that of the full data, which
-    ``inverse`` (M, M) and ``information_diagonal`` (M,) belong to. The preconditioner corrects for that.
+    ``inverse`` and ``information_diagonal`` belong to. The preconditioner corrects for that.
     """
 
     def step(theta: Array) -> tuple[Array, Array]:
@@ -73,13 +87,15 @@ def newton_cg(
     return iterate(step, start, terms.tolerance, terms.max_steps)
 
 
-def information(link: Link, theta: Array, table: PairTable, ridge: Array) -> Array:
-    """(M, M) negative Hessian of the penalised log-likelihood."""
+def information(link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real[Array, ""]) -> Float[Array, "M M"]:
+    """Negative Hessian of the penalised log-likelihood."""
     v = likelihood.curvature(link, theta, table)
     return jnp.diag(jnp.sum(v, 1) + 2 * ridge) - v
 
 
-def inverse_information(link: Link, theta: Array, table: PairTable, ridge: Array, active: Array) -> tuple[Array, Array]:
-    """(M, M) pseudo-inverse of the information of the ``active`` models, and (M,) its diagonal itself."""
+def inverse_information(
+    link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real[Array, ""], active: Bool[Array, "M"]
+) -> tuple[Float[Array, "M M"], Float[Array, "M"]]:
+    """Pseudo-inverse of the information of the ``active`` models, and the diagonal of the information itself."""
     matrix = information(link, theta, table, ridge)
     return pseudo_inverse(matrix, active, len(active), ridge), jnp.where(active, jnp.diagonal(matrix), 0.0)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float, Float64, Int8, Int32, Integer, Num, UInt64
 
 from jaxeval.kernels import dense_solve, likelihood, resample, solve
 from jaxeval.kernels.links import Link, probability, share
@@ -17,49 +18,51 @@ from jaxeval.kernels.solve import Terms
 
 
 class Judged(NamedTuple):
-    """Judged battles compressed to cells, each of a pair (lower model first) and a label; stacked, a leading axis S."""
+    """Judged battles compressed to cells, each of a pair (lower model first) and a label, or stacked."""
 
-    pair: Array  # (C,) int32 sorted
-    label: Array  # (C,) int32
-    battles: Array  # (C,) how many; 0 in the last one
-    total: Array  # (U,) battles of each label
-    level: Array  # (U,) score difference of each label, first minus second model
-    fitting: Array  # (U,) weight of a battle in the temperature's likelihood
-    wins: Array  # (U,) that weight times the human target
-    position: Array  # (M, M) int32: the pair of (i, j) and (j, i); the last, an empty one, if they never met
-    own: Array  # (M + 1, Q) int32: the cells of each fold's model, and none; the last one where there are fewer
+    pair: Int32[Array, "... C"]  # sorted
+    label: Int32[Array, "... C"]
+    battles: Float[Array, "... C"]  # how many; 0 in the last one
+    total: Float[Array, "... U"]  # battles of each label
+    level: Float[Array, "... U"]  # score difference of each label, first minus second model
+    fitting: Float[Array, "... U"]  # weight of a battle in the temperature's likelihood
+    wins: Float[Array, "... U"]  # that weight times the human target
+    position: Int32[Array, "... M M"]  # the pair of (i, j) and (j, i); the last, an empty one, if they never met
+    own: Int32[Array, "... M+1 Q"]  # the cells of each fold's model, and none; the last one where there are fewer
 
 
-def pair_sums(judged: Judged, per_label: Array) -> Array:
-    """(M, M) sums of ``per_label`` (U,) over the cells of every pair, symmetric."""
+def pair_sums(judged: Judged, per_label: Float[Array, "U"]) -> Float[Array, "M M"]:
+    """Sums of ``per_label`` over the cells of every pair, symmetric."""
     m = judged.position.shape[0]
     per_cell = judged.battles * per_label[judged.label]
     per_pair = jax.ops.segment_sum(per_cell, judged.pair, m * (m - 1) // 2 + 1, indices_are_sorted=True)
     return per_pair[judged.position]
 
 
-def pair_wins(judged: Judged, per_label: Array, n: Array) -> Array:
-    """(M, M) wins of the row against the column, ``per_label`` (U,) being those of the pair's first model."""
+def pair_wins(judged: Judged, per_label: Float[Array, "U"], n: Float[Array, "M M"]) -> Float[Array, "M M"]:
+    """Wins of the row against the column, ``per_label`` being those of the pair's first model."""
     first = pair_sums(judged, per_label)
     i = jnp.arange(len(n))
     return jnp.where(i[:, None] < i, first, n - first)
 
 
 class FixedTargets(NamedTuple):
-    """Targets that are the same in every fold; stacked, a leading axis L."""
+    """Targets that are the same in every fold, or stacked."""
 
-    wins: Array  # (M, M)
+    wins: Float[Array, "... M M"]
 
 
 class SoftTargets(NamedTuple):
-    """Soft targets s(beta d); stacked, a leading axis L."""
+    """Soft targets s(beta d), or stacked."""
 
     judged: Judged
-    beta: Array  # (M,) temperature of each fold
+    beta: Float[Array, "... M"]  # temperature of each fold
 
 
-def wins_of_fold(targets: FixedTargets | SoftTargets, n: Array, held_out: Array) -> Array:
-    """(M, M) wins of all battles ``n`` (M, M) as the fold of ``held_out`` sees them."""
+def wins_of_fold(
+    targets: FixedTargets | SoftTargets, n: Float[Array, "M M"], held_out: Integer[Array, ""]
+) -> Float[Array, "M M"]:
+    """Wins of all battles ``n`` as the fold of ``held_out`` sees them."""
     if isinstance(targets, FixedTargets):
         return targets.wins
     judged = targets.judged
@@ -67,27 +70,27 @@ def wins_of_fold(targets: FixedTargets | SoftTargets, n: Array, held_out: Array)
 
 
 class FullFit(NamedTuple):
-    """All battles of a target map, and their fit, from which the folds start; stacked, a leading axis L."""
+    """All battles of a target map, and their fit, from which the folds start, or stacked."""
 
-    n: Array  # (M, M) weights of battles
-    theta: Array  # (M,) log-strengths
-    inverse: Array  # (M, M) pseudo-inverse of the information
-    active: Array  # (M,) models with battles
+    n: Float[Array, "... M M"]  # weights of battles
+    theta: Float[Array, "... M"]  # log-strengths
+    inverse: Float[Array, "... M M"]  # pseudo-inverse of the information
+    active: Bool[Array, "... M"]  # models with battles
 
 
 class HeldOut(NamedTuple):
     """One fold of a target map."""
 
-    anchors: Array  # (M,) log-strengths, 0 for the held-out model
-    theta: Array  # () log-strength of the held-out model
-    status: Array  # () int8, a `Status`: the worse of the two steps
+    anchors: Float[Array, "... M"]  # log-strengths, 0 for the held-out model
+    theta: Float[Array, "..."]  # log-strength of the held-out model
+    status: Int8[Array, "..."]  # a `Status`: the worse of the two steps
 
 
-def anchors(full: FullFit, score: Array, held_out: Array, terms: Terms) -> solve.Solution:
-    """(M,) log-strengths of all models but ``held_out``, mean zero, by chord steps; 0 for the held-out one.
+def anchors(full: FullFit, score: Float[Array, "M"], held_out: Integer[Array, ""], terms: Terms) -> solve.Solution:
+    """Log-strengths (M,) of all models but ``held_out``, mean zero, by chord steps; 0 for the held-out one.
 
     ``full`` holds all battles, those of the held-out model too, and is shared by the folds: its column is taken off.
-    ``score`` (M,) is without them. The inverse of the full data's information, cut to the anchors, is that of a graph
+    ``score`` is without them. The inverse of the full data's information, cut to the anchors, is that of a graph
     in which the held-out model's battles still tie its opponents together, which has all the curvature of the fold and
     some more: the steps fall short, by the model's share in the battles.
     """
@@ -103,8 +106,14 @@ def anchors(full: FullFit, score: Array, held_out: Array, terms: Terms) -> solve
     return solve.iterate(step, solve.centred(full.theta, kept), terms.tolerance, terms.max_steps)
 
 
-def rating(anchor: Array, n: Array, score: Array, start: Array, terms: Terms) -> solve.Solution:
-    """Log-strength () of one model that met the (M,) fixed ``anchor`` strengths ``n`` (M,) times and took ``score`` ().
+def rating(
+    anchor: Float[Array, "M"],
+    n: Num[Array, "M"],
+    score: Float[Array, ""],
+    start: Float[Array, ""],
+    terms: Terms,
+) -> solve.Solution:
+    """Log-strength of one model that met the fixed ``anchor`` strengths ``n`` times and took ``score``.
 
     Newton's method, its steps capped, on a concave function of one variable.
     """
@@ -123,8 +132,8 @@ def rating(anchor: Array, n: Array, score: Array, start: Array, terms: Terms) ->
     return end._replace(theta=end.theta[0])
 
 
-def fold(full: FullFit, wins: Array, held_out: Array, terms: Terms, newton: bool) -> HeldOut:
-    """Both steps of one fold given the (M, M) ``wins`` of all battles.
+def fold(full: FullFit, wins: Float[Array, "M M"], held_out: Integer[Array, ""], terms: Terms, newton: bool) -> HeldOut:
+    """Both steps of one fold given the ``wins`` of all battles.
 
     With ``newton`` the anchors are found by Newton's method on their own battles, for folds that `anchors` leaves
     unconverged.
@@ -143,19 +152,21 @@ def fold(full: FullFit, wins: Array, held_out: Array, terms: Terms, newton: bool
 
 
 class OwnProblem(NamedTuple):
-    """What the bootstrap of one model draws from, its opponents fixed; stacked, a leading axis S."""
+    """What the bootstrap of one model draws from, its opponents fixed, or stacked."""
 
     units: resample.Singles  # its battles, or the clusters that they come in
-    most: Array  # () float64: battles that a resample holds at most
-    stream: Array  # () uint64
-    opponent: Array  # (Q,) int32; M where there is no battle, as in the last slot
-    target: Array  # (Q, K) by target map; 0 where there is no battle
-    unit: Array | None  # (Q,) int32: the unit that draws each battle; None where units are battles
-    anchors: Array  # (K, M)
-    start: Array  # (K,)
+    most: Float64[Array, "..."]  # battles that a resample holds at most
+    stream: UInt64[Array, "..."]
+    opponent: Int32[Array, "... Q"]  # M where there is no battle, as in the last slot
+    target: Float[Array, "... Q K"]  # by target map; 0 where there is no battle
+    unit: Int32[Array, "... Q"] | None  # the unit that draws each battle; None where units are battles
+    anchors: Float[Array, "... K M"]
+    start: Float[Array, "... K"]
 
 
-def own_sums(own: OwnProblem) -> Callable[[Array], tuple[Array, Array]]:
+def own_sums(
+    own: OwnProblem,
+) -> Callable[[Integer[Array, "R _"]], tuple[Float64[Array, "R M"], Float64[Array, "R K"]]]:
     """From (R, Q) draws of units to (R, M) battles by opponent and (R, K) scores, in one product in single precision.
 
     Counts under 2**24 are exact there. A target is split into a multiple of a power of two, whose sums are exact too,

@@ -10,8 +10,14 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+from jaxtyping import Bool, Int8, Real
 
 Array = Any  # JAX or NumPy: the closed forms need no more than operators
+AnyShape = Real[Array, "..."]
+# They broadcast with the other arguments and the result.
+Values = Real[Array, "*#items"]
+Flags = Bool[Array, "*#items"]
+Doubts = Int8[Array, "*#items"]
 
 
 class Doubt(IntEnum):
@@ -35,29 +41,29 @@ _LEAST_J = 1e-12  # J this close to 0 is 0 with its rounding
 class LabelledSums(NamedTuple):
     """Sums over the calibration items, which have labels."""
 
-    n: Array
-    label: Array  # sum of Y
-    judgment: Array  # of F
-    product: Array  # of Y F
-    judgment_square: Array  # of F^2
-    label_square: Array  # of Y^2
+    n: AnyShape
+    label: AnyShape  # sum of Y
+    judgment: AnyShape  # of F
+    product: AnyShape  # of Y F
+    judgment_square: AnyShape  # of F^2
+    label_square: AnyShape  # of Y^2
 
 
 class JudgedSums(NamedTuple):
     """Sums over the test items, which have judgments only."""
 
-    n: Array
-    judgment: Array
-    judgment_square: Array
+    n: AnyShape
+    judgment: AnyShape
+    judgment_square: AnyShape
 
 
 class Rates(NamedTuple):
     """How often the judge is right about items of each class."""
 
-    q0: Array  # specificity: mean of 1 - F where Y = 0
-    q1: Array  # sensitivity: mean of F where Y = 1
-    m0: Array  # items with Y = 0
-    m1: Array
+    q0: AnyShape  # specificity: mean of 1 - F where Y = 0
+    q1: AnyShape  # sensitivity: mean of F where Y = 1
+    m0: AnyShape  # items with Y = 0
+    m1: AnyShape
 
 
 def rates(labelled: LabelledSums) -> Rates:
@@ -69,12 +75,12 @@ def rates(labelled: LabelledSums) -> Rates:
     return Rates(((m0 - passed) / m0).clip(0, 1), (labelled.product / m1).clip(0, 1), m0, m1)
 
 
-def rogan_gladen(p: Array, q0: Array, q1: Array) -> Array:
+def rogan_gladen(p: Values, q0: Values, q1: Values) -> Values:
     """Accuracy from the judged share ``p``, not clipped (Eq. 5)."""
     return (p + q0 - 1) / (q0 + q1 - 1)
 
 
-def rogan_gladen_variance(p: Array, n: Array, rates: Rates) -> Array:
+def rogan_gladen_variance(p: Values, n: Values, rates: Rates) -> Values:
     """Eq. 10."""
     q0, q1, m0, m1 = rates
     theta = rogan_gladen(p, q0, q1)
@@ -88,13 +94,13 @@ def adjusted_rates(rates: Rates) -> Rates:
     return Rates(q0 + (1 - 2 * q0) / (m0 + 2), q1 + (1 - 2 * q1) / (m1 + 2), m0 + 2, m1 + 2)
 
 
-def youden_j(rates: Rates) -> tuple[Array, Array]:
+def youden_j(rates: Rates) -> tuple[Values, Values]:
     """J of the adjusted rates, the centre of its interval, and its variance (Agresti and Caffo 2000)."""
     q0, q1, m0, m1 = adjusted_rates(rates)
     return q0 + q1 - 1, q0 * (1 - q0) / m0 + q1 * (1 - q1) / m1
 
 
-def doubt(rates: Rates) -> Array:
+def doubt(rates: Rates) -> Doubts:
     """Whether `rogan_gladen_interval` can be trusted: `Doubt` as int8 (OK, NEAR_0, FEW_OF_CLASS or NO_SKILL).
 
     J is near 0 where its 99.9 % interval includes 0. This limit was chosen by simulations of 2,000 test items, with 2
@@ -112,7 +118,7 @@ def doubt(rates: Rates) -> Array:
     )
 
 
-def rogan_gladen_interval(p: Array, n: Array, rates: Rates, z: Array) -> tuple[Array, Array]:
+def rogan_gladen_interval(p: Values, n: Values, rates: Rates, z: Values) -> tuple[Values, Values]:
     """Eq. 6 to 8, centred on the adjusted estimate (DOI 10.1016/j.prevetmed.2013.09.015); ``n`` may be infinite."""
     adjusted = adjusted_rates(rates)
     q0, q1, m0, m1 = adjusted
@@ -123,7 +129,7 @@ def rogan_gladen_interval(p: Array, n: Array, rates: Rates, z: Array) -> tuple[A
     return theta + shift - half, theta + shift + half
 
 
-def corrected(p: Array, n: Array, rates: Rates, z: Array) -> tuple[Array, Array, Array, Array]:
+def corrected(p: Values, n: Values, rates: Rates, z: Values) -> tuple[Values, Values, Values, Doubts]:
     """`rogan_gladen`, the ends of its interval, and the `doubt` about it."""
     return rogan_gladen(p, rates.q0, rates.q1), *rogan_gladen_interval(p, n, rates, z), doubt(rates)
 
@@ -131,9 +137,9 @@ def corrected(p: Array, n: Array, rates: Rates, z: Array) -> tuple[Array, Array,
 class Slopes(NamedTuple):
     """Moments that choose the weight lambda of a control variate; divided by n, not n - 1."""
 
-    covariance: Array  # of Y and F among the labelled
-    labelled_variance: Array  # of F
-    test_variance: Array  # of F
+    covariance: AnyShape  # of Y and F among the labelled
+    labelled_variance: AnyShape  # of F
+    test_variance: AnyShape  # of F
 
 
 def slopes(labelled: LabelledSums, test: JudgedSums) -> Slopes:
@@ -148,24 +154,24 @@ def slopes(labelled: LabelledSums, test: JudgedSums) -> Slopes:
     )
 
 
-def _spread(square: Array, mean: Array) -> Array:
+def _spread(square: Values, mean: Values) -> Values:
     variance = square - mean**2
     return jnp.where(variance > 1e-13 * jnp.abs(square), variance, 0.0)
 
 
-def ppi_weight(labelled: LabelledSums, test: JudgedSums, most: Array) -> Array:
+def ppi_weight(labelled: LabelledSums, test: JudgedSums, most: Values) -> Values:
     """The variance-minimising lambda of PPI++, clipped to [0, ``most``]; 0 where no judgment varies."""
     found = slopes(labelled, test)
     spread = found.labelled_variance + labelled.n / test.n * found.test_variance
     return jnp.clip(jnp.where(spread > 0, found.covariance / jnp.where(spread > 0, spread, 1.0), 0.0), 0.0, most)
 
 
-def eif_weight(labelled: LabelledSums, test: JudgedSums) -> Array:
+def eif_weight(labelled: LabelledSums, test: JudgedSums) -> Values:
     """The lambda at which PPI++ is the estimator by the efficient influence function (binary judgments)."""
     return conditional_weight(labelled, test) / (1 + labelled.n / test.n)
 
 
-def conditional_weight(labelled: LabelledSums, test: JudgedSums) -> Array:
+def conditional_weight(labelled: LabelledSums, test: JudgedSums) -> Values:
     """The lambda at which PPI++ is the conditional calibration estimator (binary); 0 where no judgment varies."""
     # The spread of single verdicts: by_verdict takes runs that are averaged one by one.
     p = labelled.judgment / labelled.n
@@ -176,14 +182,14 @@ def conditional_weight(labelled: LabelledSums, test: JudgedSums) -> Array:
 class Weights(NamedTuple):
     """lambda by estimator."""
 
-    calibration_only: Array
-    difference: Array
-    ppi_plus_plus: Array
-    conditional: Array
-    eif: Array
+    calibration_only: AnyShape
+    difference: AnyShape
+    ppi_plus_plus: AnyShape
+    conditional: AnyShape
+    eif: AnyShape
 
 
-def weights(labelled: LabelledSums, test: JudgedSums, binary: Array) -> Weights:
+def weights(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Weights:
     """The lambda at which PPI++ is each of the estimators; ``binary`` (J,) judges' verdicts are 0 or 1."""
     estimated = ppi_weight(labelled, test, jnp.where(binary, 1.0, jnp.inf))
     return Weights(
@@ -195,18 +201,18 @@ def weights(labelled: LabelledSums, test: JudgedSums, binary: Array) -> Weights:
     )
 
 
-def ppi(labelled: LabelledSums, test: JudgedSums, weight: Array) -> Array:
+def ppi(labelled: LabelledSums, test: JudgedSums, weight: Values) -> Values:
     """Mean label corrected by ``weight`` (lambda) times the judge's shift: 1 is the difference estimator (PPI)."""
     return labelled.label / labelled.n + weight * (test.judgment / test.n - labelled.judgment / labelled.n)
 
 
-def ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Array) -> Array:
+def ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Values) -> Values:
     """Its variance: lambda F among the test items and Y - lambda F among the labelled."""
     of_test, of_labelled = _spreads(labelled, test, weight)
     return of_test / test.n + of_labelled / labelled.n
 
 
-def _spreads(labelled: LabelledSums, test: JudgedSums, weight: Array) -> tuple[Array, Array]:
+def _spreads(labelled: LabelledSums, test: JudgedSums, weight: Values) -> tuple[Values, Values]:
     """Variances of lambda F among the test items and of Y - lambda F among the labelled, divided by n."""
     found = slopes(labelled, test)
     y = labelled.label / labelled.n
@@ -218,7 +224,7 @@ def _spreads(labelled: LabelledSums, test: JudgedSums, weight: Array) -> tuple[A
     return weight**2 * found.test_variance, jnp.maximum(residual, 0.0)
 
 
-def careful_ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Array, binary: Array) -> Array:
+def careful_ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Values, binary: Flags) -> Values:
     """`ppi_variance` for few items: a judge who never erred on them is not taken for perfect.
 
     Verdicts: with one more labelled item in each of the four cells of label and verdict, and one more test item of each
@@ -233,7 +239,7 @@ def careful_ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Array
     return jnp.where(binary, verdicts, scores)
 
 
-def careful_ppi(labelled: LabelledSums, test: JudgedSums, weight: Array, binary: Array) -> Array:
+def careful_ppi(labelled: LabelledSums, test: JudgedSums, weight: Values, binary: Flags) -> Values:
     """`ppi` with the same observations added: where the interval of verdicts is centred, as Eq. 6 is."""
     return jnp.where(binary, ppi(*_with_more(labelled, test), weight), ppi(labelled, test, weight))
 
@@ -244,15 +250,15 @@ def _with_more(labelled: LabelledSums, test: JudgedSums) -> tuple[LabelledSums, 
     return more, JudgedSums(test.n + 2, test.judgment + 1, test.judgment_square + 1)
 
 
-def careful_variances(labelled: LabelledSums, test: JudgedSums, binary: Array) -> Weights:
+def careful_variances(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Weights:
     """`careful_ppi_variance` of each estimator that has a weight."""
     found = weights(labelled, test, binary)
     return Weights(*(careful_ppi_variance(labelled, test, weight, binary) for weight in found))
 
 
 def careful_mean_label(
-    centred: tuple[LabelledSums, JudgedSums], raw: tuple[LabelledSums, JudgedSums], weight: Array, verdicts: Array
-) -> tuple[Array, Array]:
+    centred: tuple[LabelledSums, JudgedSums], raw: tuple[LabelledSums, JudgedSums], weight: Values, verdicts: Flags
+) -> tuple[Values, Values]:
     """From `ppi` to the centre of its interval for few items, and the variance of that interval.
 
     Sums are ``centred``: those of squares of scores far from 0 would cancel. Where all values are ``verdicts`` of 0 and
@@ -263,12 +269,12 @@ def careful_mean_label(
     return shift, jnp.where(verdicts, counted, scored)
 
 
-def _over(spread: Array, n: Array) -> Array:
+def _over(spread: Values, n: Values) -> Values:
     """``spread`` / ``n``; infinite where there is no n to divide by."""
     return jnp.where(n > 0, spread / jnp.where(n > 0, n, 1), jnp.inf)
 
 
-def by_verdict(labelled: LabelledSums, share: Array) -> Array:
+def by_verdict(labelled: LabelledSums, share: Values) -> Values:
     """Sum over verdicts v of mean(Y | F = v) times the share of v; ``share`` is that of the verdict 1."""
     right, wrong = labelled.judgment, labelled.n - labelled.judgment
     given_right = jnp.where(share == 0, 0.0, share * labelled.product / right)
@@ -276,12 +282,12 @@ def by_verdict(labelled: LabelledSums, share: Array) -> Array:
     return given_right + given_wrong
 
 
-def pooled_share(labelled: LabelledSums, test: JudgedSums) -> Array:
+def pooled_share(labelled: LabelledSums, test: JudgedSums) -> Values:
     """Mean judgment of test and labelled items together."""
     return (labelled.judgment + test.judgment) / (labelled.n + test.n)
 
 
-def failure(labelled: LabelledSums, n_test: Array) -> Array:
+def failure(labelled: LabelledSums, n_test: Values) -> Doubts:
     """Why `rogan_gladen` with the rates of ``labelled`` is no estimate: `Doubt` as int8, OK where it is one."""
     m1, m0 = labelled.label, labelled.n - labelled.label
     # J > 0 in whole numbers: as a sum of two quotients it may miss 0 by rounding.
@@ -293,13 +299,13 @@ def failure(labelled: LabelledSums, n_test: Array) -> Array:
     )
 
 
-def doubt_of_sums(labelled: LabelledSums, n_test: Array) -> Array:
+def doubt_of_sums(labelled: LabelledSums, n_test: Values) -> Doubts:
     """`failure`; where there is none, the `doubt` about the interval."""
     found = failure(labelled, n_test)
     return jnp.where(found == Doubt.OK, doubt(rates(labelled)), found)
 
 
-def shared_calibration_bias(theta: Array, own: Rates, shared: Rates) -> Array:
+def shared_calibration_bias(theta: Values, own: Rates, shared: Rates) -> Values:
     """By how much Rogan-Gladen errs with another model's rates (arXiv:2605.06939, Appendix C)."""
     delta_j = (own.q0 + own.q1) - (shared.q0 + shared.q1)
     return (theta * delta_j - (own.q0 - shared.q0)) / (shared.q0 + shared.q1 - 1)
@@ -308,16 +314,16 @@ def shared_calibration_bias(theta: Array, own: Rates, shared: Rates) -> Array:
 class Accuracies(NamedTuple):
     """One value per estimator; NaN where it is not defined. Not clipped."""
 
-    naive: Array
-    calibration_only: Array
-    difference: Array
-    ppi_plus_plus: Array
-    conditional: Array
-    eif: Array
-    rogan_gladen: Array
+    naive: AnyShape
+    calibration_only: AnyShape
+    difference: AnyShape
+    ppi_plus_plus: AnyShape
+    conditional: AnyShape
+    eif: AnyShape
+    rogan_gladen: AnyShape
 
 
-def by_stratum(own: LabelledSums, test: JudgedSums, binary: Array) -> Accuracies:
+def by_stratum(own: LabelledSums, test: JudgedSums, binary: Flags) -> Accuracies:
     """Estimates (..., J) from sums (..., J) over labelled and test items; ``binary`` (J,) verdicts are 0 or 1."""
     p = test.judgment / test.n
     return Accuracies(
@@ -331,11 +337,11 @@ def by_stratum(own: LabelledSums, test: JudgedSums, binary: Array) -> Accuracies
     )
 
 
-def small_sample_excess(own: LabelledSums, test: JudgedSums, binary: Array) -> Accuracies:
+def small_sample_excess(own: LabelledSums, test: JudgedSums, binary: Flags) -> Accuracies:
     """By how much variances (..., J) of `by_stratum` grow when they allow for few items; never negative."""
     p = test.judgment / test.n
 
-    def excess(weight: Array) -> Array:
+    def excess(weight: Values) -> Values:
         return jnp.maximum(careful_ppi_variance(own, test, weight, binary) - ppi_variance(own, test, weight), 0.0)
 
     more = (test.judgment + 1) / (test.n + 2)
@@ -348,10 +354,10 @@ def small_sample_excess(own: LabelledSums, test: JudgedSums, binary: Array) -> A
     )
 
 
-def small_sample_shift(own: LabelledSums, test: JudgedSums, binary: Array) -> Accuracies:
+def small_sample_shift(own: LabelledSums, test: JudgedSums, binary: Flags) -> Accuracies:
     """By how much the centres (..., J) of intervals differ from the estimates of `by_stratum`."""
 
-    def shift(weight: Array) -> Array:
+    def shift(weight: Values) -> Values:
         return careful_ppi(own, test, weight, binary) - ppi(own, test, weight)
 
     naive = jnp.where(binary, (test.judgment + 1) / (test.n + 2) - test.judgment / test.n, 0.0)
@@ -362,7 +368,7 @@ def small_sample_shift(own: LabelledSums, test: JudgedSums, binary: Array) -> Ac
     )
 
 
-def rates_excess(labelled: LabelledSums, test: JudgedSums) -> Array:
+def rates_excess(labelled: LabelledSums, test: JudgedSums) -> Values:
     """By how much the variance of Rogan-Gladen with the rates of ``labelled`` grows when it allows for few items."""
     p = test.judgment / test.n
     found = rates(labelled)
@@ -370,34 +376,34 @@ def rates_excess(labelled: LabelledSums, test: JudgedSums) -> Array:
     return jnp.maximum(more - rogan_gladen_variance(p, test.n, found), 0.0)
 
 
-def interval_with_rates_of(labelled: LabelledSums, test: JudgedSums, z: Array) -> tuple[Array, Array]:
+def interval_with_rates_of(labelled: LabelledSums, test: JudgedSums, z: Values) -> tuple[Values, Values]:
     """`rogan_gladen_interval` (..., J) with the rates of ``labelled``."""
     return rogan_gladen_interval(test.judgment / test.n, test.n, rates(labelled), z)
 
 
-def with_rates_of(labelled: LabelledSums, test: JudgedSums, binary: Array) -> Array:
+def with_rates_of(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Values:
     """Rogan-Gladen (..., J) with the rates of ``labelled``, NaN where `failure` is."""
     q0, q1, _, _ = rates(labelled)
     defined = binary & (failure(labelled, test.n) == Doubt.OK)
     return jnp.where(defined, rogan_gladen(test.judgment / test.n, q0, q1), jnp.nan)
 
 
-def add_strata(each: Array, test: JudgedSums) -> Array:
+def add_strata(each: Real[Array, "*batch T #M #J"], test: JudgedSums) -> Real[Array, "*batch M J"]:
     """(..., M, J) of estimates by stratum (..., T, M, J): added up by the strata's shares of the test items."""
     share = test.n / jnp.sum(test.n, -3, keepdims=True)
     return jnp.sum(jnp.where(share > 0, share * each, 0.0), -3)
 
 
-def accuracies(own: LabelledSums, test: JudgedSums, binary: Array) -> Accuracies:
+def accuracies(own: LabelledSums, test: JudgedSums, binary: Bool[Array, "J"]) -> Accuracies:
     """Estimates (..., M, J) from sums (..., T, M, J): corrected within strata, then added up."""
     return Accuracies(*(add_strata(each, test) for each in by_stratum(own, test, binary)))
 
 
-def ppi_accuracy(own: LabelledSums, test: JudgedSums, binary: Array) -> Array:
+def ppi_accuracy(own: LabelledSums, test: JudgedSums, binary: Bool[Array, "J"]) -> Real[Array, "... M J"]:
     """PPI++ alone."""
     return add_strata(ppi(own, test, ppi_weight(own, test, jnp.where(binary, 1.0, jnp.inf))), test)
 
 
-def shared_accuracy(shared: LabelledSums, test: JudgedSums, binary: Array) -> Array:
+def shared_accuracy(shared: LabelledSums, test: JudgedSums, binary: Bool[Array, "J"]) -> Real[Array, "... M J"]:
     """Rogan-Gladen (..., M, J) with the rates of ``shared`` (..., T, 1, J) for all models."""
     return add_strata(with_rates_of(shared, test, binary), test)

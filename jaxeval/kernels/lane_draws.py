@@ -8,13 +8,21 @@ from functools import partial
 
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Int32, Integer, Num, UInt64
 
 from jaxeval.kernels import resample, squares
 from jaxeval.kernels.resample import DrawScheme, Units
 
 
-def draw(units: Units, scheme: DrawScheme, dtype: type, seed: Array, stream: Array, numbers: Array) -> Array:
-    """(K Q, R) draws of all units, row-major, in the resamples ``numbers`` (R,).
+def draw(
+    units: Units,
+    scheme: DrawScheme,
+    dtype: type,
+    seed: Integer[Array, ""],
+    stream: Integer[Array, ""],
+    numbers: Integer[Array, "R"],
+) -> Num[Array, "K*Q R"]:
+    """Draws of all units, row-major, in the resamples ``numbers``.
 
     Args:
         units: what is drawn.
@@ -22,7 +30,7 @@ def draw(units: Units, scheme: DrawScheme, dtype: type, seed: Array, stream: Arr
         dtype: holds the largest draw of a unit; weights that are not counts are doubles.
         seed: of the run.
         stream: names the random numbers.
-        numbers: (R,) of the resamples.
+        numbers: of the resamples.
     """
     if scheme == DrawScheme.BAYESIAN:
         return resample.bayesian(units, seed, stream, numbers).reshape(len(numbers), -1).T
@@ -31,8 +39,8 @@ def draw(units: Units, scheme: DrawScheme, dtype: type, seed: Array, stream: Arr
     return _multinomial(units, dtype, seed, stream, numbers)
 
 
-def _poisson(units: Units, dtype: type, key: Array) -> Array:
-    """(K Q, R) Poisson draws of all units under the keys (R, S)."""
+def _poisson(units: Units, dtype: type, key: UInt64[Array, "R S"]) -> Num[Array, "K*Q R"]:
+    """Poisson draws of all units under the keys."""
     shift, offset, least, counter = (
         x.reshape(-1, 1) for x in (units.shift, units.offset, units.least, resample.counters(units))
     )
@@ -40,13 +48,19 @@ def _poisson(units: Units, dtype: type, key: Array) -> Array:
     return resample.poisson_of_words(word, shift, offset, least, units.table).astype(dtype)
 
 
-def _strata(units: Units) -> Array | None:
-    """(K Q,) the stratum of every unit."""
+def _strata(units: Units) -> Int32[Array, "K*Q"] | None:
+    """The stratum of every unit."""
     column = units.strata.column
     return None if column is None else jnp.tile(column, len(units.size))
 
 
-def _multinomial(units: Units, dtype: type, seed: Array, stream: Array, numbers: Array) -> Array:
+def _multinomial(
+    units: Units,
+    dtype: type,
+    seed: Integer[Array, ""],
+    stream: Integer[Array, ""],
+    numbers: Integer[Array, "R"],
+) -> Num[Array, "K*Q R"]:
     stratum = _strata(units)
 
     def count(drawn: Array) -> Array:

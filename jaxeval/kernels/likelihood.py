@@ -7,19 +7,22 @@ instead of M^2.
 
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Num, Real
 
 from jaxeval.kernels.links import Link, bend, log_probability, share, slope
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 
 
-def log_likelihood(link: Link, theta: Array, wins: Array, ridge: Array) -> Array:
-    """Penalised log-likelihood of (M,) log-strengths given (M, M) ``wins``."""
+def log_likelihood(
+    link: Link, theta: Float[Array, "M"], wins: Num[Array, "M M"], ridge: Real[Array, ""]
+) -> Float[Array, ""]:
+    """Penalised log-likelihood of log-strengths given ``wins``."""
     log_prob = log_probability(link, theta[:, None] - theta)
     return jnp.sum(jnp.where(wins > 0, wins * log_prob, 0.0)) - ridge * jnp.sum(theta**2)
 
 
-def expected_score(theta: Array, n: Array) -> Array:
-    """(M,) expected scores sum_j n_ij e_i / (e_i + e_j) of the logit; M must be a multiple of 4.
+def expected_score(theta: Float[Array, "M"], n: Num[Array, "M M"]) -> Float[Array, "M"]:
+    """Expected scores sum_j n_ij e_i / (e_i + e_j) of the logit; M must be a multiple of 4.
 
     Four columns share one division (a / x + b / y = (a y + b x) / (x y)), which is what limits this pass. Their product
     of four strengths overflows only where |theta| exceeds 170 in double and 20 in single precision.
@@ -34,16 +37,16 @@ def expected_score(theta: Array, n: Array) -> Array:
     return e * row_sums(shares)
 
 
-def gradient(link: Link, theta: Array, table: PairTable, ridge: Array) -> Array:
-    """(M,) gradient of the penalised log-likelihood; all links but the logit need the table's wins."""
+def gradient(link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real[Array, ""]) -> Float[Array, "M"]:
+    """Gradient of the penalised log-likelihood; all links but the logit need the table's wins."""
     if link == Link.LOGIT:
         return table.score - expected_score(theta, table.n) - 2 * ridge * theta
     gained = slope(link, theta[:, None] - theta) * table.wins  # type: ignore[operator]  # kept for it
     return row_sums(gained) - row_sums(gained.T) - 2 * ridge * theta
 
 
-def curvature(link: Link, theta: Array, table: PairTable) -> Array:
-    """(M, M) pair weights v_ij of the observed information D - V, D = diag(row sums of V)."""
+def curvature(link: Link, theta: Float[Array, "M"], table: PairTable) -> Float[Array, "M M"]:
+    """Pair weights v_ij of the observed information D - V, D = diag(row sums of V)."""
     if link == Link.LOGIT:
         e = jnp.exp(theta)
         p = share(e[:, None], e)

@@ -10,6 +10,10 @@ import jax.numpy as jnp
 from jax import Array
 from jax.nn import log_sigmoid, sigmoid
 from jax.scipy.special import erfc, log_ndtr, ndtr
+from jaxtyping import Float
+
+# Arguments and results broadcast.
+Values = Float[Array, "*#battles"]
 
 
 class Link(IntEnum):
@@ -21,17 +25,17 @@ class Link(IntEnum):
     "F is the normal distribution function: Thurstone's Case V (DOI 10.1037/h0070288), Mosteller."
 
 
-def probability(link: Link, z: Array) -> Array:
+def probability(link: Link, z: Values) -> Values:
     """F(z)."""
     return sigmoid(z) if link == Link.LOGIT else ndtr(z)
 
 
-def log_probability(link: Link, z: Array) -> Array:
+def log_probability(link: Link, z: Values) -> Values:
     """Log of F(z), also where F(z) is too small for a number."""
     return log_sigmoid(z) if link == Link.LOGIT else log_ndtr(z)
 
 
-def slope(link: Link, z: Array) -> Array:
+def slope(link: Link, z: Values) -> Values:
     """Derivative of log F, exact in both tails; of the probit the inverse Mills ratio."""
     if link == Link.LOGIT:
         return sigmoid(-z)
@@ -45,7 +49,7 @@ def slope(link: Link, z: Array) -> Array:
     return jnp.where(z < -far, -z / series, ratio)
 
 
-def bend(link: Link, z: Array) -> Array:
+def bend(link: Link, z: Values) -> Values:
     """Minus the second derivative of log F, positive: the logit's is the same at -z."""
     if link == Link.LOGIT:
         return sigmoid(z) * sigmoid(-z)
@@ -53,19 +57,19 @@ def bend(link: Link, z: Array) -> Array:
     return own * (own + z)
 
 
-def log_likelihood(link: Link, target: Array, z: Array) -> Array:
+def log_likelihood(link: Link, target: Values, z: Values) -> Values:
     """Of a battle at z, of which the first one takes the share ``target`` in [0, 1]."""
     return target * log_probability(link, z) + (1 - target) * log_probability(link, -z)
 
 
-def score(link: Link, target: Array, z: Array) -> Array:
+def score(link: Link, target: Values, z: Values) -> Values:
     """Derivative of the log-likelihood by z."""
     if link == Link.LOGIT:
         return target - probability(link, z)
     return target * slope(link, z) - (1 - target) * slope(link, -z)
 
 
-def information(link: Link, target: Array, z: Array) -> Array:
+def information(link: Link, target: Values, z: Values) -> Values:
     """Minus the second derivative: observed. That of the logit does not depend on who won."""
     if link == Link.LOGIT:
         p = probability(link, z)
@@ -73,6 +77,6 @@ def information(link: Link, target: Array, z: Array) -> Array:
     return target * bend(link, z) + (1 - target) * bend(link, -z)
 
 
-def share(own: Array, other: Array) -> Array:
+def share(own: Values, other: Values) -> Values:
     """The logit's F(log own - log other) by one division, where the exponentials of the strengths are at hand."""
     return own / (own + other)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Int32, Num, UInt
 
 from jaxeval.kernels.resample import Packing
 
@@ -13,24 +14,27 @@ from jaxeval.kernels.resample import Packing
 class PairTable(NamedTuple):
     """The sufficient statistics of one Bradley-Terry problem."""
 
-    n: Array  # (M, M) symmetric, zero diagonal: total weight of the battles between i and j
-    score: Array  # (M,) sum of weight * target over the battles of i
-    wins: Array | None = None  # (M, M) sum of weight * target of i against j, where asked for
+    n: Num[Array, "M M"]  # symmetric, zero diagonal: total weight of the battles between i and j
+    score: Float[Array, "M"]  # sum of weight * target over the battles of i
+    wins: Num[Array, "M M"] | None = None  # sum of weight * target of i against j, where asked for
 
 
 class Layout(NamedTuple):
-    """Which entries a unit adds to: a (K, Q) grid whose columns belong to pairs, targets being their first model's."""
+    """Which entries a unit adds to: a grid whose columns belong to pairs, targets being their first model's."""
 
-    position: Array  # (M, M) int32: the pair of (i, j) and (j, i); the last, an empty one, if they never met
-    pair_weight: Array | None = None  # (M, M) factor on every battle of a pair; (P,) where no tables are wanted
-    weight: Array | None = None  # (K, Q): weight of one battle of the entry; None where draws are packed
-    target: Array | None = None  # (K, Q): its target
-    unit: Array | None = None  # (K, Q) int32: the entry's unit, where units are not entries
-    pair: Array | None = None  # (Q,) int32: the pair of each column, where pairs span several columns
+    position: Int32[Array, "... M M"]  # the pair of (i, j) and (j, i); the last, an empty one, if they never met
+    # Factor on every battle of a pair; of P pairs where no tables are wanted.
+    pair_weight: Float[Array, "... M M"] | Float[Array, "... P"] | None = None
+    weight: Float[Array, "... rows columns"] | None = None  # of one battle of the entry; None where draws are packed
+    target: Float[Array, "... rows columns"] | None = None  # its target
+    unit: Int32[Array, "... rows columns"] | None = None  # the entry's unit, where units are not entries
+    pair: Int32[Array, "... columns"] | None = None  # the pair of each column, where pairs span several columns
 
 
-def pair_statistics(layout: Layout, draws: Array, n_pairs: int) -> tuple[Array, ...]:
-    """Per pair, the ``draws`` summed: one packed word, or (weight, weight * target). Each (P,)."""
+def pair_statistics(
+    layout: Layout, draws: Num[Array, "K Q"] | UInt[Array, "Q"], n_pairs: int
+) -> tuple[Num[Array, "{n_pairs}"], ...]:
+    """Per pair, the ``draws`` summed: one packed word, or (weight, weight * target)."""
     columns: tuple[Array, ...] = (draws,)
     if layout.weight is not None and layout.target is not None:
         entries = draws if layout.unit is None else draws.reshape(-1)[layout.unit]
@@ -42,19 +46,21 @@ def pair_statistics(layout: Layout, draws: Array, n_pairs: int) -> tuple[Array, 
     return tuple(jax.ops.segment_sum(x, pair, n_pairs) for x in columns)
 
 
-def spread(layout: Layout, statistics: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Per-pair ``statistics`` gathered to (M, M) tables."""
+def spread(layout: Layout, statistics: tuple[Num[Array, "P"], ...]) -> tuple[Num[Array, "M M"], ...]:
+    """Per-pair ``statistics`` gathered to tables."""
     flat = layout.position.reshape(-1)
     return tuple(x.at[flat].get(mode="promise_in_bounds").reshape(layout.position.shape) for x in statistics)
 
 
-def row_sums(table: Array) -> Array:
+def row_sums(table: Num[Array, "rows columns"]) -> Num[Array, "rows"]:
     """Row sums as a product with ones: XLA's CPU reduction of a fused (M, M) expression is several times slower."""
     return jnp.matmul(table, jnp.ones(table.shape[1], table.dtype), precision="highest")
 
 
-def unpacked(statistics: tuple[Array, ...], packing: Packing, dtype: type) -> tuple[Array, Array]:
-    """Weights of battles, and what the first model took of them, from per-pair ``statistics`` of any shape.
+def unpacked(
+    statistics: tuple[Num[Array, "*shape"], ...], packing: Packing, dtype: type
+) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
+    """Weights of battles, and what the first model took of them, from per-pair ``statistics``.
 
     Counts in 32-bit words, and sums of halves of them under 2**23, are exact in single precision, which halves what
     the solver reads; larger ones come in 64-bit words.
@@ -67,7 +73,9 @@ def unpacked(statistics: tuple[Array, ...], packing: Packing, dtype: type) -> tu
     return (word >> packing.half).astype(exact), 0.5 * (word & packing.word((1 << packing.half) - 1)).astype(exact)
 
 
-def pair_table(layout: Layout, dense: tuple[Array, ...], packing: Packing, dtype: type, keep_wins: bool) -> PairTable:
+def pair_table(
+    layout: Layout, dense: tuple[Num[Array, "M M"], ...], packing: Packing, dtype: type, keep_wins: bool
+) -> PairTable:
     """The table from gathered statistics, scores in ``dtype``."""
     i = jnp.arange(dense[0].shape[0])
     n, first = unpacked(dense, packing, dtype)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jaxtyping import Bool, Float, Int8, Int32, Integer, Num
 
 from jaxeval.kernels import solve
 
@@ -29,10 +30,10 @@ _FIELD = 2.0**17
 class PairSums(NamedTuple):
     """Weights of pairs of models that have both scores, such as those whose scores differ by less than each gap."""
 
-    concordance: Array  # pairs in the order of gold less pairs against it
-    pairs: Array
-    tied_scores: Array  # of them, tied by the evaluator
-    tied_gold: Array  # of them, tied in gold
+    concordance: Float[Array, "..."]  # pairs in the order of gold less pairs against it
+    pairs: Float[Array, "..."]
+    tied_scores: Float[Array, "..."]  # of them, tied by the evaluator
+    tied_gold: Float[Array, "..."]  # of them, tied in gold
 
 
 class DeltaPairs(NamedTuple):
@@ -41,74 +42,76 @@ class DeltaPairs(NamedTuple):
     Models have Q slots; the last is no model. K is E x D. Padding pairs have direction 0.
     """
 
-    first: Array  # (P,) int32 pairs that some evaluator and gold order
-    second: Array  # (P,) int32
-    direction: Array  # (K, P) 1 in the order of gold, -1 against it, 0 beyond the gap
-    tied_first: Array  # (T,) int32 pairs tied in gold
-    tied_second: Array  # (T,) int32
-    tied: Array  # (K, T) 1 under the gap, 0 beyond it
-    order: Array  # (E, Q) int32 models by score; the last slot for missing ones
-    end: Array  # (E, 1 + D, Q) int32: first place in that order that is not tied, or not under the gap
+    first: Int32[Array, "P"]  # pairs that some evaluator and gold order
+    second: Int32[Array, "P"]
+    direction: Float[Array, "K P"]  # 1 in the order of gold, -1 against it, 0 beyond the gap
+    tied_first: Int32[Array, "T"]  # pairs tied in gold
+    tied_second: Int32[Array, "T"]
+    tied: Float[Array, "K T"]  # 1 under the gap, 0 beyond it
+    order: Int32[Array, "E Q"]  # models by score; the last slot for missing ones
+    end: Int32[Array, "E _ Q"]  # of ties, and of every gap: first place in that order that is not tied, or under it
 
 
 class RankMeasures(NamedTuple):
     """Measures of ranks, of every evaluator; NaN where its scores, or gold, are constant."""
 
-    spearman: Array  # (E,)
-    top_overlap: Array  # (E,) share of gold's top models in the evaluator's; NaN with fewer models than that
-    rank_deviation: Array  # (E,) mean |rank - gold rank|
+    spearman: Float[Array, "..."]
+    top_overlap: Float[Array, "..."]  # share of gold's top models in the evaluator's; NaN with fewer models than that
+    rank_deviation: Float[Array, "..."]  # mean |rank - gold rank|
 
 
 class TierChanges(NamedTuple):
     """Mean |rank - gold rank| of the models of each of T tiers, NaN for an empty one."""
 
-    change: Array  # (E, T)
-    models: Array  # (E, T) weight of the models
+    change: Float[Array, "... T"]
+    models: Float[Array, "... T"]  # weight of the models
 
 
 class Separation(NamedTuple):
     """Weights of pairs of models by whether their intervals overlap."""
 
-    pairs: Array  # (E,)
-    apart: Array  # (E,) of them, with intervals that do not overlap
-    ordered: Array  # (E,) of those, ordered by gold
-    agreeing: Array  # (E,) of those, in the order of gold
+    pairs: Float[Array, "..."]
+    apart: Float[Array, "..."]  # of them, with intervals that do not overlap
+    ordered: Float[Array, "..."]  # of those, ordered by gold
+    agreeing: Float[Array, "..."]  # of those, in the order of gold
 
 
 class GapQuestion(NamedTuple):
     """What a regression of agreement on the gap is fitted to, and how."""
 
-    first: Array  # (P,) int32 models of every pair
-    second: Array  # (P,) int32
-    scale: Array  # (E,) points of the gap that the slope's penalty is for
-    start: Array  # (E, 2) where to start from: intercept and slope per scale
-    edges: Array  # (E, G + 1) of the bins, from 0, in which the regression is compared with the pairs
-    ridge: Array  # ()
-    tolerance: Array  # () logits
+    first: Int32[Array, "P"]  # models of every pair
+    second: Int32[Array, "P"]
+    scale: Float[Array, "E"]  # points of the gap that the slope's penalty is for
+    start: Float[Array, "E 2"]  # where to start from: intercept and slope per scale
+    edges: Float[Array, "E _"]  # of the G bins, from 0, in which the regression is compared with the pairs
+    ridge: Float[Array, ""]
+    tolerance: Float[Array, ""]  # logits
 
 
 class GapRegression(NamedTuple):
     """Logistic regression of agreement with gold on the gap of scores: logit P = intercept + slope gap."""
 
-    intercept: Array  # (E,)
-    slope: Array  # (E,)
-    pairs: Array  # (E,) weight of the pairs that the evaluator orders
-    agreeing: Array  # (E,) of them, in the order of gold; ties in gold are half
-    status: Array  # (E,) int8, a `solve.Status`
-    bin_pairs: Array  # (E, G) weight of the pairs by bins of the gap
-    bin_agreeing: Array  # (E, G) of them, in the order of gold
-    bin_expected: Array  # (E, G) of them, by the regression
+    intercept: Float[Array, "..."]
+    slope: Float[Array, "..."]
+    pairs: Float[Array, "..."]  # weight of the pairs that the evaluator orders
+    agreeing: Float[Array, "..."]  # of them, in the order of gold; ties in gold are half
+    status: Int8[Array, "..."]  # a `solve.Status`
+    bin_pairs: Float[Array, "... G"]  # weight of the pairs by bins of the gap
+    bin_agreeing: Float[Array, "... G"]  # of them, in the order of gold
+    bin_expected: Float[Array, "... G"]  # of them, by the regression
 
 
 class Stratified(NamedTuple):
     """Rankings by tier of the models ranked."""
 
-    rank_change: Array  # (T, L) mean |rank - gold rank| of the tier's models, ranks being among all models compared
-    models: Array  # (T, L)
+    rank_change: Float[
+        Array, "T L"
+    ]  # mean |rank - gold rank| of the tier's models; ranks are among all that are compared
+    models: Float[Array, "T L"]
     inside: PairSums  # (T, L) over the pairs inside a tier
 
 
-def tau_b(sums: PairSums) -> Any:
+def tau_b(sums: PairSums) -> Float[Any, "..."]:
     """(P - Q) / sqrt((P + Q + T) (P + Q + U)) (DOI 10.1093/biomet/33.3.239), of JAX's arrays or NumPy's.
 
     NaN where no pair is ordered by the evaluator, or none by gold.
@@ -118,14 +121,14 @@ def tau_b(sums: PairSums) -> Any:
     return xp.where(product > 0, sums.concordance / xp.sqrt(xp.where(product > 0, product, 1.0)), xp.nan)
 
 
-def misordered(sums: PairSums) -> Array:
+def misordered(sums: PairSums) -> Float[Array, "..."]:
     """Share of the pairs in the wrong order, a tie counting half; NaN without pairs."""
     known = sums.pairs > 0
     return jnp.where(known, 0.5 - 0.5 * sums.concordance / jnp.where(known, sums.pairs, 1.0), jnp.nan)
 
 
-def delta_sums_of_draws(counts: Array, pairs: DeltaPairs) -> PairSums:
-    """Sums over pairs in resamples ``counts`` (R, Q) of models with fixed scores: (R, E, D).
+def delta_sums_of_draws(counts: Num[Array, "R Q"], pairs: DeltaPairs) -> PairSums:
+    """Sums (R, E, D) over pairs in resamples ``counts`` of models with fixed scores.
 
     The weights of all pairs are formed once and multiplied by the directions of every evaluator and gap in one product:
     all are whole numbers, exact in single precision under 2**24. How many pairs lie under a gap needs no product:
@@ -153,8 +156,10 @@ def delta_sums_of_draws(counts: Array, pairs: DeltaPairs) -> PairSums:
     )
 
 
-def delta_sums(scores: Array, gold: Array, counts: Array, deltas: Array) -> PairSums:
-    """The same sums of one resample whose ``scores`` (E, M) are its own; ``gold`` and ``counts`` (M,), gaps (D,)."""
+def delta_sums(
+    scores: Float[Array, "E M"], gold: Float[Array, "M"], counts: Float[Array, "M"], deltas: Float[Array, "D"]
+) -> PairSums:
+    """The same sums (E, D) of one resample whose ``scores`` are its own."""
     gold_gap = gold[:, None] - gold
 
     def of_evaluator(x: Array) -> PairSums:
@@ -176,29 +181,31 @@ def delta_sums(scores: Array, gold: Array, counts: Array, deltas: Array) -> Pair
     return lax.map(of_evaluator, scores)
 
 
-def _total(matrix: Array, weight: Array) -> Array:
-    """(M,) the ``matrix`` (M, M) times the ``weight`` (M,) of the models."""
+def _total(matrix: Num[Array, "M M"] | Bool[Array, "M M"], weight: Float[Array, "M"]) -> Float[Array, "M"]:
+    """The ``matrix`` times the ``weight`` of the models."""
     return jnp.matmul(matrix.astype(weight.dtype), weight, precision="highest")
 
 
-def _form(matrix: Array, weight: Array) -> Array:
+def _form(matrix: Num[Array, "M M"] | Bool[Array, "M M"], weight: Float[Array, "M"]) -> Float[Array, ""]:
     """The quadratic form of the ``matrix`` in the ``weight`` of the models: its sum over all ordered pairs."""
     return jnp.vdot(weight, _total(matrix, weight))
 
 
-def _places(x: Array, weight: Array) -> tuple[Array, Array]:
-    """(M,) weight of the models above each one, and of those level with it, itself included."""
+def _places(x: Float[Array, "M"], weight: Float[Array, "M"]) -> tuple[Float[Array, "M"], Float[Array, "M"]]:
+    """Weight of the models above each one, and of those level with it, itself included."""
     return _total(x > x[:, None], weight), _total(x == x[:, None], weight)
 
 
-def _ranks(x: Array, weight: Array) -> Array:
-    """(M,) ranks from the top, averaged over ties (and copies)."""
+def _ranks(x: Float[Array, "M"], weight: Float[Array, "M"]) -> Float[Array, "M"]:
+    """Ranks from the top, averaged over ties (and copies)."""
     above, level = _places(x, weight)
     return above + (level + 1) / 2
 
 
-def rank_measures(scores: Array, gold: Array, counts: Array, top: Array) -> RankMeasures:
-    """Measures of ranks among the models that each evaluator of ``scores`` (E, M) has scored.
+def rank_measures(
+    scores: Float[Array, "E M"], gold: Float[Array, "M"], counts: Float[Array, "M"], top: Num[Array, ""]
+) -> RankMeasures:
+    """Measures of ranks among the models that each evaluator of ``scores`` has scored.
 
     Ties on the border of the ``top`` models share its places.
     """
@@ -227,7 +234,13 @@ def rank_measures(scores: Array, gold: Array, counts: Array, top: Array) -> Rank
     return lax.map(of_evaluator, scores)
 
 
-def tier_changes(scores: Array, gold: Array, counts: Array, tiers: Array, within: Array) -> TierChanges:
+def tier_changes(
+    scores: Float[Array, "E M"],
+    gold: Float[Array, "M"],
+    counts: Float[Array, "M"],
+    tiers: Integer[Array, "T"],
+    within: Bool[Array, ""],
+) -> TierChanges:
     """Rank changes by tier of gold (Eq. 4 of the method): ``tiers`` are 0 .. T - 1, 0 the best.
 
     Tiers are the same parts of all models, larger ones first, ties together; ranks are those among all models that the
@@ -254,8 +267,14 @@ def tier_changes(scores: Array, gold: Array, counts: Array, tiers: Array, within
     return lax.map(of_evaluator, scores)
 
 
-def separation(scores: Array, gold: Array, counts: Array, lower: Array, upper: Array) -> Separation:
-    """Which pairs the intervals ``lower``, ``upper`` (E, M) separate, and whether gold orders them alike."""
+def separation(
+    scores: Float[Array, "E M"],
+    gold: Float[Array, "M"],
+    counts: Float[Array, "M"],
+    lower: Float[Array, "E M"],
+    upper: Float[Array, "E M"],
+) -> Separation:
+    """Which pairs the intervals ``lower``, ``upper`` separate, and whether gold orders them alike."""
 
     def of_evaluator(x: Array, lower: Array, upper: Array) -> Separation:
         weight = jnp.where(jnp.isnan(x + lower + upper), 0.0, counts)
@@ -270,7 +289,12 @@ def separation(scores: Array, gold: Array, counts: Array, lower: Array, upper: A
     return lax.map(lambda one: of_evaluator(*one), (scores, lower, upper))
 
 
-def gap_regression(scores: Array, gold: Array, counts: Array, asked: GapQuestion) -> GapRegression:
+def gap_regression(
+    scores: Float[Array, "E M"],
+    gold: Float[Array, "M"],
+    counts: Float[Array, "M"],
+    asked: GapQuestion,
+) -> GapRegression:
     """Whether gold orders a pair as the evaluator does, by how far its scores differ: Newton's method.
 
     Pairs that the evaluator ties say nothing; those tied in gold count half. The penalty is ridge / 2 times the squares
@@ -319,8 +343,10 @@ def gap_regression(scores: Array, gold: Array, counts: Array, asked: GapQuestion
     return lax.map(lambda one: of_evaluator(*one), (scores, asked.scale, asked.start, asked.edges))
 
 
-def _signs(gap: Array, gold_gap: Array) -> tuple[Array, Array, Array]:
-    """|gap| (M, L), infinite where not compared, and the signs of both gaps, 0 for equals; ``gold_gap`` is (M,).
+def _signs(
+    gap: Float[Array, "M L"], gold_gap: Float[Array, "M"]
+) -> tuple[Float[Array, "M L"], Float[Array, "M L"], Float[Array, "M 1"]]:
+    """|gap|, infinite where not compared, and the signs of both gaps, 0 for equals.
 
     Of two infinite gold scores the gap is NaN, as of a missing one: nothing compares them.
     """
@@ -330,7 +356,7 @@ def _signs(gap: Array, gold_gap: Array) -> tuple[Array, Array, Array]:
     return width, sign, gold_sign[:, None]
 
 
-def _word(sign: Array, gold_sign: Array) -> Array:
+def _word(sign: Float[Array, "M L"], gold_sign: Float[Array, "M 1"]) -> Float[Array, "M L"]:
     """A pair as a number that adds up: signed agreement, one pair, and whether gold ties it, 17 bits apart.
 
     Numbers as wide as those that are compared vectorise best.
@@ -338,8 +364,8 @@ def _word(sign: Array, gold_sign: Array) -> Array:
     return sign * gold_sign + (_FIELD + jnp.where(gold_sign == 0, _FIELD**2, 0.0))
 
 
-def _sums(words: Array, tied: Array) -> PairSums:
-    """From (..., M, L) sums of words, and of ties of the scores."""
+def _sums(words: Float[Array, "... M L"], tied: Float[Array, "... M L"]) -> PairSums:
+    """From sums of words, and of ties of the scores."""
     gold_tied = jnp.round(words / _FIELD**2)
     rest = words - _FIELD**2 * gold_tied
     pairs = jnp.round(rest / _FIELD)
@@ -347,10 +373,10 @@ def _sums(words: Array, tied: Array) -> PairSums:
     return PairSums(surplus, pairs, tied, gold_tied)
 
 
-def agreement(scores: Array, gold: Array, deltas: Array) -> PairSums:
-    """Sums (D, L) of the pairs whose ``scores`` (M, L) differ by less than each of ``deltas`` (D,) > 0.
+def agreement(scores: Float[Array, "M L"], gold: Float[Array, "M"], deltas: Float[Array, "D"]) -> PairSums:
+    """Sums (D, L) of the pairs whose ``scores`` differ by less than each of ``deltas`` > 0.
 
-    A model is left out of a ranking where its score is NaN. ``gold`` (M,) are log-strengths; of infinite ones of the
+    A model is left out of a ranking where its score is NaN. ``gold`` are log-strengths; of infinite ones of the
     same sign and of NaN nothing is known.
     """
     m = gold.shape[0]
@@ -373,8 +399,8 @@ def agreement(scores: Array, gold: Array, deltas: Array) -> PairSums:
     return _sums(jnp.stack(words), tied)
 
 
-def stratified(scores: Array, gold: Array, member: Array) -> Stratified:
-    """Rankings ``scores`` (M, L) against ``gold`` (M,) in the tiers of ``member`` (T, M) bool, as in `agreement`.
+def stratified(scores: Float[Array, "M L"], gold: Float[Array, "M"], member: Bool[Array, "T M"]) -> Stratified:
+    """Rankings ``scores`` against ``gold`` in the tiers of ``member``, as in `agreement`.
 
     Equals share the mean of their ranks, which makes a rank 1 + sum over the others of (1 - sign) / 2.
     """

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Bool, Float, Int32, Integer, Num, UInt64
 
 from jaxeval.kernels import solve, squares
 
@@ -17,10 +18,10 @@ _LOW32 = np.uint64(0xFFFFFFFF)
 class Votes(NamedTuple):
     """The C cells of a board, and the entries of a resample's draws that add to each."""
 
-    unit: Array  # (E,) int32 flat numbers of the entries' units
-    cell: Array  # (E,) int32 sorted; C - 1, an empty cell, where there is no entry
-    times: Array  # (E,) int32 battles of the cell in the unit
-    battles: Array  # (C,) int32 of the cell in the full data
+    unit: Int32[Array, "E"]  # flat numbers of the entries' units
+    cell: Int32[Array, "E"]  # sorted; C - 1, an empty cell, where there is no entry
+    times: Int32[Array, "E"]  # battles of the cell in the unit
+    battles: Int32[Array, "C"]  # of the cell in the full data
 
 
 class Pools(NamedTuple):
@@ -29,39 +30,43 @@ class Pools(NamedTuple):
     Of the K * g = G places the first g belong to the set's first reference, and so on.
     """
 
-    cell: Array  # (G, M, S) int32; C - 1, an empty cell, where there are fewer
-    weight: Array  # (G, M, S) of a vote
-    target: Array  # (G, M, S) probability that the model beats the reference
-    in_set: Array  # (K, S) bool; False where there are fewer
+    cell: Int32[Array, "G M S"]  # C - 1, an empty cell, where there are fewer
+    weight: Float[Array, "G M S"]  # of a vote
+    target: Float[Array, "G M S"]  # probability that the model beats the reference
+    in_set: Bool[Array, "K S"]  # False where there are fewer
 
 
 class SharedItems(NamedTuple):
     """Verdicts on items that all models share: X items by R references and one that nobody met, by M models."""
 
-    unit: Array  # (X,) int32 flat numbers of the items' units
-    n: Array  # (X, R + 1, M) weight of the verdicts
-    points: Array  # (X, R + 1, M)
-    single: Array  # (L,) int32 references studied alone
-    several: Array  # (K, S) int32 those of every set; R where there are fewer
-    size: Array  # (S,) int32 references of every set
-    ranked: Array  # (S, M) bool: models that are no references of the set
+    unit: Int32[Array, "X"]  # flat numbers of the items' units
+    n: Float[Array, "X R_plus_1 M"]  # weight of the verdicts
+    points: Float[Array, "X R_plus_1 M"]
+    single: Int32[Array, "L"]  # references studied alone
+    several: Int32[Array, "K S"]  # those of every set; R where there are fewer
+    size: Int32[Array, "S"]  # references of every set
+    ranked: Bool[Array, "S M"]  # models that are no references of the set
 
 
-def resampled(votes: Votes, draws: Array) -> Array:
-    """(C,) int32 votes of every cell in a resample, given the (K, Q) ``draws`` of all units."""
+def resampled(votes: Votes, draws: Integer[Array, "rows columns"]) -> Int32[Array, "C"]:
+    """Votes of every cell in a resample, given the ``draws`` of all units."""
     drawn = draws.reshape(-1)[votes.unit] * votes.times
     return jax.ops.segment_sum(drawn, votes.cell, votes.battles.shape[0], indices_are_sorted=True)
 
 
-def _ends(cumulative: Array, n_references: int) -> tuple[Array, Array]:
-    """(K, M, S) where each reference's votes start and end in the ``cumulative`` (G, M, S) counts."""
+def _ends(
+    cumulative: Int32[Array, "G M S"], n_references: int
+) -> tuple[Int32[Array, "{n_references} M S"], Int32[Array, "{n_references} M S"]]:
+    """Where each reference's votes start and end in the ``cumulative`` counts."""
     last = cumulative.shape[0] // n_references
     end = cumulative[last - 1 :: last]
     return jnp.concatenate([jnp.zeros_like(end[:1]), end[:-1]]), end
 
 
-def used(pools: Pools, count: Array, budgets: Array, key: Array) -> Array:
-    """(B, G, M, S) votes of each cell among the first ``budgets`` (B,), ascending, of every model, or all it has.
+def used(
+    pools: Pools, count: Int32[Array, "C"], budgets: Integer[Array, "B"], key: UInt64[Array, ""]
+) -> Int32[Array, "B G M S"]:
+    """Votes of each cell among the first ``budgets``, ascending, of every model, or all it has.
 
     Drawn without replacement: a reference, all of the set with votes left being alike, then one of the votes left. A
     model's vote v has the same random word in every set, so that sets are compared on equal terms, and the votes of a
@@ -98,31 +103,32 @@ def used(pools: Pools, count: Array, budgets: Array, key: Array) -> Array:
     return jnp.diff(gone, axis=1, prepend=0)
 
 
-def win_rates(pools: Pools, votes: Array) -> Array:
-    """(..., M, S) share of the points of every model against single references, percent; NaN without votes.
-
-    ``votes`` (..., G, M, S) are those of each cell.
-    """
+def win_rates(pools: Pools, votes: Num[Array, "*lanes G M S"]) -> Float[Array, "*lanes M S"]:
+    """Share of the points of every model against single references, percent; NaN without ``votes``."""
     return percent(jnp.sum(votes * (pools.weight * pools.target), -3), jnp.sum(votes * pools.weight, -3))
 
 
-def percent(points: Array, n: Array) -> Array:
+def percent(points: Float[Array, "*shape"], n: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """``points`` of ``n``, percent; NaN of nothing."""
     return jnp.where(n > 0, 100 * points / jnp.where(n > 0, n, 1.0), jnp.nan)
 
 
-def tables(pools: Pools, votes: Array) -> tuple[Array, Array]:
-    """(..., K, M, S) weight of the votes, and points, of every model against every reference of the sets."""
+def tables(
+    pools: Pools, votes: Num[Array, "*lanes G M S"]
+) -> tuple[Float[Array, "*lanes K M S"], Float[Array, "*lanes K M S"]]:
+    """Weight of the votes, and points, of every model against every reference of the sets."""
     n_references = pools.in_set.shape[0]
     shape = *votes.shape[:-3], n_references, votes.shape[-3] // n_references, *votes.shape[-2:]
     n, points = votes * pools.weight, votes * (pools.weight * pools.target)
     return jnp.sum(n.reshape(shape), -3), jnp.sum(points.reshape(shape), -3)
 
 
-def used_items(shared: SharedItems, count: Array, budgets: Array, key: Array) -> tuple[Array, Array, Array, Array]:
-    """Votes and points of the first ``budgets`` (B,) items: (B, L, M) against single references, (B, K, S, M) sets.
+def used_items(
+    shared: SharedItems, count: Integer[Array, "X"], budgets: Integer[Array, "B"], key: UInt64[Array, ""]
+) -> tuple[Float[Array, "B L M"], Float[Array, "B L M"], Float[Array, "B K S M"], Float[Array, "B K S M"]]:
+    """Votes and points of the first ``budgets`` items, against single references, then against those of sets.
 
-    The items, of which a resample holds ``count`` (X,), are drawn without replacement. An item draws the reference of
+    The items, of which a resample holds ``count``, are drawn without replacement. An item draws the reference of
     every set, all alike, for all models.
     """
     n_sets, n_references = shared.size.shape[0], shared.several.shape[0]
@@ -158,8 +164,14 @@ def used_items(shared: SharedItems, count: Array, budgets: Array, key: Array) ->
     return n, points, set_n, set_points
 
 
-def strengths(n: Array, points: Array, ridge: Array, tolerance: Array, max_steps: int) -> solve.Solution:
-    """(M + K,) log-strengths of models and references from (K, M) votes and points of the models.
+def strengths(
+    n: Float[Array, "K M"],
+    points: Float[Array, "K M"],
+    ridge: Float[Array, ""],
+    tolerance: Float[Array, ""],
+    max_steps: int,
+) -> solve.Solution:
+    """Log-strengths (M + K,) of models and references from votes and points of the models.
 
     Maximises the Bradley-Terry likelihood less ridge * ||theta||^2 by Newton's method, the models' block of the
     Hessian, a diagonal, eliminated. ``ridge`` > 0 makes all strengths finite, also of models that won every vote.
@@ -183,8 +195,8 @@ def strengths(n: Array, points: Array, ridge: Array, tolerance: Array, max_steps
     return solve.iterate(step, jnp.zeros(sum(n.shape)), tolerance, max_steps)
 
 
-def expected_win_rate(theta: Array, in_set: Array) -> Array:
-    """(M,) mean win probability of every model against the references ``in_set`` (K,) bool, percent."""
+def expected_win_rate(theta: Float[Array, "M_plus_K"], in_set: Bool[Array, "K"]) -> Float[Array, "M_plus_K-K"]:
+    """Mean win probability of every model against the references ``in_set``, percent."""
     n_models = theta.shape[0] - in_set.shape[0]
     p = jax.nn.sigmoid(theta[:n_models, None] - theta[n_models:])
     return 100 * jnp.sum(jnp.where(in_set, p, 0.0), 1) / jnp.sum(in_set)

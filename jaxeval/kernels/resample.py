@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Bool, Float, Int32, Integer, Num, Shaped, UInt, UInt8, UInt32, UInt64
 
 from jaxeval.kernels import squares
 
@@ -43,14 +44,13 @@ class Strata(NamedTuple):
     Most are drawn by the units' Poisson counts, whose rates fall short of the total. The rest is drawn one by one.
     """
 
-    total: Array  # (S,) int32: battles, or clusters, of a stratum in every resample
-    limit: Array  # (S,) int32: how many of them at most are drawn one by one
-    first: Array  # (S,) int32: number of its first unit
-    n_numbers: Array  # (S,) uint64: numbers of units from there on
-    place: (
-        Array  # (T,) int32: the stratum of every place for a single draw, `limit` in a row of each; 0 of further ones
-    )
-    column: Array | None = None  # (Q,) int32: the stratum of the units of each column; None with one stratum
+    total: Int32[Array, "... S"]  # battles, or clusters, of a stratum in every resample
+    limit: Int32[Array, "... S"]  # how many of them at most are drawn one by one
+    first: Int32[Array, "... S"]  # number of its first unit
+    n_numbers: UInt64[Array, "... S"]  # numbers of units from there on
+    # The stratum of every place for a single draw, `limit` in a row of each; 0 of further ones.
+    place: Int32[Array, "... places"]
+    column: Int32[Array, "... Q"] | None = None  # the stratum of the units of each column; None with one stratum
 
 
 class Units(NamedTuple):
@@ -61,19 +61,19 @@ class Units(NamedTuple):
     and an alias (lower b bits).
     """
 
-    size: Array  # (K, Q) int32: battles, or clusters, in the unit
-    shift: Array  # (K, Q) uint32: 32 - b of the unit's Poisson table
-    offset: Array  # (K, Q) int32: where that table starts
-    least: Array  # (K, Q) int32: its smallest value
-    table: Array  # (T,) uint32: all Poisson tables, end to end
-    category: Array  # (G,) uint64: alias tables over a stratum's unit numbers by size: threshold << 32 | alias
+    size: Int32[Array, "... K Q"]  # battles, or clusters, in the unit
+    shift: UInt32[Array, "... K Q"]  # 32 - b of the unit's Poisson table
+    offset: Int32[Array, "... K Q"]  # where that table starts
+    least: Int32[Array, "... K Q"]  # its smallest value
+    table: UInt32[Array, "... words"]  # all Poisson tables, end to end
+    category: UInt64[Array, "... G"]  # alias tables over a stratum's unit numbers by size: threshold << 32 | alias
     strata: Strata
 
 
 class Singles(NamedTuple):
     """N battles (or clusters, or items) drawn one by one: units of size 1 that need no alias tables."""
 
-    threshold: Array  # (S, T) uint32: 2**32 P(X <= k) of the Poisson count X of one battle, k = 0 .. T - 1
+    threshold: UInt32[Array, "... S T"]  # 2**32 P(X <= k) of the Poisson count X of one battle, k = 0 .. T - 1
     strata: Strata
 
 
@@ -91,19 +91,25 @@ class Packing(NamedTuple):
         """Bits of half a packed word."""
         return np.iinfo(self.word).bits // 2 if self.word else 0
 
-    def pack(self, rows: list[Array]) -> Array:
-        """The draws of all units, given row by row (R, Q)."""
+    def pack(self, rows: list[Num[Array, "R Q"]]) -> Num[Array, "R K Q"] | UInt[Array, "R Q"]:
+        """The draws of all units, given row by row."""
         if self.word is None:
             return jnp.stack(rows, axis=1)
         losses, ties, wins = (row.astype(self.word) for row in rows)
         return ((losses + ties + wins) << self.half) | (2 * wins + ties)
 
-    def battles(self, draws: Array) -> Array:
-        """(R, Q) battles (or clusters) drawn, by column."""
+    def battles(self, draws: Num[Array, "R K Q"] | UInt[Array, "R Q"]) -> Num[Array, "R Q"]:
+        """Battles (or clusters) drawn, by column."""
         return draws >> self.half if self.word else jnp.sum(draws, axis=1)
 
-    def add(self, draws: Array, column: Array, row: Array, needed: Array) -> Array:
-        """``draws`` with one more of each unit at ``column`` and ``row`` (R, T) where ``needed``."""
+    def add(
+        self,
+        draws: Num[Array, "R *units"],
+        column: Int32[Array, "R T"],
+        row: Int32[Array, "R T"],
+        needed: Bool[Array, "R T"],
+    ) -> Num[Array, "R *units"]:
+        """``draws`` with one more of each unit at ``column`` and ``row`` where ``needed``."""
         if self.word is None:
             flat = draws.reshape(len(draws), -1)
             return add_at(flat, row * draws.shape[2] + column, needed).reshape(draws.shape)
@@ -111,8 +117,8 @@ class Packing(NamedTuple):
         return add_at(draws, column, jnp.where(needed, one_battle, 0))
 
 
-def add_at(table: Array, index: Array, value: Array) -> Array:
-    """``table`` (R, Q) with ``value`` (R, T) added at ``index`` (R, T), repeated ones too; all must be in bounds.
+def add_at(table: Num[Array, "R Q"], index: Integer[Array, "R T"], value: Shaped[Array, "R T"]) -> Num[Array, "R Q"]:
+    """``table`` with ``value`` added at ``index``, repeated ones too; all must be in bounds.
 
     Rows are laid end to end: XLA's scatter on the CPU is three times as fast on one axis as on two.
     """
@@ -121,39 +127,47 @@ def add_at(table: Array, index: Array, value: Array) -> Array:
     return table.reshape(-1).at[place].add(value, mode="promise_in_bounds").reshape(table.shape)
 
 
-def _take(table: Array, index: Array) -> Array:
+def _take(table: Num[Array, "entries"], index: Integer[Array, "*shape"]) -> Num[Array, "*shape"]:
     return table.at[index].get(mode="promise_in_bounds")
 
 
-def of_strata(values: Array, stratum: Array | None, axis: int = 1) -> Array:
+def of_strata(
+    values: Shaped[Array, "*shape"], stratum: Int32[Array, "units"] | None, axis: int = 1
+) -> Shaped[Array, "..."]:
     """``values`` by stratum (along ``axis``) for what is of these strata; of one stratum, as they are, to broadcast."""
     if stratum is None:
         return values
     return values.at[(slice(None),) * axis + (stratum,)].get(mode="promise_in_bounds")
 
 
-def by_stratum(strata: Strata, columns: Array) -> Array:
-    """(R, S) sums of ``columns`` (R, Q) within the strata."""
+def by_stratum(strata: Strata, columns: Num[Array, "R Q"]) -> Num[Array, "R S"]:
+    """Sums of ``columns`` within the strata."""
     if strata.column is None:
         return jnp.sum(columns, axis=1, keepdims=True, dtype=columns.dtype)
     sums = jnp.zeros((len(columns), len(strata.total)), columns.dtype)
     return add_at(sums, jnp.broadcast_to(strata.column, columns.shape), columns)
 
 
-def split_number(units: Units, number: Array) -> tuple[Array, Array]:
+def split_number(units: Units, number: Int32[Array, "*shape"]) -> tuple[Int32[Array, "*shape"], Int32[Array, "*shape"]]:
     """Column and row of the units of these numbers."""
     row_bits = (len(units.size) - 1).bit_length()
     return number >> row_bits, number & ((1 << row_bits) - 1)
 
 
-def counters(units: Units) -> Array:
-    """(K, Q) uint64: what each unit's word is drawn from, under the key of a resample."""
+def counters(units: Units) -> UInt64[Array, "K Q"]:
+    """What each unit's word is drawn from, under the key of a resample."""
     column, row = (lax.broadcasted_iota(jnp.uint64, units.size.shape, axis) for axis in (1, 0))
     return column + row * _ROW_STRIDE
 
 
-def poisson_of_words(word: Array, shift: Array, offset: Array, least: Array, table: Array) -> Array:
-    """int32 Poisson draws from uint32 words and the units' entries in `Units`, which broadcast."""
+def poisson_of_words(
+    word: UInt32[Array, "*#units"],
+    shift: UInt32[Array, "*#units"],
+    offset: Int32[Array, "*#units"],
+    least: Int32[Array, "*#units"],
+    table: UInt32[Array, "words"],
+) -> Int32[Array, "*#units"]:
+    """Poisson draws from words and the units' entries in `Units`, which broadcast."""
     column = (word >> shift).astype(jnp.int32)
     entry = _take(table, offset + column)
     bits = 32 - shift
@@ -162,8 +176,15 @@ def poisson_of_words(word: Array, shift: Array, offset: Array, least: Array, tab
     return least + jnp.where(keep, column, alias)
 
 
-def draw(units: Units, scheme: DrawScheme, packing: Packing, seed: Array, stream: Array, numbers: Array) -> Array:
-    """The draws of all units in the resamples ``numbers`` (R,), in the form of ``packing``; weights in none.
+def draw(
+    units: Units,
+    scheme: DrawScheme,
+    packing: Packing,
+    seed: Integer[Array, ""],
+    stream: Integer[Array, ""],
+    numbers: Integer[Array, "R"],
+) -> Num[Array, "R K Q"] | UInt[Array, "R Q"]:
+    """The draws of all units in the resamples ``numbers``, in the form of ``packing``; weights in none.
 
     Poisson draws have the rates that the tables of ``units`` were built for.
     """
@@ -174,8 +195,8 @@ def draw(units: Units, scheme: DrawScheme, packing: Packing, seed: Array, stream
     return bayesian(units, seed, stream, numbers)
 
 
-def _poisson(units: Units, packing: Packing, key: Array) -> Array:
-    """Independent Poisson draws under the keys (R, S) of lanes and strata."""
+def _poisson(units: Units, packing: Packing, key: UInt64[Array, "R S"]) -> Num[Array, "R K Q"] | UInt[Array, "R Q"]:
+    """Independent Poisson draws under the keys of lanes and strata."""
     key = of_strata(key, units.strata.column)
 
     def of_row(row: int) -> Array:
@@ -188,14 +209,14 @@ def _poisson(units: Units, packing: Packing, key: Array) -> Array:
 
 def draw_exactly(
     strata: Strata,
-    category: Array | None,
-    draw: Callable[[Array], Array],
-    count: Callable[[Array], Array],
-    seed: Array,
-    stream: Array,
-    numbers: Array,
-) -> tuple[Array, Array, Array]:
-    """Poisson draws, and the single draws that complete them: (R, T) numbers of units, and which of these are needed.
+    category: UInt64[Array, "G"] | None,
+    draw: Callable[[UInt64[Array, "R S"]], Array],
+    count: Callable[[Array], Int32[Array, "R S"]],
+    seed: Integer[Array, ""],
+    stream: Integer[Array, ""],
+    numbers: Integer[Array, "R"],
+) -> tuple[Array, Int32[Array, "R places"], Bool[Array, "R places"]]:
+    """Poisson draws, and the single draws that complete them: numbers of units, and which of these are needed.
 
     Independent Poisson counts are multinomial given their total, whatever law the total has. Here it falls short of
     the stratum's total by half of ``strata.limit`` on average. Where it exceeds the total, or falls short by more than
@@ -204,11 +225,11 @@ def draw_exactly(
     Args:
         strata: what every resample must hold.
         category: alias tables of `Units`; None where all units have one size.
-        draw: from keys (R, S) of the lanes and strata to the Poisson draws of all units.
-        count: from these draws to the numbers of battles (R, S).
+        draw: from keys of the lanes and strata to the Poisson draws of all units.
+        count: from these draws to the numbers of battles.
         seed: of the run.
         stream: names the random numbers.
-        numbers: (R,) of the resamples.
+        numbers: of the resamples.
     """
 
     def usable(missing: Array) -> Array:
@@ -239,13 +260,13 @@ def draw_exactly(
     return draws, number, place - start < _of_places(strata, missing, 1)
 
 
-def _of_places(strata: Strata, values: Array, axis: int) -> Array:
+def _of_places(strata: Strata, values: Shaped[Array, "*shape"], axis: int) -> Shaped[Array, "..."]:
     """``values`` by stratum for the places of single draws."""
     return of_strata(values, None if strata.column is None else strata.place, axis)
 
 
-def _singly(strata: Strata, category: Array | None, key: Array) -> Array:
-    """(R, T) int32 numbers of units drawn in proportion to their sizes."""
+def _singly(strata: Strata, category: UInt64[Array, "G"] | None, key: UInt64[Array, "R S"]) -> Int32[Array, "R places"]:
+    """Numbers of units drawn in proportion to their sizes."""
     counter = _SINGLE_DRAWS + jnp.arange(len(strata.place), dtype=jnp.uint64)
     word = squares.words64(counter, _of_places(strata, key, 1))
     # A product's high half is a uniform number, its low half an independent uniform fraction.
@@ -257,10 +278,16 @@ def _singly(strata: Strata, category: Array | None, key: Array) -> Array:
     return number.astype(jnp.int32) + first
 
 
-def multinomial(units: Units, packing: Packing, seed: Array, stream: Array, numbers: Array) -> Array:
+def multinomial(
+    units: Units,
+    packing: Packing,
+    seed: Integer[Array, ""],
+    stream: Integer[Array, ""],
+    numbers: Integer[Array, "R"],
+) -> Num[Array, "R K Q"] | UInt[Array, "R Q"]:
     """As many battles (or clusters) as each stratum holds, drawn uniformly with replacement, exactly.
 
-    Resamples ``numbers`` (R,), in the form of ``packing``.
+    Resamples ``numbers``, in the form of ``packing``.
     """
     draws, number, needed = draw_exactly(
         units.strata,
@@ -274,13 +301,21 @@ def multinomial(units: Units, packing: Packing, seed: Array, stream: Array, numb
     return packing.add(draws, *split_number(units, number), needed)
 
 
-def _product(word: Array, n: Array) -> tuple[Array, Array]:
+def _product(
+    word: UInt64[Array, "*#shape"], n: UInt64[Array, "*#shape"]
+) -> tuple[UInt64[Array, "*#shape"], UInt64[Array, "*#shape"]]:
     """The 128-bit product ``word`` * ``n`` (n < 2**32): its upper 64 bits, and bits 32 to 63."""
     return ((word >> 32) * n + (((word & _LOW32) * n) >> 32)) >> 32, (word * n) >> 32
 
 
-def singles(battles: Singles, size: int, seed: Array, stream: Array, numbers: Array) -> Array:
-    """(R, Q) uint8: how often each of N battles is in the resamples ``numbers`` (R,); 0 in what ``size`` Q is beyond N.
+def singles(
+    battles: Singles,
+    size: int,
+    seed: Integer[Array, ""],
+    stream: Integer[Array, ""],
+    numbers: Integer[Array, "R"],
+) -> UInt8[Array, "R {size}"]:
+    """How often each of N battles is in the resamples ``numbers``; 0 in what ``size`` is beyond N.
 
     Exactly as many of each stratum as it holds. A word is compared with every threshold, which vectorises: a third of
     the time of an alias table's gather.
@@ -304,8 +339,10 @@ def singles(battles: Singles, size: int, seed: Array, stream: Array, numbers: Ar
     return add_at(*draw_exactly(strata, None, draw, count, seed, stream, numbers))
 
 
-def bayesian(units: Units, seed: Array, stream: Array, numbers: Array) -> Array:
-    """(R, K, Q) Dirichlet weights times the number of battles: the Bayesian bootstrap (DOI 10.1214/aos/1176345338).
+def bayesian(
+    units: Units, seed: Integer[Array, ""], stream: Integer[Array, ""], numbers: Integer[Array, "R"]
+) -> Float[Array, "R K Q"]:
+    """Dirichlet weights times the number of battles: the Bayesian bootstrap (DOI 10.1214/aos/1176345338).
 
     Each battle has an exponential weight, so a unit's is Gamma(size), drawn by the squeeze of Marsaglia and Tsang
     (DOI 10.1145/358407.358414). The weights of each stratum sum to its number of battles.

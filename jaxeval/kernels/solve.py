@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 from jax import Array, lax
 from jax.typing import ArrayLike
+from jaxtyping import Bool, Float, Int8, Int32, Real
 
 Memory = TypeVar("Memory")
 
@@ -39,9 +40,10 @@ class Status(IntEnum):
 class Terms(NamedTuple):
     """What is maximised, and when the iteration ends."""
 
-    ridge: Array  # coefficient of the squared norm in the log-likelihood: (), or (P,) one per parameter
-    tolerance: Array  # () logits, of the error that remains in any parameter
-    max_steps: Array  # ()
+    # Coefficient of the squared norm in the log-likelihood, or one per parameter.
+    ridge: Real[Array, ""] | Real[Array, "P"]
+    tolerance: Real[Array, ""]  # logits, of the error that remains in any parameter
+    max_steps: Real[Array, ""]
 
     @classmethod
     def of(cls, ridge: ArrayLike, tolerance: ArrayLike, max_steps: int) -> "Terms":
@@ -52,33 +54,36 @@ class Terms(NamedTuple):
 class Solution(NamedTuple):
     """Where the iteration ended and how."""
 
-    theta: Array  # (P, ...) log-strengths and other parameters
-    status: Array  # (...) int8, a `Status`
-    n_steps: Array  # (...) int32
-    grad_norm: Array  # (...) largest absolute gradient component before the last step
+    theta: Float[Array, "..."]  # (P, ...) log-strengths and other parameters
+    status: Int8[Array, "..."]  # a `Status`
+    n_steps: Int32[Array, "..."]
+    grad_norm: Float[Array, "..."]  # largest absolute gradient component before the last step
 
 
 class Step(NamedTuple):
     """What an iteration does at one point."""
 
-    change: Array  # (P, ...)
-    grad: Array  # (P, ...)
+    change: Float[Array, "P *lanes"]
+    grad: Float[Array, "P *lanes"]
     memory: Any = ()  # for the next step; lanes at rest are for the step itself to leave alone
-    # (...) error that it predicts to remain after the change, NaN where it gives up; None: by the rate of convergence
-    remaining: Array | None = None
+    # Error that it predicts to remain after the change, NaN where it gives up; None: by the rate of convergence.
+    remaining: Float[Array, "*lanes"] | None = None
 
 
 class _State(NamedTuple):
-    theta: Array
-    size: Array
-    rate: Array
-    remaining: Array
-    grad_norm: Array
-    n_steps: Array
+    theta: Float[Array, "P *lanes"]
+    size: Float[Array, "*lanes"]
+    rate: Float[Array, "*lanes"]
+    remaining: Float[Array, "*lanes"]
+    grad_norm: Float[Array, "*lanes"]
+    n_steps: Int32[Array, "*lanes"]
 
 
 def iterate(
-    step: Callable[[Array], tuple[Array, Array]], start: Array, tolerance: ArrayLike, max_steps: ArrayLike
+    step: Callable[[Array], tuple[Array, Array]],
+    start: Float[Array, "P *lanes"],
+    tolerance: ArrayLike,
+    max_steps: ArrayLike,
 ) -> Solution:
     """Apply ``step`` (theta to (change, gradient)) until the error predicted to remain is under ``tolerance``.
 
@@ -89,7 +94,7 @@ def iterate(
 
 def loop(
     step: Callable[[Array, Array, Memory], Step],
-    start: Array,
+    start: Float[Array, "P *lanes"],
     memory: Memory,
     tolerance: ArrayLike,
     max_steps: ArrayLike,
@@ -129,13 +134,13 @@ def loop(
     return Solution(end.theta, status, end.n_steps, end.grad_norm), memory
 
 
-def capped(change: Array) -> Array:
-    """``change`` (P, ...) shrunk so that no parameter's exceeds `LONGEST_STEP`."""
+def capped(change: Float[Array, "P *lanes"]) -> Float[Array, "P *lanes"]:
+    """``change`` shrunk so that no parameter's exceeds `LONGEST_STEP`."""
     return change * jnp.minimum(1.0, LONGEST_STEP / jnp.maximum(jnp.max(jnp.abs(change), 0), 1e-300))
 
 
-def centred(change: Array, among: Array) -> Array:
-    """``change`` (M, ...) without the common shift of the models ``among`` (M, ...) bool, and none for others.
+def centred(change: Float[Array, "M *lanes"], among: Bool[Array, "M *lanes"]) -> Float[Array, "M *lanes"]:
+    """``change`` without the common shift of the models ``among``, and none for others.
 
     The optimum has mean zero, by the gauge or by the ridge; rounding must not add up in that direction.
     """
@@ -146,34 +151,34 @@ def centred(change: Array, among: Array) -> Array:
 class Found(NamedTuple):
     """How far conjugate gradients came."""
 
-    solution: Array  # (P, ...)
-    is_solved: Array  # (...) whether the residual became small enough
-    least: Array  # (...) curvature of the weakest direction that was met, in units of the diagonal
+    solution: Float[Array, "P *lanes"]
+    is_solved: Bool[Array, "*lanes"]  # whether the residual became small enough
+    least: Float[Array, "*lanes"]  # curvature of the weakest direction that was met, in units of the diagonal
 
 
 def conjugate_gradients(
     product: Callable[[Array], Array],
     precondition: Callable[[Array], Array],
-    diagonal: Array,
-    right: Array,
+    diagonal: Float[Array, "P *lanes"],
+    right: Float[Array, "P *lanes"],
     enough: Callable[[Array, Array], Array],
     most_steps: int,
     *,
-    running: Array | bool = True,
-    least: Array | float = 1.0,
+    running: Bool[Array, "*lanes"] | bool = True,
+    least: Float[Array, "*lanes"] | float = 1.0,
 ) -> Found:
-    """Solution of information * x = ``right`` (P, ...), from x = 0, for the lanes ``running`` (...).
+    """Solution of information * x = ``right``, from x = 0, for the lanes ``running``.
 
     Args:
         product: multiplies (P, ...) by the information.
         precondition: multiplies by something near its inverse.
-        diagonal: (P, ...) of the information.
-        right: (P, ...).
+        diagonal: of the information.
+        right: the right-hand side.
         enough: from r' z at the start and the least curvature so far, both (...), to the r' z at which a lane is
             solved: r being the residual, and z the preconditioned one.
         most_steps: the limit.
         running: lanes to solve.
-        least: (...) the least curvature that is known before, in units of the diagonal.
+        least: the least curvature that is known before, in units of the diagonal.
     """
     eps = jnp.finfo(right.dtype).eps
 
@@ -212,22 +217,29 @@ def conjugate_gradients(
 
 
 def newton_cg_step(
-    product: Callable[[Array], Array], precondition: Callable[[Array], Array], diagonal: Array, grad: Array
-) -> Array:
-    """(P, ...) change by a few steps of conjugate gradients, fewer where only rounding noise is left."""
+    product: Callable[[Array], Array],
+    precondition: Callable[[Array], Array],
+    diagonal: Float[Array, "P *lanes"],
+    grad: Float[Array, "P *lanes"],
+) -> Float[Array, "P *lanes"]:
+    """Change by a few steps of conjugate gradients, fewer where only rounding noise is left."""
     rounding = 100 * jnp.finfo(grad.dtype).eps
     return conjugate_gradients(product, precondition, diagonal, grad, lambda start, _: rounding * start, 4).solution
 
 
 def preconditioner(
-    inverse: Array, full_diagonal: Array, diagonal: Array, ridge: Array, n_models: int
+    inverse: Float[Array, "P P"],
+    full_diagonal: Float[Array, "P"],
+    diagonal: Float[Array, "P ..."],
+    ridge: Real[Array, ""],
+    n_models: int,
 ) -> Callable[[Array], Array]:
     """What takes (P, ...) gradients to steps: D^-1/2 (D0^1/2 inverse D0^1/2) D^-1/2.
 
-    How parameters hang together is taken from the full data's ``inverse`` (P, P), of whose information D0 =
-    ``full_diagonal`` (P,) is the diagonal. How much is known of each one is taken from the lane's own ``diagonal`` D
+    How parameters hang together is taken from the full data's ``inverse``, of whose information D0 =
+    ``full_diagonal`` is the diagonal. How much is known of each one is taken from the lane's own ``diagonal`` D
     (P, ...): a model with few battles may have none there, or twice as many. The first ``n_models`` parameters are
-    log-strengths, with the ``ridge`` ().
+    log-strengths, with the ``ridge``.
     """
     of_lanes = (slice(None), *[None] * (diagonal.ndim - 1))
     known, is_model = (full_diagonal > 0)[of_lanes], (jnp.arange(len(inverse)) < n_models)[of_lanes]
@@ -246,8 +258,10 @@ def preconditioner(
     return apply
 
 
-def regular(matrix: Array, moves: Array, n_models: int, ridge: Array) -> tuple[Array, Array]:
-    """The information (..., P, P) of what ``moves`` (..., P), regular in all other directions too; and (...).
+def regular(
+    matrix: Float[Array, "*lanes P P"], moves: Bool[Array, "*lanes P"], n_models: int, ridge: Real[Array, ""]
+) -> tuple[Float[Array, "*lanes P P"], Float[Array, "*lanes"]]:
+    """The information of what ``moves``, regular in all other directions too.
 
     What stays gets a unit diagonal. The common shift of the models that move, which the likelihood does not see, gets
     along its unit vector (in place of that of the ``ridge``) the mean curvature of the models, which is returned too:
@@ -263,8 +277,10 @@ def regular(matrix: Array, moves: Array, n_models: int, ridge: Array) -> tuple[A
     return inside + jnp.where(_both(active), shift[..., None, None], 0.0), mean
 
 
-def pseudo_inverse(matrix: Array, moves: Array, n_models: int, ridge: Array) -> Array:
-    """(P, P) pseudo-inverse of the information: 0 for what does not move and in the common shift of the models.
+def pseudo_inverse(
+    matrix: Float[Array, "P P"], moves: Bool[Array, "P"], n_models: int, ridge: Real[Array, ""]
+) -> Float[Array, "P P"]:
+    """Pseudo-inverse of the information: 0 for what does not move and in the common shift of the models.
 
     It is the model-based covariance of the estimate in the mean-zero gauge.
     """
@@ -275,6 +291,6 @@ def pseudo_inverse(matrix: Array, moves: Array, n_models: int, ridge: Array) -> 
     return jnp.where(_both(moves), inverse, 0.0) - jnp.where(_both(active), 1 / (shift * n_active), 0.0)
 
 
-def _both(kept: Array) -> Array:
-    """(..., P, P) bool: whether row and column are ``kept`` (..., P)."""
+def _both(kept: Bool[Array, "*lanes P"]) -> Bool[Array, "*lanes P P"]:
+    """Whether row and column are ``kept``."""
     return kept[..., :, None] & kept[..., None, :]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float, Int32, Real
 
 from jaxeval.kernels.adjacency import SLOTS, Adjacency, opponent_sums, take
 from jaxeval.kernels.links import Link, bend, share, slope
@@ -39,16 +40,16 @@ _MOST_STALLS = 3
 class SparsePairs(NamedTuple):
     """The sufficient statistics of L problems on one graph."""
 
-    n: Array  # (P, L) total weight of the battles of each pair; the last pair is empty
-    wins: Array  # (P, L) sum of weight * target of its first model
+    n: Float[Array, "P L"]  # total weight of the battles of each pair; the last pair is empty
+    wins: Float[Array, "P L"]  # sum of weight * target of its first model
 
 
 class SlotBattles(NamedTuple):
     """The battles of every model, by the slots of its opponents."""
 
-    n: Array  # (8, R, L) weights
-    wins: Array  # (8, R, L) sums of weight * target of the row's model
-    score: Array  # (M, L) sums of a model's wins
+    n: Float[Array, "8 R L"]  # weights
+    wins: Float[Array, "8 R L"]  # sums of weight * target of the row's model
+    score: Float[Array, "M L"]  # sums of a model's wins
 
 
 def slot_battles(adjacency: Adjacency, pairs: SparsePairs) -> SlotBattles:
@@ -58,15 +59,17 @@ def slot_battles(adjacency: Adjacency, pairs: SparsePairs) -> SlotBattles:
     return SlotBattles(n, wins, opponent_sums(adjacency, lambda k: wins[k]))
 
 
-def log_odds(adjacency: Adjacency, pairs: SparsePairs, active: Array) -> Array:
-    """(M, L) centred log-odds of each model's own score, to start from."""
+def log_odds(adjacency: Adjacency, pairs: SparsePairs, active: Bool[Array, "M L"]) -> Float[Array, "M L"]:
+    """Centred log-odds of each model's own score, to start from."""
     n, _, score = slot_battles(adjacency, pairs)
     battles = opponent_sums(adjacency, lambda k: n[k])
     return centred(jnp.log((score + 1) / (battles - score + 1)), active)
 
 
-def gradient(link: Link, adjacency: Adjacency, battles: SlotBattles, theta: Array, ridge: Array) -> tuple[Array, Array]:
-    """(M, L) gradient of the penalised log-likelihood, and (8, R, L) weights of the slots in the information."""
+def gradient(
+    link: Link, adjacency: Adjacency, battles: SlotBattles, theta: Float[Array, "M L"], ridge: Real[Array, ""]
+) -> tuple[Float[Array, "M L"], Float[Array, "8 R L"]]:
+    """Gradient of the penalised log-likelihood, and weights of the slots in the information."""
     n, wins, score = battles
     if link == Link.LOGIT:
         e = jnp.exp(theta)
@@ -86,16 +89,21 @@ def gradient(link: Link, adjacency: Adjacency, battles: SlotBattles, theta: Arra
 class _Memory(NamedTuple):
     """What a step leaves to the next one, lane by lane."""
 
-    is_close: Array  # (L,) whether the next step is solved to the rounding of the gradient
-    n_stalls: Array  # (L,) steps that conjugate gradients could not solve
-    least: Array  # (L,) curvature of the weakest direction that was met, in units of the diagonal
-    rounding: Array  # (L,) logits that the rounding of the gradient may be worth in that direction
+    is_close: Bool[Array, "L"]  # whether the next step is solved to the rounding of the gradient
+    n_stalls: Int32[Array, "L"]  # steps that conjugate gradients could not solve
+    least: Float[Array, "L"]  # curvature of the weakest direction that was met, in units of the diagonal
+    rounding: Float[Array, "L"]  # logits that the rounding of the gradient may be worth in that direction
 
 
 def newton_cg(
-    link: Link, adjacency: Adjacency, pairs: SparsePairs, active: Array, start: Array, terms: Terms
+    link: Link,
+    adjacency: Adjacency,
+    pairs: SparsePairs,
+    active: Bool[Array, "M L"],
+    start: Float[Array, "M L"],
+    terms: Terms,
 ) -> Solution:
-    """The maximum from ``start`` (M, L), with fields (M, L) and (L,). ``pairs`` holds no battles of inactive models.
+    """The maximum from ``start``, with fields (M, L) and (L,). ``pairs`` holds no battles of inactive models.
 
     Steps short of their solution come first, then some that are solved to the rounding of the gradient: groups that few
     battles join move by those alone. A lane ends by a solved step so short that the error after it, about its square,
@@ -138,20 +146,20 @@ def newton_cg(
 
 def newton_step(
     adjacency: Adjacency,
-    weights: Array,
-    grad: Array,
-    noise: Array,
+    weights: Float[Array, "8 R L"],
+    grad: Float[Array, "M L"],
+    noise: Float[Array, "M L"],
     terms: Terms,
     *,
-    shrink: Array,
-    least: Array,
-    running: Array,
-) -> tuple[Found, Array]:
-    """Solution of information * change = gradient (M, L) by conjugate gradients, for the lanes ``running`` (L,).
+    shrink: Float[Array, "L"],
+    least: Float[Array, "L"],
+    running: Bool[Array, "L"],
+) -> tuple[Found, Float[Array, "L"]]:
+    """Solution of information * change = gradient by conjugate gradients, for the lanes ``running``.
 
-    The information is D - V + 2 ridge, V the slots' ``weights`` (8, R, L) and D their sums. The residual's norm shrinks
-    by ``shrink`` (L,), or until it is worth less than a tenth of the tolerance in the direction of ``least`` (L,)
-    curvature so far, or to what rounding leaves of any gradient, its ``noise`` (M, L). Also the logits (L,) that the
+    The information is D - V + 2 ridge, V the slots' ``weights`` and D their sums. The residual's norm shrinks
+    by ``shrink``, or until it is worth less than a tenth of the tolerance in the direction of ``least``
+    curvature so far, or to what rounding leaves of any gradient, its ``noise``. Also the logits that the
     noise may be worth in the weakest direction.
     """
     diagonal = opponent_sums(adjacency, lambda k: weights[k]) + 2 * terms.ridge

@@ -9,18 +9,19 @@ random, which the SplitMix64 finaliser (Steele, Lea and Flood 2014, DOI 10.1145/
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float64, Integer, UInt32, UInt64
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-def _mix(x: Array) -> Array:
+def _mix(x: UInt64[Array, "*shape"]) -> UInt64[Array, "*shape"]:
     """SplitMix64 finaliser: a bijection of 64-bit words without visible structure."""
     x = (x ^ (x >> 30)) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> 27)) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> 31)
 
 
-def stream_key(*parts: Array | int) -> Array:
+def stream_key(*parts: Integer[Array, "*#shape"] | int) -> UInt64[Array, "*#shape"]:
     """Odd 64-bit key of a stream named by integers, for instance (seed, slice, resample, attempt)."""
     key = jnp.uint64(0)
     for part in parts:
@@ -28,12 +29,14 @@ def stream_key(*parts: Array | int) -> Array:
     return key | np.uint64(1)
 
 
-def _swap_halves(x: Array) -> Array:
+def _swap_halves(x: UInt64[Array, "*shape"]) -> UInt64[Array, "*shape"]:
     return (x >> 32) | (x << 32)
 
 
-def _rounds(counter: Array, key: Array) -> tuple[Array, Array]:
-    """Four rounds on ``counter`` (uint64, any shape), and what a fifth one adds."""
+def _rounds(
+    counter: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]
+) -> tuple[UInt64[Array, "*#shape"], UInt64[Array, "*#shape"]]:
+    """Four rounds on ``counter``, and what a fifth one adds."""
     x = counter * key
     y, z = x, x + key
     x = _swap_halves(x * x + y)
@@ -42,17 +45,17 @@ def _rounds(counter: Array, key: Array) -> tuple[Array, Array]:
     return x * x + z, y
 
 
-def words32(counter: Array, key: Array) -> Array:
-    """Uniform uint32 words of ``counter`` (uint64, any shape) under one ``key``."""
+def words32(counter: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]) -> UInt32[Array, "*#shape"]:
+    """Uniform words of ``counter`` under ``key``."""
     return (_rounds(counter, key)[0] >> 32).astype(jnp.uint32)
 
 
-def words64(counter: Array, key: Array) -> Array:
-    """Uniform uint64 words of ``counter`` (uint64, any shape) under one ``key``."""
+def words64(counter: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]) -> UInt64[Array, "*#shape"]:
+    """Uniform words of ``counter`` under ``key``."""
     x, y = _rounds(counter, key)
     return x ^ ((_swap_halves(x) * _swap_halves(x) + y) >> 32)
 
 
-def uniform(words: Array) -> Array:
-    """Doubles uniform on the open interval (0, 1) from uint64 ``words``."""
+def uniform(words: UInt64[Array, "*shape"]) -> Float64[Array, "*shape"]:
+    """Doubles uniform on the open interval (0, 1) from ``words``."""
     return ((words >> 12).astype(jnp.float64) + 0.5) * 2.0**-52

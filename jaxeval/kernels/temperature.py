@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Int8, Int32, Num
 
 from jaxeval.kernels.links import Link, bend, log_probability, slope
 from jaxeval.kernels.solve import Status, Step, Terms, loop
@@ -12,15 +13,21 @@ from jaxeval.kernels.solve import Status, Step, Terms, loop
 class TemperatureFit(NamedTuple):
     """Where the likelihood is greatest, and its shape there."""
 
-    beta: Array  # () 1 / score; +-inf where SEPARABLE, NaN where TOO_FEW
-    information: Array  # () minus the second derivative, score^2
-    log_likelihood: Array  # ()
-    status: Array  # () int8, a `Status`
-    n_steps: Array  # () int32
+    beta: Float[Array, "..."]  # 1 / score; +-inf where SEPARABLE, NaN where TOO_FEW
+    information: Float[Array, "..."]  # minus the second derivative, score^2
+    log_likelihood: Float[Array, "..."]
+    status: Int8[Array, "..."]  # a `Status`
+    n_steps: Int32[Array, "..."]
 
 
-def fit(level: Array, n: Array, wins: Array, fewest: Array, terms: Terms) -> TemperatureFit:
-    """Newton's method from zero on the (L,) score levels.
+def fit(
+    level: Float[Array, "L"],
+    n: Float[Array, "L"],
+    wins: Float[Array, "L"],
+    fewest: Num[Array, ""],
+    terms: Terms,
+) -> TemperatureFit:
+    """Newton's method from zero on the score levels.
 
     ``n`` is the weight of the battles at a level and ``wins`` their weight times target: all that the likelihood
     sees. Its derivative falls in beta, ever more slowly away from 0, so Newton's steps from 0 never overshoot.

@@ -7,11 +7,10 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jax import Array
 from jax.nn import sigmoid
 
 from jaxeval.kernels import links
-from jaxeval.kernels.links import Link
+from jaxeval.kernels.links import Link, Values
 
 
 class TieModel(IntEnum):
@@ -39,19 +38,19 @@ NO_TIES = {TieModel.HALF: 0.0, TieModel.DAVIDSON: -50.0, TieModel.RAO_KUPPER: 1e
 class Score(NamedTuple):
     """Derivatives of the log-likelihood by z and by t."""
 
-    z: Array
-    t: Array
+    z: Values
+    t: Values
 
 
 class Information(NamedTuple):
     """Negative second derivatives."""
 
-    zz: Array
-    zt: Array
-    tt: Array
+    zz: Values
+    zt: Values
+    tt: Values
 
 
-def probabilities(model: Response, z: Array, t: Array) -> tuple[Array, Array, Array]:
+def probabilities(model: Response, z: Values, t: Values) -> tuple[Values, Values, Values]:
     """Win, tie and loss; for HALF no ties, F(z) and F(-z)."""
     if model.ties == TieModel.DAVIDSON:
         largest = jnp.maximum(jnp.abs(z) / 2, t)
@@ -64,13 +63,13 @@ def probabilities(model: Response, z: Array, t: Array) -> tuple[Array, Array, Ar
     return links.probability(model.link, z), jnp.zeros_like(z), links.probability(model.link, -z)
 
 
-def expected(model: Response, z: Array, t: Array) -> Array:
+def expected(model: Response, z: Values, t: Values) -> Values:
     """Expected result, a tie counting half."""
     win, tie, _ = probabilities(model, z, t)
     return win + tie / 2
 
 
-def log_likelihood(model: Response, target: Array, z: Array, t: Array) -> Array:
+def log_likelihood(model: Response, target: Values, z: Values, t: Values) -> Values:
     """Of one battle; of the expected result for HALF."""
     if model.ties == TieModel.HALF:
         return links.log_likelihood(model.link, target, z)
@@ -78,7 +77,7 @@ def log_likelihood(model: Response, target: Array, z: Array, t: Array) -> Array:
     return jnp.log(jnp.where(target == 1, win, jnp.where(target == 0, loss, tie)))
 
 
-def score(model: Response, target: Array, z: Array, t: Array) -> Score:
+def score(model: Response, target: Values, z: Values, t: Values) -> Score:
     """At targets 0, 1/2 and 1, for HALF any in [0, 1]."""
     if model.ties == TieModel.DAVIDSON:
         win, tie, _ = probabilities(model, z, t)
@@ -90,7 +89,7 @@ def score(model: Response, target: Array, z: Array, t: Array) -> Score:
     return Score(links.score(model.link, target, z), jnp.zeros_like(z))
 
 
-def information(model: Response, target: Array, z: Array, t: Array) -> Information:
+def information(model: Response, target: Values, z: Values, t: Values) -> Information:
     """Observed, and so positive semidefinite."""
     if model.ties == TieModel.DAVIDSON:
         win, tie, _ = probabilities(model, z, t)

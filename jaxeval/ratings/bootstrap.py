@@ -41,12 +41,12 @@ _TABLE_ENTRIES = 2**23
 @overload
 def bootstrap(
     battles: Battles | Any, n_resamples: int = ..., seed: int = ..., scheme: Scheme = ..., *,
-    by: None = None, **options: Unpack[BootstrapArguments],
+    by: None = None, features: Sequence[FeatureLike] = ..., **options: Unpack[BootstrapArguments],
 ) -> Bootstrap: ...  # fmt: skip
 @overload
 def bootstrap(
     battles: Battles | Any, n_resamples: int = ..., seed: int = ..., scheme: Scheme = ..., *,
-    by: str | Sequence[str], **options: Unpack[BootstrapArguments],
+    by: str | Sequence[str], features: Sequence[FeatureLike] = ..., **options: Unpack[BootstrapArguments],
 ) -> Bootstraps: ...  # fmt: skip
 def bootstrap(
     battles: Battles | Any,

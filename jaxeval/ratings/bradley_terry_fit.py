@@ -16,10 +16,11 @@ from jaxeval.execution.precision import device_name, versions
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
 from jaxeval.ratings.boards import Board, battles_per_model, rated_theta
+from jaxeval.ratings.contextual_boards import Likelihood
 from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, ELO_PER_UNIT, Scale, make_scale
 from jaxeval.ratings.options import FitOptions, Precision
-from jaxeval.ratings.sandwich import Likelihood, score_squares
+from jaxeval.ratings.sandwich import score_squares
 from jaxeval.ratings.saved_ratings import save_ratings
 from jaxeval.resampling.strata import lone_strata_text
 from jaxeval.statistics.clusters import few_clusters_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +34,6 @@ from jaxeval.ratings.boards import (
 from jaxeval.ratings.contextual_rows import ContextualCells, counts_by_row, make_rows
 from jaxeval.ratings.drawn_votes import Members, VoteGroups, unit_members
 from jaxeval.ratings.options import FitOptions, Ties
-from jaxeval.ratings.sandwich import Likelihood
 from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
@@ -157,6 +156,10 @@ def unit_coefficients(found: Float, fitted: ContextualBoard) -> Float:
 def tie_parameters(found: Float, fitted: ContextualBoard) -> Float:
     """(B,) tie parameters, of resamples without ties at its limit."""
     return np.where(found == NO_TIES[fitted.response.ties], fitted.tie_limit, found)
+
+
+#: A log-likelihood at its maximum: what it says of P parameters, of which the first M are the log-strengths.
+Likelihood: TypeAlias = Board | ContextualBoard
 
 
 def fit_slices(

@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from jaxeval.checks import checked_number
 from jaxeval.data.report import DataReport
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
-from jaxeval.ratings.contextual_boards import ContextualBoard
+from jaxeval.ratings.contextual_boards import ContextualBoard, Likelihood
 from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.options import FitOptions, Ties
-from jaxeval.ratings.sandwich import Likelihood
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import did_you_mean
 

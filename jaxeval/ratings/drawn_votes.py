@@ -211,11 +211,12 @@ def _places(cells: Cells, strata: StratumRows | None) -> Places:
 
     Hard outcomes have one column a pair, whose row 0, 1, 2 are its losses, ties and wins.
     """
-    cell, alone, of_row = np.arange(len(cells.count)), cells.count, np.zeros(len(cells.count), np.int64)
-    if strata is not None:
-        cell, alone, of_row = strata.cell, strata.alone, strata.stratum
     n_pairs = len(cells.first)
-    pairs, group = np.unique(of_row * n_pairs + cells.pair[cell], return_inverse=True)
+    if strata is None:
+        cell, alone, pairs, group = np.arange(len(cells.count)), cells.count, np.arange(n_pairs), cells.pair
+    else:
+        cell, alone = strata.cell, strata.alone
+        pairs, group = np.unique(strata.stratum * n_pairs + cells.pair[cell], return_inverse=True)
     if cells.hard:
         row, column, of_column = (2 * cells.target[cell]).astype(np.int64), group, np.arange(len(pairs))
     else:

@@ -14,12 +14,14 @@ import pandas as pd
 
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
+from jaxeval.data.features import FeatureLike
 from jaxeval.errors import DataError
 from jaxeval.execution.processes import check_alike, together
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
-from jaxeval.ratings.options import BootstrapArguments, Scheme
+from jaxeval.ratings.options import BootstrapOptions, ResampleArguments
 from jaxeval.ratings.slices import slice_name, slice_title
 from jaxeval.statistics.differences import MOST_COMPARISONS, MOST_NOT_FINITE
 from jaxeval.statistics.draws import IntervalKind
@@ -33,14 +35,13 @@ _FEW_ALIKE = 3
 TOO_FEW_BATTLES = "too few battles"
 
 
-class LeaderboardOptions(BootstrapArguments, total=False):
+class LeaderboardOptions(ResampleArguments, total=False):
     """What `leaderboard` hands on to `bootstrap`."""
 
-    n_resamples: int
-    seed: int
-    scheme: Scheme
+    features: Sequence[FeatureLike]
 
 
+@spelled_out(BootstrapOptions)
 def leaderboard(
     battles: Battles | Bootstrap | Mapping[Hashable, Bootstrap] | Any,
     *,

@@ -168,7 +168,7 @@ class BootstrapOptions(FitOptions):
 
 
 class BootstrapArguments(RunOptions, total=False):
-    """What `bootstrap` takes by name alone, besides ``by``, as type checkers see it."""
+    """What `bootstrap` takes by name alone, besides ``by`` and ``features``, as type checkers see it."""
 
     cluster: str | None
     strata: str | None
@@ -177,7 +177,6 @@ class BootstrapArguments(RunOptions, total=False):
     base: float
     reweight: bool
     dtype: Precision
-    features: Sequence[FeatureLike]
     normalize: bool
     feature_ridge: float
     ties: Ties
@@ -186,6 +185,14 @@ class BootstrapArguments(RunOptions, total=False):
     max_slices: int
     min_slice_battles: int
     missing: MissingGroup
+
+
+class ResampleArguments(BootstrapArguments, total=False):
+    """The same, with what `bootstrap` takes by position, too: for functions that hand all on to it."""
+
+    n_resamples: int
+    seed: int
+    scheme: Scheme
 
 
 def _checked_cluster(battles: Battles, scheme: Scheme, cluster: str | None) -> tuple[Scheme, str | None]:

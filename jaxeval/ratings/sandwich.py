@@ -1,56 +1,16 @@
-"""What standard errors come from: a likelihood at its maximum, and the sandwich's middle (DOI 10.2307/1912526)."""
+"""The middle of the sandwich: squares of the scores of battles, or of clusters of battles (DOI 10.2307/1912526)."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from jaxeval.ratings.boards import Board
 from jaxeval.ratings.drawn_votes import VoteGroups
 
 Float = NDArray[np.float64]
-
-
-class Likelihood(Protocol):
-    """The log-likelihood of a fitted board at its estimate, of P parameters. The first M are the log-strengths."""
-
-    @property
-    def board(self) -> Board:
-        """The battles and the strengths."""
-        ...
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The names of the covariates."""
-        ...
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """Sentences on what the battles cannot say of other parameters."""
-        ...
-
-    def inverse_information(self) -> Float:
-        """(P, P) pseudo-inverse of the information."""
-        ...
-
-    def scores(self) -> scipy.sparse.csr_array:
-        """(C, P) derivatives of one battle's log-likelihood in each cell, its weight included."""
-        ...
-
-    def score_variance(self) -> Float:
-        """(P, P) variance of the sum of all scores if the model is right and battles are independent."""
-        ...
-
-    def log_likelihood(self) -> float:
-        """Of the battles of rated models, without ridge terms."""
-        ...
-
-    def expected(self, difference: Float) -> Float:
-        """Expected results, a tie counting half, by differences of log-strengths."""
-        ...
 
 
 def score_squares(scores: scipy.sparse.csr_array, count: NDArray[np.int64], drawn: VoteGroups) -> Float:

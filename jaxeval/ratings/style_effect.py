@@ -4,48 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, checked_features
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
-from jaxeval.ratings.gauge import Gauge
-from jaxeval.ratings.options import LinkName, Scheme, Ties
+from jaxeval.ratings.options import BootstrapOptions, ResampleArguments
 from jaxeval.statistics.quantiles import interval_bounds
 
 
+@spelled_out(BootstrapOptions)
 def style_effect(
     battles: Battles | Any,
     features: Sequence[FeatureLike],
     *,
-    n_resamples: int = 1000,
-    seed: int = 0,
-    scheme: Scheme = "multinomial",
     level: float = 0.95,
-    normalize: bool = True,
-    feature_ridge: float = 0.0,
-    ties: Ties = "half",
-    link: LinkName = "logit",
-    ridge: float = 0.0,
-    gauge: Gauge = "mean",
-    base: float = 1000.0,
-    reweight: bool = False,
-    cluster: str | None = None,
-    strata: str | None = None,
     min_battles: int = 0,
-    progress: bool | None = None,
+    **options: Unpack[ResampleArguments],
 ) -> pd.DataFrame:
     """Ratings with and without the covariates, from the same resamples.
 
     Args:
         battles: `Battles`, or a table with the standard columns.
-        features: as in `bootstrap`, like all else.
+        features: as in `bootstrap`.
+        level: of the intervals of the shifts.
         min_battles: models with fewer battles take no rank, as in `leaderboard`; figures leave them out.
+        **options: of `bootstrap`, by its names and with its defaults. A ``checkpoint`` gets a folder for each board.
 
     Returns:
         A row per model, by controlled rating: ``rating`` controlled, ``rating_plain``, ``shift`` with ``shift_lower``
@@ -70,13 +61,13 @@ def style_effect(
     if not features:
         raise ValueError("no features: there is nothing to control for")
     battles = as_battles(battles)
-    options: dict[str, Any] = {
-        "features": features, "normalize": normalize, "ties": ties, "link": link, "ridge": ridge, "gauge": gauge,
-        "base": base, "reweight": reweight, "cluster": cluster, "strata": strata, "progress": progress,
-    }  # fmt: skip
-    controlled = bootstrap(battles, n_resamples, seed, scheme, feature_ridge=feature_ridge, **options)
-    # The same rows, and so the same draws; only the coefficients are held at 0.
-    plain = bootstrap(battles, n_resamples, seed, scheme, feature_ridge=np.inf, **options)
+    kept, boards = options.get("checkpoint"), []
+    # The same rows, and so the same draws; without control the coefficients are held at 0.
+    for name, feature_ridge in {"controlled": options.get("feature_ridge", 0.0), "plain": np.inf}.items():
+        options["feature_ridge"] = feature_ridge
+        options["checkpoint"] = None if kept is None else Path(kept) / name
+        boards.append(bootstrap(battles, features=features, **options))
+    controlled, plain = boards
     assert isinstance(controlled, ContextualBootstrap)
     with np.errstate(invalid="ignore"):
         shift = (controlled.fit.ratings - plain.fit.ratings).to_numpy()

@@ -106,7 +106,8 @@ def test_a_full_disk_costs_a_sentence(tmp_path):
 def test_a_folder_that_cannot_be_used_costs_a_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     out, err = run(tmp_path / "file")
-    assert (out, err) == ("6.0 0", f"compiled programs are not kept: {tmp_path / 'file'} is no folder")
+    what_to_do = "JAXEVAL_CACHE names another folder, or is off"
+    assert (out, err) == ("6.0 0", f"compiled programs are not kept: {tmp_path / 'file'} is no folder; {what_to_do}")
 
 
 def test_a_process_of_somebody_else_is_left_alone(monkeypatch, tmp_path):

@@ -26,7 +26,7 @@ class Case:
 
 
 def position():
-    position = np.full((M, M), N_PAIRS - 1)
+    position = np.full((M, M), N_PAIRS - 1, np.int32)
     position[FIRST, SECOND] = position[SECOND, FIRST] = np.arange(N_MET)
     return position
 
@@ -53,8 +53,8 @@ def cell_case(rng, *, columns, units):
         jnp.asarray(position()),
         weight=jnp.asarray(weight),
         target=jnp.asarray(target),
-        unit=jnp.asarray(unit) if units else None,
-        pair=jnp.asarray(pair) if columns else None,
+        unit=jnp.asarray(unit, jnp.int32) if units else None,
+        pair=jnp.asarray(pair, jnp.int32) if columns else None,
     )
     entries = [(pair[q], times[k, q], weight[k, q], target[k, q]) for k in range(4) for q in range(len(pair))]
     return Case(layout, Packing(None), draws, entries)

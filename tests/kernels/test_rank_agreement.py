@@ -99,7 +99,7 @@ def test_separated_pairs():
 
 
 def test_regression_of_agreement_on_the_gap():
-    first, second = np.triu_indices(M, 1)
+    first, second = np.array(np.triu_indices(M, 1), np.int32)
     scale = np.array([2.0, 1.0, 3.0])
     start, edges = np.zeros((E, 2)), np.tile([0.0, 2.0, 5.0, np.inf], (E, 1))
     found = resampled(
@@ -119,10 +119,10 @@ def test_regression_of_agreement_on_the_gap():
 
 
 def test_the_regression_is_finite_where_all_pairs_agree():
-    first, second = np.triu_indices(M, 1)
+    first, second = np.array(np.triu_indices(M, 1), np.int32)
     x = np.arange(M) * 1.0
     asked = rank_agreement.GapQuestion(
-        first, second, np.ones(1), np.zeros((1, 2)), np.array([[0, M]]), ridge=0.01, tolerance=1e-9
+        first, second, np.ones(1), np.zeros((1, 2)), np.array([[0.0, M]]), ridge=0.01, tolerance=1e-9
     )
     found = jax.jit(rank_agreement.gap_regression)(x[None], x, np.ones(M), asked)
     assert found.status == 0

@@ -94,3 +94,17 @@ def test_the_plain_board_of_raw_covariates(battles):
     raw = Battles.from_pandas(battles.to_pandas().assign(length=lambda t: 1e6 * t["length"]), target="target")
     found = style_effect(raw, FEATURES, normalize=False, n_resamples=32).set_index("model_name").sort_index()
     np.testing.assert_allclose(found["rating_plain"], fit_bradley_terry(battles).ratings, atol=1e-8)
+
+
+def test_both_boards_go_on_from_a_checkpoint(battles, effect, tmp_path, monkeypatch):
+    kept = style_effect(battles, FEATURES, n_resamples=100, checkpoint=tmp_path)
+    pd.testing.assert_frame_equal(kept, effect)
+    assert {path.name for path in tmp_path.iterdir()} == {"controlled", "plain"}
+    monkeypatch.setattr("jaxeval.execution.lanes._store", None)  # nothing is run
+    again = style_effect(battles, FEATURES, n_resamples=100, checkpoint=tmp_path)
+    pd.testing.assert_frame_equal(again, effect)
+
+
+def test_options_that_are_none_are_named(battles):
+    with pytest.raises(TypeError, match=r"style_effect\(\) got an unexpected keyword argument 'by'"):
+        style_effect(battles, FEATURES, by="language")

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from twins import FIVE_SE
+from twins import FIVE_SE, squares32, squares64, stream_key
 
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
-from jaxeval.kernels import lane_draws, resample, squares
+from jaxeval.kernels import lane_draws, resample
 from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.resampling.items import halves, resampled_sums
 from jaxeval.resampling.strata import checked_strata, lone_strata_text, stratum_of_groups
@@ -74,22 +74,20 @@ def test_every_resample_holds_as_many_of_each_stratum(shortfall):
 
 
 def naive_singles(stratum, thresholds, limit, number):
-    """One resample of battles drawn one by one, by the counters of `squares`, stratum after stratum."""
+    """One resample of battles drawn one by one, stratum after stratum, in whole numbers of Python's."""
     count, place = np.zeros(len(stratum), int), 0
     for s in range(stratum.max() + 1):
         own = np.flatnonzero(stratum == s)
         for attempt in range(100):
-            key = squares.stream_key(SEED, STREAM, np.int64(number), attempt)
-            word = np.asarray(squares.words32(jnp.asarray(own, jnp.uint64), key))
-            poisson = (word[:, None] >= thresholds[s]).sum(1)
-            missing = len(own) - poisson.sum()
+            key = stream_key(int(SEED), int(STREAM), number, attempt)
+            poisson = [sum(squares32(int(slot), key) >= edge for edge in thresholds[s].tolist()) for slot in own]
+            missing = len(own) - sum(poisson)
             if 0 <= missing <= limit[s]:
                 break
         assert 0 <= missing <= limit[s]
         count[own] = poisson
-        slots = jnp.asarray(np.uint64(2**62 + place) + np.arange(missing, dtype=np.uint64))
-        for word in np.asarray(squares.words64(slots, key)).tolist():
-            count[own[word * len(own) >> 64]] += 1
+        for k in range(missing):
+            count[own[squares64(2**62 + place + k, key) * len(own) >> 64]] += 1
         place += int(limit[s])
     return count
 
@@ -99,10 +97,10 @@ def test_a_naive_loop_draws_the_same():
     battles = make_singles(len(stratum), 256, stratum)
     with jax.enable_x64(True):
         found = np.asarray(SINGLES(battles, 256, SEED, STREAM, np.arange(30)))
-        assert not found[:, len(stratum) :].any()
-        for r in range(30):
-            naive = naive_singles(stratum, battles.threshold, battles.strata.limit, r)
-            np.testing.assert_array_equal(found[r, : len(stratum)], naive)
+    assert not found[:, len(stratum) :].any()
+    for r in range(30):
+        naive = naive_singles(stratum, battles.threshold, battles.strata.limit, r)
+        np.testing.assert_array_equal(found[r, : len(stratum)], naive)
 
 
 @pytest.mark.parametrize("shortfall", [None, 3])

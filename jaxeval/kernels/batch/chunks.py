@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.sharding import Mesh, PartitionSpec
+from jaxtyping import Integer
 
 
 def over_devices(function: Callable[..., Any], mesh: Mesh, whole: tuple[Any, ...], split: tuple[Any, ...]) -> Any:
@@ -20,7 +21,7 @@ def over_devices(function: Callable[..., Any], mesh: Mesh, whole: tuple[Any, ...
     return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=part, check_vma=False)(*whole, *split)
 
 
-def run_chunks(chunk: Callable[[Array], Any], n_slots: int, n_chunks: Array) -> Any:
+def run_chunks(chunk: Callable[[Array], Any], n_slots: int, n_chunks: Integer[Array, ""]) -> Any:
     """``chunk(t)`` for the first ``n_chunks`` of ``n_slots`` (static) chunks, with leading axes (1, n_slots).
 
     The first axis is the device's in `jax.shard_map`; slots without a chunk hold zeros.
@@ -39,9 +40,9 @@ def over_lanes(
     mesh: Mesh,
     problems: Any,
     shared: tuple[Any, ...],
-    slices: Array,
-    numbers: Array,
-    n_chunks: Array,
+    slices: Integer[Array, "devices T"],
+    numbers: Integer[Array, "devices T R"],
+    n_chunks: Integer[Array, "devices"],
 ) -> Any:
     """``chunk(problem, numbers, *shared)`` for every chunk of a call of `jaxeval.execution.lanes`.
 
@@ -50,9 +51,9 @@ def over_lanes(
         mesh: the devices.
         problems: a tree of arrays, whose first axes number the slices.
         shared: what every chunk gets.
-        slices: (devices, T) slice of each chunk.
-        numbers: (devices, T, R) lanes of each chunk.
-        n_chunks: (devices,) chunks that each device runs, the first ones.
+        slices: slice of each chunk.
+        numbers: lanes of each chunk.
+        n_chunks: chunks that each device runs, the first ones.
 
     Returns:
         The results with leading axes (devices, T, R); slots without a chunk hold zeros.

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.sharding import Mesh
+from jaxtyping import Bool, Float, Int8, Int32, Integer, Num, UInt64
 
 from jaxeval.kernels import battle_rows, connectivity, contextual, lane_draws, resample
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
@@ -20,12 +21,12 @@ class ContextualProblem(NamedTuple):
 
     units: resample.Units
     rows: battle_rows.Rows
-    stream: Array  # () uint64
-    phi: Array  # (P,) full-data parameters
-    inverse: Array  # (P, P) pseudo-inverse of the full-data information
-    information_diagonal: Array  # (P,)
-    free: Array  # (D + 1,) bool: coefficients that are fitted, and t
-    main_battles: Array  # (M,) as in `Problem`
+    stream: UInt64[Array, ""]
+    phi: Float[Array, "P"]  # full-data parameters
+    inverse: Float[Array, "P P"]  # pseudo-inverse of the full-data information
+    information_diagonal: Float[Array, "P"]
+    free: Bool[Array, "D+1"]  # coefficients that are fitted, and t
+    main_battles: Float[Array, "M"]  # as in `Problem`
 
 
 class ContextualForm(NamedTuple):
@@ -40,19 +41,25 @@ class ContextualForm(NamedTuple):
 class ContextualFit(NamedTuple):
     """A full-data fit of P parameters."""
 
-    phi: Array  # (P,)
-    status: Array
-    n_steps: Array
-    grad_norm: Array
-    inverse: Array  # (P, P) pseudo-inverse of the information
-    diagonal: Array  # (P,) of the information
+    phi: Float[Array, "P"]
+    status: Int8[Array, ""]
+    n_steps: Int32[Array, ""]
+    grad_norm: Float[Array, ""]
+    inverse: Float[Array, "P P"]  # pseudo-inverse of the information
+    diagonal: Float[Array, "P"]  # of the information
 
 
 @partial(jax.jit, static_argnames="response")
 def fit_contextual(
-    rows: battle_rows.Rows, count: Array, start: Array, active: Array, free: Array, response: Response, terms: Terms
+    rows: battle_rows.Rows,
+    count: Num[Array, "T E G"],
+    start: Float[Array, "P"],
+    active: Bool[Array, "M"],
+    free: Bool[Array, "D+1"],
+    response: Response,
+    terms: Terms,
 ) -> ContextualFit:
-    """Newton's method on one slice: ``count`` (T, E, G) battles, ``start`` (P,), ``active`` (M,), ``free`` (D + 1,)."""
+    """Newton's method from ``start`` on one slice: ``count`` battles of ``active`` models, ``free`` parameters."""
     n_models = len(active)
     count = battle_rows.among(rows, count[..., None], active[:, None])
     moves = contextual.alive(response, rows, count, active[:, None], free)
@@ -68,16 +75,23 @@ def fit_contextual(
     )
 
 
-def _count_rows(problem: ContextualProblem, form: ContextualForm, seed: Array, numbers: Array) -> Array:
-    """(T, E, G, R) draws of every row's unit in the resamples ``numbers`` (R,)."""
+def _count_rows(
+    problem: ContextualProblem, form: ContextualForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
+) -> Num[Array, "T E G R"]:
+    """Draws of every row's unit in the resamples ``numbers``."""
     drawn = lane_draws.draw(problem.units, form.scheme, form.count_dtype, seed, problem.stream, numbers)
     return battle_rows.counts_of_rows(problem.rows, drawn)
 
 
 def _refit_contextual_chunk(
-    problem: ContextualProblem, base: contextual.Base, form: ContextualForm, seed: Array, terms: Terms, numbers: Array
+    problem: ContextualProblem,
+    base: contextual.Base,
+    form: ContextualForm,
+    seed: Integer[Array, ""],
+    terms: Terms,
+    numbers: Integer[Array, "R"],
 ) -> Refits:
-    """Draw and refit the resamples ``numbers`` (R,) of one slice."""
+    """Draw and refit the resamples ``numbers`` of one slice."""
     rows, n_models = problem.rows, problem.main_battles.shape[0]
     count = _count_rows(problem, form, seed, numbers)
     if form.solver == Solver.CHORD:
@@ -102,12 +116,12 @@ def refit_contextual(
     problem: ContextualProblem,
     form: ContextualForm,
     mesh: Mesh,
-    seed: Array,
+    seed: Integer[Array, ""],
     terms: Terms,
-    numbers: Array,
-    n_chunks: Array,
+    numbers: Integer[Array, "devices T R"],
+    n_chunks: Integer[Array, "devices"],
 ) -> Refits:
-    """Refit the resamples ``numbers`` (devices, T, R) of one slice, chunk by chunk, as `refit` does.
+    """Refit the resamples ``numbers`` of one slice, chunk by chunk, as `refit` does.
 
     The ridge is (P,), a coefficient for each parameter.
     """
@@ -127,6 +141,8 @@ def refit_contextual(
 
 
 @partial(jax.jit, static_argnames="form")
-def draw_contextual(problem: ContextualProblem, form: ContextualForm, seed: Array, number: Array) -> Array:
-    """(T, E, G) draws of every row's unit in one resample, as `refit_contextual` has them: to reproduce or audit it."""
+def draw_contextual(
+    problem: ContextualProblem, form: ContextualForm, seed: Integer[Array, ""], number: Integer[Array, ""]
+) -> Num[Array, "T E G"]:
+    """Draws of every row's unit in one resample, as `refit_contextual` has them: to reproduce or audit it."""
     return _count_rows(problem, form, seed, number[None])[..., 0]

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.sharding import Mesh
+from jaxtyping import Bool, Float, Int8, Integer, Num
 
 from jaxeval.kernels import held_out, resample, solve, temperature
 from jaxeval.kernels.batch.chunks import over_lanes
@@ -25,16 +26,28 @@ from jaxeval.kernels.temperature import TemperatureFit
 
 
 @jax.jit
-def temperatures(level: Array, n: Array, wins: Array, fewest: Array, terms: Terms) -> TemperatureFit:
-    """Temperatures of (S, L) score levels."""
+def temperatures(
+    level: Float[Array, "S L"],
+    n: Float[Array, "S L"],
+    wins: Float[Array, "S L"],
+    fewest: Num[Array, ""],
+    terms: Terms,
+) -> TemperatureFit:
+    """Temperatures of S judges by their score levels."""
     return jax.vmap(lambda d, n, y: temperature.fit(d, n, y, fewest, terms))(level, n, wins)
 
 
 @partial(jax.jit, static_argnames="mesh")
 def fold_temperatures(
-    judged: Judged, mesh: Mesh, fewest: Array, terms: Terms, sets: Array, folds: Array, n_chunks: Array
+    judged: Judged,
+    mesh: Mesh,
+    fewest: Num[Array, ""],
+    terms: Terms,
+    sets: Integer[Array, "devices T"],
+    folds: Integer[Array, "devices T R"],
+    n_chunks: Integer[Array, "devices"],
 ) -> TemperatureFit:
-    """Temperatures of ``sets`` (devices, T) without the battles of the models ``folds`` (devices, T, R): a lane each.
+    """Temperatures of ``sets`` without the battles of the models ``folds``: a lane each.
 
     The fold after the last model is that of all battles. Results have the leading axes (devices, T, R).
     """
@@ -53,15 +66,15 @@ def fold_temperatures(
 class JudgedTables(NamedTuple):
     """Battles of target maps, one after the other: L of them."""
 
-    n: Array  # (L, M, M)
-    wins: Array  # (L, M, M)
-    score: Array  # (L, M)
-    active: Array  # (L, M) models with battles
+    n: Float[Array, "L M M"]
+    wins: Float[Array, "L M M"]
+    score: Float[Array, "L M"]
+    active: Bool[Array, "L M"]  # models with battles
 
 
 @jax.jit
-def judged_tables(judged: Judged, weight: Array, target: Array) -> JudgedTables:
-    """Battles and wins of target maps (S, K, U), of ``weight`` (S, K, U) per battle; those of a set stay together."""
+def judged_tables(judged: Judged, weight: Float[Array, "S K U"], target: Float[Array, "S K U"]) -> JudgedTables:
+    """Battles and wins of target maps, of ``weight`` per battle; those of a set stay together."""
 
     def one(judged: Judged, weight: Array, target: Array) -> tuple[Array, Array]:
         n = pair_sums(judged, weight)
@@ -84,13 +97,13 @@ def hold_out(
     targets: FixedTargets | SoftTargets,
     mesh: Mesh,
     terms: Terms,
-    maps: Array,
-    folds: Array,
-    n_chunks: Array,
+    maps: Integer[Array, "devices T"],
+    folds: Integer[Array, "devices T R"],
+    n_chunks: Integer[Array, "devices"],
     *,
     newton: bool = False,
 ) -> HeldOut:
-    """Folds ``folds`` (devices, T, R) of the target maps ``maps`` (devices, T), a lane each.
+    """Folds ``folds`` of the target maps ``maps``, a lane each.
 
     Results have the leading axes (devices, T, R). ``newton`` is as in `held_out.fold`.
     """
@@ -105,29 +118,35 @@ def hold_out(
 
 
 @jax.jit
-def rate(anchors: Array, n: Array, score: Array, start: Array, terms: Terms) -> solve.Solution:
-    """Strengths (L,) against fixed ``anchors`` (L, M), met ``n`` (L, M) times."""
+def rate(
+    anchors: Float[Array, "L M"],
+    n: Num[Array, "L M"],
+    score: Float[Array, "L"],
+    start: Float[Array, "L"],
+    terms: Terms,
+) -> solve.Solution:
+    """Strengths (L,) against fixed ``anchors``, met ``n`` times."""
     return jax.vmap(lambda a, n, y, x: held_out.rating(a, n, y, x, terms))(anchors, n, score, start)
 
 
 class OwnResamples(NamedTuple):
     """Strengths of models in resamples of their own battles, or clusters."""
 
-    theta: Array  # (..., K)
-    status: Array  # (..., K) int8, a `Status`
+    theta: Float[Array, "... K"]
+    status: Int8[Array, "... K"]  # a `Status`
 
 
 @partial(jax.jit, static_argnames="mesh")
 def own_resamples(
     own: OwnProblem,
     mesh: Mesh,
-    seed: Array,
+    seed: Integer[Array, ""],
     terms: Terms,
-    models: Array,
-    numbers: Array,
-    n_chunks: Array,
+    models: Integer[Array, "devices T"],
+    numbers: Integer[Array, "devices T R"],
+    n_chunks: Integer[Array, "devices"],
 ) -> OwnResamples:
-    """Resamples ``numbers`` (devices, T, R) of ``models`` (devices, T), with leading axes (devices, T, R)."""
+    """Resamples ``numbers`` of ``models``, with leading axes (devices, T, R)."""
 
     def chunk(own: OwnProblem, numbers: Array, seed: Array, terms: Terms) -> OwnResamples:
         draws = resample.singles(own.units, own.opponent.shape[0], seed, own.stream, numbers)

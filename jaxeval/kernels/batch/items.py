@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.sharding import Mesh
+from jaxtyping import Float, Int32, Integer, Num, UInt8, UInt64
 
 from jaxeval.kernels import (
     rank_agreement,
@@ -20,24 +21,24 @@ class Items(NamedTuple):
     """P sets of items to draw from, stacked."""
 
     units: resample.Units | resample.Singles  # of one row: alike items together; or items one by one
-    row: Array | None  # (P, Q) int32: where items are drawn one by one, the row of columns of each
-    stream: Array  # (P,) uint64
+    row: Int32[Array, "... Q"] | None  # where items are drawn one by one, the row of columns of each
+    stream: UInt64[Array, "..."]
 
 
 @partial(jax.jit, static_argnames="mesh")
 def item_sums(
     items: Items,
-    columns: tuple[Array, ...],
+    columns: tuple[Num[Array, "Q _"], ...],
     mesh: Mesh,
-    seed: Array,
-    sets: Array,
-    numbers: Array,
-    n_chunks: Array,
-) -> Array:
-    """Sums over the items of resamples ``numbers`` (devices, T, R), chunk t of a device drawing from one set of items.
+    seed: Integer[Array, ""],
+    sets: Integer[Array, "devices T"],
+    numbers: Integer[Array, "devices T R"],
+    n_chunks: Integer[Array, "devices"],
+) -> Float[Array, "devices T R _"]:
+    """Sums over the items of resamples ``numbers``, chunk t of a device drawing from one set of items.
 
-    A chunk's set is ``sets`` (devices, T). ``columns`` are (Q, K1), (Q, K2), ...: sums are in each one's precision,
-    and the result (devices, T, R, K1 + K2 + ...) in double. Each device runs its first ``n_chunks`` (devices,).
+    A chunk's set is in ``sets``. ``columns`` are (Q, K1), (Q, K2), ...: sums are in each one's precision,
+    and the result (devices, T, R, K1 + K2 + ...) in double. Each device runs its first ``n_chunks``.
     """
 
     def draw(items: Items, seed: Array, numbers: Array) -> Array:
@@ -65,15 +66,15 @@ def item_sums(
 def draw_singles(
     singles: resample.Singles,
     mesh: Mesh,
-    seed: Array,
-    stream: Array,
-    numbers: Array,
-    n_chunks: Array,
+    seed: Integer[Array, ""],
+    stream: Integer[Array, ""],
+    numbers: Integer[Array, "devices T R"],
+    n_chunks: Integer[Array, "devices"],
     width: int,
-) -> Array:
-    """(devices, T, R, width) uint8: how often each is in the resamples ``numbers`` (devices, T, R).
+) -> UInt8[Array, "devices T R {width}"]:
+    """How often each is in the resamples ``numbers``.
 
-    Slots beyond the N drawn hold 0. Each device runs its first ``n_chunks`` (devices,).
+    Slots beyond the N drawn hold 0. Each device runs its first ``n_chunks``.
     """
 
     def on_device(singles: resample.Singles, seed: Array, stream: Array, numbers: Array, n_chunks: Array) -> Array:
@@ -86,15 +87,16 @@ def draw_singles(
 
 
 class ItemTotals(NamedTuple):
-    """Scores item by item, in Q slots of items."""
+    """Scores item by item, in Q slots of items and E M columns, a row of M for every evaluator."""
 
-    score: Array  # (Q, E M) 0 where missing
-    present: Array  # (Q, E M) 1, or 0 where missing
-    step: Array  # () power of two: means are its multiples, so that equal ones are equal whatever the order of a sum
+    score: Float[Array, "Q columns"]  # 0 where missing
+    present: Float[Array, "Q columns"]  # 1, or 0 where missing
+    # A power of two. Means are its multiples, so that equal ones are equal whatever the order of a sum.
+    step: Float[Array, ""]
 
 
-def _item_scores(totals: ItemTotals, n_models: int, counts: Array) -> Array:
-    """(R, E, M) mean scores over the items drawn, NaN where a model has none."""
+def _item_scores(totals: ItemTotals, n_models: int, counts: Num[Array, "R Q"]) -> Float[Array, "R E {n_models}"]:
+    """Mean scores over the items drawn, NaN where a model has none."""
     total, n = (jnp.matmul(counts.astype(jnp.float64), x, precision="highest") for x in totals[:2])
     mean = jnp.round(total / jnp.maximum(n, 1) / totals.step) * totals.step
     return jnp.where(n > 0, mean, jnp.nan).reshape(len(counts), -1, n_models)
@@ -103,25 +105,25 @@ def _item_scores(totals: ItemTotals, n_models: int, counts: Array) -> Array:
 @partial(jax.jit, static_argnames=("measure", "mesh"))
 def evaluator_resamples(
     measure: Callable[..., Any],
-    scores: Array | ItemTotals,
-    gold: Array,
-    arguments: tuple[Array, ...],
-    counts: tuple[Array, ...],
+    scores: Float[Array, "E M"] | ItemTotals,
+    gold: Float[Array, "M"],
+    arguments: tuple[Array | rank_agreement.GapQuestion, ...],
+    counts: tuple[Num[Array, "_ _"], ...],
     mesh: Mesh,
-    numbers: Array,
-    n_chunks: Array,
+    numbers: Integer[Array, "devices T R"],
+    n_chunks: Integer[Array, "devices"],
 ) -> Any:
-    """``measure(scores (E, M), gold (M,), counts (M,), *arguments)`` of the resamples ``numbers`` (devices, T, R).
+    """``measure(scores (E, M), gold (M,), counts (M,), *arguments)`` of the resamples ``numbers``.
 
     ``measure`` is of `rank_agreement`. ``counts`` (L, Q) of all resamples are those of models in Q slots and, for
     scores by item, those of items. What ``measure`` returns gets the leading axes (devices, T, R). Each device runs
-    its first ``n_chunks`` (devices,).
+    its first ``n_chunks``.
     """
 
     def on_device(
         scores: Array | ItemTotals,
         gold: Array,
-        arguments: tuple[Array, ...],
+        arguments: tuple[Array | rank_agreement.GapQuestion, ...],
         counts: tuple[Array, ...],
         numbers: Array,
         n_chunks: Array,
@@ -141,11 +143,15 @@ def evaluator_resamples(
 
 @partial(jax.jit, static_argnames="mesh")
 def delta_sums(
-    pairs: rank_agreement.DeltaPairs, counts: Array, mesh: Mesh, numbers: Array, n_chunks: Array
+    pairs: rank_agreement.DeltaPairs,
+    counts: Num[Array, "_ Q"],
+    mesh: Mesh,
+    numbers: Integer[Array, "devices T R"],
+    n_chunks: Integer[Array, "devices"],
 ) -> rank_agreement.PairSums:
-    """Sums over pairs of fixed scores in the resamples ``numbers`` (devices, T, R): (devices, T, R, E, D).
+    """Sums over pairs of fixed scores in the resamples ``numbers``: (devices, T, R, E, D).
 
-    ``counts`` (L, Q) are those of models in all resamples. Each device runs its first ``n_chunks`` (devices,).
+    ``counts`` are those of models in all resamples. Each device runs its first ``n_chunks``.
     """
 
     def on_device(

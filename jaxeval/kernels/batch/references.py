@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.sharding import Mesh
+from jaxtyping import Bool, Float, Int32, Int64, Integer, UInt64
 
 from jaxeval.kernels import rank_agreement, references, resample, solve, squares
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
@@ -16,13 +17,13 @@ class ReferenceProblem(NamedTuple):
     """What a study of references resamples, and what it draws votes from."""
 
     units: resample.Units
-    stream: Array  # () uint64: names the random numbers of the resamples
-    votes_stream: Array  # () uint64: names those of the votes under a budget
+    stream: UInt64[Array, ""]  # names the random numbers of the resamples
+    votes_stream: UInt64[Array, ""]  # names those of the votes under a budget
     votes: references.Votes
     single: references.Pools  # every reference alone
     several: references.Pools | None  # sets of references
-    members: Array  # (K, S) int32 where the references of every set are among the single ones; -1 for none
-    tiers: Array  # (T, M) bool: models by tier
+    members: Int32[Array, "K S"]  # where the references of every set are among the single ones; -1 for none
+    tiers: Bool[Array, "T M"]  # models by tier
     shared: references.SharedItems | None  # where items, not models, draw their references
 
 
@@ -37,23 +38,23 @@ class StudyForm(NamedTuple):
 class SingleReferences(NamedTuple):
     """Rankings by win rate against each of L references, of all votes of a resample."""
 
-    tau: Array  # (D, L) of pairs under each margin
-    misordered: Array  # (D, L)
-    pairs: Array  # (D, L)
-    rank_change: Array  # (T, L) by tier of the models ranked
-    tier_models: Array  # (T, L)
-    tier_tau: Array  # (T, L) of the pairs inside a tier
-    tier_pairs: Array  # (T, L)
+    tau: Float[Array, "... D L"]  # of pairs under each margin
+    misordered: Float[Array, "... D L"]
+    pairs: Float[Array, "... D L"]
+    rank_change: Float[Array, "... T L"]  # by tier of the models ranked
+    tier_models: Float[Array, "... T L"]
+    tier_tau: Float[Array, "... T L"]  # of the pairs inside a tier
+    tier_pairs: Float[Array, "... T L"]
 
 
 class BudgetSums(NamedTuple):
     """Rankings of S sets of references (single ones first) under B budgets of votes: sums over the repeats."""
 
-    defined: Array  # (D, B, S) repeats with a tau
-    tau: Array  # (D, B, S)
-    tau_square: Array  # (D, B, S)
-    misordered: Array  # (D, B, S)
-    pairs: Array  # (D, B, S)
+    defined: Float[Array, "... D B S"]  # repeats with a tau
+    tau: Float[Array, "... D B S"]
+    tau_square: Float[Array, "... D B S"]
+    misordered: Float[Array, "... D B S"]
+    pairs: Float[Array, "... D B S"]
 
 
 class SameModelSums(NamedTuple):
@@ -62,25 +63,31 @@ class SameModelSums(NamedTuple):
     Sets with members that are not studied alone have none.
     """
 
-    defined: Array  # (B, S) repeats with all taus
-    together: Array  # (B, S) tau of the set
-    alone: Array  # (B, S) mean tau of its members
-    pairs: Array  # (B, S)
+    defined: Float[Array, "... B S"]  # repeats with all taus
+    together: Float[Array, "... B S"]  # tau of the set
+    alone: Float[Array, "... B S"]  # mean tau of its members
+    pairs: Float[Array, "... B S"]
 
 
 class StudySettings(NamedTuple):
     """What a study of references is asked for; all of it is data."""
 
-    seed: Array  # () uint64
-    deltas: Array  # (D,) margins, percentage points
-    budgets: Array  # (B,) int64 ascending: votes of a model
-    n_repeats: Array  # ()
-    ridge: Array  # () of the fits to several references
-    tolerance: Array  # () of these, logits
+    seed: UInt64[Array, ""]
+    deltas: Float[Array, "D"]  # margins, percentage points
+    budgets: Int64[Array, "B"]  # ascending: votes of a model
+    n_repeats: Int64[Array, ""]
+    ridge: Float[Array, ""]  # of the fits to several references
+    tolerance: Float[Array, ""]  # of these, logits
 
 
-def _fitted(n: Array, points: Array, in_set: Array, settings: StudySettings, max_steps: int) -> Array:
-    """(B, M, S) expected win rates by the Bradley-Terry fit of (B, K, M, S) votes and points, ``in_set`` (K, S)."""
+def _fitted(
+    n: Float[Array, "B K M S"],
+    points: Float[Array, "B K M S"],
+    in_set: Bool[Array, "K S"],
+    settings: StudySettings,
+    max_steps: int,
+) -> Float[Array, "B M S"]:
+    """Expected win rates by the Bradley-Terry fit of votes and points."""
 
     def one(n: Array, points: Array, in_set: Array) -> Array:
         end = references.strengths(n, points, settings.ridge, settings.tolerance, max_steps)
@@ -91,9 +98,14 @@ def _fitted(n: Array, points: Array, in_set: Array, settings: StudySettings, max
 
 
 def _drawn_scores(
-    problem: ReferenceProblem, count: Array, items: Array | None, settings: StudySettings, key: Array, max_steps: int
-) -> Array:
-    """(B, M, S) scores of the models in one repeat: win rates against one reference, expected ones against several."""
+    problem: ReferenceProblem,
+    count: Int32[Array, "C"],
+    items: Integer[Array, "X"] | None,
+    settings: StudySettings,
+    key: UInt64[Array, ""],
+    max_steps: int,
+) -> Float[Array, "B M _"]:
+    """Scores of the models in one repeat: win rates against one reference, expected ones against several."""
     if problem.shared is not None and items is not None:
         shared = problem.shared
         n, points, set_n, set_points = references.used_items(shared, items, settings.budgets, key)
@@ -112,8 +124,10 @@ def _drawn_scores(
     return jnp.concatenate([alone, _fitted(*several, in_set, settings, max_steps)], 2)
 
 
-def _same_models(scores: Array, gold: Array, members: Array) -> SameModelSums:
-    """One repeat, given the (B, M, L + S) ``scores`` of single references and of sets with ``members`` (K, S)."""
+def _same_models(
+    scores: Float[Array, "B M L_plus_S"], gold: Float[Array, "M"], members: Int32[Array, "K S"]
+) -> SameModelSums:
+    """One repeat, given the ``scores`` of the L single references and of the S sets with ``members``."""
     n_budgets, m, _ = scores.shape
     several = scores[:, :, -members.shape[1] :]
     alone = scores[:, :, members]  # (B, M, K, S)
@@ -131,7 +145,12 @@ def _same_models(scores: Array, gold: Array, members: Array) -> SameModelSums:
 
 
 def _study(
-    problem: ReferenceProblem, form: StudyForm, settings: StudySettings, number: Array, draws: Array, gold: Array
+    problem: ReferenceProblem,
+    form: StudyForm,
+    settings: StudySettings,
+    number: Integer[Array, ""],
+    draws: Integer[Array, "rows columns"],
+    gold: Float[Array, "M"],
 ) -> tuple[SingleReferences, BudgetSums, SameModelSums]:
     """One resample of these ``draws``, or the full data: references with all votes, and repeats under budgets."""
     count = jnp.where(number < 0, problem.votes.battles, references.resampled(problem.votes, draws))
@@ -178,14 +197,15 @@ def reference_study(
     form: StudyForm,
     mesh: Mesh,
     settings: StudySettings,
-    gold: Array,
-    numbers: Array,
-    n_chunks: Array,
+    gold: Float[Array, "_ M"],
+    numbers: Integer[Array, "devices T R"],
+    n_chunks: Integer[Array, "devices"],
 ) -> tuple[SingleReferences, BudgetSums, SameModelSums]:
-    """All references, sets, budgets and repeats in the studies ``numbers`` (devices, T, R): 0 is of the full data.
+    """All references, sets, budgets and repeats in the studies ``numbers``: 0 is of the full data.
 
-    Study r > 0 is of resample r - 1, and ``gold`` (B + 1, M) are the log-strengths of all. Each device runs the first
-    ``n_chunks`` (devices,) of its T chunks; the results have leading axes (devices, T, R), and zeros where none ran.
+    Study r > 0 is of resample r - 1, and ``gold`` are the log-strengths of the full data and of all resamples. Each
+    device runs the first ``n_chunks`` of its T chunks; the results have leading axes (devices, T, R), and zeros where
+    none ran.
     """
 
     def on_device(

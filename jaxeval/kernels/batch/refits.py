@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh
+from jaxtyping import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
 
 from jaxeval.kernels import connectivity, dense_solve, pair_tables, resample
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
@@ -38,21 +39,21 @@ class Problem(NamedTuple):
 
     units: resample.Units
     layout: pair_tables.Layout
-    stream: Array  # () uint64: names the slice's random numbers
-    start: Array  # (M,) full-data log-strengths
-    inverse: Array  # (M, M) pseudo-inverse of the full-data information
-    information_diagonal: Array  # (M,)
-    main_battles: Array  # (M,) full-data battles of the models of its main group, 0 for the others
+    stream: UInt64[Array, "..."]  # names the slice's random numbers
+    start: Float[Array, "... M"]  # full-data log-strengths
+    inverse: Float[Array, "... M M"]  # pseudo-inverse of the full-data information
+    information_diagonal: Float[Array, "... M"]
+    main_battles: Float[Array, "... M"]  # full-data battles of the models of its main group, 0 for the others
 
 
 class Refits(NamedTuple):
     """Lanes of refitted resamples."""
 
-    theta: Array  # (..., M); (..., P) with covariates or a tie model
-    status: Array  # (...) int8, a `Status`
-    n_steps: Array  # (...) int32
-    grad_norm: Array  # (...)
-    standing: Array  # (..., M) int8, a `Standing`; all IDENTIFIED after chord steps, which do not search
+    theta: Float[Array, "... _"]  # of M models; of P parameters with covariates or a tie model
+    status: Int8[Array, "..."]  # a `Status`
+    n_steps: Int32[Array, "..."]
+    grad_norm: Float[Array, "..."]
+    standing: Int8[Array, "... M"]  # a `Standing`; all IDENTIFIED after chord steps, which do not search
 
 
 class RefitForm(NamedTuple):
@@ -68,15 +69,15 @@ class RefitForm(NamedTuple):
 
 @partial(jax.jit, static_argnames="link")
 def fit(
-    n: Array,
-    score: Array,
-    active: Array,
+    n: Num[Array, "S M M"],
+    score: Float[Array, "S M"],
+    active: Bool[Array, "S M"],
     terms: Terms,
-    start: Array | None = None,
-    wins: Array | None = None,
+    start: Float[Array, "S M"] | None = None,
+    wins: Num[Array, "S M M"] | None = None,
     link: Link = Link.LOGIT,
 ) -> Solution:
-    """Newton fits of (S, M, M) tables, from ``start`` (S, M) if given; all links but the logit need the ``wins``."""
+    """Newton fits of S tables, from ``start`` if given; all links but the logit need the ``wins``."""
 
     def one(active: Array, start: Array | None, *table: Any) -> Solution:
         return dense_solve.newton(link, pair_tables.PairTable(*table), active, terms, start)
@@ -86,9 +87,14 @@ def fit(
 
 @partial(jax.jit, static_argnames="link")
 def inverse_information(
-    theta: Array, n: Array, ridge: Array, active: Array, wins: Array | None = None, link: Link = Link.LOGIT
-) -> tuple[Array, Array]:
-    """(S, M, M) pseudo-inverse and (S, M) diagonal of the information; as `fit`."""
+    theta: Float[Array, "S M"],
+    n: Num[Array, "S M M"],
+    ridge: Real[Array, ""],
+    active: Bool[Array, "S M"],
+    wins: Num[Array, "S M M"] | None = None,
+    link: Link = Link.LOGIT,
+) -> tuple[Float[Array, "S M M"], Float[Array, "S M"]]:
+    """Pseudo-inverse and diagonal of the information; as `fit`."""
 
     def one(theta: Array, active: Array, n: Array, wins: Array | None) -> tuple[Array, Array]:
         table = pair_tables.PairTable(n, jnp.zeros_like(theta), wins)
@@ -97,6 +103,7 @@ def inverse_information(
     return jax.vmap(one)(theta, active, n, wins)
 
 
+@runtime_checkable
 class _Drawn(Protocol):
     """What is resampled: the beginning of a problem."""
 
@@ -108,13 +115,15 @@ class _Drawn(Protocol):
     def stream(self) -> Array: ...
 
 
-def draw_pairs(problem: _Drawn, form: RefitForm, seed: Array, numbers: Array) -> tuple[Array, ...]:
-    """(R, P) per-pair statistics of the resamples ``numbers`` (R,)."""
+def draw_pairs(
+    problem: _Drawn, form: RefitForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
+) -> tuple[Num[Array, "R {form.n_pairs}"], ...]:
+    """Per-pair statistics of the resamples ``numbers``."""
     draws = resample.draw(problem.units, form.scheme, form.packing, seed, problem.stream, numbers)
     return jax.vmap(lambda draws: pair_tables.pair_statistics(problem.layout, draws, form.n_pairs))(draws)
 
 
-def rated(standing: Array, ridge: Array) -> Array:
+def rated(standing: Int8[Array, "*shape"], ridge: Real[Array, ""]) -> Bool[Array, "*shape"]:
     """Models with a finite rating: with a ridge all, though those that the data leave open are still told apart."""
     return (standing == Standing.IDENTIFIED) | (ridge > 0)
 
@@ -138,8 +147,10 @@ def _solve(problem: Problem, form: RefitForm, terms: Terms, table: pair_tables.P
     return Refits(*end, standing)
 
 
-def _refit_chunk(problem: Problem, form: RefitForm, seed: Array, terms: Terms, numbers: Array) -> Refits:
-    """Draw, tabulate and refit the resamples ``numbers`` (R,) of one slice."""
+def _refit_chunk(
+    problem: Problem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
+) -> Refits:
+    """Draw, tabulate and refit the resamples ``numbers`` of one slice."""
     statistics = draw_pairs(problem, form, seed, numbers)
     shape = (problem.start.shape[0],) * 2
     dense = _stored(jax.vmap(partial(pair_tables.spread, problem.layout)), statistics, shape)
@@ -150,9 +161,9 @@ def _refit_chunk(problem: Problem, form: RefitForm, seed: Array, terms: Terms, n
 
 def _stored(
     function: Callable[[tuple[Array, ...]], tuple[Array, ...]],
-    statistics: tuple[Array, ...],
+    statistics: tuple[Num[Array, "R P"], ...],
     shape: tuple[int, ...],
-) -> tuple[Array, ...]:
+) -> tuple[Num[Array, "R M M"], ...]:
     """``function(statistics)``, a table of ``shape`` per lane and statistic, in memory before its use.
 
     XLA on the CPU would otherwise fuse the gather into every pass of the solver. It cannot fuse out of a conditional
@@ -170,16 +181,16 @@ def refit(
     problems: Problem,
     form: RefitForm,
     mesh: Mesh,
-    seed: Array,
+    seed: Integer[Array, ""],
     terms: Terms,
-    slices: Array,
-    numbers: Array,
-    n_chunks: Array,
+    slices: Integer[Array, "devices T"],
+    numbers: Integer[Array, "devices T R"],
+    n_chunks: Integer[Array, "devices"],
 ) -> Refits:
-    """Refit the resamples ``numbers`` (devices, T, R) of the slices (devices, T), chunk by chunk.
+    """Refit the resamples ``numbers`` of the slices, chunk by chunk.
 
-    A chunk's R lanes belong to one slice and run together; each device runs the first ``n_chunks`` (devices,) of its
-    T chunks. The result has shape (devices, T, R, ...), with zeros where no chunk ran.
+    A chunk's R lanes belong to one slice and run together; each device runs the first ``n_chunks`` of its T chunks. The
+    result has shape (devices, T, R, ...), with zeros where no chunk ran.
     """
 
     def on_device(
@@ -195,8 +206,14 @@ def refit(
 
 
 @partial(jax.jit, static_argnames="form")
-def draw(problems: Problem, form: RefitForm, seed: Array, slice_: Array, number: Array) -> tuple[Array, Array | None]:
-    """(M, M) battle weights and wins of one resample, as `refit` draws it: to reproduce or audit it."""
+def draw(
+    problems: Problem,
+    form: RefitForm,
+    seed: Integer[Array, ""],
+    slice_: Integer[Array, ""],
+    number: Integer[Array, ""],
+) -> tuple[Num[Array, "M M"], Num[Array, "M M"] | None]:
+    """Battle weights and wins of one resample, as `refit` draws it: to reproduce or audit it."""
     problem = jax.tree.map(lambda x: x[slice_], problems)
     (statistics,) = zip(*draw_pairs(problem, form, seed, number[None]), strict=True)
     dense = pair_tables.spread(problem.layout, statistics)

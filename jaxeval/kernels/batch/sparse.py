@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.sharding import Mesh
+from jaxtyping import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
 
 from jaxeval.kernels import connectivity, pair_tables, resample, sparse_solve
 from jaxeval.kernels.adjacency import Adjacency, any_opponent, opponent_sums, take
@@ -21,9 +22,9 @@ class Graph(NamedTuple):
     """Who met whom: P pairs between M models, the last of each being padding."""
 
     adjacency: Adjacency
-    first: Array  # (P,) int32: the first model of each pair, as numbered in ``adjacency``
-    second: Array  # (P,) int32
-    place: Array  # (M,) int32: of the models on the board
+    first: Int32[Array, "P"]  # the first model of each pair, as numbered in ``adjacency``
+    second: Int32[Array, "P"]
+    place: Int32[Array, "M"]  # of the models on the board
 
 
 class SparseProblem(NamedTuple):
@@ -31,14 +32,14 @@ class SparseProblem(NamedTuple):
 
     units: resample.Units
     layout: pair_tables.Layout
-    stream: Array  # () uint64: names the slice's random numbers
+    stream: UInt64[Array, ""]  # names the slice's random numbers
     graph: Graph
-    start: Array  # (M,) full-data log-strengths
-    main_battles: Array  # (M,) full-data battles of the models of its main group, 0 for the others
+    start: Float[Array, "M"]  # full-data log-strengths
+    main_battles: Float[Array, "M"]  # full-data battles of the models of its main group, 0 for the others
 
 
-def standing(graph: Graph, pairs: SparsePairs, weight: Array) -> Array:
-    """(M, L) standing of every model, see `connectivity.standing_of`."""
+def standing(graph: Graph, pairs: SparsePairs, weight: Num[Array, "M L"]) -> Int8[Array, "M L"]:
+    """Standing of every model, see `connectivity.standing_of`."""
     adjacency = jax.tree.map(jnp.asarray, graph.adjacency)
     own, is_first = pairs.wins > 0, adjacency.is_first[..., None]
     other = pairs.n - pairs.wins > 0
@@ -62,24 +63,29 @@ def standing(graph: Graph, pairs: SparsePairs, weight: Array) -> Array:
     return connectivity.standing_of(results, weight)
 
 
-def _rated(standing: Array, ridge: Array) -> Array:
-    """(M, L) models with a finite rating."""
+def _rated(standing: Int8[Array, "M L"], ridge: Real[Array, ""]) -> Bool[Array, "M L"]:
+    """Models with a finite rating."""
     return (jnp.arange(len(standing)) < len(standing) - 1)[:, None] & rated(standing, ridge)
 
 
-def _among(graph: Graph, pairs: SparsePairs, active: Array) -> SparsePairs:
-    """``pairs`` without the battles of models that are not ``active`` (M, L)."""
+def _among(graph: Graph, pairs: SparsePairs, active: Bool[Array, "M L"]) -> SparsePairs:
+    """``pairs`` without the battles of models that are not ``active``."""
     both = take(active, graph.first) & take(active, graph.second)
     return SparsePairs(jnp.where(both, pairs.n, 0), jnp.where(both, pairs.wins, 0))
 
 
 @partial(jax.jit, static_argnames="link")
 def fit_sparse(
-    graph: Graph, n: Array, wins: Array, terms: Terms, start: Array | None = None, link: Link = Link.LOGIT
+    graph: Graph,
+    n: Float[Array, "P"],
+    wins: Float[Array, "P"],
+    terms: Terms,
+    start: Float[Array, "M"] | None = None,
+    link: Link = Link.LOGIT,
 ) -> Refits:
-    """One fit to the battles' weights ``n`` (P,) of the pairs and what their first models took of them, ``wins``.
+    """One fit to the battles' weights ``n`` of the pairs and what their first models took of them, ``wins``.
 
-    From ``start`` (M,), or from each model's own score.
+    From ``start``, or from each model's own score.
     """
     pairs = SparsePairs(n[:, None], wins[:, None])
     adjacency = graph.adjacency
@@ -93,8 +99,10 @@ def fit_sparse(
     return Refits(end.theta[:, 0], end.status[0], end.n_steps[0], end.grad_norm[0], found[:, 0])
 
 
-def _refit_chunk(problem: SparseProblem, form: RefitForm, seed: Array, terms: Terms, numbers: Array) -> Refits:
-    """Draw and refit the resamples ``numbers`` (L,)."""
+def _refit_chunk(
+    problem: SparseProblem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "L"]
+) -> Refits:
+    """Draw and refit the resamples ``numbers``."""
     graph = problem.graph
     statistics = draw_pairs(problem, form, seed, numbers)
     n, wins = (x.astype(form.dtype) for x in pair_tables.unpacked(statistics, form.packing, form.dtype))
@@ -111,9 +119,15 @@ def _refit_chunk(problem: SparseProblem, form: RefitForm, seed: Array, terms: Te
 
 @partial(jax.jit, static_argnames=("form", "mesh"))
 def refit_sparse(
-    problem: SparseProblem, form: RefitForm, mesh: Mesh, seed: Array, terms: Terms, numbers: Array, n_chunks: Array
+    problem: SparseProblem,
+    form: RefitForm,
+    mesh: Mesh,
+    seed: Integer[Array, ""],
+    terms: Terms,
+    numbers: Integer[Array, "devices T L"],
+    n_chunks: Integer[Array, "devices"],
 ) -> Refits:
-    """Refit the resamples ``numbers`` (devices, T, L) of one board, chunk by chunk, as `refit` does."""
+    """Refit the resamples ``numbers`` of one board, chunk by chunk, as `refit` does."""
 
     def on_device(problem: SparseProblem, seed: Array, terms: Terms, numbers: Array, n_chunks: Array) -> Refits:
         def chunk(t: Array) -> Refits:
