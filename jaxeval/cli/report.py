@@ -35,7 +35,7 @@ def print_leaderboard(table: pd.DataFrame, console: Console, top: int | None = N
     else:
         _print_block(table, console, None, top)
     if table.attrs.get("coefficients"):
-        _print_coefficients(pd.DataFrame(table.attrs["coefficients"]), console)
+        _print_coefficients(pd.DataFrame(table.attrs["coefficients"]), table.attrs["settings"]["link"], console)
     for text in (table.attrs["report"], _settings_line(table.attrs["settings"])):
         note(console, text)
     warnings = table.attrs["warnings"]
@@ -91,12 +91,12 @@ def _print_block(block: pd.DataFrame, console: Console, title: str | None, top: 
     console.print()
 
 
-def _print_coefficients(table: pd.DataFrame, console: Console) -> None:
+def _print_coefficients(table: pd.DataFrame, link: str, console: Console) -> None:
     grid = new_grid("Covariates")
     names = ["category"] if "category" in table else []
     for name in (*names, "feature"):
         grid.add_column(name.capitalize(), overflow="fold")
-    for name in ("Logits", "Interval", "Odds ratio", "Elo", "One unit is"):
+    for name in (f"{link.capitalize()}s", "Interval", "Odds ratio", "Elo", "One unit is"):
         grid.add_column(name, justify="right")
     for row in table.itertuples():
         grid.add_row(

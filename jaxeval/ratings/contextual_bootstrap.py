@@ -38,7 +38,7 @@ class ContextualBootstrap(Bootstrap):
 
     @property
     def coefficient_draws(self) -> Float:
-        """(B, D) logits per unit of the (normalised) covariates."""
+        """(B, D) logits, or probits, per unit of the (normalised) covariates."""
         return self._draws_of_context.coefficients
 
     @property

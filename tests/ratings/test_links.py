@@ -298,6 +298,7 @@ def test_the_command_takes_a_link(tmp_path):
     result = CliRunner().invoke(main, [*arguments, "--out", str(tmp_path / "board.json")])
     assert result.exit_code == 0, result.output
     assert "probit link" in result.output
+    assert "Probits" in CliRunner().invoke(main, [*arguments, "--features", "x"]).output
     assert json.loads((tmp_path / "board.json").read_text())["settings"]["link"] == "probit"
     other = CliRunner().invoke(main, [*arguments, "--ties", "davidson"])
     assert other.exit_code != 0
