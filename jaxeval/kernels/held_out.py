@@ -157,7 +157,7 @@ class OwnProblem(NamedTuple):
     units: resample.Singles  # its battles, or the clusters that they come in
     most: Float64[Array, "..."]  # battles that a resample holds at most
     stream: UInt64[Array, "..."]
-    opponent: Int32[Array, "... Q"]  # M where there is no battle, as in the last slot
+    opponent: Int32[Array, "... Q"]  # M where there is no battle
     target: Float[Array, "... Q K"]  # by target map; 0 where there is no battle
     unit: Int32[Array, "... Q"] | None  # the unit that draws each battle; None where units are battles
     anchors: Float[Array, "... K M"]

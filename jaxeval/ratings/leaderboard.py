@@ -67,7 +67,7 @@ def leaderboard(
         simultaneous_ranks: the sets of ranks hold all true ranks at once at ``level``; by default each set holds the
             true rank of its own model at ``level``.
         **options: of `bootstrap`, by its names and with its defaults: ``n_resamples``, ``seed``, ``cluster``,
-            ``features`` and so on.
+            ``strata``, ``features`` and so on.
 
     Raises:
         TypeError: options beside the result of `bootstrap`; a ``min_battles`` that is no integer.

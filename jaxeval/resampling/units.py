@@ -88,9 +88,6 @@ def make_units(
     category = np.zeros(rounded(max(by_number.size, _SMALLEST_CATEGORY)), np.uint64)
     category[: by_number.size] = category_tables(by_number.reshape(-1), np.repeat(own, by_number.shape[1]))
     n_numbers = np.bincount(own) * by_number.shape[1]
-    strata = _strata(total, 2 * short, n_numbers, least_places)
-    if stratum is not None:
-        strata = strata._replace(column=as_leaf(np.pad(stratum, (0, count.shape[1] - n)), np.int32))
     return Units(
         size=as_leaf(count, np.int32),
         shift=as_leaf(32 - tables.bits[which], np.uint32),
@@ -98,7 +95,7 @@ def make_units(
         least=as_leaf(tables.first[which], np.int32),
         table=as_leaf(words, np.uint32),
         category=as_leaf(category, np.uint64),
-        strata=strata,
+        strata=_strata(total, 2 * short, n_numbers, least_places, stratum, count.shape[1]),
     )
 
 
@@ -111,9 +108,7 @@ def make_singles(n: int, width: int, stratum: Int | None = None) -> Singles:
     short = _singles_shortfall(total)
     below = scipy.special.pdtr(np.arange(_THRESHOLDS), _share(short, total)[:, None])
     threshold = np.minimum(np.rint(below * 2.0**32), 2.0**32 - 1)
-    strata = _strata(total, 2 * short, total, 2 * int(_singles_shortfall(np.array(width))))
-    if stratum is not None:
-        strata = strata._replace(column=as_leaf(np.pad(stratum, (0, width - n)), np.int32))
+    strata = _strata(total, 2 * short, total, 2 * int(_singles_shortfall(np.array(width))), stratum, width)
     return Singles(as_leaf(threshold, np.uint32), strata)
 
 
@@ -126,8 +121,8 @@ def _singles_shortfall(n: Int) -> Int:
     return np.minimum(np.ceil(_SINGLES_SHORTFALL * np.sqrt(n)).astype(np.int64), n)
 
 
-def _strata(total: Int, limit: Int, n_numbers: Int, least_places: int) -> Strata:
-    """Strata (S,) of units that are numbered one stratum after the other."""
+def _strata(total: Int, limit: Int, n_numbers: Int, least_places: int, stratum: Int | None, n_columns: int) -> Strata:
+    """Strata (S,) of units that are numbered one stratum after the other, in ``n_columns``, of which some are empty."""
     limit = np.minimum(limit, total)
     place = np.repeat(np.arange(len(total)), limit)
     return Strata(
@@ -136,6 +131,7 @@ def _strata(total: Int, limit: Int, n_numbers: Int, least_places: int) -> Strata
         first=as_leaf(np.cumsum(n_numbers) - n_numbers, np.int32),
         n_numbers=as_leaf(n_numbers, np.uint64),
         place=as_leaf(np.pad(place, (0, rounded(max(len(place), least_places)) - len(place))), np.int32),
+        column=None if stratum is None else as_leaf(np.pad(stratum, (0, n_columns - len(stratum))), np.int32),
     )
 
 

@@ -151,7 +151,7 @@ def _by_width(sizes: Sequence[int]) -> list[tuple[int, NDArray[np.intp]]]:
     rest, groups = np.array(sizes), []
     while rest.any():
         members = np.flatnonzero(rest > 0.6 * rest.max())
-        slots = int(rest.max()) + 1  # the last one takes what the top-up does not need
+        slots = int(rest.max())
         step = 1 << max(slots.bit_length() - 3, 6)
         groups.append((max(-(-slots // step) * step, _SMALLEST_WIDTH), members))
         rest[members] = 0
