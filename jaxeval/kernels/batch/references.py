@@ -48,13 +48,13 @@ class SingleReferences(NamedTuple):
 
 
 class BudgetSums(NamedTuple):
-    """Rankings of S sets of references (single ones first) under B budgets of votes: sums over the repeats."""
+    """Rankings of L single references, then S sets of references, under B budgets of votes: sums over the repeats."""
 
-    defined: Float[Array, "... D B S"]  # repeats with a tau
-    tau: Float[Array, "... D B S"]
-    tau_square: Float[Array, "... D B S"]
-    misordered: Float[Array, "... D B S"]
-    pairs: Float[Array, "... D B S"]
+    defined: Float[Array, "... D B L_plus_S"]  # repeats with a tau
+    tau: Float[Array, "... D B L_plus_S"]
+    tau_square: Float[Array, "... D B L_plus_S"]
+    misordered: Float[Array, "... D B L_plus_S"]
+    pairs: Float[Array, "... D B L_plus_S"]
 
 
 class SameModelSums(NamedTuple):
