@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from threading import Lock
 
 from threadpoolctl import ThreadpoolController
@@ -14,6 +15,7 @@ _lock = Lock()
 
 @cache
 def _controller() -> ThreadpoolController:
+    import_module("scipy.linalg")  # whose OpenBLAS JAX calls; the controller knows what is loaded when it is made
     return ThreadpoolController()
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from jax import Array
 from numpy.typing import NDArray
 
 from jaxeval.execution.lanes import Solver, Task, device_mesh
@@ -72,8 +74,13 @@ class DenseRefits(BoardRefits):
     def _words(self, solver: batch.Solver) -> int:
         """Numbers that a lane works on."""
         units, layout = self.problems.units, self.problems.layout
-        words = layout.position[0].size * (1 if solver == batch.Solver.CHORD else 4)
-        return int(words + units.size[0].size + (0 if layout.weight is None else 4 * layout.weight[0].size))
+        tables = _of_slice(layout.position) * (1 if solver == batch.Solver.CHORD else 4)
+        return tables + _of_slice(units.size) + (0 if layout.weight is None else 4 * _of_slice(layout.weight))
+
+
+def _of_slice(stacked: Array) -> int:
+    """Numbers that one slice has; from the shape, as to index an array is a call of its own."""
+    return math.prod(stacked.shape[1:])
 
 
 def dense_refits(

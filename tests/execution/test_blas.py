@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from threading import Thread
 
 import numpy as np
@@ -17,6 +20,19 @@ def test_one_thread_inside_and_the_callers_number_after():
     with one_blas_thread():
         assert set(threads().values()) == {1}
     assert threads() == before
+
+
+def test_the_library_that_jax_calls_is_among_them():
+    """SciPy's, which is loaded when it is first used: later than a controller may have been made."""
+    code = (
+        "from jaxeval.execution.blas import one_blas_thread; import scipy, threadpoolctl, numpy\n"
+        "with one_blas_thread(): pass\n"
+        "import scipy.linalg\n"
+        "with one_blas_thread(): print({x['num_threads'] for x in threadpoolctl.threadpool_info()})"
+    )
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.strip() == "{1}"
 
 
 def test_restored_after_an_error_too():
