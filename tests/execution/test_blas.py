@@ -5,6 +5,7 @@ from threading import Thread
 
 import numpy as np
 import pytest
+import scipy.linalg  # noqa: F401  # its BLAS counts, too
 from threadpoolctl import ThreadpoolController
 
 from jaxeval.execution.blas import one_blas_thread
