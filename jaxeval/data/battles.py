@@ -344,8 +344,11 @@ class Battles:
 
         Raises:
             DataError: a column is not there, has missing values, or has "(missing)" for a value beside them.
+            TypeError: ``names`` is no name, or is an empty list.
         """
-        names = [names] if isinstance(names, str) else list(names)
+        names = [names] if isinstance(names, str) else names
+        if not isinstance(names, Sequence) or len(names) == 0:
+            raise TypeError(f"a column of groups is given by its name, a string, got {names!r}")
         parts = [self._codes(name, missing) for name in names]
         if len(parts) == 1:
             return parts[0]

@@ -73,7 +73,10 @@ class Checkpoint:
             raise DataError(f"{about} is of version {found['version']}, newer than this jaxeval reads ({_VERSION})")
         if found["digest"] != digest:
             other = found["settings"]
-            differ = [f"{k} {other.get(k)!r}, not {v!r}" for k, v in settings.items() if other.get(k) != v]
+            differ = [f"{k} {other[k]!r}, not {v!r}" for k, v in settings.items() if k in other and other[k] != v]
+            unknown = [k for k in settings if k not in other]
+            if unknown:
+                differ.append(f"of another estimator or version, without the settings {', '.join(unknown)}")
             raise DataError(
                 f"{self.folder} holds resamples of another run ({'; '.join(differ) or f'of other {noun}'}): "
                 "name another folder, or delete this one"

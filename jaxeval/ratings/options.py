@@ -197,7 +197,8 @@ class ResampleArguments(BootstrapArguments, total=False):
 
 def _checked_cluster(battles: Battles, scheme: Scheme, cluster: str | None) -> tuple[Scheme, str | None]:
     """The scheme, which a cluster implies, and the cluster, which the battles may name."""
-    cluster = cluster or (battles.cluster if scheme == "cluster" else None)
+    if cluster is None and scheme == "cluster":
+        cluster = battles.cluster
     if cluster is None:
         if scheme == "cluster":
             raise ValueError('scheme="cluster" needs cluster=, the column whose groups are drawn')

@@ -164,9 +164,10 @@ def soft_elo(
 
     def identity() -> Identity:
         data = list(judges), [judged.models for judged in judges.values()], sets, clusters, stratum_of
-        settings = {"ridge": ridge, "seed": seed, "methods": methods, "ties": ties}
-        shown = {"n_resamples": n_resamples, "base": base, "min_battles": min_battles, "cluster": cluster}
-        shown["strata"] = strata
+        settings = {
+            "ridge": ridge, "seed": seed, "methods": methods, "ties": ties, "cluster": cluster, "strata": strata,
+        }  # fmt: skip
+        shown = {"n_resamples": n_resamples, "base": base, "min_battles": min_battles}
         return Identity(settings, data, shown, noun="battles")
 
     warnings: list[str] = []

@@ -18,6 +18,7 @@ from chunks import chunk_sizes
 from jaxeval import DataError, bootstrap, simulate_battles
 from jaxeval.errors import MemoryLimitError
 from jaxeval.execution import lanes
+from jaxeval.execution.checkpoints import Checkpoint
 from jaxeval.ratings import dense_refits, refits
 
 
@@ -92,6 +93,12 @@ class TestResuming:
         bootstrap(battles, 10, checkpoint=tmp_path)
         with pytest.raises(DataError, match=rf"another run \({next(iter(other))} "):
             bootstrap(battles, 10, checkpoint=tmp_path, **other)
+
+    def test_a_run_of_a_version_without_an_option_is_refused(self, tmp_path):
+        Checkpoint(tmp_path, "x", {"seed": 0, "ridge": 0.0})
+        said = r"another run \(ridge 0.0, not 1.0; of another estimator or version, without the settings link, strata\)"
+        with pytest.raises(DataError, match=said):
+            Checkpoint(tmp_path, "y", {"seed": 0, "ridge": 1.0, "link": "logit", "strata": None})
 
     def test_other_battles_are_refused(self, battles, tmp_path):
         bootstrap(battles, 10, checkpoint=tmp_path)

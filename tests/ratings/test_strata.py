@@ -209,6 +209,15 @@ def test_errors_say_what_to_do(table, battles):
         fit_bradley_terry(crossing, strata="language", cluster="voter")
 
 
+@pytest.mark.parametrize("option", ["strata", "cluster"])
+def test_a_column_is_given_by_its_name(battles, option):
+    for value in (1, True, []):
+        with pytest.raises(TypeError, match="given by its name, a string, got"):
+            bootstrap(battles, 5, **{option: value})
+    with pytest.raises(DataError, match="no column ''"):
+        bootstrap(battles, 5, **{option: ""})
+
+
 def test_strata_decide_the_draws_in_a_checkpoint(battles, tmp_path):
     first = bootstrap(battles, 20, strata="language", checkpoint=tmp_path)
     again = bootstrap(battles, 20, strata="language", checkpoint=tmp_path)

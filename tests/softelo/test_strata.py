@@ -78,6 +78,13 @@ def test_strata_and_what_is_said_of_them(judged):
     assert any("one cluster" in w for w in clustered.warnings)
 
 
+@pytest.mark.parametrize(("options", "differ"), [({"strata": "task"}, "strata"), ({"cluster": "prompt"}, "cluster")])
+def test_what_is_drawn_decides_the_run_of_a_checkpoint(judged, options, differ, tmp_path):
+    soft_elo(judged, n_resamples=5, checkpoint=tmp_path, **options)
+    with pytest.raises(jaxeval.DataError, match=f"another run \\({differ} '{options[differ]}', not None"):
+        soft_elo(judged, n_resamples=5, checkpoint=tmp_path)
+
+
 def test_errors(judged):
     crossing = replace(judged, columns=judged.columns.assign(prompt=np.arange(judged.n_battles) // 20))
     with pytest.raises(jaxeval.DataError, match="clusters lie in several strata of 'task', of 30 clusters"):
