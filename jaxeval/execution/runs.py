@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from jaxeval.checks import checked_integer
 from jaxeval.execution.checkpoints import Checkpoint
