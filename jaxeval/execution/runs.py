@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from jaxeval.checks import checked_integer
 from jaxeval.execution.checkpoints import Checkpoint
@@ -114,7 +113,7 @@ def digest_of(data: Any) -> str:
     return digest.hexdigest()
 
 
-def _parts(data: Any) -> Iterator[tuple[str, bytes | NDArray[np.uint8]]]:
+def _parts(data: Any) -> Iterator[tuple[str, bytes | memoryview]]:
     """The parts that ``data`` is made of: what each is and how long, so that 1, 23 is not 12, 3; and its bytes."""
     if is_dataclass(data):
         yield from _parts([getattr(data, f.name) for f in fields(data)])
@@ -125,7 +124,7 @@ def _parts(data: Any) -> Iterator[tuple[str, bytes | NDArray[np.uint8]]]:
         for part in data:
             yield from _parts(part)
     elif isinstance(data, np.ndarray) and data.dtype != object:
-        yield f"{data.dtype.str} {data.shape}", np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        yield f"{data.dtype.str} {data.shape}", np.ascontiguousarray(data).reshape(-1).view(np.uint8).data
     else:
         text = repr(data.tolist() if isinstance(data, np.ndarray | pd.Index) else data).encode()
         yield f"{len(text)} bytes", text
