@@ -50,5 +50,7 @@ _HOMES = {
     "softelo.soft_elo": ["SoftElo", "soft_elo"],
     "softelo.temperature": ["Temperature", "fit_temperature", "fit_temperatures"],
 }
+#: Packages that ``import jaxeval`` makes known, as the names are.
+_PACKAGES = ["plots"]
 
-__getattr__, __dir__, __all__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_names(__name__, _HOMES, _PACKAGES)

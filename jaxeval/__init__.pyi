@@ -1,4 +1,5 @@
 # Written by tests/stubs.py from the table in __init__.py.
+from jaxeval import plots as plots
 from jaxeval._version import __version__ as __version__
 from jaxeval.accuracy.calibration_planning import allocate_calibration as allocate_calibration
 from jaxeval.accuracy.confusion import class_shares as class_shares

@@ -15,8 +15,9 @@ def stub_path(package):
 
 def stub_text(package):
     """What the table of a package says, as imports."""
-    homes = import_module(package)._HOMES
-    names = sorted((f"{package}.{home}", name) for home, names in homes.items() for name in names)
+    table = vars(import_module(package))
+    names = [(f"{package}.{home}", name) for home, names in table["_HOMES"].items() for name in names]
+    names = sorted([*names, *((package, name) for name in table.get("_PACKAGES", []))])
     lines = [f"from {home} import {name} as {name}" for home, name in names]
     return "\n".join(["# Written by tests/stubs.py from the table in __init__.py.", *lines, ""])
 

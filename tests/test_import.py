@@ -154,6 +154,11 @@ class TestLazyNames:
         """Where it has not, write it anew: python tests/stubs.py."""
         assert stub_path(package).read_text() == stub_text(package)
 
+    def test_figures_need_no_import_of_their_own(self):
+        found = loaded_by("import jaxeval; assert 'plots' in dir(jaxeval); jaxeval.plots.plot_leaderboard")
+        assert "matplotlib" in found
+        assert "matplotlib" not in loaded_by("from jaxeval import *")
+
     def test_unknown_names(self):
         with pytest.raises(AttributeError, match="module 'jaxeval' has no attribute 'lederboard'"):
             jaxeval.lederboard  # noqa: B018

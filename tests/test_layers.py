@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 
 import numpy as np
+import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -33,6 +34,8 @@ LAYERS = [
     "__main__",
     "",  # the package itself
 ]
+#: Functions of JAX that batch and compile programs.
+BATCHING = {"jit", "vmap", "pmap", "shard_map", "vectorize"}
 HOME = Path(jaxeval.__file__).parent
 TREES = {file.relative_to(HOME): ast.parse(file.read_text()) for file in sorted(HOME.rglob("*.py"))}
 
@@ -59,7 +62,16 @@ def imports(tree):
             below = {name.name: f"{home}.{name.name}".removeprefix(".") for name in node.names}
             yield from {below[name] if below[name] in MODULES else home for name in below}
         elif isinstance(node, ast.Import):
-            yield from (name.name.removeprefix("jaxeval.") for name in node.names if name.name.startswith("jaxeval."))
+            own = (name.name for name in node.names if name.name.split(".")[0] == "jaxeval")
+            yield from (name.removeprefix("jaxeval").removeprefix(".") for name in own)
+
+
+def batched_or_compiled(tree):
+    """Where a module names what batches and compiles programs, or imports it, also under another name."""
+    for node in ast.walk(tree):
+        name = getattr(node, "attr", getattr(node, "id", getattr(node, "name", None)))
+        if isinstance(node, ast.Attribute | ast.Name | ast.alias) and name.split(".")[-1] in BATCHING:
+            yield f"{node.lineno} {name}"
 
 
 def test_every_module_has_a_layer():
@@ -100,13 +112,40 @@ def test_no_modules_import_each_other():
 
 def test_kernels_are_batched_and_compiled_in_one_place():
     elsewhere = [
-        f"{file}:{node.lineno} {name}"
+        f"{file}:{found}"
         for file, tree in TREES.items()
         if file.parts[:2] != ("kernels", "batch")
-        for node in ast.walk(tree)
-        if (name := getattr(node, "attr", getattr(node, "id", ""))) in {"jit", "vmap", "pmap", "shard_map"}
+        for found in batched_or_compiled(tree)
     ]
     assert elsewhere == []
+
+
+@pytest.mark.parametrize(
+    "line", ["jax.vmap(f)", "from jax import jit as fast", "import jax.experimental.shard_map", "jnp.vectorize(f)"]
+)
+def test_no_other_name_hides_what_batches(line):
+    assert list(batched_or_compiled(ast.parse(line)))
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("import jaxeval", ""),
+        ("import jaxeval.cli.main as above", "cli.main"),
+        ("from jaxeval import plots", "plots"),
+        ("from jaxeval import bootstrap", ""),
+        ("def f():\n    from jaxeval.data.readers import read_battles", "data.readers"),
+        ("import jax, jaxevaluation", None),
+    ],
+)
+def test_every_form_of_an_import_is_seen(line, found):
+    assert list(imports(ast.parse(line))) == [found] * (found is not None)
+
+
+def test_no_import_is_relative():
+    """Those above would not be seen."""
+    relative = [node for tree in TREES.values() for node in ast.walk(tree) if getattr(node, "level", 0)]
+    assert relative == []
 
 
 def test_no_package_bears_the_name_of_a_public_function():

@@ -50,7 +50,7 @@ def use_compile_cache(folder: str | Path | None = None) -> Path | None:
     named = os.environ.get(_VARIABLE, "")
     if jax.config.values["jax_compilation_cache_dir"] is not None or (folder is None and named.lower() == "off"):
         return None
-    own = _made(Path(folder or named or _usual_folder() / "jaxeval").absolute())
+    own = _made(_with_home(Path(folder or named or _usual_folder() / "jaxeval")).absolute())
     _remove_oldest(own)
     jax.config.update("jax_compilation_cache_dir", str(own))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)  # many small programs add up
@@ -76,8 +76,13 @@ def _usual_folder() -> Path:
 
 
 def _home() -> Path:
+    return _with_home(Path("~"))
+
+
+def _with_home(path: Path) -> Path:
+    """The path, in which a ``~`` that no shell has replaced is the user's home folder."""
     try:
-        return Path.home()
+        return path.expanduser()
     except RuntimeError as error:
         raise OSError("this user has no home folder") from error
 

@@ -43,7 +43,8 @@ def progress_bar(total: int, unit: str, enabled: bool | None, compiles: bool = T
     task = bar.add_task(f"compiling, then {unit}" if compiles else unit, total=total)
 
     def advance(n: int) -> None:
-        bar.update(task, advance=n, description=unit)
+        if n:  # nothing of a checkpoint, say: the compiling is still to come
+            bar.update(task, advance=n, description=unit)
 
     timer = threading.Timer(_DELAY_SECONDS, bar.start)
     timer.daemon = True

@@ -107,22 +107,24 @@ def open_run(
 def digest_of(data: Any) -> str:
     """A digest of arrays, indexes and values, in lists, tuples, mappings and dataclasses."""
     digest = hashlib.blake2b(digest_size=16)
-    for part in _parts(data):
-        if isinstance(part, np.ndarray) and part.dtype != object:
-            digest.update(np.ascontiguousarray(part).data)
-        else:
-            digest.update(repr(part.tolist() if isinstance(part, np.ndarray | pd.Index) else part).encode())
+    for head, body in _parts(data):
+        digest.update(f"{head}:".encode())
+        digest.update(body)
     return digest.hexdigest()
 
 
-def _parts(data: Any) -> Iterator[Any]:
-    """The arrays, indexes and single values that ``data`` is made of."""
+def _parts(data: Any) -> Iterator[tuple[str, bytes | memoryview]]:
+    """The parts that ``data`` is made of: what each is and how long, so that 1, 23 is not 12, 3; and its bytes."""
     if is_dataclass(data):
         yield from _parts([getattr(data, f.name) for f in fields(data)])
     elif isinstance(data, Mapping):
         yield from _parts(list(data.items()))
     elif isinstance(data, tuple | list):
+        yield f"{len(data)} parts", b""
         for part in data:
             yield from _parts(part)
+    elif isinstance(data, np.ndarray) and data.dtype != object:
+        yield f"{data.dtype.str} {data.shape}", np.ascontiguousarray(data).reshape(-1).view(np.uint8).data
     else:
-        yield data
+        text = repr(data.tolist() if isinstance(data, np.ndarray | pd.Index) else data).encode()
+        yield f"{len(text)} bytes", text

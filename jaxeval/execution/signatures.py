@@ -7,8 +7,6 @@ from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, TypeVar, get_args, get_type_hints
 
-_KEYWORD = Parameter.KEYWORD_ONLY
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -46,6 +46,13 @@ class TestTheFolder:
         settings["jax_compilation_cache_dir"] = None
         assert use_compile_cache(tmp_path / "given") == tmp_path / "given"
 
+    def test_may_be_named_in_the_home_folder(self, settings, tmp_path, monkeypatch):
+        """Neither Python nor most files of settings put it in place of ``~``, as shells do."""
+        monkeypatch.setenv("JAXEVAL_CACHE", "~/named")
+        assert use_compile_cache() == tmp_path / "named"
+        settings["jax_compilation_cache_dir"] = None
+        assert use_compile_cache("~/given") == tmp_path / "given"
+
     def test_none_if_it_is_off(self, settings, tmp_path, monkeypatch):
         monkeypatch.setenv("JAXEVAL_CACHE", "off")
         assert use_compile_cache() is None
@@ -82,10 +89,10 @@ class TestTheFolder:
             use_compile_cache(tmp_path / "file" / "below")
 
     def test_no_home(self, settings, monkeypatch):
-        def unknown():
+        def unknown(path):
             raise RuntimeError("Could not determine home directory.")
 
-        monkeypatch.setattr(Path, "home", unknown)
+        monkeypatch.setattr(Path, "expanduser", unknown)
         with pytest.raises(OSError, match="this user has no home folder"):
             use_compile_cache()
 

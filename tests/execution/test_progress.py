@@ -1,0 +1,33 @@
+import re
+import time
+
+import pytest
+
+from jaxeval.execution import progress
+from jaxeval.execution.progress import progress_bar
+
+
+@pytest.mark.parametrize(
+    ("done", "last"),
+    [
+        ([], "compiling, then resamples 0/10"),
+        ([0], "compiling, then resamples 0/10"),  # nothing was kept in a checkpoint
+        ([0, 3], "resamples 3/10"),
+    ],
+)
+def test_it_says_that_it_compiles_until_something_is_done(done, last, capsys, monkeypatch):
+    monkeypatch.setattr(progress, "_DELAY_SECONDS", 0.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    with progress_bar(10, "resamples", True) as advance:
+        for n in done:
+            advance(n)
+        time.sleep(0.3)  # it appears in another thread
+    text = re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", capsys.readouterr().err)  # without colours
+    *_, shown = re.findall(r"(compiling, then )?(resamples) \S+ +(\d+/10)", text)
+    assert f"{shown[0]}{shown[1]} {shown[2]}" == last
+
+
+def test_it_is_not_shown_where_it_is_not_wanted(capsys):
+    with progress_bar(10, "resamples", False) as advance:
+        advance(10)
+    assert capsys.readouterr().err == ""
