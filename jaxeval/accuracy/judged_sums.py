@@ -15,7 +15,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
 from jaxeval.resampling.items import halves, resampled_sums
-from jaxeval.resampling.strata import checked_strata, lone_strata_text, stratum_of_groups
+from jaxeval.resampling.strata import checked_strata, small_strata_text, stratum_of_groups
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -214,7 +214,7 @@ def item_strata(answers: JudgedAnswers, strata: str | None) -> Int | None:
 def lone_items(data: Arrays) -> list[str]:
     """Sentences on strata of one item."""
     roles = zip(("calibration item", "test item"), data.drawn_within, strict=True)
-    return [text for what, own in roles for text in lone_strata_text(None if own is None else np.bincount(own), what)]
+    return [text for what, own in roles for text in small_strata_text(None if own is None else np.bincount(own), what)]
 
 
 def _columns(data: Arrays) -> tuple[Float, Float, Float]:

@@ -19,7 +19,7 @@ from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.items import resampled_sums
-from jaxeval.resampling.strata import lone_strata_text
+from jaxeval.resampling.strata import small_strata_text
 from jaxeval.wording import counted, did_you_mean
 
 # No distribution on [0, 1] has the variance of a size of 0; the delta method may go beyond where judges contradict each
@@ -214,7 +214,7 @@ def pooling_curve(verdicts: AnchoredVerdicts, model: Hashable, anchor: Hashable 
             "predicted_observed": pooled_variance(variance, _mean_correlation(screen, chosen), j),
         }
     )
-    lone = lone_strata_text(None if stratum is None else np.bincount(stratum), "prompt")
+    lone = small_strata_text(None if stratum is None else np.bincount(stratum), "prompt")
     curve.attrs["warnings"] = [*present_judges(screen.strong, seen_by, screen)[1], *lone]
     return curve
 

@@ -20,7 +20,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, open_run
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.items import resampled_sums
-from jaxeval.resampling.strata import lone_strata_text
+from jaxeval.resampling.strata import small_strata_text
 from jaxeval.statistics.quantiles import bounds_with_failures
 from jaxeval.wording import counted
 
@@ -252,7 +252,7 @@ def bootstrap_scores(
     for rows in _by_value(apart):
         groups, n_items = np.unique(group[rows]), len(np.unique(verdicts.number["item"][rows]))
         stratum = prompt_strata(verdicts.take(rows), strata)
-        lone += lone_strata_text(None if stratum is None else np.bincount(stratum), "prompt")
+        lone += small_strata_text(None if stratum is None else np.bincount(stratum), "prompt")
         size = max(1, _DRAWS // max(n_resamples, n_items))
         parts += [(rows, stratum, groups[start : start + size]) for start in range(0, len(groups), size)]
 

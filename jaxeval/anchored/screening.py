@@ -23,7 +23,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.runs import Identity, open_run
 from jaxeval.resampling.items import resampled_sums
-from jaxeval.resampling.strata import lone_strata_text
+from jaxeval.resampling.strata import small_strata_text
 from jaxeval.statistics.quantiles import bounds_with_failures
 from jaxeval.wording import counted, named
 
@@ -167,7 +167,7 @@ def screen_judges(
         bound=pd.DataFrame(bound, judges, judges),
         warnings=[
             *_warnings(frame, correlation, bound, pairs[beyond], threshold),
-            *lone_strata_text(None if stratum is None else np.bincount(stratum), "prompt"),
+            *small_strata_text(None if stratum is None else np.bincount(stratum), "prompt"),
         ],
         threshold=threshold,
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jaxeval.evaluators.model_scores import OK, ModelScores, of_evaluators
 from jaxeval.evaluators.resamples import Resampling
-from jaxeval.resampling.strata import lone_strata_text
+from jaxeval.resampling.strata import small_strata_text
 from jaxeval.statistics.quantiles import bounds_with_failures, centred
 from jaxeval.wording import counted
 
@@ -92,7 +92,7 @@ def _warnings(scores: ModelScores, table: pd.DataFrame, settings: Resampling) ->
         )
     strata = settings.item_strata(scores)
     if settings.n_resamples and strata is not None:
-        found += lone_strata_text(np.bincount(strata), "item")
+        found += small_strata_text(np.bincount(strata), "item")
     if "failed_share" in table:
         some = table["failed_share"][(table["failed_share"] > 0) & (table["failed_share"] < 1)]
         if len(some):

@@ -22,7 +22,7 @@ from jaxeval.ratings.gauge import ELO_PER_LOGIT, ELO_PER_UNIT, Scale, make_scale
 from jaxeval.ratings.options import FitOptions, Precision
 from jaxeval.ratings.sandwich import score_squares
 from jaxeval.ratings.saved_ratings import save_ratings
-from jaxeval.resampling.strata import lone_strata_text
+from jaxeval.resampling.strata import small_strata_text
 from jaxeval.statistics.clusters import few_clusters_text
 from jaxeval.statistics.comparison import MOST_SQUARE, check_square
 from jaxeval.wording import counted, named
@@ -172,7 +172,7 @@ class BradleyTerryFit:
             )
         strata, unit = self._drawn.strata, "battle" if self._drawn.clusters is None else "cluster"
         messages += few_clusters_text(self.n_clusters)
-        messages += lone_strata_text(None if strata is None else strata.size, unit)
+        messages += small_strata_text(None if strata is None else strata.size, unit)
         return [*self.report.warnings, *messages, *self._likelihood.flags]
 
     @property

@@ -48,10 +48,27 @@ def checked_strata(stratum: Any) -> Int | None:
     return number if len(values) > 1 else None
 
 
-def lone_strata_text(size: Int | None, what: str = "battle") -> list[str]:
-    """A sentence on strata of one ``what``, from the ``size`` (S,) of all; none where there are none."""
-    lone = 0 if size is None else int((size == 1).sum())
-    if lone == 0:
-        return []
-    vary = "stratum of one {} does not vary" if lone == 1 else "strata of one {} do not vary"
-    return [f"{lone:,} {vary.format(what)} in the resamples, so the intervals leave out what they contribute"]
+#: Errors that are too small by this share are told.
+_TOO_SMALL = 0.05
+
+
+def small_strata_text(size: Int | None, what: str = "battle") -> list[str]:
+    """Sentences on strata of one ``what`` or of a few, from the ``size`` (S,) of all.
+
+    A resample of n units of a stratum has (n - 1) / n of the variance that the data show within it.
+    """
+    found: list[str] = []
+    if size is None:
+        return found
+    lone = int((size == 1).sum())
+    if lone > 0:
+        vary = "stratum of one {} does not vary" if lone == 1 else "strata of one {} do not vary"
+        found.append(f"{lone:,} {vary.format(what)} in the resamples, so the intervals leave out what they contribute")
+    several = size[size > 1]
+    short = 1 - np.sqrt(1 - len(several) / several.sum()) if len(several) else 0.0
+    if short > _TOO_SMALL:
+        found.append(
+            f"the {'other ' if lone else ''}strata hold {several.mean():.1f} {what}s on average: resamples vary too "
+            f"little within so few, and errors are too small by about {short:.0%}"
+        )
+    return found

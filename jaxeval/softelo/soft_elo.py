@@ -18,7 +18,7 @@ from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import device_name, versions
 from jaxeval.execution.runs import Identity, open_run
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.resampling.strata import checked_strata, lone_strata_text, stratum_of_groups
+from jaxeval.resampling.strata import checked_strata, small_strata_text, stratum_of_groups
 from jaxeval.softelo.held_out import Folds, above_human, hold_out, n_lanes
 from jaxeval.softelo.judged_cells import compress
 from jaxeval.softelo.own_battles import battles_by_model, resampled_strengths
@@ -190,7 +190,7 @@ def soft_elo(
             each = [x for of_judge in own for x in of_judge]
             if strata is not None:
                 sizes = np.concatenate([np.bincount(x.strata_of_units()) for x in each])
-                warnings += lone_strata_text(sizes, "battle" if cluster is None else "cluster")
+                warnings += small_strata_text(sizes, "battle" if cluster is None else "cluster")
             theta = resampled_strengths(each, n_resamples, seed, float(ridge), run)
             parts = np.split(theta, np.cumsum([cells.n_models for cells in sets])[:-1])
             for k, (frame, found, judged, part) in enumerate(zip(frames, folds, judges.values(), parts, strict=True)):

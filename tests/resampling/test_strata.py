@@ -18,7 +18,7 @@ from jaxeval.execution.lanes import LaneRun
 from jaxeval.kernels import lane_draws, resample
 from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.resampling.items import halves, resampled_sums
-from jaxeval.resampling.strata import checked_strata, lone_strata_text, stratum_of_groups
+from jaxeval.resampling.strata import checked_strata, small_strata_text, stratum_of_groups
 from jaxeval.resampling.units import make_singles, make_units
 
 UNPACKED = Packing(None)
@@ -257,8 +257,25 @@ def test_one_stratum_is_none():
 
 
 def test_lone_strata():
-    assert lone_strata_text(None) == lone_strata_text(np.array([2, 3])) == []
-    assert lone_strata_text(np.array([1, 2, 1])) == [
+    assert small_strata_text(None) == small_strata_text(np.array([20, 30])) == []
+    assert small_strata_text(np.array([1, 20, 1])) == [
         "2 strata of one battle do not vary in the resamples, so the intervals leave out what they contribute"
     ]
-    assert lone_strata_text(np.array([1, 2]), "item")[0].startswith("1 stratum of one item does not vary")
+    assert small_strata_text(np.array([1, 20]), "item")[0].startswith("1 stratum of one item does not vary")
+
+
+@pytest.mark.parametrize("of_each", [2, 5, 50])
+def test_strata_of_a_few_say_by_how_much_errors_are_too_small(of_each):
+    values = np.random.default_rng(0).normal(size=(400 * of_each // 2, 1))
+    strata = np.repeat(np.arange(200), of_each)[: len(values)]
+    spread = resampled_sums(values, 2000, 0, "few", strata=strata).std() / resampled_sums(values, 2000, 0, "few").std()
+    told = small_strata_text(np.bincount(strata))
+    assert spread == pytest.approx(np.sqrt(1 - 1 / of_each), abs=4 / np.sqrt(2000))
+    if of_each == 50:
+        assert told == []
+    else:
+        share = 1 - np.sqrt(1 - 1 / of_each)
+        assert told == [
+            f"the strata hold {of_each}.0 battles on average: resamples vary too little within so few, and errors are "
+            f"too small by about {share:.0%}"
+        ]
