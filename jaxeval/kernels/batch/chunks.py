@@ -41,8 +41,8 @@ def over_lanes(
     mesh: Mesh,
     problems: Any,
     shared: tuple[Any, ...],
-    slices: Integer[Array, "devices T"],
-    numbers: Integer[Array, "devices T R"],
+    slices: Integer[Array, "devices chunks"],
+    numbers: Integer[Array, "devices chunks R"],
     n_chunks: Integer[Array, "devices"],
 ) -> Any:
     """``chunk(problem, numbers, *shared)`` for every chunk of a call of `jaxeval.execution.lanes`.

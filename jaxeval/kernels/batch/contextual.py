@@ -118,7 +118,7 @@ def refit_contextual(
     mesh: Mesh,
     seed: Integer[Array, ""],
     terms: Terms,
-    numbers: Integer[Array, "devices T R"],
+    numbers: Integer[Array, "devices chunks R"],
     n_chunks: Integer[Array, "devices"],
 ) -> Refits:
     """Refit the resamples ``numbers`` of one slice, chunk by chunk, as `refit` does.

@@ -43,8 +43,8 @@ def fold_temperatures(
     mesh: Mesh,
     fewest: Num[Array, ""],
     terms: Terms,
-    sets: Integer[Array, "devices T"],
-    folds: Integer[Array, "devices T R"],
+    sets: Integer[Array, "devices chunks"],
+    folds: Integer[Array, "devices chunks R"],
     n_chunks: Integer[Array, "devices"],
 ) -> TemperatureFit:
     """Temperatures of ``sets`` without the battles of the models ``folds``: a lane each.
@@ -97,8 +97,8 @@ def hold_out(
     targets: FixedTargets | SoftTargets,
     mesh: Mesh,
     terms: Terms,
-    maps: Integer[Array, "devices T"],
-    folds: Integer[Array, "devices T R"],
+    maps: Integer[Array, "devices chunks"],
+    folds: Integer[Array, "devices chunks R"],
     n_chunks: Integer[Array, "devices"],
     *,
     newton: bool = False,
@@ -142,8 +142,8 @@ def own_resamples(
     mesh: Mesh,
     seed: Integer[Array, ""],
     terms: Terms,
-    models: Integer[Array, "devices T"],
-    numbers: Integer[Array, "devices T R"],
+    models: Integer[Array, "devices chunks"],
+    numbers: Integer[Array, "devices chunks R"],
     n_chunks: Integer[Array, "devices"],
 ) -> OwnResamples:
     """Resamples ``numbers`` of ``models``, with leading axes (devices, T, R)."""

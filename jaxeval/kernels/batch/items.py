@@ -31,10 +31,10 @@ def item_sums(
     columns: tuple[Num[Array, "Q _"], ...],
     mesh: Mesh,
     seed: Integer[Array, ""],
-    sets: Integer[Array, "devices T"],
-    numbers: Integer[Array, "devices T R"],
+    sets: Integer[Array, "devices chunks"],
+    numbers: Integer[Array, "devices chunks R"],
     n_chunks: Integer[Array, "devices"],
-) -> Float[Array, "devices T R _"]:
+) -> Float[Array, "devices chunks R _"]:
     """Sums over the items of resamples ``numbers``, chunk t of a device drawing from one set of items.
 
     A chunk's set is in ``sets``. ``columns`` are (Q, K1), (Q, K2), ...: sums are in each one's precision,
@@ -68,10 +68,10 @@ def draw_singles(
     mesh: Mesh,
     seed: Integer[Array, ""],
     stream: Integer[Array, ""],
-    numbers: Integer[Array, "devices T R"],
+    numbers: Integer[Array, "devices chunks R"],
     n_chunks: Integer[Array, "devices"],
     width: int,
-) -> UInt8[Array, "devices T R {width}"]:
+) -> UInt8[Array, "devices chunks R {width}"]:
     """How often each is in the resamples ``numbers``.
 
     Slots beyond the N drawn hold 0. Each device runs its first ``n_chunks``.
@@ -110,7 +110,7 @@ def evaluator_resamples(
     arguments: tuple[Array | rank_agreement.GapQuestion, ...],
     counts: tuple[Num[Array, "_ _"], ...],
     mesh: Mesh,
-    numbers: Integer[Array, "devices T R"],
+    numbers: Integer[Array, "devices chunks R"],
     n_chunks: Integer[Array, "devices"],
 ) -> Any:
     """``measure(scores (E, M), gold (M,), counts (M,), *arguments)`` of the resamples ``numbers``.
@@ -146,7 +146,7 @@ def delta_sums(
     pairs: rank_agreement.DeltaPairs,
     counts: Num[Array, "_ Q"],
     mesh: Mesh,
-    numbers: Integer[Array, "devices T R"],
+    numbers: Integer[Array, "devices chunks R"],
     n_chunks: Integer[Array, "devices"],
 ) -> rank_agreement.PairSums:
     """Sums over pairs of fixed scores in the resamples ``numbers``: (devices, T, R, E, D).

@@ -183,8 +183,8 @@ def refit(
     mesh: Mesh,
     seed: Integer[Array, ""],
     terms: Terms,
-    slices: Integer[Array, "devices T"],
-    numbers: Integer[Array, "devices T R"],
+    slices: Integer[Array, "devices chunks"],
+    numbers: Integer[Array, "devices chunks R"],
     n_chunks: Integer[Array, "devices"],
 ) -> Refits:
     """Refit the resamples ``numbers`` of the slices, chunk by chunk.

@@ -124,7 +124,7 @@ def refit_sparse(
     mesh: Mesh,
     seed: Integer[Array, ""],
     terms: Terms,
-    numbers: Integer[Array, "devices T L"],
+    numbers: Integer[Array, "devices chunks L"],
     n_chunks: Integer[Array, "devices"],
 ) -> Refits:
     """Refit the resamples ``numbers`` of one board, chunk by chunk, as `refit` does."""
