@@ -1,5 +1,6 @@
 """jaxeval: leaderboards and accuracies of language models from judgments, with honest uncertainty."""
 
+from jaxeval.execution import forks as _forks  # noqa: F401  # notices forks from here on
 from jaxeval.lazy_names import lazy_names
 
 #: Modules, and the public names in them. Type checkers read __init__.pyi, which tests/stubs.py writes from this table.

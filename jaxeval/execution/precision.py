@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,30 +11,9 @@ import jax
 import numpy as np
 
 from jaxeval.errors import ProcessError
+from jaxeval.execution.forks import without_threads_of_jax
 
 T = TypeVar("T")
-
-try:
-    # Nothing public says so without initialising them, and a flag of our own would miss what a caller does with JAX.
-    from jax._src.xla_bridge import backends_are_initialized
-except ImportError:  # it has moved: forks go unnoticed, all else works
-
-    def backends_are_initialized() -> bool:  # noqa: D103
-        return False
-
-
-#: Whether this process is the copy of one in which JAX had started: its threads, which the copy lacks, would be awaited
-#: for ever.
-_without_threads = False
-
-
-def _note_fork() -> None:
-    global _without_threads
-    _without_threads = backends_are_initialized()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_note_fork)
 
 
 @contextmanager
@@ -47,7 +25,7 @@ def double_precision() -> Iterator[None]:
     Raises:
         ProcessError: the process was forked from one in which JAX was at work, where every computation would hang.
     """
-    if _without_threads:
+    if without_threads_of_jax():
         raise ProcessError(
             "this process was forked from one in which JAX had started, and JAX would hang in it: start processes by "
             "multiprocessing.get_context('spawn') or 'forkserver' (concurrent.futures takes it as mp_context=), or "

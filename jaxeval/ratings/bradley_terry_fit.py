@@ -67,6 +67,16 @@ class BradleyTerryFit:
 
     A model outside the main group has no finite rating at ridge 0: it is +inf if it never lost a point to the group
     (``standing`` "undefeated"), -inf if it never took one ("winless"), NaN if nothing compares it.
+
+    Examples:
+        >>> import jaxeval
+        >>> fit = jaxeval.fit_bradley_terry(jaxeval.simulate_battles(2_000, 4, seed=0))
+        >>> fit.ratings.round().tolist()
+        [1098.0, 992.0, 968.0, 942.0]
+        >>> fit.standard_errors.round(1).tolist()
+        [8.5, 6.5, 7.8, 7.3]
+        >>> fit.status, fit.warnings
+        ('converged', [])
     """
 
     ratings: pd.Series
