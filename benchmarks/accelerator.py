@@ -58,9 +58,7 @@ class Work(NamedTuple):
     def least_seconds(self, ceilings: Ceilings, flops: float) -> float:
         """Seconds that the slowest of the ceilings allows."""
         return max(
-            self.bytes / ceilings.bytes_per_second,
-            self.flops / flops,
-            self.words / ceilings.random_words_per_second,
+            self.bytes / ceilings.bytes_per_second, self.flops / flops, self.words / ceilings.random_words_per_second
         )
 
 

@@ -21,16 +21,7 @@ import time
 
 import numpy as np
 from harness import as_battles, environment, peak_memory_mb, save, seconds
-from peers import (
-    ELO_PER_LOGIT,
-    Board,
-    Peer,
-    arena_rank_sandwich,
-    missing_peers,
-    peers,
-    resample,
-    simulate_board,
-)
+from peers import ELO_PER_LOGIT, Board, Peer, arena_rank_sandwich, missing_peers, peers, resample, simulate_board
 
 import jaxeval
 from jaxeval.execution.precision import double_precision

@@ -217,11 +217,7 @@ def fit_evalica(counts: np.ndarray) -> np.ndarray:
     wins = _win_matrix(counts)
     winner, loser = np.nonzero(wins)
     result = evalica.bradley_terry(
-        winner,
-        loser,
-        [evalica.Winner.X] * len(winner),
-        index=pd.RangeIndex(len(wins)),
-        weights=wins[winner, loser],
+        winner, loser, [evalica.Winner.X] * len(winner), index=pd.RangeIndex(len(wins)), weights=wins[winner, loser]
     )
     theta = np.empty(len(wins))
     theta[result.scores.index.to_numpy()] = np.log(result.scores.to_numpy())  # it sorts by score

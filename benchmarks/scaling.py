@@ -66,10 +66,7 @@ def draw(sweeps: dict[str, list[dict[str, Any]]], path: Path) -> None:
     figure, axes = plt.subplots(2, len(sweeps), figsize=(11, 5), sharey="row", sharex="col", layout="constrained")
     for column, (name, points) in zip(axes.T, sweeps.items(), strict=True):
         x = [p[name] for p in points]
-        for axis, key, style in (
-            (column[0], "seconds", "o-"),
-            (column[1], "peak_memory_mb", "s-"),
-        ):
+        for axis, key, style in ((column[0], "seconds", "o-"), (column[1], "peak_memory_mb", "s-")):
             axis.plot(x, [p[key] for p in points], style, color="#20558a")
             if name != "devices":
                 axis.set_xscale("log")

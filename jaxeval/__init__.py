@@ -33,7 +33,6 @@ _HOMES = {
     "evaluators.rank_change": ["stratified_rank_change"],
     "evaluators.rank_correlation": ["kendall_tau", "kendall_tau_delta", "rank_agreement"],
     "evaluators.separability": ["separability"],
-    "execution.compile_cache": ["use_compile_cache"],
     "execution.processes": ["share_resamples"],
     "ratings.bootstrap": ["bootstrap"],
     "ratings.bootstrap_result": ["Bootstrap"],

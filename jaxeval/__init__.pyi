@@ -46,7 +46,6 @@ from jaxeval.evaluators.rank_correlation import kendall_tau as kendall_tau
 from jaxeval.evaluators.rank_correlation import kendall_tau_delta as kendall_tau_delta
 from jaxeval.evaluators.rank_correlation import rank_agreement as rank_agreement
 from jaxeval.evaluators.separability import separability as separability
-from jaxeval.execution.compile_cache import use_compile_cache as use_compile_cache
 from jaxeval.execution.processes import share_resamples as share_resamples
 from jaxeval.ratings.bootstrap import bootstrap as bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap as Bootstrap

@@ -7,7 +7,7 @@ import jax
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-from jaxeval.execution.compile_cache import use_compile_cache
+from jaxeval.cli.compile_cache import use_compile_cache
 
 # Files whose tests compile the same kernels for the same shapes: in one process, each is compiled once. The groups
 # that take longest start first, so that both processes end at about the same time.

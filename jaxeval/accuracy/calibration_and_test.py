@@ -22,10 +22,7 @@ def aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Hashable) -
     """``calibration`` with the judges of ``test`` in its order, and what is noteworthy about the two."""
     if np.isnan(calibration.label).all():
         raise DataError("the calibration answers have no human labels: name their column with label=")
-    for role, one, other in (
-        ("models", calibration.models, test.models),
-        ("judges", calibration.judges, test.judges),
-    ):
+    for role, one, other in (("models", calibration.models, test.models), ("judges", calibration.judges, test.judges)):
         alike = set(one.map(str)) & set(other.map(str))
         if alike and not one.isin(other).any():
             raise DataError(

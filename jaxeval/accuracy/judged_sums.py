@@ -81,11 +81,7 @@ class Sums(NamedTuple):
 
 
 def arrays(
-    calibration: JudgedAnswers,
-    test: JudgedAnswers,
-    stratify: str | None,
-    shared: Hashable,
-    strata: str | None = None,
+    calibration: JudgedAnswers, test: JudgedAnswers, stratify: str | None, shared: Hashable, strata: str | None = None
 ) -> Arrays:
     """`Arrays` of answers by the same judges.
 

@@ -37,7 +37,7 @@ class CompilingCommand(click.Command):
 @contextlib.contextmanager
 def kept_programs() -> Iterator[None]:
     """Keep compiled programs, where that is possible: whatever is wrong with it costs the run a sentence at most."""
-    from jaxeval.execution.compile_cache import remove_programs, use_compile_cache
+    from jaxeval.cli.compile_cache import remove_programs, use_compile_cache
 
     try:
         folder = use_compile_cache()

@@ -103,7 +103,7 @@ _board_options = several_options(
     click.option("--plot", type=OutputFile(_FIGURE_ENDINGS), help="Draw the ratings: .png, .svg or .pdf."),
 )  # fmt: skip
 
-#: click's own completion, and the cache of `jaxeval.execution.compile_cache`.
+#: click's own completion, and the cache of `jaxeval.cli.compile_cache`.
 _EPILOG = """\b
 The shell completes commands and options after
   eval "$(_JAXEVAL_COMPLETE=bash_source jaxeval)"    (or zsh_source)
@@ -146,9 +146,7 @@ main.add_command(meta)
 @click.option("--both-bad", default="half", show_default=True, type=click.Choice(["half", "drop"]),
               help="Both-bad votes: count as ties, or leave out.")  # fmt: skip
 @click.option(
-    "--features",
-    metavar="A,B",
-    help="Columns to control for: differences, side A less side B; or two columns as A:B.",
+    "--features", metavar="A,B", help="Columns to control for: differences, side A less side B; or two columns as A:B."
 )
 @click.option("--position", is_flag=True, help="Control for the advantage of side A.")
 @click.option("--neutral", metavar="COL", help="With --position: column that is true where no side has it.")

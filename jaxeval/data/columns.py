@@ -103,10 +103,7 @@ def require_column(frame: pd.DataFrame, column: str) -> None:
 
 
 def reject_missing(
-    missing: Bool,
-    column: str,
-    rows: Rows | None = None,
-    advice: str = "fill them or drop those rows first",
+    missing: Bool, column: str, rows: Rows | None = None, advice: str = "fill them or drop those rows first"
 ) -> None:
     """An error that counts the rows (N,) ``missing`` of a column, if there are any."""
     if missing.any():

@@ -51,11 +51,7 @@ def predictor(block: Rows, phi: Float[Array, "P R"], n_models: int) -> Float[Arr
 
 
 def add_score(
-    block: Rows,
-    total: Float[Array, "P R"],
-    z: Float[Array, "E G R"],
-    t: Float[Array, "E G R"] | None,
-    n_models: int,
+    block: Rows, total: Float[Array, "P R"], z: Float[Array, "E G R"], t: Float[Array, "E G R"] | None, n_models: int
 ) -> Float[Array, "P R"]:
     """``total`` and the sums of weighted scores ``z`` and ``t`` of a block."""
     of_group = jnp.sum(z, 1).astype(total.dtype)
@@ -128,11 +124,7 @@ def add_diagonal(
 
 
 def derivatives(
-    model: Response,
-    rows: Rows,
-    phi: Float[Array, "P R"],
-    count: Num[Array, "T E G R"],
-    ridge: Float[Array, "P"],
+    model: Response, rows: Rows, phi: Float[Array, "P R"], count: Num[Array, "T E G R"], ridge: Float[Array, "P"]
 ) -> tuple[Float[Array, "P R"], Float[Array, "R P P"]]:
     """Gradient and information of all parameters."""
     n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, phi.shape[1]

@@ -11,15 +11,7 @@ import jax.scipy.linalg as jsl
 from jax import Array
 
 from jaxeval.kernels import tie_models
-from jaxeval.kernels.battle_rows import (
-    Rows,
-    add_diagonal,
-    add_score,
-    derivatives,
-    over_blocks,
-    predictor,
-    weighted,
-)
+from jaxeval.kernels.battle_rows import Rows, add_diagonal, add_score, derivatives, over_blocks, predictor, weighted
 from jaxeval.kernels.kinds import Bool, Float, Num
 from jaxeval.kernels.solve import (
     Solution,
@@ -108,11 +100,7 @@ def chord(model: Response, rows: Rows, base: Base, count: Num[Array, "T E G R"],
 
 
 def alive(
-    model: Response,
-    rows: Rows,
-    count: Num[Array, "T E G R"],
-    active: Bool[Array, "M R"],
-    free: Bool[Array, "D+1"],
+    model: Response, rows: Rows, count: Num[Array, "T E G R"], active: Bool[Array, "M R"], free: Bool[Array, "D+1"]
 ) -> Bool[Array, "M+D+1 R"]:
     """Parameters that move: those of ``active`` models, and the ``free`` others.
 
@@ -179,12 +167,7 @@ def _preconditioner(
 
 
 def scaled_chord(
-    model: Response,
-    rows: Rows,
-    base: Base,
-    count: Num[Array, "T E G R"],
-    moves: Bool[Array, "P R"],
-    terms: Terms,
+    model: Response, rows: Rows, base: Base, count: Num[Array, "T E G R"], moves: Bool[Array, "P R"], terms: Terms
 ) -> Solution:
     """Chord steps scaled to each lane's own curvature: for boards on which some models have few battles.
 
@@ -220,12 +203,7 @@ def _with_ridge(
 
 
 def newton_cg(
-    model: Response,
-    rows: Rows,
-    base: Base,
-    count: Num[Array, "T E G R"],
-    moves: Bool[Array, "P R"],
-    terms: Terms,
+    model: Response, rows: Rows, base: Base, count: Num[Array, "T E G R"], moves: Bool[Array, "P R"], terms: Terms
 ) -> Solution:
     """Newton's method with steps by preconditioned conjugate gradients: for resamples of sparse boards.
 

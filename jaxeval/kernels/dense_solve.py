@@ -38,11 +38,7 @@ def chord(
 
 
 def newton(
-    link: Link,
-    table: PairTable,
-    active: Bool[Array, "M"],
-    terms: Terms,
-    start: Float[Array, "M"] | None = None,
+    link: Link, table: PairTable, active: Bool[Array, "M"], terms: Terms, start: Float[Array, "M"] | None = None
 ) -> Solution:
     """Newton's method from ``start``, or from each model's own score.
 

@@ -107,11 +107,7 @@ def anchors(full: FullFit, score: Float[Array, "M"], held_out: Integer[Array, ""
 
 
 def rating(
-    anchor: Float[Array, "M"],
-    n: Num[Array, "M"],
-    score: Float[Array, ""],
-    start: Float[Array, ""],
-    terms: Terms,
+    anchor: Float[Array, "M"], n: Num[Array, "M"], score: Float[Array, ""], start: Float[Array, ""], terms: Terms
 ) -> solve.Solution:
     """Log-strength of one model that met the fixed ``anchor`` strengths ``n`` times and took ``score``.
 
@@ -164,9 +160,7 @@ class OwnProblem(NamedTuple):
     start: Float[Array, "... K"]
 
 
-def own_sums(
-    own: OwnProblem,
-) -> Callable[[Integer[Array, "R _"]], tuple[Float64[Array, "R M"], Float64[Array, "R K"]]]:
+def own_sums(own: OwnProblem) -> Callable[[Integer[Array, "R _"]], tuple[Float64[Array, "R M"], Float64[Array, "R K"]]]:
     """From (R, Q) draws of units to (R, M) battles by opponent and (R, K) scores, in one product in single precision.
 
     Counts under 2**24 are exact there. A target is split into a multiple of a power of two, whose sums are exact too,

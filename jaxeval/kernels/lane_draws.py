@@ -55,11 +55,7 @@ def _strata(units: Units) -> Int32[Array, "K*Q"] | None:
 
 
 def _multinomial(
-    units: Units,
-    dtype: type,
-    seed: Integer[Array, ""],
-    stream: Integer[Array, ""],
-    numbers: Integer[Array, "R"],
+    units: Units, dtype: type, seed: Integer[Array, ""], stream: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> Num[Array, "K*Q R"]:
     stratum = _strata(units)
 

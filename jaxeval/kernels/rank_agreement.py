@@ -290,10 +290,7 @@ def separation(
 
 
 def gap_regression(
-    scores: Float[Array, "E M"],
-    gold: Float[Array, "M"],
-    counts: Float[Array, "M"],
-    asked: GapQuestion,
+    scores: Float[Array, "E M"], gold: Float[Array, "M"], counts: Float[Array, "M"], asked: GapQuestion
 ) -> GapRegression:
     """Whether gold orders a pair as the evaluator does, by how far its scores differ: Newton's method.
 

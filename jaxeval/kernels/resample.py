@@ -279,11 +279,7 @@ def _singly(strata: Strata, category: UInt64[Array, "G"] | None, key: UInt64[Arr
 
 
 def multinomial(
-    units: Units,
-    packing: Packing,
-    seed: Integer[Array, ""],
-    stream: Integer[Array, ""],
-    numbers: Integer[Array, "R"],
+    units: Units, packing: Packing, seed: Integer[Array, ""], stream: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> Num[Array, "R K Q"] | UInt[Array, "R Q"]:
     """As many battles (or clusters) as each stratum holds, drawn uniformly with replacement, exactly.
 
@@ -309,11 +305,7 @@ def _product(
 
 
 def singles(
-    battles: Singles,
-    size: int,
-    seed: Integer[Array, ""],
-    stream: Integer[Array, ""],
-    numbers: Integer[Array, "R"],
+    battles: Singles, size: int, seed: Integer[Array, ""], stream: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> UInt8[Array, "R {size}"]:
     """How often each of N battles is in the resamples ``numbers``; 0 in what ``size`` is beyond N.
 

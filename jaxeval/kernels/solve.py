@@ -66,7 +66,7 @@ class Step(NamedTuple):
 
     change: Float[Array, "P *lanes"]
     grad: Float[Array, "P *lanes"]
-    memory: Any = ()  # for the next step; lanes at rest are for the step itself to leave alone
+    memory: Any  # for the next step; lanes at rest are for the step itself to leave alone
     # Error that it predicts to remain after the change, NaN where it gives up; None: by the rate of convergence.
     remaining: Float[Array, "*lanes"] | None = None
 

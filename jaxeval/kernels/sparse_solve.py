@@ -15,17 +15,7 @@ from jax import Array
 from jaxeval.kernels.adjacency import SLOTS, Adjacency, opponent_sums, take
 from jaxeval.kernels.kinds import Bool, Float, Int32, Real
 from jaxeval.kernels.links import Link, bend, share, slope
-from jaxeval.kernels.solve import (
-    Found,
-    Solution,
-    Status,
-    Step,
-    Terms,
-    capped,
-    centred,
-    conjugate_gradients,
-    loop,
-)
+from jaxeval.kernels.solve import Found, Solution, Status, Step, Terms, capped, centred, conjugate_gradients, loop
 
 # Early steps are solved until the residual's norm has shrunk so far, which shrinks the error by about as much.
 _INNER_TOLERANCE = 0.01

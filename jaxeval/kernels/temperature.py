@@ -21,11 +21,7 @@ class TemperatureFit(NamedTuple):
 
 
 def fit(
-    level: Float[Array, "L"],
-    n: Float[Array, "L"],
-    wins: Float[Array, "L"],
-    fewest: Num[Array, ""],
-    terms: Terms,
+    level: Float[Array, "L"], n: Float[Array, "L"], wins: Float[Array, "L"], fewest: Num[Array, ""], terms: Terms
 ) -> TemperatureFit:
     """Newton's method from zero on the score levels.
 

@@ -112,9 +112,7 @@ class Board(NamedTuple):
 
 
 def fit_boards(
-    slices: Sequence[tuple[pd.Index, Cells]],
-    options: FitOptions,
-    starts: Sequence[NDArray[np.float64]] | None = None,
+    slices: Sequence[tuple[pd.Index, Cells]], options: FitOptions, starts: Sequence[NDArray[np.float64]] | None = None
 ) -> list[Board]:
     """Fit every slice (its models and cells): the dense ones in one batched call, wide ones one by one.
 

@@ -84,10 +84,7 @@ def _of_slice(stacked: Array) -> int:
 
 
 def dense_refits(
-    boards: Sequence[Board],
-    labels: Sequence[str],
-    drawn: Sequence[VoteGroups],
-    options: BootstrapOptions,
+    boards: Sequence[Board], labels: Sequence[str], drawn: Sequence[VoteGroups], options: BootstrapOptions
 ) -> DenseRefits:
     """The refits of fitted ``boards``, one a slice.
 

@@ -31,11 +31,7 @@ LinkName = Literal["logit", "probit"]
 Precision = Literal["float64", "float32"]
 
 #: The kernels' schemes. Clusters are drawn as battles are: as many as there are, with replacement.
-SCHEMES = {
-    "multinomial": DrawScheme.MULTINOMIAL,
-    "poisson": DrawScheme.POISSON,
-    "bayesian": DrawScheme.BAYESIAN,
-}
+SCHEMES = {"multinomial": DrawScheme.MULTINOMIAL, "poisson": DrawScheme.POISSON, "bayesian": DrawScheme.BAYESIAN}
 #: Slices beyond which somebody rather named the wrong column.
 MOST_SLICES = 500
 

@@ -22,11 +22,7 @@ from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import TOLERANCE_LOGIT
 from jaxeval.ratings.bradley_terry_fit import fit_result
 from jaxeval.ratings.connectivity import analyse
-from jaxeval.ratings.contextual_boards import (
-    MAX_STEPS,
-    ContextualBoard,
-    fit_contextual_boards,
-)
+from jaxeval.ratings.contextual_boards import MAX_STEPS, ContextualBoard, fit_contextual_boards
 from jaxeval.ratings.contextual_fit import ContextualFit
 from jaxeval.ratings.contextual_rows import ContextualCells, compress, counts_by_row
 from jaxeval.ratings.drawn_votes import VoteGroups

@@ -50,11 +50,7 @@ class UnitDraw(NamedTuple):
 
 
 def unit_draw(
-    sizes: NDArray[np.int64],
-    scheme: DrawScheme,
-    label: str,
-    packing: Packing,
-    stratum: NDArray[np.int64] | None = None,
+    sizes: NDArray[np.int64], scheme: DrawScheme, label: str, packing: Packing, stratum: NDArray[np.int64] | None = None
 ) -> UnitDraw:
     """The draw from entries of ``sizes`` (K, Q) units, for the slice called ``label``; strata as of `make_units`."""
     units = make_units(sizes, stratum, shortfall=None if scheme == DrawScheme.MULTINOMIAL else 0)

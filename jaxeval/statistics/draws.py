@@ -185,11 +185,7 @@ class Draws:
     ) -> pd.DataFrame:
         """One row a name, best first: ``estimate``, ``standard_error``, ``lower``, ``upper``, and the `ranks`."""
         errors = {"estimate": self.estimate, "standard_error": self.standard_errors}
-        parts = [
-            pd.DataFrame(errors, self.names),
-            self.interval(level, kind),
-            self.ranks(level, simultaneous, among),
-        ]
+        parts = [pd.DataFrame(errors, self.names), self.interval(level, kind), self.ranks(level, simultaneous, among)]
         return pd.concat(parts, axis=1).sort_values("estimate", ascending=False, kind="stable")
 
     def _told_apart(self) -> Float:

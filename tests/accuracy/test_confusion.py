@@ -146,10 +146,7 @@ def test_a_perfect_judge_leaves_the_error_of_the_test():
         ((["a", None], ["a", "b"], ["a"]), "calibration_labels: 1 of 2 values are missing"),
         ((["a", "b"], ["a", "b"], []), "test_judgments is empty"),
         ((["a"], ["a", "b"], ["a"]), "as many calibration labels as judgments are needed, got 1 and 2"),
-        (
-            (["a", "b"], ["a", "b"], ["c", "c"], ["a", "b"]),
-            r"test_judgments: 'c' \(2\) are none of the .* 'a', 'b'",
-        ),
+        ((["a", "b"], ["a", "b"], ["c", "c"], ["a", "b"]), r"test_judgments: 'c' \(2\) are none of the .* 'a', 'b'"),
     ],
 )
 def test_wrong_arguments(arguments, message):

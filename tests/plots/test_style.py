@@ -4,8 +4,7 @@ from jaxeval.plots.style import shown_name
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"),
-    [("model-1", "model-1"), ("x" * 40, "x" * 40), (7, "7"), ("a\nb\x1b", r"a\nb\x1b")],
+    ("name", "shown"), [("model-1", "model-1"), ("x" * 40, "x" * 40), (7, "7"), ("a\nb\x1b", r"a\nb\x1b")]
 )
 def test_names_are_shown(name, shown):
     assert shown_name(name) == shown

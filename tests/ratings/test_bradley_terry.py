@@ -373,9 +373,7 @@ class TestGauges:
         anchor = fits["anchor"].standard_errors
         assert anchor["model-03"] == pytest.approx(0, abs=1e-6)
         np.testing.assert_allclose(
-            anchor.drop("model-03"),
-            fits["mean"].difference_standard_errors["model-03"].drop("model-03"),
-            rtol=1e-9,
+            anchor.drop("model-03"), fits["mean"].difference_standard_errors["model-03"].drop("model-03"), rtol=1e-9
         )
 
     def test_the_vote_weighted_gauge_does_not_suffer_from_a_newcomer(self, votes):

@@ -25,14 +25,7 @@ from jaxeval.kernels.batch.folds import (
     take,
     temperatures,
 )
-from jaxeval.kernels.batch.items import (
-    Items,
-    ItemTotals,
-    delta_sums,
-    draw_singles,
-    evaluator_resamples,
-    item_sums,
-)
+from jaxeval.kernels.batch.items import Items, ItemTotals, delta_sums, draw_singles, evaluator_resamples, item_sums
 from jaxeval.kernels.batch.references import (
     BudgetSums,
     ReferenceProblem,
@@ -42,16 +35,7 @@ from jaxeval.kernels.batch.references import (
     StudySettings,
     reference_study,
 )
-from jaxeval.kernels.batch.refits import (
-    Problem,
-    RefitForm,
-    Refits,
-    Solver,
-    draw,
-    fit,
-    inverse_information,
-    refit,
-)
+from jaxeval.kernels.batch.refits import Problem, RefitForm, Refits, Solver, draw, fit, inverse_information, refit
 from jaxeval.kernels.batch.sparse import Graph, SparseProblem, fit_sparse, refit_sparse
 
 __all__ = [

@@ -27,11 +27,7 @@ from jaxeval.kernels.temperature import TemperatureFit
 
 @jax.jit
 def temperatures(
-    level: Float[Array, "S L"],
-    n: Float[Array, "S L"],
-    wins: Float[Array, "S L"],
-    fewest: Num[Array, ""],
-    terms: Terms,
+    level: Float[Array, "S L"], n: Float[Array, "S L"], wins: Float[Array, "S L"], fewest: Num[Array, ""], terms: Terms
 ) -> TemperatureFit:
     """Temperatures of S judges by their score levels."""
     return jax.vmap(lambda d, n, y: temperature.fit(d, n, y, fewest, terms))(level, n, wins)
@@ -119,11 +115,7 @@ def hold_out(
 
 @jax.jit
 def rate(
-    anchors: Float[Array, "L M"],
-    n: Num[Array, "L M"],
-    score: Float[Array, "L"],
-    start: Float[Array, "L"],
-    terms: Terms,
+    anchors: Float[Array, "L M"], n: Num[Array, "L M"], score: Float[Array, "L"], start: Float[Array, "L"], terms: Terms
 ) -> solve.Solution:
     """Strengths (L,) against fixed ``anchors``, met ``n`` times."""
     return jax.vmap(lambda a, n, y, x: held_out.rating(a, n, y, x, terms))(anchors, n, score, start)

@@ -9,10 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.sharding import Mesh
 
-from jaxeval.kernels import (
-    rank_agreement,
-    resample,
-)
+from jaxeval.kernels import rank_agreement, resample
 from jaxeval.kernels.batch.chunks import over_devices, run_chunks
 from jaxeval.kernels.kinds import Float, Int32, Integer, Num, UInt8, UInt64
 

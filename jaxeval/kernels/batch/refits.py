@@ -207,11 +207,7 @@ def refit(
 
 @partial(jax.jit, static_argnames="form")
 def draw(
-    problems: Problem,
-    form: RefitForm,
-    seed: Integer[Array, ""],
-    slice_: Integer[Array, ""],
-    number: Integer[Array, ""],
+    problems: Problem, form: RefitForm, seed: Integer[Array, ""], slice_: Integer[Array, ""], number: Integer[Array, ""]
 ) -> tuple[Num[Array, "M M"], Num[Array, "M M"] | None]:
     """Battle weights and wins of one resample, as `refit` draws it: to reproduce or audit it."""
     problem = jax.tree.map(lambda x: x[slice_], problems)

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from jaxeval.execution import compile_cache
-from jaxeval.execution.compile_cache import remove_programs, use_compile_cache
+from jaxeval.cli import compile_cache
+from jaxeval.cli.compile_cache import remove_programs, use_compile_cache
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_programs_compiled_after_the_call_are_kept(tmp_path):
     script = f"""
 import jax, jaxeval
 jax.jit(lambda x: x + 1)(1.0)
-jaxeval.use_compile_cache({str(tmp_path / "programs")!r})
+from jaxeval.cli.compile_cache import use_compile_cache; use_compile_cache({str(tmp_path / "programs")!r})
 jax.jit(lambda x: x * 2)(1.0)
 """
     environ = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}

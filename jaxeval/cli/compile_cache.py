@@ -1,7 +1,7 @@
 """Compiled programs kept on disk for later processes, by JAX's persistent compilation cache.
 
-Importing jaxeval never turns it on. Its command does, in its own process, and so does `use_compile_cache`. JAX's key of
-a program holds the versions, the kind of processor and all options, so that a program runs only where it was made for.
+Only the command turns it on, in its own process; the library never writes to JAX's configuration. JAX's key of a
+program holds the versions, the kind of processor and all options, so that a program runs only where it was made for.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ _PROGRAMS = "*-cache"
 def use_compile_cache(folder: str | Path | None = None) -> Path | None:
     """Keep the programs that JAX compiles from now on in a folder, and take from it those that are there already.
 
-    Notebooks and jobs call it at their beginning; the ``jaxeval`` command does so by itself. It sets three options of
-    JAX, ``jax_compilation_cache_dir`` among them, and so concerns all programs of the process, not only jaxeval's.
-    Where the folder holds more than 256 MiB, the programs that were not used for longest are removed first.
+    It sets three options of JAX, ``jax_compilation_cache_dir`` among them, for all programs of the process. Where the
+    folder holds more than 256 MiB, the programs that were not used for longest are removed first.
 
     Args:
         folder: where; by default the environment variable ``JAXEVAL_CACHE`` says, where ``off`` means nowhere. Without
@@ -41,11 +40,6 @@ def use_compile_cache(folder: str | Path | None = None) -> Path | None:
     Raises:
         OSError: the folder cannot be made; or it belongs to another user, or others may write to it. A compiled program
             is code, which this process would run.
-
-    Examples:
-        >>> import jaxeval
-        >>> jaxeval.use_compile_cache("/scratch/me/programs")  # doctest: +SKIP
-        PosixPath('/scratch/me/programs')
     """
     named = os.environ.get(_VARIABLE, "")
     if jax.config.values["jax_compilation_cache_dir"] is not None or (folder is None and named.lower() == "off"):
