@@ -1,4 +1,6 @@
-"""Types of arrays on the host."""
+"""Arrays on the host: their types."""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,3 +8,8 @@ from numpy.typing import NDArray
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
+
+
+def as_leaf(x: Any, dtype: type) -> Any:
+    """``x`` as a NumPy array, untyped: the kernels' tuples, written for JAX arrays, hold NumPy ones until the call."""
+    return np.asarray(x, dtype)

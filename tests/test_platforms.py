@@ -22,7 +22,9 @@ def test_refits_lower(platform, scheme, solver):
     refits = dense_refits(fit_boards([(battles.models, battles.cells)], options), [""], [VoteGroups()], options)
     call = refits.solvers()[solver].task.call
     n_devices = jax.local_device_count()
-    chunks = (np.zeros((n_devices, 2), np.int32), np.zeros((n_devices, 2, 8), np.int64), np.ones(n_devices, np.int32))
+    chunks = batch.Chunks(
+        np.zeros((n_devices, 2), np.int32), np.zeros((n_devices, 2, 8), np.int64), np.ones(n_devices, np.int32)
+    )
     with double_precision():
-        traced = batch.refit.trace(*call.args, *chunks)
+        traced = batch.refit.trace(*call.args, chunks)
         assert "while" in traced.lower(lowering_platforms=(platform,)).as_text()

@@ -9,12 +9,13 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxeval.arrays import as_leaf
 from jaxeval.evaluators.model_scores import ModelScores
 from jaxeval.evaluators.resamples import Resampling, drawn_counts, resampled, run_lanes
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.runs import digest_of
 from jaxeval.kernels import batch, rank_agreement
-from jaxeval.resampling.units import as_leaf, rounded
+from jaxeval.resampling.units import rounded
 
 Float = NDArray[np.float64]
 

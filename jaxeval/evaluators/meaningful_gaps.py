@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
+from jaxeval.arrays import as_leaf
 from jaxeval.checks import checked_number, checked_numbers, checked_positive
 from jaxeval.evaluators.close_pairs import resampled_delta_sums
 from jaxeval.evaluators.few_pairs import FEW_PAIRS
@@ -28,7 +29,7 @@ from jaxeval.evaluators.tables import evaluator_table, first_reason, interval_co
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import GapQuestion, GapRegression, gap_regression, tau_b
 from jaxeval.kernels.solve import Status
-from jaxeval.resampling.units import as_leaf, rounded
+from jaxeval.resampling.units import rounded
 from jaxeval.statistics.quantiles import centred
 from jaxeval.wording import counted
 

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxeval.arrays import as_leaf
 from jaxeval.checks import check_room, checked_integer, checked_resamples
 from jaxeval.data.item_scores import step_of_means
 from jaxeval.errors import DataError
@@ -21,7 +22,7 @@ from jaxeval.execution.runs import Identity, RunOptions, digest_of, open_run
 from jaxeval.execution.shapes import DRAWS, EVALUATORS, padded_rows
 from jaxeval.kernels import batch
 from jaxeval.resampling.strata import checked_strata, stratum_of_groups
-from jaxeval.resampling.units import as_leaf, make_singles, stream_number
+from jaxeval.resampling.units import make_singles, stream_number
 from jaxeval.statistics.quantiles import checked_level
 
 Float = NDArray[np.float64]
@@ -121,15 +122,11 @@ def resampled(
 def run_lanes(
     program: Callable[..., Any], counts: Any, size: int, gold: Float, settings: Resampling, section: str
 ) -> Any:
-    """``program(counts, mesh, numbers, n_chunks)`` of all lanes of ``counts`` (1 + B, Q), of ``size`` numbers each."""
+    """``program(counts, mesh, chunks)`` of all lanes of ``counts`` (1 + B, Q), of ``size`` numbers each."""
     mesh, n_lanes = device_mesh(), len(jax.tree.leaves(counts)[0])
     with double_precision():
         counts = jax.device_put(jax.tree.map(padded_rows, counts))
-
-    def call(slices: NDArray[np.int32], numbers: NDArray[np.int64], n_chunks: NDArray[np.int32]) -> Any:
-        with double_precision():
-            return program(counts, mesh, numbers, n_chunks)
-
+    call = partial(program, counts, mesh)
     held = sum(x.nbytes for x in jax.tree.leaves(counts))
     task = Task(call=call, budget=EVALUATORS, entries=size, lane_bytes=_BYTES_PER_NUMBER * size, fixed_bytes=held)
 
@@ -164,11 +161,7 @@ def _draws(n: int, stream: str, settings: Resampling, stratum: Int | None) -> Co
     order = np.arange(n) if stratum is None else np.argsort(stratum, kind="stable")
     singles = make_singles(n, width, None if stratum is None else stratum[order])
     seed, number = as_leaf(settings.seed, np.uint64), as_leaf(stream_number(stream), np.uint64)
-
-    def call(slices: NDArray[np.int32], numbers: Any, n_chunks: Any) -> Any:
-        with double_precision():
-            return batch.draw_singles(singles, mesh, seed, number, numbers, n_chunks, width)
-
+    call = partial(batch.draw_singles, singles, mesh, seed, number, width=width)
     task = Task(call=call, budget=DRAWS, entries=width, lane_bytes=24 * width, fixed_bytes=settings.n_resamples * width)
     drawn = np.asarray(LaneRun().results(task, Lanes.of(1, settings.n_resamples), stream))
     return drawn[:, np.concatenate([np.argsort(order), np.arange(n, width)])]

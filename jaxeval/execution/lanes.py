@@ -17,12 +17,14 @@ import numpy as np
 from jax.sharding import Mesh
 from numpy.typing import NDArray
 
+from jaxeval.arrays import as_leaf
 from jaxeval.errors import MemoryLimitError, ProcessError
 from jaxeval.execution.checkpoints import Checkpoint
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.processes import check_all_present, gather, share_of
 from jaxeval.execution.progress import Advance
 from jaxeval.execution.shapes import Budget, chunk_lanes, in_vectors, slots_per_call
+from jaxeval.kernels.batch.chunks import Chunks
 from jaxeval.kernels.solve import Status
 from jaxeval.wording import counted
 
@@ -31,9 +33,9 @@ Int = NDArray[np.int64]
 _SECONDS_BETWEEN_SAVES = 2.0
 _SECONDS_BETWEEN_LOOKS = 1.0  # whether other processes are there
 
-#: Starts chunks of the slices (D, T) and the resamples (D, T, R); each device runs the first (D,) of its T. The results
-#: are a tree of arrays with leading axes (D, T, R), and may still be on their way.
-Call = Callable[[NDArray[np.int32], Int, NDArray[np.int32]], Any]
+#: Starts chunks on D devices. The results are a tree of arrays with leading axes (D, T, R), and may still be on their
+#: way.
+Call = Callable[[Chunks], Any]
 
 
 class Task(NamedTuple):
@@ -101,11 +103,6 @@ def device_mesh() -> Mesh:
     return Mesh(np.array(jax.local_devices()), ("lanes",))
 
 
-def of_one_slice(program: Callable[[Int, NDArray[np.int32]], Any]) -> Call:
-    """The `Call` of a ``program`` that knows one slice: it takes the resamples and the numbers of chunks only."""
-    return lambda slices, numbers, n_chunks: program(numbers, n_chunks)
-
-
 @dataclass(frozen=True)
 class LaneRun:
     """How lanes are run."""
@@ -146,7 +143,7 @@ class LaneRun:
     def _shapes(self, task: Task, lanes: Lanes, which: Int) -> Any:
         """What a call of ``task`` for the lanes ``which`` gives: shapes with leading axes (devices, chunks, lanes)."""
         with double_precision():
-            return jax.eval_shape(task.call, *_nothing(*self._slots(task, lanes, which)))
+            return jax.eval_shape(task.call, _no_chunks(*self._slots(task, lanes, which)))
 
     def run(self, task: Task, lanes: Lanes, which: Int, results: Any, section: str) -> None:
         """Run the lanes ``which`` and write what they give into ``results``, a tree of arrays with an entry a lane.
@@ -213,7 +210,7 @@ class LaneRun:
         for start in range(0, len(parts), n_devices * per_device):
             called = parts[start : start + n_devices * per_device]
             with double_precision():
-                started = called, task.call(*_arguments(called, lanes, size, per_device))
+                started = called, task.call(_placed(called, lanes, size, per_device))
             if under_way is not None:
                 yield _store(*under_way, results)
             under_way = started
@@ -261,21 +258,20 @@ def _chunks(slices: Int, which: Int, size: int) -> list[Int]:
     ]
 
 
-def _nothing(size: int, per_device: int) -> tuple[NDArray[np.int32], Int, NDArray[np.int32]]:
-    """The arguments of a call without chunks."""
+def _no_chunks(size: int, per_device: int) -> Chunks:
+    """A call without chunks, with room for ``per_device`` of ``size`` lanes."""
     n_devices = jax.local_device_count()
-    return (
-        np.zeros((n_devices, per_device), np.int32),
-        np.zeros((n_devices, per_device, size), np.int64),
-        np.zeros(n_devices, np.int32),
+    return Chunks(
+        slices=as_leaf(np.zeros((n_devices, per_device)), np.int32),
+        numbers=as_leaf(np.zeros((n_devices, per_device, size)), np.int64),
+        n_chunks=as_leaf(np.zeros(n_devices), np.int32),
     )
 
 
-def _arguments(
-    parts: list[Int], lanes: Lanes, size: int, per_device: int
-) -> tuple[NDArray[np.int32], Int, NDArray[np.int32]]:
-    """The arguments of a call for the chunks ``parts``: chunk c goes to device c % D, slots without one are not run."""
-    slices, numbers, n_chunks = _nothing(size, per_device)
+def _placed(parts: list[Int], lanes: Lanes, size: int, per_device: int) -> Chunks:
+    """A call for the chunks ``parts``: chunk c goes to device c % D, slots without one are not run."""
+    chunks = _no_chunks(size, per_device)
+    slices, numbers, n_chunks = map(np.asarray, chunks)
     n_devices = len(n_chunks)
     for c, part in enumerate(parts):
         slot = c % n_devices, c // n_devices
@@ -283,7 +279,7 @@ def _arguments(
         # A short chunk repeats its last resample.
         numbers[slot] = np.pad(lanes.numbers[part], (0, size - len(part)), mode="edge")
         n_chunks[slot[0]] += 1
-    return slices, numbers, n_chunks
+    return chunks
 
 
 def _store(parts: list[Int], found: Any, results: Any) -> list[Int]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxeval.execution.lanes import Solver, Task, device_mesh, of_one_slice
+from jaxeval.arrays import as_leaf
+from jaxeval.execution.lanes import Solver, Task, device_mesh
 from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import CONTEXTUAL_REFITS
 from jaxeval.kernels import batch
@@ -21,7 +22,7 @@ from jaxeval.ratings.drawn_votes import VoteGroups, is_secure_board, unit_member
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import BoardRefits, Refitted
 from jaxeval.resampling.draw import unit_draw
-from jaxeval.resampling.units import as_leaf, pad
+from jaxeval.resampling.units import pad
 
 # A chord that has not converged by then hardly will; the next solver takes its lane.
 _MAX_STEPS = {
@@ -69,7 +70,7 @@ class ContextualRefits(BoardRefits):
         )
         hungriest = _BYTES_PER_ENTRY * self._entries(batch.Solver.NEWTON)
         return Task(
-            of_one_slice(program),
+            program,
             CONTEXTUAL_REFITS,
             self._entries(solver),
             lane_bytes=hungriest,

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from jaxeval.arrays import as_leaf
 from jaxeval.execution.lanes import Solver, Task, device_mesh
 from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import REFITS
@@ -20,7 +21,7 @@ from jaxeval.ratings.drawn_votes import VoteGroups, drawn_entries, is_secure_boa
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import BoardRefits, refit_form
 from jaxeval.resampling.draw import unit_draw
-from jaxeval.resampling.units import as_leaf, pad, rounded, stacked
+from jaxeval.resampling.units import pad, rounded, stacked
 
 _MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON_CG: 60, batch.Solver.NEWTON: 200}
 # In turn, each for the lanes that those before it left.

@@ -9,6 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from jaxeval.arrays import as_leaf
 from jaxeval.data.cells import Cells
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
@@ -16,7 +17,6 @@ from jaxeval.kernels.adjacency import SLOTS, Adjacency
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.connectivity import Connectivity, per_model, with_components
-from jaxeval.resampling.units import as_leaf
 
 Float = NDArray[np.float64]
 Index = NDArray[np.integer[Any]]

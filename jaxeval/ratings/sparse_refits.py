@@ -7,7 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from jaxeval.execution.lanes import Solver, Task, device_mesh, of_one_slice
+from jaxeval.arrays import as_leaf
+from jaxeval.execution.lanes import Solver, Task, device_mesh
 from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import SPARSE_REFITS
 from jaxeval.kernels import batch
@@ -18,7 +19,6 @@ from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import BoardRefits, Refitted, refit_form
 from jaxeval.ratings.sparse_boards import recentred
 from jaxeval.resampling.draw import unit_draw
-from jaxeval.resampling.units import as_leaf
 
 _MAX_STEPS = 200
 
@@ -40,7 +40,7 @@ class SparseRefits(BoardRefits):
         # The weights by slot, which every step passes over.
         slot_bytes = 3 * self.problem.graph.adjacency.owner.size * SLOTS * np.dtype(self.form.dtype).itemsize
         task = Task(
-            of_one_slice(program),
+            program,
             SPARSE_REFITS,
             slot_bytes,
             lane_bytes=2 * slot_bytes,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import as_leaf
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells
 from jaxeval.errors import DataError
@@ -21,7 +23,7 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.references import Pools, SharedItems, Votes
 from jaxeval.ratings.boards import padded_size
 from jaxeval.ratings.drawn_votes import ClusterRows, Entries, vote_draws, vote_groups
-from jaxeval.resampling.units import as_leaf, pad, rounded, stream_number
+from jaxeval.resampling.units import pad, rounded, stream_number
 from jaxeval.wording import counted
 
 Float = NDArray[np.float64]
@@ -120,11 +122,7 @@ def rankings(
     words = sum(cell.size for cell in pools) * (2 + 2 * len(budgets))
     with double_precision():
         problem, asked, gold = jax.tree.map(jax.numpy.asarray, (problem, asked, padded_rows(gold)))
-
-    def call(slices: NDArray[np.int32], numbers: Int, n_chunks: NDArray[np.int32]) -> Any:
-        with double_precision():
-            return batch.reference_study(problem, form, mesh, asked, gold, numbers, n_chunks)
-
+    call = partial(batch.reference_study, problem, form, mesh, asked, gold)
     held = sum(x.nbytes for x in jax.tree.leaves((problem, gold)))
     task = Task(call=call, budget=REFERENCES, entries=words, lane_bytes=_BYTES_PER_WORD * words, fixed_bytes=held)
     alone, together, same = run.results(task, Lanes.of(1, n_lanes), "references")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -10,13 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import as_leaf
 from jaxeval.checks import check_room
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import ITEMS
 from jaxeval.kernels import batch
 from jaxeval.resampling.strata import checked_strata
-from jaxeval.resampling.units import as_leaf, make_singles, make_units, stacked, stream_number
+from jaxeval.resampling.units import make_singles, make_units, stacked, stream_number
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -68,11 +70,7 @@ def resampled_sums(
     mesh = device_mesh()
     with double_precision():
         items, parts = jax.tree.map(jnp.asarray, (items, parts))
-
-    def call(sets: NDArray[np.int32], numbers: Int, n_chunks: NDArray[np.int32]) -> Any:
-        with double_precision():
-            return batch.item_sums(items, parts, mesh, np.uint64(seed), sets, numbers, n_chunks)
-
+    call = partial(batch.item_sums, items, parts, mesh, np.uint64(seed))
     width = sum(x.shape[1] for x in parts)
     held = sum(x.nbytes for x in jax.tree.leaves((items, parts))) + 16 * n_resamples * width * min(len(rows), 2)
     task = Task(call, ITEMS, len(table), lane_bytes=_BYTES_PER_ITEM * len(table) + 16 * width, fixed_bytes=held)

@@ -12,6 +12,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
+from jaxeval.arrays import as_leaf
 from jaxeval.kernels.resample import Singles, Strata, Units
 from jaxeval.resampling.alias import Int, category_tables, poisson_tables
 
@@ -38,11 +39,6 @@ def shortfall_of(total: Int) -> Int:
     sd = np.sqrt(np.maximum(total, 1))
     k = np.sqrt(2 * np.log(np.maximum(4.7e5 / sd, 20.0)))
     return np.minimum(np.ceil(k * sd).astype(np.int64), total)
-
-
-def as_leaf(x: Any, dtype: type) -> Any:
-    """``x`` as a NumPy array, untyped: the kernels' tuples, written for JAX arrays, hold NumPy ones until the call."""
-    return np.asarray(x, dtype)
 
 
 def stream_number(label: str) -> int:

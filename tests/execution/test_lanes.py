@@ -22,16 +22,17 @@ class Pair(NamedTuple):
 
 
 @jax.jit
-def program(slices, numbers, n_chunks):
+def program(chunks):
     """10 s + r of every lane, and a row of three; slots that are not run hold -1."""
+    slices, numbers, n_chunks = chunks
     run = jnp.arange(slices.shape[1]) < n_chunks[:, None]
     value = jnp.where(run[..., None], 10.0 * slices[..., None] + numbers, -1.0)
     return {"pair": Pair(value, value[..., None] * jnp.arange(3.0)), "count": jnp.ones_like(numbers)}
 
 
-def call(slices, numbers, n_chunks):
+def call(chunks):
     with double_precision():
-        return program(slices, numbers, n_chunks)
+        return program(chunks)
 
 
 TASK = Task(call, Budget(Room(800, 64), Room(800, 64), 2), 100, lane_bytes=1000, fixed_bytes=5000)
@@ -119,9 +120,9 @@ class TestMemory:
     def test_chunks_shrink_to_the_limit(self):
         sizes = []
 
-        def called(slices, numbers, n_chunks):
-            sizes.append(numbers.shape[-1])
-            return call(slices, numbers, n_chunks)
+        def called(chunks):
+            sizes.append(chunks.numbers.shape[-1])
+            return call(chunks)
 
         n_devices = jax.local_device_count()
         limit = 5000 + 3 * 1000 * n_devices + 500
@@ -156,14 +157,15 @@ class Cascade:
 
     def task(self, bonus, name):
         @jax.jit
-        def solved(slices, numbers, n_chunks):
+        def solved(chunks):
+            slices, numbers, _ = chunks
             good = (numbers % 2 == 0) | (bonus == 1)
             value = (100 * bonus + 10 * slices[..., None] + numbers).astype(self.dtype)
             return Found(value, jnp.where(good, Status.CONVERGED, Status.STEP_LIMIT).astype(jnp.int8))
 
-        def call(slices, numbers, n_chunks):
+        def call(chunks):
             self.given.setdefault(name, 0)
-            return solved(slices, numbers, n_chunks)
+            return solved(chunks)
 
         return TASK._replace(call=call)
 

@@ -82,7 +82,7 @@ class TestCheckpoints:
 
 
 def _only_shapes(kernel, *arguments, **options):
-    assert isinstance(arguments[-1], jax.core.Tracer), "a lane is computed again"
+    assert isinstance(arguments[-1].numbers, jax.core.Tracer), "a lane is computed again"
     return kernel(*arguments, **options)
 
 

@@ -5,6 +5,7 @@ a chunk's lanes as the last axis of their arrays. Chunks run one after the other
 chunks of a call are spread over the devices.
 """
 
+from jaxeval.kernels.batch.chunks import Chunks
 from jaxeval.kernels.batch.contextual import (
     ContextualFit,
     ContextualForm,
@@ -40,6 +41,7 @@ from jaxeval.kernels.batch.sparse import Graph, SparseProblem, fit_sparse, refit
 
 __all__ = [
     "BudgetSums",
+    "Chunks",
     "ContextualFit",
     "ContextualForm",
     "ContextualProblem",

@@ -9,7 +9,7 @@ from jax import Array
 from jax.sharding import Mesh
 
 from jaxeval.kernels import battle_rows, connectivity, contextual, lane_draws, resample
-from jaxeval.kernels.batch.chunks import over_devices, run_chunks
+from jaxeval.kernels.batch.chunks import Chunks, over_lanes
 from jaxeval.kernels.batch.refits import Refits, Solver, rated
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, UInt64
 from jaxeval.kernels.solve import Terms, pseudo_inverse
@@ -113,31 +113,21 @@ def _refit_contextual_chunk(
 
 @partial(jax.jit, static_argnames=("form", "mesh"))
 def refit_contextual(
-    problem: ContextualProblem,
-    form: ContextualForm,
-    mesh: Mesh,
-    seed: Integer[Array, ""],
-    terms: Terms,
-    numbers: Integer[Array, "devices chunks R"],
-    n_chunks: Integer[Array, "devices"],
+    problem: ContextualProblem, form: ContextualForm, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks
 ) -> Refits:
-    """Refit the resamples ``numbers`` of one slice, chunk by chunk, as `refit` does.
+    """Refit resamples of one slice, as `refit` does.
 
     The ridge is (P,), a coefficient for each parameter.
     """
+    base = contextual.at_estimate(
+        form.response, problem.rows, problem.phi, len(problem.main_battles), problem.inverse,
+        problem.information_diagonal,
+    )  # fmt: skip
 
-    def on_device(problem: ContextualProblem, seed: Array, terms: Terms, numbers: Array, n_chunks: Array) -> Refits:
-        base = contextual.at_estimate(
-            form.response, problem.rows, problem.phi, len(problem.main_battles), problem.inverse,
-            problem.information_diagonal,
-        )  # fmt: skip
+    def chunk(numbers: Array, problem: ContextualProblem, base: contextual.Base, seed: Array, terms: Terms) -> Refits:
+        return _refit_contextual_chunk(problem, base, form, seed, terms, numbers)
 
-        def chunk(t: Array) -> Refits:
-            return _refit_contextual_chunk(problem, base, form, seed, terms, numbers[0, t])
-
-        return run_chunks(chunk, numbers.shape[1], n_chunks[0])
-
-    return over_devices(on_device, mesh, (problem, seed, terms), (numbers, n_chunks))
+    return over_lanes(chunk, mesh, chunks, (problem, base, seed, terms))
 
 
 @partial(jax.jit, static_argnames="form")

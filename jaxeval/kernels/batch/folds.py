@@ -9,7 +9,7 @@ from jax import Array, lax
 from jax.sharding import Mesh
 
 from jaxeval.kernels import held_out, resample, solve, temperature
-from jaxeval.kernels.batch.chunks import over_lanes
+from jaxeval.kernels.batch.chunks import Chunks, over_lanes
 from jaxeval.kernels.held_out import (
     FixedTargets,
     FullFit,
@@ -35,15 +35,9 @@ def temperatures(
 
 @partial(jax.jit, static_argnames="mesh")
 def fold_temperatures(
-    judged: Judged,
-    mesh: Mesh,
-    fewest: Num[Array, ""],
-    terms: Terms,
-    sets: Integer[Array, "devices chunks"],
-    folds: Integer[Array, "devices chunks R"],
-    n_chunks: Integer[Array, "devices"],
+    judged: Judged, mesh: Mesh, fewest: Num[Array, ""], terms: Terms, chunks: Chunks
 ) -> TemperatureFit:
-    """Temperatures of ``sets`` without the battles of the models ``folds``: a lane each.
+    """Temperatures of sets (slices) without the battles of models (numbers): a lane each.
 
     The fold after the last model is that of all battles. Results have the leading axes (devices, T, R).
     """
@@ -56,7 +50,7 @@ def fold_temperatures(
 
         return jax.vmap(one)(folds)
 
-    return over_lanes(chunk, mesh, judged, (fewest, terms), sets, folds, n_chunks)
+    return over_lanes(chunk, mesh, chunks, (fewest, terms), judged)
 
 
 class JudgedTables(NamedTuple):
@@ -93,13 +87,11 @@ def hold_out(
     targets: FixedTargets | SoftTargets,
     mesh: Mesh,
     terms: Terms,
-    maps: Integer[Array, "devices chunks"],
-    folds: Integer[Array, "devices chunks R"],
-    n_chunks: Integer[Array, "devices"],
+    chunks: Chunks,
     *,
     newton: bool = False,
 ) -> HeldOut:
-    """Folds ``folds`` of the target maps ``maps``, a lane each.
+    """Folds (numbers) of target maps (slices), a lane each.
 
     Results have the leading axes (devices, T, R). ``newton`` is as in `held_out.fold`.
     """
@@ -110,7 +102,7 @@ def hold_out(
             lambda fold: held_out.fold(full, held_out.wins_of_fold(targets, full.n, fold), fold, terms, newton)
         )(folds)
 
-    return over_lanes(chunk, mesh, (full, targets), (terms,), maps, folds, n_chunks)
+    return over_lanes(chunk, mesh, chunks, (terms,), (full, targets))
 
 
 @jax.jit
@@ -129,16 +121,8 @@ class OwnResamples(NamedTuple):
 
 
 @partial(jax.jit, static_argnames="mesh")
-def own_resamples(
-    own: OwnProblem,
-    mesh: Mesh,
-    seed: Integer[Array, ""],
-    terms: Terms,
-    models: Integer[Array, "devices chunks"],
-    numbers: Integer[Array, "devices chunks R"],
-    n_chunks: Integer[Array, "devices"],
-) -> OwnResamples:
-    """Resamples ``numbers`` of ``models``, with leading axes (devices, T, R)."""
+def own_resamples(own: OwnProblem, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks) -> OwnResamples:
+    """Resamples of models, which are the slices."""
 
     def chunk(own: OwnProblem, numbers: Array, seed: Array, terms: Terms) -> OwnResamples:
         draws = resample.singles(own.units, own.opponent.shape[0], seed, own.stream, numbers)
@@ -150,4 +134,4 @@ def own_resamples(
         found = jax.vmap(one_map, out_axes=1)(own.anchors, score.T, own.start)
         return OwnResamples(found.theta, found.status)
 
-    return over_lanes(chunk, mesh, own, (seed, terms), models, numbers, n_chunks)
+    return over_lanes(chunk, mesh, chunks, (seed, terms), own)

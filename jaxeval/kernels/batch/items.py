@@ -10,7 +10,7 @@ from jax import Array
 from jax.sharding import Mesh
 
 from jaxeval.kernels import rank_agreement, resample
-from jaxeval.kernels.batch.chunks import over_devices, run_chunks
+from jaxeval.kernels.batch.chunks import Chunks, over_lanes
 from jaxeval.kernels.kinds import Float, Int32, Integer, Num, UInt8, UInt64
 
 
@@ -24,18 +24,12 @@ class Items(NamedTuple):
 
 @partial(jax.jit, static_argnames="mesh")
 def item_sums(
-    items: Items,
-    columns: tuple[Num[Array, "Q _"], ...],
-    mesh: Mesh,
-    seed: Integer[Array, ""],
-    sets: Integer[Array, "devices chunks"],
-    numbers: Integer[Array, "devices chunks R"],
-    n_chunks: Integer[Array, "devices"],
+    items: Items, columns: tuple[Num[Array, "Q _"], ...], mesh: Mesh, seed: Integer[Array, ""], chunks: Chunks
 ) -> Float[Array, "devices chunks R _"]:
-    """Sums over the items of resamples ``numbers``, chunk t of a device drawing from one set of items.
+    """Sums over the items of resamples, whose slices are sets of items.
 
-    A chunk's set is in ``sets``. ``columns`` are (Q, K1), (Q, K2), ...: sums are in each one's precision,
-    and the result (devices, T, R, K1 + K2 + ...) in double. Each device runs its first ``n_chunks``.
+    ``columns`` are (Q, K1), (Q, K2), ...: sums are in each one's precision, and the result
+    (devices, T, R, K1 + K2 + ...) in double.
     """
 
     def draw(items: Items, seed: Array, numbers: Array) -> Array:
@@ -44,19 +38,13 @@ def item_sums(
             return resample.singles(units, columns[0].shape[0], seed, stream, numbers)
         return resample.multinomial(units, resample.Packing(None), seed, stream, numbers)[:, 0]
 
-    def on_device(
-        items: Items, columns: tuple[Array, ...], seed: Array, sets: Array, numbers: Array, n_chunks: Array
-    ) -> Array:
-        def chunk(t: Array) -> Array:
-            own = jax.tree.map(lambda x: x[sets[0, t]], items)
-            draws = draw(own, seed, numbers[0, t])
-            rows = [x if own.row is None else x[own.row] for x in columns]
-            sums = [jnp.matmul(draws.astype(x.dtype), x, precision="highest").astype(jnp.float64) for x in rows]
-            return jnp.concatenate(sums, axis=1)
+    def chunk(items: Items, numbers: Array, columns: tuple[Array, ...], seed: Array) -> Array:
+        draws = draw(items, seed, numbers)
+        rows = [x if items.row is None else x[items.row] for x in columns]
+        sums = [jnp.matmul(draws.astype(x.dtype), x, precision="highest").astype(jnp.float64) for x in rows]
+        return jnp.concatenate(sums, axis=1)
 
-        return run_chunks(chunk, sets.shape[1], n_chunks[0])
-
-    return over_devices(on_device, mesh, (items, columns, seed), (sets, numbers, n_chunks))
+    return over_lanes(chunk, mesh, chunks, (columns, seed), items)
 
 
 @partial(jax.jit, static_argnames=("mesh", "width"))
@@ -65,22 +53,15 @@ def draw_singles(
     mesh: Mesh,
     seed: Integer[Array, ""],
     stream: Integer[Array, ""],
-    numbers: Integer[Array, "devices chunks R"],
-    n_chunks: Integer[Array, "devices"],
+    chunks: Chunks,
     width: int,
 ) -> UInt8[Array, "devices chunks R {width}"]:
-    """How often each is in the resamples ``numbers``.
+    """How often each is in the resamples; slots beyond the N drawn hold 0."""
 
-    Slots beyond the N drawn hold 0. Each device runs its first ``n_chunks``.
-    """
+    def chunk(numbers: Array, singles: resample.Singles, seed: Array, stream: Array) -> Array:
+        return resample.singles(singles, width, seed, stream, numbers)
 
-    def on_device(singles: resample.Singles, seed: Array, stream: Array, numbers: Array, n_chunks: Array) -> Array:
-        def chunk(t: Array) -> Array:
-            return resample.singles(singles, width, seed, stream, numbers[0, t])
-
-        return run_chunks(chunk, numbers.shape[1], n_chunks[0])
-
-    return over_devices(on_device, mesh, (singles, seed, stream), (numbers, n_chunks))
+    return over_lanes(chunk, mesh, chunks, (singles, seed, stream))
 
 
 class ItemTotals(NamedTuple):
@@ -107,56 +88,34 @@ def evaluator_resamples(
     arguments: tuple[Array | rank_agreement.GapQuestion, ...],
     counts: tuple[Num[Array, "_ _"], ...],
     mesh: Mesh,
-    numbers: Integer[Array, "devices chunks R"],
-    n_chunks: Integer[Array, "devices"],
+    chunks: Chunks,
 ) -> Any:
-    """``measure(scores (E, M), gold (M,), counts (M,), *arguments)`` of the resamples ``numbers``.
+    """``measure(scores (E, M), gold (M,), counts (M,), *arguments)`` of resamples.
 
     ``measure`` is of `rank_agreement`. ``counts`` (L, Q) of all resamples are those of models in Q slots and, for
-    scores by item, those of items. What ``measure`` returns gets the leading axes (devices, T, R). Each device runs
-    its first ``n_chunks``.
+    scores by item, those of items. What ``measure`` returns gets the leading axes (devices, T, R).
     """
 
-    def on_device(
-        scores: Array | ItemTotals,
-        gold: Array,
-        arguments: tuple[Array | rank_agreement.GapQuestion, ...],
-        counts: tuple[Array, ...],
-        numbers: Array,
-        n_chunks: Array,
+    def chunk(
+        numbers: Array, scores: Array | ItemTotals, gold: Array, arguments: tuple[Any, ...], counts: tuple[Array, ...]
     ) -> Any:
-        def chunk(t: Array) -> Any:
-            own = counts[0][numbers[0, t], : len(gold)].astype(jnp.float64)
-            if isinstance(scores, ItemTotals):
-                lanes, along = _item_scores(scores, len(gold), counts[1][numbers[0, t]]), 0
-            else:
-                lanes, along = scores, None
-            return jax.vmap(lambda x, c: measure(x, gold, c, *arguments), in_axes=(along, 0))(lanes, own)
+        own = counts[0][numbers, : len(gold)].astype(jnp.float64)
+        if isinstance(scores, ItemTotals):
+            lanes, along = _item_scores(scores, len(gold), counts[1][numbers]), 0
+        else:
+            lanes, along = scores, None
+        return jax.vmap(lambda x, c: measure(x, gold, c, *arguments), in_axes=(along, 0))(lanes, own)
 
-        return run_chunks(chunk, numbers.shape[1], n_chunks[0])
-
-    return over_devices(on_device, mesh, (scores, gold, arguments, counts), (numbers, n_chunks))
+    return over_lanes(chunk, mesh, chunks, (scores, gold, arguments, counts))
 
 
 @partial(jax.jit, static_argnames="mesh")
 def delta_sums(
-    pairs: rank_agreement.DeltaPairs,
-    counts: Num[Array, "_ Q"],
-    mesh: Mesh,
-    numbers: Integer[Array, "devices chunks R"],
-    n_chunks: Integer[Array, "devices"],
+    pairs: rank_agreement.DeltaPairs, counts: Num[Array, "_ Q"], mesh: Mesh, chunks: Chunks
 ) -> rank_agreement.PairSums:
-    """Sums over pairs of fixed scores in the resamples ``numbers``: (devices, T, R, E, D).
+    """Sums over pairs of fixed scores in resamples: (devices, T, R, E, D); ``counts`` are of models in all of them."""
 
-    ``counts`` are those of models in all resamples. Each device runs its first ``n_chunks``.
-    """
+    def chunk(numbers: Array, pairs: rank_agreement.DeltaPairs, counts: Array) -> rank_agreement.PairSums:
+        return rank_agreement.delta_sums_of_draws(counts[numbers], pairs)
 
-    def on_device(
-        pairs: rank_agreement.DeltaPairs, counts: Array, numbers: Array, n_chunks: Array
-    ) -> rank_agreement.PairSums:
-        def chunk(t: Array) -> rank_agreement.PairSums:
-            return rank_agreement.delta_sums_of_draws(counts[numbers[0, t]], pairs)
-
-        return run_chunks(chunk, numbers.shape[1], n_chunks[0])
-
-    return over_devices(on_device, mesh, (pairs, counts), (numbers, n_chunks))
+    return over_lanes(chunk, mesh, chunks, (pairs, counts))

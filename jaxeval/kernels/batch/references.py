@@ -9,7 +9,7 @@ from jax import Array, lax
 from jax.sharding import Mesh
 
 from jaxeval.kernels import rank_agreement, references, resample, solve, squares
-from jaxeval.kernels.batch.chunks import over_devices, run_chunks
+from jaxeval.kernels.batch.chunks import Chunks, over_lanes
 from jaxeval.kernels.kinds import Bool, Float, Int32, Int64, Integer, UInt64
 
 
@@ -198,24 +198,17 @@ def reference_study(
     mesh: Mesh,
     settings: StudySettings,
     gold: Float[Array, "_ M"],
-    numbers: Integer[Array, "devices chunks R"],
-    n_chunks: Integer[Array, "devices"],
+    chunks: Chunks,
 ) -> tuple[SingleReferences, BudgetSums, SameModelSums]:
-    """All references, sets, budgets and repeats in the studies ``numbers``: 0 is of the full data.
+    """All references, sets, budgets and repeats in studies: number 0 is of the full data, r > 0 of resample r - 1.
 
-    Study r > 0 is of resample r - 1, and ``gold`` are the log-strengths of the full data and of all resamples. Each
-    device runs the first ``n_chunks`` of its chunks; the results have leading axes (devices, chunks, R), and zeros
-    where none ran.
+    ``gold`` are the log-strengths of the full data and of all resamples.
     """
 
-    def on_device(
-        problem: ReferenceProblem, settings: StudySettings, gold: Array, numbers: Array, n_chunks: Array
+    def chunk(
+        numbers: Array, problem: ReferenceProblem, settings: StudySettings, gold: Array
     ) -> tuple[SingleReferences, BudgetSums, SameModelSums]:
-        def chunk(t: Array) -> tuple[SingleReferences, BudgetSums, SameModelSums]:
-            own = numbers[0, t]
-            draws = resample.multinomial(problem.units, form.packing, settings.seed, problem.stream, own - 1)
-            return jax.vmap(partial(_study, problem, form, settings))(own - 1, draws, gold[own])
+        draws = resample.multinomial(problem.units, form.packing, settings.seed, problem.stream, numbers - 1)
+        return jax.vmap(partial(_study, problem, form, settings))(numbers - 1, draws, gold[numbers])
 
-        return run_chunks(chunk, numbers.shape[1], n_chunks[0])
-
-    return over_devices(on_device, mesh, (problem, settings, gold), (numbers, n_chunks))
+    return over_lanes(chunk, mesh, chunks, (problem, settings, gold))

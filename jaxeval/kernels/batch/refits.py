@@ -12,7 +12,7 @@ from jax import Array, lax
 from jax.sharding import Mesh
 
 from jaxeval.kernels import connectivity, dense_solve, pair_tables, resample
-from jaxeval.kernels.batch.chunks import over_devices, run_chunks
+from jaxeval.kernels.batch.chunks import Chunks, over_lanes
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
 from jaxeval.kernels.links import Link
@@ -178,31 +178,14 @@ def _stored(
 
 @partial(jax.jit, static_argnames=("form", "mesh"))
 def refit(
-    problems: Problem,
-    form: RefitForm,
-    mesh: Mesh,
-    seed: Integer[Array, ""],
-    terms: Terms,
-    slices: Integer[Array, "devices chunks"],
-    numbers: Integer[Array, "devices chunks R"],
-    n_chunks: Integer[Array, "devices"],
+    problems: Problem, form: RefitForm, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks
 ) -> Refits:
-    """Refit the resamples ``numbers`` of the slices, chunk by chunk.
+    """Refit resamples of slices: (devices, T, R, ...), with zeros where no chunk ran."""
 
-    A chunk's R lanes belong to one slice and run together; each device runs the first ``n_chunks`` of its T chunks. The
-    result has shape (devices, T, R, ...), with zeros where no chunk ran.
-    """
+    def chunk(problem: Problem, numbers: Array, seed: Array, terms: Terms) -> Refits:
+        return _refit_chunk(problem, form, seed, terms, numbers)
 
-    def on_device(
-        problems: Problem, seed: Array, terms: Terms, slices: Array, numbers: Array, n_chunks: Array
-    ) -> Refits:
-        def chunk(t: Array) -> Refits:
-            problem = jax.tree.map(lambda x: x[slices[0, t]], problems)
-            return _refit_chunk(problem, form, seed, terms, numbers[0, t])
-
-        return run_chunks(chunk, slices.shape[1], n_chunks[0])
-
-    return over_devices(on_device, mesh, (problems, seed, terms), (slices, numbers, n_chunks))
+    return over_lanes(chunk, mesh, chunks, (seed, terms), problems)
 
 
 @partial(jax.jit, static_argnames="form")

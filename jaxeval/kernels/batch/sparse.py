@@ -10,7 +10,7 @@ from jax.sharding import Mesh
 
 from jaxeval.kernels import connectivity, pair_tables, resample, sparse_solve
 from jaxeval.kernels.adjacency import Adjacency, any_opponent, opponent_sums, take
-from jaxeval.kernels.batch.chunks import over_devices, run_chunks
+from jaxeval.kernels.batch.chunks import Chunks, over_lanes
 from jaxeval.kernels.batch.refits import RefitForm, Refits, draw_pairs, rated
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
 from jaxeval.kernels.links import Link
@@ -119,20 +119,11 @@ def _refit_chunk(
 
 @partial(jax.jit, static_argnames=("form", "mesh"))
 def refit_sparse(
-    problem: SparseProblem,
-    form: RefitForm,
-    mesh: Mesh,
-    seed: Integer[Array, ""],
-    terms: Terms,
-    numbers: Integer[Array, "devices chunks L"],
-    n_chunks: Integer[Array, "devices"],
+    problem: SparseProblem, form: RefitForm, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks
 ) -> Refits:
-    """Refit the resamples ``numbers`` of one board, chunk by chunk, as `refit` does."""
+    """Refit resamples of one board, as `refit` does."""
 
-    def on_device(problem: SparseProblem, seed: Array, terms: Terms, numbers: Array, n_chunks: Array) -> Refits:
-        def chunk(t: Array) -> Refits:
-            return _refit_chunk(problem, form, seed, terms, numbers[0, t])
+    def chunk(numbers: Array, problem: SparseProblem, seed: Array, terms: Terms) -> Refits:
+        return _refit_chunk(problem, form, seed, terms, numbers)
 
-        return run_chunks(chunk, numbers.shape[1], n_chunks[0])
-
-    return over_devices(on_device, mesh, (problem, seed, terms), (numbers, n_chunks))
+    return over_lanes(chunk, mesh, chunks, (problem, seed, terms))
