@@ -5,11 +5,11 @@ from jaxeval.execution import lanes
 
 def chunk_sizes(monkeypatch):
     """A list of the lanes of a chunk, call by call, which runs fill."""
-    sizes, arguments = [], lanes._arguments
+    sizes, placed = [], lanes._placed
 
     def recorded(parts, of, size, per_device):
         sizes.append(size)
-        return arguments(parts, of, size, per_device)
+        return placed(parts, of, size, per_device)
 
-    monkeypatch.setattr(lanes, "_arguments", recorded)
+    monkeypatch.setattr(lanes, "_placed", recorded)
     return sizes
