@@ -18,8 +18,8 @@ import jax
 _VARIABLE = "JAXEVAL_CACHE"
 #: Bytes that a cache may hold when a process starts to use it: programs not used for longest go. One takes 2 to 300 kB.
 _MOST_BYTES = 2**28
-#: How JAX names the files of programs.
-_PROGRAMS = "*-cache"
+#: What the names of files of programs end with: JAX's own, and those of `exported_programs`.
+_ENDINGS = ("-cache", "-export")
 
 
 def use_compile_cache(folder: str | Path | None = None) -> Path | None:
@@ -100,7 +100,9 @@ def _made(folder: Path) -> Path:
 def _remove_oldest(folder: Path) -> None:
     """Remove the programs that were not used for longest, until the others take no more than `_MOST_BYTES`."""
     programs = []
-    for path in folder.glob(_PROGRAMS):
+    for path in folder.iterdir():
+        if not path.name.endswith(_ENDINGS):
+            continue
         with suppress(OSError):  # removed by another process meanwhile
             found = path.stat()
             programs.append((max(found.st_atime, found.st_mtime), found.st_size, path))

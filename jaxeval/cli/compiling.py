@@ -38,6 +38,8 @@ class CompilingCommand(click.Command):
 def kept_programs() -> Iterator[None]:
     """Keep compiled programs, where that is possible: whatever is wrong with it costs the run a sentence at most."""
     from jaxeval.cli.compile_cache import remove_programs, use_compile_cache
+    from jaxeval.cli.exported_programs import ExportedPrograms
+    from jaxeval.kernels.batch.programs import kept_in
 
     try:
         folder = use_compile_cache()
@@ -60,7 +62,7 @@ def kept_programs() -> Iterator[None]:
             tell(f"compiled programs cannot be kept in {folder}: {found[3]}")
             told = True
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), kept_in(ExportedPrograms(folder)):
         warnings.filterwarnings("always", _CACHE_ERROR)
         warnings.showwarning = mend_or_show
         yield

@@ -101,12 +101,12 @@ class TestThePrograms:
     def test_not_used_for_longest_go_first(self, settings, tmp_path, monkeypatch):
         monkeypatch.setattr(compile_cache, "_MOST_BYTES", 250)
         for k, (read, written) in enumerate([(1, 1), (9, 2), (3, 3), (4, 4)]):
-            path = tmp_path / f"jit_{k}-cache"
+            path = tmp_path / (f"jit_{k}-cache" if k < 3 else f"{k}-export")
             path.write_bytes(b"x" * 100)
             os.utime(path, (read, written))
         (tmp_path / "notes.txt").write_text("y" * 1000)  # a user's own, which is neither counted nor removed
         use_compile_cache(tmp_path)
-        assert {path.name for path in tmp_path.iterdir()} == {"jit_1-cache", "jit_3-cache", "notes.txt"}
+        assert {path.name for path in tmp_path.iterdir()} == {"jit_1-cache", "3-export", "notes.txt"}
 
     def test_of_a_name_are_removed(self, tmp_path):
         for name in ("jit_refit-1-cache", "jit_refit-2-cache", "jit_refit_all-3-cache"):

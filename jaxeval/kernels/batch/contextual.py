@@ -1,6 +1,5 @@
 """Fits with covariates or a tie model, and their refits over resamples."""
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -10,6 +9,7 @@ from jax.sharding import Mesh
 
 from jaxeval.kernels import battle_rows, connectivity, contextual, lane_draws, resample
 from jaxeval.kernels.batch.chunks import Chunks, over_lanes
+from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import Refits, Solver, rated
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, UInt64
 from jaxeval.kernels.solve import Terms, pseudo_inverse
@@ -49,7 +49,7 @@ class ContextualFit(NamedTuple):
     diagonal: Float[Array, "P"]  # of the information
 
 
-@partial(jax.jit, static_argnames="response")
+@program("response")
 def fit_contextual(
     rows: battle_rows.Rows,
     count: Num[Array, "T E G"],
@@ -111,7 +111,7 @@ def _refit_contextual_chunk(
     return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, standing)
 
 
-@partial(jax.jit, static_argnames=("form", "mesh"))
+@program("form", "mesh")
 def refit_contextual(
     problem: ContextualProblem, form: ContextualForm, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks
 ) -> Refits:
@@ -130,7 +130,7 @@ def refit_contextual(
     return over_lanes(chunk, mesh, chunks, (problem, base, seed, terms))
 
 
-@partial(jax.jit, static_argnames="form")
+@program("form")
 def draw_contextual(
     problem: ContextualProblem, form: ContextualForm, seed: Integer[Array, ""], number: Integer[Array, ""]
 ) -> Num[Array, "T E G"]:

@@ -1,13 +1,12 @@
 """Kernels of arrays that broadcast: their leading axes are the batch."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-import jax
+from jaxeval.kernels.batch.programs import program
 
 
-@partial(jax.jit, static_argnums=0)
+@program("kernel")
 def elementwise(kernel: Callable[..., Any], *arguments: Any) -> Any:
     """``kernel`` of trees of arrays, compiled for each kernel and each shape."""
     return kernel(*arguments)

@@ -10,6 +10,7 @@ from jax.sharding import Mesh
 
 from jaxeval.kernels import held_out, resample, solve, temperature
 from jaxeval.kernels.batch.chunks import Chunks, over_lanes
+from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.held_out import (
     FixedTargets,
     FullFit,
@@ -25,7 +26,7 @@ from jaxeval.kernels.solve import Terms
 from jaxeval.kernels.temperature import TemperatureFit
 
 
-@jax.jit
+@program()
 def temperatures(
     level: Float[Array, "S L"], n: Float[Array, "S L"], wins: Float[Array, "S L"], fewest: Num[Array, ""], terms: Terms
 ) -> TemperatureFit:
@@ -33,7 +34,7 @@ def temperatures(
     return jax.vmap(lambda d, n, y: temperature.fit(d, n, y, fewest, terms))(level, n, wins)
 
 
-@partial(jax.jit, static_argnames="mesh")
+@program("mesh")
 def fold_temperatures(
     judged: Judged, mesh: Mesh, fewest: Num[Array, ""], terms: Terms, chunks: Chunks
 ) -> TemperatureFit:
@@ -62,7 +63,7 @@ class JudgedTables(NamedTuple):
     active: Bool[Array, "L M"]  # models with battles
 
 
-@jax.jit
+@program()
 def judged_tables(judged: Judged, weight: Float[Array, "S K U"], target: Float[Array, "S K U"]) -> JudgedTables:
     """Battles and wins of target maps, of ``weight`` per battle; those of a set stay together."""
 
@@ -75,13 +76,13 @@ def judged_tables(judged: Judged, weight: Float[Array, "S K U"], target: Float[A
     return JudgedTables(n, wins, jnp.sum(wins, axis=2), jnp.any(n > 0, axis=2))
 
 
-@jax.jit
+@program()
 def take(arrays: Any, at: Array) -> Any:
     """A tree of ``arrays`` at ``at`` of their first axes, as one program: alone, each shape costs a few to compile."""
     return jax.tree.map(lambda x: x[at], arrays)
 
 
-@partial(jax.jit, static_argnames=("mesh", "newton"))
+@program("mesh", "newton")
 def hold_out(
     full: FullFit,
     targets: FixedTargets | SoftTargets,
@@ -105,7 +106,7 @@ def hold_out(
     return over_lanes(chunk, mesh, chunks, (terms,), (full, targets))
 
 
-@jax.jit
+@program()
 def rate(
     anchors: Float[Array, "L M"], n: Num[Array, "L M"], score: Float[Array, "L"], start: Float[Array, "L"], terms: Terms
 ) -> solve.Solution:
@@ -120,7 +121,7 @@ class OwnResamples(NamedTuple):
     status: Int8[Array, "... K"]  # a `Status`
 
 
-@partial(jax.jit, static_argnames="mesh")
+@program("mesh")
 def own_resamples(own: OwnProblem, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks) -> OwnResamples:
     """Resamples of models, which are the slices."""
 

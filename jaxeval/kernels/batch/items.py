@@ -1,7 +1,6 @@
 """Resamples of items and of models: sums of columns, and measures of evaluators."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -11,6 +10,7 @@ from jax.sharding import Mesh
 
 from jaxeval.kernels import rank_agreement, resample
 from jaxeval.kernels.batch.chunks import Chunks, over_lanes
+from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.kinds import Float, Int32, Integer, Num, UInt8, UInt64
 
 
@@ -22,7 +22,7 @@ class Items(NamedTuple):
     stream: UInt64[Array, "..."]
 
 
-@partial(jax.jit, static_argnames="mesh")
+@program("mesh")
 def item_sums(
     items: Items, columns: tuple[Num[Array, "Q _"], ...], mesh: Mesh, seed: Integer[Array, ""], chunks: Chunks
 ) -> Float[Array, "devices chunks R _"]:
@@ -47,7 +47,7 @@ def item_sums(
     return over_lanes(chunk, mesh, chunks, (columns, seed), items)
 
 
-@partial(jax.jit, static_argnames=("mesh", "width"))
+@program("mesh", "width")
 def draw_singles(
     singles: resample.Singles,
     mesh: Mesh,
@@ -80,7 +80,7 @@ def _item_scores(totals: ItemTotals, n_models: int, counts: Num[Array, "R Q"]) -
     return jnp.where(n > 0, mean, jnp.nan).reshape(len(counts), -1, n_models)
 
 
-@partial(jax.jit, static_argnames=("measure", "mesh"))
+@program("measure", "mesh")
 def evaluator_resamples(
     measure: Callable[..., Any],
     scores: Float[Array, "E M"] | ItemTotals,
@@ -109,7 +109,7 @@ def evaluator_resamples(
     return over_lanes(chunk, mesh, chunks, (scores, gold, arguments, counts))
 
 
-@partial(jax.jit, static_argnames="mesh")
+@program("mesh")
 def delta_sums(
     pairs: rank_agreement.DeltaPairs, counts: Num[Array, "_ Q"], mesh: Mesh, chunks: Chunks
 ) -> rank_agreement.PairSums:

@@ -10,6 +10,7 @@ from jax.sharding import Mesh
 
 from jaxeval.kernels import rank_agreement, references, resample, solve, squares
 from jaxeval.kernels.batch.chunks import Chunks, over_lanes
+from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.kinds import Bool, Float, Int32, Int64, Integer, UInt64
 
 
@@ -191,7 +192,7 @@ def _study(
     return single, *lax.fori_loop(0, settings.n_repeats, repeat, nothing)
 
 
-@partial(jax.jit, static_argnames=("form", "mesh"))
+@program("form", "mesh")
 def reference_study(
     problem: ReferenceProblem,
     form: StudyForm,

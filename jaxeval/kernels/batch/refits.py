@@ -13,6 +13,7 @@ from jax.sharding import Mesh
 
 from jaxeval.kernels import connectivity, dense_solve, pair_tables, resample
 from jaxeval.kernels.batch.chunks import Chunks, over_lanes
+from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
 from jaxeval.kernels.links import Link
@@ -67,7 +68,7 @@ class RefitForm(NamedTuple):
     link: Link = Link.LOGIT
 
 
-@partial(jax.jit, static_argnames="link")
+@program("link")
 def fit(
     n: Num[Array, "S M M"],
     score: Float[Array, "S M"],
@@ -85,7 +86,7 @@ def fit(
     return jax.vmap(one)(active, start, n, score, wins)
 
 
-@partial(jax.jit, static_argnames="link")
+@program("link")
 def inverse_information(
     theta: Float[Array, "S M"],
     n: Num[Array, "S M M"],
@@ -176,7 +177,7 @@ def _stored(
     return lax.cond(statistics[0][0, 0] != np.asarray(never, kind), function, lambda _: zeros, statistics)
 
 
-@partial(jax.jit, static_argnames=("form", "mesh"))
+@program("form", "mesh")
 def refit(
     problems: Problem, form: RefitForm, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks
 ) -> Refits:
@@ -188,7 +189,7 @@ def refit(
     return over_lanes(chunk, mesh, chunks, (seed, terms), problems)
 
 
-@partial(jax.jit, static_argnames="form")
+@program("form")
 def draw(
     problems: Problem, form: RefitForm, seed: Integer[Array, ""], slice_: Integer[Array, ""], number: Integer[Array, ""]
 ) -> tuple[Num[Array, "M M"], Num[Array, "M M"] | None]:

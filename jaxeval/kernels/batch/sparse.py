@@ -1,6 +1,5 @@
 """Fits and refits on graphs of pairs: the lanes of a chunk side by side in the last axis."""
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -11,6 +10,7 @@ from jax.sharding import Mesh
 from jaxeval.kernels import connectivity, pair_tables, resample, sparse_solve
 from jaxeval.kernels.adjacency import Adjacency, any_opponent, opponent_sums, take
 from jaxeval.kernels.batch.chunks import Chunks, over_lanes
+from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import RefitForm, Refits, draw_pairs, rated
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
 from jaxeval.kernels.links import Link
@@ -74,7 +74,7 @@ def _among(graph: Graph, pairs: SparsePairs, active: Bool[Array, "M L"]) -> Spar
     return SparsePairs(jnp.where(both, pairs.n, 0), jnp.where(both, pairs.wins, 0))
 
 
-@partial(jax.jit, static_argnames="link")
+@program("link")
 def fit_sparse(
     graph: Graph,
     n: Float[Array, "P"],
@@ -117,7 +117,7 @@ def _refit_chunk(
     return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, found.T)
 
 
-@partial(jax.jit, static_argnames=("form", "mesh"))
+@program("form", "mesh")
 def refit_sparse(
     problem: SparseProblem, form: RefitForm, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks
 ) -> Refits:
