@@ -1,4 +1,6 @@
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,16 +24,29 @@ _ALIKE = {
 }  # fmt: skip
 
 
-# Processes of the command, which tests start, compile as on a new machine; so do the tests, unless JAXEVAL_TEST_CACHE
-# names a folder in which compiled programs stay for the next run of them.
+#: Where JAX reads, in processes that tests start, in which folder it keeps compiled programs, and which ones.
+_PROGRAMS = "JAX_COMPILATION_CACHE_DIR"
+_ALL_OF_THEM = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES": "none"}
+
+# The command keeps none of its own in a user's folder.
 os.environ["JAXEVAL_CACHE"] = "off"
-if folder := os.environ.get("JAXEVAL_TEST_CACHE"):
-    use_compile_cache(folder)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A program that another process is just writing is compiled, and is no reason to fail."""
+    """What one process of a run has compiled, the others take from a folder that begins empty and goes at the end.
+
+    So every run compiles as on a new machine, but once. JAXEVAL_TEST_CACHE names a folder in which compiled programs
+    stay for the next run.
+    """
+    # A program that another process is just writing is compiled, and is no reason to fail.
     config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache")
+    if _PROGRAMS in os.environ:  # of a developer, or of the process that has started this one
+        return
+    folder = os.environ.get("JAXEVAL_TEST_CACHE")
+    if not folder:
+        folder = tempfile.mkdtemp(prefix="jaxeval-programs-")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    os.environ |= {_PROGRAMS: str(use_compile_cache(folder))} | _ALL_OF_THEM
 
 
 def _group(nodeid: str) -> str:
