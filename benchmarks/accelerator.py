@@ -28,8 +28,8 @@ from peers import Board, simulate_board
 
 import jaxeval
 from jaxeval.execution.precision import double_precision
+from jaxeval.execution.shapes import padded_size
 from jaxeval.kernels import squares
-from jaxeval.ratings.boards import padded_size
 
 CASES = ("S", "M", "L", "arena", "style", "soft-elo")
 CATEGORIES = 29

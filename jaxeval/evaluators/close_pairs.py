@@ -14,8 +14,8 @@ from jaxeval.evaluators.model_scores import ModelScores
 from jaxeval.evaluators.resamples import Resampling, drawn_counts, resampled, run_lanes
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.runs import digest_of
+from jaxeval.execution.shapes import rounded
 from jaxeval.kernels import batch, rank_agreement
-from jaxeval.resampling.units import rounded
 
 Float = NDArray[np.float64]
 

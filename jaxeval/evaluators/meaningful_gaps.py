@@ -26,10 +26,10 @@ from jaxeval.evaluators.model_scores import OK, Gold, ModelScores, Scores, of_ev
 from jaxeval.evaluators.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCORED
 from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened, resampled
 from jaxeval.evaluators.tables import evaluator_table, first_reason, interval_columns
+from jaxeval.execution.shapes import rounded
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import GapQuestion, GapRegression, gap_regression, tau_b
 from jaxeval.kernels.solve import Status
-from jaxeval.resampling.units import rounded
 from jaxeval.statistics.quantiles import centred
 from jaxeval.wording import counted
 

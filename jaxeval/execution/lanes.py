@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -23,7 +24,7 @@ from jaxeval.execution.checkpoints import Checkpoint
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.processes import check_all_present, gather, share_of
 from jaxeval.execution.progress import Advance
-from jaxeval.execution.shapes import Budget, chunk_lanes, in_vectors, slots_per_call
+from jaxeval.execution.shapes import Budget, chunk_lanes, deciding, in_vectors, slots_per_call
 from jaxeval.kernels.batch.chunks import Chunks
 from jaxeval.kernels.solve import Status
 from jaxeval.wording import counted
@@ -33,9 +34,9 @@ Int = NDArray[np.int64]
 _SECONDS_BETWEEN_SAVES = 2.0
 _SECONDS_BETWEEN_LOOKS = 1.0  # whether other processes are there
 
-#: Starts chunks on D devices. The results are a tree of arrays with leading axes (D, T, R), and may still be on their
-#: way.
-Call = Callable[[Chunks], Any]
+#: A program of `kernels.batch` with its arguments but for the chunks, which a call starts on D devices. The results are
+#: a tree of arrays with leading axes (D, T, R), and may still be on their way.
+Call = partial[Any]
 
 
 class Task(NamedTuple):
@@ -46,6 +47,11 @@ class Task(NamedTuple):
     entries: int  # numbers that a lane works on
     lane_bytes: int  # that a lane of a chunk takes at most, for a limit on memory
     fixed_bytes: int  # taken whatever the chunks are: the problem and all results
+
+    def shapes(self, chunks: Chunks) -> Any:
+        """What a call gives. The program knows it once it is compiled."""
+        program: Any = self.call.func
+        return program.eval_shape(*self.call.args, chunks, **self.call.keywords)
 
 
 class Solver(NamedTuple):
@@ -143,7 +149,7 @@ class LaneRun:
     def _shapes(self, task: Task, lanes: Lanes, which: Int) -> Any:
         """What a call of ``task`` for the lanes ``which`` gives: shapes with leading axes (devices, chunks, lanes)."""
         with double_precision():
-            return jax.eval_shape(task.call, _no_chunks(*self._slots(task, lanes, which)))
+            return task.shapes(_no_chunks(*self._slots(task, lanes, which)))
 
     def run(self, task: Task, lanes: Lanes, which: Int, results: Any, section: str) -> None:
         """Run the lanes ``which`` and write what they give into ``results``, a tree of arrays with an entry a lane.
@@ -219,7 +225,7 @@ class LaneRun:
 
     def _slots(self, task: Task, lanes: Lanes, which: Int) -> tuple[int, int]:
         """Lanes of a chunk, and chunks of a call on each device."""
-        of_slice = np.bincount(lanes.slices[which])
+        of_slice = np.bincount(deciding(lanes.slices, lanes.slices[which]))
         size = self.chunk_size or chunk_lanes(task.budget, task.entries, of_slice)
         if self.memory_limit is not None:
             within = lanes_within(self.memory_limit, task.fixed_bytes, task.lane_bytes)

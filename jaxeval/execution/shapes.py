@@ -11,9 +11,24 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+#: Units stacked in one column. A constant, as all that places a slice's units, and thereby names their random numbers,
+#: must not depend on the other slices.
+UNIT_ROWS = 4
+
 _VECTOR = 8  # XLA vectorises numbers of lanes badly that this does not divide
 _FEW_SLOTS = 8  # of a call on a CPU
 _CHEAP = 2**25  # entries that a CPU works on in a small part of the time that a program takes to compile
+
+# What small boards share, as to compile takes far longer than what padding adds.
+_SMALL_BOARD = 64  # models
+_FEW_PAIRS = 2**12
+_SMALLEST_TABLE = 2**14
+BATTLE_PLACES = 1024  # where battles are drawn one by one
+
+# Rows of a block of battles: enough for both cores, and, times the lanes, no more than the cache holds.
+_BLOCK_ROWS, _ACCELERATOR_BLOCK_ROWS = 2**13, 2**20
+_GROUP_ROWS = (16, 4, 1)
+_PADDING = 1.2  # the largest group by which rows grow no more than this
 
 
 class Room(NamedTuple):
@@ -55,7 +70,7 @@ def chunk_lanes(budget: Budget, entries: int, of_slices: NDArray[np.int64]) -> i
     than a fifth.
     """
     room = budget.cpu if _on_cpu() else budget.accelerator
-    most = in_vectors(max(min(room.entries // max(entries, 1), room.lanes), budget.least))
+    most = power_of_two(max(min(room.entries // max(entries, 1), room.lanes), budget.least) + 1) // 2
     sizes = [most, *(2**k for k in range(12, 2, -1) if 2**k < most)]
     if not _on_cpu():
         share = max(power_of_two(-(-int(of_slices.sum()) // jax.local_device_count())), _VECTOR)
@@ -64,6 +79,14 @@ def chunk_lanes(budget: Budget, entries: int, of_slices: NDArray[np.int64]) -> i
     least = min(run.values())
     enough = 1.05 * least + _CHEAP // max(entries, 1) if _on_cpu() else 1.25 * least
     return next(size for size in sizes if run[size] <= enough)
+
+
+def deciding(lanes: NDArray[np.int64], left: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of all ``lanes`` of a problem and those ``left`` for a solver, what decides about sizes.
+
+    On a CPU all: how many are left depends on the data, and another size would be compiled for them.
+    """
+    return lanes if _on_cpu() else left
 
 
 def in_vectors(lanes: int) -> int:
@@ -90,9 +113,89 @@ def padded_rows(x: NDArray[Any]) -> NDArray[Any]:
     return np.pad(x, [(0, power_of_two(max(len(x), 64)) - len(x)), *[(0, 0)] * (x.ndim - 1)])
 
 
+def padded_size(n_models: int) -> int:
+    """Models of a dense board, padding ones included, which have no battles.
+
+    Steps are so fine that tables grow by a ninth at most, except of small boards: their runs take as long for what does
+    not depend on the number of models. Multiples of eight are what XLA vectorises well.
+    """
+    if n_models <= _SMALL_BOARD:
+        return next(size for size in (16, 24, 32, 48, _SMALL_BOARD) if n_models <= size)
+    return _in_steps(n_models, max(power_of_two(n_models) // 32, _VECTOR))
+
+
+def padded_pairs(n_pairs: int, size: int) -> int:
+    """Pairs of a board of ``size`` models with padding, one of them empty: all there can be, where most of them met.
+
+    A pair takes little of a run beside what tables of models take.
+    """
+    complete = size * (size - 1) // 2 + 1
+    if complete <= _FEW_PAIRS or 5 * n_pairs >= 4 * complete:
+        return complete
+    return min(padded_columns(n_pairs), complete)
+
+
+def padded_columns(n: int) -> int:
+    """Columns of units or of what they add to: at least 128, by an eighth more at most beyond `_FEW_PAIRS`."""
+    return max(power_of_two(n), 128) if n <= _FEW_PAIRS else _in_steps(n, power_of_two(n) // 16)
+
+
+def entry_rows(per_pair: NDArray[np.int64]) -> int:
+    """Rows of a grid of entries, a power of two; each of its columns is of one of the (P,) pairs."""
+    near = power_of_two(int(per_pair.mean()) + 1) // 2
+    return min(max(near, UNIT_ROWS), power_of_two(int(per_pair.max())))
+
+
+class Blocks(NamedTuple):
+    """T blocks of E groups of G battles."""
+
+    blocks: int
+    groups: int
+    rows: int
+
+
+def battle_blocks(per_pair: NDArray[np.int64]) -> Blocks:
+    """Blocks for (P,) rows of the pairs: groups as large as padding allows, blocks as large as the cache does.
+
+    A group's rows are of one pair. Only the blocks in use are run, so that their number comes in powers of two.
+    """
+    size = next((g for g in _GROUP_ROWS if (-(-per_pair // g) * g).sum() <= _PADDING * per_pair.sum()), 1)
+    n_groups = int((-(-per_pair // size)).sum())
+    most = (_BLOCK_ROWS if _on_cpu() else _ACCELERATOR_BLOCK_ROWS) // size
+    return Blocks(power_of_two(-(-n_groups // most)), min(padded_columns(n_groups), most), size)
+
+
+def padded_places(n: int, least: int) -> int:
+    """Places of battles drawn one by one, ``least`` at least: by 42 % more at most.
+
+    Their number grows with the root of the number of battles, so that boards of 20,000 to 40,000 share one size.
+    """
+    return next(size << k for k in range(32) for size in (71, 100) if size << k >= max(n, least))
+
+
+def padded_table(n: int) -> int:
+    """Words of Poisson tables, of which only those in use are read."""
+    return power_of_two(max(n, _SMALLEST_TABLE))
+
+
+def padded_few(n: int) -> int:
+    """Slices or strata: a power of two, of more than 64 by an eighth more at most."""
+    return power_of_two(n) if n <= 64 else _in_steps(n, power_of_two(n) // 16)
+
+
+def rounded(size: int) -> int:
+    """``size`` rounded up by at most a sixteenth, so that similar boards share one compilation, and all small ones."""
+    return _in_steps(size, max(128, power_of_two(size + 1) // 32))
+
+
 def power_of_two(size: int) -> int:
     """``size`` rounded up to a power of two."""
     return 1 << max(size - 1, 0).bit_length()
+
+
+def _in_steps(size: int, step: int) -> int:
+    """``size`` rounded up to a multiple of ``step``."""
+    return -(-size // step) * step
 
 
 def _on_cpu() -> bool:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from jaxeval.data.cells import Cells
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision
+from jaxeval.execution.shapes import padded_few, padded_size
 from jaxeval.kernels import batch, links
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.links import Link
@@ -21,6 +22,7 @@ from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
 from jaxeval.ratings.options import FitOptions
 from jaxeval.ratings.sparse_boards import WideGraph, fit_sparse, resolved
+from jaxeval.resampling.units import pad, stacked
 from jaxeval.statistics.comparison import check_square
 
 #: Largest error left in any strength (1e-9 is 2e-7 Elo of logits, 3e-7 of probits).
@@ -145,9 +147,10 @@ def _fit_dense(
         return []
     connections, actives, link = [], [], options.response.link
     size = padded_size(max(len(models) for models, *_ in slices))
-    n_all, wins_all = np.zeros((2, len(slices), size, size))
-    score_all = np.zeros((len(slices), size))
-    active_all = np.zeros((len(slices), size), bool)
+    n_slices = padded_few(len(slices))
+    n_all, wins_all = np.zeros((2, n_slices, size, size))
+    score_all = np.zeros((n_slices, size))
+    active_all = np.zeros((n_slices, size), bool)
     for s, (models, cells, pair_n, pair_wins, _) in enumerate(slices):
         m = len(models)
         n, wins = _tables(cells, pair_n, pair_wins, np.ones(m, bool))
@@ -160,7 +163,7 @@ def _fit_dense(
         active_all[s, :m] = active
         connections.append(found)
         actives.append(active)
-    start = None if starts is None else np.stack([np.pad(x, (0, size - len(x))) for x in starts])
+    start = None if starts is None else stacked([pad(x, (size,)) for x in starts], n_slices)
     with double_precision(), one_blas_thread():
         solution = batch.fit(n_all, score_all, active_all, _terms(options), start, wins_all, link)
         theta, status, n_steps, grad_norm = map(np.asarray, solution)
@@ -221,14 +224,6 @@ def inverse_information(boards: Sequence[Board]) -> tuple[NDArray[np.float64], N
     with double_precision(), one_blas_thread():
         inverse, diagonal = batch.inverse_information(theta, n, boards[0].ridge, active, wins, boards[0].link)
         return np.asarray(inverse), np.asarray(diagonal)
-
-
-def padded_size(n_models: int) -> int:
-    """The kernels work on multiples of four models, 16 at least; padding ones have no battles.
-
-    Small boards so share one compilation, which takes far longer than the padding.
-    """
-    return max(-(-n_models // 4) * 4, 16)
 
 
 def pair_frequency_weights(cells: Cells) -> NDArray[np.float64]:

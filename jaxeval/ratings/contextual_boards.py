@@ -19,11 +19,12 @@ from jaxeval.data.features import Design
 from jaxeval.errors import DataError
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision
+from jaxeval.execution.shapes import padded_size
 from jaxeval.kernels import batch, tie_models
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Terms
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
-from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, battle_weights, fit_boards, padded_size, strength_slopes
+from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, battle_weights, fit_boards, strength_slopes
 from jaxeval.ratings.contextual_rows import ContextualCells, counts_by_row, make_rows
 from jaxeval.ratings.drawn_votes import Members, VoteGroups, unit_members
 from jaxeval.ratings.options import FitOptions, Ties

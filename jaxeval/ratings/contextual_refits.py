@@ -11,11 +11,11 @@ import numpy as np
 from jaxeval.arrays import as_leaf
 from jaxeval.execution.lanes import Solver, Task, device_mesh
 from jaxeval.execution.precision import on_device
-from jaxeval.execution.shapes import CONTEXTUAL_REFITS
+from jaxeval.execution.shapes import CONTEXTUAL_REFITS, padded_size
 from jaxeval.kernels import batch
 from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.kernels.solve import Status
-from jaxeval.ratings.boards import main_battles, padded_size
+from jaxeval.ratings.boards import main_battles
 from jaxeval.ratings.contextual_boards import ContextualBoard, unit_coefficients
 from jaxeval.ratings.contextual_rows import make_rows, unit_columns
 from jaxeval.ratings.drawn_votes import VoteGroups, is_secure_board, unit_members

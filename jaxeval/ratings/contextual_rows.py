@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
+from jaxeval.execution.shapes import UNIT_ROWS, battle_blocks, padded_columns
 from jaxeval.kernels import battle_rows
 from jaxeval.ratings.drawn_votes import Members
-from jaxeval.resampling.units import UNIT_ROWS, rounded
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
-
-# Up to so many, sizes are rounded up to powers of two: small boards share a compilation, which takes far longer.
-_SMALL = 2**12
-# Rows of a block: enough for both cores, and, times the lanes, no more than the cache holds.
-_BLOCK_ROWS = {"cpu": 2**13}
-_ACCELERATOR_ROWS = 2**20
-_GROUP_ROWS = (16, 4, 1)
-_PADDING = 1.15  # the largest group by which rows grow no more than this
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,38 +66,15 @@ def _with_feature(cells: Cells, feature: Float) -> ContextualCells:
     return ContextualCells(**{f.name: getattr(cells, f.name) for f in fields(Cells)}, feature=feature)
 
 
-class Shape(NamedTuple):
-    """T blocks of E groups of G rows, which the kernels compile for."""
-
-    blocks: int
-    groups: int
-    rows: int
-
-
-def shape_of(cells: ContextualCells, members: Members) -> Shape:
-    """Groups as large as padding allows, blocks as large as the cache does."""
-    per_pair = np.bincount(cells.pair[members.cell])
-    size = next((g for g in _GROUP_ROWS if (-(-per_pair // g) * g).sum() <= _PADDING * per_pair.sum()), 1)
-    n_groups = int((-(-per_pair // size)).sum())
-    most = _BLOCK_ROWS.get(jax.default_backend(), _ACCELERATOR_ROWS) // size
-    n_blocks = -(-n_groups // most)
-    # Similar slices share one compilation: only the blocks in use are run.
-    return Shape(1 << (n_blocks - 1).bit_length(), min(_coarse(n_groups), most), size)
-
-
-def _coarse(size: int) -> int:
-    return max(1 << (size - 1).bit_length(), 128) if size <= _SMALL else rounded(size)
-
-
 def unit_columns(members: Members) -> int:
     """Columns of the grid of units, padded so that similar slices share one compilation."""
-    return _coarse(members.units.shape[1])
+    return padded_columns(members.units.shape[1])
 
 
 def make_rows(cells: ContextualCells, members: Members, pair_weight: Float | None) -> battle_rows.Rows:
     """The ``members`` of units as rows; NumPy arrays until the call."""
-    shape = shape_of(cells, members)
     pair = cells.pair[members.cell]
+    shape = battle_blocks(np.bincount(pair))
     order = np.argsort(pair, kind="stable")
     unit, cell, times, pair = (x[order] for x in (members.unit, members.cell, members.times, pair))
     factor = times * cells.weight[cell]

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from jaxeval.arrays import as_leaf
 from jaxeval.execution.lanes import Solver, Task, device_mesh
 from jaxeval.execution.precision import on_device
-from jaxeval.execution.shapes import REFITS
+from jaxeval.execution.shapes import REFITS, padded_few, padded_pairs, padded_size
 from jaxeval.kernels import batch
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
 from jaxeval.ratings.drawn_votes import VoteGroups, drawn_entries, is_secure_board
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import BoardRefits, refit_form
 from jaxeval.resampling.draw import unit_draw
-from jaxeval.resampling.units import pad, rounded, stacked
+from jaxeval.resampling.units import pad, stacked
 
 _MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON_CG: 60, batch.Solver.NEWTON: 200}
 # In turn, each for the lanes that those before it left.
@@ -93,8 +93,9 @@ def dense_refits(
         labels: names of the slices, which name their random numbers.
         drawn: per slice, what is drawn together, and within which strata.
     """
+    size = padded_size(max(len(board.theta) for board in boards))
     # One pair more than there are: models that never met share an empty one.
-    n_pairs = rounded(max(len(board.cells.first) for board in boards) + 1)
+    n_pairs = padded_pairs(max(len(board.cells.first) for board in boards) + 1, size)
     entries = drawn_entries([board.cells for board in boards], options.drawn, drawn, n_pairs)
     packing = entries.packing(max(battles_per_model(board.cells, len(board.theta)).max() for board in boards))
     draws = [
@@ -102,7 +103,6 @@ def dense_refits(
         for own, label in zip(entries.of_slice, labels, strict=True)
     ]
     inverse, diagonal = inverse_information(boards)
-    size = inverse.shape[-1]
     problems = [
         batch.Problem(
             units=draw.units,
@@ -118,7 +118,7 @@ def dense_refits(
     form = refit_form(options, packing, n_pairs, batch.Solver.CHORD)
     worth = np.diagonal(inverse, axis1=-2, axis2=-1) * diagonal
     return DenseRefits(
-        problems=on_device(stacked(problems)),
+        problems=on_device(stacked(problems, padded_few(len(boards)))),
         form=form,
         secure=np.array([is_secure_board(board, own.clusters) for board, own in zip(boards, drawn, strict=True)]),
         weakly_joined=worth.max(-1) > _WEAKLY_JOINED,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import as_leaf
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
+from jaxeval.execution.shapes import UNIT_ROWS, entry_rows, padded_columns
 from jaxeval.kernels.pair_tables import Layout
 from jaxeval.kernels.resample import DrawScheme, Packing, Units
 from jaxeval.ratings.boards import Board
@@ -19,7 +20,7 @@ from jaxeval.ratings.connectivity import is_secure
 from jaxeval.resampling.alias import Int
 from jaxeval.resampling.draw import unit_draw
 from jaxeval.resampling.strata import checked_strata, stratum_of_groups
-from jaxeval.resampling.units import UNIT_ROWS, pad, rounded
+from jaxeval.resampling.units import pad
 
 
 class Entries(NamedTuple):
@@ -180,7 +181,7 @@ def vote_draws(cells: Cells, groups: VoteGroups) -> VoteDraws:
         own, number = _member_entries(cells, members), members.cluster
     else:
         own = _cell_entries(cells, 3 if cells.hard else UNIT_ROWS, groups.strata)
-    (entries,) = _padded([own], rounded(len(cells.first) + 1))
+    (entries,) = _padded([own], padded_columns(len(cells.first) + 1))
     if number is not None:
         number = np.where(number < 0, -1, number % UNIT_ROWS * entries.units.shape[1] + number // UNIT_ROWS)
     draw = unit_draw(entries.units, DrawScheme.MULTINOMIAL, "", Packing(None), entries.stratum)
@@ -302,7 +303,7 @@ def _member_entries(cells: Cells, members: Members) -> Entries:
     cell = members.cell
     pair_of_entry = cells.pair[cell]
     per_pair = np.bincount(pair_of_entry)
-    rows = int(min(per_pair.max(), max(UNIT_ROWS, np.ceil(per_pair.mean()))))
+    rows = entry_rows(per_pair)
     row, column, pair = _grid(pair_of_entry, rows)
     shape = (rows, len(pair))
     entry_unit, weight, target = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
@@ -326,9 +327,9 @@ def _padded(entries: Sequence[Entries], n_pairs: int) -> list[Entries]:
     """All slices' entries on grids of one shape; what is added has count and weight 0."""
     own_units = entries[0].unit is None
     n_columns = max(len(e.pair) for e in entries)
-    n_columns = n_pairs if n_columns <= n_pairs else rounded(n_columns)
+    n_columns = n_pairs if n_columns <= n_pairs else padded_columns(n_columns)
     n_rows = max(e.weight.shape[0] for e in entries)
-    n_units = rounded(max(e.units.shape[1] for e in entries))
+    n_units = padded_columns(max(e.units.shape[1] for e in entries))
     grid = (n_rows, n_columns)
     return [
         Entries(

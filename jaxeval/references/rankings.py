@@ -18,12 +18,11 @@ from jaxeval.data.cells import Cells
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.shapes import REFERENCES, padded_rows
+from jaxeval.execution.shapes import REFERENCES, padded_rows, padded_size, rounded
 from jaxeval.kernels import batch
 from jaxeval.kernels.references import Pools, SharedItems, Votes
-from jaxeval.ratings.boards import padded_size
 from jaxeval.ratings.drawn_votes import ClusterRows, Entries, vote_draws, vote_groups
-from jaxeval.resampling.units import pad, rounded, stream_number
+from jaxeval.resampling.units import pad, stream_number
 from jaxeval.wording import counted
 
 Float = NDArray[np.float64]

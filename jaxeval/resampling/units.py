@@ -13,19 +13,13 @@ import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import as_leaf
+from jaxeval.execution.shapes import BATTLE_PLACES, padded_few, padded_places, padded_table, power_of_two
 from jaxeval.kernels.resample import Singles, Strata, Units
 from jaxeval.resampling.alias import Int, category_tables, poisson_tables
-
-# Least sizes of arrays, so that small boards share one compilation, which takes far longer than what they add.
-_FEWEST_PLACES, _SMALLEST_TABLE, _SMALLEST_CATEGORY = 1024, 8192, 512
 
 # Battles drawn one by one: the total of their Poisson draws in standard deviations under N, at which one resample in
 # 30,000 is drawn again; and a battle is drawn more often than this with less than probability 2**-32.
 _SINGLES_SHORTFALL, _THRESHOLDS = 4.0, 12
-
-#: Units stacked in one column. A constant, as all that places a slice's units, and thereby names their random numbers,
-#: must not depend on the other slices.
-UNIT_ROWS = 4
 
 
 def shortfall_of(total: Int) -> Int:
@@ -46,14 +40,8 @@ def stream_number(label: str) -> int:
     return int.from_bytes(hashlib.blake2b(label.encode(), digest_size=8).digest()) if label else 0
 
 
-def rounded(size: int) -> int:
-    """``size`` rounded up by at most a sixteenth, so that similar boards share one compilation, and all small ones."""
-    step = max(128, 1 << max(size.bit_length() - 5, 0))
-    return -(-size // step) * step
-
-
 def make_units(
-    count: Int, stratum: Int | None = None, shortfall: int | None = None, least_places: int = _FEWEST_PLACES
+    count: Int, stratum: Int | None = None, shortfall: int | None = None, least_places: int = BATTLE_PLACES
 ) -> Units:
     """Units of sizes ``count`` (K, Q), for resamples of as many battles (or clusters, or items) as there are.
 
@@ -77,11 +65,9 @@ def make_units(
     which, distinct = pd.factorize(rate.reshape(-1), sort=True)  # by hashing: ten times as fast as np.unique
     which = which.reshape(count.shape)
     tables = poisson_tables(distinct)
-    words = np.zeros(1 << max(len(tables.words) - 1, _SMALLEST_TABLE - 1).bit_length(), np.uint32)
-    words[: len(tables.words)] = tables.words
-    by_number = np.zeros((n, 1 << (len(count) - 1).bit_length()), np.int64)
+    by_number = np.zeros((n, power_of_two(len(count))), np.int64)
     by_number[:, : len(count)] = count[:, :n].T
-    category = np.zeros(rounded(max(by_number.size, _SMALLEST_CATEGORY)), np.uint64)
+    category = np.zeros(count.shape[1] * by_number.shape[1], np.uint64)
     category[: by_number.size] = category_tables(by_number.reshape(-1), np.repeat(own, by_number.shape[1]))
     n_numbers = np.bincount(own) * by_number.shape[1]
     return Units(
@@ -89,7 +75,7 @@ def make_units(
         shift=as_leaf(32 - tables.bits[which], np.uint32),
         offset=as_leaf(tables.offset[which], np.int32),
         least=as_leaf(tables.first[which], np.int32),
-        table=as_leaf(words, np.uint32),
+        table=as_leaf(pad(tables.words, (padded_table(len(tables.words)),)), np.uint32),
         category=as_leaf(category, np.uint64),
         strata=_strata(total, 2 * short, n_numbers, least_places, stratum, count.shape[1]),
     )
@@ -121,27 +107,33 @@ def _strata(total: Int, limit: Int, n_numbers: Int, least_places: int, stratum: 
     """Strata (S,) of units that are numbered one stratum after the other, in ``n_columns``, of which some are empty."""
     limit = np.minimum(limit, total)
     place = np.repeat(np.arange(len(total)), limit)
+    size = (padded_few(len(total)),)
     return Strata(
-        total=as_leaf(total, np.int32),
-        limit=as_leaf(limit, np.int32),
-        first=as_leaf(np.cumsum(n_numbers) - n_numbers, np.int32),
-        n_numbers=as_leaf(n_numbers, np.uint64),
-        place=as_leaf(np.pad(place, (0, rounded(max(len(place), least_places)) - len(place))), np.int32),
-        column=None if stratum is None else as_leaf(np.pad(stratum, (0, n_columns - len(stratum))), np.int32),
+        total=as_leaf(pad(total, size), np.int32),
+        limit=as_leaf(pad(limit, size), np.int32),
+        first=as_leaf(pad(np.cumsum(n_numbers) - n_numbers, size), np.int32),
+        n_numbers=as_leaf(pad(n_numbers, size), np.uint64),
+        place=as_leaf(pad(place, (padded_places(len(place), least_places),)), np.int32),
+        column=None if stratum is None else as_leaf(pad(stratum, (n_columns,)), np.int32),
     )
 
 
-def stacked(parts: Sequence[Any]) -> Any:
-    """Trees of arrays on a leading axis, each array padded with zeros to the largest of its kind."""
+def stacked(parts: Sequence[Any], size: int | None = None) -> Any:
+    """Trees of arrays on a leading axis, each array padded with zeros to the largest of its kind.
+
+    The leading axis is padded to ``size``, if given.
+    """
 
     def stack(*leaves: NDArray[Any]) -> NDArray[Any]:
         arrays = [np.asarray(leaf) for leaf in leaves]
         shape = tuple(map(max, zip(*(x.shape for x in arrays), strict=True)))
-        return np.stack([x if x.shape == shape else pad(x, shape) for x in arrays])
+        return pad(np.stack([pad(x, shape) for x in arrays]), (size or len(arrays), *shape))
 
     return jax.tree.map(stack, *parts)
 
 
 def pad(x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     """``x`` with zeros up to ``shape``."""
+    if x.shape == shape:
+        return x
     return np.pad(x, [(0, size - have) for size, have in zip(shape, x.shape, strict=True)])

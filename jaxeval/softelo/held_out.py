@@ -19,11 +19,10 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.lanes import Call, LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.shapes import FOLDS
+from jaxeval.execution.shapes import FOLDS, padded_size
 from jaxeval.kernels import batch
 from jaxeval.kernels.held_out import FixedTargets, FullFit, HeldOut, Judged, SoftTargets
 from jaxeval.kernels.solve import Status, Terms
-from jaxeval.ratings.boards import padded_size
 from jaxeval.softelo.judged_cells import JudgedCells
 from jaxeval.softelo.target_maps import targets
 from jaxeval.softelo.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, Ties, in_likelihood

@@ -14,11 +14,10 @@ from jaxeval.arrays import Float, Int
 from jaxeval.checks import check_room
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.shapes import OWN_BATTLES
+from jaxeval.execution.shapes import OWN_BATTLES, padded_size
 from jaxeval.kernels import batch
 from jaxeval.kernels.held_out import OwnProblem
 from jaxeval.kernels.solve import Status, Terms
-from jaxeval.ratings.boards import padded_size
 from jaxeval.resampling.strata import checked_strata
 from jaxeval.resampling.units import make_singles, stacked, stream_number
 from jaxeval.softelo.held_out import Folds

@@ -1,5 +1,6 @@
 """The driver of lanes, on a task that adds up numbers; the estimators' own tests show the same of each of them."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -11,7 +12,6 @@ from jaxeval.errors import MemoryLimitError
 from jaxeval.execution import lanes
 from jaxeval.execution.checkpoints import Checkpoint
 from jaxeval.execution.lanes import LaneRun, Lanes, Solver, Task, named_leaves
-from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import Budget, Room
 from jaxeval.kernels.solve import Status
 
@@ -30,12 +30,18 @@ def program(chunks):
     return {"pair": Pair(value, value[..., None] * jnp.arange(3.0)), "count": jnp.ones_like(numbers)}
 
 
-def call(chunks):
-    with double_precision():
-        return program(chunks)
+TASK = Task(partial(program), Budget(Room(800, 64), Room(800, 64), 2), 100, lane_bytes=1000, fixed_bytes=5000)
 
 
-TASK = Task(call, Budget(Room(800, 64), Room(800, 64), 2), 100, lane_bytes=1000, fixed_bytes=5000)
+def noted(note, of=program):
+    """A task of the program ``of``, of whose calls ``note`` is told."""
+
+    def call(chunks):
+        note(chunks)
+        return of(chunks)
+
+    call.eval_shape = of.eval_shape
+    return TASK._replace(call=partial(call))
 
 
 def results(lane_run, of=None, task=TASK):
@@ -103,30 +109,24 @@ class TestInterrupted:
     def test_the_next_call_is_under_way_while_results_are_stored(self, monkeypatch):
         order, store = [], lanes._store
 
-        def called(*arguments):
-            order.append("call")
-            return call(*arguments)
-
         def stored(*arguments):
             order.append("store")
             return store(*arguments)
 
         monkeypatch.setattr(lanes, "_store", stored)
-        results(LaneRun(chunk_size=5), Lanes.of(1, 30 * jax.local_device_count()), TASK._replace(call=called))
-        assert order == ["call", "call", "call", "store", "call", "store", "store"]  # the first gives the shapes
+        results(
+            LaneRun(chunk_size=5), Lanes.of(1, 30 * jax.local_device_count()), noted(lambda _: order.append("call"))
+        )
+        assert order == ["call", "call", "store", "call", "store", "store"]
 
 
 class TestMemory:
     def test_chunks_shrink_to_the_limit(self):
         sizes = []
-
-        def called(chunks):
-            sizes.append(chunks.numbers.shape[-1])
-            return call(chunks)
-
+        task = noted(lambda chunks: sizes.append(chunks.numbers.shape[-1]))
         n_devices = jax.local_device_count()
         limit = 5000 + 3 * 1000 * n_devices + 500
-        check(results(LaneRun(memory_limit=limit), task=TASK._replace(call=called)), Lanes.of(3, 25))
+        check(results(LaneRun(memory_limit=limit), task=task), Lanes.of(3, 25))
         assert set(sizes) == {3}
 
     def test_no_room_for_one_lane(self):
@@ -163,11 +163,7 @@ class Cascade:
             value = (100 * bonus + 10 * slices[..., None] + numbers).astype(self.dtype)
             return Found(value, jnp.where(good, Status.CONVERGED, Status.STEP_LIMIT).astype(jnp.int8))
 
-        def call(chunks):
-            self.given.setdefault(name, 0)
-            return solved(chunks)
-
-        return TASK._replace(call=call)
+        return noted(lambda _: self.given.setdefault(name, 0), solved)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -14,7 +14,7 @@ def backend(request, monkeypatch):
     return request.param
 
 
-@pytest.mark.parametrize(("entries", "lanes"), [(10, 800), (500, 16), (3_000, 2), (8_001, 1), (0, 1024)])
+@pytest.mark.parametrize(("entries", "lanes"), [(10, 512), (500, 16), (3_000, 2), (8_001, 1), (0, 1024)])
 def test_a_chunk_fits_the_cache(entries, lanes, monkeypatch):
     monkeypatch.setattr(shapes.jax, "local_device_count", lambda: 1)
     assert chunk_lanes(BUDGET, entries, np.array([100_000])) == lanes
