@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
-from jax import Array
+from jax import Array, lax
 
 from jaxeval.kernels import likelihood
 from jaxeval.kernels.kinds import Bool, Float, Real
@@ -31,7 +31,9 @@ def chord(
     """
 
     def step(theta: Array) -> tuple[Array, Array]:
-        grad = likelihood.gradient(link, theta, table, terms.ridge)
+        # Without the barrier XLA takes the conversion of the counts out of the loop, and so reads twice the bytes.
+        theta, counts = lax.optimization_barrier((theta, table))
+        grad = likelihood.gradient(link, theta, counts, terms.ridge)
         return jnp.matmul(inverse, grad, precision="highest"), grad
 
     return iterate(step, start, terms.tolerance, terms.max_steps)

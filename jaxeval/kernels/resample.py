@@ -198,10 +198,11 @@ def draw(
 def _poisson(units: Units, packing: Packing, key: UInt64[Array, "R S"]) -> Num[Array, "R K Q"] | UInt[Array, "R Q"]:
     """Independent Poisson draws under the keys of lanes and strata."""
     key = of_strata(key, units.strata.column)
+    # Of every column's counter in row 0, once for all rows: multiplications of 64 bits are what limits the draws.
+    product = jnp.arange(units.size.shape[1], dtype=jnp.uint64) * key
 
     def of_row(row: int) -> Array:
-        counter = jnp.arange(units.size.shape[1], dtype=jnp.uint64) + row * _ROW_STRIDE
-        word = squares.words32(counter, key)
+        word = squares.words32_of_product(product + row * _ROW_STRIDE * key, key)
         return poisson_of_words(word, units.shift[row], units.offset[row], units.least[row], units.table)
 
     return packing.pack([of_row(row) for row in range(len(units.size))])
@@ -273,7 +274,8 @@ def _singly(strata: Strata, category: UInt64[Array, "G"] | None, key: UInt64[Arr
     number, fraction = _product(word, _of_places(strata, strata.n_numbers, 0))
     first = _of_places(strata, strata.first, 0)
     if category is not None:
-        entry = _take(category, number.astype(jnp.int32) + first)
+        # All are in bounds. XLA on the CPU makes index and entry in one vectorised loop only if it may fill in others.
+        entry = category.at[number.astype(jnp.int32) + first].get(mode="fill", fill_value=0)
         number = jnp.where(fraction < (entry >> 32), number, entry & _LOW32)
     return number.astype(jnp.int32) + first
 

@@ -35,11 +35,11 @@ def _swap_halves(x: UInt64[Array, "*shape"]) -> UInt64[Array, "*shape"]:
 
 
 def _rounds(
-    counter: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]
+    product: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]
 ) -> tuple[UInt64[Array, "*#shape"], UInt64[Array, "*#shape"]]:
-    """Four rounds on ``counter``, and what a fifth one adds."""
-    x = counter * key
-    y, z = x, x + key
+    """Four rounds on a counter times ``key``, and what a fifth one adds."""
+    x = y = product
+    z = y + key
     x = _swap_halves(x * x + y)
     x = _swap_halves(x * x + z)
     x = _swap_halves(x * x + y)
@@ -48,12 +48,17 @@ def _rounds(
 
 def words32(counter: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]) -> UInt32[Array, "*#shape"]:
     """Uniform words of ``counter`` under ``key``."""
-    return (_rounds(counter, key)[0] >> 32).astype(jnp.uint32)
+    return words32_of_product(counter * key, key)
+
+
+def words32_of_product(product: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]) -> UInt32[Array, "*#shape"]:
+    """As `words32`, of a counter times ``key``: the products of a sum of counters are sums of products."""
+    return (_rounds(product, key)[0] >> 32).astype(jnp.uint32)
 
 
 def words64(counter: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]) -> UInt64[Array, "*#shape"]:
     """Uniform words of ``counter`` under ``key``."""
-    x, y = _rounds(counter, key)
+    x, y = _rounds(counter * key, key)
     return x ^ ((_swap_halves(x) * _swap_halves(x) + y) >> 32)
 
 
