@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.runs import Identity, open_run
 from jaxeval.resampling.items import resampled_sums
 from jaxeval.resampling.strata import small_strata_text
+from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import bounds_with_failures
 from jaxeval.wording import counted, named
 
@@ -32,6 +33,7 @@ _ONE_RUN = "one run"
 _SLACK = 0.02  # a shortfall of the correlation that does not matter
 _MOST = 1 - 1e-9  # correlations that Fisher's z is taken of
 _ROUNDING = 1e-12
+_MEASURES, _LEAST = ("single", "average"), (-1.0, -np.inf)  # ICC(3,1) and ICC(3,k), and the least that they can be
 _ENDS = ("", "_lower", "_upper", "_boot_lower", "_boot_upper")
 
 
@@ -65,6 +67,7 @@ class JudgeScreen:
     bound: pd.DataFrame
     warnings: list[str]
     threshold: float
+    joint: Draws = field(repr=False)  # of the reliabilities: the names have the levels ``measure`` and ``judge``
 
     @property
     def strong(self) -> list[Hashable]:
@@ -124,12 +127,12 @@ def screen_judges(
     if panel.n_runs.max() < 2:
         raise DataError("reliability needs repeated runs: name the column that numbers them with run=")
     judges = verdicts.levels["judge"].rename("judge")
-    frame = pd.DataFrame(np.nan, judges, [f"{name}{end}" for name in ("single", "average") for end in _ENDS])
+    frame = pd.DataFrame(np.nan, judges, [f"{name}{end}" for name in _MEASURES for end in _ENDS])
     frame["n"], frame["status"] = 0, _ONE_RUN
     for k in np.unique(panel.n_runs[panel.n_runs > 1]):  # as a rule all judges have as many runs
         own = np.flatnonzero(panel.n_runs == k)
         found = icc3(panel.outcome[own, :, :k], level, missing="complete")
-        for name in ("single", "average"):
+        for name in _MEASURES:
             for end in ("", "_lower", "_upper"):
                 frame.loc[judges[own], f"{name}{end}"] = getattr(found, f"{name}{end}")
         frame.loc[judges[own], "n"], frame.loc[judges[own], "status"] = found.n, found.status
@@ -152,7 +155,7 @@ def screen_judges(
     ) as run:  # fmt: skip
         drawn, correlations = _resampled(panel, means, pairs, n_resamples, seed, run, stratum)
     drawn[:, :, ~varies] = np.nan
-    for name, draws, least in zip(("single", "average"), drawn, (-1.0, -np.inf), strict=True):
+    for name, draws, least in zip(_MEASURES, drawn, _LEAST, strict=True):
         _, lower, upper, _ = bounds_with_failures(draws, level, least, 1.0)
         frame[f"{name}_boot_lower"], frame[f"{name}_boot_upper"] = lower, upper
     runs = (~np.isnan(panel.outcome)).sum(-1)
@@ -161,15 +164,25 @@ def screen_judges(
     frame["strong"] = frame["average"] >= threshold
     bounds = _bound(drawn[1])[:, pairs[:, 0], pairs[:, 1]]
     beyond = _beyond_chance(correlation, bound, pairs, correlations, bounds, len(np.unique(panel.item)), level)
+    warnings = [
+        *_warnings(frame, correlation, bound, pairs[beyond], threshold),
+        *small_strata_text(None if stratum is None else np.bincount(stratum), "prompt"),
+    ]
     return JudgeScreen(
         table=frame,
         correlation=pd.DataFrame(correlation, judges, judges),
         bound=pd.DataFrame(bound, judges, judges),
-        warnings=[
-            *_warnings(frame, correlation, bound, pairs[beyond], threshold),
-            *small_strata_text(None if stratum is None else np.bincount(stratum), "prompt"),
-        ],
+        warnings=warnings,
         threshold=threshold,
+        joint=Draws(
+            pd.MultiIndex.from_product([_MEASURES, judges], names=["measure", "judge"]),
+            frame[list(_MEASURES)].to_numpy().T.reshape(-1),
+            np.concatenate(drawn, axis=1),
+            limits=(np.repeat(_LEAST, len(judges)), 1.0),
+            status=np.tile(frame["status"].to_numpy(), 2),
+            warnings=tuple(warnings),
+            settings={"n_resamples": n_resamples, "seed": seed, "strata": strata, "level": level},
+        ),
     )
 
 

@@ -19,9 +19,17 @@ from jaxeval.evaluators.close_pairs import resampled_delta_sums
 from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_pairs
 from jaxeval.evaluators.model_scores import OK, Gold, ModelScores, Scores
 from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened, resampled
-from jaxeval.evaluators.tables import evaluator_table, first_reason, interval_columns, with_evaluator
+from jaxeval.evaluators.tables import (
+    SHOWN,
+    evaluator_table,
+    first_reason,
+    interval_columns,
+    shown_draws,
+    with_evaluator,
+)
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import PairSums, rank_measures, tau_b
+from jaxeval.statistics.draws import Draws
 
 Float = NDArray[np.float64]
 
@@ -80,9 +88,7 @@ def kendall_tau_delta(
         0    2.0  0.750        8
         1    inf  0.867       15
     """
-    gaps = checked_numbers("deltas", deltas)
-    if gaps.ndim != 1 or gaps.size == 0 or not (gaps > 0).all():
-        raise ValueError(f"deltas must be numbers above 0, in the evaluator's points, got {deltas!r}")
+    gaps = _checked_deltas(deltas)
     aligned, settings = opened(scores, gold, options)
     sums = resampled_delta_sums(aligned, gaps, settings)
     tau = tau_b(sums)
@@ -107,6 +113,49 @@ def kendall_tau(scores: Scores, gold: Gold, **options: Unpack[ResamplingOptions]
         0  0.667        6
     """
     return kendall_tau_delta(scores, gold, [np.inf], **options).drop(columns="delta")
+
+
+@spelled_out(Resampling)
+def joint_tau(
+    scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike = (np.inf,), **options: Unpack[ResamplingOptions]
+) -> Draws:
+    """The taus of `kendall_tau_delta` as joint draws, whose names have the levels ``evaluator`` and ``delta``.
+
+    All evaluators have the same resamples, so that differences, tiers and ranks of evaluators are paired. Each tau is
+    over the models that its evaluator scored; `compare_evaluators` compares two on those that both scored.
+
+    Args:
+        scores, gold: as in `kendall_tau_delta`, like all other arguments.
+        deltas: by default infinity alone, the standard tau-b.
+
+    Raises:
+        DataError, TypeError, ValueError: as in `kendall_tau_delta`, or there are no resamples.
+
+    Examples:
+        >>> scores = pd.DataFrame({"judge": [8.1, 7.9, 6.2, 5.0, 4.4, 3.1], "length": [5.0, 7.5, 3.9, 6.1, 2.2, 2.9]})
+        >>> joint = joint_tau(scores, [1250, 1270, 1180, 1100, 1090, 1010], n_resamples=100)
+        >>> joint.of(delta=np.inf).tiers().to_dict()
+        {'judge': 1, 'length': 1}
+    """
+    gaps = _checked_deltas(deltas)
+    aligned, settings = opened(scores, gold, options)
+    sums = resampled_delta_sums(aligned, gaps, settings)
+    tau = tau_b(sums)
+    return Draws(
+        pd.MultiIndex.from_product([aligned.evaluators, gaps], names=["evaluator", "delta"]),
+        tau[0].reshape(-1),
+        shown_draws(tau, settings).reshape(settings.n_resamples, -1),
+        limits=(-1.0, 1.0),
+        status=tau_status(aligned, sums).reshape(-1),
+        settings={key: getattr(settings, key) for key in SHOWN},
+    )
+
+
+def _checked_deltas(deltas: Sequence[float] | ArrayLike) -> Float:
+    gaps = checked_numbers("deltas", deltas)
+    if gaps.ndim != 1 or gaps.size == 0 or not (gaps > 0).all():
+        raise ValueError(f"deltas must be numbers above 0, in the evaluator's points, got {deltas!r}")
+    return gaps
 
 
 @spelled_out(Resampling)

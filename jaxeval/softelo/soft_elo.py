@@ -25,6 +25,7 @@ from jaxeval.softelo.own_battles import battles_by_model, resampled_strengths
 from jaxeval.softelo.target_maps import smoothing
 from jaxeval.softelo.temperature import Ties, in_likelihood, status_text
 from jaxeval.statistics.clusters import FEW_CLUSTERS
+from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import interval_bounds
 from jaxeval.wording import counted, named
 
@@ -82,6 +83,31 @@ class SoftElo:
     judges: tuple[str, ...]
     settings: SoftEloSettings
     warnings: list[str]
+
+    @property
+    def joint(self) -> Draws:
+        """The judge ratings as joint draws; the names have the levels ``method`` and ``model``, before them ``judge``.
+
+        ``judge`` is there with several judges. A draw has the same battles of a model under every method. Each model's
+        own battles are drawn by themselves, and so are those of each judge: draws of two models, or of two judges, are
+        independent.
+        """
+        levels = [self.settings.methods, self.names]
+        keys = ["method", "model"]
+        if len(self.judges) > 1:
+            levels, keys = [self.judges, *levels], ["judge", *keys]
+        names = pd.MultiIndex.from_product(levels, names=keys)
+        rows = self.models.set_index(keys).reindex(names)
+        draws = self.draws.reshape(len(names), -1).T
+        return Draws(
+            names,
+            rows["judge_elo"].to_numpy(),
+            draws,
+            gauge=f"mean rating {self.settings.base:g} of the other models",
+            status=rows["flags"].to_numpy(),
+            warnings=tuple(self.warnings),
+            settings=self.settings,
+        )
 
 
 #: Held-out ratings, or their table of models alone.
