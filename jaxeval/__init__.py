@@ -26,6 +26,7 @@ _HOMES = {
     "data.judged_battles": ["JudgedBattles", "read_judged_battles"],
     "data.readers": ["read_battles"],
     "data.report": ["DataReport"],
+    "data.saved_draws": ["read_draws", "save_draws"],
     "data.simulate": ["simulate_battles", "simulate_judged_battles", "simulate_strengths", "simulate_votes"],
     "errors": ["DataError", "MemoryLimitError", "ProcessError"],
     "evaluators.comparison": ["compare_evaluators"],
@@ -50,7 +51,6 @@ _HOMES = {
     "softelo.soft_elo": ["SoftElo", "soft_elo"],
     "softelo.temperature": ["Temperature", "fit_temperature", "fit_temperatures"],
     "statistics.draws": ["Draws"],
-    "statistics.saved_draws": ["read_draws", "save_draws"],
 }
 #: Packages that ``import jaxeval`` makes known, as the names are.
 _PACKAGES = ["plots"]

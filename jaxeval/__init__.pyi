@@ -32,6 +32,8 @@ from jaxeval.data.judged_battles import JudgedBattles as JudgedBattles
 from jaxeval.data.judged_battles import read_judged_battles as read_judged_battles
 from jaxeval.data.readers import read_battles as read_battles
 from jaxeval.data.report import DataReport as DataReport
+from jaxeval.data.saved_draws import read_draws as read_draws
+from jaxeval.data.saved_draws import save_draws as save_draws
 from jaxeval.data.simulate import simulate_battles as simulate_battles
 from jaxeval.data.simulate import simulate_judged_battles as simulate_judged_battles
 from jaxeval.data.simulate import simulate_strengths as simulate_strengths
@@ -69,5 +71,3 @@ from jaxeval.softelo.temperature import Temperature as Temperature
 from jaxeval.softelo.temperature import fit_temperature as fit_temperature
 from jaxeval.softelo.temperature import fit_temperatures as fit_temperatures
 from jaxeval.statistics.draws import Draws as Draws
-from jaxeval.statistics.saved_draws import read_draws as read_draws
-from jaxeval.statistics.saved_draws import save_draws as save_draws

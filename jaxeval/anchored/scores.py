@@ -201,18 +201,27 @@ def _unlike(table: pd.DataFrame, roles: Sequence[str], n: NDArray[Any], most: ND
     ]
 
 
-@spelled_out()
+class PromptResampling(RunOptions, total=False):
+    """What `joint_scores` draws, and how it runs."""
+
+    n_resamples: int
+    prior: float
+    seed: int
+    strata: str | None
+
+
+class _Defaults:
+    n_resamples, prior, seed = 1000, 0.5, 0  # those of `joint_scores`
+
+
+@spelled_out(_Defaults)
 def bootstrap_scores(
     verdicts: AnchoredVerdicts,
     by: str | Sequence[str] = ("model", "judge", "anchor"),
     *,
-    n_resamples: int = 1000,
-    prior: float = 0.5,
     level: float = 0.95,
     link: str | Link = "logit",
-    seed: int = 0,
-    strata: str | None = None,
-    **options: Unpack[RunOptions],
+    **options: Unpack[PromptResampling],
 ) -> pd.DataFrame:
     """`anchored_scores` with percentile intervals of resampled prompts, those of `joint_scores`.
 
@@ -233,8 +242,8 @@ def bootstrap_scores(
         ValueError: as in `anchored_elo`, or there are fewer than two resamples.
         DataError: a prompt lies in several strata.
     """
-    table = anchored_scores(verdicts, by, prior=prior, level=level, link=link)
-    joint = joint_scores(verdicts, by, n_resamples=n_resamples, prior=prior, seed=seed, strata=strata, **options)
+    joint = joint_scores(verdicts, by, **options)
+    table = anchored_scores(verdicts, by, prior=joint.settings["prior"], level=level, link=link)
     table["boot_lower"], table["boot_upper"] = draw_bounds(joint.draws, level, joint.limits)
     chosen = checked_link(link)
     with np.errstate(divide="ignore"):

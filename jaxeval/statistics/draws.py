@@ -227,6 +227,11 @@ class Draws:
         best, worst = self.differences(among).rank_sets(level, simultaneous)
         return self._positive({"rank_best": best, "rank_worst": worst})
 
+    def rank(self, among: Bool | None = None) -> pd.Series:
+        """Rank by the estimate among those `ranked`, 1 = the largest; missing for the others."""
+        strength = pd.Series(np.where(self.ranked(among), self._told_apart(), np.nan), self.names)
+        return strength.rank(ascending=False, method="min").astype("Int64")
+
     def ranks(self, level: float = 0.95, simultaneous: bool = False, among: Bool | None = None) -> pd.DataFrame:
         """Columns ``rank`` (by the estimate), ``rank_best``, ``rank_worst`` and ``tier``; missing if not `ranked`.
 
@@ -239,8 +244,7 @@ class Draws:
             best, worst = compared.rank_sets(level, simultaneous)
             tier = compared.tiers(level)
         ranks = self._positive({"rank_best": best, "rank_worst": worst, "tier": tier})
-        strength = pd.Series(np.where(self.ranked(among), self._told_apart(), np.nan), self.names)
-        ranks.insert(0, "rank", strength.rank(ascending=False, method="min").astype("Int64"))
+        ranks.insert(0, "rank", self.rank(among))
         return ranks
 
     def table(

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from jaxeval.data.versioned_json import check_version
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.statistics.draws import Draws
@@ -77,11 +78,7 @@ def read_draws(path: str | Path) -> Draws:
         raise DataError(f"{path.name} holds no draws, or is damaged: {error}") from error
     if not isinstance(about, dict) or about.get("format") != _FORMAT:
         raise DataError(f"{path.name} holds no draws that jaxeval saved")
-    if about.get("version") != _VERSION:
-        raise DataError(
-            f"{path.name} has version {about.get('version')!r} of the format of draws, this jaxeval reads version "
-            f"{_VERSION}: use the jaxeval that wrote it, or make it again"
-        )
+    check_version(about, _VERSION, path.name, "draws")
     try:
         levels, names = about["levels"], about["names"]
         if len(levels) > 1:
