@@ -61,7 +61,7 @@ def joint(request):
         return jaxeval.joint_tau(SCORES, GOLD, n_resamples=B).of(delta=np.inf)
     found = request.getfixturevalue("verdicts" if request.param == "scores" else request.param)
     if request.param == "scores":
-        return jaxeval.joint_scores(found, ["model"], n_resamples=B).of()
+        return jaxeval.joint_scores(found, ["model"], n_resamples=B)
     chosen = {
         "ratings": {},
         "soft": {"method": "soft"},

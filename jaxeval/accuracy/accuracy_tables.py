@@ -84,7 +84,7 @@ class AccuracyTables:
         draws = draws.reshape(len(draws), -1)
         bounded = ~table["status"].isin([*UNBOUNDED, *WITHOUT_RESAMPLES]) & table["status"].isin(HAVE_NUMBERS)
         return Draws(
-            pd.MultiIndex.from_frame(table[["model", "judge", "estimator"]]),
+            table.set_index(["model", "judge", "estimator"]).index,
             table["estimate"].to_numpy(),
             np.where(bounded, draws, np.nan),
             limits=(0.0, 1.0),

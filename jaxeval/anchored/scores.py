@@ -282,6 +282,14 @@ def joint_scores(
     Raises:
         ValueError: there are fewer than two resamples, or the prior is not positive.
         DataError: a prompt lies in several strata.
+
+    Examples:
+        >>> import jaxeval
+        >>> from jaxeval.anchored.simulation import simulate_anchored_verdicts
+        >>> frame = simulate_anchored_verdicts(n_items=40, n_judges=1, seed=1)
+        >>> joint = jaxeval.joint_scores(jaxeval.AnchoredVerdicts.from_pandas(frame), "model", n_resamples=100)
+        >>> joint.tiers().to_dict()
+        {'model-1': 1, 'model-2': 2, 'model-3': 3, 'model-4': 4}
     """
     checked_integer("n_resamples", n_resamples, 2)
     checked_integer("seed", seed)
@@ -318,7 +326,7 @@ def joint_scores(
     draws[:, table["n_items"] < 2] = np.nan  # the one prompt drawn again would feign certainty
     won, n = table["wins"] + table["ties"] / 2, table[list(COUNTS)].sum(axis=1)
     return Draws(
-        pd.MultiIndex.from_frame(table[by]),
+        table.set_index(by).index,
         ((won + prior) / (n + 2 * prior)).to_numpy(),
         draws,
         limits=(0.0, 1.0),

@@ -27,11 +27,17 @@ _TEXTS = ("gauge", "precision", "warnings")
 
 
 def save_draws(draws: Draws, path: str | Path) -> None:
-    """Write draws with their names, settings and warnings to ``path`` (.npz), whole or not at all; see `read_draws`.
+    """Write draws with their names, settings and warnings to ``path`` (.npz), whole or not at all.
 
     Raises:
         DataError: a name is neither text nor a number.
         OSError: the file cannot be written.
+
+    Examples:
+        >>> joint = Draws(pd.Index(["a", "b"]), np.array([0.5, 0.1]), np.array([[0.5, 0.2], [0.6, 0.1]]))
+        >>> save_draws(joint, "draws.npz")
+        >>> read_draws("draws.npz").draws.tolist()
+        [[0.5, 0.2], [0.6, 0.1]]
     """
     settings = draws.settings if isinstance(draws.settings, Mapping | None) else asdict(draws.settings)
     arrays: dict[str, Any] = {name: x for name in _ARRAYS if (x := getattr(draws, name)) is not None}

@@ -95,7 +95,7 @@ class ReferenceStudy:
         estimate = table["tau"].to_numpy()
         draws = centred(np.concatenate([estimate[None], drawn.reshape(len(drawn), len(table))]))
         return Draws(
-            pd.MultiIndex.from_frame(table[keys]),
+            table.set_index(keys).index,
             estimate,
             draws,
             limits=tables.RANGES["tau"],
