@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,8 @@ from jaxeval.checks import checked_finite, checked_integer
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
-from jaxeval.execution.runs import Identity, open_run
+from jaxeval.execution.runs import Identity, RunOptions, open_run
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.resampling.items import resampled_sums
 from jaxeval.resampling.strata import small_strata_text
 from jaxeval.statistics.draws import Draws
@@ -75,6 +76,7 @@ class JudgeScreen:
         return list(self.table.index[self.table["strong"]])
 
 
+@spelled_out()
 def screen_judges(
     verdicts: AnchoredVerdicts,
     threshold: float = STRONG,
@@ -83,9 +85,7 @@ def screen_judges(
     n_resamples: int = 1000,
     seed: int = 0,
     strata: str | None = None,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **running: Unpack[RunOptions],
 ) -> JudgeScreen:
     """Reliability of every judge's repeated runs over all answers; judges with ICC(3,k) of ``threshold`` are strong.
 
@@ -99,9 +99,7 @@ def screen_judges(
         seed: the same seed gives the same draws.
         strata: role, as a rule "task", of whose every value a resample holds as many items as there are, as in
             `bootstrap`.
-        memory_limit: bytes that resamples and their results may take, as in `bootstrap`.
-        checkpoint: folder that finished resamples are kept in, as in `bootstrap`.
-        progress: whether to show a progress bar; by default on a terminal.
+        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Raises:
         DataError: there is one run only, an item lies in several strata, or ``checkpoint`` is the folder of another
@@ -149,10 +147,7 @@ def screen_judges(
             {"seed": seed, "strata": strata}, (panel, pairs, stratum), shown, measured=judges, noun="verdicts"
         )
 
-    with open_run(
-        identity, n_resamples, "resamples",
-        memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
-    ) as run:  # fmt: skip
+    with open_run(identity, n_resamples, "resamples", **running) as run:
         drawn, correlations = _resampled(panel, means, pairs, n_resamples, seed, run, stratum)
     drawn[:, :, ~varies] = np.nan
     for name, draws, least in zip(_MEASURES, drawn, _LEAST, strict=True):
