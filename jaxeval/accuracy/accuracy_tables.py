@@ -14,12 +14,11 @@ from jaxeval.accuracy.belief import believed, shifted
 from jaxeval.accuracy.estimates import ESTIMATORS, Slice, closed_form, estimate_draws, estimates, rates_of, status_of
 from jaxeval.accuracy.rogan_gladen import youden_j
 from jaxeval.accuracy.statuses import BOUNDED, HAVE_NUMBERS, UNBOUNDED, WITHOUT_RESAMPLES, Status
+from jaxeval.arrays import Bool, Float
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import bounds_with_failures
 from jaxeval.wording import did_you_mean
 
-Float = NDArray[np.float64]
-Bool = NDArray[np.bool_]
 Words = NDArray[np.object_]
 
 

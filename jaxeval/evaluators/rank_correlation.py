@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer, checked_numbers
 from jaxeval.evaluators.close_pairs import resampled_delta_sums
 from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_pairs
@@ -30,8 +31,6 @@ from jaxeval.evaluators.tables import (
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import PairSums, rank_measures, tau_b
 from jaxeval.statistics.draws import Draws
-
-Float = NDArray[np.float64]
 
 #: Why there is no number.
 FEW_SCORED, CONSTANT, CONSTANT_GOLD = "fewer than two models", "scores are constant", "gold scores are constant"

@@ -9,14 +9,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.evaluators.model_scores import OK, ModelScores, of_evaluators
 from jaxeval.evaluators.resamples import Resampling
 from jaxeval.resampling.strata import small_strata_text
 from jaxeval.statistics.comparison import draw_bounds
 from jaxeval.statistics.quantiles import centred
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 #: Settings that tables and draws show.
 SHOWN = ("n_resamples", "resample", "strata", "level", "seed")

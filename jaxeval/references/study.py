@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer, checked_numbers, checked_positive, checked_resamples
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.evaluators.few_pairs import FEW_PAIRS
@@ -31,8 +32,6 @@ from jaxeval.references.rankings import ReferenceBoard, ReferenceStudySettings, 
 from jaxeval.references.sets import Sets, default_sets, model_numbers, named_sets, tiers_of
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import centred, checked_level
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,13 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles
 from jaxeval.kernels import batch
 from jaxeval.references.rankings import ReferenceBoard, ReferenceStudySettings, battle_counts
 from jaxeval.statistics.quantiles import centred, interval_bounds
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 RANGES = {
     "tau": (-1.0, 1.0),
