@@ -87,9 +87,7 @@ def kendall_tau_delta(
         0    2.0  0.750        8
         1    inf  0.867       15
     """
-    gaps = _checked_deltas(deltas)
-    aligned, settings = opened(scores, gold, options)
-    sums = resampled_delta_sums(aligned, gaps, settings)
+    aligned, gaps, sums, settings = _delta_sums(scores, gold, deltas, options)
     tau = tau_b(sums)
     columns = {
         "tau": tau[0],
@@ -136,9 +134,7 @@ def joint_tau(
         >>> joint.of(delta=np.inf).tiers().to_dict()
         {'judge': 1, 'length': 1}
     """
-    gaps = _checked_deltas(deltas)
-    aligned, settings = opened(scores, gold, options)
-    sums = resampled_delta_sums(aligned, gaps, settings)
+    aligned, gaps, sums, settings = _delta_sums(scores, gold, deltas, options)
     tau = tau_b(sums)
     return Draws(
         pd.MultiIndex.from_product([aligned.evaluators, gaps], names=["evaluator", "delta"]),
@@ -150,11 +146,15 @@ def joint_tau(
     )
 
 
-def _checked_deltas(deltas: Sequence[float] | ArrayLike) -> Float:
+def _delta_sums(
+    scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike, options: ResamplingOptions
+) -> tuple[ModelScores, Float, PairSums, Resampling]:
+    """The scores beside gold, the checked deltas, the sums behind each tau, and the settings."""
     gaps = checked_numbers("deltas", deltas)
     if gaps.ndim != 1 or gaps.size == 0 or not (gaps > 0).all():
         raise ValueError(f"deltas must be numbers above 0, in the evaluator's points, got {deltas!r}")
-    return gaps
+    aligned, settings = opened(scores, gold, options)
+    return aligned, gaps, resampled_delta_sums(aligned, gaps, settings), settings
 
 
 @spelled_out(Resampling)

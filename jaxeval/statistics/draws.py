@@ -139,13 +139,8 @@ class Draws:
     @cached_property
     def standard_errors(self) -> pd.Series:
         """Standard deviation of the finite draws of each quantity (ddof = 1); NaN if those are equal."""
-        finite = np.where(np.isfinite(self.draws), self.draws, np.nan)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            n = np.isfinite(finite).sum(0)
-            centred = finite - np.nansum(finite, 0) / n
-            variance = np.nansum(centred**2, 0) / (n - 1)
-        known = (n > 1) & ~self._finite_draws_equal
-        return pd.Series(np.where(known, np.sqrt(variance), np.nan), self.names)
+        finite = pd.DataFrame(np.where(np.isfinite(self.draws), self.draws, np.nan), columns=self.names)
+        return finite.std().where(~self._finite_draws_equal)
 
     def interval(self, level: float = 0.95, kind: IntervalKind = "percentile") -> pd.DataFrame:
         """Confidence intervals: columns ``lower`` and ``upper``; NaN without a finite estimate, or without spread.
