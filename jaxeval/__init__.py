@@ -15,7 +15,7 @@ _HOMES = {
     "accuracy.simulation": ["simulate_judged_answers"],
     "anchored.elo": ["AnchoredElo", "anchored_elo"],
     "anchored.icc": ["Icc3", "icc3"],
-    "anchored.scores": ["anchored_scores"],
+    "anchored.scores": ["anchored_scores", "joint_scores"],
     "anchored.screening": ["JudgeScreen", "screen_judges"],
     "data.anchored_verdicts": ["AnchoredVerdicts", "read_anchored_verdicts"],
     "data.battles": ["Battles"],
@@ -26,12 +26,13 @@ _HOMES = {
     "data.judged_battles": ["JudgedBattles", "read_judged_battles"],
     "data.readers": ["read_battles"],
     "data.report": ["DataReport"],
+    "data.saved_draws": ["read_draws", "save_draws"],
     "data.simulate": ["simulate_battles", "simulate_judged_battles", "simulate_strengths", "simulate_votes"],
     "errors": ["DataError", "MemoryLimitError", "ProcessError"],
     "evaluators.comparison": ["compare_evaluators"],
     "evaluators.meaningful_gaps": ["agreement_by_gap", "smallest_gap"],
     "evaluators.rank_change": ["stratified_rank_change"],
-    "evaluators.rank_correlation": ["kendall_tau", "kendall_tau_delta", "rank_agreement"],
+    "evaluators.rank_correlation": ["joint_tau", "kendall_tau", "kendall_tau_delta", "rank_agreement"],
     "evaluators.separability": ["separability"],
     "execution.processes": ["share_resamples"],
     "ratings.bootstrap": ["bootstrap"],
@@ -49,6 +50,7 @@ _HOMES = {
     "softelo.conformal": ["conformal_quantile"],
     "softelo.soft_elo": ["SoftElo", "soft_elo"],
     "softelo.temperature": ["Temperature", "fit_temperature", "fit_temperatures"],
+    "statistics.draws": ["Draws"],
 }
 #: Packages that ``import jaxeval`` makes known, as the names are.
 _PACKAGES = ["plots"]

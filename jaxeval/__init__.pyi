@@ -16,6 +16,7 @@ from jaxeval.anchored.elo import anchored_elo as anchored_elo
 from jaxeval.anchored.icc import Icc3 as Icc3
 from jaxeval.anchored.icc import icc3 as icc3
 from jaxeval.anchored.scores import anchored_scores as anchored_scores
+from jaxeval.anchored.scores import joint_scores as joint_scores
 from jaxeval.anchored.screening import JudgeScreen as JudgeScreen
 from jaxeval.anchored.screening import screen_judges as screen_judges
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts as AnchoredVerdicts
@@ -31,6 +32,8 @@ from jaxeval.data.judged_battles import JudgedBattles as JudgedBattles
 from jaxeval.data.judged_battles import read_judged_battles as read_judged_battles
 from jaxeval.data.readers import read_battles as read_battles
 from jaxeval.data.report import DataReport as DataReport
+from jaxeval.data.saved_draws import read_draws as read_draws
+from jaxeval.data.saved_draws import save_draws as save_draws
 from jaxeval.data.simulate import simulate_battles as simulate_battles
 from jaxeval.data.simulate import simulate_judged_battles as simulate_judged_battles
 from jaxeval.data.simulate import simulate_strengths as simulate_strengths
@@ -42,6 +45,7 @@ from jaxeval.evaluators.comparison import compare_evaluators as compare_evaluato
 from jaxeval.evaluators.meaningful_gaps import agreement_by_gap as agreement_by_gap
 from jaxeval.evaluators.meaningful_gaps import smallest_gap as smallest_gap
 from jaxeval.evaluators.rank_change import stratified_rank_change as stratified_rank_change
+from jaxeval.evaluators.rank_correlation import joint_tau as joint_tau
 from jaxeval.evaluators.rank_correlation import kendall_tau as kendall_tau
 from jaxeval.evaluators.rank_correlation import kendall_tau_delta as kendall_tau_delta
 from jaxeval.evaluators.rank_correlation import rank_agreement as rank_agreement
@@ -66,3 +70,4 @@ from jaxeval.softelo.soft_elo import soft_elo as soft_elo
 from jaxeval.softelo.temperature import Temperature as Temperature
 from jaxeval.softelo.temperature import fit_temperature as fit_temperature
 from jaxeval.softelo.temperature import fit_temperatures as fit_temperatures
+from jaxeval.statistics.draws import Draws as Draws

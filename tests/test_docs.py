@@ -9,7 +9,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_worked_example_runs():
+def test_the_worked_examples_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # they may write files
     failed, tried = doctest.testfile(str(ROOT / "docs" / "how-it-flows.md"), module_relative=False)
     assert tried > 5
     assert failed == 0  # what differs is printed

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -14,11 +14,11 @@ from jaxeval.accuracy.belief import believed, shifted
 from jaxeval.accuracy.estimates import ESTIMATORS, Slice, closed_form, estimate_draws, estimates, rates_of, status_of
 from jaxeval.accuracy.rogan_gladen import youden_j
 from jaxeval.accuracy.statuses import BOUNDED, HAVE_NUMBERS, UNBOUNDED, WITHOUT_RESAMPLES, Status
+from jaxeval.arrays import Bool, Float
+from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import bounds_with_failures
 from jaxeval.wording import did_you_mean
 
-Float = NDArray[np.float64]
-Bool = NDArray[np.bool_]
 Words = NDArray[np.object_]
 
 
@@ -58,6 +58,39 @@ class AccuracyTables:
     def judges(self) -> pd.Index:
         """Judges of the test."""
         return self.slices[""].test.judges
+
+    def of(self, label: str) -> Self:
+        """The accuracies of the slice ``label`` alone; "all" is that of all items.
+
+        Raises:
+            ValueError: there is no such slice.
+        """
+        tables = (of_slice(table, label).drop(columns="slice", errors="ignore") for table in (self.table, self.rates))
+        table, rates = (own.reset_index(drop=True) for own in tables)
+        own = {"": self.slices["" if label == "all" else label]}
+        return replace(self, table=table, rates=rates, slices=own, settings=replace(self.settings, by=None))
+
+    @property
+    def joint(self) -> Draws:
+        """The accuracies of all items as joint draws: the names have the levels ``model``, ``judge`` and ``estimator``.
+
+        Test items are drawn with the judgments of all models and judges, and so are calibration items: all differences
+        are paired. Estimates that no resamples bound, see ``status``, have no draws. `of` picks another slice.
+        """
+        table = of_slice(self.table, "all")
+        found = estimate_draws(self.slices[""], self.binary)
+        draws = np.stack([found[name] for name in ESTIMATORS], -1)
+        draws = draws.reshape(len(draws), -1)
+        bounded = ~table["status"].isin([*UNBOUNDED, *WITHOUT_RESAMPLES]) & table["status"].isin(HAVE_NUMBERS)
+        return Draws(
+            table.set_index(["model", "judge", "estimator"]).index,
+            table["estimate"].to_numpy(),
+            np.where(bounded, draws, np.nan),
+            limits=(0.0, 1.0),
+            status=table["status"].to_numpy(),
+            warnings=tuple(self.warnings),
+            settings=self.settings,
+        )
 
 
 def joined(tables: Mapping[str, pd.DataFrame], by: str | None) -> pd.DataFrame:

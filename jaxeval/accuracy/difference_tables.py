@@ -29,13 +29,12 @@ from jaxeval.accuracy.estimates import (
 )
 from jaxeval.accuracy.influence import Contributions
 from jaxeval.accuracy.statuses import BOUNDED, UNBOUNDED, Status
+from jaxeval.arrays import Bool, Float
 from jaxeval.execution.elementwise import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums, Rates
 from jaxeval.statistics.quantiles import bounds_with_failures, normal_quantile
 
-Float = NDArray[np.float64]
-Bool = NDArray[np.bool_]
 Int = NDArray[np.intp]
 Words = NDArray[np.object_]
 Columns = Mapping[str, NDArray[Any]]

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.accuracy.judged_sums import Arrays, LabelledAnswers, Sums
+from jaxeval.arrays import Float
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums
 
-Float = NDArray[np.float64]
 Int = NDArray[np.intp]
 
 

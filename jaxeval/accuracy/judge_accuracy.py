@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 
@@ -18,7 +17,8 @@ from jaxeval.checks import checked_integer
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import versions
-from jaxeval.execution.runs import Identity, open_run
+from jaxeval.execution.runs import Identity, RunOptions, open_run
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.statistics.quantiles import checked_level
 
 
@@ -70,6 +70,7 @@ class JudgeAccuracy(AccuracyTables):
         return judge_report(self)
 
 
+@spelled_out()
 def judge_accuracy(
     calibration: JudgedAnswers,
     test: JudgedAnswers,
@@ -82,9 +83,7 @@ def judge_accuracy(
     n_resamples: int = 10_000,
     n_halves: int = 20,
     seed: int = 0,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **running: Unpack[RunOptions],
 ) -> JudgeAccuracy:
     """Accuracy of every model of ``test`` by every judge, corrected by the labelled items of ``calibration``.
 
@@ -107,9 +106,7 @@ def judge_accuracy(
         n_halves: number of random halves of the calibration items behind "ppi_plus_plus_half"; the resamples take
             turns.
         seed: of resamples and halves.
-        memory_limit: bytes that resamples and their results may take, as in `bootstrap`.
-        checkpoint: folder that finished resamples are kept in, as in `bootstrap`.
-        progress: show a bar on standard error; by default only on a terminal.
+        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Raises:
         TypeError: a number that must be an integer is none.
@@ -145,10 +142,8 @@ def judge_accuracy(
         "shared": str(shared),
     }
     others: dict[str, Any] = {"level": level, "n_resamples": n_resamples}
-    with open_run(
-        lambda: Identity(draws, (calibration, test), others), len(parts) * 3 * n_resamples, "resamples",
-        memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
-    ) as run:  # fmt: skip
+    n_lanes = len(parts) * 3 * n_resamples
+    with open_run(lambda: Identity(draws, (calibration, test), others), n_lanes, "resamples", **running) as run:
         for label, (labelled, judged) in parts.items():
             try:
                 data = arrays(labelled, judged, stratify, shared, strata)

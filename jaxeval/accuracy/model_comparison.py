@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -18,6 +17,8 @@ from jaxeval.accuracy.judged_sums import POOLED
 from jaxeval.accuracy.report import JudgeReport, judge_report
 from jaxeval.data.judged_answers import ONLY_MODEL, JudgedAnswers
 from jaxeval.errors import DataError
+from jaxeval.execution.runs import RunOptions
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.wording import did_you_mean
 
 
@@ -69,6 +70,7 @@ class ModelComparison(DifferenceTables):
         return judge_report(self.accuracy, self)
 
 
+@spelled_out()
 def compare_models(
     calibration: JudgedAnswers,
     test: JudgedAnswers,
@@ -82,9 +84,7 @@ def compare_models(
     n_resamples: int = 10_000,
     n_halves: int = 20,
     seed: int = 0,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **running: Unpack[RunOptions],
 ) -> ModelComparison:
     """Compares models A and B by every judge and estimator, as arXiv:2605.06939 does.
 
@@ -114,8 +114,7 @@ def compare_models(
     chosen = checked_pairs(test, pairs)
     accuracy = judge_accuracy(
         calibration, test, by=by, stratify=stratify, strata=strata, shared=POOLED if shared is None else shared,
-        level=level, n_resamples=n_resamples, n_halves=n_halves, seed=seed, memory_limit=memory_limit,
-        checkpoint=checkpoint, progress=progress,
+        level=level, n_resamples=n_resamples, n_halves=n_halves, seed=seed, **running,
     )  # fmt: skip
     return compare(accuracy, chosen, labels_of_b=shared is None)
 

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from jaxeval.anchored.elo import AnchoredElo, Link, anchored_elo, checked_link
+from jaxeval.anchored.elo import AnchoredElo, Link, anchored_elo, checked_link, checked_prior
 from jaxeval.anchored.prompt_strata import prompt_strata
 from jaxeval.arrays import Float, Int
-from jaxeval.checks import checked_integer
+from jaxeval.checks import check_room, checked_integer
 from jaxeval.data.anchored_verdicts import ROLES, AnchoredVerdicts
 from jaxeval.data.columns import as_frame, numbers, plain, reject_missing, require_column
 from jaxeval.errors import DataError
-from jaxeval.execution.runs import Identity, open_run
+from jaxeval.execution.runs import Identity, RunOptions, open_run
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.items import resampled_sums
 from jaxeval.resampling.strata import small_strata_text
-from jaxeval.statistics.quantiles import bounds_with_failures
+from jaxeval.statistics.comparison import draw_bounds
+from jaxeval.statistics.draws import Draws
 from jaxeval.wording import counted
 
 COUNTS = ("wins", "ties", "losses")
@@ -200,37 +201,38 @@ def _unlike(table: pd.DataFrame, roles: Sequence[str], n: NDArray[Any], most: ND
     ]
 
 
+class PromptResampling(RunOptions, total=False):
+    """What `joint_scores` draws, and how it runs."""
+
+    n_resamples: int
+    prior: float
+    seed: int
+    strata: str | None
+
+
+class _Defaults:
+    n_resamples, prior, seed = 1000, 0.5, 0  # those of `joint_scores`
+
+
+@spelled_out(_Defaults)
 def bootstrap_scores(
     verdicts: AnchoredVerdicts,
     by: str | Sequence[str] = ("model", "judge", "anchor"),
     *,
-    n_resamples: int = 1000,
-    prior: float = 0.5,
     level: float = 0.95,
     link: str | Link = "logit",
-    seed: int = 0,
-    strata: str | None = None,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **options: Unpack[PromptResampling],
 ) -> pd.DataFrame:
-    """`anchored_scores` with percentile intervals of resampled prompts, all groups at once.
+    """`anchored_scores` with percentile intervals of resampled prompts, those of `joint_scores`.
 
     The Beta interval holds for wins and losses of independent prompts. Resampled prompts show what ties and averaged
-    runs leave of it. With "task" in ``by`` each task's prompts are resampled among themselves. A prompt keeps its
-    runs, and the other judges or references of its group, which are averaged first.
+    runs leave of it.
 
     Args:
         verdicts: with prompts.
         by: roles that make the groups, as in `anchored_scores`.
-        n_resamples: at least 2.
-        prior: as in `anchored_elo`, like ``level`` and ``link``.
-        seed: the same seed gives the same draws.
-        strata: role, as a rule "task", of whose every value a resample holds as many prompts as there are, as in
-            `bootstrap`.
-        memory_limit: bytes that resamples and their results may take, as in `bootstrap`.
-        checkpoint: folder that finished resamples are kept in, as in `bootstrap`.
-        progress: whether to show a progress bar; by default on a terminal.
+        level: as in `anchored_elo`, like ``link``.
+        n_resamples: as in `joint_scores`, like all other arguments.
 
     Returns:
         The table with ``boot_lower, boot_upper`` of the probability and ``rating_boot_lower, rating_boot_upper``; they
@@ -240,12 +242,61 @@ def bootstrap_scores(
         ValueError: as in `anchored_elo`, or there are fewer than two resamples.
         DataError: a prompt lies in several strata.
     """
+    joint = joint_scores(verdicts, by, **options)
+    table = anchored_scores(verdicts, by, prior=joint.settings["prior"], level=level, link=link)
+    table["boot_lower"], table["boot_upper"] = draw_bounds(joint.draws, level, joint.limits)
+    chosen = checked_link(link)
+    with np.errstate(divide="ignore"):
+        for end in ("lower", "upper"):
+            table[f"rating_boot_{end}"] = ELO_PER_LOGIT * chosen.map(table[f"boot_{end}"].to_numpy())
+    table.attrs["warnings"] = [*table.attrs["warnings"], *joint.warnings]
+    return table
+
+
+@spelled_out()
+def joint_scores(
+    verdicts: AnchoredVerdicts,
+    by: str | Sequence[str] = ("model", "judge", "anchor"),
+    *,
+    n_resamples: int = 1000,
+    prior: float = 0.5,
+    seed: int = 0,
+    strata: str | None = None,
+    **options: Unpack[RunOptions],
+) -> Draws:
+    """Joint draws of the win probabilities of all groups in resampled prompts; the levels of the names are ``by``.
+
+    With "task" in ``by`` each task's prompts are resampled among themselves. A prompt keeps its runs, and the other
+    judges or references of its group, which are averaged first. A group with a single prompt has no draws.
+
+    Args:
+        verdicts: with prompts.
+        by: roles that make the groups, as in `anchored_scores`.
+        n_resamples: at least 2.
+        prior: as in `anchored_elo`.
+        seed: the same seed gives the same draws.
+        strata: role, as a rule "task", of whose every value a resample holds as many prompts as there are, as in
+            `bootstrap`.
+        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
+
+    Raises:
+        ValueError: there are fewer than two resamples, or the prior is not positive.
+        DataError: a prompt lies in several strata.
+
+    Examples:
+        >>> import jaxeval
+        >>> from jaxeval.anchored.simulation import simulate_anchored_verdicts
+        >>> frame = simulate_anchored_verdicts(n_items=40, n_judges=1, seed=1)
+        >>> joint = jaxeval.joint_scores(jaxeval.AnchoredVerdicts.from_pandas(frame), "model", n_resamples=100)
+        >>> joint.tiers().to_dict()
+        {'model-1': 1, 'model-2': 2, 'model-3': 3, 'model-4': 4}
+    """
     checked_integer("n_resamples", n_resamples, 2)
     checked_integer("seed", seed)
+    checked_prior(prior)
     by = [by] if isinstance(by, str) else list(by)
-    table = anchored_scores(verdicts, by, prior=prior, level=level, link=link)
+    table = count_verdicts(verdicts, by)
     group, _ = verdicts.groups(by)
-    lower, upper = np.empty(len(table)), np.empty(len(table))
     apart = verdicts.number["task"] if "task" in by else np.zeros(len(group), np.int64)
     parts = []  # of a task's groups, as many as may be held at a time
     lone: list[str] = []
@@ -257,32 +308,31 @@ def bootstrap_scores(
         parts += [(rows, stratum, groups[start : start + size]) for start in range(0, len(groups), size)]
 
     def identity() -> Identity:
-        shown = {"n_resamples": n_resamples, "prior": prior, "level": level, "link": str(link)}
         sizes = [len(part) for *_, part in parts]
         data = verdicts.outcome, group, verdicts.number["item"], apart, [own for _, own, _ in parts], sizes
+        shown = {"n_resamples": n_resamples, "prior": prior}
         return Identity({"seed": seed, "by": by, "strata": strata}, data, shown, noun="verdicts")
 
-    with open_run(
-        identity, len(parts) * n_resamples, "resamples of prompts",
-        memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
-    ) as run:  # fmt: skip
+    check_room(n_resamples, 8 * len(table))
+    draws = np.empty((n_resamples, len(table)))
+    with open_run(identity, len(parts) * n_resamples, "resamples of prompts", **options) as run:
         for number, (rows, stratum, part) in enumerate(parts):
             times, outcome = _prompt_means(verdicts, rows, group, part)
             there = [] if (times > 0).all() else [times > 0]  # as a rule half of the columns would be ones
             columns = np.concatenate([outcome, *there], axis=1)
             sums = resampled_sums(columns, n_resamples, seed, "anchored", run=run, part=number, strata=stratum)
             won, n = np.split(sums, 2, axis=1) if there else (sums, float(len(times)))
-            p = np.where(n > 0, (won + prior) / (n + 2 * prior), np.nan)
-            _, lower[part], upper[part], _ = bounds_with_failures(p, level, 0.0, 1.0)
-    chosen = checked_link(link)
-    single = (table["n_items"] < 2).to_numpy()  # the one prompt drawn again would feign certainty
-    lower[single] = upper[single] = np.nan
-    table["boot_lower"], table["boot_upper"] = lower, upper
-    with np.errstate(divide="ignore"):
-        for end in ("lower", "upper"):
-            table[f"rating_boot_{end}"] = ELO_PER_LOGIT * chosen.map(table[f"boot_{end}"].to_numpy())
-    table.attrs["warnings"] = [*table.attrs["warnings"], *dict.fromkeys(lone)]
-    return table
+            draws[:, part] = np.where(n > 0, (won + prior) / (n + 2 * prior), np.nan)
+    draws[:, table["n_items"] < 2] = np.nan  # the one prompt drawn again would feign certainty
+    won, n = table["wins"] + table["ties"] / 2, table[list(COUNTS)].sum(axis=1)
+    return Draws(
+        table.set_index(by).index,
+        ((won + prior) / (n + 2 * prior)).to_numpy(),
+        draws,
+        limits=(0.0, 1.0),
+        warnings=tuple(dict.fromkeys(lone)),
+        settings={"n_resamples": n_resamples, "prior": prior, "seed": seed, "strata": strata},
+    )
 
 
 def _prompt_means(verdicts: AnchoredVerdicts, rows: Int, group: Int, part: Int) -> tuple[Int, Float]:

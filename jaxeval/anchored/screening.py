@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from typing import Unpack
 
 import numpy as np
 import pandas as pd
@@ -21,9 +21,11 @@ from jaxeval.checks import checked_finite, checked_integer
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
-from jaxeval.execution.runs import Identity, open_run
+from jaxeval.execution.runs import Identity, RunOptions, open_run
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.resampling.items import resampled_sums
 from jaxeval.resampling.strata import small_strata_text
+from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import bounds_with_failures
 from jaxeval.wording import counted, named
 
@@ -32,6 +34,7 @@ _ONE_RUN = "one run"
 _SLACK = 0.02  # a shortfall of the correlation that does not matter
 _MOST = 1 - 1e-9  # correlations that Fisher's z is taken of
 _ROUNDING = 1e-12
+_MEASURES, _LEAST = ("single", "average"), (-1.0, -np.inf)  # ICC(3,1) and ICC(3,k), and the least that they can be
 _ENDS = ("", "_lower", "_upper", "_boot_lower", "_boot_upper")
 
 
@@ -65,6 +68,7 @@ class JudgeScreen:
     bound: pd.DataFrame
     warnings: list[str]
     threshold: float
+    joint: Draws = field(repr=False)  # of the reliabilities: the names have the levels ``measure`` and ``judge``
 
     @property
     def strong(self) -> list[Hashable]:
@@ -72,6 +76,7 @@ class JudgeScreen:
         return list(self.table.index[self.table["strong"]])
 
 
+@spelled_out()
 def screen_judges(
     verdicts: AnchoredVerdicts,
     threshold: float = STRONG,
@@ -80,9 +85,7 @@ def screen_judges(
     n_resamples: int = 1000,
     seed: int = 0,
     strata: str | None = None,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **running: Unpack[RunOptions],
 ) -> JudgeScreen:
     """Reliability of every judge's repeated runs over all answers; judges with ICC(3,k) of ``threshold`` are strong.
 
@@ -96,9 +99,7 @@ def screen_judges(
         seed: the same seed gives the same draws.
         strata: role, as a rule "task", of whose every value a resample holds as many items as there are, as in
             `bootstrap`.
-        memory_limit: bytes that resamples and their results may take, as in `bootstrap`.
-        checkpoint: folder that finished resamples are kept in, as in `bootstrap`.
-        progress: whether to show a progress bar; by default on a terminal.
+        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Raises:
         DataError: there is one run only, an item lies in several strata, or ``checkpoint`` is the folder of another
@@ -124,12 +125,12 @@ def screen_judges(
     if panel.n_runs.max() < 2:
         raise DataError("reliability needs repeated runs: name the column that numbers them with run=")
     judges = verdicts.levels["judge"].rename("judge")
-    frame = pd.DataFrame(np.nan, judges, [f"{name}{end}" for name in ("single", "average") for end in _ENDS])
+    frame = pd.DataFrame(np.nan, judges, [f"{name}{end}" for name in _MEASURES for end in _ENDS])
     frame["n"], frame["status"] = 0, _ONE_RUN
     for k in np.unique(panel.n_runs[panel.n_runs > 1]):  # as a rule all judges have as many runs
         own = np.flatnonzero(panel.n_runs == k)
         found = icc3(panel.outcome[own, :, :k], level, missing="complete")
-        for name in ("single", "average"):
+        for name in _MEASURES:
             for end in ("", "_lower", "_upper"):
                 frame.loc[judges[own], f"{name}{end}"] = getattr(found, f"{name}{end}")
         frame.loc[judges[own], "n"], frame.loc[judges[own], "status"] = found.n, found.status
@@ -146,13 +147,10 @@ def screen_judges(
             {"seed": seed, "strata": strata}, (panel, pairs, stratum), shown, measured=judges, noun="verdicts"
         )
 
-    with open_run(
-        identity, n_resamples, "resamples",
-        memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
-    ) as run:  # fmt: skip
+    with open_run(identity, n_resamples, "resamples", **running) as run:
         drawn, correlations = _resampled(panel, means, pairs, n_resamples, seed, run, stratum)
     drawn[:, :, ~varies] = np.nan
-    for name, draws, least in zip(("single", "average"), drawn, (-1.0, -np.inf), strict=True):
+    for name, draws, least in zip(_MEASURES, drawn, _LEAST, strict=True):
         _, lower, upper, _ = bounds_with_failures(draws, level, least, 1.0)
         frame[f"{name}_boot_lower"], frame[f"{name}_boot_upper"] = lower, upper
     runs = (~np.isnan(panel.outcome)).sum(-1)
@@ -161,15 +159,25 @@ def screen_judges(
     frame["strong"] = frame["average"] >= threshold
     bounds = _bound(drawn[1])[:, pairs[:, 0], pairs[:, 1]]
     beyond = _beyond_chance(correlation, bound, pairs, correlations, bounds, len(np.unique(panel.item)), level)
+    warnings = [
+        *_warnings(frame, correlation, bound, pairs[beyond], threshold),
+        *small_strata_text(None if stratum is None else np.bincount(stratum), "prompt"),
+    ]
     return JudgeScreen(
         table=frame,
         correlation=pd.DataFrame(correlation, judges, judges),
         bound=pd.DataFrame(bound, judges, judges),
-        warnings=[
-            *_warnings(frame, correlation, bound, pairs[beyond], threshold),
-            *small_strata_text(None if stratum is None else np.bincount(stratum), "prompt"),
-        ],
+        warnings=warnings,
         threshold=threshold,
+        joint=Draws(
+            pd.MultiIndex.from_product([_MEASURES, judges], names=["measure", "judge"]),
+            frame[list(_MEASURES)].to_numpy().T.reshape(-1),
+            np.concatenate(drawn, axis=1),
+            limits=(np.repeat(_LEAST, len(judges)), 1.0),
+            status=np.tile(frame["status"].to_numpy(), 2),
+            warnings=tuple(warnings),
+            settings={"n_resamples": n_resamples, "seed": seed, "strata": strata, "level": level},
+        ),
     )
 
 

@@ -20,6 +20,7 @@ from jaxeval.data.equal_rows import EqualRows, Merged
 from jaxeval.data.report import DataReport
 from jaxeval.data.table_digest import table_digest
 from jaxeval.data.table_files import STATE_KEY, files_of, undamaged
+from jaxeval.data.versioned_json import check_version
 from jaxeval.errors import DataError
 
 if TYPE_CHECKING:
@@ -110,11 +111,7 @@ def read_table(file: IO[bytes], name: str) -> BattleTable:
         content = None
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise DataError(f"{name} is a table, but none that jaxeval saved: read it by read_battles")
-    if content.get("version") != _VERSION:
-        raise DataError(
-            f"{name} has version {content.get('version')!r} of the format of saved battles, this jaxeval reads "
-            f"version {_VERSION}: use the jaxeval that wrote it"
-        )
+    check_version(content, _VERSION, name, "saved battles", "read the votes again")
     if content.pop("digest", None) != _digest(table, content):
         raise DataError(f"{name} is damaged: it does not hold what was saved; use a copy, or read the votes again")
     try:

@@ -40,9 +40,14 @@ def read_versioned(path: Path, form: str, version: int, what: str, remedy: str =
         raise DataError(f"{path.name} holds no {what}: it is no JSON text ({error})") from error
     if not isinstance(content, dict) or content.get("format") != form:
         raise DataError(f"{path.name} holds no {what}: it does not say 'format': {form!r}")
+    check_version(content, version, path.name, what, remedy)
+    return content
+
+
+def check_version(content: dict[str, Any], version: int, name: str, what: str, remedy: str = "make it again") -> None:
+    """Raise DataError where the ``content`` of the file ``name`` is of another version of its format."""
     if content.get("version") != version or isinstance(content.get("version"), bool):
         raise DataError(
-            f"{path.name} has version {content.get('version')!r} of the format of {what}, this jaxeval reads version "
+            f"{name} has version {content.get('version')!r} of the format of {what}, this jaxeval reads version "
             f"{version}: use the jaxeval that wrote it, or {remedy}"
         )
-    return content

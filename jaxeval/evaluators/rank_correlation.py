@@ -14,16 +14,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer, checked_numbers
 from jaxeval.evaluators.close_pairs import resampled_delta_sums
 from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_pairs
 from jaxeval.evaluators.model_scores import OK, Gold, ModelScores, Scores
 from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened, resampled
-from jaxeval.evaluators.tables import evaluator_table, first_reason, interval_columns, with_evaluator
+from jaxeval.evaluators.tables import (
+    SHOWN,
+    evaluator_table,
+    first_reason,
+    interval_columns,
+    shown_draws,
+    with_evaluator,
+)
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import PairSums, rank_measures, tau_b
-
-Float = NDArray[np.float64]
+from jaxeval.statistics.draws import Draws
 
 #: Why there is no number.
 FEW_SCORED, CONSTANT, CONSTANT_GOLD = "fewer than two models", "scores are constant", "gold scores are constant"
@@ -80,11 +87,7 @@ def kendall_tau_delta(
         0    2.0  0.750        8
         1    inf  0.867       15
     """
-    gaps = checked_numbers("deltas", deltas)
-    if gaps.ndim != 1 or gaps.size == 0 or not (gaps > 0).all():
-        raise ValueError(f"deltas must be numbers above 0, in the evaluator's points, got {deltas!r}")
-    aligned, settings = opened(scores, gold, options)
-    sums = resampled_delta_sums(aligned, gaps, settings)
+    aligned, gaps, sums, settings = _delta_sums(scores, gold, deltas, options)
     tau = tau_b(sums)
     columns = {
         "tau": tau[0],
@@ -107,6 +110,51 @@ def kendall_tau(scores: Scores, gold: Gold, **options: Unpack[ResamplingOptions]
         0  0.667        6
     """
     return kendall_tau_delta(scores, gold, [np.inf], **options).drop(columns="delta")
+
+
+@spelled_out(Resampling)
+def joint_tau(
+    scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike = (np.inf,), **options: Unpack[ResamplingOptions]
+) -> Draws:
+    """The taus of `kendall_tau_delta` as joint draws, whose names have the levels ``evaluator`` and ``delta``.
+
+    All evaluators have the same resamples, so that differences, tiers and ranks of evaluators are paired. Each tau is
+    over the models that its evaluator scored; `compare_evaluators` compares two on those that both scored.
+
+    Args:
+        scores, gold: as in `kendall_tau_delta`, like all other arguments.
+        deltas: by default infinity alone, the standard tau-b.
+
+    Raises:
+        DataError, TypeError, ValueError: as in `kendall_tau_delta`, or there are no resamples.
+
+    Examples:
+        >>> scores = pd.DataFrame({"judge": [8.1, 7.9, 6.2, 5.0, 4.4, 3.1], "length": [5.0, 7.5, 3.9, 6.1, 2.2, 2.9]})
+        >>> joint = joint_tau(scores, [1250, 1270, 1180, 1100, 1090, 1010], n_resamples=100)
+        >>> joint.of(delta=np.inf).tiers().to_dict()
+        {'judge': 1, 'length': 1}
+    """
+    aligned, gaps, sums, settings = _delta_sums(scores, gold, deltas, options)
+    tau = tau_b(sums)
+    return Draws(
+        pd.MultiIndex.from_product([aligned.evaluators, gaps], names=["evaluator", "delta"]),
+        tau[0].reshape(-1),
+        shown_draws(tau, settings).reshape(settings.n_resamples, -1),
+        limits=(-1.0, 1.0),
+        status=tau_status(aligned, sums).reshape(-1),
+        settings={key: getattr(settings, key) for key in SHOWN},
+    )
+
+
+def _delta_sums(
+    scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike, options: ResamplingOptions
+) -> tuple[ModelScores, Float, PairSums, Resampling]:
+    """The scores beside gold, the checked deltas, the sums behind each tau, and the settings."""
+    gaps = checked_numbers("deltas", deltas)
+    if gaps.ndim != 1 or gaps.size == 0 or not (gaps > 0).all():
+        raise ValueError(f"deltas must be numbers above 0, in the evaluator's points, got {deltas!r}")
+    aligned, settings = opened(scores, gold, options)
+    return aligned, gaps, resampled_delta_sums(aligned, gaps, settings), settings
 
 
 @spelled_out(Resampling)

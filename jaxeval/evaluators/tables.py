@@ -9,14 +9,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.evaluators.model_scores import OK, ModelScores, of_evaluators
 from jaxeval.evaluators.resamples import Resampling
 from jaxeval.resampling.strata import small_strata_text
-from jaxeval.statistics.quantiles import bounds_with_failures, centred
+from jaxeval.statistics.comparison import draw_bounds
+from jaxeval.statistics.quantiles import centred
 from jaxeval.wording import counted
 
-Float = NDArray[np.float64]
-
+#: Settings that tables and draws show.
+SHOWN = ("n_resamples", "resample", "strata", "level", "seed")
 #: Models under which percentile intervals over models say little.
 FEW_MODELS = 10
 _ROUNDING = 1e-9  # an interval that ends so little beside its number, as a share of it, holds it
@@ -32,12 +34,15 @@ def interval_columns(
     """
     if settings.n_resamples == 0:
         return {}
-    draws = values[1:]
-    if centre and settings.resample != "models":
-        draws = np.clip(centred(values), least, most)
-    _, lower, upper, _ = bounds_with_failures(draws, settings.level, least, most)
+    draws = shown_draws(values, settings) if centre else values[1:]
+    lower, upper = draw_bounds(draws, settings.level, (least, most))
     failed = np.isnan(values[1:]).mean(0)
     return {"lower": lower, "upper": upper, "failed_share": failed}
+
+
+def shown_draws(values: Float, settings: Resampling) -> Float:
+    """(B, ...) resamples of (1 + B, ...) ``values``: `centred` where scores are recomputed."""
+    return values[1:] if settings.resample == "models" else centred(values)
 
 
 def first_reason(*reasons: tuple[NDArray[np.bool_], str]) -> NDArray[Any]:
@@ -73,7 +78,7 @@ def with_evaluator(table: pd.DataFrame) -> pd.DataFrame:
 
 def table_attributes(scores: ModelScores, table: pd.DataFrame, name: str, settings: Resampling) -> dict[str, Any]:
     """``settings`` and ``warnings`` of a table whose intervals are of the column ``name``."""
-    shown = {key: getattr(settings, key) for key in ("n_resamples", "resample", "strata", "level", "seed")}
+    shown = {key: getattr(settings, key) for key in SHOWN}
     warnings = [*_warnings(scores, table, settings), *_outside(table, name)]
     return {"settings": shown | {"n_models": len(scores.gold)}, "warnings": warnings}
 

@@ -13,6 +13,7 @@ _HOMES = {
         "plot_study",
     ],
     "anchored": ["plot_anchor_swap", "plot_anchored", "plot_pooling", "plot_screen", "plot_subsamples"],
+    "draws": ["plot_draw_differences", "plot_draws", "plot_ranks"],
     "evaluators": ["plot_agreement", "plot_rank_change", "plot_tau_delta"],
     "leaderboard": ["plot_leaderboard"],
     "references": ["plot_reference_budgets", "plot_reference_tiers", "plot_references"],

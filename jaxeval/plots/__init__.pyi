@@ -10,6 +10,9 @@ from jaxeval.plots.anchored import plot_anchored as plot_anchored
 from jaxeval.plots.anchored import plot_pooling as plot_pooling
 from jaxeval.plots.anchored import plot_screen as plot_screen
 from jaxeval.plots.anchored import plot_subsamples as plot_subsamples
+from jaxeval.plots.draws import plot_draw_differences as plot_draw_differences
+from jaxeval.plots.draws import plot_draws as plot_draws
+from jaxeval.plots.draws import plot_ranks as plot_ranks
 from jaxeval.plots.evaluators import plot_agreement as plot_agreement
 from jaxeval.plots.evaluators import plot_rank_change as plot_rank_change
 from jaxeval.plots.evaluators import plot_tau_delta as plot_tau_delta

@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from jaxeval.plots.draws import COLOUR, MUTED, draw_intervals
 from jaxeval.plots.style import save_figure, shown_name
 from jaxeval.wording import counted
-
-_COLOUR, _MUTED, _PALE = "#1f5a93", "#8a8f98", "#e9edf2"
 
 
 def plot_leaderboard(table: pd.DataFrame, top: int | None = 40, panels: int | None = 12) -> Figure:
@@ -48,7 +47,10 @@ def plot_leaderboard(table: pd.DataFrame, top: int | None = 40, panels: int | No
     settings = table.attrs.get("settings", {})
     level = settings.get("level")
     for axis, (name, shown, block) in zip(axes, blocks, strict=False):
-        _draw(axis, shown)
+        few = shown["preliminary"] | (shown["degenerate_share"] > 0)
+        names = [f"{rank}  {shown_name(name)}" for rank, name in zip(shown["rank"], shown["model_name"], strict=True)]
+        columns = shown[["rating", "rating_lower", "rating_upper"]]
+        draw_intervals(axis, names, columns, shown["tier"], np.where(few, MUTED, COLOUR))
         axis.set_title(
             "" if name is None else shown_name(name), loc="left", fontsize=11, weight="bold", parse_math=False
         )
@@ -56,7 +58,7 @@ def plot_leaderboard(table: pd.DataFrame, top: int | None = 40, panels: int | No
         notes = ["bands: tiers that the data separate"]
         if "expected_score_rating" in table:
             notes.insert(0, "ratings of a tie model, whose scale is not that of expected scores")
-        if (shown["preliminary"] | (shown["degenerate_share"] > 0)).any():
+        if few.any():
             notes.append("grey: few votes")
         if len(shown) < len(block):
             notes.append(f"{counted(len(block) - len(shown), 'more model')} not shown")
@@ -67,36 +69,3 @@ def plot_leaderboard(table: pd.DataFrame, top: int | None = 40, panels: int | No
 def save_leaderboard(table: pd.DataFrame, path: str | Path) -> None:
     """Write `plot_leaderboard` to ``path``; the format follows from its ending (png, svg, pdf)."""
     save_figure(plot_leaderboard(table), path, dpi=160)
-
-
-def _draw(axis, shown: pd.DataFrame) -> None:  # type: ignore[no-untyped-def]
-    place = np.arange(len(shown))
-    rating = shown["rating"].to_numpy(float)
-    lower, upper = shown["rating_lower"].to_numpy(float), shown["rating_upper"].to_numpy(float)
-    bounds = np.concatenate([rating, lower[np.isfinite(lower)], upper[np.isfinite(upper)]])
-    low, high = (bounds.min(), bounds.max()) if len(bounds) else (0.0, 1.0)
-    margin = 0.03 * (high - low) + 1
-    # An unbounded interval runs out of the picture.
-    left = np.where(np.isfinite(lower), lower, low - 10 * margin)
-    right = np.where(np.isfinite(upper), upper, high + 10 * margin)
-
-    tier = shown["tier"]
-    for number in tier.dropna().unique():
-        rows = place[(tier == number).fillna(False).to_numpy(bool)]
-        if number % 2 == 1:
-            axis.axhspan(rows.min() - 0.5, rows.max() + 0.5, color=_PALE, zorder=0, linewidth=0)
-    colours = np.where(shown["preliminary"] | (shown["degenerate_share"] > 0), _MUTED, _COLOUR)
-    axis.hlines(place, left, right, color=colours, linewidth=2.2, alpha=0.55, zorder=2)
-    axis.scatter(rating, place, s=20, color=colours, zorder=3)
-    names = [
-        f"{rank}  {shown_name(name)}" for name, rank in zip(shown["model_name"], shown["rank"].astype(str), strict=True)
-    ]
-    axis.set_yticks(place, names, fontsize=8, parse_math=False)
-    axis.set_ylim(max(len(shown), 1) - 0.5, -0.5)
-    if len(shown) == 0:
-        axis.text(0.5, 0.5, "no model takes a rank", transform=axis.transAxes, ha="center", va="center")
-    axis.set_xlim(low - margin, high + margin)
-    axis.tick_params(axis="y", length=0)
-    axis.tick_params(axis="x", labelsize=8)
-    axis.grid(axis="x", color="#d5dae1", linewidth=0.6, zorder=1)
-    axis.spines[["top", "right", "left"]].set_visible(False)

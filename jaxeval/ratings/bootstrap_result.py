@@ -107,6 +107,7 @@ class Bootstrap:
             converged=self.converged,
             gauge=self.settings.gauge,
             anchored=self.fit.scale.weights >= 1,
+            status=self.fit.standing.to_numpy(),
             precision=10 * self.fit.scale.unit * TOLERANCE_LOGIT[self.settings.dtype],
             settings=self.settings,
         )

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.ratings.bootstrap_result import Bootstrap, ContextDraws, bootstrap_result
 from jaxeval.ratings.contextual_boards import tie_parameters, unit_coefficients
 from jaxeval.ratings.contextual_fit import ContextualFit, outcome_probabilities
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import Refitted
+from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import interval_bounds
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,16 +79,23 @@ class ContextualBootstrap(Bootstrap):
 
         With a tie model its parameter t is the last row, "tie parameter".
         """
+        joint = self.joint_coefficients
+        lower, upper = joint.interval(level).to_numpy().T
+        return self.fit.coefficient_table(joint.standard_errors.to_numpy(), lower, upper)
+
+    @property
+    def joint_coefficients(self) -> Draws:
+        """The coefficients as joint draws; the last is the parameter of the tie model, held where there is none."""
+        fitted = self.fit._contextual
         draws = np.column_stack([self.coefficient_draws, self.tie_draws])
-        kept = np.where(self.converged[:, None], draws, np.nan)
-        lower, upper = interval_bounds(kept, level)
-        finite = np.where(np.isfinite(kept), kept, np.nan)
-        few = np.isfinite(finite).sum(0) < 2
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # of columns without draws
-            error = np.nanstd(finite, 0, ddof=1)
-        error, lower, upper = (np.where(few, np.nan, x) for x in (error, lower, upper))
-        return self.fit.coefficient_table(error, lower, upper)
+        return Draws(
+            pd.Index([*self.fit.context.features, "tie parameter"], name="feature", dtype=object),
+            fitted.estimates(),
+            np.where(self.converged[:, None], draws, np.nan),
+            converged=self.converged,
+            anchored=~fitted.free,
+            settings=self.settings,
+        )
 
     def outcome_probabilities(
         self, model_a: Any, model_b: Any, features: Mapping[str, float] | None = None, level: float = 0.95

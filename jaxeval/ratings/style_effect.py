@@ -14,10 +14,8 @@ from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, checked_features
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.bootstrap import bootstrap
-from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
 from jaxeval.ratings.options import BootstrapOptions, ResampleArguments
-from jaxeval.statistics.quantiles import interval_bounds
 
 
 @spelled_out(BootstrapOptions)
@@ -69,20 +67,21 @@ def style_effect(
         boards.append(bootstrap(battles, features=features, **options))
     controlled, plain = boards
     assert isinstance(controlled, ContextualBootstrap)
-    with np.errstate(invalid="ignore"):
-        shift = (controlled.fit.ratings - plain.fit.ratings).to_numpy()
-        lower, upper = interval_bounds(controlled.draws - plain.draws, level)
+    shift = controlled.joint - plain.joint
+    bounds = shift.interval(level)
     error, error_plain = controlled.standard_errors, plain.standard_errors
     table = pd.DataFrame(
         {
             "model_name": controlled.models,
             "rating": controlled.fit.ratings.to_numpy(),
             "rating_plain": plain.fit.ratings.to_numpy(),
-            "shift": shift,
-            "shift_lower": np.where(np.isfinite(shift), lower, np.nan),
-            "shift_upper": np.where(np.isfinite(shift), upper, np.nan),
-            "rank": _ranks(controlled, min_battles),
-            "rank_plain": _ranks(plain, min_battles),
+            "shift": shift.estimate,
+            "shift_lower": bounds["lower"].to_numpy(),
+            "shift_upper": bounds["upper"].to_numpy(),
+            **{
+                name: board.contrasts.rank(board.ranked(min_battles).to_numpy()).array
+                for name, board in (("rank", controlled), ("rank_plain", plain))
+            },
             "standard_error": error.to_numpy(),
             "standard_error_plain": error_plain.to_numpy(),
             "variance_ratio": (error / error_plain).to_numpy() ** 2,
@@ -95,8 +94,3 @@ def style_effect(
         "settings": {**asdict(controlled.settings), "level": float(level)},
     }
     return table
-
-
-def _ranks(board: Bootstrap, min_battles: int) -> Any:
-    ratings = board.fit.ratings.where(board.ranked(min_battles))
-    return ratings.rank(ascending=False, method="min").astype("Int64").array

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer, checked_numbers, checked_positive, checked_resamples
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.evaluators.few_pairs import FEW_PAIRS
@@ -29,9 +30,8 @@ from jaxeval.references import tables
 from jaxeval.references.advice import close_advice, set_advice, single_advice, tier_advice, weak_points
 from jaxeval.references.rankings import ReferenceBoard, ReferenceStudySettings, rankings
 from jaxeval.references.sets import Sets, default_sets, model_numbers, named_sets, tiers_of
-from jaxeval.statistics.quantiles import checked_level
-
-Float = NDArray[np.float64]
+from jaxeval.statistics.draws import Draws
+from jaxeval.statistics.quantiles import centred, checked_level
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +73,34 @@ class ReferenceStudy:
     tier: pd.Series = field(repr=False)  # of every model; missing without a rating
     tau_draws: Float = field(repr=False)  # (B, L, D) resamples of by_delta's tau, as they are
     budget_tau_draws: Float = field(repr=False)  # (B, S, budgets, D) and of by_budget's
+
+    @property
+    def joint(self) -> Draws:
+        """The ``tau`` of ``by_delta`` as joint draws; the names have the levels ``reference`` and ``delta``.
+
+        A resample without a tau counts as -1 and as 1 in the ends of their intervals; the tables leave it out.
+        """
+        return self._taus(self.by_delta, ["reference", "delta"], self.tau_draws)
+
+    @property
+    def joint_under_budget(self) -> Draws:
+        """The ``tau`` of ``by_budget`` as joint draws, by ``references``, ``budget`` and ``delta``; those of `joint`.
+
+        All come from the same resamples of the votes.
+        """
+        return self._taus(self.by_budget, ["references", "budget", "delta"], self.budget_tau_draws)
+
+    def _taus(self, table: pd.DataFrame, keys: list[str], drawn: Float) -> Draws:
+        estimate = table["tau"].to_numpy()
+        draws = centred(np.concatenate([estimate[None], drawn.reshape(len(drawn), len(table))]))
+        return Draws(
+            table.set_index(keys).index,
+            estimate,
+            draws,
+            limits=tables.RANGES["tau"],
+            warnings=tuple(self.warnings),
+            settings=self.settings,
+        )
 
 
 @spelled_out()

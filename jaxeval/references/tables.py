@@ -10,15 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles
 from jaxeval.kernels import batch
 from jaxeval.references.rankings import ReferenceBoard, ReferenceStudySettings, battle_counts
 from jaxeval.statistics.quantiles import centred, interval_bounds
 
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
-
-_RANGES = {
+RANGES = {
     "tau": (-1.0, 1.0),
     "misordered": (0.0, 1.0),
     "rank_change": (0.0, np.inf),
@@ -35,20 +33,20 @@ def study_table(rows: Mapping[str, Any], inner: Mapping[str, Any], level: float,
         rows: lists of one length N.
         inner: lists of one length K, or none of them; then K = 1.
         level: of the intervals.
-        **columns: (N, K), or (N,). Those that `_RANGES` names are (B + 1, N, K), the full data first; such a column
+        **columns: (N, K), or (N,). Those that `RANGES` names are (B + 1, N, K), the full data first; such a column
             gets its interval, by the centred resamples, and without resamples NaN.
     """
     n, k = len(next(iter(rows.values()))), len(next(iter(inner.values()), [None]))
     found = {name: pd.Series(x).repeat(k).array for name, x in rows.items()}
     found |= {name: np.tile(np.asarray(x), n) for name, x in inner.items()}
     for name, values in columns.items():
-        if name not in _RANGES:
+        if name not in RANGES:
             values = values[:, None] if values.ndim == 1 else values.reshape(n, k)
             found[name] = np.broadcast_to(values, (n, k)).reshape(-1)
             continue
         ends = [np.full(n * k, np.nan)] * 2
         if len(values) > 1:
-            ends = [np.clip(x, *_RANGES[name]).reshape(-1) for x in interval_bounds(centred(np.asarray(values)), level)]
+            ends = [np.clip(x, *RANGES[name]).reshape(-1) for x in interval_bounds(centred(np.asarray(values)), level)]
         found |= {name: np.reshape(values[0], -1), f"{name}_lower": ends[0], f"{name}_upper": ends[1]}
     return pd.DataFrame(found)
 

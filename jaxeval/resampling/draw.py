@@ -17,6 +17,9 @@ class Draw(Protocol):
     Multinomial, Poisson and Bayesian draws take battles, items or judgments as units. Clusters are units of their own,
     drawn whole. In all of them like units share an entry of a table, whose size says how many there are; strata say of
     which units every resample holds the same number.
+
+    Two levels, such as calibration and test items, are two draws. Each has a stream of its own, and resample r of a
+    result takes the r-th of both.
     """
 
     @property

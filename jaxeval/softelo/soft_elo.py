@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,8 @@ from jaxeval.checks import check_room, checked_integer, checked_positive, checke
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import device_name, versions
-from jaxeval.execution.runs import Identity, open_run
+from jaxeval.execution.runs import Identity, RunOptions, open_run
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.strata import checked_strata, small_strata_text, stratum_of_groups
 from jaxeval.softelo.held_out import Folds, above_human, hold_out, n_lanes
@@ -25,6 +25,7 @@ from jaxeval.softelo.own_battles import battles_by_model, resampled_strengths
 from jaxeval.softelo.target_maps import smoothing
 from jaxeval.softelo.temperature import Ties, in_likelihood, status_text
 from jaxeval.statistics.clusters import FEW_CLUSTERS
+from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import interval_bounds
 from jaxeval.wording import counted, named
 
@@ -83,6 +84,31 @@ class SoftElo:
     settings: SoftEloSettings
     warnings: list[str]
 
+    @property
+    def joint(self) -> Draws:
+        """The judge ratings as joint draws; the names have the levels ``method`` and ``model``, before them ``judge``.
+
+        ``judge`` is there with several judges. A draw has the same battles of a model under every method. Each model's
+        own battles are drawn by themselves, and so are those of each judge: draws of two models, or of two judges, are
+        independent.
+        """
+        levels = [self.settings.methods, self.names]
+        keys = ["method", "model"]
+        if len(self.judges) > 1:
+            levels, keys = [self.judges, *levels], ["judge", *keys]
+        names = pd.MultiIndex.from_product(levels, names=keys)
+        rows = self.models.set_index(keys).reindex(names)
+        draws = self.draws.reshape(len(names), -1).T
+        return Draws(
+            names,
+            rows["judge_elo"].to_numpy(),
+            draws,
+            gauge=f"mean rating {self.settings.base:g} of the other models",
+            status=rows["flags"].to_numpy(),
+            warnings=tuple(self.warnings),
+            settings=self.settings,
+        )
+
 
 #: Held-out ratings, or their table of models alone.
 HeldOutRatings: TypeAlias = SoftElo | pd.DataFrame
@@ -93,6 +119,7 @@ def models_table(held_out: HeldOutRatings) -> pd.DataFrame:
     return held_out if isinstance(held_out, pd.DataFrame) else held_out.models
 
 
+@spelled_out()
 def soft_elo(
     battles: JudgedBattles | Mapping[str, JudgedBattles],
     ridge: float = 0.01,
@@ -105,9 +132,7 @@ def soft_elo(
     ties: Ties = "drop",
     cluster: str | None = None,
     strata: str | None = None,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
+    **running: Unpack[RunOptions],
 ) -> SoftElo:
     """Rate every model as if it had no human votes, and compare with what humans say (Algorithm 1, arXiv:2606.13221).
 
@@ -129,9 +154,7 @@ def soft_elo(
             one by one without. A model with a single cluster has no standard error.
         strata: column of strata, of which every resample holds as many of the model's battles (or clusters) as it has,
             as in `bootstrap`.
-        memory_limit: bytes that resamples and their results may take, as in `bootstrap`.
-        checkpoint: folder that finished resamples are kept in, as in `bootstrap`.
-        progress: show a bar; by default on a terminal.
+        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Raises:
         TypeError: a number is none.
@@ -171,10 +194,7 @@ def soft_elo(
         return Identity(settings, data, shown, noun="battles")
 
     warnings: list[str] = []
-    with open_run(
-        identity, lanes, "folds and resamples of held-out models",
-        memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
-    ) as run:  # fmt: skip
+    with open_run(identity, lanes, "folds and resamples of held-out models", **running) as run:
         folds = hold_out(sets, methods, float(ridge), ties, run=run)
         frames = [
             _table(judged.models, methods, found, base, min_battles).assign(judge=judge)

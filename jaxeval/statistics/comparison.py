@@ -5,13 +5,16 @@ Differences do not depend on the gauge, so a model with few votes does not widen
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from jaxeval.statistics.quantiles import interval_bounds
+from jaxeval.arrays import Float
+from jaxeval.statistics.quantiles import bounds_with_failures, interval_bounds
 
-Float = NDArray[np.float64]
+#: The least and the greatest value that quantities can have: numbers, or one each; None where there are none.
+Limits: TypeAlias = tuple[Any, Any] | None
 
 #: Of 10,000 models one (M, M) table takes 800 MB.
 MOST_SQUARE = 10_000
@@ -43,14 +46,29 @@ def beat_share(draws: Float) -> Float:
     return share
 
 
-def difference_bounds(draws: Float, level: float) -> tuple[Float, Float]:
+def draw_bounds(draws: Float, level: float, limits: Limits | Float = None) -> tuple[Float, Float]:
+    """Percentile bounds over the first axis of ``draws``; see `Draws` on those that are NaN and on ``limits``."""
+    if limits is None:
+        return interval_bounds(draws, level)
+    _, lower, upper, _ = bounds_with_failures(draws, level, *limits)
+    return np.clip(lower, *limits), np.clip(upper, *limits)
+
+
+def difference_limits(one: Limits | Float, other: Limits | Float) -> Limits:
+    """Those of a quantity less another."""
+    return None if one is None or other is None else (one[0] - other[1], one[1] - other[0])
+
+
+def difference_bounds(draws: Float, level: float, limits: Limits = None) -> tuple[Float, Float]:
     """(M, M) percentile bounds of row minus column, draw by draw; NaN on the diagonal."""
     n_models = draws.shape[1]
     lower, upper = np.full((2, n_models, n_models), np.nan)
+    each = None if limits is None else np.array([np.broadcast_to(x, n_models) for x in limits], float)
     for i in range(n_models - 1):
         with np.errstate(invalid="ignore"):  # both infinite: no difference to speak of
             difference = draws[:, i, None] - draws[:, i + 1 :]
-        low, high = interval_bounds(difference, level)
+        of_pairs = None if each is None else difference_limits(each[:, i], each[:, i + 1 :])
+        low, high = draw_bounds(difference, level, of_pairs)
         lower[i, i + 1 :], upper[i, i + 1 :] = low, high
         lower[i + 1 :, i], upper[i + 1 :, i] = -high, -low
     return lower, upper

@@ -1,12 +1,13 @@
-"""Joint draws of named quantities: what every estimator that resamples gives, and what tables and figures take.
+"""Joint draws of named quantities: what every estimator that resamples gives, and what tables, figures and files take.
 
 Nothing here knows battles, judgments or models. An estimator fills in a `Draws`, and gets intervals, standard errors,
-comparisons, tiers, sets of ranks and a table of them.
+comparisons, tiers, sets of ranks and a table of them. A result hands it out as ``joint``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -14,22 +15,27 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Float
 from jaxeval.checks import checked_integer
 from jaxeval.statistics import comparison
 from jaxeval.statistics.differences import Differences, differences
-from jaxeval.statistics.quantiles import interval_bounds
-
-Float = NDArray[np.float64]
-Bool = NDArray[np.bool_]
+from jaxeval.wording import did_you_mean, named
 
 IntervalKind = Literal["percentile", "basic"]
+
+_EACH = ("names", "estimate", "anchored", "status")  # fields of shape (M,)
 
 
 @dataclass(frozen=True, eq=False)
 class Draws:
     """B joint draws of M named quantities, beside their estimates.
 
-    A draw may be infinite: it then counts as the largest or the smallest. A draw may be NaN: it is then left out.
+    A draw may be infinite: it then counts as the largest or the smallest. A draw may be NaN, where a resample sets no
+    value. It is left out; but if the quantities have ``limits``, it counts as the least value in the lower end of an
+    interval and as the greatest in the upper end. `differences`, tiers and ranks leave it out in any case.
+
+    ``names`` may have several levels, as judge and model. `of` picks the quantities of one judge, and the difference of
+    two `Draws` of the same resamples compares two judges.
 
     Examples:
         >>> import numpy as np, pandas as pd
@@ -43,17 +49,79 @@ class Draws:
         c    0.4    0.5
         >>> draws.tiers().tolist()
         [1, 2, 2]
+
+    Raises:
+        ValueError: there are no draws, or their shape is not that of the names and estimates.
     """
 
-    names: pd.Index  # (M,)
+    names: pd.Index  # (M,) of one level or of several
     estimate: Float  # (M,) of the full data; infinite or NaN where the data set none
     draws: Float = field(repr=False)  # (B, M) in the gauge of the estimate
     converged: Bool | None = field(default=None, repr=False)  # (B,) draws whose computation ended; None for all
     gauge: str = ""  # what fixes the common level, in words; empty where every quantity has a zero of its own
     anchored: Bool | None = field(default=None, repr=False)  # (M,) quantities that the gauge holds at a number
     precision: float = 0.0  # draws that are closer than that are equal: they differ by rounding
+    limits: comparison.Limits = None  # the least and the greatest value that there is: numbers, or (M,) each
+    status: NDArray[Any] | None = field(default=None, repr=False)  # (M,) what is to be said of each, in words
     warnings: tuple[str, ...] = ()
     settings: Any = field(default=None, repr=False)  # what made them: a mapping, or a dataclass
+
+    def __post_init__(self) -> None:
+        if len(self.draws) == 0:
+            raise ValueError("there are no draws: ask the estimator for resamples (n_resamples)")
+        if not self.draws.shape[1:] == self.estimate.shape == self.names.shape:
+            raise ValueError(
+                f"{len(self.names)} names need as many estimates and columns of draws, got arrays of shapes "
+                f"{self.estimate.shape} and {self.draws.shape}"
+            )
+
+    def of(self, **chosen: Hashable) -> Draws:
+        """The quantities with these values in levels of the names, as ``judge="judge-1"``; the other levels stay.
+
+        Raises:
+            ValueError: the names have no such level, or a level has no such value.
+        """
+        own = np.ones(len(self.names), bool)
+        for level, value in chosen.items():
+            if level not in self.names.names:
+                raise ValueError(f"no level {level!r} of names; the levels are {named(self.names.names)}")
+            values = self.names.get_level_values(level)
+            if value not in values:
+                hint = did_you_mean(value, values.unique())
+                raise ValueError(f"no {level} {value!r} among the names; there are {named(values.unique())}{hint}")
+            own &= values == value
+        taken = self.take(own)
+        several = len(chosen) < self.names.nlevels
+        return replace(taken, names=taken.names.droplevel(list(chosen))) if several else taken
+
+    def take(self, which: Bool | NDArray[np.intp]) -> Draws:
+        """The quantities ``which``: a mask (M,), or their numbers."""
+        low, high = (np.broadcast_to(x, len(self.names))[which] for x in self.limits or (-np.inf, np.inf))
+        limits = None if self.limits is None else (low, high)
+        each: dict[str, Any] = {name: x[which] for name in _EACH if (x := getattr(self, name)) is not None}
+        return replace(self, draws=self.draws[:, which], limits=limits, **each)
+
+    def __sub__(self, other: Draws) -> Draws:
+        """The paired differences of the same names, draw by draw, of draws that the same resamples made.
+
+        Raises:
+            ValueError: the names differ, or the numbers of draws.
+        """
+        if not self.names.equals(other.names) or len(self.draws) != len(other.draws):
+            raise ValueError(
+                f"only draws of the same names in the same resamples have differences, got {len(self.draws)} draws of "
+                f"{named(self.names)} and {len(other.draws)} of {named(other.names)}"
+            )
+        with np.errstate(invalid="ignore"):  # both infinite: no difference to speak of
+            return Draws(
+                self.names,
+                self.estimate - other.estimate,
+                self.draws - other.draws,
+                precision=self.precision + other.precision,
+                limits=comparison.difference_limits(self.limits, other.limits),
+                warnings=tuple(dict.fromkeys([*self.warnings, *other.warnings])),
+                settings=self.settings,
+            )
 
     @cached_property
     def without_spread(self) -> pd.Series:
@@ -71,13 +139,8 @@ class Draws:
     @cached_property
     def standard_errors(self) -> pd.Series:
         """Standard deviation of the finite draws of each quantity (ddof = 1); NaN if those are equal."""
-        finite = np.where(np.isfinite(self.draws), self.draws, np.nan)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            n = np.isfinite(finite).sum(0)
-            centred = finite - np.nansum(finite, 0) / n
-            variance = np.nansum(centred**2, 0) / (n - 1)
-        known = (n > 1) & ~self._finite_draws_equal
-        return pd.Series(np.where(known, np.sqrt(variance), np.nan), self.names)
+        finite = pd.DataFrame(np.where(np.isfinite(self.draws), self.draws, np.nan), columns=self.names)
+        return finite.std().where(~self._finite_draws_equal)
 
     def interval(self, level: float = 0.95, kind: IntervalKind = "percentile") -> pd.DataFrame:
         """Confidence intervals: columns ``lower`` and ``upper``; NaN without a finite estimate, or without spread.
@@ -89,7 +152,7 @@ class Draws:
         Raises:
             ValueError: a level or a kind that is none.
         """
-        lower, upper = interval_bounds(self.draws, level)
+        lower, upper = comparison.draw_bounds(self.draws, level, self.limits)
         if kind == "basic":
             lower, upper = 2 * self.estimate - upper, 2 * self.estimate - lower
         elif kind != "percentile":
@@ -106,7 +169,7 @@ class Draws:
     def difference_interval(self, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
         """(M, M) lower and upper percentile bounds of row minus column."""
         self._check_square("the table of difference intervals")
-        lower, upper = comparison.difference_bounds(self.draws, level)
+        lower, upper = comparison.difference_bounds(self.draws, level, self.limits)
         return self._square(lower), self._square(upper)
 
     def ranked(self, among: Bool | None = None) -> Bool:
@@ -159,6 +222,11 @@ class Draws:
         best, worst = self.differences(among).rank_sets(level, simultaneous)
         return self._positive({"rank_best": best, "rank_worst": worst})
 
+    def rank(self, among: Bool | None = None) -> pd.Series:
+        """Rank by the estimate among those `ranked`, 1 = the largest; missing for the others."""
+        strength = pd.Series(np.where(self.ranked(among), self._told_apart(), np.nan), self.names)
+        return strength.rank(ascending=False, method="min").astype("Int64")
+
     def ranks(self, level: float = 0.95, simultaneous: bool = False, among: Bool | None = None) -> pd.DataFrame:
         """Columns ``rank`` (by the estimate), ``rank_best``, ``rank_worst`` and ``tier``; missing if not `ranked`.
 
@@ -171,8 +239,7 @@ class Draws:
             best, worst = compared.rank_sets(level, simultaneous)
             tier = compared.tiers(level)
         ranks = self._positive({"rank_best": best, "rank_worst": worst, "tier": tier})
-        strength = pd.Series(np.where(self.ranked(among), self._told_apart(), np.nan), self.names)
-        ranks.insert(0, "rank", strength.rank(ascending=False, method="min").astype("Int64"))
+        ranks.insert(0, "rank", self.rank(among))
         return ranks
 
     def table(
@@ -183,9 +250,14 @@ class Draws:
         simultaneous: bool = False,
         among: Bool | None = None,
     ) -> pd.DataFrame:
-        """One row a name, best first: ``estimate``, ``standard_error``, ``lower``, ``upper``, and the `ranks`."""
+        """One row a name, best first: ``estimate``, ``standard_error``, ``lower``, ``upper``, and the `ranks`.
+
+        The last column is ``status``, if there is one.
+        """
         errors = {"estimate": self.estimate, "standard_error": self.standard_errors}
         parts = [pd.DataFrame(errors, self.names), self.interval(level, kind), self.ranks(level, simultaneous, among)]
+        if self.status is not None:
+            parts.append(pd.DataFrame({"status": self.status}, self.names))
         return pd.concat(parts, axis=1).sort_values("estimate", ascending=False, kind="stable")
 
     def _told_apart(self) -> Float:

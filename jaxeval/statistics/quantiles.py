@@ -60,7 +60,7 @@ def centred(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def bounds_with_failures(
-    draws: NDArray[np.float64], level: float, least: float, most: float
+    draws: NDArray[np.float64], level: float, least: ArrayLike, most: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Median, equal-tailed bounds and share of failures over the first axis of (B, ...) ``draws``.
 
@@ -88,7 +88,7 @@ def _ordered(draws: NDArray[np.float64], *quantiles: float) -> tuple[NDArray[np.
 
 
 def _at(
-    ordered: NDArray[np.float64], n: NDArray[np.int64], position: NDArray[np.floating[Any]], missing: float = np.nan
+    ordered: NDArray[np.float64], n: NDArray[np.int64], position: NDArray[np.floating[Any]], missing: ArrayLike = np.nan
 ) -> NDArray[np.float64]:
     """Values at a ``position`` (...) of the first ``n`` in order, interpolated; ``missing`` beyond them."""
 

@@ -83,6 +83,10 @@ def whole(estimator):
     return estimator()
 
 
+def test_chunks_change_no_number(estimator, whole):
+    np.testing.assert_allclose(estimator(chunk_size=8), whole, rtol=1e-9, atol=1e-9)
+
+
 class TestCheckpoints:
     def test_after_ctrl_c_the_rest_is_run(self, estimator, whole, tmp_path, monkeypatch):
         save = Checkpoint.save

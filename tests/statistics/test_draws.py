@@ -83,3 +83,55 @@ def test_tables_of_too_many_names(draws, monkeypatch):
     monkeypatch.setattr("jaxeval.statistics.comparison.MOST_SQUARE", 3)
     with pytest.raises(ValueError, match="the table of shares is a table of 4 x 4 models, beyond the 3"):
         draws.beat_share()
+
+
+def by_judge():
+    names = pd.MultiIndex.from_product([["x", "y"], ["a", "b"]], names=["judge", "model"])
+    values = np.random.default_rng(3).uniform(size=(50, 4))
+    status = np.array(["ok", "few", "ok", "ok"], object)
+    return Draws(names, values.mean(0), values, limits=(np.array([0.0, -1.0, 0.0, 0.0]), 1.0), status=status)
+
+
+def test_quantities_are_picked_by_the_levels_of_their_names():
+    draws = by_judge()
+    one = draws.of(judge="x")
+    assert one.names.tolist() == ["a", "b"]
+    assert one.names.name == "model"
+    np.testing.assert_array_equal(one.draws, draws.draws[:, :2])
+    np.testing.assert_array_equal(one.limits, [[0, -1], [1, 1]])
+    assert one.table()["status"].to_dict() == {"a": "ok", "b": "few"}
+    assert draws.of(judge="y", model="b").names.tolist() == [("y", "b")]
+    assert draws.of().names.equals(draws.names)
+    with pytest.raises(ValueError, match="no level 'tier' of names; the levels are judge, model"):
+        draws.of(tier=1)
+    with pytest.raises(ValueError, match="no model 'A' among the names; there are a, b; did you mean 'a'"):
+        draws.of(model="A")
+
+
+def test_differences_of_draws_are_paired():
+    draws = by_judge()
+    x, y = draws.of(judge="x"), draws.of(judge="y")
+    found = x - y
+    np.testing.assert_array_equal(found.draws, draws.draws[:, :2] - draws.draws[:, 2:])
+    np.testing.assert_array_equal(found.limits, [[-1, -2], [1, 1]])
+    lower, upper = draws.difference_interval(0.8)
+    np.testing.assert_allclose(found.interval(0.8).loc["a"], [lower.loc[("x", "a"), ("y", "a")], upper.iloc[0, 2]])
+    with pytest.raises(ValueError, match="only draws of the same names in the same resamples have differences"):
+        x - draws.of(model="a")
+
+
+def test_draws_without_a_value_count_as_the_limits_in_intervals():
+    values = np.linspace(0.4, 0.6, 21)[:, None].repeat(2, 1)
+    values[:2, 1] = np.nan
+    draws = Draws(pd.Index(["a", "b"]), values[-1], values, limits=(0.0, 1.0))
+    bounds = draws.interval(0.9)
+    np.testing.assert_allclose(bounds.loc["a"], [0.41, 0.59])
+    np.testing.assert_allclose(bounds.loc["b"], [0.0, 1.0])
+    assert draws.difference_interval(0.9)[0].loc["a", "b"] == -1.0
+
+
+def test_shapes_are_checked():
+    with pytest.raises(ValueError, match="there are no draws: ask the estimator for resamples"):
+        Draws(NAMES, TRUTH, np.empty((0, 4)))
+    with pytest.raises(ValueError, match=r"4 names need as many estimates .* got arrays of shapes \(4,\) and \(9, 3\)"):
+        Draws(NAMES, TRUTH, np.zeros((9, 3)))

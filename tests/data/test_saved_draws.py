@@ -1,0 +1,90 @@
+"""Draws in files: what is written is read back, and everything else is an error."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from jaxeval import DataError, Draws, read_draws, save_draws
+
+
+def made(names, **others):
+    rng = np.random.default_rng(0)
+    return Draws(names, np.arange(len(names), dtype=float), rng.normal(size=(20, len(names))), **others)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        pd.Index(["a", "b"], name="model"),
+        pd.Index([3, 1]),
+        pd.MultiIndex.from_tuples([("x", 0.5), ("x", np.inf)], names=["judge", "delta"]),
+    ],
+)
+def test_all_fields_are_read_back(names, tmp_path):
+    draws = made(
+        names,
+        converged=np.array([True] * 19 + [False]),
+        gauge="mean 0",
+        anchored=np.array([True, False]),
+        precision=1e-3,
+        limits=(np.array([-1.0, -np.inf]), 1.0),
+        status=np.array(["ok", "one run"], object),
+        warnings=("careful",),
+        settings={"seed": 1, "features": ("x",)},
+    )
+    save_draws(draws, tmp_path / "draws.npz")
+    again = read_draws(tmp_path / "draws.npz")
+    pd.testing.assert_index_equal(again.names, names)
+    for name in ("estimate", "draws", "converged", "anchored", "status"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(draws, name))
+    for name in ("gauge", "precision", "warnings"):
+        assert getattr(again, name) == getattr(draws, name)
+    assert again.settings == {"seed": 1, "features": ["x"]}
+    pd.testing.assert_frame_equal(again.table(), draws.table())
+
+
+def test_what_draws_lack_they_lack_when_read(tmp_path):
+    save_draws(made(pd.Index(["a"])), tmp_path / "draws.npz")
+    again = read_draws(tmp_path / "draws.npz")
+    assert (again.converged, again.anchored, again.limits, again.status, again.settings) == (None,) * 5
+
+
+def test_names_that_no_file_holds(tmp_path):
+    path = tmp_path / "draws.npz"
+    with pytest.raises(DataError, match="quantities must be named by text or numbers to be saved"):
+        save_draws(made(pd.Index([pd.Timestamp("2026-01-01")])), path)
+    assert not path.exists()
+
+
+def test_other_files_are_refused(tmp_path):
+    path = tmp_path / "draws.npz"
+    with pytest.raises(FileNotFoundError):
+        read_draws(path)
+    path.write_bytes(b"no archive")
+    with pytest.raises(DataError, match=r"draws\.npz holds no draws, or is damaged"):
+        read_draws(path)
+    for x in (np.array([object()]), np.zeros(3)):
+        np.save(path, x, allow_pickle=True) if x.dtype == object else np.savez(path, x=x)
+        with pytest.raises(DataError, match="holds no draws"):
+            read_draws(path)
+    np.savez(path, about=json.dumps({"format": "jaxeval draws", "version": 2}))
+    with pytest.raises(DataError, match="has version 2 of the format of draws, this jaxeval reads version 1"):
+        read_draws(path)
+    np.savez(path, about=json.dumps({"format": "jaxeval draws", "version": 1}))
+    with pytest.raises(DataError, match="holds broken draws: KeyError"):
+        read_draws(path)
+
+
+def test_damage_is_noticed(tmp_path):
+    path = tmp_path / "draws.npz"
+    save_draws(made(pd.Index(["a", "b"])), path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match="or is damaged"):
+        read_draws(path)
+    middle = len(whole) // 2
+    path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 0xFF]) + whole[middle + 1 :])
+    with pytest.raises(DataError, match="or is damaged"):
+        read_draws(path)
