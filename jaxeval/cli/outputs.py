@@ -12,8 +12,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from jaxeval.cli.terminal import tell
 from jaxeval.execution.atomic_write import whole_file
-from jaxeval.wording import visible
+from jaxeval.wording import counted, visible
 
 #: Signs, plain and of full width, at the beginning of a cell that spreadsheets take for a formula.
 _FORMULA = re.compile(r"'*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]")
@@ -21,6 +22,7 @@ _RAW_NAMES = "jaxeval.raw_names"
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 
 class OutputFile(click.Path):
@@ -111,6 +113,23 @@ def write_text(text: str, path: Path) -> None:
     """
     with whole_file(path) as file:
         file.write(visible(text).encode())
+
+
+def write_folder(
+    out: Path, tables: Mapping[str, pd.DataFrame], figures: dict[str, Figure], texts: Mapping[str, str] | None = None
+) -> None:
+    """Write tables as CSV, figures as PNG and texts into a folder, by their names, and tell so."""
+    from jaxeval.plots.style import save_figures
+
+    texts = texts or {}
+    out.mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        write_table(table, out / f"{name}.csv", index=table.index.name is not None)
+    for name, text in texts.items():
+        write_text(text, out / name)
+    save_figures(figures, out)
+    *first, last = counted(len(tables), "table"), counted(len(figures), "figure"), *texts
+    tell(f"wrote {', '.join(first)} and {last} to {out}")
 
 
 def _write_csv(table: pd.DataFrame, file: IO[bytes], index: bool) -> None:

@@ -1,4 +1,4 @@
-"""Options of every command that resamples: what it keeps, how much memory it takes, and who shares the work."""
+"""Options that several commands have; `run_options` are those of every command that resamples."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from typing import Any
 import click
 
 from jaxeval.cli.processes import Processes, connected
+
+#: Types of options.
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
 class _Bytes(click.ParamType):  # type: ignore[type-arg]
@@ -38,6 +43,27 @@ def column_options(**texts: str) -> Callable[[Any], Any]:
     return several_options(*(click.option(f"--{name}", metavar="COL", help=text) for name, text in named))
 
 
+def choice_option(name: str, *choices: str, text: str | None = None) -> Callable[[Any], Any]:
+    """An option with some ``choices``, the first of which is its default."""
+    return click.option(name, default=choices[0], type=click.Choice(choices), help=text)
+
+
+#: The columns of the models of a battle.
+side_options = several_options(
+    click.option("--model-a", default="model_a", metavar="COL"),
+    click.option("--model-b", default="model_b", metavar="COL"),
+)
+
+
+def draw_options(resamples: int = 1000, fewest: int = 2, text: str | None = None) -> Callable[[Any], Any]:
+    """``--resamples``, as ``n_resamples`` of the command, and ``--seed``."""
+    return several_options(
+        click.option("--resamples", "n_resamples", default=resamples, metavar="N", help=text,
+                     type=click.IntRange(fewest)),
+        click.option("--seed", default=0, type=click.IntRange(0), metavar="S"),
+    )  # fmt: skip
+
+
 def run_options(command: Any) -> Any:
     """``--checkpoint`` and ``--memory``, as ``checkpoint`` and ``memory_limit`` of the command, and ``--distributed``.
 
@@ -61,7 +87,7 @@ def run_options(command: Any) -> Any:
     )
     checkpoint = click.option(
         "--checkpoint",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=FOLDER,
         metavar="FOLDER",
         help="Keep finished resamples there; the same command, interrupted, goes on from them.",
     )
@@ -95,16 +121,12 @@ def resampling_options(
         def gathered(*args: Any, **options: Any) -> Any:
             return command(*args, drawn={name: options.pop(name) for name in names}, **options)
 
-        folder = click.Path(file_okay=False, path_type=Path)
-        share = click.FloatRange(0, 1, min_open=True, max_open=True)
         added = several_options(
-            click.option("--level", default=0.95, show_default=True, metavar="L", type=share),
-            click.option("--resamples", "n_resamples", default=resamples, show_default=True, metavar="N", help=drawn,
-                         type=click.IntRange(fewest)),
-            click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
-            click.option("--out", type=folder, metavar="DIR", help=out),
+            click.option("--level", default=0.95, metavar="L", type=SHARE),
+            draw_options(resamples, fewest, drawn),
+            click.option("--out", type=FOLDER, metavar="DIR", help=out),
             run_options,
-        )  # fmt: skip
+        )
         return added(gathered)
 
     return decorate

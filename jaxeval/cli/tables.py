@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxeval.cli.outputs import write_table, write_text
+from jaxeval.cli.outputs import write_folder
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.terminal import note, print_table, say, short_number, stdout_console, tell
+from jaxeval.cli.terminal import note, print_table, say, short_number, stdout_console, warn
 from jaxeval.wording import counted, visible_line
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def present(found: Findings, drawn: Mapping[str, Any], out: Path | None) -> None
     first_goes_on()
     # Files first: what is wrong with the terminal must not cost them.
     if out is not None:
-        _write(found, out)
+        write_folder(out, found.written, found.figures(), {"advice.txt": "".join(f"{s}\n" for s in found.advice)})
     console = stdout_console()
     for table, title, cell in found.printed:
         print_table(console, table, title, cell)
@@ -97,21 +97,8 @@ def present(found: Findings, drawn: Mapping[str, Any], out: Path | None) -> None
     resamples = counted(drawn["n_resamples"], "resample")
     intervals = f"{100 * drawn['level']:g}% intervals, {resamples} of {found.unit}, seed {drawn['seed']}"
     note(console, intervals if drawn["n_resamples"] else "no resamples, so no intervals")
-    for sentence in dict.fromkeys(found.warnings):
-        say(console, f"warning: {sentence}", "yellow")
+    warn(console, found.warnings)
     for sentence in found.advice[:_MOST_SENTENCES]:
         say(console, f"* {sentence}", "cyan")
     if len(found.advice) > _MOST_SENTENCES:
         say(console, f"* and {len(found.advice) - _MOST_SENTENCES:,} more: --out writes all to advice.txt", "cyan")
-
-
-def _write(found: Findings, out: Path) -> None:
-    from jaxeval.plots.style import save_figures
-
-    out.mkdir(parents=True, exist_ok=True)
-    for name, table in found.written.items():
-        write_table(table, out / f"{name}.csv")
-    write_text("".join(f"{sentence}\n" for sentence in found.advice), out / "advice.txt")
-    figures = found.figures()
-    save_figures(figures, out)
-    tell(f"wrote {counted(len(found.written), 'table')}, {counted(len(figures), 'figure')} and advice.txt to {out}")
