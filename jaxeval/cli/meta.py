@@ -78,14 +78,7 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
 @resampling_options("Write CSVs (of all numbers, with their pairs), the advice and figures.", fewest=0,
                     drawn="Of models, or of votes; 0 for no intervals.")  # fmt: skip
 @raw_names_option
-def meta(
-    context: click.Context,
-    file: Path | None,
-    votes: Path | None,
-    drawn: dict[str, Any],
-    out: Path | None,
-    **options: Any,
-) -> None:
+def meta(file: Path | None, votes: Path | None, drawn: dict[str, Any], out: Path | None, **options: Any) -> None:
     """Which evaluators rank models as people do, close ones too.
 
     FILE has a row per model, a column of gold scores and a column per evaluator. The first table compares evaluators

@@ -25,6 +25,7 @@ from jaxeval.data.columns import (
     numbers,
     reject_missing,
     reject_values,
+    renumbered,
     require_column,
 )
 from jaxeval.data.report import BothBad, DataReport
@@ -182,9 +183,7 @@ class Battles:
                 f"no battle is left of {counted(n_rows, 'row')}: {n_left_out[0]:,} of a model against itself, "
                 f"{n_left_out[1]:,} both-bad left out, {n_left_out[2]:,} of weight 0{empty}"
             )
-        met = np.zeros(len(models), bool)
-        met[first] = met[second] = True
-        recode = (np.cumsum(met) - 1).astype(np.int32)
+        met, (own_a, own_b) = renumbered(len(models), first, second)
         report = DataReport(
             n_rows=n_rows,
             n_battles=_n_battles(np.ones(len(first), bool), counts),
@@ -207,7 +206,7 @@ class Battles:
         used = {*named, *standard} - {cluster}
         columns = frame[[c for c in frame.columns if c not in used]].copy(deep=False)
         return cls(
-            models=models[met], model_a=recode[first], model_b=recode[second], target=targets, weight=weights,
+            models=models[met], model_a=own_a, model_b=own_b, target=targets, weight=weights,
             report=report, columns=columns, kept=kept, cluster=cluster, count=counts,
             rows=rows if rows is None or kept is None else rows.of(kept),
         )  # fmt: skip
