@@ -10,7 +10,7 @@ import click
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import raw_names_option, write_folder
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.run_options import FILE, choice_option, column_options, resampling_options, strata_option
+from jaxeval.cli.run_options import FILE, choice_option, resampling_options, strata_option
 from jaxeval.cli.terminal import named_model, note, plain_cell, print_table, say, stdout_console
 from jaxeval.wording import counted
 
@@ -27,14 +27,12 @@ _MOST_CAUTIONS = 25
 @click.option("--judgment", "judgments", multiple=True, metavar="COL",
               help="Column of verdicts (0, 1) or scores; may be repeated, a judge each. "
               "[judgment or verdict]")  # fmt: skip
-@column_options(
-    label="Column of human labels. [human or label]",
-    model="Column of models; a calibration without it is shared by all.",
-    judge="Column of judges, where one column holds all judgments.",
-    item="Column of items, by which models are paired.",
-    run="Column of repeated runs of a judge, which are averaged.",
-    answer="Column that identifies answers: models with the same share a judgment.",
-)
+@click.option("--label", metavar="COL", help="Column of human labels. [human or label]")
+@click.option("--model", metavar="COL", help="Column of models; a calibration without it is shared by all.")
+@click.option("--judge", metavar="COL", help="Column of judges, where one column holds all judgments.")
+@click.option("--item", metavar="COL", help="Column of items, by which models are paired.")
+@click.option("--run", metavar="COL", help="Column of repeated runs of a judge, which are averaged.")
+@click.option("--answer", metavar="COL", help="Column that identifies answers: models with the same share a judgment.")
 @click.option("--positive", metavar="VALUE", help="The label and verdict that mean right, where they are not 0 and 1.")
 @click.option("--threshold", type=float, metavar="T", help="Make verdicts of scores: right from T on.")
 @choice_option("--missing", "error", "drop", "complete", "incorrect",
