@@ -30,6 +30,7 @@ from jaxeval.data.columns import (
 )
 from jaxeval.data.report import BothBad, DataReport
 from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, concat_tables, read_table, write_table
+from jaxeval.data.table_files import check_regular
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.wording import counted, did_you_mean
@@ -246,15 +247,9 @@ class Battles:
 
     @classmethod
     def load(cls, path: str | Path) -> Battles:
-        """Battles that `save` wrote.
-
-        Raises:
-            DataError: the file is not one, is damaged, or is of a version that this jaxeval does not know.
-            FileNotFoundError: there is no such file.
-        """
+        """Battles that `save` wrote, with the errors of `parse`, and a FileNotFoundError if there is no such file."""
         path = Path(path)
-        if not path.exists():
-            raise FileNotFoundError(f"no such file: {path}")
+        check_regular(path)
         with path.open("rb") as file:
             return cls.parse(file, path.name)
 
