@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from jaxeval.accuracy.judged_sums import Sums
 from jaxeval.accuracy.statuses import Status
+from jaxeval.arrays import Bool
 from jaxeval.kernels.judge_error import SURE_Z
 
 Words = NDArray[np.object_]
-Bool = NDArray[np.bool_]
 
 #: Estimators that may be marked, and when.
 REASONS = {

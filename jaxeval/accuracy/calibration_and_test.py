@@ -7,15 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from jaxeval.accuracy.judged_sums import POOLED
 from jaxeval.accuracy.missing_judgments import missing_judgments
+from jaxeval.arrays import Bool
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
-
-Bool = NDArray[np.bool_]
 
 
 def aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Hashable) -> tuple[JudgedAnswers, list[str]]:

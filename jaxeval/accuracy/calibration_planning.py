@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.accuracy.rogan_gladen import rogan_gladen
+from jaxeval.arrays import Float, Int
 from jaxeval.execution.elementwise import Numbers, broadcast, require, require_share, scalar_or_array, shares
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 _PILOT = 10
 _MOST_LABELS = 10**9

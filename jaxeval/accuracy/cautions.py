@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from jaxeval.accuracy.accuracy_tables import AccuracyTables
 from jaxeval.accuracy.belief import shifted
@@ -16,9 +15,8 @@ from jaxeval.accuracy.calibration_planning import minimum_calibration_size
 from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.accuracy.estimates import Slice
 from jaxeval.accuracy.statuses import BOUNDED, STATUSES, UNBOUNDED, Status
+from jaxeval.arrays import Float
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 #: At J = 0.3 the simulations of arXiv:2605.06939 find Rogan-Gladen with a shared calibration far from its level.
 LOW_J = 0.3

@@ -10,13 +10,12 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.accuracy.statuses import HAVE_NUMBERS, UNBOUNDED, Status
+from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer
 from jaxeval.errors import DataError
 from jaxeval.kernels import judge_error
 from jaxeval.statistics.quantiles import bounds_with_failures, checked_level, normal_quantile
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 _LARGEST_CONDITION = 1e12
 

@@ -10,16 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.judged_answers import Covariate, JudgedAnswers, repeated
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
 from jaxeval.resampling.items import halves, resampled_sums
 from jaxeval.resampling.strata import checked_strata, small_strata_text, stratum_of_groups
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
-Bool = NDArray[np.bool_]
 
 POOLED = "pooled"
 

@@ -6,13 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Int
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.wording import counted
-
-Bool = NDArray[np.bool_]
-Int = NDArray[np.int64]
 
 #: Missing shares that differ this rarely by chance are said to differ.
 _RARE = 0.01

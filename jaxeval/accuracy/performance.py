@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
+from jaxeval.arrays import Float
 
 
 def performance(estimate: Float, lower: Float, upper: Float, truth: Float, axis: int) -> dict[str, Float]:

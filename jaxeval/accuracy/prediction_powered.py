@@ -9,12 +9,11 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.accuracy.statuses import UNBOUNDED, Status
+from jaxeval.arrays import Float
 from jaxeval.execution.elementwise import Numbers, Words, evaluate, scalar_or_array
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
 from jaxeval.statistics.quantiles import normal_quantile
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypedDict, Unpack
 import numpy as np
 import pandas as pd
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from jaxeval.accuracy import influence
 from jaxeval.accuracy.calibration_planning import allocate_calibration
@@ -19,14 +19,12 @@ from jaxeval.accuracy.influence import Contributions
 from jaxeval.accuracy.judged_sums import Arrays, LabelledAnswers, RatedAnswers, Sums
 from jaxeval.accuracy.performance import performance
 from jaxeval.accuracy.rogan_gladen import rogan_gladen
+from jaxeval.arrays import Float, Int
 from jaxeval.checks import checked_integer
 from jaxeval.execution.elementwise import broadcast, evaluate, require, require_share
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
 from jaxeval.statistics.quantiles import checked_level, normal_quantile, wilson
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 
 class StudyOptions(TypedDict, total=False):

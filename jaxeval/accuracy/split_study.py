@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from jaxeval.accuracy.estimates import estimates, intervals_of_proportions
 from jaxeval.accuracy.judged_sums import POOLED, LabelledAnswers, Sums, arrays, sums, weighted_sums
 from jaxeval.accuracy.performance import performance
+from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.errors import DataError
@@ -21,8 +22,6 @@ from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import Doubt
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 
 def split_study(

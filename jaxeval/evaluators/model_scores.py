@@ -12,12 +12,12 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from pandas.api.types import is_numeric_dtype
 
+from jaxeval.arrays import Float
 from jaxeval.data.columns import as_frame
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean, named
 
-Float = NDArray[np.float64]
 Scores: TypeAlias = pd.DataFrame | pd.Series | ItemScores | ArrayLike
 Gold: TypeAlias = pd.Series | ArrayLike | str
 

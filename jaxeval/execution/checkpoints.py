@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Int
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import remove_unfinished, whole_file
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
 
-Int = NDArray[np.int64]
 Results = Mapping[str, NDArray[Any]]  # arrays by name, each with an entry a lane
 
 _FORMAT, _VERSION = "jaxeval run", 1

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from jaxeval.arrays import Float
 from jaxeval.checks import checked_number
 from jaxeval.data.report import DataReport
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
@@ -19,8 +20,6 @@ from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.options import FitOptions, Ties
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import did_you_mean
-
-Float = NDArray[np.float64]
 
 
 class ContextualSettings(NamedTuple):

@@ -8,9 +8,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.ratings.drawn_votes import VoteGroups
-
-Float = NDArray[np.float64]
 
 
 def score_squares(scores: scipy.sparse.csr_array, count: NDArray[np.int64], drawn: VoteGroups) -> Float:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from jaxeval.arrays import as_leaf
+from jaxeval.arrays import Float, as_leaf
 from jaxeval.data.cells import Cells
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
@@ -18,7 +18,6 @@ from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.connectivity import Connectivity, per_model, with_components
 
-Float = NDArray[np.float64]
 Index = NDArray[np.integer[Any]]
 
 FitMethod = Literal["auto", "dense", "sparse"]

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, design
 from jaxeval.execution.blas import one_blas_thread
@@ -27,8 +28,6 @@ from jaxeval.ratings.contextual_fit import ContextualFit
 from jaxeval.ratings.contextual_rows import ContextualCells, compress, counts_by_row
 from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.options import FitOptions, Ties
-
-Float = NDArray[np.float64]
 
 
 def compare_tie_models(

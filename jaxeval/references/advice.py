@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.evaluators.few_pairs import hide_few_pairs
 from jaxeval.references.rankings import ReferenceBoard, ReferenceStudySettings
 from jaxeval.statistics.quantiles import centred
 from jaxeval.wording import counted, named
-
-Float = NDArray[np.float64]
 
 #: Under so many votes of a model against the reference (median), win rates are mostly noise.
 FEW_VOTES = 30

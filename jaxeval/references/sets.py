@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float, Int
 from jaxeval.wording import did_you_mean, named
 
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 Sets = Mapping[str, Sequence[Hashable]] | Sequence[Sequence[Hashable]]
 
 _COMBINATIONS = ((1, 2, 3, 4), (1, 2, 3), (2, 3, 4), (3, 4), (1, 4), (1, 3))  # of tiers, Table 6

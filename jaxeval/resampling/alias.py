@@ -6,7 +6,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-Int = NDArray[np.int64]
+from jaxeval.arrays import Int
 
 
 def _balance(weight: Int, capacity: Int) -> tuple[Int, Int]:

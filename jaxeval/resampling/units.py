@@ -12,9 +12,9 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from jaxeval.arrays import as_leaf
+from jaxeval.arrays import Int, as_leaf
 from jaxeval.kernels.resample import Singles, Strata, Units
-from jaxeval.resampling.alias import Int, category_tables, poisson_tables
+from jaxeval.resampling.alias import category_tables, poisson_tables
 
 # Least sizes of arrays, so that small boards share one compilation, which takes far longer than what they add.
 _FEWEST_PLACES, _SMALLEST_TABLE, _SMALLEST_CATEGORY = 1024, 8192, 512

@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 #: Clusters under which errors and intervals over clusters come with a warning (DOI 10.1162/rest.90.3.414).
 FEW_CLUSTERS = 30

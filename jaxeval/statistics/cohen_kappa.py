@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
+from jaxeval.arrays import Float
 
 
 def label_table(x: NDArray[Any], y: NDArray[Any], labels: NDArray[Any]) -> Float:

@@ -14,11 +14,9 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float, Int
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.statistics.quantiles import checked_level
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 #: Differences of pairs, over all resamples, that tiers and ranks are searched among: some ten seconds.
 MOST_COMPARISONS = 2_000_000_000
