@@ -44,10 +44,7 @@ class AnchoredVerdicts:
     Examples:
         >>> import jaxeval
         >>> import pandas as pd
-        >>> table = pd.DataFrame(
-        ...     [["x", "q1", "win"], ["x", "q2", "loss"], ["y", "q1", "win"], ["y", "q2", "tie"]],
-        ...     columns=["model", "item", "verdict"],
-        ... )
+        >>> table = pd.DataFrame({"model": [*"xxyy"], "item": [1, 2, 1, 2], "verdict": ["win", "loss", "win", "tie"]})
         >>> verdicts = jaxeval.AnchoredVerdicts.from_pandas(table)
         >>> verdicts.outcome.tolist()
         [1.0, 0.0, 1.0, 0.5]

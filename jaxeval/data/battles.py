@@ -120,8 +120,7 @@ class Battles:
             >>> import jaxeval
             >>> import pandas as pd
             >>> votes = pd.DataFrame(
-            ...     [["x", "y", "model_a"], ["y", "z", "tie"], ["x", "x", "model_b"]],
-            ...     columns=["model_a", "model_b", "winner"],
+            ...     {"model_a": [*"xyx"], "model_b": [*"yzx"], "winner": ["model_a", "tie", "model_b"]}
             ... )
             >>> battles = jaxeval.Battles.from_pandas(votes)
             >>> battles.target.tolist()

@@ -84,10 +84,8 @@ def same_group(column: str, group_a: str, group_b: str) -> Feature:
     Examples:
         >>> import jaxeval
         >>> import pandas as pd
-        >>> votes = pd.DataFrame(
-        ...     [["x", "y", "tie", "red", "red", "blue"], ["y", "x", "tie", "red", "blue", "red"]],
-        ...     columns=["model_a", "model_b", "winner", "judge", "maker_a", "maker_b"],
-        ... )
+        >>> votes = pd.DataFrame({"model_a": [*"xy"], "model_b": [*"yx"], "winner": "tie", "judge": "red"})
+        >>> votes = votes.assign(maker_a=["red", "blue"], maker_b=["blue", "red"])
         >>> feature = jaxeval.same_group("judge", "maker_a", "maker_b")
         >>> feature.values(jaxeval.Battles.from_pandas(votes)).tolist()
         [1.0, -1.0]

@@ -31,10 +31,7 @@ class ItemScores:
     Examples:
         >>> import jaxeval
         >>> import pandas as pd
-        >>> table = pd.DataFrame(
-        ...     [["x", "q1", 1.0], ["x", "q2", 0.0], ["y", "q1", 1.0], ["y", "q2", 1.0]],
-        ...     columns=["model", "item", "score"],
-        ... )
+        >>> table = pd.DataFrame({"model": [*"xxyy"], "item": [1, 2, 1, 2], "score": [1.0, 0.0, 1.0, 1.0]})
         >>> scores = jaxeval.ItemScores.from_pandas(table)
         >>> scores.means()["score"].to_dict()
         {'x': 0.5, 'y': 1.0}

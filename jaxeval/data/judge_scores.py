@@ -107,7 +107,8 @@ def _criteria_difference(frame: pd.DataFrame, scores_a: Scores, scores_b: Scores
 
 def _score_table(column: pd.Series, name: str) -> pd.DataFrame:
     """One column a criterion, NaN rows where a cell is missing."""
-    codes, values = pd.factorize(column) if _hashable(column) else (np.arange(len(column)), list(column))
+    dicts = any(isinstance(value, dict) for value in column)
+    codes, values = (np.arange(len(column)), list(column)) if dicts else pd.factorize(column)
     parsed, wrong = [], []
     for number, value in enumerate(values):
         scores = None if value is None or (isinstance(value, float) and np.isnan(value)) else _parse_scores(value)
@@ -128,10 +129,6 @@ def _score_table(column: pd.Series, name: str) -> pd.DataFrame:
     if table.columns.empty:
         raise DataError(f"column {name!r} holds no scores at all")
     return table.iloc[np.where(codes < 0, len(parsed), codes)].reset_index(drop=True)
-
-
-def _hashable(column: pd.Series) -> bool:
-    return not any(isinstance(value, dict) for value in column)
 
 
 def _parse_scores(value: Any) -> dict[str, float] | str:

@@ -43,10 +43,7 @@ class JudgedAnswers:
     Examples:
         >>> import jaxeval
         >>> import pandas as pd
-        >>> table = pd.DataFrame(
-        ...     [[1, "yes", 1], [2, "no", 0], [3, "yes", None]], columns=["item", "judge says", "human"]
-        ... )
-        >>> table["judge says"] = table["judge says"] == "yes"
+        >>> table = pd.DataFrame({"item": [1, 2, 3], "judge says": [True, False, True], "human": [1, 0, None]})
         >>> answers = jaxeval.JudgedAnswers.from_pandas(table, judgment="judge says", item="item")
         >>> answers.judgment[:, 0, 0].tolist()
         [1.0, 0.0, 1.0]

@@ -60,10 +60,8 @@ class JudgedBattles:
     Examples:
         >>> import jaxeval
         >>> import pandas as pd
-        >>> table = pd.DataFrame(
-        ...     [["x", "y", 8.0, 6.5, "model_a"], ["y", "z", 5.5, 7.0, None]],
-        ...     columns=["model_a", "model_b", "scores_a", "scores_b", "human"],
-        ... )
+        >>> table = pd.DataFrame({"model_a": [*"xy"], "model_b": [*"yz"], "human": ["model_a", None]})
+        >>> table = table.assign(scores_a=[8.0, 5.5], scores_b=[6.5, 7.0])
         >>> battles = jaxeval.JudgedBattles.from_pandas(table, label_coding="labels")
         >>> battles.score_difference.tolist(), battles.hard.tolist()
         ([1.5, -1.5], [1.0, 0.0])

@@ -7,11 +7,11 @@ from collections.abc import Hashable
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from jaxeval.anchored.diagnostics import rating_board
 from jaxeval.anchored.screening import JudgeScreen
+from jaxeval.arrays import Float
 from jaxeval.errors import DataError
 from jaxeval.plots.style import GREY, finish, name_legend, one_axis, plain, shown_name
 from jaxeval.wording import counted
@@ -120,7 +120,7 @@ def _comparable(board: pd.DataFrame) -> pd.DataFrame:
     return centred.loc[centred.mean(axis=1).sort_values().index]
 
 
-def _shared_mean(ratings: NDArray[np.float64]) -> NDArray[np.float64]:
+def _shared_mean(ratings: Float) -> Float:
     """Mean (A,) of a model's ratings (cells, A) over the cells that its references share, as many as share any."""
     there = np.asarray(~np.isnan(ratings))
     used = np.asarray(there.any(0))

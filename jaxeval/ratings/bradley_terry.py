@@ -8,8 +8,8 @@ from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, design
 from jaxeval.execution.signatures import spelled_out
@@ -82,8 +82,6 @@ def fit_bradley_terry(
         [8.5, 6.5, 7.8, 7.3]
         >>> fit.win_probability.loc["model-1", "model-2"].round(2)
         np.float64(0.65)
-        >>> fit.warnings
-        []
     """
     battles = as_battles(battles)
     asked = FitOptions(ridge=ridge, features=features, **options).checked(battles)
@@ -92,7 +90,7 @@ def fit_bradley_terry(
     return _fit(battles, asked, None if start is None else _start(start, battles.models, asked))
 
 
-def _fit(battles: Battles, options: FitOptions, start: NDArray[np.float64] | None = None) -> BradleyTerryFit:
+def _fit(battles: Battles, options: FitOptions, start: Float | None = None) -> BradleyTerryFit:
     covariates = design(battles, options.features, options.normalize)
     cells, drawn = whole_board(battles, covariates, options)
     slices = [(battles.models, cells)]
@@ -105,7 +103,7 @@ def _fit(battles: Battles, options: FitOptions, start: NDArray[np.float64] | Non
     return replace(fit, _ties_as_half=_fit(battles, replace(options, ties="half", method="dense")))
 
 
-def _start(start: BradleyTerryFit | pd.Series, models: pd.Index, options: FitOptions) -> NDArray[np.float64]:
+def _start(start: BradleyTerryFit | pd.Series, models: pd.Index, options: FitOptions) -> Float:
     """(M,) strengths to start from, in the unit of the link; ratings of another link are about alike."""
     ratings = start.ratings if isinstance(start, BradleyTerryFit) else start
     if not isinstance(ratings, pd.Series) or not ratings.index.is_unique:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, Compress, count_by
 from jaxeval.data.features import Design
@@ -106,7 +106,7 @@ def _compressed(battles: Battles, covariates: Design, options: FitOptions) -> tu
     return compressed, vote_groups(battles, options.cluster, options.strata)
 
 
-def _check_number(n_slices: int, sizes: NDArray[np.int64], by: Sequence[str], options: BootstrapOptions) -> None:
+def _check_number(n_slices: int, sizes: Int, by: Sequence[str], options: BootstrapOptions) -> None:
     """An error for more slices than anybody wants, or none."""
     column = " / ".join(by)
     if n_slices == 0:
