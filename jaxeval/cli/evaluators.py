@@ -216,11 +216,11 @@ def _measure_rows(shown: pd.DataFrame) -> pd.DataFrame:
     return measures.join(counts.rename(columns=lambda name: name.removeprefix("n_")))
 
 
-def _change_cell(row: Any) -> str:
+def _change_cell(row: pd.Series) -> str:
     return estimate(row, "rank_change", ".1f", f" ({row['n_models']:,.0f})")
 
 
-def _improvement_cell(row: Any) -> str:
+def _improvement_cell(row: pd.Series) -> str:
     below, observed = (estimate(row[[name]], name) for name in ("average_below", "observed"))
     doubt = " (no line)" if row.get("lack_of_fit", False) else ""
     return (

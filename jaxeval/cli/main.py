@@ -174,7 +174,7 @@ def leaderboard(
     by: tuple[str, ...],
     cluster: str | None,
     strata: str | None,
-    scheme: Any,
+    scheme: str,
     features: str | None,
     position: bool,
     neutral: str | None,

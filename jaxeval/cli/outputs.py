@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -55,7 +55,7 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path]) ->
         taken[path.resolve()] = f"of {option}"
 
 
-def raw_names_option(command: Any) -> Any:
+def raw_names_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--raw-names``, of every command that writes CSV files; it goes to `write_table` in click's context."""
 
     def keep(ctx: click.Context, _: click.Parameter, value: bool) -> None:

@@ -6,12 +6,15 @@ import re
 from collections.abc import Callable
 from functools import reduce, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 
 from jaxeval.cli.processes import Processes, connected
 
+#: A function that a command calls, and what adds options to it.
+Command: TypeAlias = Callable[..., Any]
+Decorator: TypeAlias = Callable[[Command], Command]
 #: Types of options.
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -32,18 +35,18 @@ class _Bytes(click.ParamType):  # type: ignore[type-arg]
         return int(float(found[1]) * {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}[found[2].upper()])
 
 
-def several_options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def several_options(*options: Decorator) -> Decorator:
     """One decorator of several, the first on top."""
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
-def column_options(**texts: str) -> Callable[[Any], Any]:
+def column_options(**texts: str) -> Decorator:
     """``--name COL`` for every name of a column, with the text of its help."""
     named = ((name.replace("_", "-"), text) for name, text in texts.items())
     return several_options(*(click.option(f"--{name}", metavar="COL", help=text) for name, text in named))
 
 
-def choice_option(name: str, *choices: str, text: str | None = None) -> Callable[[Any], Any]:
+def choice_option(name: str, *choices: str, text: str | None = None) -> Decorator:
     """An option with some ``choices``, the first of which is its default."""
     return click.option(name, default=choices[0], type=click.Choice(choices), help=text)
 
@@ -55,7 +58,7 @@ side_options = several_options(
 )
 
 
-def draw_options(resamples: int = 1000, fewest: int = 2, text: str | None = None) -> Callable[[Any], Any]:
+def draw_options(resamples: int = 1000, fewest: int = 2, text: str | None = None) -> Decorator:
     """``--resamples``, as ``n_resamples`` of the command, and ``--seed``."""
     return several_options(
         click.option("--resamples", "n_resamples", default=resamples, metavar="N", help=text,
@@ -64,7 +67,7 @@ def draw_options(resamples: int = 1000, fewest: int = 2, text: str | None = None
     )  # fmt: skip
 
 
-def run_options(command: Any) -> Any:
+def run_options(command: Command) -> Command:
     """``--checkpoint`` and ``--memory``, as ``checkpoint`` and ``memory_limit`` of the command, and ``--distributed``.
 
     With the last the command runs in a block that shares its resamples, and calls `first_goes_on` once.
@@ -101,22 +104,20 @@ def run_options(command: Any) -> Any:
     return checkpoint(memory(processes(shared)))
 
 
-def strata_option(drawn: str, column: str = "COL") -> Callable[[Any], Any]:
+def strata_option(drawn: str, column: str = "COL") -> Decorator:
     """``--strata``, for resamples of what is ``drawn``."""
     sentence = f"Resample {drawn} within the groups of {column}, each as large as it is."
     return click.option("--strata", metavar=column, help=sentence)
 
 
-def resampling_options(
-    out: str, resamples: int = 1000, fewest: int = 2, drawn: str | None = None
-) -> Callable[[Any], Any]:
+def resampling_options(out: str, resamples: int = 1000, fewest: int = 2, drawn: str | None = None) -> Decorator:
     """``--level``, ``--resamples``, ``--seed``, `run_options` and ``--out``; with help on ``drawn`` and ``out``.
 
     All but the last go to the command together, as ``drawn``: the arguments of an estimator.
     """
     names = ("n_resamples", "level", "seed", "checkpoint", "memory_limit")
 
-    def decorate(command: Any) -> Any:
+    def decorate(command: Command) -> Command:
         @wraps(command)
         def gathered(*args: Any, **options: Any) -> Any:
             return command(*args, drawn={name: options.pop(name) for name in names}, **options)

@@ -24,7 +24,11 @@ _LABELS: dict[str, Callable[[Any], str]] = {
 
 
 def wide(
-    table: pd.DataFrame, rows: str, columns: str, cell: Callable[[Any], str], label: Callable[[Any], str] | None = None
+    table: pd.DataFrame,
+    rows: str,
+    columns: str,
+    cell: Callable[[pd.Series], str],
+    label: Callable[[Any], str] | None = None,
 ) -> pd.DataFrame:
     """A row per value of ``rows`` and a column per value of ``columns``, the cells as text."""
     import pandas as pd
@@ -37,17 +41,17 @@ def wide(
     return pd.DataFrame(list(found.values()))
 
 
-def pairs_cell(name: str) -> Callable[[Any], str]:
+def pairs_cell(name: str) -> Callable[[pd.Series], str]:
     """Cells of the estimate ``name`` and its pairs; the pairs alone where it is missing or hidden."""
 
-    def cell(row: Any) -> str:
+    def cell(row: pd.Series) -> str:
         n = 0 if row["n_pairs"] != row["n_pairs"] else row["n_pairs"]
         return estimate(row, name, count=f" ({n:,.0f})")
 
     return cell
 
 
-def estimate(row: Any, name: str, form: str = ".3f", count: str = "", between: str = "\n") -> str:
+def estimate(row: pd.Series, name: str, form: str = ".3f", count: str = "", between: str = "\n") -> str:
     """A cell of a number and, on the next line, its interval; a dash where there is none."""
     if row[name] != row[name]:
         return f"-{count}"
