@@ -10,12 +10,11 @@ part of their work and scaled. Compiling is timed apart (the first call less a l
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import numpy as np
 import pandas as pd
-from harness import environment, peak_memory_mb, save, seconds
+from harness import asked_sizes, compared, first_and_later, peak_memory_mb, save
 from scipy import stats
 
 from jaxeval import AnchoredVerdicts, JudgeScreen, screen_judges
@@ -118,20 +117,14 @@ def numpy_screen(tables: np.ndarray, times: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", type=int, default=MODELS)
-    n_models = parser.parse_args().models
-    print(environment())
+    n_models = asked_sizes(__doc__, models=MODELS).models
     verdicts, outcome = study(n_models)
 
     def run() -> tuple[pd.DataFrame, JudgeScreen]:
         scores = bootstrap_scores(verdicts, BY, n_resamples=RESAMPLES, progress=False)
         return scores, screen_judges(verdicts, n_resamples=RESAMPLES, progress=False)
 
-    start = time.perf_counter()
-    scores, screen = run()
-    first = time.perf_counter() - start
-    ours = seconds(run, 3)
+    (scores, screen), first, ours = first_and_later(run, 3)
 
     means = outcome.mean(-1).reshape(-1, PROMPTS)
     groups = np.random.default_rng(1).choice(len(means), GROUPS_TIMED, replace=False)
@@ -153,13 +146,8 @@ def main() -> None:
         "scores": len(scores),
         "judges": len(screen.table),
         "resamples": RESAMPLES,
-        "jaxeval_seconds": ours,
-        "compile_seconds": first - ours["median"],
-        "scipy_and_pingouin_seconds": loop,
-        "scipy_and_pingouin_ratio": loop / ours["median"],
+        **compared(ours, first, scipy_and_pingouin=loop, numpy_loop=plain),
         "of_which_scipy_seconds": scipy_seconds / GROUPS_TIMED * len(means),
-        "numpy_loop_seconds": plain,
-        "numpy_loop_ratio": plain / ours["median"],
         "max_difference_of_beta_ends": float(
             np.abs(table[["probability_lower", "probability_upper"]].to_numpy() - beta_ends).max()
         ),

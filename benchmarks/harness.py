@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import json
 import os
@@ -12,7 +13,7 @@ import time
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -20,6 +21,8 @@ import pandas as pd
 from peers import Board
 
 from jaxeval import Battles
+
+T = TypeVar("T")
 
 RESULTS = Path(__file__).parent / "results"
 _PACKAGES = (
@@ -49,6 +52,23 @@ def seconds(run: Callable[[], Any], repeats: int) -> dict[str, float]:
         run()
         times.append(time.perf_counter() - start)
     return {"median": statistics.median(times), "min": min(times), "max": max(times), "repeats": repeats}
+
+
+def first_and_later(run: Callable[[], T], repeats: int) -> tuple[T, float, dict[str, float]]:
+    """What the first call of ``run`` returns, the seconds it takes, and the `seconds` of ``repeats`` later ones."""
+    start = time.perf_counter()
+    found = run()
+    return found, time.perf_counter() - start, seconds(run, repeats)
+
+
+def asked_sizes(doc: str, **defaults: int) -> argparse.Namespace:
+    """Sizes of a benchmark with that ``doc``, each an option of the command line; prints the `environment`."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    for name, default in defaults.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    asked = parser.parse_args()
+    print(environment())
+    return asked
 
 
 def environment() -> dict[str, Any]:

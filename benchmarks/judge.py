@@ -10,13 +10,12 @@ and scaled. Compiling is timed apart (the first call less a later one).
 
 from __future__ import annotations
 
-import argparse
 import time
 from math import sqrt
 from typing import Any
 
 import numpy as np
-from harness import compared, environment, peak_memory_mb, save, seconds
+from harness import asked_sizes, compared, first_and_later, peak_memory_mb, save
 from scipy.stats import norm
 
 import jaxeval
@@ -141,10 +140,7 @@ def study(n_resamples: int) -> dict[str, Any]:
     def run() -> Any:
         return jaxeval.judge_accuracy(calibration, test, n_resamples=n_resamples, progress=False)
 
-    start = time.perf_counter()
-    result = run()
-    first = time.perf_counter() - start
-    ours = seconds(run, 7)
+    result, first, ours = first_and_later(run, 7)
     y, f, g = calibration.label, calibration.judgment, test.judgment
     start = time.perf_counter()
     plain_loop(y, f, g, LOOPED)
@@ -208,10 +204,7 @@ def monte_carlo() -> dict[str, Any]:
     def run() -> Any:
         return coverage_study(theta[:, None, None], judges[:, 0, None], judges[:, 1, None], 1000, np.array([200, 500]))
 
-    start = time.perf_counter()
-    result = run()
-    first = time.perf_counter() - start
-    ours = seconds(run, 3)
+    result, first, ours = first_and_later(run, 3)
     z = float(norm.ppf(0.975))
     rng = np.random.default_rng(0)
     p = rng.binomial(1000, 0.55, EXPERIMENTS) / 1000
@@ -242,10 +235,7 @@ def monte_carlo() -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--resamples", type=int, default=N_RESAMPLES)
-    arguments = parser.parse_args()
-    print(environment())
+    arguments = asked_sizes(__doc__, resamples=N_RESAMPLES)
     result = {"study": study(arguments.resamples), "monte_carlo": monte_carlo()}
     if arguments.resamples == N_RESAMPLES:
         save("judge", result)

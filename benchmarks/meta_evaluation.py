@@ -11,12 +11,11 @@ Compiling is timed apart (the first call less a later one).
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import numpy as np
 import pandas as pd
-from harness import compared, environment, peak_memory_mb, save, seconds
+from harness import asked_sizes, compared, first_and_later, peak_memory_mb, save
 from scipy import stats
 
 from jaxeval import kendall_tau_delta
@@ -74,19 +73,13 @@ def lean_taus(scores: np.ndarray, gold: np.ndarray, counts: np.ndarray) -> np.nd
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", type=int, default=MODELS)
-    n_models = parser.parse_args().models
-    print(environment())
+    n_models = asked_sizes(__doc__, models=MODELS).models
     scores, gold = board(n_models)
 
     def run() -> pd.DataFrame:
         return kendall_tau_delta(scores, gold, DELTAS, n_resamples=RESAMPLES, progress=False)
 
-    start = time.perf_counter()
-    run()
-    first = time.perf_counter() - start
-    ours = seconds(run, 5)
+    _, first, ours = first_and_later(run, 5)
 
     aligned = align_scores(scores, gold)
     settings = Resampling(RESAMPLES_TIMED, run={"progress": False})

@@ -164,6 +164,47 @@ class Peer:
     tolerance_logit: float  # largest difference from `exact_mle` to expect on boards S, M, L
 
 
+@dataclass(frozen=True)
+class _Candidate:
+    name: str
+    distribution: str
+    fit: Callable[[np.ndarray], np.ndarray]
+    note: str
+    load: Callable[[], object]  # raises ImportError when the peer is not there
+    tolerance_logit: float
+    slow: bool = False
+    stands_on: str = ""  # the library whose version is given, where the method is written here
+
+
+_CANDIDATES: list[_Candidate] = []
+
+
+def _candidate(name: str, distribution: str, **about: Any) -> Callable[[Callable[[np.ndarray], np.ndarray]], Any]:
+    """Decorates the fit of a tool, a peer where it can be imported; its docstring ends with a paragraph, the note."""
+
+    def listed(fit: Callable[[np.ndarray], np.ndarray]) -> Any:
+        note = " ".join((fit.__doc__ or "").split("\n\n")[-1].split())
+        _CANDIDATES.append(_Candidate(name, distribution, fit, note, **about))
+        return fit
+
+    return listed
+
+
+def _importer(*modules: str) -> Callable[[], object]:
+    return lambda: [importlib.import_module(module) for module in modules]
+
+
+def _import_arena_rank() -> None:
+    """Import arena-rank and undo the process-wide switch to double precision it makes."""
+    import jax
+
+    was_double = jax.config.jax_enable_x64
+    try:
+        importlib.import_module("arena_rank.models.bradley_terry")
+    finally:
+        jax.config.update("jax_enable_x64", was_double)
+
+
 def _centred(log_strength: np.ndarray) -> np.ndarray:
     return log_strength - log_strength.mean()
 
@@ -182,23 +223,36 @@ def _observed_cells(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
     return first, second, TARGETS[outcome], counts.ravel()[cells].astype(np.float64)
 
 
+@_candidate("choix ilsr", "choix", load=_importer("choix"), tolerance_logit=2e-06)
 def fit_choix_ilsr(counts: np.ndarray) -> np.ndarray:
-    """Fit by iterated Luce spectral ranking on the win matrix, choix's quick way to the MLE."""
+    """Fit by iterated Luce spectral ranking on the win matrix, choix's quick way to the MLE.
+
+    MLE. Spectral iteration on the win matrix from equal strengths; an undefeated model is a ValueError.
+    """
     import choix
 
     # `tol` is the mean absolute change of an iteration; the error left is a fraction of it
     return choix.ilsr_pairwise_dense(_win_matrix(counts), tol=1e-6)
 
 
+@_candidate("choix lsr (one step)", "choix", load=_importer("choix"), tolerance_logit=0.5)
 def fit_choix_lsr(counts: np.ndarray) -> np.ndarray:
-    """Fit by one Luce spectral ranking step from equal strengths: consistent, but not the MLE."""
+    """Fit by one Luce spectral ranking step from equal strengths: consistent, but not the MLE.
+
+    Not the MLE: a consistent spectral estimate, the first iteration of the row above.
+    """
     import choix
 
     return choix.lsr_pairwise_dense(_win_matrix(counts))
 
 
+@_candidate("leaderbot", "leaderbot", load=_importer("leaderbot"), tolerance_logit=0.02)
 def fit_leaderbot(counts: np.ndarray) -> np.ndarray:
-    """Fit leaderbot's classical Bradley-Terry (its default also fits a scale per model)."""
+    """Fit leaderbot's classical Bradley-Terry (its default also fits a scale per model).
+
+    Not the MLE: every model is also given one win and one loss against an opponent of average strength; stops
+    at a relative change of 1e-5 whatever `tol`. Its first fit compiles.
+    """
     from leaderbot import BradleyTerry
 
     pairs = _pairs(len(counts))
@@ -209,8 +263,13 @@ def fit_leaderbot(counts: np.ndarray) -> np.ndarray:
     return _centred(model.scores())
 
 
+@_candidate("evalica", "evalica", load=_importer("evalica"), tolerance_logit=1e-06)
 def fit_evalica(counts: np.ndarray) -> np.ndarray:
-    """Fit by evalica's Rust solver, one weighted row per ordered pair, a tie half a win each."""
+    """Fit by evalica's Rust solver, one weighted row per ordered pair, a tie half a win each.
+
+    MLE by Newman's iteration at its default tolerance; says nothing when it stops after 100 sweeps or when an
+    undefeated model collapses all scores.
+    """
     import evalica
     import pandas as pd
 
@@ -236,11 +295,16 @@ def _logistic_design(n_models: int) -> tuple[object, np.ndarray]:
     return vstack([rows, rows], format="csr"), np.repeat([1, 0], len(pairs))
 
 
+@_candidate(
+    "scikit-learn", "scikit-learn", load=_importer("sklearn.linear_model", "scipy.sparse"), tolerance_logit=1e-06
+)
 def fit_scikit_learn(counts: np.ndarray) -> np.ndarray:
     """Fit an unpenalised logistic regression on two weighted rows per pair.
 
     Model 0 is pinned at zero: the Hessian is then regular and the Cholesky Newton, quicker and more
     exact here than the default solver, needs no ridge.
+
+    MLE. No penalty, sparse deduplicated rows, Cholesky Newton, model 0 pinned.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -253,13 +317,30 @@ def fit_scikit_learn(counts: np.ndarray) -> np.ndarray:
     return _centred(np.concatenate([[0.0], model.coef_[0]]))
 
 
+@_candidate(
+    "FastChat", "scipy", load=_importer("scipy.optimize", "scipy.special"), tolerance_logit=0.005, stands_on="SciPy "
+)
 def fit_fastchat(counts: np.ndarray) -> np.ndarray:
-    """Fit by FastChat's method with the settings it was published with."""
+    """Fit by FastChat's method with the settings it was published with.
+
+    MLE up to the published stopping rule, which is loose. Written here on SciPy's L-BFGS-B from the
+    description; the original also spreads resamples over processes.
+    """
     return _fit_fastchat(counts, gtol=1e-6, ftol=2.22e-9, max_iter=100)
 
 
+@_candidate(
+    "FastChat (tight)",
+    "scipy",
+    load=_importer("scipy.optimize", "scipy.special"),
+    tolerance_logit=2e-06,
+    stands_on="SciPy ",
+)
 def fit_fastchat_tight(counts: np.ndarray) -> np.ndarray:
-    """Fit by FastChat's method, run until L-BFGS finds nothing more."""
+    """Fit by FastChat's method, run until L-BFGS finds nothing more.
+
+    MLE. The same, run to the end of L-BFGS.
+    """
     return _fit_fastchat(counts, gtol=1e-10, ftol=0.0, max_iter=1000)
 
 
@@ -302,8 +383,13 @@ def minimise_as_fastchat(
     return logits_per_unit * found.x
 
 
+@_candidate("arena-rank", "arena-rank", load=_import_arena_rank, tolerance_logit=0.002, slow=True)
 def fit_arena_rank(counts: np.ndarray) -> np.ndarray:
-    """Fit by arena-rank at its own tolerances, its data set filled with the unique outcomes."""
+    """Fit by arena-rank at its own tolerances, its data set filled with the unique outcomes.
+
+    MLE up to its default tolerance. Compiles anew in every fit; its own bootstrap forks after JAX has started
+    threads and hangs, so it is not run.
+    """
     import jax
     from arena_rank.models.bradley_terry import BradleyTerry
 
@@ -340,109 +426,6 @@ def _arena_rank_dataset(counts: np.ndarray) -> Any:
         weights=jnp.ones_like(cell_counts),
         opt_weights=cell_counts,
     )
-
-
-def _import_arena_rank() -> None:
-    """Import arena-rank and undo the process-wide switch to double precision it makes."""
-    import jax
-
-    was_double = jax.config.jax_enable_x64
-    try:
-        importlib.import_module("arena_rank.models.bradley_terry")
-    finally:
-        jax.config.update("jax_enable_x64", was_double)
-
-
-@dataclass(frozen=True)
-class _Candidate:
-    name: str
-    load: Callable[[], object]  # raises ImportError when the peer is not there
-    distribution: str
-    fit: Callable[[np.ndarray], np.ndarray]
-    note: str
-    tolerance_logit: float
-    slow: bool = False
-    stands_on: str = ""  # the library whose version is given, where the method is written here
-
-
-def _importer(*modules: str) -> Callable[[], object]:
-    return lambda: [importlib.import_module(module) for module in modules]
-
-
-_CANDIDATES = (
-    _Candidate(
-        name="choix ilsr",
-        load=_importer("choix"),
-        distribution="choix",
-        fit=fit_choix_ilsr,
-        note="MLE. Spectral iteration on the win matrix from equal strengths; an undefeated model is a ValueError.",
-        tolerance_logit=2e-6,
-    ),
-    _Candidate(
-        name="choix lsr (one step)",
-        load=_importer("choix"),
-        distribution="choix",
-        fit=fit_choix_lsr,
-        note="Not the MLE: a consistent spectral estimate, the first iteration of the row above.",
-        tolerance_logit=0.5,
-    ),
-    _Candidate(
-        name="leaderbot",
-        load=_importer("leaderbot"),
-        distribution="leaderbot",
-        fit=fit_leaderbot,
-        note="Not the MLE: every model is also given one win and one loss against an opponent of "
-        "average strength; stops at a relative change of 1e-5 whatever `tol`. Its first fit "
-        "compiles.",
-        tolerance_logit=0.02,
-    ),
-    _Candidate(
-        name="evalica",
-        load=_importer("evalica"),
-        distribution="evalica",
-        fit=fit_evalica,
-        note="MLE by Newman's iteration at its default tolerance; says nothing when it stops after "
-        "100 sweeps or when an undefeated model collapses all scores.",
-        tolerance_logit=1e-6,
-    ),
-    _Candidate(
-        name="scikit-learn",
-        load=_importer("sklearn.linear_model", "scipy.sparse"),
-        distribution="scikit-learn",
-        fit=fit_scikit_learn,
-        note="MLE. No penalty, sparse deduplicated rows, Cholesky Newton, model 0 pinned.",
-        tolerance_logit=1e-6,
-    ),
-    _Candidate(
-        name="FastChat",
-        load=_importer("scipy.optimize", "scipy.special"),
-        distribution="scipy",
-        stands_on="SciPy ",
-        fit=fit_fastchat,
-        note="MLE up to the published stopping rule, which is loose. Written here on SciPy's "
-        "L-BFGS-B from the description; the original also spreads resamples over processes.",
-        tolerance_logit=5e-3,
-    ),
-    _Candidate(
-        name="FastChat (tight)",
-        load=_importer("scipy.optimize", "scipy.special"),
-        distribution="scipy",
-        stands_on="SciPy ",
-        fit=fit_fastchat_tight,
-        note="MLE. The same, run to the end of L-BFGS.",
-        tolerance_logit=2e-6,
-    ),
-    _Candidate(
-        name="arena-rank",
-        load=_import_arena_rank,
-        distribution="arena-rank",
-        fit=fit_arena_rank,
-        note="MLE up to its default tolerance. Compiles anew in every fit; its own bootstrap forks "
-        "after JAX has started threads and hangs, so it is not run.",
-        tolerance_logit=2e-3,
-        slow=True,
-    ),
-)
 
 
 def peers() -> list[Peer]:

@@ -12,12 +12,11 @@ first call less a later one).
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import choix
 import numpy as np
-from harness import environment, peak_memory_mb, save, seconds
+from harness import asked_sizes, first_and_later, peak_memory_mb, save, seconds
 from scipy.optimize import minimize
 from scipy.stats import kendalltau
 
@@ -113,12 +112,7 @@ def outcome_counts(battles: Battles) -> np.ndarray:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--votes", type=int, default=VOTES)
-    parser.add_argument("--models", type=int, default=MODELS)
-    parser.add_argument("--resamples", type=int, default=RESAMPLES)
-    asked = parser.parse_args()
-    print(environment())
+    asked = asked_sizes(__doc__, votes=VOTES, models=MODELS, resamples=RESAMPLES)
     battles = simulate_battles(asked.votes, asked.models)
     order = np.argsort(-fit_bradley_terry(battles).logits.to_numpy())
     quarter = asked.models // 4
@@ -130,10 +124,7 @@ def main() -> None:
     def run(n_resamples: int = asked.resamples) -> object:
         return reference_study(battles, n_resamples=n_resamples, progress=False, **options)
 
-    start = time.perf_counter()
-    study = run()
-    first = time.perf_counter() - start
-    ours = seconds(run, 3)
+    study, first, ours = first_and_later(run, 3)
     no_budgets = seconds(
         lambda: reference_study(battles, n_resamples=asked.resamples, budgets=(), deltas=DELTAS, progress=False), 3
     )

@@ -9,12 +9,11 @@ The command's help, version and an error in an option; imports, beside those of 
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from pathlib import Path
 
-from harness import environment, save
+from harness import asked_sizes, save
 from whole_process import in_turns, installed_tools, run_board
 
 _COMMANDS = {
@@ -31,10 +30,7 @@ _COMMANDS = {
 
 def main() -> None:
     """Time all."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=9)
-    repeats = parser.parse_args().repeats
-    print(environment())
+    repeats = asked_sizes(__doc__, repeats=9).repeats
     commands = {name: [sys.executable, *arguments] for name, arguments in _COMMANDS.items()}
     with tempfile.TemporaryDirectory() as folder:
         rows = in_turns(commands, Path(folder), repeats, {"a typo in an option": 2})

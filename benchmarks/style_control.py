@@ -10,14 +10,13 @@ compared on the same weights. Compiling is timed apart (the first call less a la
 
 from __future__ import annotations
 
-import argparse
 import time
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from harness import environment, peak_memory_mb, save, seconds
+from harness import asked_sizes, peak_memory_mb, save, seconds
 from scipy import sparse
 
 from jaxeval import Battles, bootstrap, fit_bradley_terry, simulate_votes
@@ -126,10 +125,7 @@ def by_arena_rank(drawn: Resamples, times: int) -> tuple[float, list[np.ndarray]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--votes", type=int, default=VOTES)
-    n_votes = parser.parse_args().votes
-    print(environment())
+    n_votes = asked_sizes(__doc__, votes=VOTES).votes
     battles = Battles.from_pandas(votes(n_votes))
 
     def run() -> Any:

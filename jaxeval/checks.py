@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.errors import MemoryLimitError
 
 #: Seeds and numbers of resamples are less.
@@ -111,7 +111,7 @@ def _memory() -> int:
         return 2**47
 
 
-def checked_numbers(name: str, values: Any) -> NDArray[np.float64]:
+def checked_numbers(name: str, values: Any) -> Float:
     """``values``, one number or several, as an array of at least one axis.
 
     Raises:

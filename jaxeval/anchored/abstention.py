@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from jaxeval.anchored.scores import anchored_scores
+from jaxeval.arrays import Float
 from jaxeval.checks import checked_finite
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
@@ -67,6 +67,6 @@ def abstain(verdicts: AnchoredVerdicts, threshold: float = 0.25, *, prior: float
 
 
 def _spread(probability: pd.Series, error: pd.Series) -> tuple[float, float]:
-    values: NDArray[np.float64] = probability.dropna().to_numpy()
+    values: Float = probability.dropna().to_numpy()
     cv = values.std(ddof=1) / values.mean() if len(values) > 1 else np.nan
     return float(error.mean()), float(cv)

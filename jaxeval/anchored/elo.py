@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainccinv, betaincinv, betaln, expit, ndtr, ndtri
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Bool, Float
 from jaxeval.execution.elementwise import broadcast, require, scalar_or_array
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.statistics.quantiles import checked_level
@@ -247,7 +247,7 @@ def beta_interval(p: Float, q: Float, size: Float, level: float) -> tuple[Point,
     return end(lower=True), end(lower=False)
 
 
-def _quantile(p: Float, q: Float, size: Float, tail: float, below: NDArray[np.bool_]) -> Point:
+def _quantile(p: Float, q: Float, size: Float, tail: float, below: Bool) -> Point:
     """Points (D,) that Beta(p size, q size) is ``below`` with probability ``tail``, or else above."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         a, b, small = p * size, q * size, p * size <= _LARGE
@@ -266,7 +266,7 @@ def _quantile(p: Float, q: Float, size: Float, tail: float, below: NDArray[np.bo
     return Point(p=x, q=y, log_p=log_x, log_q=np.log(y))
 
 
-def _inverse(a: Float, b: Float, tail: float, below: NDArray[np.bool_]) -> Float:
+def _inverse(a: Float, b: Float, tail: float, below: Bool) -> Float:
     x = np.empty_like(a)
     x[below] = betaincinv(a[below], b[below], tail)
     x[~below] = betainccinv(a[~below], b[~below], tail)

@@ -10,7 +10,7 @@ import pandas as pd
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.execution.elementwise import scalar_or_array
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted
@@ -41,8 +41,8 @@ class Icc3:
     average_upper: float | Float
     ms_items: float | Float  # mean square between items
     ms_error: float | Float  # mean square of the residual of items and runs
-    n: int | NDArray[np.int64]  # complete items
-    n_incomplete: int | NDArray[np.int64]  # items left out as some run is missing
+    n: int | Int  # complete items
+    n_incomplete: int | Int  # items left out as some run is missing
     k: int
     status: str | NDArray[np.str_]
     level: float
@@ -111,7 +111,7 @@ def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal[
     )
 
 
-def centred_runs(scores: Float, complete: NDArray[np.bool_]) -> tuple[Float, Float]:
+def centred_runs(scores: Float, complete: Bool) -> tuple[Float, Float]:
     """Scores (..., n, k) less their run's mean, 0 where incomplete, and the (...) size of what rounding leaves of them.
 
     Reliability does not depend on the runs' means, and sums of squares of centred scores do not cancel.

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -140,7 +139,7 @@ def _openskill(model: Int, outcome: Float) -> dict[int, float]:
         (players[m],), (reference,) = system.rate([[players[m]], [reference]], ranks=[rank, 1.0])
     rated: dict[int, float] = {}
     for m, player in players.items():
-        p: Any = system.predict_win([[player], [reference]])[0]
+        p = float(system.predict_win([[player], [reference]])[0])
         rated[m] = float(ELO_PER_LOGIT * np.log(p / (1 - p)))
     return rated
 

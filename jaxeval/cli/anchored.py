@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.outputs import raw_names_option, write_table
+from jaxeval.cli.outputs import raw_names_option, write_folder
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.run_options import column_options, resampling_options, strata_option
-from jaxeval.cli.terminal import note, plain_cell, print_table, say, stdout_console, tell
+from jaxeval.cli.run_options import FILE, choice_option, column_options, resampling_options, strata_option
+from jaxeval.cli.terminal import note, plain_cell, print_table, stdout_console, warn
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+    from jaxeval.anchored.screening import JudgeScreen
+
 #: Columns that are written and not printed: there is no room.
 _FILES_ONLY = [
     "probability_se", "rating_se", "own_se", "rating_se_predicted", "rating_se_predicted_observed", "informative",
@@ -27,7 +29,7 @@ _FILES_ONLY = [
 
 
 @click.command(cls=CompilingCommand)
-@click.argument("file", type=_FILE)
+@click.argument("file", type=FILE)
 @column_options(
     verdict="Column of win, tie and loss of the model, or of outcomes in [0, 1]. [verdict]",
     model="Column of models. [model]",
@@ -38,25 +40,17 @@ _FILES_ONLY = [
     },
 )  # fmt: skip
 @strata_option("prompts", "task")
-@click.option("--missing", default="error", show_default=True, type=click.Choice(["error", "drop"]))
+@choice_option("--missing", "error", "drop")
 @click.option("--by-task", is_flag=True, help="Rate every task on its own.")
 @click.option(
     "--prior",
     default=0.5,
-    show_default=True,
     type=click.FloatRange(0, min_open=True),
     help="Of each outcome: 0.5 is Jeffreys', 1 Laplace's.",
 )
-@click.option("--link", default="logit", show_default=True, type=click.Choice(["logit", "probit", "cloglog"]))
+@choice_option("--link", "logit", "probit", "cloglog")
 @click.option("--pool-size", type=click.FloatRange(1), metavar="M", help="Prompts that these were drawn from.")
-@click.option(
-    "--threshold",
-    default=0.9,
-    show_default=True,
-    type=click.FloatRange(0, 1),
-    metavar="R",
-    help="ICC(3,k) of a strong judge.",
-)
+@click.option("--threshold", default=0.9, type=click.FloatRange(0, 1), metavar="R", help="ICC(3,k) of a strong judge.")
 @resampling_options("Write CSVs and figures.")
 @raw_names_option
 def anchored(
@@ -130,7 +124,9 @@ def anchored(
     first_goes_on()
     # Files first: what is wrong with the terminal must not cost them.
     if out is not None:
-        warnings += _write(tables, scores, screen, out)
+        figures, undrawn = _figures(tables, scores, screen)
+        write_folder(out, tables, figures)
+        warnings += undrawn
     console = stdout_console()
     print_table(console, _shown(scores), "Ratings above the reference (Elo)", _cell)
     titles = {
@@ -147,8 +143,7 @@ def anchored(
     # A mean over judges is not as much surer than one judge as two kinds of interval make it look.
     pooled = "; those of the mean over judges are by the prompts' own variance" if "pooled" in tables else ""
     note(console, f"prior {prior:g}; {100 * drawn['level']:g}% Beta intervals{pooled}; link {link}")
-    for sentence in dict.fromkeys(warnings):
-        say(console, f"warning: {sentence}", "yellow")
+    warn(console, warnings)
 
 
 def _holds_counts(file: Path, names: Sequence[str], verdict: str | None) -> bool:
@@ -194,15 +189,13 @@ def _shown(scores: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def _write(tables: dict[str, pd.DataFrame], scores: pd.DataFrame, screen: Any, out: Path) -> list[str]:
-    """Tables and figures in a folder; sentences about figures that cannot be drawn."""
+def _figures(
+    tables: dict[str, pd.DataFrame], scores: pd.DataFrame, screen: JudgeScreen | None
+) -> tuple[dict[str, Figure], list[str]]:
+    """Figures by name, and sentences about those that cannot be drawn."""
     from jaxeval.errors import DataError
     from jaxeval.plots import anchored as plots
-    from jaxeval.plots.style import save_figures
 
-    out.mkdir(parents=True, exist_ok=True)
-    for name, table in tables.items():
-        write_table(table, out / f"{name}.csv")
     figures, warnings = {}, []
     if "model" in scores:
         figures["scores"] = plots.plot_anchored(scores, None if screen is None else screen.strong)
@@ -213,9 +206,7 @@ def _write(tables: dict[str, pd.DataFrame], scores: pd.DataFrame, screen: Any, o
             warnings.append(f"no figure of the references against each other: {error}")
     if screen is not None:
         figures["judges"] = plots.plot_screen(screen)
-    save_figures(figures, out)
-    tell(f"wrote {counted(len(tables), 'table')} and {counted(len(figures), 'figure')} to {out}")
-    return warnings
+    return figures, warnings
 
 
 def _cell(name: Any, value: Any) -> str:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from jaxeval.evaluators.meaningful_gaps import AgreementFits
 
 DELTAS = (1.0, 2.0, 5.0, 10.0, 20.0)
-TOP, AGREEMENT = 5, 0.75
 _CURVES, _CURVE_POINTS = 8, 16
 
 
@@ -26,11 +25,11 @@ def study_evaluators(
     gold: str | None,
     model: str | None,
     evaluators: Sequence[str],
-    top: int | None,
+    top: int,
     improvements: Sequence[float],
-    agreement: float | None,
+    agreement: float,
     deltas: Sequence[float] | None,
-    tiers: int,
+    n_tiers: int,
     few_pairs: bool,
     drawn: dict[str, Any],
     with_curves: bool,
@@ -47,14 +46,13 @@ def study_evaluators(
 
     frame, warnings = _read_scores(file, gold, model, evaluators)
     few = 0 if few_pairs else FEW_PAIRS
-    wanted = agreement or AGREEMENT
     margins = sorted({*(deltas or DELTAS), np.inf})
     fits = agreement_fits(frame, gold, **drawn)
     tables = {
         "tau": kendall_tau_delta(frame, gold, margins, **drawn),
-        "agreement": rank_agreement(frame, gold, top=top or TOP, **drawn),
-        "rank_change": stratified_rank_change(frame, gold, tiers, **drawn),
-        "smallest_gap": fits.smallest_gap(wanted),
+        "agreement": rank_agreement(frame, gold, top=top, **drawn),
+        "rank_change": stratified_rank_change(frame, gold, n_tiers, **drawn),
+        "smallest_gap": fits.smallest_gap(agreement),
     }
     if improvements:
         tables["improvement"] = fits.by_gap(sorted(set(improvements)))
@@ -73,7 +71,7 @@ def study_evaluators(
             "tau": plots.plot_tau_delta(tables["tau"], few),
             "rank_change": plots.plot_rank_change(tables["rank_change"], few),
         }
-        return drawings if curves is None else {**drawings, "curves": plots.plot_agreement(curves, wanted, few)}
+        return drawings if curves is None else {**drawings, "curves": plots.plot_agreement(curves, agreement, few)}
 
     printed: list[tuple[pd.DataFrame, str, Any]] = []
     if "comparison" in tables:
@@ -85,7 +83,7 @@ def study_evaluators(
     taus = wide(hide_few_pairs(tables["tau"], "tau", few), "evaluator", "delta", pairs_cell("tau"))
     title = "Kendall's tau-b of models whose scores differ by less than delta points (pairs of models)"
     printed.append((taus, title, number_cell))
-    title = f"All models; the top has {top or TOP}; rank deviation in places"
+    title = f"All models; the top has {top}; rank deviation in places"
     printed.append((_measure_rows(hide_few_pairs(tables["agreement"], "value", few)), title, number_cell))
     changes = hide_few_pairs(tables["rank_change"], "rank_change", few)
     title = (
@@ -95,7 +93,7 @@ def study_evaluators(
     printed.append((wide(changes, "evaluator", "tier", _change_cell), title, number_cell))
     gaps = hide_few_pairs(tables["smallest_gap"], "delta", few)
     named = ["evaluator", "delta", "lower", "upper", "largest_gap", "n_pairs", "reached_share", "lack_of_fit", "status"]
-    title = f"Smallest gap of scores at which gold agrees with probability {wanted:g}"
+    title = f"Smallest gap of scores at which gold agrees with probability {agreement:g}"
     printed.append((gaps[[name for name in named if name in gaps]], title, one_line_cell))
     if improvements:
         shown = hide_few_in_agreement(tables["improvement"], few)
@@ -218,11 +216,11 @@ def _measure_rows(shown: pd.DataFrame) -> pd.DataFrame:
     return measures.join(counts.rename(columns=lambda name: name.removeprefix("n_")))
 
 
-def _change_cell(row: Any) -> str:
+def _change_cell(row: pd.Series) -> str:
     return estimate(row, "rank_change", ".1f", f" ({row['n_models']:,.0f})")
 
 
-def _improvement_cell(row: Any) -> str:
+def _improvement_cell(row: pd.Series) -> str:
     below, observed = (estimate(row[[name]], name) for name in ("average_below", "observed"))
     doubt = " (no line)" if row.get("lack_of_fit", False) else ""
     return (

@@ -8,30 +8,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.outputs import raw_names_option, write_table, write_text
+from jaxeval.cli.outputs import raw_names_option, write_folder
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.run_options import resampling_options, strata_option
-from jaxeval.cli.terminal import named_model, note, plain_cell, print_table, say, stdout_console, tell
+from jaxeval.cli.run_options import FILE, choice_option, resampling_options, strata_option
+from jaxeval.cli.terminal import named_model, note, plain_cell, print_table, say, stdout_console
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     from jaxeval.accuracy.report import JudgeReport
     from jaxeval.data.judged_answers import JudgedAnswers
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _MOST_CAUTIONS = 25
 
 
 @click.command(cls=CompilingCommand)
-@click.option("--calibration", required=True, type=_FILE, help="Judged answers with human labels.")
-@click.option("--test", required=True, type=_FILE, help="Judged answers to rate; labels, if any, are shown as truth.")
-@click.option(
-    "--judgment",
-    "judgments",
-    multiple=True,
-    metavar="COL",
-    help="Column of verdicts (0, 1) or scores; may be repeated, a judge each. [judgment or verdict]",
-)
+@click.option("--calibration", required=True, type=FILE, help="Judged answers with human labels.")
+@click.option("--test", required=True, type=FILE, help="Judged answers to rate; labels, if any, are shown as truth.")
+@click.option("--judgment", "judgments", multiple=True, metavar="COL",
+              help="Column of verdicts (0, 1) or scores; may be repeated, a judge each. "
+              "[judgment or verdict]")  # fmt: skip
 @click.option("--label", metavar="COL", help="Column of human labels. [human or label]")
 @click.option("--model", metavar="COL", help="Column of models; a calibration without it is shared by all.")
 @click.option("--judge", metavar="COL", help="Column of judges, where one column holds all judgments.")
@@ -40,13 +35,9 @@ _MOST_CAUTIONS = 25
 @click.option("--answer", metavar="COL", help="Column that identifies answers: models with the same share a judgment.")
 @click.option("--positive", metavar="VALUE", help="The label and verdict that mean right, where they are not 0 and 1.")
 @click.option("--threshold", type=float, metavar="T", help="Make verdicts of scores: right from T on.")
-@click.option(
-    "--missing",
-    default="error",
-    show_default=True,
-    type=click.Choice(["error", "drop", "complete", "incorrect"]),
-    help="Missing judgments: leave them out and keep their labels, leave out their items, or count them as 0.",
-)
+@choice_option("--missing", "error", "drop", "complete", "incorrect",
+               text="Missing judgments: leave them out and keep their labels, leave out their items, or count them as "
+               "0.")  # fmt: skip
 @click.option("--compare", "pairs", nargs=2, multiple=True, metavar="A B", help="Compare two models; may be repeated.")
 @click.option("--shared", metavar="MODEL", help="Whose labels the shared calibration uses. [B of a pair; else all]")
 @click.option("--by", metavar="COL", help="Also each slice of this column.")
@@ -110,19 +101,13 @@ def _read(path: Path, columns: dict[str, Any], keep: list[str], calibration: boo
 
 def _write(report: JudgeReport, out: Path) -> None:
     from jaxeval.plots import accuracy as plots
-    from jaxeval.plots.style import save_figures
 
-    out.mkdir(parents=True, exist_ok=True)
     tables = {"accuracy": report.accuracy.table, "rates": report.accuracy.rates}
     figures = {"accuracy": plots.plot_accuracy(report.accuracy), "rates": plots.plot_rates(report.accuracy)}
     if report.comparison is not None:
         tables |= {"differences": report.comparison.table, "stability": report.comparison.stability}
         figures["differences"] = plots.plot_differences(report.comparison)
-    for name, table in tables.items():
-        write_table(table, out / f"{name}.csv")
-    write_text(report.to_markdown(), out / "report.md")
-    save_figures(figures, out)
-    tell(f"wrote {counted(len(tables), 'table')}, {counted(len(figures), 'figure')} and report.md to {out}")
+    write_folder(out, tables, figures, {"report.md": report.to_markdown()})
 
 
 def _show(report: JudgeReport, labelled: JudgedAnswers, judged: JudgedAnswers) -> None:

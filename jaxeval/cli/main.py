@@ -19,7 +19,16 @@ from jaxeval.cli.judge import judge
 from jaxeval.cli.meta import meta
 from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
 from jaxeval.cli.processes import first_goes_on, gather_files
-from jaxeval.cli.run_options import run_options, several_options, strata_option
+from jaxeval.cli.run_options import (
+    SHARE,
+    choice_option,
+    column_options,
+    draw_options,
+    run_options,
+    several_options,
+    side_options,
+    strata_option,
+)
 from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import named_model, stdout_console, tell
 from jaxeval.errors import ProcessError
@@ -70,31 +79,22 @@ class _Gauge(click.ParamType):  # type: ignore[type-arg]
 
 #: Options of a leaderboard that every command printing one has.
 _board_options = several_options(
-    click.option("--resamples", default=1000, show_default=True, type=click.IntRange(1), metavar="N"),
-    click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
-    click.option(
-        "--level",
-        default=0.95,
-        show_default=True,
-        type=click.FloatRange(0, 1, min_open=True, max_open=True),
-        metavar="L",
-        help="Confidence level of the intervals, of the rank spread and, simultaneously, of the tiers.",
-    ),
+    draw_options(fewest=1),
+    click.option("--level", default=0.95, type=SHARE, metavar="L",
+                 help="Confidence level of the intervals, of the rank spread and, simultaneously, of the tiers."),
     click.option("--simultaneous-ranks", is_flag=True,
                  help="The rank spreads of all models hold the true ranks at once at that level; by default each "
                  "does by itself."),
-    click.option("--min-votes", "min_battles", default=0, show_default=True, type=click.IntRange(0), metavar="N",
+    click.option("--min-votes", "min_battles", default=0, type=click.IntRange(0), metavar="N",
                  help="Models with fewer votes are rated with the others, but take no rank: they stand at the end, "
                  "and the rank spread, the tiers and the figures leave them out."),
-    click.option("--ridge", default=0.0, show_default=True, type=click.FloatRange(0), metavar="R"),
-    click.option(
-        "--gauge", default="mean", show_default=True, type=_Gauge(), metavar="mean|votes|MODEL=RATING",
-        help="What fixes the level of the ratings; ranks and tiers do not depend on it.",
-    ),
-    click.option("--base", default=1000.0, show_default=True, help="Mean rating of the gauges mean and votes."),
+    click.option("--ridge", default=0.0, type=click.FloatRange(0), metavar="R"),
+    click.option("--gauge", default="mean", type=_Gauge(), metavar="mean|votes|MODEL=RATING",
+                 help="What fixes the level of the ratings; ranks and tiers do not depend on it."),
+    click.option("--base", default=1000.0, help="Mean rating of the gauges mean and votes."),
     click.option("--reweight", is_flag=True, help="Inverse-pair-frequency weights, 1 / max(battles of pair, 50)."),
-    click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", "dense", "sparse"]),
-                 help="Tables of all pairs of models, or the graph of those that met: for 1,000 models or more."),
+    choice_option("--method", "auto", "dense", "sparse",
+                  text="Tables of all pairs of models, or the graph of those that met: for 1,000 models or more."),
     run_options,
     click.option("--top", type=click.IntRange(1), metavar="K", help="Print the first K models; by default 200."),
     click.option("--out", type=OutputFile(_TABLE_ENDINGS), help="Write the table: .csv, .parquet, or .json, which "
@@ -112,7 +112,9 @@ The shell completes commands and options after
 Compiled programs are kept in the user's folder of caches; JAXEVAL_CACHE names another folder, or is "off"."""
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}, epilog=_EPILOG
+)
 @click.version_option(__version__, prog_name="jaxeval")
 def main() -> None:
     """Leaderboards of language models from votes and judges' scores, with honest uncertainty."""
@@ -127,47 +129,40 @@ main.add_command(meta)
 @main.command(cls=CompilingCommand)
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--by", multiple=True, metavar="COL", help="Rate every group of COL on its own; may be repeated.")
-@click.option("--missing", default="error", show_default=True, type=click.Choice(["error", "drop", "label"]),
-              help="Battles without a value of --by: an error, in no group, or a group of their own.")  # fmt: skip
-@click.option("--min-slice-battles", default=0, show_default=True, type=click.IntRange(0), metavar="N",
+@choice_option("--missing", "error", "drop", "label",
+               text="Battles without a value of --by: an error, in no group, or a group of their own.")  # fmt: skip
+@click.option("--min-slice-battles", default=0, type=click.IntRange(0), metavar="N",
               help="List groups of --by with fewer battles and do not rate them.")  # fmt: skip
-@click.option("--max-slices", default=500, show_default=True, type=click.IntRange(1), metavar="N",
+@click.option("--max-slices", default=500, type=click.IntRange(1), metavar="N",
               help="Refuse more groups of --by than that.")  # fmt: skip
 @click.option("--cluster", metavar="COL", help="Resample whole clusters: prompts, voters, sessions.")
 @strata_option("battles")
-@click.option("--scheme", default="multinomial", show_default=True,
-              type=click.Choice(["multinomial", "poisson", "bayesian"]))  # fmt: skip
-@click.option("--model-a", default="model_a", show_default=True, metavar="COL")
-@click.option("--model-b", default="model_b", show_default=True, metavar="COL")
-@click.option("--winner", metavar="COL", help="Column of labels; winner, or one-hot columns, if there.")
-@click.option("--target", metavar="COL", help="Column of soft targets in [0, 1] instead of labels.")
-@click.option("--weight", metavar="COL", help="Column of weights.")
-@click.option("--count", metavar="COL", help="Column of the number of equal battles that a row stands for.")
-@click.option("--both-bad", default="half", show_default=True, type=click.Choice(["half", "drop"]),
-              help="Both-bad votes: count as ties, or leave out.")  # fmt: skip
+@choice_option("--scheme", "multinomial", "poisson", "bayesian")
+@side_options
+@column_options(
+    winner="Column of labels; winner, or one-hot columns, if there.",
+    target="Column of soft targets in [0, 1] instead of labels.",
+    weight="Column of weights.",
+    count="Column of the number of equal battles that a row stands for.",
+)
+@choice_option("--both-bad", "half", "drop", text="Both-bad votes: count as ties, or leave out.")
 @click.option(
     "--features", metavar="A,B", help="Columns to control for: differences, side A less side B; or two columns as A:B."
 )
 @click.option("--position", is_flag=True, help="Control for the advantage of side A.")
 @click.option("--neutral", metavar="COL", help="With --position: column that is true where no side has it.")
-@click.option(
-    "--same-group",
-    multiple=True,
-    metavar="COL:A:B",
-    help="Control for whose group, in column A or B, is the battle's own, in COL; may be repeated.",
-)
-@click.option("--feature-ridge", default=0.0, show_default=True, type=click.FloatRange(0), metavar="R")
+@click.option("--same-group", multiple=True, metavar="COL:A:B",
+              help="Control for whose group, in column A or B, is the battle's own, in COL; may be "
+              "repeated.")  # fmt: skip
+@click.option("--feature-ridge", default=0.0, type=click.FloatRange(0), metavar="R")
 @click.option("--raw-features", is_flag=True, help="Do not divide features by their root mean square.")
-@click.option("--ties", default="half", show_default=True, type=click.Choice(["half", "davidson", "rao_kupper"]),
-              help="Ties: half a win, or a model of their own. Ratings of a tie model are on another scale (Davidson: "
-              "log-odds of decisive battles); those by expected score (a tie is half a win) stand beside.")  # fmt: skip
-@click.option(
-    "--link",
-    default="logit",
-    show_default=True,
-    type=click.Choice(["logit", "probit"]),
-    help="From strengths to the probability of a win: Bradley and Terry's, or Thurstone's (Case V).",
-)
+@choice_option("--ties", "half", "davidson", "rao_kupper",
+               text="Ties: half a win, or a model of their own. Ratings of a tie model are on another scale (Davidson: "
+               "log-odds of decisive battles); those by expected score (a tie is half a win) stand "
+               "beside.")  # fmt: skip
+@choice_option("--link", "logit", "probit",
+               text="From strengths to the probability of a win: Bradley and Terry's, or Thurstone's "
+               "(Case V).")  # fmt: skip
 @click.option("--effect", type=OutputFile(_FIGURE_ENDINGS), help="Draw how far control moves each model.")
 @click.option("--state", type=OutputFile((".parquet",)), metavar="FILE",
               help="Add FILES to the battles that earlier runs saved there, rate all, and save them; a run "
@@ -179,7 +174,7 @@ def leaderboard(
     by: tuple[str, ...],
     cluster: str | None,
     strata: str | None,
-    scheme: Any,
+    scheme: str,
     features: str | None,
     position: bool,
     neutral: str | None,
@@ -262,11 +257,10 @@ def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:
     from jaxeval.plots.style_control import plot_style_effect
     from jaxeval.ratings.style_effect import style_effect
 
-    names = ["features", "normalize", "feature_ridge", "ties", "link", "seed", "scheme", "cluster", "strata", "level",
-             "ridge", "base", "reweight", "min_battles"]  # fmt: skip
+    names = ["features", "normalize", "feature_ridge", "ties", "link", "n_resamples", "seed", "scheme", "cluster",
+             "strata", "level", "ridge", "base", "reweight", "min_battles"]  # fmt: skip
     options = {name: board[name] for name in names}
-    gauge = _gauge(battles, board["gauge"])
-    table = style_effect(battles, n_resamples=board["resamples"], gauge=gauge, **options)
+    table = style_effect(battles, gauge=_gauge(battles, board["gauge"]), **options)
     save_figure(plot_style_effect(table), path, dpi=160)
     tell(f"drew {path}")
 
@@ -276,11 +270,16 @@ def _gauge(battles: Battles, gauge: Gauge) -> Gauge:
     return (named_model(battles.models, str(gauge[0])), gauge[1]) if isinstance(gauge, tuple) else gauge
 
 
+_size_options = several_options(
+    click.option("--battles", default=25_000, type=click.IntRange(1), metavar="N"),
+    click.option("--models", default=55, type=click.IntRange(2), metavar="M"),
+)
+
+
 @main.command()
-@click.option("--battles", default=25_000, show_default=True, type=click.IntRange(1), metavar="N")
-@click.option("--models", default=55, show_default=True, type=click.IntRange(2), metavar="M")
-@click.option("--ties", default=0.25, show_default=True, type=click.FloatRange(0, 0.5), help="Tie rate of equals.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
+@_size_options
+@click.option("--ties", default=0.25, type=click.FloatRange(0, 0.5), help="Tie rate of equals.")
+@click.option("--seed", default=0, type=click.IntRange(0))
 @click.option("--out", required=True, type=OutputFile((".parquet", ".csv")), help="Where to write the votes.")
 def simulate(battles: int, models: int, ties: float, seed: int, out: Path) -> None:
     """Write simulated arena votes, in the format that `leaderboard` reads."""
@@ -292,8 +291,7 @@ def simulate(battles: int, models: int, ties: float, seed: int, out: Path) -> No
 
 
 @main.command(cls=CompilingCommand)
-@click.option("--battles", default=25_000, show_default=True, type=click.IntRange(1), metavar="N")
-@click.option("--models", default=55, show_default=True, type=click.IntRange(2), metavar="M")
+@_size_options
 @_board_options
 def demo(battles: int, models: int, plot: Path | None, seed: int, **board: Any) -> None:
     """Simulate votes, rate them, print the leaderboard and draw it to leaderboard.png."""
@@ -305,19 +303,12 @@ def demo(battles: int, models: int, plot: Path | None, seed: int, **board: Any) 
 
 
 def _rate(
-    battles: Battles,
-    *,
-    resamples: int,
-    top: int | None,
-    out: Path | None,
-    plot: Path | None,
-    gauge: Gauge,
-    **options: Any,
+    battles: Battles, *, top: int | None, out: Path | None, plot: Path | None, gauge: Gauge, **options: Any
 ) -> None:
     from jaxeval.cli.report import print_leaderboard
     from jaxeval.ratings.leaderboard import leaderboard
 
-    table = leaderboard(battles, n_resamples=resamples, gauge=_gauge(battles, gauge), **options)
+    table = leaderboard(battles, gauge=_gauge(battles, gauge), **options)
     first_goes_on()
     # Files first: what is wrong with the terminal must not cost them.
     if out is not None:

@@ -6,20 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.evaluators import AGREEMENT, TOP, study_evaluators
+from jaxeval.cli.evaluators import study_evaluators
 from jaxeval.cli.outputs import raw_names_option
-from jaxeval.cli.references import REPEATS, study_references
-from jaxeval.cli.run_options import resampling_options, strata_option
+from jaxeval.cli.references import study_references
+from jaxeval.cli.run_options import FILE, choice_option, column_options, resampling_options, side_options, strata_option
 from jaxeval.cli.tables import present
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _SCORES_ONLY = ("gold", "model", "evaluators", "top", "improvements", "agreement")
-_VOTES_ONLY = (
-    "model_a", "model_b", "winner", "both_bad", "references", "sets", "budgets", "repeats", "cluster",
-    "strata", "item",
-)  # fmt: skip
+_VOTES_ONLY = ("model_a", "model_b", "winner", "both_bad", "references", "sets", "budgets", "n_repeats", "cluster",
+               "strata", "item")  # fmt: skip
 
 
 class _Numbers(click.ParamType):  # type: ignore[type-arg]
@@ -42,40 +40,41 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
 
 
 @click.command(cls=CompilingCommand)
-@click.argument("file", required=False, type=_FILE)
-@click.option("--gold", metavar="COL", help="Column of FILE that holds the gold scores.")
-@click.option("--model", metavar="COL", help="Column of models. [model; else the first of text]")
+@click.argument("file", required=False, type=FILE)
+@column_options(
+    gold="Column of FILE that holds the gold scores.", model="Column of models. [model; else the first of text]"
+)
 @click.option("--evaluator", "evaluators", multiple=True, metavar="COL",
               help="Column of an evaluator's scores; may be repeated. [all others of numbers]")  # fmt: skip
-@click.option("--top", type=click.IntRange(1), metavar="K", help=f"How many models the top has. [{TOP}]")
+@click.option("--top", default=5, type=click.IntRange(1), metavar="K", help="How many models the top has.")
 @click.option("--improvement", "improvements", multiple=True, type=click.FloatRange(0, min_open=True), metavar="DELTA",
               help="Points whose meaning is asked for; may be repeated.")  # fmt: skip
-@click.option("--agreement", type=click.FloatRange(0.5, 1, min_open=True, max_open=True), metavar="P",
-              help=f"Probability of agreement, for the smallest gap that has it. [{AGREEMENT}]")  # fmt: skip
-@click.option("--votes", type=_FILE, help="Votes between models: studies references instead of scores.")
-@click.option("--model-a", metavar="COL", help="Columns of the votes. [model_a]")
-@click.option("--model-b", metavar="COL", help="[model_b]")
-@click.option("--winner", metavar="COL", help="[winner, or one-hot columns]")
-@click.option("--both-bad", type=click.Choice(["half", "drop"]), help="Both-bad votes: ties, or left out. [half]")
+@click.option("--agreement", default=0.75, type=click.FloatRange(0.5, 1, min_open=True, max_open=True), metavar="P",
+              help="Probability of agreement, for the smallest gap that has it.")  # fmt: skip
+@click.option("--votes", type=FILE, help="Votes between models: studies references instead of scores.")
+@side_options
+@column_options(winner="[winner, or one-hot columns]")
+@choice_option("--both-bad", "half", "drop", text="Both-bad votes: ties, or left out.")
 @click.option(
     "--reference", "--references", "references", multiple=True, metavar="MODEL", help="May be repeated. [all models]"
 )
 @click.option("--set", "sets", multiple=True, metavar="A,B,...",
               help="References to use together; may be repeated. [by tiers]")  # fmt: skip
-@click.option("--budgets", type=_Numbers(int, "N,N,..."), help="Votes of a model. [25,50,100,200]")
-@click.option("--repeats", type=click.IntRange(1), metavar="N", help=f"Studies of every budget. [{REPEATS}]")
-@click.option("--cluster", metavar="COL", help="Resample whole clusters of votes: prompts, voters.")
+@click.option("--budgets", default="25,50,100,200", type=_Numbers(int, "N,N,..."), help="Votes of a model.")
+@click.option(
+    "--repeats", "n_repeats", default=10, type=click.IntRange(1), metavar="N", help="Studies of every budget."
+)
+@column_options(
+    cluster="Resample whole clusters of votes: prompts, voters.",
+    item="Prompts on which models met all references: budgets are numbers of them.",
+)
 @strata_option("votes")
-@click.option("--item", metavar="COL",
-              help="Prompts on which models met all references: budgets are numbers of them.")  # fmt: skip
 @click.option("--deltas", type=_Numbers(float, "D,D,..."),
               help="Gaps under which models are close, in points. [1,2,5,10,20; of votes 2,5,10,20]")  # fmt: skip
-@click.option("--tiers", default=4, show_default=True, type=click.IntRange(1), metavar="T")
-@click.option(
-    "--few-pairs",
-    is_flag=True,
-    help="Also show what fewer than 15 pairs of models stand behind, in tables, advice and figures.",
-)
+@click.option("--tiers", "n_tiers", default=4, type=click.IntRange(1), metavar="T")
+@click.option("--few-pairs", is_flag=True,
+              help="Also show what fewer than 15 pairs of models stand behind, in tables, advice and "
+              "figures.")  # fmt: skip
 @resampling_options("Write CSVs (of all numbers, with their pairs), the advice and figures.", fewest=0,
                     drawn="Of models, or of votes; 0 for no intervals.")  # fmt: skip
 @raw_names_option
@@ -88,16 +87,15 @@ def meta(file: Path | None, votes: Path | None, drawn: dict[str, Any], out: Path
     """
     if (file is None) == (votes is None):
         raise click.UsageError("give a FILE of scores with --gold, or --votes FILE")
-    foreign = [name for name in (_VOTES_ONLY if votes is None else _SCORES_ONLY) if options[name] not in (None, ())]
-    if foreign:
-        name = foreign[0].replace("_", "-")
-        name = name.removesuffix("s") if name in ("references", "evaluators", "improvements", "sets") else name
-        kind = "only with --votes" if votes is None else "only for a FILE of scores, not with --votes"
-        raise click.UsageError(f"--{name} is {kind}")
-    own = {name: value for name, value in options.items() if name not in (*_SCORES_ONLY, *_VOTES_ONLY)}
+    context = click.get_current_context()
+    foreign = _VOTES_ONLY if votes is None else _SCORES_ONLY
+    for option in context.command.params:
+        if option.name in foreign and context.get_parameter_source(option.name) is not ParameterSource.DEFAULT:
+            kind = "only with --votes" if votes is None else "only for a FILE of scores, not with --votes"
+            raise click.UsageError(f"{option.opts[0]} is {kind}")
+    own = {name: value for name, value in options.items() if name not in foreign}
     if votes is not None:
-        found = study_references(votes, drawn=drawn, **own, **{name: options[name] for name in _VOTES_ONLY})
+        found = study_references(votes, drawn=drawn, **own)
     elif file is not None:
-        own |= {name: options[name] for name in _SCORES_ONLY}
         found = study_evaluators(file, drawn=drawn, with_curves=out is not None, **own)
     present(found, drawn, out)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from jaxeval.cli.terminal import tell
 from jaxeval.execution.atomic_write import whole_file
-from jaxeval.wording import visible
+from jaxeval.wording import counted, visible
 
 #: Signs, plain and of full width, at the beginning of a cell that spreadsheets take for a formula.
 _FORMULA = re.compile(r"'*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]")
@@ -21,6 +22,7 @@ _RAW_NAMES = "jaxeval.raw_names"
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 
 class OutputFile(click.Path):
@@ -53,7 +55,7 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path]) ->
         taken[path.resolve()] = f"of {option}"
 
 
-def raw_names_option(command: Any) -> Any:
+def raw_names_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--raw-names``, of every command that writes CSV files; it goes to `write_table` in click's context."""
 
     def keep(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -111,6 +113,23 @@ def write_text(text: str, path: Path) -> None:
     """
     with whole_file(path) as file:
         file.write(visible(text).encode())
+
+
+def write_folder(
+    out: Path, tables: Mapping[str, pd.DataFrame], figures: dict[str, Figure], texts: Mapping[str, str] | None = None
+) -> None:
+    """Write tables as CSV, figures as PNG and texts into a folder, by their names, and tell so."""
+    from jaxeval.plots.style import save_figures
+
+    texts = texts or {}
+    out.mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        write_table(table, out / f"{name}.csv", index=table.index.name is not None)
+    for name, text in texts.items():
+        write_text(text, out / name)
+    save_figures(figures, out)
+    *first, last = counted(len(tables), "table"), counted(len(figures), "figure"), *texts
+    tell(f"wrote {', '.join(first)} and {last} to {out}")
 
 
 def _write_csv(table: pd.DataFrame, file: IO[bytes], index: bool) -> None:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxeval.cli.terminal import tell
+
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
 
 _HEARTBEAT_SECONDS = 30
+#: That a process waits for the others to be started, and until it says so.
+_SECONDS_TO_CONNECT, _SECONDS_UNTOLD = 300, 5
 
 
 class Processes(click.ParamType):  # type: ignore[type-arg]
@@ -53,10 +59,15 @@ def connected(processes: dict[str, Any]) -> Iterator[None]:
     """Connect this process to the others, which share the resamples of the block; only the first prints tables."""
     import jax
 
-    from jaxeval.execution.processes import share_resamples
+    from jaxeval.execution.processes import gather, share_resamples
 
+    longest = _SECONDS_TO_CONNECT + 60  # JAX, by then, would end the process with a dump of its stack
     try:
-        jax.distributed.initialize(**processes, heartbeat_timeout_seconds=_HEARTBEAT_SECONDS)
+        with _stdout_on_stderr(), _told_while_waiting():
+            jax.distributed.initialize(
+                **processes, initialization_timeout=longest, heartbeat_timeout_seconds=_HEARTBEAT_SECONDS
+            )
+            gather(bytes)  # the first exchange, at which Gloo prints that it connects
     except (RuntimeError, ValueError) as error:
         raise click.ClickException(
             f"the processes cannot be connected: {error}. Outside of Slurm, Open MPI, Kubernetes and TPU pods name "
@@ -67,6 +78,45 @@ def connected(processes: dict[str, Any]) -> Iterator[None]:
     with silence, share_resamples(), contextlib.suppress(click.exceptions.Exit):
         yield
     sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def _stdout_on_stderr() -> Iterator[None]:
+    """What libraries print goes to standard error: standard output is for the result."""
+    if sys.stdout is None or sys.stderr is None:
+        yield
+        return
+    sys.stdout.flush()
+    own = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(own, 1)
+        os.close(own)
+
+
+@contextlib.contextmanager
+def _told_while_waiting() -> Iterator[None]:
+    """Say what the block waits for if it takes long, and end the process where it takes too long.
+
+    A process that fails before it connects, as for a wrong option, cannot tell the others.
+    """
+
+    def give_up() -> None:
+        tell(f"Error: after {_SECONDS_TO_CONNECT} s the other processes are not there: see what they said")
+        os._exit(1)  # nothing interrupts JAX while it waits
+
+    waits = f"waiting up to {_SECONDS_TO_CONNECT} s for the other processes: if one has failed, end the others"
+    timers = threading.Timer(_SECONDS_UNTOLD, tell, [waits]), threading.Timer(_SECONDS_TO_CONNECT, give_up)
+    for timer in timers:
+        timer.daemon = True
+        timer.start()
+    try:
+        yield
+    finally:
+        for timer in timers:
+            timer.cancel()
 
 
 def gather_files(paths: Sequence[Path], read: Callable[[list[Path]], Battles]) -> Battles:

@@ -12,57 +12,36 @@ from jaxeval.cli.terminal import named_model
 if TYPE_CHECKING:
     import pandas as pd
 
-    from jaxeval.data.report import BothBad
 
 DELTAS = (2.0, 5.0, 10.0, 20.0)
-BUDGETS, REPEATS = (25, 50, 100, 200), 10
 
 
 def study_references(
     votes: Path,
     *,
-    model_a: str | None,
-    model_b: str | None,
-    winner: str | None,
-    both_bad: BothBad | None,
     references: Sequence[str],
     sets: Sequence[str],
-    budgets: Sequence[int] | None,
-    repeats: int | None,
-    cluster: str | None,
-    strata: str | None,
-    item: str | None,
     deltas: Sequence[float] | None,
-    tiers: int,
     few_pairs: bool,
     drawn: dict[str, Any],
+    **options: Any,
 ) -> Findings:
-    """Reads the votes, and studies references on them."""
+    """Reads the votes, and studies references on them; ``options`` are of `read_battles` and of `reference_study`."""
     from jaxeval.data.readers import read_battles
     from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_pairs
     from jaxeval.references.study import reference_study
 
-    battles = read_battles(
-        votes,
-        model_a=model_a or "model_a",
-        model_b=model_b or "model_b",
-        winner=winner,
-        keep=[name for name in (cluster, strata, item) if name],
-        both_bad=both_bad or "half",
-    )
+    columns = {name: options.pop(name) for name in ("model_a", "model_b", "winner", "both_bad")}
+    kept = [options[name] for name in ("item", "cluster", "strata") if options[name]]
+    battles = read_battles(votes, keep=kept, **columns)
     few = 0 if few_pairs else FEW_PAIRS
     study = reference_study(
         battles,
         references=[named_model(battles.models, name) for name in references] or None,
         sets={text: [named_model(battles.models, name.strip()) for name in text.split(",")] for text in sets} or None,
         deltas=deltas or DELTAS,
-        budgets=budgets or BUDGETS,
-        n_tiers=tiers,
-        n_repeats=repeats or REPEATS,
-        cluster=cluster,
-        strata=strata,
-        item=item,
         few_pairs=few,
+        **options,
         **drawn,
     )
     names = ("by_reference", "by_delta", "by_test_tier", "by_tier", "by_tier_and_test_tier", "by_budget", "by_set")
@@ -107,7 +86,7 @@ def study_references(
         written={name: getattr(study, name) for name in names},
         figures=figures,
         read=battles.report,
-        unit=item or cluster or "votes",
+        unit=options["item"] or options["cluster"] or "votes",
         warnings=study.warnings,
         advice=study.advice,
     )

@@ -9,7 +9,7 @@ import pandas as pd
 from rich.cells import cell_len
 from rich.console import Console
 
-from jaxeval.cli.terminal import new_grid, note, say
+from jaxeval.cli.terminal import new_grid, note, warn
 from jaxeval.ratings.slices import slice_title
 from jaxeval.wording import counted, visible_line
 
@@ -42,8 +42,7 @@ def print_leaderboard(table: pd.DataFrame, console: Console, top: int | None = N
     if len(warnings) > _MOST_WARNINGS:
         more = f"and {len(warnings) - _MOST_WARNINGS:,} more (in Python: leaderboard(...).attrs['warnings'])"
         warnings = [*warnings[:_MOST_WARNINGS], more]
-    for warning in warnings:
-        say(console, f"warning: {warning}", "yellow")
+    warn(console, warnings)
 
 
 def _print_block(block: pd.DataFrame, console: Console, title: str | None, top: int | None) -> None:

@@ -1,4 +1,4 @@
-"""Options of every command that resamples: what it keeps, how much memory it takes, and who shares the work."""
+"""Options that several commands have; `run_options` are those of every command that resamples."""
 
 from __future__ import annotations
 
@@ -6,11 +6,19 @@ import re
 from collections.abc import Callable
 from functools import reduce, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 
 from jaxeval.cli.processes import Processes, connected
+
+#: A function that a command calls, and what adds options to it.
+Command: TypeAlias = Callable[..., Any]
+Decorator: TypeAlias = Callable[[Command], Command]
+#: Types of options.
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
 class _Bytes(click.ParamType):  # type: ignore[type-arg]
@@ -27,18 +35,39 @@ class _Bytes(click.ParamType):  # type: ignore[type-arg]
         return int(float(found[1]) * {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}[found[2].upper()])
 
 
-def several_options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def several_options(*options: Decorator) -> Decorator:
     """One decorator of several, the first on top."""
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
-def column_options(**texts: str) -> Callable[[Any], Any]:
+def column_options(**texts: str) -> Decorator:
     """``--name COL`` for every name of a column, with the text of its help."""
     named = ((name.replace("_", "-"), text) for name, text in texts.items())
     return several_options(*(click.option(f"--{name}", metavar="COL", help=text) for name, text in named))
 
 
-def run_options(command: Any) -> Any:
+def choice_option(name: str, *choices: str, text: str | None = None) -> Decorator:
+    """An option with some ``choices``, the first of which is its default."""
+    return click.option(name, default=choices[0], type=click.Choice(choices), help=text)
+
+
+#: The columns of the models of a battle.
+side_options = several_options(
+    click.option("--model-a", default="model_a", metavar="COL"),
+    click.option("--model-b", default="model_b", metavar="COL"),
+)
+
+
+def draw_options(resamples: int = 1000, fewest: int = 2, text: str | None = None) -> Decorator:
+    """``--resamples``, as ``n_resamples`` of the command, and ``--seed``."""
+    return several_options(
+        click.option("--resamples", "n_resamples", default=resamples, metavar="N", help=text,
+                     type=click.IntRange(fewest)),
+        click.option("--seed", default=0, type=click.IntRange(0), metavar="S"),
+    )  # fmt: skip
+
+
+def run_options(command: Command) -> Command:
     """``--checkpoint`` and ``--memory``, as ``checkpoint`` and ``memory_limit`` of the command, and ``--distributed``.
 
     With the last the command runs in a block that shares its resamples, and calls `first_goes_on` once.
@@ -61,7 +90,7 @@ def run_options(command: Any) -> Any:
     )
     checkpoint = click.option(
         "--checkpoint",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=FOLDER,
         metavar="FOLDER",
         help="Keep finished resamples there; the same command, interrupted, goes on from them.",
     )
@@ -75,36 +104,30 @@ def run_options(command: Any) -> Any:
     return checkpoint(memory(processes(shared)))
 
 
-def strata_option(drawn: str, column: str = "COL") -> Callable[[Any], Any]:
+def strata_option(drawn: str, column: str = "COL") -> Decorator:
     """``--strata``, for resamples of what is ``drawn``."""
     sentence = f"Resample {drawn} within the groups of {column}, each as large as it is."
     return click.option("--strata", metavar=column, help=sentence)
 
 
-def resampling_options(
-    out: str, resamples: int = 1000, fewest: int = 2, drawn: str | None = None
-) -> Callable[[Any], Any]:
+def resampling_options(out: str, resamples: int = 1000, fewest: int = 2, drawn: str | None = None) -> Decorator:
     """``--level``, ``--resamples``, ``--seed``, `run_options` and ``--out``; with help on ``drawn`` and ``out``.
 
     All but the last go to the command together, as ``drawn``: the arguments of an estimator.
     """
     names = ("n_resamples", "level", "seed", "checkpoint", "memory_limit")
 
-    def decorate(command: Any) -> Any:
+    def decorate(command: Command) -> Command:
         @wraps(command)
         def gathered(*args: Any, **options: Any) -> Any:
             return command(*args, drawn={name: options.pop(name) for name in names}, **options)
 
-        folder = click.Path(file_okay=False, path_type=Path)
-        share = click.FloatRange(0, 1, min_open=True, max_open=True)
         added = several_options(
-            click.option("--level", default=0.95, show_default=True, metavar="L", type=share),
-            click.option("--resamples", "n_resamples", default=resamples, show_default=True, metavar="N", help=drawn,
-                         type=click.IntRange(fewest)),
-            click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
-            click.option("--out", type=folder, metavar="DIR", help=out),
+            click.option("--level", default=0.95, metavar="L", type=SHARE),
+            draw_options(resamples, fewest, drawn),
+            click.option("--out", type=FOLDER, metavar="DIR", help=out),
             run_options,
-        )  # fmt: skip
+        )
         return added(gathered)
 
     return decorate

@@ -8,16 +8,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
+from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_folder, write_table
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.run_options import column_options, run_options, several_options
-from jaxeval.cli.terminal import note, plain_cell, print_table, say, short_number, stdout_console, tell
+from jaxeval.cli.run_options import (
+    FILE,
+    FOLDER,
+    SHARE,
+    column_options,
+    draw_options,
+    run_options,
+    several_options,
+    side_options,
+)
+from jaxeval.cli.terminal import note, plain_cell, print_table, say, short_number, stdout_console, tell, warn
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
-_LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
 _DEFAULT_LEVEL = "[0.9, or the largest level that the calibration models support]"
 
 
@@ -43,8 +52,7 @@ def soft_elo_commands() -> None:
 
 
 _NEW_COLUMNS = several_options(
-    click.option("--model-a", default="model_a", show_default=True, metavar="COL"),
-    click.option("--model-b", default="model_b", show_default=True, metavar="COL"),
+    side_options,
     column_options(
         scores_a="Scores of A: numbers, or dicts by criterion. [scores_a]",
         scores_b="Scores of B. [scores_b]",
@@ -58,29 +66,25 @@ _NEW_COLUMNS = several_options(
                  help="What the hard label is. [scores if given in both orders, else verdict if there is one]"),
     click.option("--labels", "label_coding", type=click.Choice(["a_wins_1", "a_wins_0", "labels"]),
                  help="What labels mean; numbers are never guessed."),
-    click.option("--judge-name", default="judge", show_default=True, metavar="NAME"),
+    click.option("--judge-name", default="judge", metavar="NAME"),
 )  # fmt: skip
 _COLUMNS = several_options(_NEW_COLUMNS, column_options(human="Human labels. [human or human_pref]"))
 _FIT = several_options(
-    click.option("--ridge", default=0.01, show_default=True, type=click.FloatRange(0), metavar="R"),
-    click.option("--base", default=1500.0, show_default=True, help="Mean rating of the anchors."),
+    click.option("--ridge", default=0.01, type=click.FloatRange(0), metavar="R"),
+    click.option("--base", default=1500.0, help="Mean rating of the anchors."),
     click.option("--method", "methods", multiple=True, metavar="NAME",
                  help="hard, soft, ...; may be repeated. [hard, soft]"),
 )  # fmt: skip
-_RESAMPLING = several_options(
-    click.option("--resamples", default=1000, show_default=True, type=click.IntRange(2), metavar="N"),
-    click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="S"),
-)
-_FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+_FILE = click.argument("file", type=FILE)
 
 
 @soft_elo_commands.command()
 @_FILE
 @_COLUMNS
 @_FIT
-@_RESAMPLING
-@click.option("--level", type=_LEVEL, metavar="L", help=f"Of the conformal intervals. {_DEFAULT_LEVEL}")
-@click.option("--splits", default=5, show_default=True, type=click.IntRange(1), metavar="K",
+@draw_options()
+@click.option("--level", type=SHARE, metavar="L", help=f"Of the conformal intervals. {_DEFAULT_LEVEL}")
+@click.option("--splits", default=5, type=click.IntRange(1), metavar="K",
               help="Random calibration and test splits of the models.")  # fmt: skip
 @column_options(
     cluster="Resample whole clusters: prompts, voters. All errors and intervals over battles then allow for clusters.",
@@ -91,7 +95,7 @@ _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path
 )
 @click.option("--budget", is_flag=True, help="Also sweep the annotation budget (seconds to minutes).")
 @click.option("--smoothing", is_flag=True, help="Also sweep the constant of label smoothing.")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write CSVs and figures.")
+@click.option("--out", type=FOLDER, metavar="DIR", help="Write CSVs and figures.")
 @run_options
 @raw_names_option
 def report(
@@ -109,7 +113,7 @@ def report(
     smoothing: bool,
     out: Path | None,
     ridge: float,
-    resamples: int,
+    n_resamples: int,
     seed: int,
     base: float,
     checkpoint: Path | None,
@@ -130,7 +134,7 @@ def report(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     held_out = soft_elo(
-        battles, ridge, resamples, seed, methods or ("hard", "soft"), base=base, cluster=cluster, strata=strata,
+        battles, ridge, n_resamples, seed, methods or ("hard", "soft"), base=base, cluster=cluster, strata=strata,
         memory_limit=memory_limit, checkpoint=checkpoint,
     )  # fmt: skip
     found = diagnose(battles, held_out, length_a=length_a, length_b=length_b, ridge=ridge, cluster=cluster)
@@ -141,9 +145,8 @@ def report(
         **found.tables,
     }
     warnings = [*held_out.warnings, *found.warnings]
-    drawn = (
-        f"{counted(resamples, 'resample')}{f' of {cluster}' if cluster else ''}{f' within {strata}' if strata else ''}"
-    )
+    drawn = counted(n_resamples, "resample") + (f" of {cluster}" if cluster else "")
+    drawn += f" within {strata}" if strata else ""
     used = f"ridge {ridge:g}; {drawn}, seed {seed}"
     try:
         study = conformal_study(held_out, level, splits, seed=seed)
@@ -176,7 +179,7 @@ def report(
     first_goes_on()
     # Files first: what is wrong with the terminal must not cost them.
     if out is not None:
-        _write_all(tables, out)
+        write_folder(out, tables, _figures(tables))
     console = stdout_console()
     shown = ["method", "n_models", "n_left_out", "mae", "mae_lower", "mae_upper", "spearman", "kendall", "beta"]
     print_table(console, held_out.summary.reset_index()[shown], "Held-out ratings against human ratings (Elo)", _cell)
@@ -193,16 +196,12 @@ def report(
     note(console, used)
     for sentence in found.left_out:
         say(console, f"left out: {sentence}", "dim")
-    for sentence in dict.fromkeys(warnings):
-        say(console, f"warning: {sentence}", "yellow")
+    warn(console, warnings)
 
 
-def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
+def _figures(tables: dict[str, pd.DataFrame]) -> dict[str, Figure]:
     from jaxeval.plots import soft_elo as plots
-    from jaxeval.plots.style import save_figures
 
-    for name, table in tables.items():
-        write_table(table, out / f"{name}.csv", index=table.index.name is not None)
     figures = {"held_out": plots.plot_held_out(tables["models"])}
     if "intervals" in tables:
         figures["intervals"] = plots.plot_intervals(tables["intervals"])
@@ -214,8 +213,7 @@ def _write_all(tables: dict[str, pd.DataFrame], out: Path) -> None:
         figures["budget"] = plots.plot_budget(tables["budget"])
     if "smoothing" in tables:
         figures["smoothing"] = plots.plot_smoothing(tables["smoothing"])
-    save_figures(figures, out)
-    tell(f"wrote {counted(len(tables), 'table')} and {counted(len(figures), 'figure')} to {out}")
+    return figures
 
 
 @soft_elo_commands.command()
@@ -246,21 +244,20 @@ def calibrate(
             f"{calibration.largest_level(name)}){beta}; {_floor(method.floor)}",
             highlight=False,
         )
-    for sentence in calibration.warnings:
-        say(console, f"warning: {sentence}", "yellow")
+    warn(console, calibration.warnings)
 
 
 @soft_elo_commands.command()
-@click.argument("calibration", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("calibration", type=FILE)
 @_FILE
 @_NEW_COLUMNS
 @click.option("--cluster", metavar="COL",
               help="Battles equal in this column were sampled together. [the calibration's column]")  # fmt: skip
-@click.option("--level", type=_LEVEL, metavar="L", help=f"Of the intervals. {_DEFAULT_LEVEL}")
+@click.option("--level", type=SHARE, metavar="L", help=f"Of the intervals. {_DEFAULT_LEVEL}")
 @click.option("--human-votes", type=click.FloatRange(0, min_open=True), metavar="N",
               help="Predict the board's rating after so many votes on the new model; inf: its true strength. "
               "[the median of the calibration models]")  # fmt: skip
-@click.option("--method", default="soft", show_default=True, metavar="NAME")
+@click.option("--method", default="soft", metavar="NAME")
 @click.option("--out", type=OutputFile((".csv",)), help="Write the table as CSV.")
 @raw_names_option
 def predict(
@@ -300,8 +297,7 @@ def predict(
         f"{settings['expected_coverage']:.4f}, nominal {settings['level']:g}; ridge {settings['ridge']:g}; "
         f"method {method}",
     )
-    for sentence in table.attrs["warnings"]:
-        say(console, f"warning: {sentence}", "yellow")
+    warn(console, table.attrs["warnings"])
 
 
 def _floor(tau: float) -> str:

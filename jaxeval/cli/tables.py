@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxeval.cli.outputs import write_table, write_text
+from jaxeval.cli.outputs import write_folder
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.terminal import note, print_table, say, short_number, stdout_console, tell
+from jaxeval.cli.terminal import note, print_table, say, short_number, stdout_console, warn
 from jaxeval.wording import counted, visible_line
 
 if TYPE_CHECKING:
@@ -24,7 +24,11 @@ _LABELS: dict[str, Callable[[Any], str]] = {
 
 
 def wide(
-    table: pd.DataFrame, rows: str, columns: str, cell: Callable[[Any], str], label: Callable[[Any], str] | None = None
+    table: pd.DataFrame,
+    rows: str,
+    columns: str,
+    cell: Callable[[pd.Series], str],
+    label: Callable[[Any], str] | None = None,
 ) -> pd.DataFrame:
     """A row per value of ``rows`` and a column per value of ``columns``, the cells as text."""
     import pandas as pd
@@ -37,17 +41,17 @@ def wide(
     return pd.DataFrame(list(found.values()))
 
 
-def pairs_cell(name: str) -> Callable[[Any], str]:
+def pairs_cell(name: str) -> Callable[[pd.Series], str]:
     """Cells of the estimate ``name`` and its pairs; the pairs alone where it is missing or hidden."""
 
-    def cell(row: Any) -> str:
+    def cell(row: pd.Series) -> str:
         n = 0 if row["n_pairs"] != row["n_pairs"] else row["n_pairs"]
         return estimate(row, name, count=f" ({n:,.0f})")
 
     return cell
 
 
-def estimate(row: Any, name: str, form: str = ".3f", count: str = "", between: str = "\n") -> str:
+def estimate(row: pd.Series, name: str, form: str = ".3f", count: str = "", between: str = "\n") -> str:
     """A cell of a number and, on the next line, its interval; a dash where there is none."""
     if row[name] != row[name]:
         return f"-{count}"
@@ -89,7 +93,7 @@ def present(found: Findings, drawn: Mapping[str, Any], out: Path | None) -> None
     first_goes_on()
     # Files first: what is wrong with the terminal must not cost them.
     if out is not None:
-        _write(found, out)
+        write_folder(out, found.written, found.figures(), {"advice.txt": "".join(f"{s}\n" for s in found.advice)})
     console = stdout_console()
     for table, title, cell in found.printed:
         print_table(console, table, title, cell)
@@ -97,21 +101,8 @@ def present(found: Findings, drawn: Mapping[str, Any], out: Path | None) -> None
     resamples = counted(drawn["n_resamples"], "resample")
     intervals = f"{100 * drawn['level']:g}% intervals, {resamples} of {found.unit}, seed {drawn['seed']}"
     note(console, intervals if drawn["n_resamples"] else "no resamples, so no intervals")
-    for sentence in dict.fromkeys(found.warnings):
-        say(console, f"warning: {sentence}", "yellow")
+    warn(console, found.warnings)
     for sentence in found.advice[:_MOST_SENTENCES]:
         say(console, f"* {sentence}", "cyan")
     if len(found.advice) > _MOST_SENTENCES:
         say(console, f"* and {len(found.advice) - _MOST_SENTENCES:,} more: --out writes all to advice.txt", "cyan")
-
-
-def _write(found: Findings, out: Path) -> None:
-    from jaxeval.plots.style import save_figures
-
-    out.mkdir(parents=True, exist_ok=True)
-    for name, table in found.written.items():
-        write_table(table, out / f"{name}.csv")
-    write_text("".join(f"{sentence}\n" for sentence in found.advice), out / "advice.txt")
-    figures = found.figures()
-    save_figures(figures, out)
-    tell(f"wrote {counted(len(found.written), 'table')}, {counted(len(figures), 'figure')} and advice.txt to {out}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -47,6 +47,12 @@ def say(console: Console, sentence: str, style: str) -> None:
     """Print a sentence, folded at words."""
     lines = textwrap.wrap(visible(sentence), max(console.width, 40), subsequent_indent="  ")
     console.print("\n".join(lines), style=style)
+
+
+def warn(console: Console, sentences: Iterable[str]) -> None:
+    """Print warnings, each once."""
+    for sentence in dict.fromkeys(sentences):
+        say(console, f"warning: {sentence}", "yellow")
 
 
 def note(console: Console, lines: object) -> None:

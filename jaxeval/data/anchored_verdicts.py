@@ -14,7 +14,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, plain, require_column
+from jaxeval.data.columns import (
+    as_frame,
+    factorize_sorted,
+    first_place,
+    numbers_or_nan,
+    plain,
+    reject_missing,
+    require_column,
+)
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
@@ -36,10 +44,7 @@ class AnchoredVerdicts:
     Examples:
         >>> import jaxeval
         >>> import pandas as pd
-        >>> table = pd.DataFrame(
-        ...     [["x", "q1", "win"], ["x", "q2", "loss"], ["y", "q1", "win"], ["y", "q2", "tie"]],
-        ...     columns=["model", "item", "verdict"],
-        ... )
+        >>> table = pd.DataFrame({"model": [*"xxyy"], "item": [1, 2, 1, 2], "verdict": ["win", "loss", "win", "tie"]})
         >>> verdicts = jaxeval.AnchoredVerdicts.from_pandas(table)
         >>> verdicts.outcome.tolist()
         [1.0, 0.0, 1.0, 0.5]
@@ -102,12 +107,9 @@ class AnchoredVerdicts:
             )
         outcome = _outcomes(frame[verdict], verdict)
         absent = np.isnan(outcome)
-        if missing == "error" and absent.any():
-            raise DataError(
-                f"column {verdict!r} has {counted(absent.sum(), 'missing value')} (first in row "
-                f"{int(absent.argmax())}; rows count from 0): leave them out with missing='drop', which counts them "
-                "(on the command line --missing drop)"
-            )
+        if missing == "error":
+            advice = "leave them out with missing='drop', which counts them (on the command line --missing drop)"
+            reject_missing(absent, verdict, advice=advice)
         if absent.all():
             raise DataError(f"no verdict is left of {counted(len(frame), 'row')}")
         number, levels = {}, {}
@@ -190,11 +192,7 @@ class AnchoredVerdicts:
 
 
 def read_anchored_verdicts(path: str | Path, **columns: Any) -> AnchoredVerdicts:
-    r"""Verdicts from a Parquet, CSV (or TSV, gzipped or not) or JSON-lines file.
-
-    Args:
-        path: the format follows from its ending, as in `read_battles`.
-        **columns: as in `AnchoredVerdicts.from_pandas`.
+    r"""Verdicts from a file of the formats of `read_battles`, by the options of `AnchoredVerdicts.from_pandas`.
 
     Raises:
         DataError: the file cannot be read as a table of verdicts.
@@ -223,8 +221,8 @@ def _outcomes(column: pd.Series, name: str) -> Float:
         if outside.any():
             raise DataError(
                 f"column {name!r}: {counted(outside.sum(), 'value lies', 'values lie')} outside of [0, 1], from "
-                f"{values[outside].min():g} to {values[outside].max():g} (first in row {int(outside.argmax())}; rows "
-                "count from 0); numbers are the outcome for the model: 1 a win, 0.5 a tie, 0 a loss"
+                f"{values[outside].min():g} to {values[outside].max():g}{first_place(outside)}; numbers are the "
+                "outcome for the model: 1 a win, 0.5 a tie, 0 a loss"
             )
         return values
     try:

@@ -25,10 +25,12 @@ from jaxeval.data.columns import (
     numbers,
     reject_missing,
     reject_values,
+    renumbered,
     require_column,
 )
 from jaxeval.data.report import BothBad, DataReport
 from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, concat_tables, read_table, write_table
+from jaxeval.data.table_files import check_regular
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.wording import counted, did_you_mean
@@ -118,8 +120,7 @@ class Battles:
             >>> import jaxeval
             >>> import pandas as pd
             >>> votes = pd.DataFrame(
-            ...     [["x", "y", "model_a"], ["y", "z", "tie"], ["x", "x", "model_b"]],
-            ...     columns=["model_a", "model_b", "winner"],
+            ...     {"model_a": [*"xyx"], "model_b": [*"yzx"], "winner": ["model_a", "tie", "model_b"]}
             ... )
             >>> battles = jaxeval.Battles.from_pandas(votes)
             >>> battles.target.tolist()
@@ -182,9 +183,7 @@ class Battles:
                 f"no battle is left of {counted(n_rows, 'row')}: {n_left_out[0]:,} of a model against itself, "
                 f"{n_left_out[1]:,} both-bad left out, {n_left_out[2]:,} of weight 0{empty}"
             )
-        met = np.zeros(len(models), bool)
-        met[first] = met[second] = True
-        recode = (np.cumsum(met) - 1).astype(np.int32)
+        met, (own_a, own_b) = renumbered(len(models), first, second)
         report = DataReport(
             n_rows=n_rows,
             n_battles=_n_battles(np.ones(len(first), bool), counts),
@@ -207,7 +206,7 @@ class Battles:
         used = {*named, *standard} - {cluster}
         columns = frame[[c for c in frame.columns if c not in used]].copy(deep=False)
         return cls(
-            models=models[met], model_a=recode[first], model_b=recode[second], target=targets, weight=weights,
+            models=models[met], model_a=own_a, model_b=own_b, target=targets, weight=weights,
             report=report, columns=columns, kept=kept, cluster=cluster, count=counts,
             rows=rows if rows is None or kept is None else rows.of(kept),
         )  # fmt: skip
@@ -247,15 +246,9 @@ class Battles:
 
     @classmethod
     def load(cls, path: str | Path) -> Battles:
-        """Battles that `save` wrote.
-
-        Raises:
-            DataError: the file is not one, is damaged, or is of a version that this jaxeval does not know.
-            FileNotFoundError: there is no such file.
-        """
+        """Battles that `save` wrote, with the errors of `parse`, and a FileNotFoundError if there is no such file."""
         path = Path(path)
-        if not path.exists():
-            raise FileNotFoundError(f"no such file: {path}")
+        check_regular(path)
         with path.open("rb") as file:
             return cls.parse(file, path.name)
 

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, Int
+from jaxeval.data.columns import renumbered
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +35,8 @@ class Cells:
 
     def localise(self, models: pd.Index) -> tuple[pd.Index, Cells]:
         """The models among ``models`` that have battles here, and the cells renumbered to them."""
-        present = np.zeros(len(models), bool)
-        present[self.first] = present[self.second] = True
-        number = (np.cumsum(present) - 1).astype(np.int32)
-        local = replace(self, first=number[self.first], second=number[self.second])
-        return models[present], local
+        present, (first, second) = renumbered(len(models), self.first, self.second)
+        return models[present], replace(self, first=first, second=second)
 
     def pair_sums(self) -> tuple[Float, Float]:
         """(P,) weight of each pair's battles, and what `first` took of it (weight times target)."""

@@ -46,7 +46,7 @@ def count_rows(which: Bool, rows: Rows | None) -> int:
     return int(which.sum() if rows is None else rows.times[which].sum())
 
 
-def first_place(which: Bool, rows: Rows | None) -> str:
+def first_place(which: Bool, rows: Rows | None = None) -> str:
     """Where the first of ``which`` (N,) is in the input: " (first in row 3; rows count from 0)"."""
     row = int(which.argmax())
     place = f"row {row}" if rows is None else rows.place(row)
@@ -166,6 +166,15 @@ def encode_models(
     return models, first, second
 
 
+def renumbered(n: int, *numbers: NDArray[Any]) -> tuple[Bool, list[NDArray[np.int32]]]:
+    """Which of ``n`` things occur among ``numbers``, and the numbers of each among those that do."""
+    there = np.zeros(n, bool)
+    for of_rows in numbers:
+        there[of_rows] = True
+    rank = (np.cumsum(there) - 1).astype(np.int32)
+    return there, [rank[of_rows] for of_rows in numbers]
+
+
 def _check_names(values_a: pd.Index, values_b: pd.Index, model_a: str, model_b: str) -> None:
     """An error where names of one column would become those of other models to go with the other column."""
     for whole, other in ((values_a, values_b), (values_b, values_a)):
@@ -203,6 +212,22 @@ def numbers_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> Fl
         raise DataError(
             f"column {name!r} is not numeric ({column.dtype}){_first_text(column, rows)}: {error}"
         ) from error
+
+
+def finite_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> Float:
+    """(N,) finite numbers, NaN where missing."""
+    values = numbers_or_nan(column, name, rows)
+    reject_infinite(np.isinf(values), f"column {name!r}", rows=rows)
+    return values
+
+
+def reject_infinite(infinite: Bool, what: str, noun: str = "value", rows: Rows | None = None) -> None:
+    """An error that counts the rows (N,) in which ``what`` has an ``infinite`` value, if there are any."""
+    if infinite.any():
+        n = count_rows(infinite, rows)
+        raise DataError(
+            f"{what} has {counted(n, f'infinite {noun}')}{first_place(infinite, rows)}: make them finite first"
+        )
 
 
 def _first_text(column: pd.Series, rows: Rows | None) -> str:

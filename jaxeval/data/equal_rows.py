@@ -64,8 +64,7 @@ class EqualRows:
         self._waiting.append(table.append_column(_FIRST, pa.array(merged.first + self.n_rows)))
         self.n_rows += n_rows
         self._n_waiting += len(table)
-        if self._n_waiting >= _PIECE_ROWS and self._worthwhile:
-            self._merge()
+        self._merge_if_many()
 
     def add_all(self, other: EqualRows, columns: Sequence[str], source: str) -> None:
         """The ``columns`` of all rows of ``other``, which is from ``source``; what it has merged stays so."""
@@ -81,8 +80,7 @@ class EqualRows:
         self._n_merged += other._n_merged
         self._n_waiting += other._n_waiting
         self._worthwhile &= other._worthwhile
-        if self._n_waiting >= _PIECE_ROWS and self._worthwhile:
-            self._merge()
+        self._merge_if_many()
 
     @property
     def columns(self) -> list[str]:
@@ -97,7 +95,9 @@ class EqualRows:
         times, first = (np.asarray(rows[name]) for name in (_TIMES, _FIRST))
         return Merged(rows.drop_columns([_TIMES, _FIRST]), times, first)
 
-    def _merge(self) -> None:
+    def _merge_if_many(self) -> None:
+        if self._n_waiting < _PIECE_ROWS or not self._worthwhile:
+            return
         rows = _merge_rows(self._waiting)
         self._worthwhile = len(rows) <= _HARDLY_ANY * self._n_waiting
         self._merged.append(rows)

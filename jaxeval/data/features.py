@@ -12,7 +12,7 @@ import pandas as pd
 from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import count_by
-from jaxeval.data.columns import count_rows, first_place, numbers, reject_missing
+from jaxeval.data.columns import numbers, reject_infinite, reject_missing
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
@@ -84,10 +84,8 @@ def same_group(column: str, group_a: str, group_b: str) -> Feature:
     Examples:
         >>> import jaxeval
         >>> import pandas as pd
-        >>> votes = pd.DataFrame(
-        ...     [["x", "y", "tie", "red", "red", "blue"], ["y", "x", "tie", "red", "blue", "red"]],
-        ...     columns=["model_a", "model_b", "winner", "judge", "maker_a", "maker_b"],
-        ... )
+        >>> votes = pd.DataFrame({"model_a": [*"xy"], "model_b": [*"yx"], "winner": "tie", "judge": "red"})
+        >>> votes = votes.assign(maker_a=["red", "blue"], maker_b=["blue", "red"])
         >>> feature = jaxeval.same_group("judge", "maker_a", "maker_b")
         >>> feature.values(jaxeval.Battles.from_pandas(votes)).tolist()
         [1.0, -1.0]
@@ -132,10 +130,7 @@ def design(battles: Battles, features: Sequence[FeatureLike], normalize: bool) -
     names, columns, scale, unit = [], [], [], []
     for feature in features:
         name, values, own_scale = _values(battles, feature)
-        infinite = np.isinf(values)
-        if infinite.any():
-            n = count_rows(infinite, battles.rows)
-            raise DataError(f"feature {name!r} has {counted(n, 'infinite value')}{first_place(infinite, battles.rows)}")
+        reject_infinite(np.isinf(values), f"feature {name!r}", rows=battles.rows)
         size = _root_mean_square(values, battles.count)
         if size == 0:
             raise DataError(f"feature {name!r} is 0 in all battles: it says nothing")

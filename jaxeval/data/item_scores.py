@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
-from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, require_column
+from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, reject_infinite, require_column
 from jaxeval.errors import DataError
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import did_you_mean
 
 
 class ItemColumn(NamedTuple):
@@ -31,10 +31,7 @@ class ItemScores:
     Examples:
         >>> import jaxeval
         >>> import pandas as pd
-        >>> table = pd.DataFrame(
-        ...     [["x", "q1", 1.0], ["x", "q2", 0.0], ["y", "q1", 1.0], ["y", "q2", 1.0]],
-        ...     columns=["model", "item", "score"],
-        ... )
+        >>> table = pd.DataFrame({"model": [*"xxyy"], "item": [1, 2, 1, 2], "score": [1.0, 0.0, 1.0, 1.0]})
         >>> scores = jaxeval.ItemScores.from_pandas(table)
         >>> scores.means()["score"].to_dict()
         {'x': 0.5, 'y': 1.0}
@@ -70,21 +67,13 @@ class ItemScores:
 
         Raises:
             DataError: a column is missing, holds missing names, or is not numeric; or no score is left.
-
-        Examples:
-            >>> table = pd.DataFrame({"model": list("aabb"), "item": [1, 2, 1, 2], "score": [3.0, 5.0, 2.0, 2.0]})
-            >>> ItemScores.from_pandas(table).means()["score"].to_dict()
-            {'a': 4.0, 'b': 2.0}
         """
         frame = as_frame(frame)
         columns = [model, item, score, *([] if evaluator is None else [evaluator]), *keep]
         for column in columns:
             require_column(frame, column)
         values = numbers_or_nan(frame[score], score)
-        if np.isinf(values).any():
-            raise DataError(
-                f"column {score!r} has {counted(np.isinf(values).sum(), 'infinite score')}: make them finite first"
-            )
+        reject_infinite(np.isinf(values), f"column {score!r}", "score")
         if np.isnan(values).all():
             raise DataError(f"column {score!r} has no score at all")
         m, models = factorize_sorted(frame[model], model)

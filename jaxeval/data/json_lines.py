@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jaxeval.data.json_limits import MOST_BYTES, check_lines, count_lines, too_long
-from jaxeval.data.needed_columns import Needed
+from jaxeval.data.needed_columns import NeededColumns
 from jaxeval.errors import DataError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _PIECE_BYTES = 2**25
 
 
-def json_tables(read: Callable[[int], bytes], needed: Needed, text: Sequence[str]) -> Iterator[pa.Table]:
+def json_tables(read: Callable[[int], bytes], needed: NeededColumns, text: Sequence[str]) -> Iterator[pa.Table]:
     """The needed columns of what ``read`` gives, piece by piece; those of ``text`` hold strings.
 
     Raises:
@@ -45,7 +45,7 @@ def json_tables(read: Callable[[int], bytes], needed: Needed, text: Sequence[str
     needed.choose(list(names))
 
 
-def _json_block(block: bytes, start: int, needed: Needed, text: Sequence[str]) -> tuple[pa.Table, list[str]]:
+def _json_block(block: bytes, start: int, needed: NeededColumns, text: Sequence[str]) -> tuple[pa.Table, list[str]]:
     """The needed columns of some lines, the first of which has ``start`` before it; and the names of all columns."""
     import pyarrow as pa
 
@@ -81,7 +81,7 @@ def _parsed_json(block: bytes, text: Sequence[str]) -> pa.Table:
         return json.read_json(pa.BufferReader(block), json.ReadOptions(block_size=len(block)), parse)
 
 
-def _mixed_json_block(block: bytes, start: int, needed: Needed) -> tuple[pa.Table, list[str]]:
+def _mixed_json_block(block: bytes, start: int, needed: NeededColumns) -> tuple[pa.Table, list[str]]:
     import json
 
     import pyarrow as pa

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Float
-from jaxeval.data.columns import numbers_or_nan
+from jaxeval.data.columns import finite_or_nan
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
@@ -44,7 +44,7 @@ def score_differences(
     if score_difference is not None:
         if given:
             raise ValueError("give score_difference= or columns of scores, not both")
-        return _rounded(_finite_or_nan(frame[score_difference], score_difference)), None
+        return _rounded(finite_or_nan(frame[score_difference], score_difference)), None
     if scores_a is None and given:
         raise ValueError("scores of the swapped order need scores_a= and scores_b= of the other beside them")
     if not given:
@@ -77,7 +77,7 @@ def _criteria_difference(frame: pd.DataFrame, scores_a: Scores, scores_b: Scores
     """(N,) mean over criteria of the score of A minus that of B."""
     if isinstance(scores_a, str) and isinstance(scores_b, str):
         if all(pd.api.types.is_numeric_dtype(frame[c]) for c in (scores_a, scores_b)):
-            return _finite_or_nan(frame[scores_a], scores_a) - _finite_or_nan(frame[scores_b], scores_b)
+            return finite_or_nan(frame[scores_a], scores_a) - finite_or_nan(frame[scores_b], scores_b)
         a, b = _score_table(frame[scores_a], scores_a), _score_table(frame[scores_b], scores_b)
         if set(a.columns) != set(b.columns):
             raise DataError(
@@ -91,7 +91,7 @@ def _criteria_difference(frame: pd.DataFrame, scores_a: Scores, scores_b: Scores
         if len(names_a) != len(names_b) or not names_a:
             raise ValueError(f"as many score columns are needed for A as for B, got {names_a} and {names_b}")
         difference = np.stack(
-            [_finite_or_nan(frame[a], a) - _finite_or_nan(frame[b], b) for a, b in zip(names_a, names_b, strict=True)],
+            [finite_or_nan(frame[a], a) - finite_or_nan(frame[b], b) for a, b in zip(names_a, names_b, strict=True)],
             axis=1,
         )
     scored = ~np.isnan(difference).all(1)
@@ -107,7 +107,8 @@ def _criteria_difference(frame: pd.DataFrame, scores_a: Scores, scores_b: Scores
 
 def _score_table(column: pd.Series, name: str) -> pd.DataFrame:
     """One column a criterion, NaN rows where a cell is missing."""
-    codes, values = pd.factorize(column) if _hashable(column) else (np.arange(len(column)), list(column))
+    dicts = any(isinstance(value, dict) for value in column)
+    codes, values = (np.arange(len(column)), list(column)) if dicts else pd.factorize(column)
     parsed, wrong = [], []
     for number, value in enumerate(values):
         scores = None if value is None or (isinstance(value, float) and np.isnan(value)) else _parse_scores(value)
@@ -128,10 +129,6 @@ def _score_table(column: pd.Series, name: str) -> pd.DataFrame:
     if table.columns.empty:
         raise DataError(f"column {name!r} holds no scores at all")
     return table.iloc[np.where(codes < 0, len(parsed), codes)].reset_index(drop=True)
-
-
-def _hashable(column: pd.Series) -> bool:
-    return not any(isinstance(value, dict) for value in column)
 
 
 def _parse_scores(value: Any) -> dict[str, float] | str:
@@ -171,11 +168,3 @@ def _literal(text: str) -> Any:
         return first(text)
     except ValueError:
         return ast.literal_eval(text)
-
-
-def _finite_or_nan(column: pd.Series, name: str) -> Float:
-    values = numbers_or_nan(column, name)
-    if np.isinf(values).any():
-        row = int(np.isinf(values).argmax())
-        raise DataError(f"column {name!r} has {counted(np.isinf(values).sum(), 'infinite value')} (first in row {row})")
-    return values

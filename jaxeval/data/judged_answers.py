@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_finite
-from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, require_column
+from jaxeval.data.columns import as_frame, factorize_sorted, finite_or_nan, first_place, numbers_or_nan, require_column
 from jaxeval.data.report import AnswersReport, MissingJudgment
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
@@ -43,10 +43,7 @@ class JudgedAnswers:
     Examples:
         >>> import jaxeval
         >>> import pandas as pd
-        >>> table = pd.DataFrame(
-        ...     [[1, "yes", 1], [2, "no", 0], [3, "yes", None]], columns=["item", "judge says", "human"]
-        ... )
-        >>> table["judge says"] = table["judge says"] == "yes"
+        >>> table = pd.DataFrame({"item": [1, 2, 3], "judge says": [True, False, True], "human": [1, 0, None]})
         >>> answers = jaxeval.JudgedAnswers.from_pandas(table, judgment="judge says", item="item")
         >>> answers.judgment[:, 0, 0].tolist()
         [1.0, 0.0, 1.0]
@@ -199,15 +196,8 @@ class JudgedAnswers:
     def take(self, items: Bool | NDArray[np.intp]) -> JudgedAnswers:
         """The items that a mask (N,), or their numbers, select; models and judges stay."""
         kept = {name: Covariate(c.levels, c.number[items]) for name, c in self.covariates.items()}
-        part = replace(
-            self,
-            items=self.items[items],
-            judgment=self.judgment[items],
-            label=self.label[items],
-            answered=self.answered[items],
-            answer=self.answer[items],
-            covariates=kept,
-        )
+        names = ("items", "judgment", "label", "answered", "answer")
+        part = replace(self, covariates=kept, **{name: getattr(self, name)[items] for name in names})
         return replace(part, report=part._counts())
 
     def split(self, calibration_share: float, seed: int = 0) -> tuple[JudgedAnswers, JudgedAnswers]:
@@ -242,8 +232,7 @@ class JudgedAnswers:
 
     def _counts(self) -> AnswersReport:
         n, m, j = self.judgment.shape
-        return replace(
-            AnswersReport(),
+        return AnswersReport(
             n_rows=n * m,
             n_items=n,
             n_models=m,
@@ -256,11 +245,7 @@ class JudgedAnswers:
 
 
 def read_judged_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
-    r"""Judged answers from a Parquet, CSV (or TSV, gzipped or not) or JSON-lines file.
-
-    Args:
-        path: the format follows from its ending, as in `read_battles`.
-        **columns: as in `JudgedAnswers.from_pandas`.
+    r"""Judged answers from a file of the formats of `read_battles`, by the options of `JudgedAnswers.from_pandas`.
 
     Raises:
         DataError: the file cannot be read as a table of judged answers.
@@ -302,9 +287,7 @@ def _codes(frame: pd.DataFrame, column: str | None, default: pd.Index) -> tuple[
 
 def _judgments(column: pd.Series, name: str, positive: Any, threshold: float | None) -> Float:
     """(rows,) judgments, NaN where missing."""
-    values = numbers_or_nan(column, name) if positive is None else _two_valued(column, positive)
-    if np.isinf(values).any():
-        raise DataError(f"column {name!r} has {counted(np.isinf(values).sum(), 'infinite value')}")
+    values = finite_or_nan(column, name) if positive is None else _two_valued(column, positive)
     return values if threshold is None else np.where(np.isnan(values), np.nan, values >= threshold)
 
 
@@ -318,8 +301,7 @@ def _labels(column: pd.Series, name: str, positive: Any) -> Float:
         found = pd.Series(values[wrong]).value_counts().head(5)
         shown = ", ".join(f"{value:g} ({count:,})" for value, count in found.items())
         raise DataError(
-            f"column {name!r}: labels must be 0 or 1, and {wrong.sum():,} are not: {shown} (first in row "
-            f"{int(wrong.argmax())}; rows count from 0)"
+            f"column {name!r}: labels must be 0 or 1, and {wrong.sum():,} are not: {shown}{first_place(wrong)}"
         )
     return values
 

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.data.columns import Rows, as_frame, encode_models, factorize_sorted, require_column
+from jaxeval.data.columns import Rows, as_frame, encode_models, factorize_sorted, renumbered, require_column
 from jaxeval.data.judge_scores import Scores, score_differences, sign_labels
 from jaxeval.data.outcomes import LabelCoding, labels
 from jaxeval.data.report import JudgedReport
@@ -60,10 +60,8 @@ class JudgedBattles:
     Examples:
         >>> import jaxeval
         >>> import pandas as pd
-        >>> table = pd.DataFrame(
-        ...     [["x", "y", 8.0, 6.5, "model_a"], ["y", "z", 5.5, 7.0, None]],
-        ...     columns=["model_a", "model_b", "scores_a", "scores_b", "human"],
-        ... )
+        >>> table = pd.DataFrame({"model_a": [*"xy"], "model_b": [*"yz"], "human": ["model_a", None]})
+        >>> table = table.assign(scores_a=[8.0, 5.5], scores_b=[6.5, 7.0])
         >>> battles = jaxeval.JudgedBattles.from_pandas(table, label_coding="labels")
         >>> battles.score_difference.tolist(), battles.hard.tolist()
         ([1.5, -1.5], [1.0, 0.0])
@@ -236,37 +234,22 @@ class JudgedBattles:
     def subset(self, mask: Bool | NDArray[np.intp]) -> JudgedBattles:
         """The battles that ``mask`` (or row numbers) selects, and the models that have some."""
         rows = np.arange(self.n_battles)[mask]
-        a, b = self.model_a[rows], self.model_b[rows]
-        met = np.zeros(len(self.models), bool)
-        met[a] = met[b] = True
-        number = (np.cumsum(met) - 1).astype(np.int32)
-        human, judge = self.human[rows], self.judge[rows]
-        result = replace(
-            self,
-            models=self.models[met],
-            model_a=number[a],
-            model_b=number[b],
-            score_difference=self.score_difference[rows],
-            human=human,
-            judge=judge,
-            verdict=None if self.verdict is None else self.verdict[rows],
-            verdict_orders=None if self.verdict_orders is None else self.verdict_orders[rows],
-            orders=None if self.orders is None else self.orders[rows],
-            columns=self.columns.iloc[rows],
-        )
+        met, (a, b) = renumbered(len(self.models), self.model_a[rows], self.model_b[rows])
+        names = ("score_difference", "human", "judge", "verdict", "verdict_orders", "orders")
+        parts = {name: value[rows] for name in names if (value := getattr(self, name)) is not None}
+        columns = self.columns.iloc[rows]
+        result = replace(self, models=self.models[met], model_a=a, model_b=b, columns=columns, **parts)
         beside = np.zeros(len(rows), bool) if result.verdict is None or not self.scored else ~np.isnan(result.verdict)
         report = JudgedReport(
             n_rows=len(rows),
             n_battles=len(rows),
             n_models=int(met.sum()),
-            n_human=int(np.count_nonzero(~np.isnan(human))),
-            n_human_ties=int(np.count_nonzero(human == 0.5)),
+            n_human=int(np.count_nonzero(~np.isnan(result.human))),
+            n_human_ties=int(np.count_nonzero(result.human == 0.5)),
             n_judge_ties=int(np.count_nonzero(result.hard == 0.5)),
-            n_self_battles=0,
-            n_without_score=0,
             hard_label=_hard_label_text(result),
             n_verdicts=int(beside.sum()),
-            n_verdict_differs=int(np.count_nonzero(beside & (result.verdict != judge))),
+            n_verdict_differs=int(np.count_nonzero(beside & (result.verdict != result.judge))),
         )
         return replace(result, report=report)
 
@@ -303,17 +286,9 @@ def _column(name: str | Literal[False] | None, defaults: tuple[str, ...], frame:
 
 
 def read_judged_battles(path: str | Path, **columns: Unpack[JudgedColumns]) -> JudgedBattles:
-    r"""Judged battles from a Parquet, CSV (or TSV, gzipped or not) or JSON-lines file, with all its columns.
+    r"""Judged battles from a file of the formats of `read_battles`, by the options of `JudgedBattles.from_pandas`.
 
-    The sample of the Soft-Elo paper reads with ``label_coding="a_wins_0"``.
-
-    Args:
-        path: the format follows from its ending, as in `read_battles`.
-        **columns: as in `JudgedBattles.from_pandas`.
-
-    Raises:
-        DataError: the file cannot be read as a table of judged battles.
-        FileNotFoundError: there is no such file.
+    The sample of the Soft-Elo paper reads with ``label_coding="a_wins_0"``. Errors are as in `read_battles`.
 
     Examples:
         >>> import jaxeval

@@ -3,33 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from jaxeval.data.outcomes import COUNT_COLUMNS, EXPECTED_RESULTS, has_counts, reject_unnamed_count
 from jaxeval.errors import DataError
 from jaxeval.wording import did_you_mean
-
-
-class Needed(Protocol):
-    """Which columns of a file are read."""
-
-    def choose(self, names: Sequence[str]) -> list[str]:
-        """Those out of all that a file has, or an error."""
-
-    def may(self, name: str) -> bool:
-        """Whether a column is needed if it is there."""
-
-
-class AllColumns:
-    """Every column of a file is read."""
-
-    def choose(self, names: Sequence[str]) -> list[str]:
-        """All of them."""
-        return list(names)
-
-    def may(self, name: str) -> bool:
-        """Always."""
-        return True
 
 
 class NeededColumns(NamedTuple):
@@ -39,13 +17,16 @@ class NeededColumns(NamedTuple):
     results: tuple[str, ...]
     counted: bool = False  # whether one of them counts equal battles
     beside: tuple[str, ...] = ()  # read if they are there: they are compared with the result
+    every: bool = False  # all columns are read, whatever is named
 
     def may(self, name: str) -> bool:
         """Whether a column is needed if it is there."""
-        return name in self.named or name in self.results or name in self.beside
+        return self.every or name in self.named or name in self.results or name in self.beside
 
     def choose(self, names: Sequence[str]) -> list[str]:
         """Those out of all that a file has, or an error."""
+        if self.every:
+            return list(names)
         have = ", ".join(map(repr, names))
         for column in {*self.named, *self.results, *self.beside}:
             if (times := names.count(column)) > 1:
@@ -67,3 +48,7 @@ class NeededColumns(NamedTuple):
         if self.results and not self.counted:
             reject_unnamed_count(names)
         return list(dict.fromkeys([*self.named, *found, *(c for c in self.beside if c in names)]))
+
+
+#: Every column of a file is read.
+ALL_COLUMNS = NeededColumns((), (), every=True)

@@ -87,7 +87,8 @@ def read_battles(
     label = Path(path).name if isinstance(path, str | Path) else several
     text = (role["model_a"], role["model_b"], role["winner"] or "winner")
     rows, starts, first_columns = EqualRows(), [], None
-    with progress_bar(sum(map(_megabytes, files)), "reading MB", progress, compiles=False) as advance:
+    megabytes = sum(file.stat().st_size // _MEGABYTE for file in files)
+    with progress_bar(megabytes, "reading MB", progress, compiles=False) as advance:
         for file in files:
             own = _rows_of(file, needed, text, advance)
             own_columns = needed.choose(own.columns)
@@ -127,7 +128,3 @@ def _rows_of(file: Path, needed: NeededColumns, text: Sequence[str], advance: Ad
 
     with naming(file):
         return with_types(file, read)
-
-
-def _megabytes(file: Path) -> int:
-    return file.stat().st_size // _MEGABYTE

@@ -11,6 +11,7 @@ from jaxeval.wording import counted
 BothBad = Literal["half", "drop"]
 #: What becomes of missing judgments.
 MissingJudgment = Literal["error", "drop", "complete", "incorrect"]
+_SELF = "of a model against itself left out"
 
 
 @dataclass(frozen=True)
@@ -55,25 +56,21 @@ class DataReport:
         ]
 
     def __str__(self) -> str:
-        lines = [
+        done = "counted as ties" if self.both_bad == "half" else "left out on request"
+        names = ", ".join(map(str, self.models_left_out))
+        return _lines(
             f"{counted(self.n_rows, 'row')}: {counted(self.n_battles, 'battle')} between "
-            f"{counted(self.n_models, 'model')}, {counted(self.n_ties, 'of them a tie', 'of them ties')}"
-        ]
-        if self.n_both_bad:
-            done = "counted as ties" if self.both_bad == "half" else "left out on request"
-            lines.append(f"{counted(self.n_both_bad, 'both-bad battle')} {done}")
-        if self.n_self_battles:
-            lines.append(f"{counted(self.n_self_battles, 'battle')} of a model against itself left out")
-        if self.n_zero_weight:
-            lines.append(f"{counted(self.n_zero_weight, 'battle')} of weight 0 left out")
-        if self.n_empty_rows:
-            lines.append(f"{counted(self.n_empty_rows, 'row that counts', 'rows that count')} no battle left out")
-        if self.target is not None:
-            lines.append(f"results are those of column {self.target!r}; column 'winner' is not used")
-        if self.models_left_out:
-            names = ", ".join(map(str, self.models_left_out))
-            lines.append(f"{counted(len(self.models_left_out), 'model')} without a usable battle left out: {names}")
-        return "\n".join(lines)
+            f"{counted(self.n_models, 'model')}, {counted(self.n_ties, 'of them a tie', 'of them ties')}",
+            (self.n_both_bad, f"{counted(self.n_both_bad, 'both-bad battle')} {done}"),
+            (self.n_self_battles, f"{counted(self.n_self_battles, 'battle')} {_SELF}"),
+            (self.n_zero_weight, f"{counted(self.n_zero_weight, 'battle')} of weight 0 left out"),
+            (
+                self.n_empty_rows,
+                f"{counted(self.n_empty_rows, 'row that counts', 'rows that count')} no battle left out",
+            ),
+            (self.target, f"results are those of column {self.target!r}; column 'winner' is not used"),
+            (names, f"{counted(len(self.models_left_out), 'model')} without a usable battle left out: {names}"),
+        )
 
 
 @dataclass(frozen=True)
@@ -93,23 +90,17 @@ class JudgedReport:
     n_verdict_differs: int = 0  # of them, those whose verdict is not the label that their scores give
 
     def __str__(self) -> str:
-        lines = [
+        differ = f"{self.n_verdict_differs:,} of {self.n_verdicts:,} battles"
+        share = self.n_verdict_differs / max(self.n_verdicts, 1)
+        return _lines(
             f"{counted(self.n_rows, 'row')}: {counted(self.n_battles, 'judged battle')} between "
             f"{counted(self.n_models, 'model')}, {self.n_human:,} with a human label "
-            f"({counted(self.n_human_ties, 'tie')})"
-        ]
-        if self.n_self_battles:
-            lines.append(f"{counted(self.n_self_battles, 'battle')} of a model against itself left out")
-        if self.n_without_score:
-            lines.append(f"{counted(self.n_without_score, 'battle')} without a judge's score left out")
-        lines.append(f"hard label: {self.hard_label} ({self.n_judge_ties:,} ties)")
-        if self.n_verdicts:
-            share = self.n_verdict_differs / self.n_verdicts
-            lines.append(
-                f"verdict and label of the scores differ in {self.n_verdict_differs:,} of {self.n_verdicts:,} battles "
-                f"({share:.1%})"
-            )
-        return "\n".join(lines)
+            f"({counted(self.n_human_ties, 'tie')})",
+            (self.n_self_battles, f"{counted(self.n_self_battles, 'battle')} {_SELF}"),
+            (self.n_without_score, f"{counted(self.n_without_score, 'battle')} without a judge's score left out"),
+            (True, f"hard label: {self.hard_label} ({self.n_judge_ties:,} ties)"),
+            (self.n_verdicts, f"verdict and label of the scores differ in {differ} ({share:.1%})"),
+        )
 
 
 @dataclass(frozen=True)
@@ -130,25 +121,24 @@ class AnswersReport:
     n_repeated: int = 0  # answers that share another model's judgment
 
     def __str__(self) -> str:
-        lines = [
+        done = {"drop": "left out, and human labels stay", "incorrect": "counted as incorrect"}
+        missing = counted(self.n_missing, "judgment is", "judgments are")
+        shared = counted(self.n_repeated, "answer shares", "answers share")
+        return _lines(
             f"{counted(self.n_rows, 'row')}: {counted(self.n_items, 'item')}, {counted(self.n_models, 'model')}, "
             f"{counted(self.n_judges, 'judge')}; {counted(self.n_judgments, 'judgment')}, "
-            f"{counted(self.n_labels, 'human label')}"
-        ]
-        if self.n_runs > 1:
-            lines.append(f"up to {self.n_runs:,} runs of a judge on one answer, averaged")
-        if self.n_missing:
-            done = {"drop": "left out, and human labels stay", "incorrect": "counted as incorrect"}.get(
-                self.missing, "items left out"
-            )
-            lines.append(f"{counted(self.n_missing, 'judgment is', 'judgments are')} missing: {done}")
-        if self.n_dropped_items:
-            lines.append(f"{counted(self.n_dropped_items, 'item')} left out, which some model or judge lacks")
-        if self.n_absent:
-            lines.append(f"{counted(self.n_absent, 'time')} a model has no answer to an item")
-        if self.n_repeated:
-            lines.append(
-                f"{counted(self.n_repeated, 'answer shares', 'answers share')} the judgment of another model's same "
-                "answer"
-            )
-        return "\n".join(lines)
+            f"{counted(self.n_labels, 'human label')}",
+            (self.n_runs > 1, f"up to {self.n_runs:,} runs of a judge on one answer, averaged"),
+            (self.n_missing, f"{missing} missing: {done.get(self.missing, 'items left out')}"),
+            (
+                self.n_dropped_items,
+                f"{counted(self.n_dropped_items, 'item')} left out, which some model or judge lacks",
+            ),
+            (self.n_absent, f"{counted(self.n_absent, 'time')} a model has no answer to an item"),
+            (self.n_repeated, f"{shared} the judgment of another model's same answer"),
+        )
+
+
+def _lines(first: str, *others: tuple[object, str]) -> str:
+    """The lines of a report: the first, and those of ``others`` whose number is not 0, or that hold."""
+    return "\n".join([first, *(line for told, line in others if told)])

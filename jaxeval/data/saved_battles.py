@@ -65,7 +65,7 @@ def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
         **sums,
     )
     files = {digest: name for batch in batches for digest, name in batch.files.items()}
-    table = _with_counts(merged.table, counts, merged.times)
+    table = merged.table.append_column(counts, [merged.times])
     return BattleTable(table=table, roles=first.roles, cluster=first.cluster, report=report, files=files)
 
 
@@ -184,13 +184,7 @@ def arrow_table(columns: Mapping[str, Any], count: Int, count_name: str) -> pa.T
             what = "models must be named by text or numbers to" if models else f"column {name!r} cannot"
             raise DataError(f"{what} be saved or concatenated: {error}") from error
         arrays[name] = pa.DictionaryArray.from_arrays(values[1], held) if models else held
-    return _with_counts(pa.table(arrays), count_name, count)
-
-
-def _with_counts(table: pa.Table, name: str, count: Int) -> pa.Table:
-    import pyarrow as pa
-
-    return table.append_column(name, pa.array(count))
+    return pa.table(arrays).append_column(count_name, [count])
 
 
 def _check_alike(batches: Sequence[BattleTable]) -> None:

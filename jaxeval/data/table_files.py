@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxeval.data.columns import frame_of
 from jaxeval.data.json_lines import json_tables
-from jaxeval.data.needed_columns import AllColumns, Needed
+from jaxeval.data.needed_columns import ALL_COLUMNS, NeededColumns
 from jaxeval.errors import DataError
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def read_whole_table(path: Path, text: Sequence[str]) -> pa.Table:
     import pyarrow as pa
 
     def whole(widened: dict[str, Any]) -> pa.Table:
-        return pa.concat_tables(pieces(path, AllColumns(), text, widened), promote_options="permissive")
+        return pa.concat_tables(pieces(path, ALL_COLUMNS, text, widened), promote_options="permissive")
 
     return with_types(path, whole)
 
@@ -171,7 +171,7 @@ def with_types(path: Path, read: Callable[[dict[str, Any]], T]) -> T:
 
 
 def pieces(
-    path: Path, needed: Needed, text: Sequence[str], widened: dict[str, Any], advance: Advance | None = None
+    path: Path, needed: NeededColumns, text: Sequence[str], widened: dict[str, Any], advance: Advance | None = None
 ) -> Iterator[pa.Table]:
     """The needed columns of a file, in pieces of bounded memory, at least one; those of JSON lines may lack some.
 
@@ -242,7 +242,7 @@ def _told(path: Path) -> Iterator[None]:
         raise DataError(f"cannot be read: {text}{hint}") from error
 
 
-def _parquet(path: Path, needed: Needed, advance: Advance) -> Iterator[pa.Table]:
+def _parquet(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa.Table]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -270,7 +270,9 @@ def _parquet(path: Path, needed: Needed, advance: Advance) -> Iterator[pa.Table]
             advance(done * size // total - before * size // total)
 
 
-def _csv(path: Path, needed: Needed, text: Sequence[str], widened: dict[str, Any]) -> Iterator[tuple[pa.Table, int]]:
+def _csv(
+    path: Path, needed: NeededColumns, text: Sequence[str], widened: dict[str, Any]
+) -> Iterator[tuple[pa.Table, int]]:
     import pyarrow as pa
     from pyarrow import csv
 
@@ -280,12 +282,9 @@ def _csv(path: Path, needed: Needed, text: Sequence[str], widened: dict[str, Any
         names = reader.schema.names
     columns = needed.choose(names)
     strings = {c: pa.dictionary(pa.int32(), pa.string()) for c in text if c in names}
+    # Only an empty field is missing: "NA" or "null" may be somebody's label.
     convert = csv.ConvertOptions(
-        include_columns=columns,
-        column_types=strings | widened,
-        # Only an empty field is missing: "NA" or "null" may be somebody's label.
-        null_values=[""],
-        strings_can_be_null=True,
+        include_columns=columns, column_types=strings | widened, null_values=[""], strings_can_be_null=True
     )
     stream, raw = _opened(path)
     schema = None
@@ -317,17 +316,8 @@ def _ladder() -> list[Any]:
     """Types of a CSV column in the order in which Arrow tries them."""
     import pyarrow as pa
 
-    return [
-        pa.null(),
-        pa.int64(),
-        pa.bool_(),
-        pa.date32(),
-        pa.time32("s"),
-        pa.timestamp("s"),
-        pa.timestamp("ns"),
-        pa.float64(),
-        pa.string(),
-    ]
+    times = pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("ns")
+    return [pa.null(), pa.int64(), pa.bool_(), *times, pa.float64(), pa.string()]
 
 
 def _inexact(table: pa.Table) -> list[str]:
@@ -343,7 +333,7 @@ def _inexact(table: pa.Table) -> list[str]:
     return found
 
 
-def _json_lines(path: Path, needed: Needed, text: Sequence[str]) -> Iterator[tuple[pa.Table, int]]:
+def _json_lines(path: Path, needed: NeededColumns, text: Sequence[str]) -> Iterator[tuple[pa.Table, int]]:
     stream, raw = _opened(path)
     with stream:
         for table in json_tables(stream.read, needed, text):

@@ -18,7 +18,7 @@ from jaxeval.errors import DataError
 from jaxeval.evaluators.model_scores import Gold, ModelScores, Scores, align_scores
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.runs import Identity, RunOptions, digest_of, open_run
+from jaxeval.execution.runs import Identity, RunOptions, digest_of, of_run, open_run
 from jaxeval.execution.shapes import DRAWS, EVALUATORS, padded_rows
 from jaxeval.kernels import batch
 from jaxeval.resampling.strata import checked_strata, stratum_of_groups
@@ -94,8 +94,7 @@ def opened(scores: Scores, gold: Gold, options: ModelResampling) -> tuple[ModelS
     """The scores beside gold, and the settings of a measure of them, both checked."""
     drawn = {f.name for f in fields(Resampling)}
     given: dict[str, Any] = {name: value for name, value in options.items() if name in drawn}
-    run: Any = {name: value for name, value in options.items() if name not in drawn}
-    settings, aligned = Resampling(**given, run=run), align_scores(scores, gold)
+    settings, aligned = Resampling(**given, run=of_run(options)), align_scores(scores, gold)
     settings.check(aligned)
     return aligned, settings
 

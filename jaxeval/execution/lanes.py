@@ -244,7 +244,8 @@ def lanes_within(limit: int, fixed: int, per_lane: int) -> int:
     if fixed + per_lane > limit:
         raise MemoryLimitError(
             f"memory_limit={counted(limit, 'byte')} is too small: the data and the results take {fixed:,}, and one "
-            f"resample at a time {per_lane:,} more; {fixed + per_lane:,} would do"
+            f"resample at a time {per_lane:,} more; {fixed + per_lane:,} would do for this part of the work, and "
+            "another part may need more"
         )
     return (limit - fixed) // per_lane
 

@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict, cast
 
 import numpy as np
 import pandas as pd
@@ -39,6 +39,11 @@ class RunOptions(TypedDict, total=False):
     memory_limit: int | None
     checkpoint: str | Path | None
     progress: bool | None
+
+
+def of_run(options: Mapping[str, Any]) -> RunOptions:
+    """Those of the ``options`` of a call that say how it runs."""
+    return cast(RunOptions, {name: value for name, value in options.items() if name in RunOptions.__annotations__})
 
 
 class Identity(NamedTuple):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxeval.accuracy.accuracy_tables import AccuracyTables, of_slice
 from jaxeval.accuracy.calibration_planning import allocate_calibration, interval_length, variance_ratio
 from jaxeval.accuracy.difference_tables import DifferenceTables
-from jaxeval.plots.style import GREY, plain, shown_name
+from jaxeval.plots.style import GREY, finish, name_legend, one_axis, panels, shown_name
 
 #: Name and colour of each estimator and method.
 _STYLES = {
@@ -70,8 +69,7 @@ def _intervals(
     judges = list(dict.fromkeys(table["judge"]))
     step = len(estimators) + 1
     size = inches[0] + inches[1] * len(judges), 1.2 + 0.16 * step * len(subjects)
-    figure = Figure(figsize=size, layout="constrained")
-    axes = np.atleast_1d(figure.subplots(1, len(judges), sharex=True, sharey=True))
+    figure, axes = panels(len(judges), *size, sharex=True, sharey=True)
     places = {subject: -place * step for place, subject in enumerate(subjects)}
     for axis, judge in zip(axes, judges, strict=True):
         for subject, rows in table[table["judge"] == judge].set_index("estimator").groupby(models, sort=False):
@@ -82,9 +80,7 @@ def _intervals(
                 axis.plot([truth, truth], [top + 0.5, top - step + 1.5], color="black", linewidth=1, linestyle=":")
             for k, name in enumerate(estimators):
                 _bar(axis, rows.loc[name], top - k, name, top == 0)
-        axis.set_title(shown_name(judge), loc="left", fontsize=11, fontweight="bold", parse_math=False)
-        axis.set_xlabel(xlabel)
-        plain(axis)
+        finish(axis, x=xlabel, title=shown_name(judge))
     centres = [top - (len(estimators) - 1) / 2 for top in places.values()]
     names = [" minus\n".join(map(shown_name, subject)) for subject in subjects]
     axes[0].set_yticks(centres, names, fontsize=8.5, parse_math=False)
@@ -98,12 +94,10 @@ def plot_rates(accuracy: AccuracyTables, label: str = "all") -> Figure:
     table = of_slice(accuracy.rates, label).dropna(subset=["j"])
     models = list(dict.fromkeys(table["model"]))[:_MOST]
     judges = list(dict.fromkeys(table["judge"]))
-    figure = Figure(figsize=(10.0, 1.3 + 0.17 * (len(judges) + 1) * max(len(models), 1)), layout="constrained")
-    axes = figure.subplots(1, 3, sharey=True)
+    figure, axes = panels(3, 10.0, 1.3 + 0.17 * (len(judges) + 1) * max(len(models), 1), sharey=True)
     colours, handles = [colour for _, colour in _STYLES.values()], []
-    for axis, (name, title) in zip(
-        axes, (("q0", "specificity q0"), ("q1", "sensitivity q1"), ("j", "Youden's J")), strict=True
-    ):
+    titles = {"q0": "specificity q0", "q1": "sensitivity q1", "j": "Youden's J"}
+    for axis, (name, title) in zip(axes, titles.items(), strict=True):
         for k, judge in enumerate(judges):
             rows = table[table["judge"] == judge].set_index("model").reindex(models)
             y = -np.arange(len(models)) * (len(judges) + 1) - k
@@ -112,13 +106,13 @@ def plot_rates(accuracy: AccuracyTables, label: str = "all") -> Figure:
             points = axis.scatter(rows[name], y, s=16, color=colour, zorder=3)
             if axis is axes[2]:
                 handles.append(points)
-        axis.set_title(title, loc="left", fontsize=11, fontweight="bold")
-        plain(axis)
+        finish(axis, title=title)
     axes[2].axvline(0, color=GREY, linewidth=1, linestyle="--")
     centres = -np.arange(len(models)) * (len(judges) + 1) - (len(judges) - 1) / 2
     axes[0].set_yticks(centres, [shown_name(m) for m in models], fontsize=8.5, parse_math=False)
     if handles:
-        _names(axes[2], handles, judges)
+        # A name that begins with an underscore would be left out.
+        name_legend(axes[2], handles, [f"\u200b{shown_name(judge)}" for judge in judges])
     _left_out(figure, table["model"].nunique(), "models")
     return figure
 
@@ -135,27 +129,22 @@ def plot_interval_length(
 
     In the manner of Figure 3 of arXiv:2511.21140.
     """
-    figure = Figure(figsize=(6.0, 4.0), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = one_axis(6.0, 4.0)
     m = np.arange(20, most + 1, 10)
     for share, colour in zip(p, ("#c0392b", "#c98a1b", "#6b8e3d", "#1f5a93", "#6f5aa8"), strict=False):
         split = allocate_calibration(m, share, q0, q1, 0)
         m0, m1 = (np.maximum(np.asarray(x), 1) for x in (split.m0, split.m1))
         axis.plot(m, interval_length(share, q0, q1, n, m / 2, m / 2, level), color=colour, linestyle="--", linewidth=1)
         axis.plot(m, interval_length(share, q0, q1, n, m0, m1, level), color=colour, label=f"p = {share:g}")
-    axis.set_xlabel("calibration labels")
-    axis.set_ylabel(f"length of the {100 * level:g}% interval")
     axis.set_title(f"q0 = {q0:g}, q1 = {q1:g}; dashed: half of each class", loc="left", fontsize=10)
-    axis.set_ylim(bottom=0)
-    axis.legend(frameon=False, fontsize=8.5)
-    plain(axis)
+    length = f"length of the {100 * level:g}% interval"
+    finish(axis, x="calibration labels", y=length, legend=True, from_zero=True)
     return figure
 
 
 def plot_regimes(theta: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)) -> Figure:
     """Where a judge with a calibration beats the same labels alone: shaded (Figure 4 of arXiv:2511.21140)."""
-    figure = Figure(figsize=(2.4 * len(theta) + 0.8, 2.9), layout="constrained")
-    axes = np.atleast_1d(figure.subplots(1, len(theta), sharey=True))
+    figure, axes = panels(len(theta), 2.4 * len(theta) + 0.8, 2.9, sharey=True)
     q = np.linspace(0.5, 1, 201)
     for axis, truth in zip(axes, theta, strict=True):
         ratio = variance_ratio(truth, q[:, None], q)
@@ -176,17 +165,13 @@ def plot_regimes(theta: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)) -> Figure
 
 def plot_study(study: pd.DataFrame, x: str, y: str, by: str, level: float | None = None) -> Figure:
     """A column of a simulated study against another, a line per value of ``by``."""
-    figure = Figure(figsize=(5.4, 3.6), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = one_axis(5.4, 3.6)
     for name, rows in study.groupby(by, sort=False):
         label, colour = _STYLES.get(str(name), (name, None))
         axis.plot(rows[x], rows[y], "o-", markersize=3.5, color=colour, label=label)
     if level is not None:
         axis.axhline(level, color="black", linewidth=1, linestyle=":")
-    axis.set_xlabel(x.replace("_", " "))
-    axis.set_ylabel(y.replace("_", " "))
-    axis.legend(frameon=False, fontsize=8)
-    plain(axis)
+    finish(axis, x=x.replace("_", " "), y=y.replace("_", " "), legend=True)
     return figure
 
 
@@ -195,13 +180,6 @@ def _bar(axis: Axes, row: pd.Series, y: float, name: str, first: bool) -> None:
     if not np.isnan(row["median"]):
         axis.hlines(y, row["boot_lower"], row["boot_upper"], color=colour, linewidth=2.2, alpha=0.55)
     axis.plot(row["median"], y, "o", markersize=4, color=colour, label=label if first else None)
-
-
-def _names(axis: Axes, handles: list[Artist], names: list[str]) -> None:
-    """A legend of names as they are: no mathematics, and none left out for a leading underscore."""
-    legend = axis.legend(handles, [f"\u200b{shown_name(name)}" for name in names], frameon=False, fontsize=8)
-    for text in legend.get_texts():
-        text.set_parse_math(False)
 
 
 def _left_out(figure: Figure, n: int, what: str) -> None:

@@ -7,13 +7,13 @@ from collections.abc import Hashable
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from jaxeval.anchored.diagnostics import rating_board
 from jaxeval.anchored.screening import JudgeScreen
+from jaxeval.arrays import Float
 from jaxeval.errors import DataError
-from jaxeval.plots.style import GREY, finish, one_axis, plain, shown_name
+from jaxeval.plots.style import GREY, finish, name_legend, one_axis, plain, shown_name
 from jaxeval.wording import counted
 
 _COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
@@ -64,11 +64,7 @@ def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None) ->
     if len(models) < len(ranked):
         figure.suptitle(f"the best {len(models)} of {counted(len(ranked), 'model')}", x=0, ha="left", fontsize=9)
     if len(judges) > 1:
-        legend = figure.legend(
-            *axes[0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=8
-        )
-        for text in legend.get_texts():
-            text.set_parse_math(False)
+        name_legend(figure, *axes[0].get_legend_handles_labels(), loc="outside right upper")
     return figure
 
 
@@ -124,7 +120,7 @@ def _comparable(board: pd.DataFrame) -> pd.DataFrame:
     return centred.loc[centred.mean(axis=1).sort_values().index]
 
 
-def _shared_mean(ratings: NDArray[np.float64]) -> NDArray[np.float64]:
+def _shared_mean(ratings: Float) -> Float:
     """Mean (A,) of a model's ratings (cells, A) over the cells that its references share, as many as share any."""
     there = np.asarray(~np.isnan(ratings))
     used = np.asarray(there.any(0))

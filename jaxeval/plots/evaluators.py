@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
 from jaxeval.evaluators.tables import with_evaluator
-from jaxeval.plots.style import GREY, plain, shown_name
+from jaxeval.plots.style import GREY, one_axis, plain, shown_name
 
 _COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
 _EMPTY = "#f2f4f7"
@@ -112,8 +112,7 @@ def _heat(
     shape = len(evaluators), len(labels)
     size = shape[0] * shape[1]
     width = 1.2 + 0.07 * max(len(shown_name(e)) for e in evaluators) + 1.05 * shape[1]
-    figure = Figure(figsize=(width, 1.1 + 0.55 * shape[0]), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = one_axis(width, 1.1 + 0.55 * shape[0])
     axis.set_facecolor(_EMPTY)
     board = np.ma.masked_invalid(table[name].to_numpy()[:size].reshape(shape))
     image = axis.imshow(board, cmap=colours, vmin=ends[0], vmax=ends[1], aspect="auto")

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from jaxeval.evaluators.few_pairs import hide_few_pairs
-from jaxeval.plots.style import GREY, plain, shown_name
+from jaxeval.plots.style import GREY, finish, name_legend, one_axis, shown_name
 from jaxeval.references.study import ReferenceStudy
 from jaxeval.wording import counted
 
@@ -25,8 +25,7 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf) -> Figure:
         known = ", ".join(f"{d:g}" for d in study.by_delta["delta"].unique())
         raise ValueError(f"delta {delta:g} was not studied; there are {known}")
     rows = rows.dropna(subset=["tau"]).head(_MOST_REFERENCES)
-    figure = Figure(figsize=(6.0, 1.2 + 0.2 * len(rows)), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = one_axis(6.0, 1.2 + 0.2 * len(rows))
     if len(rows) == 0:
         axis.set_axis_off()
         axis.set_title("no reference has two models to rank", loc="left", fontsize=10)
@@ -47,10 +46,9 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf) -> Figure:
     axis.margins(y=0.02)
     axis.set_yticks(y, [shown_name(name) for name in rows["reference"]], fontsize=7.5, parse_math=False)
     pairs = "all pairs" if np.isinf(delta) else f"pairs within {counted(delta, 'point')} of win rate"
-    axis.set_xlabel(f"Kendall's tau-b with the ranking of all votes\n{pairs}")
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels) or 1, frameon=False, fontsize=8)
-    plain(axis)
+    finish(axis, x=f"Kendall's tau-b with the ranking of all votes\n{pairs}")
     return figure
 
 
@@ -61,8 +59,7 @@ def plot_reference_tiers(study: ReferenceStudy) -> Figure:
     """
     table = study.by_tier_and_test_tier
     change = 100 * table.pivot_table(index="tier", columns="test_tier", values="relative_change", dropna=False)
-    figure = Figure(figsize=(1.9 + 1.15 * len(change.columns), 1.3 + 0.75 * len(change)), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = one_axis(1.9 + 1.15 * len(change.columns), 1.3 + 0.75 * len(change))
     image = axis.imshow(change, cmap="YlOrRd", aspect="auto")
     middle = (np.nanmax(change.to_numpy()) + np.nanmin(change.to_numpy())) / 2 if change.notna().any(axis=None) else 0
     for row in table.itertuples():
@@ -95,8 +92,7 @@ def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf) -> Figu
         raise ValueError(f"no budget was studied with delta {delta:g}")
     rows = hide_few_pairs(rows, "misordered", study.settings.few_pairs).dropna(subset="misordered")
     single = rows[rows["n_references"] == 1].groupby(["tier", "budget"])["misordered"].mean()
-    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = one_axis(6.4, 3.8)
     for k, (tier, line) in enumerate(single.groupby(level="tier")):
         label = f"one of tier {tier}, mean"
         axis.plot(line.index.get_level_values("budget"), line, "--", color=GREY, alpha=1 - 0.18 * (k % 5), label=label)
@@ -109,10 +105,6 @@ def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf) -> Figu
     axis.set_xscale("log")
     axis.set_xticks(study.settings.budgets, [f"{b:,}" for b in study.settings.budgets])
     axis.minorticks_off()
-    axis.set_xlabel("votes of a model")
-    axis.set_ylabel("share of pairs in the wrong order")
-    legend = figure.legend(*axis.get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=8)
-    for text in legend.get_texts():
-        text.set_parse_math(False)
-    plain(axis)
+    name_legend(figure, *axis.get_legend_handles_labels(), loc="outside right upper")
+    finish(axis, x="votes of a model", y="share of pairs in the wrong order")
     return figure

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from jaxeval.plots.style import GREY, finish, one_axis, shown_name
+from jaxeval.plots.style import GREY, finish, one_axis, panels, shown_name
 from jaxeval.softelo.soft_elo import HeldOutRatings, models_table
 
 _COLOURS = {"hard": "#1f5a93", "soft": "#c2447f"}
@@ -23,8 +23,8 @@ def plot_held_out(held_out: HeldOutRatings) -> Figure:
     table = models_table(held_out)
     used = table[np.isfinite(table[["human_elo", "judge_elo"]].to_numpy(float)).all(1)]
     groups = _groups(used)
-    figure = Figure(figsize=(0.6 + 4.2 * max(len(groups), 1), 4.4), layout="constrained")
-    axes = np.atleast_1d(figure.subplots(1, max(len(groups), 1), sharex=True, sharey=True))
+    n = max(len(groups), 1)
+    figure, axes = panels(n, 0.6 + 4.2 * n, 4.4, sharex=True, sharey=True)
     values = used[["human_elo", "judge_elo"]].to_numpy(float)
     low, high = (values.min(), values.max()) if len(values) else (0.0, 1.0)
     margin = 0.05 * (high - low) + 1
@@ -54,8 +54,8 @@ def plot_intervals(intervals: pd.DataFrame) -> Figure:
     finite = ratings[np.isfinite(ratings)]
     low, high = finite.min(), finite.max()
     margin = 0.04 * (high - low) + 1
-    figure = Figure(figsize=(0.8 + 5.0 * len(groups), 1.4 + 0.19 * len(order)), layout="constrained")
-    axes = np.atleast_1d(figure.subplots(1, len(groups), sharex=True, sharey=True))
+    size = 0.8 + 5.0 * len(groups), 1.4 + 0.19 * len(order)
+    figure, axes = panels(len(groups), *size, sharex=True, sharey=True)
     for axis, (name, method, block) in zip(axes, groups, strict=True):
         y = place[block["model"]].to_numpy()
         left = np.maximum(block["lower"].to_numpy(float), low - 10 * margin)
@@ -83,8 +83,7 @@ def plot_calibration(agreement: pd.DataFrame, reliability: pd.DataFrame) -> Figu
         agreement: as `agreement_by_score_gap` returns it; bins under 30 battles are drawn pale.
         reliability: as `reliability` returns it.
     """
-    figure = Figure(figsize=(9.6, 4.0), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = panels(2, 9.6, 4.0)
     found = agreement.attrs["settings"]
     place = np.arange(len(agreement))
     pale = np.where(agreement["n_battles"] < _FEW_BATTLES, 0.3, 0.85)
@@ -145,8 +144,7 @@ def plot_budget(sweep: pd.DataFrame) -> Figure:
     Args:
         sweep: as `budget_sweep` returns it.
     """
-    figure = Figure(figsize=(9.6, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = panels(2, 9.6, 3.8)
     soft = sweep[sweep["method"] == "soft"]
     final = soft.loc[soft["budget"].idxmax(), "beta"]
     left.axhspan(final - 0.05, final + 0.05, color="#f3dfe9", linewidth=0)

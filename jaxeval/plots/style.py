@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.wording import visible_line
@@ -50,8 +53,21 @@ def plain(axis: Any) -> None:
 
 def one_axis(width: float, height: float) -> tuple[Figure, Any]:
     """A figure of so many inches with a single axis."""
+    figure, (axis,) = panels(1, width, height)
+    return figure, axis
+
+
+def panels(n: int, width: float, height: float, **shared: Any) -> tuple[Figure, NDArray[Any]]:
+    """A figure of so many inches, and its (n,) axes side by side."""
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots()
+    return figure, np.atleast_1d(figure.subplots(1, n, **shared))
+
+
+def name_legend(owner: Any, handles: Any, names: Sequence[str], **place: str) -> None:
+    """A legend of a figure or an axis, of names as they are: no mathematics in them."""
+    legend = owner.legend(handles, names, frameon=False, fontsize=8, **place)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
 
 def finish(

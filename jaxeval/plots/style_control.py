@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from jaxeval.plots.style import GREY, plain, shown_name
+from jaxeval.plots.style import GREY, finish, one_axis, plain, shown_name
 from jaxeval.wording import counted
 
 _UP, _DOWN, _EVEN = "#2f7d4f", "#b5473c", "#1f5a93"
@@ -50,8 +50,7 @@ def plot_style_effect(effect: pd.DataFrame, top: int = 40) -> Figure:
 def plot_coefficients(coefficients: pd.DataFrame) -> Figure:
     """Odds ratio of one unit of each covariate, with its interval; as ``coefficients()`` of a fit or bootstrap."""
     place = np.arange(len(coefficients))
-    figure = Figure(figsize=(5.6, 1.1 + 0.32 * len(coefficients)), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = one_axis(5.6, 1.1 + 0.32 * len(coefficients))
     low, high = coefficients["odds_ratio_lower"], coefficients["odds_ratio_upper"]
     axis.hlines(place, low, high, color=_EVEN, linewidth=2.5, alpha=0.5)
     axis.scatter(coefficients["odds_ratio"], place, s=22, color=_EVEN, zorder=3)
@@ -64,6 +63,5 @@ def plot_coefficients(coefficients: pd.DataFrame) -> Figure:
     axis.minorticks_off()
     axis.set_yticks(place, [shown_name(name) for name in coefficients.index], fontsize=8.5, parse_math=False)
     axis.set_ylim(len(coefficients) - 0.5, -0.5)
-    axis.set_xlabel("odds ratio of one unit of the covariate")
-    plain(axis)
+    finish(axis, x="odds ratio of one unit of the covariate")
     return figure

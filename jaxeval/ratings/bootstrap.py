@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Unpack, overload
 
 import numpy as np
 
 from jaxeval.checks import check_room
-from jaxeval.data.battles import Battles, MissingGroup, as_battles
+from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, design
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.processes import together
-from jaxeval.execution.runs import Identity, open_run
+from jaxeval.execution.runs import Identity, of_run, open_run
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.contextual_boards import fit_slices
@@ -27,11 +27,10 @@ from jaxeval.ratings.contextual_bootstrap import contextual_bootstrap
 from jaxeval.ratings.contextual_fit import ContextualFit, board_fit
 from jaxeval.ratings.contextual_refits import contextual_refits
 from jaxeval.ratings.dense_refits import dense_refits
-from jaxeval.ratings.gauge import Gauge
-from jaxeval.ratings.options import MOST_SLICES, BootstrapArguments, BootstrapOptions, LinkName, Precision, Scheme, Ties
+from jaxeval.ratings.options import BootstrapArguments, BootstrapOptions, Scheme
 from jaxeval.ratings.refits import RESULT_BYTES, BoardRefits, refit
 from jaxeval.ratings.slices import Slices, make_slices
-from jaxeval.ratings.sparse_boards import FitMethod, resolved
+from jaxeval.ratings.sparse_boards import resolved
 from jaxeval.ratings.sparse_refits import sparse_refits
 
 #: Entries of the (M, M) tables of all slices in one call; each costs about 170 bytes.
@@ -48,6 +47,7 @@ def bootstrap(
     battles: Battles | Any, n_resamples: int = ..., seed: int = ..., scheme: Scheme = ..., *,
     by: str | Sequence[str], features: Sequence[FeatureLike] = ..., **options: Unpack[BootstrapArguments],
 ) -> Bootstraps: ...  # fmt: skip
+@spelled_out(BootstrapOptions)
 def bootstrap(
     battles: Battles | Any,
     n_resamples: int = 1000,
@@ -55,26 +55,8 @@ def bootstrap(
     scheme: Scheme = "multinomial",
     *,
     by: str | Sequence[str] | None = None,
-    cluster: str | None = None,
-    strata: str | None = None,
-    ridge: float = 0.0,
-    gauge: Gauge = "mean",
-    base: float = 1000.0,
-    reweight: bool = False,
-    dtype: Precision = "float64",
     features: Sequence[FeatureLike] = (),
-    normalize: bool = True,
-    feature_ridge: float = 0.0,
-    ties: Ties = "half",
-    link: LinkName = "logit",
-    method: FitMethod = "auto",
-    chunk_size: int | None = None,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
-    max_slices: int = MOST_SLICES,
-    min_slice_battles: int = 0,
-    missing: MissingGroup = "error",
+    **options: Unpack[BootstrapArguments],
 ) -> Bootstrap | Bootstraps:
     """Resample the battles, refit every resample, and keep the joint draws.
 
@@ -138,21 +120,18 @@ def bootstrap(
         >>> by_language["German"].draws.shape
         (100, 4)
     """
-    given = locals()  # the options, which are not listed again
+    given = {**locals(), **options}  # which are not listed again
     battles = as_battles(battles)  # read
     with together(battles.n_processes):
-        options = BootstrapOptions.of(given).checked(battles)
-        slices = make_slices(battles, design(battles, options.features, options.normalize), options)  # compressed
-        check_room(options.n_resamples, RESULT_BYTES * sum(len(models) for models, _ in slices.boards))
-        n_lanes = len(slices.boards) * options.n_resamples * (1 if options.ties == "half" else 2)
-        with open_run(
-            partial(_identity, slices, options), n_lanes, "refitting resamples",
-            chunk_size=chunk_size, memory_limit=memory_limit, checkpoint=checkpoint, progress=progress,
-        ) as run:  # fmt: skip
-            results = _resampled(battles, slices, options, run)  # fitted, posed, run and tabled
+        asked = BootstrapOptions.of(given).checked(battles)
+        slices = make_slices(battles, design(battles, asked.features, asked.normalize), asked)  # compressed
+        check_room(asked.n_resamples, RESULT_BYTES * sum(len(models) for models, _ in slices.boards))
+        n_lanes = len(slices.boards) * asked.n_resamples * (1 if asked.ties == "half" else 2)
+        with open_run(partial(_identity, slices, asked), n_lanes, "refitting resamples", **of_run(options)) as run:
+            results = _resampled(battles, slices, asked, run)  # fitted, posed, run and tabled
         if slices.groups is None:
             return results[0]
-        return Bootstraps(zip(slices.groups, results, strict=True), slices, options)
+        return Bootstraps(zip(slices.groups, results, strict=True), slices, asked)
 
 
 def _identity(slices: Slices, options: BootstrapOptions) -> Identity:

@@ -4,40 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, design
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.solve import Status
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.contextual_boards import fit_slices
 from jaxeval.ratings.contextual_fit import board_fit
-from jaxeval.ratings.gauge import ELO_PER_UNIT, Gauge
-from jaxeval.ratings.options import FitOptions, LinkName, Ties
+from jaxeval.ratings.gauge import ELO_PER_UNIT
+from jaxeval.ratings.options import FitArguments, FitOptions
 from jaxeval.ratings.slices import whole_board
-from jaxeval.ratings.sparse_boards import FitMethod
 
 
+@spelled_out(FitOptions)
 def fit_bradley_terry(
     battles: Battles | Any,
     ridge: float = 0.0,
     *,
-    gauge: Gauge = "mean",
-    base: float = 1000.0,
-    reweight: bool = False,
     features: Sequence[FeatureLike] = (),
-    normalize: bool = True,
-    feature_ridge: float = 0.0,
-    ties: Ties = "half",
-    link: LinkName = "logit",
-    cluster: str | None = None,
-    strata: str | None = None,
     start: BradleyTerryFit | pd.Series | None = None,
-    method: FitMethod = "auto",
+    **options: Unpack[FitArguments],
 ) -> BradleyTerryFit:
     """Bradley-Terry ratings by maximum likelihood.
 
@@ -90,18 +82,15 @@ def fit_bradley_terry(
         [8.5, 6.5, 7.8, 7.3]
         >>> fit.win_probability.loc["model-1", "model-2"].round(2)
         np.float64(0.65)
-        >>> fit.warnings
-        []
     """
-    given = locals()  # the options, which are not listed again
     battles = as_battles(battles)
-    options = FitOptions.of(given).checked(battles)
-    if options.contextual and start is not None:
+    asked = FitOptions(ridge=ridge, features=features, **options).checked(battles)
+    if asked.contextual and start is not None:
         raise ValueError("start= is for fits without features and tie models")
-    return _fit(battles, options, None if start is None else _start(start, battles.models, options))
+    return _fit(battles, asked, None if start is None else _start(start, battles.models, asked))
 
 
-def _fit(battles: Battles, options: FitOptions, start: NDArray[np.float64] | None = None) -> BradleyTerryFit:
+def _fit(battles: Battles, options: FitOptions, start: Float | None = None) -> BradleyTerryFit:
     covariates = design(battles, options.features, options.normalize)
     cells, drawn = whole_board(battles, covariates, options)
     slices = [(battles.models, cells)]
@@ -114,7 +103,7 @@ def _fit(battles: Battles, options: FitOptions, start: NDArray[np.float64] | Non
     return replace(fit, _ties_as_half=_fit(battles, replace(options, ties="half", method="dense")))
 
 
-def _start(start: BradleyTerryFit | pd.Series, models: pd.Index, options: FitOptions) -> NDArray[np.float64]:
+def _start(start: BradleyTerryFit | pd.Series, models: pd.Index, options: FitOptions) -> Float:
     """(M,) strengths to start from, in the unit of the link; ratings of another link are about alike."""
     ratings = start.ratings if isinstance(start, BradleyTerryFit) else start
     if not isinstance(ratings, pd.Series) or not ratings.index.is_unique:

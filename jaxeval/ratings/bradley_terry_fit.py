@@ -9,8 +9,8 @@ from typing import Literal, TypeVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.data.report import DataReport
 from jaxeval.execution.precision import device_name, versions
 from jaxeval.kernels.connectivity import Standing
@@ -71,12 +71,8 @@ class BradleyTerryFit:
     Examples:
         >>> import jaxeval
         >>> fit = jaxeval.fit_bradley_terry(jaxeval.simulate_battles(2_000, 4, seed=0))
-        >>> fit.ratings.round().tolist()
-        [1098.0, 992.0, 968.0, 942.0]
-        >>> fit.standard_errors.round(1).tolist()
-        [8.5, 6.5, 7.8, 7.3]
-        >>> fit.status, fit.warnings
-        ('converged', [])
+        >>> fit.status, fit.strengths.round(2).tolist()
+        ('converged', [0.56, -0.05, -0.18, -0.33])
     """
 
     ratings: pd.Series
@@ -109,7 +105,7 @@ class BradleyTerryFit:
         return (self.strengths * (self._scale.unit / ELO_PER_LOGIT)).rename("logit")
 
     @property
-    def theta(self) -> NDArray[np.float64]:
+    def theta(self) -> Float:
         """(M,) ``strengths``, 0 where there is no rating."""
         return self._board.theta
 
@@ -204,33 +200,33 @@ class BradleyTerryFit:
         return None if self._drawn.clusters is None else len(self._drawn.clusters.size)
 
     @cached_property
-    def _inverse(self) -> NDArray[np.float64]:
+    def _inverse(self) -> Float:
         return self._likelihood.inverse_information()
 
     @cached_property
-    def _covariance(self) -> NDArray[np.float64]:
+    def _covariance(self) -> Float:
         """(P, P) sandwich covariance of all parameters, log-strengths first."""
         inverse = self._inverse  # first, as it refuses boards that are too wide
         cells = self._board.cells
         return np.asarray(inverse @ score_squares(self._likelihood.scores(), cells.count, self._drawn) @ inverse)
 
     @property
-    def _sandwich(self) -> NDArray[np.float64]:
+    def _sandwich(self) -> Float:
         m = len(self._board.theta)
         return self._covariance[:m, :m]
 
     @cached_property
-    def _model_based(self) -> NDArray[np.float64]:
+    def _model_based(self) -> Float:
         """(M, M) covariance if the model is right and battles are independent."""
         m, inverse = len(self._board.theta), self._inverse
         return np.asarray(inverse @ self._likelihood.score_variance() @ inverse)[:m, :m]
 
-    def _errors(self, covariance: NDArray[np.float64]) -> pd.Series:
+    def _errors(self, covariance: Float) -> pd.Series:
         errors = np.sqrt(np.maximum(np.diag(self._scale.covariance(covariance)), 0))
         errors = np.where(self._board.active, errors, np.nan)
         return pd.Series(errors, self.ratings.index, name="standard_error")
 
-    def _frame(self, values: NDArray[np.float64]) -> pd.DataFrame:
+    def _frame(self, values: Float) -> pd.DataFrame:
         both = self._board.active[:, None] & self._board.active
         models = self.ratings.index
         return pd.DataFrame(np.where(both, values, np.nan), models, models)

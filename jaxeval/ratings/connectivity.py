@@ -8,6 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.kernels.connectivity import Standing
 
 # A resample lacks all of k given battles with probability at most exp(-k).
@@ -17,12 +18,12 @@ _SECURE_UNITS = 40
 class Connectivity(NamedTuple):
     """Groups of models by who met, and by who can be compared at ridge 0."""
 
-    component: NDArray[np.int64]  # (M,) connected component, 1 = that of the main group; the others by battles
+    component: Int  # (M,) connected component, 1 = that of the main group; the others by battles
     n_components: int
     standing: NDArray[np.int8]  # (M,) Standing.IDENTIFIED, Standing.ABOVE, Standing.BELOW or Standing.INCOMPARABLE
 
 
-def analyse(n: NDArray[np.float64], wins: NDArray[np.float64]) -> Connectivity:
+def analyse(n: Float, wins: Float) -> Connectivity:
     """Connectivity of (M, M) tables: battle weights ``n`` and ``wins`` of i against j.
 
     ``kernels.connectivity.standing_of`` defines the main group and the standings.
@@ -38,9 +39,9 @@ def analyse(n: NDArray[np.float64], wins: NDArray[np.float64]) -> Connectivity:
 def analyse_pairs(
     first: NDArray[np.integer[Any]],
     second: NDArray[np.integer[Any]],
-    n: NDArray[np.float64],
-    wins: NDArray[np.float64],
-    losses: NDArray[np.float64],
+    n: Float,
+    wins: Float,
+    losses: Float,
     n_models: int,
 ) -> Connectivity:
     """Connectivity of M models from P pairs: their battles' weight ``n``, what the first took of it and what it lost.
@@ -53,18 +54,13 @@ def analyse_pairs(
     return with_components(first, second, battles, _standing(battles, winner, loser))
 
 
-def per_model(
-    first: NDArray[np.integer[Any]], second: NDArray[np.integer[Any]], values: NDArray[np.float64], n_models: int
-) -> NDArray[np.float64]:
+def per_model(first: NDArray[np.integer[Any]], second: NDArray[np.integer[Any]], values: Float, n_models: int) -> Float:
     """(M,) sums of the ``values`` (P,) of every model's pairs."""
     return np.asarray(np.bincount(first, values, n_models) + np.bincount(second, values, n_models), np.float64)
 
 
 def with_components(
-    first: NDArray[np.integer[Any]],
-    second: NDArray[np.integer[Any]],
-    battles: NDArray[np.float64],
-    standing: NDArray[np.int8],
+    first: NDArray[np.integer[Any]], second: NDArray[np.integer[Any]], battles: Float, standing: NDArray[np.int8]
 ) -> Connectivity:
     """The components that P pairs make of M models with ``battles`` (M,) and a known ``standing`` (M,)."""
     graph = _graph(first, second, len(battles))
@@ -79,9 +75,7 @@ def _graph(start: NDArray[np.integer[Any]], end: NDArray[np.integer[Any]], n_mod
     return scipy.sparse.coo_array((np.ones(len(start), np.int8), (start, end)), shape=(n_models, n_models)).tocsr()
 
 
-def _standing(
-    battles: NDArray[np.float64], winner: NDArray[np.integer[Any]], loser: NDArray[np.integer[Any]]
-) -> NDArray[np.int8]:
+def _standing(battles: Float, winner: NDArray[np.integer[Any]], loser: NDArray[np.integer[Any]]) -> NDArray[np.int8]:
     m = len(battles)
     edges = _graph(winner, loser, m)
     _, label = scipy.sparse.csgraph.connected_components(edges, directed=True, connection="strong")
@@ -102,7 +96,7 @@ def _standing(
     return standing
 
 
-def _reachable(edge: NDArray[np.bool_], start: int) -> NDArray[np.bool_]:
+def _reachable(edge: Bool, start: int) -> Bool:
     reached = np.zeros(len(edge), bool)
     front = np.array([start])
     while len(front):
@@ -111,7 +105,7 @@ def _reachable(edge: NDArray[np.bool_], start: int) -> NDArray[np.bool_]:
     return reached
 
 
-def is_secure(units: NDArray[np.float64]) -> bool:
+def is_secure(units: Float) -> bool:
     """Whether practically every resample leaves all models comparable.
 
     ``units[i, j]`` counts the independently drawn units in which i takes points off j. Starting from the model with

@@ -18,7 +18,7 @@ from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.contextual_boards import ContextualBoard, Likelihood
 from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.options import FitOptions, Ties
-from jaxeval.statistics.quantiles import checked_level
+from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.wording import did_you_mean
 
 
@@ -104,7 +104,7 @@ class ContextualFit(BradleyTerryFit):
         size = len(self._contextual.phi) - 1 - len(self.context.features)
         error = np.sqrt(np.maximum(np.diag(self._covariance)[size:], 0))
         error = error * np.append(self._contextual.covariates.factor, 1.0)
-        half = scipy.special.ndtri((1 + checked_level(level)) / 2) * error
+        half = normal_quantile(level) * error
         estimate = self._contextual.estimates()
         return self.coefficient_table(error, estimate - half, estimate + half)
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Float
 from jaxeval.checks import checked_rating
 from jaxeval.kernels.links import Link
 from jaxeval.wording import counted, did_you_mean
@@ -26,19 +26,19 @@ Gauge = str | tuple[Hashable, float]
 class Scale(NamedTuple):
     """rating = base + unit * (theta - weights @ theta)."""
 
-    weights: NDArray[np.float64]  # (M,) sum 1, zero for models without a comparable rating; all zero if none has one
+    weights: Float  # (M,) sum 1, zero for models without a comparable rating; all zero if none has one
     base: float
     gauge: str  # in words, for the settings
     anchored: bool = False  # whether one model that somebody named fixes it
     unit: float = ELO_PER_LOGIT  # Elo per unit of theta
 
-    def ratings(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    def ratings(self, theta: Float) -> Float:
         """Elo ratings of (..., M) log-strengths; models of weight 0 may be infinite or NaN."""
         used = self.weights > 0
         centre = theta[..., used] @ self.weights[used]
         return self.base + self.unit * (theta - centre[..., None])
 
-    def aligned_ratings(self, draws: NDArray[np.float64], theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    def aligned_ratings(self, draws: Float, theta: Float) -> Float:
         """Elo ratings of (B, M) ``draws`` of log-strengths, in the gauge of the estimate ``theta`` (M,).
 
         In a draw that leaves some models without a finite value, the others hold the gauge: their weighted mean is
@@ -53,7 +53,7 @@ class Scale(NamedTuple):
         centre = theta @ self.weights + shift
         return np.where(np.isinf(draws), draws, self.base + self.unit * (draws - centre[:, None]))
 
-    def covariance(self, covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    def covariance(self, covariance: Float) -> Float:
         """(M, M) covariance of the ratings, Elo^2, from that of theta in any gauge."""
         shift = covariance @ self.weights
         variance = self.weights @ shift
@@ -61,12 +61,7 @@ class Scale(NamedTuple):
 
 
 def make_scale(
-    gauge: Gauge,
-    base: float,
-    models: pd.Index,
-    battles: NDArray[np.float64],
-    identified: NDArray[np.bool_],
-    unit: float = ELO_PER_LOGIT,
+    gauge: Gauge, base: float, models: pd.Index, battles: Float, identified: Bool, unit: float = ELO_PER_LOGIT
 ) -> Scale:
     """The scale of a board.
 

@@ -117,18 +117,12 @@ def leaderboard(
         []
     """
     min_battles = checked_integer("min_battles", min_battles)
+    shown = {"level": level, "interval": interval, "min_battles": min_battles}
+    shown["simultaneous_ranks"] = bool(simultaneous_ranks)
     boards = _resampled_before(battles)
     if boards is None:
         with together(battles.n_processes if isinstance(battles, Battles) else 1):
-            check_alike(
-                {
-                    "level": level,
-                    "interval": interval,
-                    "rank_at_most": rank_at_most,
-                    "min_battles": min_battles,
-                    "simultaneous_ranks": simultaneous_ranks,
-                }
-            )
+            check_alike({**shown, "rank_at_most": rank_at_most})
             boards = (
                 {None: bootstrap(battles, by=None, **options)} if by is None else bootstrap(battles, by=by, **options)
             )
@@ -171,10 +165,8 @@ def leaderboard(
         **({"coefficients": coefficients} if isinstance(first, ContextualBootstrap) else {}),
         "settings": {
             **{name: value for name, value in asdict(first.settings).items() if value != ()},  # no covariates
+            **shown,
             "level": float(level),
-            "interval": interval,
-            "min_battles": min_battles,
-            "simultaneous_ranks": bool(simultaneous_ranks),
         },
     }
     return table

@@ -1,14 +1,15 @@
 """The options of a fit and of its bootstrap: each stands here once, and everything below takes them as one value.
 
-To add an option: a field here, a parameter and its sentence in `fit_bradley_terry` or `bootstrap`, and the code that it
-is for. A field decides the draws, unless it is marked as `_SHOWN`: a checkpoint of other values is another run.
+To add an option: a field here, its type in `FitArguments` or `BootstrapArguments`, a sentence in the docstring of
+`fit_bradley_terry` or `bootstrap`, whose signatures then show it, and the code that it is for. A field decides the
+draws, unless it is marked as `_SHOWN`: a checkpoint of other values is another run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, TypedDict, get_args
 
 import numpy as np
 
@@ -58,8 +59,8 @@ class FitOptions:
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Self:
-        """The options among the ``arguments`` of a call (its ``locals()``), so that no call lists them again."""
-        return cls(**{f.name: arguments[f.name] for f in fields(cls)})
+        """The options among the ``arguments`` of a call, so that no call lists them again."""
+        return cls(**{f.name: arguments[f.name] for f in fields(cls) if f.name in arguments})
 
     @property
     def contextual(self) -> bool:
@@ -163,21 +164,26 @@ class BootstrapOptions(FitOptions):
         return {**deciding, "by": list(self.by or []), "features": list(features)}, shown
 
 
-class BootstrapArguments(RunOptions, total=False):
-    """What `bootstrap` takes by name alone, besides ``by`` and ``features``, as type checkers see it."""
+class FitArguments(TypedDict, total=False):
+    """What `fit_bradley_terry` and `bootstrap` take by name alone, besides ``features``, as type checkers see it."""
 
-    cluster: str | None
-    strata: str | None
-    ridge: float
     gauge: Gauge
     base: float
     reweight: bool
-    dtype: Precision
     normalize: bool
     feature_ridge: float
     ties: Ties
     link: LinkName
+    cluster: str | None
+    strata: str | None
     method: FitMethod
+
+
+class BootstrapArguments(FitArguments, RunOptions, total=False):
+    """What `bootstrap` takes by name alone, besides ``by`` and ``features``."""
+
+    ridge: float
+    dtype: Precision
     max_slices: int
     min_slice_battles: int
     missing: MissingGroup

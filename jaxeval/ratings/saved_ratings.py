@@ -45,7 +45,11 @@ def read_ratings(path: str | Path) -> pd.Series:
     if not isinstance(rows, list) or not rows or not isinstance(settings, dict):
         raise DataError(f"{path.name} holds broken ratings: it lacks the list 'ratings' or the 'settings'")
     for row in rows:
-        if not isinstance(row, list) or len(row) != 2 or not (_is_name(row[0]) and _is_rating(row[1])):
+        if (
+            not isinstance(row, list)
+            or len(row) != 2
+            or not (isinstance(row[0], str | int | float) and _is_rating(row[1]))
+        ):
             raise DataError(f"{path.name} holds broken ratings: expected [model, number], got {str(row)[:80]}")
     models, values = zip(*rows, strict=True)
     ratings = pd.Series([float(v) for v in values], pd.Index(models, name="model"), name="rating")
@@ -54,10 +58,6 @@ def read_ratings(path: str | Path) -> pd.Series:
         raise DataError(f"{path.name} holds broken ratings: model {twice!r} is there more than once")
     ratings.attrs["settings"] = settings
     return ratings
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str | int | float)
 
 
 def _is_rating(value: Any) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, Compress, count_by
 from jaxeval.data.features import Design
@@ -106,7 +106,7 @@ def _compressed(battles: Battles, covariates: Design, options: FitOptions) -> tu
     return compressed, vote_groups(battles, options.cluster, options.strata)
 
 
-def _check_number(n_slices: int, sizes: NDArray[np.int64], by: Sequence[str], options: BootstrapOptions) -> None:
+def _check_number(n_slices: int, sizes: Int, by: Sequence[str], options: BootstrapOptions) -> None:
     """An error for more slices than anybody wants, or none."""
     column = " / ".join(by)
     if n_slices == 0:
@@ -122,11 +122,11 @@ def _check_number(n_slices: int, sizes: NDArray[np.int64], by: Sequence[str], op
         )
 
 
-def slice_name(group: Hashable) -> Any:
+def slice_name(group: Hashable) -> Hashable:
     """A slice's name as one value: the columns' values joined where there are several; None for the whole board."""
     return " / ".join(map(str, group)) if isinstance(group, tuple) else group
 
 
-def slice_title(name: Any, by: Sequence[str]) -> str:
+def slice_title(name: Hashable, by: Sequence[str]) -> str:
     """A slice's name for readers, who may not know which column a number or a truth value is of."""
     return f"{' / '.join(by)} = {name}" if by else str(name)

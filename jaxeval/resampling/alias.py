@@ -6,7 +6,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-Int = NDArray[np.int64]
+from jaxeval.arrays import Float, Int
 
 
 def _balance(weight: Int, capacity: Int) -> tuple[Int, Int]:
@@ -39,7 +39,7 @@ class PoissonTables(NamedTuple):
     words: NDArray[np.uint32]  # threshold << bits | alias
 
 
-def poisson_tables(rates: NDArray[np.float64]) -> PoissonTables:
+def poisson_tables(rates: Float) -> PoissonTables:
     """Alias tables of Poisson(rate) for (R,) ``rates`` >= 0; probabilities are multiples of 2**-32.
 
     Values further than 7 standard deviations from the mean have less mass than that and are left out.

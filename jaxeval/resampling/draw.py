@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Int
 from jaxeval.kernels.resample import DrawScheme, Packing, Units
 from jaxeval.resampling.units import make_units, stream_number
 
@@ -52,9 +52,7 @@ class UnitDraw(NamedTuple):
     packing: Packing
 
 
-def unit_draw(
-    sizes: NDArray[np.int64], scheme: DrawScheme, label: str, packing: Packing, stratum: NDArray[np.int64] | None = None
-) -> UnitDraw:
+def unit_draw(sizes: Int, scheme: DrawScheme, label: str, packing: Packing, stratum: Int | None = None) -> UnitDraw:
     """The draw from entries of ``sizes`` (K, Q) units, for the slice called ``label``; strata as of `make_units`."""
     units = make_units(sizes, stratum, shortfall=None if scheme == DrawScheme.MULTINOMIAL else 0)
     return UnitDraw(scheme, units, np.uint64(stream_number(label)), packing)

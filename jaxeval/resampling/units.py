@@ -12,10 +12,10 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from jaxeval.arrays import as_leaf
+from jaxeval.arrays import Int, as_leaf
 from jaxeval.execution.shapes import BATTLE_PLACES, padded_few, padded_places, padded_table, power_of_two
 from jaxeval.kernels.resample import Singles, Strata, Units
-from jaxeval.resampling.alias import Int, category_tables, poisson_tables
+from jaxeval.resampling.alias import category_tables, poisson_tables
 
 # Battles drawn one by one: the total of their Poisson draws in standard deviations under N, at which one resample in
 # 30,000 is drawn again; and a battle is drawn more often than this with less than probability 2**-32.

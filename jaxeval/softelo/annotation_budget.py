@@ -13,7 +13,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Bool, Float
 from jaxeval.checks import checked_integer, checked_positive
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.kernels.solve import Status
@@ -108,7 +108,7 @@ def budget_sweep(
     return result
 
 
-def _first_to_reach(size: int, order: Rows, n_of: Rows) -> NDArray[np.bool_]:
+def _first_to_reach(size: int, order: Rows, n_of: Rows) -> Bool:
     """(G,) clusters of (G,) ``n_of`` battles that, taken in ``order``, hold ``size`` battles or just more."""
     chosen = np.zeros(len(order), bool)
     chosen[order[: np.searchsorted(np.cumsum(n_of[order]), size) + 1]] = True

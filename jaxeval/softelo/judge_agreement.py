@@ -1,7 +1,7 @@
 """Agreement of a judge with humans, and whether its scores say how sure to be (arXiv:2606.13221, Appendix G).
 
-Every function returns a DataFrame; ``attrs`` holds ``warnings`` (sentences) and ``settings`` (with the scalars that
-belong to the table). "Decisive" battles are those on which human and judge both chose a side. ``cluster`` names a
+Every function takes battles with human labels (`verdict_disagreement` those with verdicts) and returns a DataFrame;
+``attrs`` holds ``warnings`` (sentences) and ``settings`` (with the scalars that belong to the table). "Decisive" battles are those on which human and judge both chose a side. ``cluster`` names a
 column of battles that belong together, prompts or voters: errors and intervals then take clusters as independent in
 place of battles. With one battle a cluster they are the plain ones, bit for bit.
 """
@@ -51,7 +51,6 @@ def reliability(
         battles: with human labels.
         beta: temperature; `fit_temperature` on all human non-ties by default.
         n_bins: deciles by default.
-        cluster: column of battles that belong together.
 
     Returns:
         One row a bin: ``predicted, agreement, standard_error, n_battles``. ``attrs["settings"]`` has ``ece``, the mean
@@ -88,7 +87,6 @@ def agreement_by_score_gap(
     Args:
         battles: with human labels.
         edges: of the bins, increasing.
-        cluster: column of battles that belong together.
 
     Returns:
         One row a bin (upper edge included; the first bin's lower edge too): ``lower, upper, agreement,
@@ -157,10 +155,6 @@ def correlation_interval(
 def agreement(battles: JudgedBattles, *, cluster: str | None = None) -> pd.DataFrame:
     """Cohen's kappa of judge and human (DOI 10.1177/001316446002000104), with its 95 % interval.
 
-    Args:
-        battles: with human labels.
-        cluster: column of battles that belong together.
-
     Returns:
         Rows ``all`` (three labels: A, tie, B) and ``decisive`` (both chose a side): ``observed`` and ``expected``
         agreement, ``kappa``, ``standard_error`` (Fleiss, Cohen and Everitt 1969, DOI 10.1037/h0028106), ``lower``,
@@ -206,10 +200,6 @@ def _kappa(x: Float, y: Float, clusters: NDArray[np.intp] | None = None) -> tupl
 
 def verdict_disagreement(battles: JudgedBattles, *, cluster: str | None = None) -> pd.DataFrame:
     """Where the judge's verdicts and its scores disagree (Appendix G).
-
-    Args:
-        battles: with verdicts.
-        cluster: column of battles that belong together.
 
     Returns:
         Rows ``opposite`` (the verdict names the side that the judge scored lower, of verdicts for a side and unequal

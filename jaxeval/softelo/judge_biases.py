@@ -30,9 +30,7 @@ NEAR_TIE = 0.3
 def position_bias(battles: JudgedBattles, *, cluster: str | None = None) -> pd.DataFrame:
     """How often the first answer shown wins, and how often the scores' sign flips with the order (Figure 11a).
 
-    Args:
-        battles: judged in both orders.
-        cluster: column of battles that belong together.
+    The battles must be judged in both orders.
 
     Returns:
         Rows ``position_1`` (share of single judgments with unequal scores that favour the answer shown first) and
@@ -103,7 +101,6 @@ def longer_answer_preference(
         length_a: column of the length of A's answer.
         length_b: of B's.
         near_tie: largest |score difference|.
-        cluster: column of battles that belong together.
 
     Returns:
         One row: ``share, lower, upper`` (Wilson, 95 %), ``n_battles`` near ties with a side chosen (by the hard label)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Bool, Float
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.errors import DataError
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
@@ -125,7 +125,7 @@ def flag_sentences(table: pd.DataFrame) -> list[str]:
 
 
 def _refuse_unknown(
-    names: pd.Index, a: NDArray[np.intp], b: NDArray[np.intp], both_new: NDArray[np.bool_], anchors: pd.Index
+    names: pd.Index, a: NDArray[np.intp], b: NDArray[np.intp], both_new: Bool, anchors: pd.Index
 ) -> None:
     if not both_new.any():
         return

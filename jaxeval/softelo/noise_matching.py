@@ -15,11 +15,11 @@ from fractions import Fraction
 from math import ceil
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Float, Int
 from jaxeval.softelo.conformal import Level, exact_level
 
 # After so many halvings no double is left between the ends, unless the half width is under 1/2,000 of the first one.
@@ -98,7 +98,7 @@ def _within(residual: Float, added: Float, half: Float) -> Float:
     return np.where(has_noise, noisy, np.abs(residual) <= h)
 
 
-def _reaches(p: Float, steps: NDArray[np.int64], needed: int) -> Float:
+def _reaches(p: Float, steps: Int, needed: int) -> Float:
     """(S,) probability that independent events of probability ``p`` (S, n) weigh ``needed`` or more together."""
     # Column w is the probability that the weight is w so far; the last one takes all from ``needed`` on.
     weight = np.zeros((len(p), needed + 1))

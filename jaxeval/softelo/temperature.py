@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
 from jaxeval.kernels.solve import Status, Terms
@@ -157,7 +157,7 @@ def fit_temperatures(
     return table
 
 
-def in_likelihood(human: Float, ties: Ties) -> NDArray[np.bool_]:
+def in_likelihood(human: Float, ties: Ties) -> Bool:
     """(N,) which human targets enter the likelihood."""
     if ties not in ("drop", "half"):
         raise ValueError(f"ties must be 'drop' or 'half', got {ties!r}")
@@ -230,7 +230,7 @@ def _fit_groups(
 
 def _score_spread(
     group: NDArray[np.intp], beta: Float, weight: Float, difference: Float, target: Float, cluster: NDArray[np.intp]
-) -> tuple[Float, NDArray[np.int64]]:
+) -> tuple[Float, Int]:
     """(G,) root of the sum of squares of the scores of clusters, NaN of a single one of several battles; (G,) clusters.
 
     Arguments are by battle, but for ``beta`` (G,).

@@ -1,7 +1,5 @@
 """`--checkpoint`, `--memory` and `--distributed` of every command that resamples."""
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -67,6 +65,7 @@ def test_finished_resamples_are_kept_and_memory_is_limited(command, commands, tm
     little = run("--memory", "1KB")
     assert little.exit_code == 1
     assert "memory_limit=1,000 bytes is too small" in little.output
+    assert "another part may need more" in " ".join(little.output.split())
 
 
 @pytest.mark.slow
@@ -79,7 +78,6 @@ def test_two_processes_give_the_tables_of_one(command, commands, tmp_path):
         start_commands(*arguments, "--checkpoint", tmp_path / "run", out=tmp_path / "shared")
     )
     assert codes == [0, 0], errors
-    printed = [re.sub(r"\[Gloo\].*\n", "", text) for text in printed]  # JAX's own
     assert printed == [alone.stdout, ""]
     assert "wrote" in errors[0]
     assert "wrote" not in errors[1]

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import twins
+from compiled import compiled
 from scipy.special import expit, softmax
 
 from jaxeval.kernels import battle_rows, contextual
@@ -18,16 +19,8 @@ HALF, DAVIDSON, RAO_KUPPER = map(Response, TieModel)
 PROBIT = Response(TieModel.HALF, Link.PROBIT)
 
 M, D, R = 4, 2, 3
-# Compiled once per tie model and shape.
-chord, newton, newton_cg, scaled_chord, derivatives = (
-    jax.jit(f, static_argnums=0)
-    for f in (
-        contextual.chord,
-        contextual.newton,
-        contextual.newton_cg,
-        contextual.scaled_chord,
-        battle_rows.derivatives,
-    )
+chord, newton, newton_cg, scaled_chord, derivatives = compiled(
+    contextual.chord, contextual.newton, contextual.newton_cg, contextual.scaled_chord, battle_rows.derivatives
 )
 pair_tables = jax.jit(battle_rows.pair_tables, static_argnums=2)
 alive = jax.jit(contextual.alive, static_argnums=0)

@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import twins
+from compiled import compiled
 from scipy.special import expit
 
 from jaxeval.kernels import likelihood
@@ -20,16 +21,9 @@ def board(seed):
     return rng.normal(0, 2, 8), wins
 
 
-# Compiled whole: one by one, their hundred operations would take longer.
-log_likelihood, gradient_of, curvature, grad_by_jax, hessian_by_jax = (
-    jax.jit(f, static_argnums=0)
-    for f in (
-        likelihood.log_likelihood,
-        likelihood.gradient,
-        likelihood.curvature,
-        jax.grad(likelihood.log_likelihood, 1),
-        jax.hessian(likelihood.log_likelihood, 1),
-    )
+log_likelihood, gradient_of, curvature = compiled(likelihood.log_likelihood, likelihood.gradient, likelihood.curvature)
+grad_by_jax, hessian_by_jax = compiled(
+    jax.grad(likelihood.log_likelihood, 1), jax.hessian(likelihood.log_likelihood, 1)
 )
 
 
