@@ -1,9 +1,10 @@
 """Agreement of a judge with humans, and whether its scores say how sure to be (arXiv:2606.13221, Appendix G).
 
 Every function takes battles with human labels (`verdict_disagreement` those with verdicts) and returns a DataFrame;
-``attrs`` holds ``warnings`` (sentences) and ``settings`` (with the scalars that belong to the table). "Decisive" battles are those on which human and judge both chose a side. ``cluster`` names a
-column of battles that belong together, prompts or voters: errors and intervals then take clusters as independent in
-place of battles. With one battle a cluster they are the plain ones, bit for bit.
+``attrs`` holds ``warnings`` (sentences) and ``settings`` (with the scalars that belong to the table). "Decisive"
+battles are those on which human and judge both chose a side. ``cluster`` names a column of battles that belong
+together, prompts or voters: errors and intervals then take clusters as independent in place of battles. With one
+battle a cluster they are the plain ones, bit for bit.
 """
 
 from __future__ import annotations
