@@ -69,7 +69,7 @@ def joint(request):
         "screen": {"measure": "average"},
         "study": {"delta": np.inf},
     }[request.param]
-    return (found.accuracy if request.param == "comparison" else found).joint.of(**chosen)
+    return found.joint.of(**chosen)
 
 
 def test_tables_figures_and_files_take_them_all(joint, tmp_path):

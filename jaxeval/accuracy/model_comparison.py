@@ -19,6 +19,7 @@ from jaxeval.data.judged_answers import ONLY_MODEL, JudgedAnswers
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import RunOptions
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.statistics.draws import Draws
 from jaxeval.wording import did_you_mean
 
 
@@ -59,6 +60,11 @@ class ModelComparison(DifferenceTables):
     """
 
     accuracy: JudgeAccuracy
+
+    @property
+    def joint(self) -> Draws:
+        """The accuracies as joint draws, those of `accuracy`: differences of models are paired."""
+        return self.accuracy.joint
 
     @property
     def warnings(self) -> list[str]:

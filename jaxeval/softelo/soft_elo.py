@@ -104,7 +104,7 @@ class SoftElo:
             rows["judge_elo"].to_numpy(),
             draws,
             gauge=f"mean rating {self.settings.base:g} of the other models",
-            status=rows["flags"].to_numpy(),
+            status=rows["flags"].fillna("no battles").to_numpy(),
             warnings=tuple(self.warnings),
             settings=self.settings,
         )

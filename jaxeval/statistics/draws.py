@@ -112,11 +112,13 @@ class Draws:
                 f"only draws of the same names in the same resamples have differences, got {len(self.draws)} draws of "
                 f"{named(self.names)} and {len(other.draws)} of {named(other.names)}"
             )
+        own, others = self.anchored, other.anchored
         with np.errstate(invalid="ignore"):  # both infinite: no difference to speak of
             return Draws(
                 self.names,
                 self.estimate - other.estimate,
                 self.draws - other.draws,
+                anchored=None if own is None or others is None else own & others,
                 precision=self.precision + other.precision,
                 limits=comparison.difference_limits(self.limits, other.limits),
                 warnings=tuple(dict.fromkeys([*self.warnings, *other.warnings])),

@@ -116,6 +116,8 @@ def test_differences_of_draws_are_paired():
     np.testing.assert_array_equal(found.limits, [[-1, -2], [1, 1]])
     lower, upper = draws.difference_interval(0.8)
     np.testing.assert_allclose(found.interval(0.8).loc["a"], [lower.loc[("x", "a"), ("y", "a")], upper.iloc[0, 2]])
+    held = Draws(NAMES, TRUTH, np.tile(TRUTH, (9, 1)), anchored=np.array([True, True, False, False]))
+    assert (held - held).interval().isna().any(axis=1).tolist() == [False, False, True, True]
     with pytest.raises(ValueError, match="only draws of the same names in the same resamples have differences"):
         x - draws.of(model="a")
 
