@@ -36,6 +36,14 @@ class Program(Generic[T]):
         found: T = _store.call(self, bound)
         return found
 
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The shapes of what it gives, for which a program that was called is not traced again."""
+        if _store is None:
+            return self.jitted.eval_shape(*args, **kwargs)
+        bound = self.signature.bind(*args, **kwargs).arguments
+        others = {name: value for name, value in bound.items() if name not in self.static_argnames}
+        return jax.eval_shape(lambda others: self(**{**bound, **others}), others)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.jitted, name)
 
