@@ -141,9 +141,12 @@ class LaneRun:
         return Solved(results, solver)
 
     def _shapes(self, task: Task, lanes: Lanes, which: Int) -> Any:
-        """What a call of ``task`` for the lanes ``which`` gives: shapes with leading axes (devices, chunks, lanes)."""
+        """Arrays of the shapes that a call of ``task`` for the lanes ``which`` gives: (devices, chunks, lanes, ...).
+
+        A call without chunks gives them sooner than JAX can trace the program for its shapes.
+        """
         with double_precision():
-            return jax.eval_shape(task.call, _no_chunks(*self._slots(task, lanes, which)))
+            return task.call(_no_chunks(*self._slots(task, lanes, which)))
 
     def run(self, task: Task, lanes: Lanes, which: Int, results: Any, section: str) -> None:
         """Run the lanes ``which`` and write what they give into ``results``, a tree of arrays with an entry a lane.
@@ -276,8 +279,8 @@ def _placed(parts: list[Int], lanes: Lanes, size: int, per_device: int) -> Chunk
     for c, part in enumerate(parts):
         slot = c % n_devices, c // n_devices
         slices[slot] = lanes.slices[part[0]]
-        # A short chunk repeats its last resample.
-        numbers[slot] = np.pad(lanes.numbers[part], (0, size - len(part)), mode="edge")
+        numbers[slot][: len(part)] = lanes.numbers[part]
+        numbers[slot][len(part) :] = lanes.numbers[part[-1]]  # a short chunk repeats its last resample
         n_chunks[slot[0]] += 1
     return chunks
 
