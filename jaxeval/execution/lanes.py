@@ -283,8 +283,8 @@ def _placed(parts: list[Int], lanes: Lanes, size: int, per_device: int) -> Chunk
     for c, part in enumerate(parts):
         slot = c % n_devices, c // n_devices
         slices[slot] = lanes.slices[part[0]]
-        # A short chunk repeats its last resample.
-        numbers[slot] = np.pad(lanes.numbers[part], (0, size - len(part)), mode="edge")
+        numbers[slot][: len(part)] = lanes.numbers[part]
+        numbers[slot][len(part) :] = lanes.numbers[part[-1]]  # a short chunk repeats its last resample
         n_chunks[slot[0]] += 1
     return chunks
 

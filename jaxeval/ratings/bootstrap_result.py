@@ -286,12 +286,12 @@ def bootstrap_result(
     """The draws of one slice, of a class of bootstraps."""
     board = fit._board
     m = len(board.theta)
-    theta, standing = refitted.theta[:, :m], refitted.standing[:, :m]
+    theta, standing = refitted.theta[:, :m].copy(), refitted.standing[:, :m]
     if options.ridge == 0:
-        unrated = np.array([0.0, np.inf, -np.inf, np.nan])
-        theta = np.where(standing == Standing.IDENTIFIED, theta, unrated[standing])
-        theta = np.where(board.active, theta, np.nan)
-    theta = np.where(refitted.converged[:, None], theta, np.nan)
+        lost = standing != Standing.IDENTIFIED
+        theta[lost] = np.array([0.0, np.inf, -np.inf, np.nan])[standing[lost]]
+        theta[:, ~board.active] = np.nan
+    theta[~refitted.converged] = np.nan
     names = {Standing.ABOVE: "undefeated", Standing.BELOW: "winless", Standing.INCOMPARABLE: "not_comparable"}
     made = vars(fit.settings) | {"by": list(options.by or []), "dtype": options.dtype}
     made["n_devices"] = jax.local_device_count() * n_sharing()

@@ -289,7 +289,7 @@ def fit_result(
     count = battles_per_model(board.cells, len(models))
     scale = make_scale(options.gauge, options.base, models, count, board.active, ELO_PER_UNIT[board.link])
     theta = rated_theta(board)
-    standing = [STANDING_TEXT[s] for s in board.connectivity.standing]
+    standing = [STANDING_TEXT[s] for s in board.connectivity.standing.tolist()]
     made = {"gauge": scale.gauge, "method": board.method, "features": likelihood.features}
     made |= {"dtype": "float64", "device": device_name(), "versions": versions()}
     return kind(

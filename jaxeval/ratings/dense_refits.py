@@ -53,9 +53,10 @@ class DenseRefits(BoardRefits):
         """Chord steps where no resample separates models, Newton-CG where it finds what joins groups, Newton."""
         takes = {batch.Solver.CHORD: self.secure, batch.Solver.NEWTON_CG: ~self.weakly_joined}
         every = np.ones(self.n_slices, bool)
-        return [Solver(code, name, self._task(code), takes.get(code, every)) for code, name in _SOLVERS.items()]
+        held = self.held_bytes(self.problems, self.problems.start.shape[-1])
+        return [Solver(code, name, self._task(code, held), takes.get(code, every)) for code, name in _SOLVERS.items()]
 
-    def _task(self, solver: batch.Solver) -> Task:
+    def _task(self, solver: batch.Solver, held: int) -> Task:
         program = partial(
             batch.refit,
             self.problems,
@@ -69,7 +70,7 @@ class DenseRefits(BoardRefits):
             REFITS,
             self._words(solver),
             lane_bytes=_BYTES_PER_WORD * self._words(batch.Solver.NEWTON),
-            fixed_bytes=self.held_bytes(self.problems, self.problems.start.shape[-1]),
+            fixed_bytes=held,
         )
 
     def _words(self, solver: batch.Solver) -> int:

@@ -45,9 +45,11 @@ class Scale(NamedTuple):
         what the estimate says it is for them. If none of weight is finite, no rating is. Infinite values stay.
         """
         finite = np.isfinite(draws)
-        weights = np.where(finite, self.weights, 0.0)
-        total = weights.sum(1)
-        off = (weights * np.where(finite, draws - theta, 0.0)).sum(1)
+        weights, off_estimate = self.weights, draws - theta
+        if not finite.all():
+            weights, off_estimate = np.where(finite, weights, 0.0), np.where(finite, off_estimate, 0.0)
+        total = weights.sum(-1)
+        off = (weights * off_estimate).sum(1)
         with np.errstate(invalid="ignore", divide="ignore"):
             shift = np.where(total > 0, off / total, np.nan)
         centre = theta @ self.weights + shift

@@ -20,10 +20,13 @@ def _balance(weight: Int, capacity: Int) -> tuple[Int, Int]:
     light, heavy = np.flatnonzero(weight < capacity), np.flatnonzero(weight >= capacity)
     deficit = np.concatenate([[0], np.cumsum((capacity - weight)[light])])
     excess = np.cumsum((weight - capacity)[heavy])
+    # How many sums of deficits each sum of excesses exceeds, and how many of the latter are within each of the former.
+    filled = np.searchsorted(deficit, excess, side="left")
+    used_up = np.cumsum(np.bincount(filled, minlength=len(deficit)))
     threshold[light] = weight[light]
-    alias[light] = heavy[np.searchsorted(excess, deficit[:-1], side="right")]
+    alias[light] = heavy[used_up[: len(light)]]
     # A heavy column ends under capacity by what its last light column took too much; the next heavy one fills that.
-    overdrawn = deficit[np.searchsorted(deficit, excess, side="left")] - excess
+    overdrawn = deficit[filled] - excess
     threshold[heavy] -= overdrawn
     short = np.flatnonzero(overdrawn > 0)
     alias[heavy[short]] = heavy[short + 1]

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -82,7 +81,7 @@ class TestCheckpoints:
 
 
 def _only_shapes(kernel, *arguments, **options):
-    assert isinstance(arguments[-1].numbers, jax.core.Tracer), "a lane is computed again"
+    assert not arguments[-1].n_chunks.any(), "a lane is computed again"
     return kernel(*arguments, **options)
 
 
