@@ -5,6 +5,8 @@ sum_ij y_ij log F(theta_i - theta_j) - ridge * ||theta||^2 with F the probabilit
 instead of M^2.
 """
 
+from collections.abc import Callable
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -24,17 +26,23 @@ def log_likelihood(
 def expected_score(theta: Float[Array, "M"], n: Num[Array, "M M"]) -> Float[Array, "M"]:
     """Expected scores sum_j n_ij e_i / (e_i + e_j) of the logit; M must be a multiple of 4.
 
-    Four columns share one division (a / x + b / y = (a y + b x) / (x y)), which is what limits this pass. Their product
-    of four strengths overflows only where |theta| exceeds 170 in double and 20 in single precision.
+    The product of four strengths overflows only where |theta| exceeds 170 in double and 20 in single precision.
     """
     e = jnp.exp(theta)
-    quarter = n.shape[1] // 4
-    blocks = [slice(k * quarter, (k + 1) * quarter) for k in range(4)]
-    a, b, c, d = (n[:, block].astype(theta.dtype) for block in blocks)
-    w, x, y, z = (e[:, None] + e[block] for block in blocks)
+    return e * quotient_sums(n.shape[1], lambda block: (n[:, block].astype(theta.dtype), e[:, None] + e[block]))
+
+
+def quotient_sums(
+    n_columns: int, terms: Callable[[slice], tuple[Float[Array, "M columns"], Float[Array, "M columns"]]]
+) -> Float[Array, "M"]:
+    """Row sums of a quotient, whose dividend and divisor ``terms`` gives for a block of columns.
+
+    Four columns share one division (a / x + b / y = (a y + b x) / (x y)), which is what limits such a pass.
+    """
+    quarter = n_columns // 4
+    (a, w), (b, x), (c, y), (d, z) = (terms(slice(k * quarter, (k + 1) * quarter)) for k in range(4))
     wx, yz = w * x, y * z
-    shares = ((a * x + b * w) * yz + (c * z + d * y) * wx) / (wx * yz)
-    return e * row_sums(shares)
+    return row_sums(((a * x + b * w) * yz + (c * z + d * y) * wx) / (wx * yz))
 
 
 def gradient(link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real[Array, ""]) -> Float[Array, "M"]:

@@ -119,8 +119,8 @@ def test_packed_words_hold_the_same_draws(packing, shortfall):
         losses, ties, wins = np.moveaxis(np.asarray(draw_units(drawn, scheme, UNPACKED, *key)), 1, 0)
         words = np.asarray(draw_units(drawn, scheme, packing, *key))
         assert words.dtype == packing.word
-        np.testing.assert_array_equal(words >> packing.half, losses + ties + wins)
-        np.testing.assert_array_equal(words & packing.word((1 << packing.half) - 1), 2 * wins + ties)
+        np.testing.assert_array_equal(words >> packing.bits, losses + ties + wins)
+        np.testing.assert_array_equal(words & packing.word((1 << packing.bits) - 1), 2 * wins + ties)
 
 
 def test_poisson_draws_are_independent_with_the_counts_as_rates():
