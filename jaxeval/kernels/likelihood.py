@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxeval.kernels.kinds import Float, Num, Real
-from jaxeval.kernels.links import Link, bend, log_probability, share, slope
+from jaxeval.kernels.links import Link, bend, log_probability, score_of_points, share
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 
 
@@ -49,8 +49,8 @@ def gradient(link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real
     """Gradient of the penalised log-likelihood; all links but the logit need the table's wins."""
     if link == Link.LOGIT:
         return table.score - expected_score(theta, table.n) - 2 * ridge * theta
-    gained = slope(link, theta[:, None] - theta) * table.wins  # type: ignore[operator]  # kept for it
-    return row_sums(gained) - row_sums(gained.T) - 2 * ridge * theta
+    wins = jnp.asarray(table.wins)  # kept for it
+    return row_sums(score_of_points(link, wins, table.n - wins, theta[:, None] - theta)) - 2 * ridge * theta
 
 
 def curvature(link: Link, theta: Float[Array, "M"], table: PairTable) -> Float[Array, "M M"]:

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from jaxeval.kernels.kinds import Float, Int32, Num, UInt
@@ -65,12 +64,12 @@ def unpacked(
     """Weights of battles, what the first model took of them, and the ties if kept, from per-pair ``statistics``.
 
     Counts in 32-bit words, and sums of halves of them under 2**23, are exact in single precision, which halves what
-    the solver reads; larger ones come in 64-bit words.
+    the solver reads, as are counts in thirds of 64 bits; larger ones come in halves of these.
     """
     if packing.word is None:
         return tuple(x.astype(dtype) for x in statistics)
     (word,) = statistics
-    exact = jnp.float32 if packing.word is np.uint32 else dtype
+    exact = jnp.float32 if packing.bits < 24 else dtype
     n, twice_first, *ties = packing.fields(word)
     return n.astype(exact), 0.5 * twice_first.astype(exact), *(x.astype(exact) for x in ties)
 
