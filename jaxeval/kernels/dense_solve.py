@@ -35,8 +35,8 @@ def chord(
 ) -> Solution:
     """Newton's method with one fixed ``inverse`` of the information, that of the full data.
 
-    The ``gradient`` takes parameters and the ``table``. Batched over resamples, the step is a single matrix product. Diverges where a resample's information is far from
-    the full data's.
+    The ``gradient`` takes parameters and the ``table``. Batched over resamples, the step is a single matrix product.
+    Diverges where a resample's information is far from the full data's.
     """
 
     def step(theta: Array) -> tuple[Array, Array]:

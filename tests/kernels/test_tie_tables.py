@@ -23,7 +23,7 @@ def battles(seed):
     return rng.poisson(rng.choice([0.0, 3.0, 40.0], (3, len(FIRST))))
 
 
-def table(count, factor=None, packed=True):
+def table(model, count, factor=None, packed=True):
     """From words, or from weights of the same battles."""
     position = np.full((M, M), len(FIRST), np.int32)
     position[FIRST, SECOND] = position[SECOND, FIRST] = np.arange(len(FIRST))
@@ -34,7 +34,7 @@ def table(count, factor=None, packed=True):
         target = jnp.broadcast_to(jnp.asarray([[0.0], [0.5], [1.0]]), count.shape)
         layout = layout._replace(weight=jnp.ones(count.shape), target=target)
     dense = pair_tables.spread(layout, pair_tables.pair_statistics(layout, draws, len(FIRST) + 1, keep_ties=True))
-    return tie_tables.tie_table(layout, dense, packing, np.float64)
+    return tie_tables.tie_table(model, layout, dense, packing, np.float64)
 
 
 def log_likelihood(model, phi, count, factor, ridge):
@@ -61,9 +61,9 @@ def test_tables_hold_the_battles(seed, packed):
         kept[i, j], kept[j, i] = wins + ties, losses + ties
         score[i] += wins + ties / 2
         score[j] += losses + ties / 2
-    found = table(count, packed=packed)
-    for own, twin in zip(found, (n, score, kept, kept.T, count[1].sum()), strict=True):
-        np.testing.assert_array_equal(own, twin)
+    for model, twins in (TieModel.DAVIDSON, (n, score)), (TieModel.RAO_KUPPER, (kept, kept.T)):
+        for own, twin in zip(table(model, count, packed=packed), (*twins, count[1].sum()), strict=True):
+            np.testing.assert_array_equal(own, twin)
 
 
 @pytest.mark.parametrize("model", [TieModel.DAVIDSON, TieModel.RAO_KUPPER])
@@ -76,5 +76,5 @@ def test_the_gradient_is_that_of_the_log_likelihood(model, reweighted):
         factor = factor + factor.T
     count, ridge = battles(4), np.append(np.full(M, 0.3), 0.0)
     phi = np.append(rng.normal(0, 1.5, M), T[model])
-    found = gradient(model, phi, table(count, factor if reweighted else None), ridge)
+    found = gradient(model, phi, table(model, count, factor if reweighted else None), ridge)
     np.testing.assert_allclose(found, by_jax(model, phi, count, factor, ridge), rtol=1e-10, atol=1e-10)
