@@ -1,5 +1,8 @@
 """Maximum of the likelihood on an (M, M) table of pairs, one problem at a time: by three kinds of steps."""
 
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 from jax import Array, lax
@@ -20,20 +23,26 @@ from jaxeval.kernels.solve import (
     regular,
 )
 
+Table = TypeVar("Table", bound=NamedTuple)
+
 
 def chord(
-    link: Link, table: PairTable, start: Float[Array, "M"], inverse: Float[Array, "M M"], terms: Terms
+    gradient: Callable[[Array, Table], Array],
+    table: Table,
+    start: Float[Array, "P"],
+    inverse: Float[Array, "P P"],
+    terms: Terms,
 ) -> Solution:
     """Newton's method with one fixed ``inverse`` of the information, that of the full data.
 
-    Batched over resamples, the step is a single matrix product. Diverges where a resample's information is far from
-    the full data's.
+    The ``gradient`` takes parameters and the ``table``. Batched over resamples, the step is a single matrix product.
+    Diverges where a resample's information is far from the full data's.
     """
 
     def step(theta: Array) -> tuple[Array, Array]:
         # Without the barrier XLA takes the conversion of the counts out of the loop, and so reads twice the bytes.
         theta, counts = lax.optimization_barrier((theta, table))
-        grad = likelihood.gradient(link, theta, counts, terms.ridge)
+        grad = gradient(theta, counts)
         return jnp.matmul(inverse, grad, precision="highest"), grad
 
     return iterate(step, start, terms.tolerance, terms.max_steps)

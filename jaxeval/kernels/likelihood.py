@@ -5,11 +5,13 @@ sum_ij y_ij log F(theta_i - theta_j) - ridge * ||theta||^2 with F the probabilit
 instead of M^2.
 """
 
+from collections.abc import Callable
+
 import jax.numpy as jnp
 from jax import Array
 
 from jaxeval.kernels.kinds import Float, Num, Real
-from jaxeval.kernels.links import Link, bend, log_probability, share, slope
+from jaxeval.kernels.links import Link, bend, log_probability, score_of_points, share
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 
 
@@ -24,25 +26,31 @@ def log_likelihood(
 def expected_score(theta: Float[Array, "M"], n: Num[Array, "M M"]) -> Float[Array, "M"]:
     """Expected scores sum_j n_ij e_i / (e_i + e_j) of the logit; M must be a multiple of 4.
 
-    Four columns share one division (a / x + b / y = (a y + b x) / (x y)), which is what limits this pass. Their product
-    of four strengths overflows only where |theta| exceeds 170 in double and 20 in single precision.
+    The product of four strengths overflows only where |theta| exceeds 170 in double and 20 in single precision.
     """
     e = jnp.exp(theta)
-    quarter = n.shape[1] // 4
-    blocks = [slice(k * quarter, (k + 1) * quarter) for k in range(4)]
-    a, b, c, d = (n[:, block].astype(theta.dtype) for block in blocks)
-    w, x, y, z = (e[:, None] + e[block] for block in blocks)
+    return e * quotient_sums(n.shape[1], lambda block: (n[:, block].astype(theta.dtype), e[:, None] + e[block]))
+
+
+def quotient_sums(
+    n_columns: int, terms: Callable[[slice], tuple[Float[Array, "M columns"], Float[Array, "M columns"]]]
+) -> Float[Array, "M"]:
+    """Row sums of a quotient, whose dividend and divisor ``terms`` gives for a block of columns.
+
+    Four columns share one division (a / x + b / y = (a y + b x) / (x y)), which is what limits such a pass.
+    """
+    quarter = n_columns // 4
+    (a, w), (b, x), (c, y), (d, z) = (terms(slice(k * quarter, (k + 1) * quarter)) for k in range(4))
     wx, yz = w * x, y * z
-    shares = ((a * x + b * w) * yz + (c * z + d * y) * wx) / (wx * yz)
-    return e * row_sums(shares)
+    return row_sums(((a * x + b * w) * yz + (c * z + d * y) * wx) / (wx * yz))
 
 
 def gradient(link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real[Array, ""]) -> Float[Array, "M"]:
     """Gradient of the penalised log-likelihood; all links but the logit need the table's wins."""
     if link == Link.LOGIT:
         return table.score - expected_score(theta, table.n) - 2 * ridge * theta
-    gained = slope(link, theta[:, None] - theta) * table.wins  # type: ignore[operator]  # kept for it
-    return row_sums(gained) - row_sums(gained.T) - 2 * ridge * theta
+    wins = jnp.asarray(table.wins)  # kept for it
+    return row_sums(score_of_points(link, wins, table.n - wins, theta[:, None] - theta)) - 2 * ridge * theta
 
 
 def curvature(link: Link, theta: Float[Array, "M"], table: PairTable) -> Float[Array, "M M"]:

@@ -4,12 +4,13 @@ F(z) + F(-z) = 1 and log F is concave, so that the log-likelihood of any battles
 """
 
 from enum import IntEnum
+from functools import reduce
 from math import pi, sqrt
 
 import jax.numpy as jnp
 from jax import Array
 from jax.nn import log_sigmoid, sigmoid
-from jax.scipy.special import erfc, log_ndtr, ndtr
+from jax.scipy.special import log_ndtr, ndtr
 
 from jaxeval.kernels.kinds import Float
 
@@ -40,14 +41,37 @@ def slope(link: Link, z: Values) -> Values:
     """Derivative of log F, exact in both tails; of the probit the inverse Mills ratio."""
     if link == Link.LOGIT:
         return sigmoid(-z)
-    # By erfc, several times as fast as by log_ndtr; where that underflows, by its asymptotic series, to the last digit.
-    far = 20.0 if z.dtype == jnp.float64 else 10.0
-    near = jnp.maximum(z, -far)
-    ratio = jnp.exp(-(near**2) / 2) * sqrt(2 / pi) / erfc(-near * sqrt(0.5))
-    u, series = jnp.minimum(z, -far) ** -2, jnp.ones_like(z)
-    for odd in range(15, 0, -2):
-        series = 1 - odd * u * series
-    return jnp.where(z < -far, -z / series, ratio)
+    up, down, density, beyond = _mills(jnp.abs(z))
+    is_low = z < 0
+    own = jnp.where(is_low, down, density * down) / jnp.where(is_low, up, down - density * up)
+    return own + jnp.where(is_low, beyond, 0.0)
+
+
+#: Mills' ratio (1 - F(x)) / f(x) of the normal distribution, x >= 0, is the quotient of these polynomials, the highest
+#: power first, to 5e-16: the best such quotient, found by repeated least squares in 60 digits. No digits cancel.
+_UP = (
+    1.0, 25.413994349195750539, 319.3619855063656019, 2557.1292919928317071, 14242.217581561259328,
+    56957.336912354619853, 163422.16112286346523, 325404.73388265398101, 411502.49657666550037, 256472.95638950454851,
+)  # fmt: skip
+_DOWN = (
+    1.0, 25.413994349194796603, 320.36198550676163063, 2582.5432862787513736, 14559.57957229425272,
+    59463.63795530050001, 177035.66333856511435, 377501.75075879224403, 549563.33695333092271, 491607.24386546852953,
+    204635.81216665235171,
+)  # fmt: skip
+
+
+def _mills(x: Values) -> tuple[Values, Values, Values, Values]:
+    """Mills' ratio at x >= 0 as dividend and divisor, the density, and how far x is ``beyond`` where they are found.
+
+    F(-x) = density dividend / divisor. Beyond, where powers would overflow, the ratio is 1 / x to the last digit.
+    """
+    near = jnp.minimum(x, 1e20 if x.dtype == jnp.float64 else 1e3)
+    density = jnp.exp(-(x**2) / 2) * (1 / sqrt(2 * pi))
+    return _polynomial(_UP, near), _polynomial(_DOWN, near), density, x - near
+
+
+def _polynomial(coefficients: tuple[float, ...], x: Values) -> Values:
+    return reduce(lambda so_far, own: so_far * x + own, coefficients[1:], jnp.full_like(x, coefficients[0]))
 
 
 def bend(link: Link, z: Values) -> Values:
@@ -65,9 +89,21 @@ def log_likelihood(link: Link, target: Values, z: Values) -> Values:
 
 def score(link: Link, target: Values, z: Values) -> Values:
     """Derivative of the log-likelihood by z."""
+    return score_of_points(link, target, 1 - target, z)
+
+
+def score_of_points(link: Link, won: Values, lost: Values, z: Values) -> Values:
+    """Derivative by z of the log-likelihood of battles at z, of which the first one ``won`` and ``lost`` such points.
+
+    Of the probit won * slope(z) - lost * slope(-z), which share nearly all of their work.
+    """
     if link == Link.LOGIT:
-        return target - probability(link, z)
-    return target * slope(link, z) - (1 - target) * slope(link, -z)
+        return won - (won + lost) * probability(link, z)
+    up, down, density, beyond = _mills(jnp.abs(z))
+    is_low = z < 0
+    # The points of the side that should lose count by the steep slope, the other one's by the flat.
+    of_weak, of_strong = jnp.where(is_low, won, -lost), jnp.where(is_low, -lost, won)
+    return of_weak * (down / up + beyond) + of_strong * (density * down / (down - density * up))
 
 
 def information(link: Link, target: Values, z: Values) -> Values:

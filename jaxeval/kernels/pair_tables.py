@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from jaxeval.kernels.kinds import Float, Int32, Num, UInt
@@ -33,14 +32,15 @@ class Layout(NamedTuple):
 
 
 def pair_statistics(
-    layout: Layout, draws: Num[Array, "K Q"] | UInt[Array, "Q"], n_pairs: int
+    layout: Layout, draws: Num[Array, "K Q"] | UInt[Array, "Q"], n_pairs: int, keep_ties: bool = False
 ) -> tuple[Num[Array, "{n_pairs}"], ...]:
-    """Per pair, the ``draws`` summed: one packed word, or (weight, weight * target)."""
+    """Per pair, the ``draws`` summed: one packed word, or weight, weight * target, and, if kept, weight of ties."""
     columns: tuple[Array, ...] = (draws,)
     if layout.weight is not None and layout.target is not None:
         entries = draws if layout.unit is None else draws.reshape(-1)[layout.unit]
         weight = entries * layout.weight
-        columns = jnp.sum(weight, 0), jnp.sum(weight * layout.target, 0)
+        shares = [jnp.ones_like(weight), layout.target, *([layout.target == 0.5] if keep_ties else [])]
+        columns = tuple(jnp.sum(weight * share, 0) for share in shares)
     if layout.pair is None:
         return columns
     pair = layout.pair
@@ -60,27 +60,35 @@ def row_sums(table: Num[Array, "rows columns"]) -> Num[Array, "rows"]:
 
 def unpacked(
     statistics: tuple[Num[Array, "*shape"], ...], packing: Packing, dtype: type
-) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
-    """Weights of battles, and what the first model took of them, from per-pair ``statistics``.
+) -> tuple[Float[Array, "*shape"], ...]:
+    """Weights of battles, what the first model took of them, and the ties if kept, from per-pair ``statistics``.
 
     Counts in 32-bit words, and sums of halves of them under 2**23, are exact in single precision, which halves what
-    the solver reads; larger ones come in 64-bit words.
+    the solver reads, as are counts in thirds of 64 bits; larger ones come in halves of these.
     """
     if packing.word is None:
-        n, first = statistics
-        return n.astype(dtype), first.astype(dtype)
+        return tuple(x.astype(dtype) for x in statistics)
     (word,) = statistics
-    exact = jnp.float32 if packing.word is np.uint32 else dtype
-    return (word >> packing.half).astype(exact), 0.5 * (word & packing.word((1 << packing.half) - 1)).astype(exact)
+    exact = jnp.float32 if packing.bits < 24 else dtype
+    n, twice_first, *ties = packing.fields(word)
+    return n.astype(exact), 0.5 * twice_first.astype(exact), *(x.astype(exact) for x in ties)
+
+
+def oriented(
+    layout: Layout, dense: tuple[Num[Array, "M M"], ...], packing: Packing, dtype: type
+) -> tuple[Float[Array, "M M"], ...]:
+    """Weights of battles, what the row's model took of them, and the ties if kept, from gathered statistics."""
+    i = jnp.arange(dense[0].shape[0])
+    n, first, *ties = unpacked(dense, packing, dtype)
+    tables = n, jnp.where(i[:, None] < i, first, n - first), *ties
+    if layout.pair_weight is None:
+        return tables
+    return tuple(x * layout.pair_weight.astype(dtype) for x in tables)
 
 
 def pair_table(
     layout: Layout, dense: tuple[Num[Array, "M M"], ...], packing: Packing, dtype: type, keep_wins: bool
 ) -> PairTable:
     """The table from gathered statistics, scores in ``dtype``."""
-    i = jnp.arange(dense[0].shape[0])
-    n, first = unpacked(dense, packing, dtype)
-    wins = jnp.where(i[:, None] < i, first, n - first)
-    if layout.pair_weight is not None:
-        n, wins = n * layout.pair_weight.astype(dtype), wins * layout.pair_weight.astype(dtype)
+    n, wins = oriented(layout, dense, packing, dtype)
     return PairTable(n, row_sums(wins).astype(dtype), wins if keep_wins else None)

@@ -10,7 +10,7 @@ Every function draws R resamples at once. Arrays have the lanes first; `lane_dra
 
 from collections.abc import Callable
 from enum import IntEnum
-from functools import partial
+from functools import partial, reduce
 from typing import NamedTuple
 
 import jax
@@ -81,26 +81,35 @@ class Packing(NamedTuple):
     """How the draws of the units of R resamples are held: static, one of two forms.
 
     Unpacked: an (R, K, Q) integer array. Packed, for hard outcomes (K = 3: loss, tie, win of the pair's first model):
-    (R, Q) words, one a pair, the number of battles in its upper half and twice the score in its lower.
+    (R, Q) words, one a pair. The lowest bits hold twice the score, the next ones the ties if they are kept, and the
+    highest the number of battles.
     """
 
     word: type | None  # unsigned type of packed words, None for unpacked
+    keeps_ties: bool = False
 
     @property
-    def half(self) -> int:
-        """Bits of half a packed word."""
-        return np.iinfo(self.word).bits // 2 if self.word else 0
+    def bits(self) -> int:
+        """Those of a packed word that each number has: a half, or a third."""
+        return np.iinfo(self.word).bits // (2 + self.keeps_ties) if self.word else 0
 
     def pack(self, rows: list[Num[Array, "R Q"]]) -> Num[Array, "R K Q"] | UInt[Array, "R Q"]:
         """The draws of all units, given row by row."""
         if self.word is None:
             return jnp.stack(rows, axis=1)
         losses, ties, wins = (row.astype(self.word) for row in rows)
-        return ((losses + ties + wins) << self.half) | (2 * wins + ties)
+        fields = [losses + ties + wins, *([ties] if self.keeps_ties else []), 2 * wins + ties]
+        return reduce(lambda word, field: (word << self.bits) | field, fields)
+
+    def fields(self, words: UInt[Array, "*shape"]) -> tuple[UInt[Array, "*shape"], ...]:
+        """Number of battles, twice the score, and the ties if they are kept."""
+        low = words.dtype.type((1 << self.bits) - 1)
+        ties = ((words >> self.bits) & low,) if self.keeps_ties else ()
+        return self.battles(words), words & low, *ties
 
     def battles(self, draws: Num[Array, "R K Q"] | UInt[Array, "R Q"]) -> Num[Array, "R Q"]:
         """Battles (or clusters) drawn, by column."""
-        return draws >> self.half if self.word else jnp.sum(draws, axis=1)
+        return draws >> (1 + self.keeps_ties) * self.bits if self.word else jnp.sum(draws, axis=1)
 
     def add(
         self,
@@ -113,7 +122,7 @@ class Packing(NamedTuple):
         if self.word is None:
             flat = draws.reshape(len(draws), -1)
             return add_at(flat, row * draws.shape[2] + column, needed).reshape(draws.shape)
-        one_battle = row.astype(self.word) + self.word(1 << self.half)
+        one_battle = self.pack([(row == k).astype(self.word) for k in range(3)])
         return add_at(draws, column, jnp.where(needed, one_battle, 0))
 
 

@@ -14,7 +14,7 @@ from jax import Array
 
 from jaxeval.kernels.adjacency import SLOTS, Adjacency, opponent_sums, take
 from jaxeval.kernels.kinds import Bool, Float, Int32, Real
-from jaxeval.kernels.links import Link, bend, share, slope
+from jaxeval.kernels.links import Link, bend, score_of_points, share
 from jaxeval.kernels.solve import Found, Solution, Status, Step, Terms, capped, centred, conjugate_gradients, loop
 
 # Early steps are solved until the residual's norm has shrunk so far, which shrinks the error by about as much.
@@ -71,7 +71,7 @@ def gradient(
         own = take(theta, adjacency.owner)
         z = [own - take(theta, adjacency.opponent[k]) for k in range(SLOTS)]
         losses = n - wins
-        grad = opponent_sums(adjacency, lambda k: wins[k] * slope(link, z[k]) - losses[k] * slope(link, -z[k]))
+        grad = opponent_sums(adjacency, lambda k: score_of_points(link, wins[k], losses[k], z[k]))
         weights = [wins[k] * bend(link, z[k]) + losses[k] * bend(link, -z[k]) for k in range(SLOTS)]
     return grad - 2 * ridge * theta, jnp.stack(weights)
 

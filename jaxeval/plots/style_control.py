@@ -48,7 +48,10 @@ def plot_style_effect(effect: pd.DataFrame, top: int = 40) -> Figure:
 
 
 def plot_coefficients(coefficients: pd.DataFrame) -> Figure:
-    """Odds ratio of one unit of each covariate, with its interval; as ``coefficients()`` of a fit or bootstrap."""
+    """Odds ratio of one unit of each covariate, with its interval; as ``coefficients()`` of a fit or bootstrap.
+
+    Coefficients of the probit link have no odds ratios: the figure shows them themselves.
+    """
     place = np.arange(len(coefficients))
     figure, axis = one_axis(5.6, 1.1 + 0.32 * len(coefficients))
     low, high = coefficients["odds_ratio_lower"], coefficients["odds_ratio_upper"]

@@ -5,23 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
 from jaxeval.arrays import as_leaf
-from jaxeval.execution.lanes import Solver, Task, device_mesh
+from jaxeval.execution.lanes import Solver, Task
 from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import REFITS, padded_few, padded_pairs, padded_size
 from jaxeval.kernels import batch
+from jaxeval.kernels.tie_models import TieModel
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
 from jaxeval.ratings.drawn_votes import VoteGroups, drawn_entries, is_secure_board
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import BoardRefits, refit_form
 from jaxeval.resampling.draw import unit_draw
 from jaxeval.resampling.units import pad, stacked
+
+Float = NDArray[np.float64]
 
 _MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON_CG: 60, batch.Solver.NEWTON: 200}
 # In turn, each for the lanes that those before it left.
@@ -57,27 +59,21 @@ class DenseRefits(BoardRefits):
         return [Solver(code, name, self._task(code, held), takes.get(code, every)) for code, name in _SOLVERS.items()]
 
     def _task(self, solver: batch.Solver, held: int) -> Task:
-        program = partial(
-            batch.refit,
-            self.problems,
-            self.form._replace(solver=solver),
-            device_mesh(),
-            np.uint64(self.options.seed),
-            self.terms(self.options.ridge, _MAX_STEPS[solver]),
-        )
+        form = self.form._replace(solver=solver)
         return Task(
-            program,
+            self.program(batch.refit, self.problems, form, self.options.ridge, _MAX_STEPS[solver]),
             REFITS,
-            self._words(solver),
-            lane_bytes=_BYTES_PER_WORD * self._words(batch.Solver.NEWTON),
+            table_words(self.problems, solver),
+            lane_bytes=_BYTES_PER_WORD * table_words(self.problems, batch.Solver.NEWTON),
             fixed_bytes=held,
         )
 
-    def _words(self, solver: batch.Solver) -> int:
-        """Numbers that a lane works on."""
-        units, layout = self.problems.units, self.problems.layout
-        tables = _of_slice(layout.position) * (1 if solver == batch.Solver.CHORD else 4)
-        return tables + _of_slice(units.size) + (0 if layout.weight is None else 4 * _of_slice(layout.weight))
+
+def table_words(problems: batch.Problem, solver: batch.Solver) -> int:
+    """Numbers that a lane works on."""
+    units, layout = problems.units, problems.layout
+    tables = _of_slice(layout.position) * (1 if solver == batch.Solver.CHORD else 4)
+    return tables + _of_slice(units.size) + (0 if layout.weight is None else 4 * _of_slice(layout.weight))
 
 
 def _of_slice(stacked: Array) -> int:
@@ -94,36 +90,54 @@ def dense_refits(
         labels: names of the slices, which name their random numbers.
         drawn: per slice, what is drawn together, and within which strata.
     """
+    inverse, diagonal = inverse_information(boards)
+    start = np.stack([pad(board.theta, inverse.shape[-1:]) for board in boards])
+    problems, form = pair_problems(boards, labels, drawn, options, (start, inverse, diagonal))
+    worth = np.diagonal(inverse, axis1=-2, axis2=-1) * diagonal
+    return DenseRefits(
+        problems=problems,
+        form=form,
+        secure=np.array([is_secure_board(board, own.clusters) for board, own in zip(boards, drawn, strict=True)]),
+        weakly_joined=worth.max(-1) > _WEAKLY_JOINED,
+        options=options,
+    )
+
+
+def pair_problems(
+    boards: Sequence[Board],
+    labels: Sequence[str],
+    drawn: Sequence[VoteGroups],
+    options: BootstrapOptions,
+    full: tuple[Float, Float, Float],
+) -> tuple[batch.Problem, batch.RefitForm]:
+    """What is drawn, and how chord steps refit it; arguments as of `dense_refits`.
+
+    ``full`` holds the parameters (S, P) of the full data, the pseudo-inverse of their information, and its diagonal.
+    """
     size = padded_size(max(len(board.theta) for board in boards))
     # One pair more than there are: models that never met share an empty one.
     n_pairs = padded_pairs(max(len(board.cells.first) for board in boards) + 1, size)
-    entries = drawn_entries([board.cells for board in boards], options.drawn, drawn, n_pairs)
+    keep_ties = options.response.ties != TieModel.HALF
+    entries = drawn_entries([board.cells for board in boards], options.drawn, drawn, n_pairs, keep_ties)
     packing = entries.packing(max(battles_per_model(board.cells, len(board.theta)).max() for board in boards))
     draws = [
         unit_draw(own.units, options.drawn, label, packing, own.stratum)
         for own, label in zip(entries.of_slice, labels, strict=True)
     ]
-    inverse, diagonal = inverse_information(boards)
     problems = [
         batch.Problem(
             units=draw.units,
             layout=entries.layout(s, *_tables_of_pairs(board, size, n_pairs - 1)),
             stream=as_leaf(draw.stream, np.uint64),
-            start=as_leaf(pad(board.theta, (size,)), np.float64),
-            inverse=as_leaf(inverse[s], np.float64),
-            information_diagonal=as_leaf(diagonal[s], np.float64),
+            start=as_leaf(full[0][s], np.float64),
+            inverse=as_leaf(full[1][s], np.float64),
+            information_diagonal=as_leaf(full[2][s], np.float64),
             main_battles=as_leaf(pad(main_battles(board), (size,)), np.float64),
         )
         for s, (board, draw) in enumerate(zip(boards, draws, strict=True))
     ]
-    form = refit_form(options, packing, n_pairs, batch.Solver.CHORD)
-    worth = np.diagonal(inverse, axis1=-2, axis2=-1) * diagonal
-    return DenseRefits(
-        problems=on_device(stacked(problems, padded_few(len(boards)))),
-        form=form,
-        secure=np.array([is_secure_board(board, own.clusters) for board, own in zip(boards, drawn, strict=True)]),
-        weakly_joined=worth.max(-1) > _WEAKLY_JOINED,
-        options=options,
+    return on_device(stacked(problems, padded_few(len(boards)))), refit_form(
+        options, packing, n_pairs, batch.Solver.CHORD
     )
 
 

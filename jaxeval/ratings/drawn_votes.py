@@ -21,6 +21,9 @@ from jaxeval.resampling.draw import unit_draw
 from jaxeval.resampling.strata import checked_strata, stratum_of_groups
 from jaxeval.resampling.units import pad
 
+# Battles of a pair, of which a resample has less than 2**20: twice their score takes less than a third of 64 bits.
+_MOST_OF_THIRD = 1_000_000
+
 
 class Entries(NamedTuple):
     """What a slice's draws add to: (K, Q) entries, each of a pair column, and the units that they belong to."""
@@ -126,10 +129,13 @@ class DrawnEntries(NamedTuple):
     of_slice: list[Entries]
     packed: bool  # whether packed words hold the draws
     one_column: bool  # whether every pair has one column
+    keep_ties: bool  # whether ties are kept apart
 
     def packing(self, heaviest: float) -> Packing:
         """How draws are kept, where a model has at most ``heaviest`` battles."""
-        return Packing(packed_word(self.of_slice, heaviest) if self.packed else None)
+        if not self.packed:
+            return Packing(None, self.keep_ties)
+        return Packing(np.uint64 if self.keep_ties else packed_word(self.of_slice, heaviest), self.keep_ties)
 
     def layout(self, s: int, position: Int, pair_weight: NDArray[np.float64] | None) -> Layout:
         """What the kernels make of the draws of slice ``s``, with what its pairs say; NumPy arrays."""
@@ -145,11 +151,13 @@ class DrawnEntries(NamedTuple):
 
 
 def drawn_entries(
-    cells: Sequence[Cells], scheme: DrawScheme, groups: Sequence[VoteGroups], n_pairs: int
+    cells: Sequence[Cells], scheme: DrawScheme, groups: Sequence[VoteGroups], n_pairs: int, keep_ties: bool = False
 ) -> DrawnEntries:
     """What the draws add to; arguments as of `dense_refits`, and ``n_pairs`` is P with padding."""
     clustered, stratified = any(g.repeating for g in groups), any(g.strata for g in groups)
     packed = not clustered and scheme != DrawScheme.BAYESIAN and all(own.hard for own in cells)
+    if keep_ties:  # three numbers to a word: none may be too large
+        packed = packed and max(_most_of_pair(own.pair, own.count) for own in cells) < _MOST_OF_THIRD
     n_rows = 3 if packed else UNIT_ROWS
     entries = [
         _member_entries(own, unit_members(own, g)) if clustered else _cell_entries(own, n_rows, g.strata)
@@ -160,7 +168,7 @@ def drawn_entries(
         entries = [
             e if e.stratum is not None else e._replace(stratum=np.zeros(e.units.shape[1], np.int64)) for e in entries
         ]
-    return DrawnEntries(_padded(entries, n_pairs), packed, one_column)
+    return DrawnEntries(_padded(entries, n_pairs), packed, one_column, keep_ties)
 
 
 class VoteDraws(NamedTuple):
@@ -350,9 +358,13 @@ def packed_word(entries: Sequence[Entries], heaviest: float) -> type:
     Half of it must hold twice the battles of any pair; and a model's score, a sum of halves in single precision for 32
     bits, must stay under 2**23.
     """
-    most = max(int(np.bincount(e.pair, e.units.sum(0)).max()) for e in entries)
+    most = max(_most_of_pair(e.pair, e.units.sum(0)) for e in entries)
     fits = 2 * _largest_draw(most) < 2**16 and _largest_draw(heaviest) < 2**23
     return np.uint32 if fits else np.uint64
+
+
+def _most_of_pair(pair: Int, count: Int) -> int:
+    return int(np.bincount(pair, count).max())
 
 
 def _largest_draw(count: float) -> float:

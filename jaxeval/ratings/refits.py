@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxeval.execution.lanes import LaneRun, Solver
+from jaxeval.execution.lanes import Call, LaneRun, Solver, device_mesh
 from jaxeval.kernels import batch
 from jaxeval.kernels.resample import Packing
 from jaxeval.kernels.solve import Status, Terms
@@ -76,6 +77,18 @@ class BoardRefits(ABC):
         kind = np.dtype(self.options.dtype).type
         return Terms.of(np.asarray(ridge, kind), kind(TOLERANCE_LOGIT[self.options.dtype]), max_steps)
 
+    def program(
+        self,
+        refit: Callable[..., batch.Refits],
+        problem: NamedTuple,
+        form: NamedTuple,
+        ridge: ArrayLike,
+        max_steps: int,
+    ) -> Call:
+        """The compiled ``refit`` of a ``problem``, which takes chunks."""
+        terms = self.terms(ridge, max_steps)
+        return partial(refit, problem, form, device_mesh(), np.uint64(self.options.seed), terms)
+
     def held_bytes(self, problem: NamedTuple, n_parameters: int) -> int:
         """What is held whatever the chunks are: the results, and the ``problem`` here and on the device."""
         results = self.n_slices * self.n_resamples * n_parameters * RESULT_BYTES
@@ -91,6 +104,7 @@ def refit_form(options: BootstrapOptions, packing: Packing, n_pairs: int, solver
         solver=solver,
         dtype=np.dtype(options.dtype).type,
         link=options.response.link,
+        ties=options.response.ties,
     )
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from jaxeval.arrays import as_leaf
-from jaxeval.execution.lanes import Solver, Task, device_mesh
+from jaxeval.execution.lanes import Solver, Task
 from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import SPARSE_REFITS
 from jaxeval.kernels import batch
@@ -33,10 +32,7 @@ class SparseRefits(BoardRefits):
 
     def solvers(self) -> list[Solver]:
         """The one solver of sparse boards."""
-        terms = self.terms(self.options.ridge, _MAX_STEPS)
-        program = partial(
-            batch.refit_sparse, self.problem, self.form, device_mesh(), np.uint64(self.options.seed), terms
-        )
+        program = self.program(batch.refit_sparse, self.problem, self.form, self.options.ridge, _MAX_STEPS)
         # The weights by slot, which every step passes over.
         slot_bytes = 3 * self.problem.graph.adjacency.owner.size * SLOTS * np.dtype(self.form.dtype).itemsize
         task = Task(

@@ -147,7 +147,8 @@ def inverse_information(theta, wins, ridge, active):
 @jax.jit
 @partial(jax.vmap, in_axes=(0, 0, 0, 0, None, None))
 def chord(wins, start, inverse, ridge, tolerance, max_steps):
-    return dense_solve.chord(Link.LOGIT, table(wins), start, inverse, Terms(ridge, tolerance, max_steps))
+    gradient = partial(likelihood.gradient, Link.LOGIT, ridge=ridge)
+    return dense_solve.chord(gradient, table(wins), start, inverse, Terms(ridge, tolerance, max_steps))
 
 
 @jax.jit

@@ -1,3 +1,4 @@
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import erfcx, expit, log_expit, log_ndtr, ndtr
@@ -38,7 +39,16 @@ def test_the_score_and_the_information_are_slopes_of_the_log_likelihood(link, ta
     left, right = links.score(link, target, z - h), links.score(link, target, z + h)
     np.testing.assert_allclose(links.information(link, target, z), (left - right) / (2 * h), atol=1e-8)
     # A board looks the same from the other side.
-    np.testing.assert_allclose(score, -np.asarray(links.score(link, 1 - target, -z)), rtol=1e-12)
+    np.testing.assert_allclose(score, -np.asarray(links.score(link, 1 - target, -z)), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize(("kind", "rtol"), [(np.float64, 2e-15), (np.float32, 2e-6)])
+def test_the_probits_slope_is_exact_however_far_out(kind, rtol):
+    z = -np.concatenate([np.linspace(0, 40, 4001), [300.0, 5e3, 2e6]]).astype(kind)
+    slope = np.sqrt(2 / np.pi) / erfcx(-z.astype(float) / np.sqrt(2))
+    np.testing.assert_allclose(links.slope(Link.PROBIT, jnp.asarray(z)), slope, rtol=rtol)
+    # One battle lost at z, and one won at -z.
+    np.testing.assert_allclose(links.score(Link.PROBIT, 0.0, jnp.asarray(-z)), -slope, rtol=rtol)
 
 
 def test_shares_of_exponentials_are_the_logit():

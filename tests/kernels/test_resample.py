@@ -18,6 +18,7 @@ SIZE = np.array([[0, 5, 1, 40, 2, 0, 9, 13], [3, 0, 1, 17, 0, 0, 2, 1], [25, 1, 
 N = int(SIZE.sum())
 B = 40_000
 UNPACKED, PACKED, PACKED_WIDE = Packing(None), Packing(np.uint32), Packing(np.uint64)
+PACKED_TIES = Packing(np.uint64, keeps_ties=True)
 # The bootstrap's choice, at which one draw in a thousand is repeated, and one at which most are.
 USUAL, TIGHT = int(np.ceil(3.3 * np.sqrt(N))), 2
 
@@ -110,7 +111,7 @@ def test_small_boards_have_every_outcome_as_often_as_it_should(size, tight):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("packing", [PACKED, PACKED_WIDE])
+@pytest.mark.parametrize("packing", [PACKED, PACKED_WIDE, PACKED_TIES])
 @pytest.mark.parametrize("shortfall", [USUAL, TIGHT])
 def test_packed_words_hold_the_same_draws(packing, shortfall):
     key = np.uint64(1), np.uint64(2), np.arange(1000)
@@ -119,8 +120,10 @@ def test_packed_words_hold_the_same_draws(packing, shortfall):
         losses, ties, wins = np.moveaxis(np.asarray(draw_units(drawn, scheme, UNPACKED, *key)), 1, 0)
         words = np.asarray(draw_units(drawn, scheme, packing, *key))
         assert words.dtype == packing.word
-        np.testing.assert_array_equal(words >> packing.half, losses + ties + wins)
-        np.testing.assert_array_equal(words & packing.word((1 << packing.half) - 1), 2 * wins + ties)
+        n, twice_score, *kept = packing.fields(words)
+        np.testing.assert_array_equal(n, losses + ties + wins)
+        np.testing.assert_array_equal(twice_score, 2 * wins + ties)
+        np.testing.assert_array_equal(kept, [ties] if packing.keeps_ties else [])
 
 
 def test_poisson_draws_are_independent_with_the_counts_as_rates():

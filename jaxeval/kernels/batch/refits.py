@@ -11,13 +11,14 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh
 
-from jaxeval.kernels import connectivity, dense_solve, pair_tables, resample
+from jaxeval.kernels import connectivity, dense_solve, likelihood, pair_tables, resample, tie_tables
 from jaxeval.kernels.batch.chunks import Chunks, over_lanes
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Solution, Terms
+from jaxeval.kernels.tie_models import TieModel
 
 
 class Solver(IntEnum):
@@ -41,9 +42,9 @@ class Problem(NamedTuple):
     units: resample.Units
     layout: pair_tables.Layout
     stream: UInt64[Array, "..."]  # names the slice's random numbers
-    start: Float[Array, "... M"]  # full-data log-strengths
-    inverse: Float[Array, "... M M"]  # pseudo-inverse of the full-data information
-    information_diagonal: Float[Array, "... M"]
+    start: Float[Array, "... P"]  # full-data log-strengths, and t of a tie model
+    inverse: Float[Array, "... P P"]  # pseudo-inverse of the full-data information
+    information_diagonal: Float[Array, "... P"]
     main_battles: Float[Array, "... M"]  # full-data battles of the models of its main group, 0 for the others
 
 
@@ -66,6 +67,7 @@ class RefitForm(NamedTuple):
     solver: Solver  # all but CHORD search for separated models first
     dtype: type
     link: Link = Link.LOGIT
+    ties: TieModel = TieModel.HALF  # another one is for chord steps alone
 
 
 @program("link")
@@ -121,7 +123,8 @@ def draw_pairs(
 ) -> tuple[Num[Array, "R {form.n_pairs}"], ...]:
     """Per-pair statistics of the resamples ``numbers``."""
     draws = resample.draw(problem.units, form.scheme, form.packing, seed, problem.stream, numbers)
-    return jax.vmap(lambda draws: pair_tables.pair_statistics(problem.layout, draws, form.n_pairs))(draws)
+    keep_ties = form.ties != TieModel.HALF
+    return jax.vmap(lambda draws: pair_tables.pair_statistics(problem.layout, draws, form.n_pairs, keep_ties))(draws)
 
 
 def rated(standing: Int8[Array, "*shape"], ridge: Real[Array, ""]) -> Bool[Array, "*shape"]:
@@ -129,13 +132,20 @@ def rated(standing: Int8[Array, "*shape"], ridge: Real[Array, ""]) -> Bool[Array
     return (standing == Standing.IDENTIFIED) | (ridge > 0)
 
 
-def _solve(problem: Problem, form: RefitForm, terms: Terms, table: pair_tables.PairTable) -> Refits:
+def _solve(problem: Problem, form: RefitForm, terms: Terms, dense: tuple[Num[Array, "M M"], ...]) -> Refits:
     start, inverse, diagonal = (
         x.astype(form.dtype) for x in (problem.start, problem.inverse, problem.information_diagonal)
     )
+    nobody = jnp.zeros(problem.main_battles.shape, jnp.int8)  # chord steps do not search for separated models
+    if form.ties != TieModel.HALF:
+        ties = tie_tables.tie_table(form.ties, problem.layout, dense, form.packing, form.dtype)
+        of_ties = partial(tie_tables.gradient, form.ties, ridge=terms.ridge)
+        return Refits(*dense_solve.chord(of_ties, ties, start, inverse, terms), nobody)
+    keep_wins = form.solver != Solver.CHORD or form.link != Link.LOGIT
+    table = pair_tables.pair_table(problem.layout, dense, form.packing, form.dtype, keep_wins)
     if form.solver == Solver.CHORD or table.wins is None:
-        end = dense_solve.chord(form.link, table, start, inverse, terms)
-        return Refits(*end, jnp.zeros(start.shape, jnp.int8))
+        of_link = partial(likelihood.gradient, form.link, ridge=terms.ridge)
+        return Refits(*dense_solve.chord(of_link, table, start, inverse, terms), nobody)
     standing = connectivity.standing(table.n, table.wins, problem.main_battles)
     active = rated(standing, terms.ridge)
     both = active[:, None] & active
@@ -153,11 +163,8 @@ def _refit_chunk(
 ) -> Refits:
     """Draw, tabulate and refit the resamples ``numbers`` of one slice."""
     statistics = draw_pairs(problem, form, seed, numbers)
-    shape = (problem.start.shape[0],) * 2
-    dense = _stored(jax.vmap(partial(pair_tables.spread, problem.layout)), statistics, shape)
-    keep_wins = form.solver != Solver.CHORD or form.link != Link.LOGIT
-    table = jax.vmap(lambda *x: pair_tables.pair_table(problem.layout, x, form.packing, form.dtype, keep_wins))(*dense)
-    return jax.vmap(partial(_solve, problem, form, terms))(table)
+    dense = _stored(jax.vmap(partial(pair_tables.spread, problem.layout)), statistics, problem.layout.position.shape)
+    return jax.vmap(partial(_solve, problem, form, terms))(dense)
 
 
 def _stored(
