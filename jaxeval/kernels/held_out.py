@@ -31,42 +31,33 @@ class Judged(NamedTuple):
     own: Int32[Array, "... M+1 Q"]  # the cells of each fold's model, and none; the last one where there are fewer
 
 
-def pair_sums(judged: Judged, per_label: Float[Array, "U"]) -> Float[Array, "M M"]:
-    """Sums of ``per_label`` over the cells of every pair, symmetric."""
-    m = judged.position.shape[0]
-    per_cell = judged.battles * per_label[judged.label]
+class Targets(NamedTuple):
+    """How a target map sees the battles, or stacked: targets that all folds share, or one temperature for each fold."""
+
+    is_soft: Bool[Array, "..."]  # targets s(beta d), else ``wins``
+    wins: Float[Array, "... M M"]  # of the row against the column
+    of_set: Int32[Array, "..."]  # the set of battles, and of temperatures
+
+
+class Scores(NamedTuple):
+    """What a fold needs to know of the wins, or stacked."""
+
+    total: Float[Array, "... M"]  # of every model against all others
+    against: Float[Array, "... M"]  # of them against the held-out one
+
+    @classmethod
+    def of(cls, wins: Float[Array, "M M"], held_out: Integer[Array, ""]) -> "Scores":
+        """From the ``wins`` of the row against the column."""
+        return cls(row_sums(wins), wins[:, held_out])
+
+
+def soft_wins(judged: Judged, beta: Float[Array, ""], n: Float[Array, "M M"]) -> Float[Array, "M M"]:
+    """Wins of the row against the column by the targets s(beta d) of all battles ``n``."""
+    m = len(n)
+    per_cell = judged.battles * probability(Link.LOGIT, beta * judged.level)[judged.label]
     per_pair = jax.ops.segment_sum(per_cell, judged.pair, m * (m - 1) // 2 + 1, indices_are_sorted=True)
-    return per_pair[judged.position]
-
-
-def pair_wins(judged: Judged, per_label: Float[Array, "U"], n: Float[Array, "M M"]) -> Float[Array, "M M"]:
-    """Wins of the row against the column, ``per_label`` being those of the pair's first model."""
-    first = pair_sums(judged, per_label)
-    i = jnp.arange(len(n))
+    first, i = per_pair[judged.position], jnp.arange(m)
     return jnp.where(i[:, None] < i, first, n - first)
-
-
-class FixedTargets(NamedTuple):
-    """Targets that are the same in every fold, or stacked."""
-
-    wins: Float[Array, "... M M"]
-
-
-class SoftTargets(NamedTuple):
-    """Soft targets s(beta d), or stacked."""
-
-    judged: Judged
-    beta: Float[Array, "... M"]  # temperature of each fold
-
-
-def wins_of_fold(
-    targets: FixedTargets | SoftTargets, n: Float[Array, "M M"], held_out: Integer[Array, ""]
-) -> Float[Array, "M M"]:
-    """Wins of all battles ``n`` as the fold of ``held_out`` sees them."""
-    if isinstance(targets, FixedTargets):
-        return targets.wins
-    judged = targets.judged
-    return pair_wins(judged, probability(Link.LOGIT, targets.beta[held_out] * judged.level), n)
 
 
 class FullFit(NamedTuple):
@@ -74,7 +65,7 @@ class FullFit(NamedTuple):
 
     n: Float[Array, "... M M"]  # weights of battles
     theta: Float[Array, "... M"]  # log-strengths
-    inverse: Float[Array, "... M M"]  # pseudo-inverse of the information
+    inverse: Float[Array, "... M M"]  # of the information
     active: Bool[Array, "... M"]  # models with battles
 
 
@@ -128,14 +119,13 @@ def rating(
     return end._replace(theta=end.theta[0])
 
 
-def fold(full: FullFit, wins: Float[Array, "M M"], held_out: Integer[Array, ""], terms: Terms, newton: bool) -> HeldOut:
-    """Both steps of one fold given the ``wins`` of all battles.
+def fold(full: FullFit, scores: Scores, held_out: Integer[Array, ""], terms: Terms, newton: bool) -> HeldOut:
+    """Both steps of one fold.
 
     With ``newton`` the anchors are found by Newton's method on their own battles, for folds that `anchors` leaves
     unconverged.
     """
-    rows = row_sums(wins)
-    score, start = rows - wins[:, held_out], full.theta[held_out]
+    score, start = scores.total - scores.against, full.theta[held_out]
     if newton:
         kept = full.active & (jnp.arange(len(score)) != held_out)
         rest = jnp.where(kept[:, None] & kept, full.n, 0.0)
@@ -143,7 +133,7 @@ def fold(full: FullFit, wins: Float[Array, "M M"], held_out: Integer[Array, ""],
         found, start = dense_solve.newton(Link.LOGIT, table, kept & jnp.any(rest > 0, 1), terms), jnp.zeros_like(start)
     else:
         found = anchors(full, score, held_out, terms)
-    own = rating(found.theta, full.n[held_out], rows[held_out], start, terms)
+    own = rating(found.theta, full.n[held_out], scores.total[held_out], start, terms)
     return HeldOut(found.theta, own.theta, jnp.maximum(found.status, own.status))
 
 
