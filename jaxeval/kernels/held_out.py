@@ -3,15 +3,15 @@
 And resamples of a model's own battles, its opponents fixed.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+import numpy as np
+from jax import Array, lax
 
 from jaxeval.kernels import dense_solve, likelihood, resample, solve
-from jaxeval.kernels.kinds import Bool, Float, Float64, Int8, Int32, Integer, Num, UInt64
+from jaxeval.kernels.kinds import Bool, Float, Float64, Int8, Int32, Integer, Num, UInt8, UInt64
 from jaxeval.kernels.links import Link, probability, share
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.solve import Terms
@@ -141,34 +141,51 @@ class OwnProblem(NamedTuple):
     """What the bootstrap of one model draws from, its opponents fixed, or stacked."""
 
     units: resample.Singles  # its battles, or the clusters that they come in
-    most: Float64[Array, "..."]  # battles that a resample holds at most
     stream: UInt64[Array, "..."]
-    opponent: Int32[Array, "... Q"]  # M where there is no battle
+    first: Int32[Array, "... M"]  # place of the first battle against each opponent
+    end: Int32[Array, "... M"]  # and that after the last
     target: Float[Array, "... Q K"]  # by target map; 0 where there is no battle
-    unit: Int32[Array, "... Q"] | None  # the unit that draws each battle; None where units are battles
+    step: Float64[Array, "..."]  # 2**-23 of the most battles of a resample, rounded up to a power of two
+    unit: Int32[Array, "... Q"] | None  # the unit that draws each battle; None where they are one and the same
     anchors: Float[Array, "... K M"]
     start: Float[Array, "... K"]
 
 
-def own_sums(own: OwnProblem) -> Callable[[Integer[Array, "R _"]], tuple[Float64[Array, "R M"], Float64[Array, "R K"]]]:
-    """From (R, Q) draws of units to (R, M) battles by opponent and (R, K) scores, in one product in single precision.
+def own_sums(own: OwnProblem, draws: UInt8[Array, "R Q"]) -> tuple[Float64[Array, "R M"], Float64[Array, "R K"]]:
+    """From draws of units to battles by opponent and scores, exact but for the last digits.
 
-    Counts under 2**24 are exact there. A target is split into a multiple of a power of two, whose sums are exact too,
-    and a rest so small that its rounding is below 1e-8 of a battle; with clusters of very different sizes, below 1e-8
-    of the model's battles.
+    A target is split into a multiple of ``step``, a multiple of its square, and a rest. In single precision the sums
+    of the first two are exact, in any order, and the rest is too small to count.
     """
-    n_models, n_maps = own.anchors.shape[1], own.anchors.shape[0]
-    met = own.opponent[:, None] == jnp.arange(n_models)
-    bits = 23 - jnp.ceil(jnp.log2(own.most))
-    scale = jnp.ldexp(jnp.float64(1), bits.astype(jnp.int32))
-    coarse = jnp.round(own.target * scale) / scale
-    columns = jnp.concatenate([x.astype(jnp.float32) for x in (met, coarse, own.target - coarse)], axis=1)
+    if own.unit is not None:
+        draws = draws[:, own.unit]
+    coarse = jnp.round(own.target / own.step) * own.step
+    fine = jnp.round((own.target - coarse) / own.step**2) * own.step**2
+    parts = jnp.concatenate([coarse, fine, own.target - coarse - fine], axis=1).astype(jnp.float32)
+    found = jnp.matmul(draws.astype(jnp.float32), parts, precision="highest").astype(jnp.float64)
+    of_coarse, of_fine, rest = jnp.split(found, 3, axis=1)
+    return sums_between(draws, own.first, own.end), of_coarse + of_fine + rest
 
-    def of_draws(draws: Array) -> tuple[Array, Array]:
-        if own.unit is not None:
-            draws = draws[:, own.unit]
-        found = jnp.matmul(draws.astype(jnp.float32), columns, precision="highest").astype(jnp.float64)
-        n, coarse, rest = jnp.split(found, [n_models, n_models + n_maps], axis=1)
-        return n, coarse + rest
 
-    return of_draws
+def sums_between(draws: UInt8[Array, "R Q"], first: Int32[Array, "M"], end: Int32[Array, "M"]) -> Float64[Array, "R M"]:
+    """Sums of the ``draws`` from ``first`` to before ``end``, where sixteen sum to under 256; Q is a multiple of 16.
+
+    A product of 32-bit words adds four bytes, and another one four such sums. The rest is a product of matrices, with a
+    sixteenth of the columns.
+    """
+    ends = jnp.zeros((), jnp.int32)
+    for _ in range(2):
+        words = lax.bitcast_convert_type(draws.reshape(len(draws), -1, 4), jnp.uint32)
+        words = words * np.uint32(0x01010101)  # byte k is the sum of bytes 0 to k
+
+        def begun(place: Array, words: Array = words) -> Array:
+            """Of the word that holds the place, the sum before the place."""
+            of_word = words.at[:, place // 4].get(mode="clip")  # where one ends with the last word, the sum is 0
+            return (((of_word << 8) >> (8 * (place % 4)).astype(jnp.uint32)) & 0xFF).astype(jnp.int32)
+
+        ends = ends + begun(end) - begun(first)
+        first, end = first // 4, end // 4
+        draws = (words >> 24).astype(jnp.uint8)
+    column = jnp.arange(draws.shape[1])[:, None]
+    whole = (column < end).astype(jnp.float32) - (column < first).astype(jnp.float32)
+    return (jnp.matmul(draws.astype(jnp.float32), whole, precision="highest") + ends).astype(jnp.float64)

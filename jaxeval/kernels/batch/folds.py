@@ -100,8 +100,8 @@ def own_resamples(own: OwnProblem, mesh: Mesh, seed: Integer[Array, ""], terms: 
     """Resamples of models, which are the slices."""
 
     def chunk(own: OwnProblem, numbers: Array, seed: Array, terms: Terms) -> OwnResamples:
-        draws = resample.singles(own.units, own.opponent.shape[0], seed, own.stream, numbers)
-        n, score = held_out.own_sums(own)(draws)
+        draws = resample.singles(own.units, len(own.target), seed, own.stream, numbers)
+        n, score = held_out.own_sums(own, draws)
 
         def one_map(anchors: Array, score: Array, start: Array) -> solve.Solution:
             return jax.vmap(lambda n, y: held_out.rating(anchors, n, y, start, terms))(n, score)
