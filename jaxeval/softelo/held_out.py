@@ -20,7 +20,7 @@ from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.lanes import Call, LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.shapes import FOLDS, padded_size
+from jaxeval.execution.shapes import FOLDS, padded_cells, padded_few, padded_size
 from jaxeval.kernels import batch
 from jaxeval.kernels.held_out import FullFit, HeldOut, Judged, Targets
 from jaxeval.kernels.solve import LONGEST_STEP, Status, Terms
@@ -32,8 +32,7 @@ from jaxeval.softelo.temperature import MAX_STEPS as _TEMPERATURE_STEPS
 _CHORD_STEPS, _NEWTON_STEPS = 40, 200
 _START_LOGIT = 1e-6  # how near the folds' starts are to the optimum of all battles
 _MOST_ALONE = 0.1
-# Small boards share their compiled code: arrays have room for so many cells at least, whichever fits, and so on.
-_CELLS, _FEWEST_LABELS, _FEWEST_OWN = (1024, 4096), 512, 512
+_FEWEST_CELLS = 1024
 _WORDS_HELD = 2**27  # numbers of the sets that are stacked at a time
 _BYTES_PER_WORD = 24  # of a lane: the number, and what is made of it on the way
 
@@ -70,7 +69,7 @@ def hold_out(
     """
     found: dict[int, Folds] = {}
     # Sets within a factor of four share their shapes; finer kinds would compile more often.
-    kinds = [(padded_size(c.n_models), max(len(c.battles), _CELLS[0] - 1).bit_length() // 2) for c in sets]
+    kinds = [(padded_size(c.n_models), max(len(c.battles), _FEWEST_CELLS - 1).bit_length() // 2) for c in sets]
     for kind in dict.fromkeys(kinds):
         members = [s for s, k in enumerate(kinds) if k == kind]
         words = (1 + len(methods)) * 3 * kind[0] ** 2 + 4 ** (kind[1] + 1)
@@ -109,7 +108,7 @@ class _Stack:
         """Stack the ``sets``; ``section`` tells them from others in the run's checkpoint."""
         self.n_models = np.array([c.n_models for c in sets])
         # Sizes are rounded up, so that similar boards share compiled code; the number of sets by copies of the last.
-        self.sets = [*sets, *[sets[-1]] * (_rounded(len(sets)) - len(sets))]
+        self.sets = [*sets, *[sets[-1]] * (padded_few(len(sets)) - len(sets))]
         self.maps, self.run, self.section, self.mesh = ("human", *methods), run, section, device_mesh()
         self.judged = _stacked(self.sets, ties)
         self.size, self.n_labels = self.judged.position.shape[1], self.judged.level.shape[1]
@@ -242,10 +241,9 @@ def _stacked(sets: Sequence[JudgedCells], ties: Ties) -> Judged:
     """The sets on arrays of one shape; cells of count 0 fill up."""
     size = padded_size(max(c.n_models for c in sets))
     nothing = size * (size - 1) // 2  # the last pair, an empty one, is for models that never met
-    most = max(len(c.battles) for c in sets) + 1  # the last cell is empty, too
-    n_cells = _rounded(most, _CELLS[0] if most <= _CELLS[0] else _CELLS[1])
-    n_labels = _rounded(max(len(c.labels) for c in sets), _FEWEST_LABELS)
-    width = 1 << max(max(len(mine) for c in sets for mine in c.own) - 1, _FEWEST_OWN - 1).bit_length()
+    n_cells = padded_cells(max(len(c.battles) for c in sets) + 1, _FEWEST_CELLS)  # the last cell is empty, too
+    n_labels = padded_cells(max(len(c.labels) for c in sets))
+    width = padded_cells(max(len(mine) for c in sets for mine in c.own))
     each = []
     for c in sets:
         difference, _, human = c.labels.T
@@ -295,9 +293,3 @@ def _falls_apart(n: Float) -> Bool:
 def _padded(x: NDArray[Any], size: int, filler: float) -> NDArray[Any]:
     """``x`` with its last axis filled up to ``size``."""
     return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])], constant_values=filler)
-
-
-def _rounded(size: int, least: int = 1) -> int:
-    """``size`` rounded up by at most a quarter, to a power of two if that is 8 or less."""
-    step = 1 << max(size - 1, 0).bit_length() if size <= 8 else 1 << (size.bit_length() - 3)
-    return max(-(-size // step) * step, least)

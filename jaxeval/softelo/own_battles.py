@@ -14,7 +14,7 @@ from jaxeval.arrays import Float, Int
 from jaxeval.checks import check_room
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.shapes import OWN_BATTLES, padded_size
+from jaxeval.execution.shapes import OWN_BATTLES, padded_few, padded_own, padded_size
 from jaxeval.kernels import batch
 from jaxeval.kernels.held_out import OwnProblem
 from jaxeval.kernels.solve import Status, Terms
@@ -27,7 +27,6 @@ from jaxeval.statistics.clusters import numbered
 
 TOLERANCE_LOGIT = 1e-8  # 2e-6 Elo
 MAX_STEPS = 200
-_SMALLEST_WIDTH = 512
 _BYTES_PER_SLOT = 24  # draws of a battle in a lane, as counts and as what they are multiplied by
 
 
@@ -98,18 +97,16 @@ def _own_groups(cells: JudgedCells, *groups: Int | None) -> list[list[Int] | Non
 def strengths(models: Sequence[OwnBattles], ridge: float) -> Float:
     """(S, K) log-strengths of ``models`` from all their battles, logits; NaN without battles."""
     n_maps, m = models[0].anchors.shape
-    n = np.stack([np.bincount(own.opponent, minlength=m) for own in models]).astype(float)
-    score = np.stack([own.target.sum(1) for own in models])
+    size, rows = padded_size(m), padded_few(len(models) * n_maps)
+    anchors, n, score = np.zeros((rows, size)), np.zeros((rows, size)), np.zeros(rows)
+    anchors[: len(models) * n_maps, :m] = np.concatenate([own.anchors for own in models])
+    met = np.stack([np.bincount(own.opponent, minlength=m) for own in models])
+    n[: len(models) * n_maps, :m] = np.repeat(met, n_maps, axis=0)
+    score[: len(models) * n_maps] = np.concatenate([own.target.sum(1) for own in models])
     with double_precision():
-        found = batch.rate(
-            np.stack([own.anchors for own in models]).reshape(-1, m),
-            np.repeat(n, n_maps, axis=0),
-            score.reshape(-1),
-            np.zeros(score.size),
-            Terms.of(float(ridge), TOLERANCE_LOGIT, MAX_STEPS),
-        )
+        found = batch.rate(anchors, n, score, np.zeros(rows), Terms.of(float(ridge), TOLERANCE_LOGIT, MAX_STEPS))
         theta = np.where(np.asarray(found.status) == Status.CONVERGED, np.asarray(found.theta), np.nan)
-    return np.where(n.sum(1)[:, None] > 0, theta.reshape(score.shape), np.nan)
+    return np.where(met.sum(1)[:, None] > 0, theta[: len(models) * n_maps].reshape(-1, n_maps), np.nan)
 
 
 def resampled_strengths(
@@ -131,8 +128,7 @@ def resampled_strengths(
     stratified = any(own.stratum is not None for own in models)
     by_unit = stratified or any(own.cluster is not None or (np.diff(own.opponent) < 0).any() for own in models)
     for width, members in _by_width([own.target.shape[1] for own in models]):
-        # Also to eights: similar boards share one compilation.
-        filled = np.append(members, np.repeat(members[-1], -len(members) % 8))
+        filled = np.append(members, np.repeat(members[-1], padded_few(len(members)) - len(members)))
         problems = [_problem(models[i], width, size, by_unit=by_unit, stratified=stratified) for i in filled]
         lanes = Lanes.of(len(members), n_resamples)
         with double_precision():
@@ -151,9 +147,7 @@ def _by_width(sizes: Sequence[int]) -> list[tuple[int, NDArray[np.intp]]]:
     rest, groups = np.array(sizes), []
     while rest.any():
         members = np.flatnonzero(rest > 0.6 * rest.max())
-        slots = int(rest.max())
-        step = 1 << max(slots.bit_length() - 3, 6)
-        groups.append((max(-(-slots // step) * step, _SMALLEST_WIDTH), members))
+        groups.append((padded_own(int(rest.max())), members))
         rest[members] = 0
     return groups
 
