@@ -108,11 +108,6 @@ def slots_per_call(n_chunks: int, most: int) -> int:
     return min(3 * power // 4 if power > 2 and each <= 3 * power // 4 else power, most)
 
 
-def padded_few(n: int) -> int:
-    """Slices, sets or models side by side: a power of two, of more than 64 by an eighth more at most."""
-    return power_of_two(n) if n <= 64 else _in_steps(n, power_of_two(n) // 16)
-
-
 def padded_cells(n: int, least: int = 512) -> int:
     """Cells of judged battles, their labels, the cells of one model: a power of two, and beyond 2**16 in eighths.
 
@@ -128,11 +123,6 @@ def padded_own(n: int) -> int:
     thirtieth on average.
     """
     return _in_steps(max(n, 512), power_of_two(max(n, 512)) // 8)
-
-
-def _in_steps(size: int, step: int) -> int:
-    """``size`` rounded up to a multiple of ``step``."""
-    return -(-size // step) * step
 
 
 def padded_rows(x: NDArray[Any]) -> NDArray[Any]:
@@ -206,7 +196,7 @@ def padded_table(n: int) -> int:
 
 
 def padded_few(n: int) -> int:
-    """Slices or strata: a power of two, of more than 64 by an eighth more at most."""
+    """Slices, strata, sets or models side by side: a power of two, of more than 64 by an eighth more at most."""
     return power_of_two(n) if n <= 64 else _in_steps(n, power_of_two(n) // 16)
 
 

@@ -1,6 +1,5 @@
 """Temperatures, folds that leave a model out, and resamples of a model's own battles."""
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
