@@ -108,6 +108,23 @@ def slots_per_call(n_chunks: int, most: int) -> int:
     return min(3 * power // 4 if power > 2 and each <= 3 * power // 4 else power, most)
 
 
+def padded_cells(n: int, least: int = 512) -> int:
+    """Cells of judged battles, their labels, the cells of one model: a power of two, and beyond 2**16 in eighths.
+
+    The folds, which read them, take a tenth of a run with resamples, so that their padding may be coarse.
+    """
+    return power_of_two(max(n, least)) if n <= 2**16 else _in_steps(n, power_of_two(n) // 16)
+
+
+def padded_own(n: int) -> int:
+    """Places of the battles of one model, 512 at least: four sizes for each power of two.
+
+    A third of the time of a resample is spent on places. Those that stay empty so take a twelfth of it at most, and a
+    thirtieth on average.
+    """
+    return _in_steps(max(n, 512), power_of_two(max(n, 512)) // 8)
+
+
 def padded_rows(x: NDArray[Any]) -> NDArray[Any]:
     """``x`` (L, ...), of a row for each lane, with zeros up to a number of lanes that others share."""
     return np.pad(x, [(0, power_of_two(max(len(x), 64)) - len(x)), *[(0, 0)] * (x.ndim - 1)])
@@ -179,7 +196,7 @@ def padded_table(n: int) -> int:
 
 
 def padded_few(n: int) -> int:
-    """Slices or strata: a power of two, of more than 64 by an eighth more at most."""
+    """Slices, strata, sets or models side by side: a power of two, of more than 64 by an eighth more at most."""
     return power_of_two(n) if n <= 64 else _in_steps(n, power_of_two(n) // 16)
 
 

@@ -3,15 +3,15 @@
 And resamples of a model's own battles, its opponents fixed.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+import numpy as np
+from jax import Array, lax
 
 from jaxeval.kernels import dense_solve, likelihood, resample, solve
-from jaxeval.kernels.kinds import Bool, Float, Float64, Int8, Int32, Integer, Num, UInt64
+from jaxeval.kernels.kinds import Bool, Float, Float64, Int8, Int32, Integer, Num, UInt8, UInt64
 from jaxeval.kernels.links import Link, probability, share
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.solve import Terms
@@ -31,42 +31,33 @@ class Judged(NamedTuple):
     own: Int32[Array, "... M+1 Q"]  # the cells of each fold's model, and none; the last one where there are fewer
 
 
-def pair_sums(judged: Judged, per_label: Float[Array, "U"]) -> Float[Array, "M M"]:
-    """Sums of ``per_label`` over the cells of every pair, symmetric."""
-    m = judged.position.shape[0]
-    per_cell = judged.battles * per_label[judged.label]
+class Targets(NamedTuple):
+    """How a target map sees the battles, or stacked: targets that all folds share, or one temperature for each fold."""
+
+    is_soft: Bool[Array, "..."]  # targets s(beta d), else ``wins``
+    wins: Float[Array, "... M M"]  # of the row against the column
+    of_set: Int32[Array, "..."]  # the set of battles, and of temperatures
+
+
+class Scores(NamedTuple):
+    """What a fold needs to know of the wins, or stacked."""
+
+    total: Float[Array, "... M"]  # of every model against all others
+    against: Float[Array, "... M"]  # of them against the held-out one
+
+    @classmethod
+    def of(cls, wins: Float[Array, "M M"], held_out: Integer[Array, ""]) -> "Scores":
+        """From the ``wins`` of the row against the column."""
+        return cls(row_sums(wins), wins[:, held_out])
+
+
+def soft_wins(judged: Judged, beta: Float[Array, ""], n: Float[Array, "M M"]) -> Float[Array, "M M"]:
+    """Wins of the row against the column by the targets s(beta d) of all battles ``n``."""
+    m = len(n)
+    per_cell = judged.battles * probability(Link.LOGIT, beta * judged.level)[judged.label]
     per_pair = jax.ops.segment_sum(per_cell, judged.pair, m * (m - 1) // 2 + 1, indices_are_sorted=True)
-    return per_pair[judged.position]
-
-
-def pair_wins(judged: Judged, per_label: Float[Array, "U"], n: Float[Array, "M M"]) -> Float[Array, "M M"]:
-    """Wins of the row against the column, ``per_label`` being those of the pair's first model."""
-    first = pair_sums(judged, per_label)
-    i = jnp.arange(len(n))
+    first, i = per_pair[judged.position], jnp.arange(m)
     return jnp.where(i[:, None] < i, first, n - first)
-
-
-class FixedTargets(NamedTuple):
-    """Targets that are the same in every fold, or stacked."""
-
-    wins: Float[Array, "... M M"]
-
-
-class SoftTargets(NamedTuple):
-    """Soft targets s(beta d), or stacked."""
-
-    judged: Judged
-    beta: Float[Array, "... M"]  # temperature of each fold
-
-
-def wins_of_fold(
-    targets: FixedTargets | SoftTargets, n: Float[Array, "M M"], held_out: Integer[Array, ""]
-) -> Float[Array, "M M"]:
-    """Wins of all battles ``n`` as the fold of ``held_out`` sees them."""
-    if isinstance(targets, FixedTargets):
-        return targets.wins
-    judged = targets.judged
-    return pair_wins(judged, probability(Link.LOGIT, targets.beta[held_out] * judged.level), n)
 
 
 class FullFit(NamedTuple):
@@ -74,7 +65,7 @@ class FullFit(NamedTuple):
 
     n: Float[Array, "... M M"]  # weights of battles
     theta: Float[Array, "... M"]  # log-strengths
-    inverse: Float[Array, "... M M"]  # pseudo-inverse of the information
+    inverse: Float[Array, "... M M"]  # of the information
     active: Bool[Array, "... M"]  # models with battles
 
 
@@ -128,14 +119,13 @@ def rating(
     return end._replace(theta=end.theta[0])
 
 
-def fold(full: FullFit, wins: Float[Array, "M M"], held_out: Integer[Array, ""], terms: Terms, newton: bool) -> HeldOut:
-    """Both steps of one fold given the ``wins`` of all battles.
+def fold(full: FullFit, scores: Scores, held_out: Integer[Array, ""], terms: Terms, newton: bool) -> HeldOut:
+    """Both steps of one fold.
 
     With ``newton`` the anchors are found by Newton's method on their own battles, for folds that `anchors` leaves
     unconverged.
     """
-    rows = row_sums(wins)
-    score, start = rows - wins[:, held_out], full.theta[held_out]
+    score, start = scores.total - scores.against, full.theta[held_out]
     if newton:
         kept = full.active & (jnp.arange(len(score)) != held_out)
         rest = jnp.where(kept[:, None] & kept, full.n, 0.0)
@@ -143,7 +133,7 @@ def fold(full: FullFit, wins: Float[Array, "M M"], held_out: Integer[Array, ""],
         found, start = dense_solve.newton(Link.LOGIT, table, kept & jnp.any(rest > 0, 1), terms), jnp.zeros_like(start)
     else:
         found = anchors(full, score, held_out, terms)
-    own = rating(found.theta, full.n[held_out], rows[held_out], start, terms)
+    own = rating(found.theta, full.n[held_out], scores.total[held_out], start, terms)
     return HeldOut(found.theta, own.theta, jnp.maximum(found.status, own.status))
 
 
@@ -151,34 +141,51 @@ class OwnProblem(NamedTuple):
     """What the bootstrap of one model draws from, its opponents fixed, or stacked."""
 
     units: resample.Singles  # its battles, or the clusters that they come in
-    most: Float64[Array, "..."]  # battles that a resample holds at most
     stream: UInt64[Array, "..."]
-    opponent: Int32[Array, "... Q"]  # M where there is no battle
+    first: Int32[Array, "... M"]  # place of the first battle against each opponent
+    end: Int32[Array, "... M"]  # and that after the last
     target: Float[Array, "... Q K"]  # by target map; 0 where there is no battle
-    unit: Int32[Array, "... Q"] | None  # the unit that draws each battle; None where units are battles
+    step: Float64[Array, "..."]  # 2**-23 of the most battles of a resample, rounded up to a power of two
+    unit: Int32[Array, "... Q"] | None  # the unit that draws each battle; None where they are one and the same
     anchors: Float[Array, "... K M"]
     start: Float[Array, "... K"]
 
 
-def own_sums(own: OwnProblem) -> Callable[[Integer[Array, "R _"]], tuple[Float64[Array, "R M"], Float64[Array, "R K"]]]:
-    """From (R, Q) draws of units to (R, M) battles by opponent and (R, K) scores, in one product in single precision.
+def own_sums(own: OwnProblem, draws: UInt8[Array, "R Q"]) -> tuple[Float64[Array, "R M"], Float64[Array, "R K"]]:
+    """From draws of units to battles by opponent and scores, exact but for the last digits.
 
-    Counts under 2**24 are exact there. A target is split into a multiple of a power of two, whose sums are exact too,
-    and a rest so small that its rounding is below 1e-8 of a battle; with clusters of very different sizes, below 1e-8
-    of the model's battles.
+    A target is split into a multiple of ``step``, a multiple of its square, and a rest. In single precision the sums
+    of the first two are exact, in any order, and the rest is too small to count.
     """
-    n_models, n_maps = own.anchors.shape[1], own.anchors.shape[0]
-    met = own.opponent[:, None] == jnp.arange(n_models)
-    bits = 23 - jnp.ceil(jnp.log2(own.most))
-    scale = jnp.ldexp(jnp.float64(1), bits.astype(jnp.int32))
-    coarse = jnp.round(own.target * scale) / scale
-    columns = jnp.concatenate([x.astype(jnp.float32) for x in (met, coarse, own.target - coarse)], axis=1)
+    if own.unit is not None:
+        draws = draws[:, own.unit]
+    coarse = jnp.round(own.target / own.step) * own.step
+    fine = jnp.round((own.target - coarse) / own.step**2) * own.step**2
+    parts = jnp.concatenate([coarse, fine, own.target - coarse - fine], axis=1).astype(jnp.float32)
+    found = jnp.matmul(draws.astype(jnp.float32), parts, precision="highest").astype(jnp.float64)
+    of_coarse, of_fine, rest = jnp.split(found, 3, axis=1)
+    return sums_between(draws, own.first, own.end), of_coarse + of_fine + rest
 
-    def of_draws(draws: Array) -> tuple[Array, Array]:
-        if own.unit is not None:
-            draws = draws[:, own.unit]
-        found = jnp.matmul(draws.astype(jnp.float32), columns, precision="highest").astype(jnp.float64)
-        n, coarse, rest = jnp.split(found, [n_models, n_models + n_maps], axis=1)
-        return n, coarse + rest
 
-    return of_draws
+def sums_between(draws: UInt8[Array, "R Q"], first: Int32[Array, "M"], end: Int32[Array, "M"]) -> Float64[Array, "R M"]:
+    """Sums of the ``draws`` from ``first`` to before ``end``, where sixteen sum to under 256; Q is a multiple of 16.
+
+    A product of 32-bit words adds four bytes, and another one four such sums. The rest is a product of matrices, with a
+    sixteenth of the columns.
+    """
+    ends = jnp.zeros((), jnp.int32)
+    for _ in range(2):
+        words = lax.bitcast_convert_type(draws.reshape(len(draws), -1, 4), jnp.uint32)
+        words = words * np.uint32(0x01010101)  # byte k is the sum of bytes 0 to k
+
+        def begun(place: Array, words: Array = words) -> Array:
+            """Of the word that holds the place, the sum before the place."""
+            of_word = words.at[:, place // 4].get(mode="clip")  # where one ends with the last word, the sum is 0
+            return (((of_word << 8) >> (8 * (place % 4)).astype(jnp.uint32)) & 0xFF).astype(jnp.int32)
+
+        ends = ends + begun(end) - begun(first)
+        first, end = first // 4, end // 4
+        draws = (words >> 24).astype(jnp.uint8)
+    column = jnp.arange(draws.shape[1])[:, None]
+    whole = (column < end).astype(jnp.float32) - (column < first).astype(jnp.float32)
+    return (jnp.matmul(draws.astype(jnp.float32), whole, precision="highest") + ends).astype(jnp.float64)

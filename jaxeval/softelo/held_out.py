@@ -14,24 +14,25 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
-from jaxeval.arrays import Bool, Float
+from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.lanes import Call, LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.shapes import FOLDS, padded_size
+from jaxeval.execution.shapes import FOLDS, padded_cells, padded_few, padded_size
 from jaxeval.kernels import batch
-from jaxeval.kernels.held_out import FixedTargets, FullFit, HeldOut, Judged, SoftTargets
-from jaxeval.kernels.solve import Status, Terms
+from jaxeval.kernels.held_out import FullFit, HeldOut, Judged, Targets
+from jaxeval.kernels.solve import LONGEST_STEP, Status, Terms
 from jaxeval.softelo.judged_cells import JudgedCells
 from jaxeval.softelo.target_maps import targets
 from jaxeval.softelo.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, Ties, in_likelihood
 from jaxeval.softelo.temperature import MAX_STEPS as _TEMPERATURE_STEPS
 
 _CHORD_STEPS, _NEWTON_STEPS = 40, 200
+_START_LOGIT = 1e-6  # how near the folds' starts are to the optimum of all battles
 _MOST_ALONE = 0.1
-# Small boards share their compiled code: arrays have room for so many cells at least, whichever fits, and so on.
-_CELLS, _FEWEST_LABELS, _FEWEST_OWN = (1024, 4096), 512, 512
+_FEWEST_CELLS = 1024
 _WORDS_HELD = 2**27  # numbers of the sets that are stacked at a time
 _BYTES_PER_WORD = 24  # of a lane: the number, and what is made of it on the way
 
@@ -68,7 +69,7 @@ def hold_out(
     """
     found: dict[int, Folds] = {}
     # Sets within a factor of four share their shapes; finer kinds would compile more often.
-    kinds = [(padded_size(c.n_models), max(len(c.battles), _CELLS[0] - 1).bit_length() // 2) for c in sets]
+    kinds = [(padded_size(c.n_models), max(len(c.battles), _FEWEST_CELLS - 1).bit_length() // 2) for c in sets]
     for kind in dict.fromkeys(kinds):
         members = [s for s, k in enumerate(kinds) if k == kind]
         words = (1 + len(methods)) * 3 * kind[0] ** 2 + 4 ** (kind[1] + 1)
@@ -107,7 +108,7 @@ class _Stack:
         """Stack the ``sets``; ``section`` tells them from others in the run's checkpoint."""
         self.n_models = np.array([c.n_models for c in sets])
         # Sizes are rounded up, so that similar boards share compiled code; the number of sets by copies of the last.
-        self.sets = [*sets, *[sets[-1]] * (_rounded(len(sets)) - len(sets))]
+        self.sets = [*sets, *[sets[-1]] * (padded_few(len(sets)) - len(sets))]
         self.maps, self.run, self.section, self.mesh = ("human", *methods), run, section, device_mesh()
         self.judged = _stacked(self.sets, ties)
         self.size, self.n_labels = self.judged.position.shape[1], self.judged.level.shape[1]
@@ -159,44 +160,41 @@ class _Stack:
 
     def _fits(self, ridge: float, pooled: Float, beta: Float) -> tuple[Float, Float, Float, Bool]:
         """(S, K, M, M) battles and anchors, (S, K, M) strengths and whether they converged, of the K target maps."""
-        target = np.full((len(self.sets), len(self.maps), self.n_labels), np.nan)
-        for of_set, c, pool in zip(target, self.sets, pooled, strict=True):
-            difference, hard, human = c.labels.T
-            of_set[:, : len(human)] = [human, *(targets(name, difference, hard, pool) for name in self.maps[1:])]
-        tables = batch.judged_tables(self.judged, np.isfinite(target).astype(float), np.nan_to_num(target))
-        start = batch.fit(tables.n, tables.score, tables.active, Terms.of(ridge, 1e-6, _NEWTON_STEPS))
-        inverse, _ = batch.inverse_information(start.theta, tables.n, ridge, tables.active)
-        full = FullFit(tables.n, start.theta, inverse, tables.active)
-        shape = (*target.shape[:2], self.size)
+        shape = len(self.sets), len(self.maps), self.size
+        n, wins = np.zeros((2, *shape, self.size))
+        for of_set, (cells, pool) in enumerate(zip(self.sets, pooled, strict=True)):
+            difference, hard, human = cells.labels.T
+            target = [human, *(targets(name, difference, hard, pool) for name in self.maps[1:])]
+            n[of_set], wins[of_set] = _tables(cells, np.stack(target), self.size)
+        flat = (-1, self.size, self.size)
+        full = full_fits(n.reshape(flat), wins.reshape(flat), ridge)
+        maps = Targets(
+            is_soft=as_leaf(np.tile(np.array(self.maps) == "soft", shape[0]), np.bool_),
+            wins=as_leaf(wins.reshape(flat), np.float64),
+            of_set=as_leaf(np.repeat(np.arange(shape[0]), shape[1]), np.int32),
+        )
+        problem = jax.device_put((full, maps, self.judged, beta))
+        lanes = np.broadcast_to(np.arange(self.size), (len(self.n_models), *shape[1:]))
+        s, k, fold = at = np.nonzero(lanes < self.n_models[:, None, None])
+        held = self._held_out(problem, Lanes(s * shape[1] + k, fold), ridge)
         anchors, theta, converged = np.zeros((*shape, self.size)), np.full(shape, np.nan), np.zeros(shape, bool)
-        is_soft = np.array(self.maps) == "soft"
-        for soft in np.unique(is_soft):
-            at = np.nonzero((is_soft == soft)[:, None] & (np.arange(self.size) < self.n_models[:, None, None]))
-            s, k, fold = at
-            if soft:
-                of_soft = batch.take(full, np.arange(shape[0]) * shape[1] + k[0])
-                held = self._held_out(of_soft, SoftTargets(self.judged, jax.device_put(beta)), Lanes(s, fold), ridge)
-            else:
-                held = self._held_out(full, FixedTargets(tables.wins), Lanes(s * shape[1] + k, fold), ridge)
-            anchors[at], theta[at], converged[at] = held.anchors, held.theta, held.status == Status.CONVERGED
-        return np.asarray(tables.n).reshape(*shape, self.size), anchors, theta, converged
+        anchors[at], theta[at], converged[at] = held.anchors, held.theta, held.status == Status.CONVERGED
+        return n, anchors, theta, converged
 
-    def _held_out(self, full: FullFit, fold_targets: FixedTargets | SoftTargets, lanes: Lanes, ridge: float) -> HeldOut:
+    def _held_out(self, problem: tuple[Any, ...], lanes: Lanes, ridge: float) -> HeldOut:
         """The folds ``lanes`` by chord steps, and those that do not converge so by Newton's method."""
-        call = partial(batch.hold_out, full, fold_targets, self.mesh)
-        soft = isinstance(fold_targets, SoftTargets)
-        words = max(self.size**2, self.judged.pair.shape[1] if soft else 0)
-        section = f"{'soft' if soft else 'fixed'}-{self.section}"
+        call = partial(batch.hold_out, *problem, self.mesh)
+        words = max(self.size**2, self.judged.pair.shape[1])
 
         def task(newton: bool) -> Task:
             terms = Terms.of(ridge, TOLERANCE_LOGIT, _NEWTON_STEPS if newton else _CHORD_STEPS)
             of_lane = words + 4 * self.size**2 if newton else words
-            return self._task(partial(call, terms, newton=newton), of_lane, (full, fold_targets))
+            return self._task(partial(call, terms, newton=newton), of_lane, problem)
 
-        found: HeldOut = self.run.results(task(False), lanes, f"{section}-chord")
+        found: HeldOut = self.run.results(task(False), lanes, f"folds-{self.section}-chord")
         failed = np.flatnonzero(found.status != Status.CONVERGED)
         again = replace(self.run, advance=lambda n: None)  # the bar has counted them
-        again.run(task(True), lanes, failed, found, f"{section}-newton")
+        again.run(task(True), lanes, failed, found, f"folds-{self.section}-newton")
         return found
 
     def _task(self, call: Call, words: int, held: Any) -> Task:
@@ -206,14 +204,46 @@ class _Stack:
         return Task(call, budget, words, lane_bytes=_BYTES_PER_WORD * words, fixed_bytes=fixed_bytes)
 
 
+def _tables(cells: JudgedCells, target: Float, size: int) -> tuple[Float, Float]:
+    """(K, size, size) battles, and wins of the row against the column, of (K, U) targets by label, NaN without one."""
+    known = ~np.isnan(target)
+    of_battles = np.stack([known.astype(float), np.where(known, target, 0.0)])  # and what the first model takes
+    at = cells.first * size + cells.second
+    each = [
+        np.bincount(at, cells.battles * of_label[cells.label], size**2).reshape(size, size)
+        for of_label in of_battles.reshape(-1, target.shape[1])
+    ]
+    n, first = np.reshape(each, (2, len(target), size, size)).astype(float)
+    return n + n.swapaxes(1, 2), first + (n - first).swapaxes(1, 2)
+
+
+def full_fits(n: Float, wins: Float, ridge: float) -> FullFit:
+    """The fits of all battles that the folds start from: (L, M, M) battles and wins of the row against the column.
+
+    By NumPy: these few small systems are solved in less time than any program takes to compile.
+    """
+    battles, score = n.sum(2), wins.sum(2)
+    active = battles > 0
+    odds = np.log((score + 1) / (battles - score + 1))
+    theta = np.where(active, odds - (odds * active).sum(1, keepdims=True) / active.sum(1, keepdims=True).clip(1), 0.0)
+    for _ in range(_NEWTON_STEPS):
+        p = expit(theta[:, :, None] - theta[:, None, :])
+        v = n * p * (1 - p)
+        information = (v.sum(2) + 2 * ridge)[:, :, None] * np.eye(n.shape[1]) - v
+        change = np.linalg.solve(information, (score - (n * p).sum(2) - 2 * ridge * theta)[:, :, None])[:, :, 0]
+        theta += change * np.minimum(1, LONGEST_STEP / np.maximum(np.abs(change).max(1, keepdims=True), 1e-300))
+        if np.abs(change).max(initial=0) < _START_LOGIT:
+            break
+    return FullFit(*(as_leaf(x, x.dtype.type) for x in (n, theta, np.linalg.inv(information), active)))
+
+
 def _stacked(sets: Sequence[JudgedCells], ties: Ties) -> Judged:
     """The sets on arrays of one shape; cells of count 0 fill up."""
     size = padded_size(max(c.n_models for c in sets))
     nothing = size * (size - 1) // 2  # the last pair, an empty one, is for models that never met
-    most = max(len(c.battles) for c in sets) + 1  # the last cell is empty, too
-    n_cells = _rounded(most, _CELLS[0] if most <= _CELLS[0] else _CELLS[1])
-    n_labels = _rounded(max(len(c.labels) for c in sets), _FEWEST_LABELS)
-    width = 1 << max(max(len(mine) for c in sets for mine in c.own) - 1, _FEWEST_OWN - 1).bit_length()
+    n_cells = padded_cells(max(len(c.battles) for c in sets) + 1, _FEWEST_CELLS)  # the last cell is empty, too
+    n_labels = padded_cells(max(len(c.labels) for c in sets))
+    width = padded_cells(max(len(mine) for c in sets for mine in c.own))
     each = []
     for c in sets:
         difference, _, human = c.labels.T
@@ -263,9 +293,3 @@ def _falls_apart(n: Float) -> Bool:
 def _padded(x: NDArray[Any], size: int, filler: float) -> NDArray[Any]:
     """``x`` with its last axis filled up to ``size``."""
     return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])], constant_values=filler)
-
-
-def _rounded(size: int, least: int = 1) -> int:
-    """``size`` rounded up by at most a quarter, to a power of two if that is 8 or less."""
-    step = 1 << max(size - 1, 0).bit_length() if size <= 8 else 1 << (size.bit_length() - 3)
-    return max(-(-size // step) * step, least)

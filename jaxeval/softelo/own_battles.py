@@ -14,7 +14,7 @@ from jaxeval.arrays import Float, Int
 from jaxeval.checks import check_room
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.shapes import OWN_BATTLES, padded_size
+from jaxeval.execution.shapes import OWN_BATTLES, padded_few, padded_own, padded_size
 from jaxeval.kernels import batch
 from jaxeval.kernels.held_out import OwnProblem
 from jaxeval.kernels.solve import Status, Terms
@@ -27,7 +27,6 @@ from jaxeval.statistics.clusters import numbered
 
 TOLERANCE_LOGIT = 1e-8  # 2e-6 Elo
 MAX_STEPS = 200
-_SMALLEST_WIDTH = 512
 _BYTES_PER_SLOT = 24  # draws of a battle in a lane, as counts and as what they are multiplied by
 
 
@@ -98,18 +97,16 @@ def _own_groups(cells: JudgedCells, *groups: Int | None) -> list[list[Int] | Non
 def strengths(models: Sequence[OwnBattles], ridge: float) -> Float:
     """(S, K) log-strengths of ``models`` from all their battles, logits; NaN without battles."""
     n_maps, m = models[0].anchors.shape
-    n = np.stack([np.bincount(own.opponent, minlength=m) for own in models]).astype(float)
-    score = np.stack([own.target.sum(1) for own in models])
+    size, rows = padded_size(m), padded_few(len(models) * n_maps)
+    anchors, n, score = np.zeros((rows, size)), np.zeros((rows, size)), np.zeros(rows)
+    anchors[: len(models) * n_maps, :m] = np.concatenate([own.anchors for own in models])
+    met = np.stack([np.bincount(own.opponent, minlength=m) for own in models])
+    n[: len(models) * n_maps, :m] = np.repeat(met, n_maps, axis=0)
+    score[: len(models) * n_maps] = np.concatenate([own.target.sum(1) for own in models])
     with double_precision():
-        found = batch.rate(
-            np.stack([own.anchors for own in models]).reshape(-1, m),
-            np.repeat(n, n_maps, axis=0),
-            score.reshape(-1),
-            np.zeros(score.size),
-            Terms.of(float(ridge), TOLERANCE_LOGIT, MAX_STEPS),
-        )
+        found = batch.rate(anchors, n, score, np.zeros(rows), Terms.of(float(ridge), TOLERANCE_LOGIT, MAX_STEPS))
         theta = np.where(np.asarray(found.status) == Status.CONVERGED, np.asarray(found.theta), np.nan)
-    return np.where(n.sum(1)[:, None] > 0, theta.reshape(score.shape), np.nan)
+    return np.where(met.sum(1)[:, None] > 0, theta[: len(models) * n_maps].reshape(-1, n_maps), np.nan)
 
 
 def resampled_strengths(
@@ -129,10 +126,10 @@ def resampled_strengths(
     mesh, terms = device_mesh(), Terms.of(float(ridge), TOLERANCE_LOGIT, MAX_STEPS)
     size = padded_size(max(own.anchors.shape[1] for own in models))
     stratified = any(own.stratum is not None for own in models)
+    by_unit = stratified or any(own.cluster is not None or (np.diff(own.opponent) < 0).any() for own in models)
     for width, members in _by_width([own.target.shape[1] for own in models]):
-        # Also to eights: similar boards share one compilation.
-        filled = np.append(members, np.repeat(members[-1], -len(members) % 8))
-        problems = [_problem(models[i], width, size, stratified) for i in filled]
+        filled = np.append(members, np.repeat(members[-1], padded_few(len(members)) - len(members)))
+        problems = [_problem(models[i], width, size, by_unit=by_unit, stratified=stratified) for i in filled]
         lanes = Lanes.of(len(members), n_resamples)
         with double_precision():
             own: OwnProblem = jax.device_put(stacked(problems))
@@ -150,36 +147,34 @@ def _by_width(sizes: Sequence[int]) -> list[tuple[int, NDArray[np.intp]]]:
     rest, groups = np.array(sizes), []
     while rest.any():
         members = np.flatnonzero(rest > 0.6 * rest.max())
-        slots = int(rest.max())
-        step = 1 << max(slots.bit_length() - 3, 6)
-        groups.append((max(-(-slots // step) * step, _SMALLEST_WIDTH), members))
+        groups.append((padded_own(int(rest.max())), members))
         rest[members] = 0
     return groups
 
 
-def _problem(own: OwnBattles, width: int, size: int, stratified: bool = False) -> OwnProblem:
-    n_maps, n = own.target.shape
+def _problem(own: OwnBattles, width: int, size: int, *, by_unit: bool = False, stratified: bool = False) -> OwnProblem:
+    """The model's problem with ``width`` places of battles, and ``size`` of opponents.
+
+    ``by_unit``: battles have other places than the units that draw them.
+    """
+    n, order = own.target.shape[1], np.argsort(own.opponent, kind="stable")
     stratum = own.strata_of_units()
-    order = np.argsort(stratum, kind="stable")  # units of a stratum have consecutive numbers
-    if own.cluster is None:
-        own = own._replace(opponent=own.opponent[order], target=own.target[:, order])
-    else:
-        own = own._replace(cluster=np.argsort(order)[own.cluster])
-    anchors = np.pad(own.anchors, [(0, 0), (0, size - own.anchors.shape[1])])
-    opponent, target = np.full(width, size, np.int32), np.zeros((width, n_maps))
-    opponent[:n], target[:n] = own.opponent, own.target.T
-    unit, n_units, largest = None, n, 1
-    if own.cluster is not None:
-        unit, sizes = np.zeros(width, np.int32), np.bincount(own.cluster)
-        unit[:n], n_units, largest = own.cluster, len(sizes), int(sizes.max())
+    by_stratum = np.argsort(stratum, kind="stable")  # units of a stratum have consecutive numbers
+    cluster = np.arange(n) if own.cluster is None else own.cluster
+    target, unit = np.zeros((width, len(own.target))), np.zeros(width, np.int32)
+    target[:n], unit[:n] = own.target.T[order], np.argsort(by_stratum)[cluster[order]]
+    met = np.bincount(own.opponent, minlength=size)
+    end = np.cumsum(met)
+    most = len(stratum) * int(np.bincount(cluster).max(initial=1))
     fields: dict[str, Any] = {  # of the host, which compiled functions take as they are
-        "most": np.float64(n_units * largest),
         "stream": np.uint64(stream_number(own.name)),
-        "opponent": opponent,
+        "first": (end - met).astype(np.int32),
+        "end": end.astype(np.int32),
         "target": target,
-        "unit": unit,
-        "anchors": anchors,
+        "step": np.float64(2.0 ** (np.ceil(np.log2(max(most, 1))) - 23)),
+        "unit": unit if by_unit else None,
+        "anchors": np.pad(own.anchors, [(0, 0), (0, size - own.anchors.shape[1])]),
         "start": np.nan_to_num(own.start),
     }
-    units = make_singles(n_units, width, stratum[order] if stratified else None)
+    units = make_singles(len(stratum), width, stratum[by_stratum] if stratified else None)
     return OwnProblem(units=units, **fields)

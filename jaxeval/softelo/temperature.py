@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.execution.precision import double_precision
+from jaxeval.execution.shapes import padded_cells, padded_few
 from jaxeval.kernels import batch
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.statistics.clusters import few_clusters_text, numbered
@@ -198,14 +199,14 @@ def _fit_groups(
     # The likelihood sees |d| and whether the target agrees with its sign: half the levels.
     towards = np.where(difference < 0, 1 - targets, targets)[rows]
     levels, which = np.unique(np.abs(difference[rows]), return_inverse=True)
-    size = 1 << max(len(levels) - 1, 511).bit_length()
-    slot = group[rows] * size + which
-    n = np.bincount(slot, weights[rows], n_groups * size).reshape(n_groups, size)
-    wins = np.bincount(slot, weights[rows] * towards, n_groups * size).reshape(n_groups, size)
-    level = np.broadcast_to(np.pad(levels, (0, size - len(levels))), n.shape)
+    shape = padded_few(n_groups), padded_cells(len(levels))
+    slot = group[rows] * shape[1] + which
+    n = np.bincount(slot, weights[rows], np.prod(shape)).reshape(shape)
+    wins = np.bincount(slot, weights[rows] * towards, np.prod(shape)).reshape(shape)
+    level = np.broadcast_to(np.pad(levels, (0, shape[1] - len(levels))), n.shape)
     with double_precision():
         found = batch.temperatures(level, n, wins, float(FEWEST_BATTLES), Terms.of(0.0, TOLERANCE_LOGIT, MAX_STEPS))
-        beta, information, log_likelihood, status, n_steps = map(np.asarray, found)
+        beta, information, log_likelihood, status, n_steps = (np.asarray(x)[:n_groups] for x in found)
     fitted = used & (weights > 0)
     spread, n_clusters = _score_spread(
         group[fitted], np.where(np.isfinite(beta), beta, 0.0), weights[fitted], difference[fitted], targets[fitted],

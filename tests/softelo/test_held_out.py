@@ -44,7 +44,7 @@ def test_newtons_method_finds_what_chord_steps_find(folds, monkeypatch):
     tried, fit = [], batch.hold_out
     monkeypatch.setattr(batch, "hold_out", lambda *x, newton: tried.append(newton) or fit(*x, newton=newton))
     assert_alike(hold_out(SETS, METHODS, 0.05), folds, atol=2e-8)  # each within 1e-8 logits
-    assert tried.count(True) == 2  # once for fixed maps, once for the soft one
+    assert tried.count(True) == 1
 
 
 def test_the_bar_counts_every_lane(folds):
@@ -62,7 +62,7 @@ class TestCheckpoints:
     def test_finished_folds_are_read_back(self, tmp_path, monkeypatch):
         whole = soft_elo(checkpoint=tmp_path)
         sections = {path.name.split(".")[0] for path in tmp_path.glob("*.npz")}
-        assert {"temperatures-0", "fixed-0-chord", "soft-0-chord"} < sections
+        assert {"temperatures-0", "folds-0-chord"} < sections
         for name in ("hold_out", "fold_temperatures"):
             kernel = getattr(batch, name)
             monkeypatch.setattr(batch, name, lambda *x, kernel=kernel, **options: _only_shapes(kernel, *x, **options))
@@ -98,7 +98,7 @@ battles = jaxeval.simulate_judged_battles(300, 6, seed=7)
 with jaxeval.share_resamples():
     found = jaxeval.soft_elo(battles, n_resamples=101, checkpoint=folder + "/run")
     assert ran["temperatures-0"] == [3, 4][rank], ran
-    assert ran["fixed-0-chord"] == ran["soft-0-chord"] * 2 == 6, ran
+    assert ran["folds-0-chord"] == 9, ran
     assert ran["own-512"] == 303, ran
     save, lanes.Checkpoint.save = lanes.Checkpoint.save, None  # nothing is left to be kept
     again = jaxeval.soft_elo(battles, n_resamples=101, checkpoint=folder + "/run")
@@ -134,3 +134,20 @@ def test_the_command_in_two_processes(tmp_path, data):
     battles = jaxeval.read_judged_battles(path, label_coding="a_wins_1")
     here = jaxeval.soft_elo(battles, n_resamples=50).models
     np.testing.assert_allclose(pd.read_csv(out / "models.csv")["judge_elo"], here["judge_elo"], rtol=0, atol=1e-6)
+
+
+def test_the_folds_start_from_the_optimum_of_all_battles():
+    """NumPy's fit solves the score equation, and its inverse is that of the information; one model has no battles."""
+    rng = np.random.default_rng(0)
+    n = np.triu(rng.poisson(8, (2, 7, 7)), 1).astype(float)
+    n[:, :, 6] = 0
+    first = rng.binomial(n.astype(int), 0.8)  # far from even, so that full steps overshoot
+    full = held_out.full_fits(n + n.swapaxes(1, 2), first + (n - first).swapaxes(1, 2), 0.05)
+    assert full.active.tolist() == [[True] * 6 + [False]] * 2
+    for all_, won, theta, inverse in zip(
+        full.n, first + (n - first).swapaxes(1, 2), full.theta, full.inverse, strict=True
+    ):
+        p = 1 / (1 + np.exp(theta - theta[:, None]))
+        np.testing.assert_allclose((won - all_ * p).sum(1) - 2 * 0.05 * theta, 0, atol=1e-6)
+        v = all_ * p * (1 - p)
+        np.testing.assert_allclose(inverse @ (np.diag(v.sum(1) + 0.1) - v), np.eye(7), atol=1e-4)

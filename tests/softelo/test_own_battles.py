@@ -9,7 +9,7 @@ from devices import on_four_devices
 from scipy.special import expit
 
 from jaxeval.execution.lanes import LaneRun
-from jaxeval.kernels import resample
+from jaxeval.kernels import held_out, resample
 from jaxeval.softelo.own_battles import OwnBattles, _problem, resampled_strengths, strengths
 
 
@@ -93,6 +93,38 @@ def test_few_battles_and_none():
     assert found[0, 0, 0] == pytest.approx(strengths([one], 0.01)[0, 0], abs=1e-8)
     assert np.isnan(found[1]).all()
     assert np.isnan(strengths([one, none], 0.01)[1]).all()
+
+
+@pytest.mark.parametrize("by_unit", [False, True])
+def test_sums_of_draws_are_those_of_loops(by_unit):
+    own, rng = MODELS[0], np.random.default_rng(5)
+    if by_unit:  # clusters, and opponents in any order
+        own = own._replace(opponent=rng.permutation(own.opponent), cluster=np.arange(150) // 3)
+    problem = _problem(own, 512, 16, by_unit=by_unit)
+    draws = np.zeros((20, 512), np.uint8)
+    n_units = 50 if by_unit else 150
+    draws[:, :n_units] = rng.poisson(1, (20, n_units))
+    with jax.enable_x64(True):
+        n, score = map(np.asarray, jax.jit(held_out.own_sums)(problem, draws))
+    count = draws[:, own.cluster if by_unit else np.arange(150)].astype(float)
+    for j in range(16):
+        np.testing.assert_array_equal(n[:, j], count[:, own.opponent == j].sum(1))
+    np.testing.assert_allclose(score, count @ own.target.T, rtol=0, atol=1e-12)
+
+
+def test_sums_between_places():
+    draws = np.random.default_rng(0).integers(0, 16, (9, 64)).astype(np.uint8)
+    first, end = np.triu_indices(65)
+    with jax.enable_x64(True):
+        found = jax.jit(held_out.sums_between)(draws, first.astype(np.int32), end.astype(np.int32))
+    cumulated = np.pad(np.cumsum(draws, axis=1, dtype=int), [(0, 0), (1, 0)])
+    np.testing.assert_array_equal(found, cumulated[:, end] - cumulated[:, first])
+
+
+def test_chunks_do_not_move_a_draw():
+    found = [resampled_strengths(MODELS, 200, 3, 0.05, run=LaneRun(chunk_size=size)) for size in (8, 40, 200)]
+    for one in found[1:]:
+        np.testing.assert_allclose(one, found[0], rtol=0, atol=5e-13)  # 1e-10 Elo
 
 
 HERE = Path(__file__).parent

@@ -36,7 +36,7 @@ def test_every_resample_holds_as_many_of_each_stratum(clustered):
     if clustered:  # three battles, of one stratum
         _, cluster = np.unique(stratum * 1000 + np.arange(121) % 40, return_inverse=True)
     model = own(stratum, cluster)
-    problem = _problem(model, 512, 16, stratified=True)
+    problem = _problem(model, 512, 16, by_unit=True, stratified=True)
     with jax.enable_x64(True):
         draws = jax.jit(resample.singles, static_argnums=1)(
             problem.units, 512, np.uint64(0), problem.stream, np.arange(300)
@@ -45,13 +45,10 @@ def test_every_resample_holds_as_many_of_each_stratum(clustered):
     for s in range(3):
         own_units = np.sort(units) == s
         np.testing.assert_array_equal(np.asarray(draws)[:, : len(units)][:, own_units].sum(1), (units == s).sum())
-    # The opponents and targets went where their units went.
-    order = np.argsort(units, kind="stable")
-    if clustered:
-        np.testing.assert_array_equal(order[problem.unit[:121]], cluster)
-    else:
-        np.testing.assert_array_equal(problem.opponent[:121], model.opponent[order])
-        np.testing.assert_array_equal(problem.target[:121], model.target.T[order])
+    # Battles are sorted by opponents, and know their units, which are sorted by strata.
+    numbers = np.argsort(units, kind="stable")[problem.unit[:121]]
+    np.testing.assert_array_equal(numbers, np.arange(121) if cluster is None else cluster)
+    np.testing.assert_array_equal(problem.target[:121], model.target.T)
 
 
 def test_models_without_strata_draw_the_same_beside_others():

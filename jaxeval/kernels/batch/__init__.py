@@ -15,17 +15,7 @@ from jaxeval.kernels.batch.contextual import (
     refit_contextual,
 )
 from jaxeval.kernels.batch.elementwise import elementwise
-from jaxeval.kernels.batch.folds import (
-    JudgedTables,
-    OwnResamples,
-    fold_temperatures,
-    hold_out,
-    judged_tables,
-    own_resamples,
-    rate,
-    take,
-    temperatures,
-)
+from jaxeval.kernels.batch.folds import OwnResamples, fold_temperatures, hold_out, own_resamples, rate, temperatures
 from jaxeval.kernels.batch.items import Items, ItemTotals, delta_sums, draw_singles, evaluator_resamples, item_sums
 from jaxeval.kernels.batch.references import (
     BudgetSums,
@@ -48,7 +38,6 @@ __all__ = [
     "Graph",
     "ItemTotals",
     "Items",
-    "JudgedTables",
     "OwnResamples",
     "Problem",
     "ReferenceProblem",
@@ -73,13 +62,11 @@ __all__ = [
     "hold_out",
     "inverse_information",
     "item_sums",
-    "judged_tables",
     "own_resamples",
     "rate",
     "reference_study",
     "refit",
     "refit_contextual",
     "refit_sparse",
-    "take",
     "temperatures",
 ]

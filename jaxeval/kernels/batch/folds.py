@@ -1,27 +1,16 @@
 """Temperatures, folds that leave a model out, and resamples of a model's own battles."""
 
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 from jax import Array, lax
 from jax.sharding import Mesh
 
 from jaxeval.kernels import held_out, resample, solve, temperature
 from jaxeval.kernels.batch.chunks import Chunks, over_lanes
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.held_out import (
-    FixedTargets,
-    FullFit,
-    HeldOut,
-    Judged,
-    OwnProblem,
-    SoftTargets,
-    pair_sums,
-    pair_wins,
-)
-from jaxeval.kernels.kinds import Bool, Float, Int8, Integer, Num
+from jaxeval.kernels.held_out import FullFit, HeldOut, Judged, OwnProblem, Scores, Targets
+from jaxeval.kernels.kinds import Float, Int8, Integer, Num
 from jaxeval.kernels.solve import Terms
 from jaxeval.kernels.temperature import TemperatureFit
 
@@ -54,56 +43,40 @@ def fold_temperatures(
     return over_lanes(chunk, mesh, chunks, (fewest, terms), judged)
 
 
-class JudgedTables(NamedTuple):
-    """Battles of target maps, one after the other: L of them."""
-
-    n: Float[Array, "L M M"]
-    wins: Float[Array, "L M M"]
-    score: Float[Array, "L M"]
-    active: Bool[Array, "L M"]  # models with battles
-
-
-@program()
-def judged_tables(judged: Judged, weight: Float[Array, "S K U"], target: Float[Array, "S K U"]) -> JudgedTables:
-    """Battles and wins of target maps, of ``weight`` per battle; those of a set stay together."""
-
-    def one(judged: Judged, weight: Array, target: Array) -> tuple[Array, Array]:
-        n = pair_sums(judged, weight)
-        return n, pair_wins(judged, weight * target, n)
-
-    tables = lax.map(lambda x: jax.vmap(partial(one, x[0]))(*x[1:]), (judged, weight, target))
-    n, wins = (x.reshape(-1, *x.shape[2:]) for x in tables)
-    return JudgedTables(n, wins, jnp.sum(wins, axis=2), jnp.any(n > 0, axis=2))
-
-
-@program()
-def take(arrays: Any, at: Array) -> Any:
-    """A tree of ``arrays`` at ``at`` of their first axes, as one program: alone, each shape costs a few to compile."""
-    return jax.tree.map(lambda x: x[at], arrays)
-
-
 @program("mesh", "newton")
 def hold_out(
     full: FullFit,
-    targets: FixedTargets | SoftTargets,
+    targets: Targets,
+    judged: Judged,
+    beta: Float[Array, "S M"],
     mesh: Mesh,
     terms: Terms,
     chunks: Chunks,
     *,
     newton: bool = False,
 ) -> HeldOut:
-    """Folds (numbers) of target maps (slices), a lane each.
+    """Folds (numbers) of target maps (slices) on S sets of ``judged`` battles, a lane each.
 
-    Results have the leading axes (devices, T, R). ``newton`` is as in `held_out.fold`.
+    ``beta`` are the temperatures of the folds. Results have the leading axes (devices, T, R). ``newton`` is as in
+    `held_out.fold`.
     """
 
-    def chunk(problem: tuple[FullFit, FixedTargets | SoftTargets], folds: Array, terms: Terms) -> HeldOut:
+    def chunk(problem: tuple[FullFit, Targets], folds: Array, judged: Judged, beta: Array, terms: Terms) -> HeldOut:
         full, targets = problem
-        return jax.vmap(
-            lambda fold: held_out.fold(full, held_out.wins_of_fold(targets, full.n, fold), fold, terms, newton)
-        )(folds)
 
-    return over_lanes(chunk, mesh, chunks, (terms,), (full, targets))
+        def soft() -> Scores:
+            own = jax.tree.map(lambda x: x[targets.of_set], judged)
+            betas = beta[targets.of_set, folds]
+            return jax.vmap(lambda b, fold: Scores.of(held_out.soft_wins(own, b, full.n), fold))(betas, folds)
+
+        def fixed() -> Scores:
+            return jax.vmap(lambda fold: Scores.of(targets.wins, fold))(folds)
+
+        # A chunk is of one slice: only what it needs is computed.
+        scores = lax.cond(targets.is_soft, soft, fixed)
+        return jax.vmap(lambda own, fold: held_out.fold(full, own, fold, terms, newton))(scores, folds)
+
+    return over_lanes(chunk, mesh, chunks, (judged, beta, terms), (full, targets))
 
 
 @program()
@@ -126,8 +99,8 @@ def own_resamples(own: OwnProblem, mesh: Mesh, seed: Integer[Array, ""], terms: 
     """Resamples of models, which are the slices."""
 
     def chunk(own: OwnProblem, numbers: Array, seed: Array, terms: Terms) -> OwnResamples:
-        draws = resample.singles(own.units, own.opponent.shape[0], seed, own.stream, numbers)
-        n, score = held_out.own_sums(own)(draws)
+        draws = resample.singles(own.units, len(own.target), seed, own.stream, numbers)
+        n, score = held_out.own_sums(own, draws)
 
         def one_map(anchors: Array, score: Array, start: Array) -> solve.Solution:
             return jax.vmap(lambda n, y: held_out.rating(anchors, n, y, start, terms))(n, score)
