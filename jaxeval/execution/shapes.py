@@ -200,3 +200,23 @@ def _in_steps(size: int, step: int) -> int:
 
 def _on_cpu() -> bool:
     return jax.default_backend() == "cpu"
+
+
+#: Numbers of a block that `elementwise.evaluate` computes at once; fewer are NumPy's, which takes ten milliseconds.
+ELEMENTS = 2**16
+
+
+def items_size(n: int) -> int:
+    """Slots for ``n`` items, or kinds of them, that are drawn: 500 more take some 5 ms in 10,000 resamples."""
+    return _in_steps(n, 512)
+
+
+def columns_size(n: int) -> int:
+    """Columns for ``n`` sums over items."""
+    return _in_steps(n, 32)
+
+
+def _in_steps(size: int, step: int) -> int:
+    """``size`` rounded up to a multiple of ``step``; from 16 steps on by an eighth at most, a sixteenth on average."""
+    step = max(step, power_of_two(size) // 16)
+    return -(-size // step) * step

@@ -120,7 +120,7 @@ def rankings(
     pools = [p.cell for p in (problem.single, problem.several) if p is not None]
     words = sum(cell.size for cell in pools) * (2 + 2 * len(budgets))
     with double_precision():
-        problem, asked, gold = jax.tree.map(jax.numpy.asarray, (problem, asked, padded_rows(gold)))
+        problem, asked, gold = jax.device_put((problem, asked, padded_rows(gold)))
     call = partial(batch.reference_study, problem, form, mesh, asked, gold)
     held = sum(x.nbytes for x in jax.tree.leaves((problem, gold)))
     task = Task(call=call, budget=REFERENCES, entries=words, lane_bytes=_BYTES_PER_WORD * words, fixed_bytes=held)
