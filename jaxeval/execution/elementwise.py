@@ -30,12 +30,12 @@ def evaluate(kernel: Callable[..., Any], *arguments: Any) -> Any:
     shape, size = arrays[0].shape, arrays[0].size
     if size <= ELEMENTS:
         with np.errstate(all="ignore"):
-            return jax.tree.map(np.asarray, kernel(*tree.unflatten(arrays)))
+            return jax.tree.map(np.asarray, kernel(*jax.tree.unflatten(tree, arrays)))
     flat = [x.reshape(-1) for x in arrays]
 
     def block(start: int) -> Any:
         own = [x[start : start + ELEMENTS] for x in flat]
-        return tree.unflatten([np.pad(x, (0, ELEMENTS - len(x)), mode="edge") for x in own])
+        return jax.tree.unflatten(tree, [np.pad(x, (0, ELEMENTS - len(x)), mode="edge") for x in own])
 
     with double_precision():
         found = [batch.elementwise(kernel, *block(start)) for start in range(0, size, ELEMENTS)]

@@ -17,6 +17,7 @@ UNIT_ROWS = 4
 
 _VECTOR = 8  # XLA vectorises numbers of lanes badly that this does not divide
 _FEW_SLOTS = 8  # of a call on a CPU
+_FEWEST_ROWS = 1024  # of arrays that chunks take their lanes' rows from: they are small, and resamples often so many
 _CHEAP = 2**25  # entries that a CPU works on in a small part of the time that a program takes to compile
 
 # What small boards share, as to compile takes far longer than what padding adds.
@@ -110,7 +111,7 @@ def slots_per_call(n_chunks: int, most: int) -> int:
 
 def padded_rows(x: NDArray[Any]) -> NDArray[Any]:
     """``x`` (L, ...), of a row for each lane, with zeros up to a number of lanes that others share."""
-    return np.pad(x, [(0, power_of_two(max(len(x), 64)) - len(x)), *[(0, 0)] * (x.ndim - 1)])
+    return np.pad(x, [(0, power_of_two(max(len(x), _FEWEST_ROWS)) - len(x)), *[(0, 0)] * (x.ndim - 1)])
 
 
 def padded_size(n_models: int) -> int:
@@ -208,15 +209,34 @@ ELEMENTS = 2**16
 
 def items_size(n: int) -> int:
     """Slots for ``n`` items, or kinds of them, that are drawn: 500 more take some 5 ms in 10,000 resamples."""
-    return _in_steps(n, 512)
+    return _by_an_eighth(n, 512)
 
 
 def columns_size(n: int) -> int:
     """Columns for ``n`` sums over items."""
-    return _in_steps(n, 32)
+    return _by_an_eighth(n, 32)
 
 
-def _in_steps(size: int, step: int) -> int:
-    """``size`` rounded up to a multiple of ``step``; from 16 steps on by an eighth at most, a sixteenth on average."""
-    step = max(step, power_of_two(size) // 16)
-    return -(-size // step) * step
+def models_size(n: int) -> int:
+    """Slots for ``n`` models with scores."""
+    return _by_an_eighth(n, 16)
+
+
+def evaluators_size(n: int) -> int:
+    """Rows for ``n`` evaluators of fixed scores: measures of nothing are quick."""
+    return _by_an_eighth(n, 4)
+
+
+def pair_rows_size(n: int) -> int:
+    """Rows of sums over pairs: a row takes a fiftieth of what the weights of the pairs take."""
+    return _by_an_eighth(n, 32)
+
+
+def pairs_size(n: int) -> int:
+    """Slots for ``n`` pairs of models in a regression."""
+    return _by_an_eighth(n, 256)
+
+
+def _by_an_eighth(size: int, step: int) -> int:
+    """``size`` rounded up to a multiple of ``step``; beyond 16 of them by an eighth more at most."""
+    return _in_steps(size, max(step, power_of_two(size) // 16))
