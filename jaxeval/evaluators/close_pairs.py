@@ -14,7 +14,7 @@ from jaxeval.evaluators.model_scores import ModelScores
 from jaxeval.evaluators.resamples import Resampling, drawn_counts, resampled, run_lanes
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.runs import digest_of
-from jaxeval.execution.shapes import models_size, pair_rows_size, power_of_two
+from jaxeval.execution.shapes import Step, padded, power_of_two
 from jaxeval.kernels import batch, rank_agreement
 from jaxeval.resampling.units import pad
 
@@ -68,7 +68,7 @@ def delta_pairs(scores: Float, gold: Float, deltas: Float, width: int) -> rank_a
     level = np.flatnonzero(gold_order == 0)
     used = np.flatnonzero((near.any(1) & (agree != 0)).any(0))
 
-    size, slots = pair_rows_size(len(direction)), models_size(m)
+    size, slots = padded(len(direction), Step.PAIR_ROWS), padded(m, Step.MODELS)
     most = -(-slots * (slots - 1) // (2 * _PAIRS))
 
     def blocks(pairs: NDArray[np.intp], rows: NDArray[Any], n_blocks: int) -> rank_agreement.PairBlocks:

@@ -26,7 +26,7 @@ from jaxeval.evaluators.model_scores import OK, Gold, ModelScores, Scores, of_ev
 from jaxeval.evaluators.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCORED
 from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, in_slots, opened, resampled
 from jaxeval.evaluators.tables import evaluator_table, first_reason, interval_columns
-from jaxeval.execution.shapes import pairs_size
+from jaxeval.execution.shapes import Step, padded
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import GapQuestion, GapRegression, gap_regression, tau_b
 from jaxeval.kernels.solve import Status
@@ -323,7 +323,7 @@ def _fits(scores: ModelScores, ridge: float, edges: Float, settings: Resampling)
     first, second = np.triu_indices(m, 1)
     scale = np.array([(np.std(gap) if len(gap) else 0.0) or gap.max(initial=0.0) or 1.0 for gap in _gaps(scores)])
     # Padding pairs a model with itself: a gap of 0 has no weight.
-    ends = [as_leaf(pad(x, (pairs_size(len(x)),)), np.int32) for x in (first, second)]
+    ends = [as_leaf(pad(x, (padded(len(x), Step.PAIRS),)), np.int32) for x in (first, second)]
 
     def fitted(start: Float, settings: Resampling) -> Any:
         asked = GapQuestion(

@@ -19,7 +19,7 @@ from jaxeval.evaluators.model_scores import Gold, ModelScores, Scores, align_sco
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.runs import Identity, RunOptions, digest_of, of_run, open_run
-from jaxeval.execution.shapes import DRAWS, EVALUATORS, evaluators_size, items_size, models_size, padded_rows
+from jaxeval.execution.shapes import DRAWS, EVALUATORS, Step, padded, padded_rows
 from jaxeval.kernels import batch
 from jaxeval.resampling.strata import checked_strata, stratum_of_groups
 from jaxeval.resampling.units import make_singles, stream_number
@@ -112,8 +112,8 @@ def resampled(
     """
     data: Any = in_slots(scores.scores, settings, of_models=True)
     if settings.resample != "models" and scores.items is not None:
-        data = _item_totals(_filled(scores.items, 2, models_size(len(scores.gold))))
-    gold = _filled(scores.gold, 0, models_size(len(scores.gold)))
+        data = _item_totals(_filled(scores.items, 2, padded(len(scores.gold), Step.MODELS)))
+    gold = _filled(scores.gold, 0, padded(len(scores.gold), Step.MODELS))
     program = partial(batch.evaluator_resamples, measure, data, gold, arguments)
     section = f"{measure.__name__}-{digest_of((arguments, scores.scores, scores.items, settings.item_strata(scores)))}"
     found = run_lanes(program, drawn_counts(scores, settings), size, scores.gold, settings, section)
@@ -123,9 +123,9 @@ def resampled(
 def in_slots(x: Float, settings: Resampling, of_models: bool = False) -> Float:
     """(E, ...) or (E, M) arguments of a measure with NaN in slots for more evaluators and models."""
     # Scores by item are averaged anew for every evaluator and resample, so that each one counts.
-    n = evaluators_size(len(x)) if settings.resample == "models" else len(x)
+    n = padded(len(x), Step.EVALUATORS) if settings.resample == "models" else len(x)
     x = _filled(np.asarray(x, float), 0, n)
-    return _filled(x, 1, models_size(x.shape[1])) if of_models else x
+    return _filled(x, 1, padded(x.shape[1], Step.MODELS)) if of_models else x
 
 
 def _filled(x: Float, axis: int, size: int) -> Float:
@@ -195,4 +195,4 @@ def _item_totals(items: Float) -> batch.ItemTotals:
 
 def _width(n: int) -> int:
     """Slots of ``n`` models or items, the last of which is empty."""
-    return items_size(n + 1)
+    return padded(n + 1, Step.ITEMS)

@@ -51,7 +51,7 @@ def progress_bar(total: int, unit: str, enabled: bool | None, compiles: bool = T
         if n:  # nothing of a checkpoint, say: the compiling is still to come
             bar.update(task, advance=n, description=unit)
 
-    def listen(event: str, _: float, **__: str | int) -> None:
+    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
         if event == _ABOUT_TO_COMPILE:
             bar.update(task, description=compiling)
 

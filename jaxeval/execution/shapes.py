@@ -5,6 +5,7 @@ A size that is static to a compiled program costs seconds for every value it tak
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import jax
@@ -30,6 +31,9 @@ BATTLE_PLACES = 1024  # where battles are drawn one by one
 _BLOCK_ROWS, _ACCELERATOR_BLOCK_ROWS = 2**13, 2**20
 _GROUP_ROWS = (16, 4, 1)
 _PADDING = 1.2  # the largest group by which rows grow no more than this
+
+#: Numbers of a block that `elementwise.evaluate` computes at once; fewer are NumPy's, which takes ten milliseconds.
+ELEMENTS = 2**16
 
 
 class Room(NamedTuple):
@@ -189,6 +193,28 @@ def rounded(size: int) -> int:
     return _in_steps(size, max(128, power_of_two(size + 1) // 32))
 
 
+class Step(IntEnum):
+    """In which steps `padded` rounds what is counted."""
+
+    ITEMS = 512
+    "Items, or kinds of them, that are drawn: 500 more take some 5 ms in 10,000 resamples."
+    SUMS = 32
+    "Sums over items."
+    MODELS = 16
+    "Models with scores."
+    EVALUATORS = 4
+    "Evaluators of fixed scores: measures of nothing are quick."
+    PAIR_ROWS = 32
+    "Rows of sums over pairs: a row takes a fiftieth of what the weights of the pairs take."
+    PAIRS = 256
+    "Pairs of models in a regression."
+
+
+def padded(n: int, step: Step) -> int:
+    """``n`` rounded up to a multiple of ``step``; beyond 16 of them by an eighth more at most."""
+    return _in_steps(n, max(step, power_of_two(n) // 16))
+
+
 def power_of_two(size: int) -> int:
     """``size`` rounded up to a power of two."""
     return 1 << max(size - 1, 0).bit_length()
@@ -201,42 +227,3 @@ def _in_steps(size: int, step: int) -> int:
 
 def _on_cpu() -> bool:
     return jax.default_backend() == "cpu"
-
-
-#: Numbers of a block that `elementwise.evaluate` computes at once; fewer are NumPy's, which takes ten milliseconds.
-ELEMENTS = 2**16
-
-
-def items_size(n: int) -> int:
-    """Slots for ``n`` items, or kinds of them, that are drawn: 500 more take some 5 ms in 10,000 resamples."""
-    return _by_an_eighth(n, 512)
-
-
-def columns_size(n: int) -> int:
-    """Columns for ``n`` sums over items."""
-    return _by_an_eighth(n, 32)
-
-
-def models_size(n: int) -> int:
-    """Slots for ``n`` models with scores."""
-    return _by_an_eighth(n, 16)
-
-
-def evaluators_size(n: int) -> int:
-    """Rows for ``n`` evaluators of fixed scores: measures of nothing are quick."""
-    return _by_an_eighth(n, 4)
-
-
-def pair_rows_size(n: int) -> int:
-    """Rows of sums over pairs: a row takes a fiftieth of what the weights of the pairs take."""
-    return _by_an_eighth(n, 32)
-
-
-def pairs_size(n: int) -> int:
-    """Slots for ``n`` pairs of models in a regression."""
-    return _by_an_eighth(n, 256)
-
-
-def _by_an_eighth(size: int, step: int) -> int:
-    """``size`` rounded up to a multiple of ``step``; beyond 16 of them by an eighth more at most."""
-    return _in_steps(size, max(step, power_of_two(size) // 16))

@@ -14,7 +14,7 @@ from jaxeval.arrays import as_leaf
 from jaxeval.checks import check_room
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.shapes import ITEMS, columns_size, items_size
+from jaxeval.execution.shapes import ITEMS, Step, padded
 from jaxeval.kernels import batch
 from jaxeval.resampling.strata import checked_strata
 from jaxeval.resampling.units import make_singles, make_units, pad, shortfall_of, stacked, stream_number
@@ -95,18 +95,18 @@ def _items(
     """What is drawn from, and the (Q, D) values of what is drawn."""
     first = np.unique(pattern, return_index=True)[1]
     if len(pattern) >= _ALIKE * len(first):
-        table = np.zeros((items_size(len(first)), values.shape[1]))
+        table = np.zeros((padded(len(first), Step.ITEMS), values.shape[1]))
         table[: len(first)] = values[first]
         counts = [np.bincount(pattern[own], minlength=len(table))[None] for own in rows]
         of_column = None if strata is None else strata[first]
-        places = 2 * int(shortfall_of(np.array(items_size(len(pattern)))))  # those of all numbers of items up to that
-        units = stacked([make_units(count, of_column, least_places=places) for count in counts])
+        most = shortfall_of(np.array(padded(len(pattern), Step.ITEMS)))  # of all numbers of items that share a size
+        units = stacked([make_units(count, of_column, least_places=2 * int(most)) for count in counts])
         return batch.Items(units=units, row=None, stream=as_leaf(streams, np.uint64)), table
     # By stratum and values, so that the order of the rows does not matter; zeros where there is no item.
     ordered = np.argsort(pattern, kind="stable")
     place = np.empty(len(ordered), np.intp)
     place[ordered] = np.arange(len(ordered))
-    table = np.zeros((items_size(len(ordered) + 1), values.shape[1]))
+    table = np.zeros((padded(len(ordered) + 1, Step.ITEMS), values.shape[1]))
     table[: len(ordered)] = values[ordered]
     row = np.full((len(rows), len(table)), len(table) - 1, np.int32)
     for p, own in enumerate(rows):
@@ -123,11 +123,11 @@ def _by_precision(table: Float, n: int) -> tuple[tuple[NDArray[Any], ...], NDArr
     whole = (table == np.round(table)).all(0) & (np.abs(table).max(0) * n < _EXACT)
     single, double = np.flatnonzero(whole), np.flatnonzero(~whole)
     parts = [(table[:, single], np.float32), (table[:, double], np.float64)]
-    padded = [pad(x, (len(x), columns_size(x.shape[1]))).astype(dtype) for x, dtype in parts if x.shape[1]]
+    kept = [pad(x, (len(x), padded(x.shape[1], Step.SUMS))).astype(dtype) for x, dtype in parts if x.shape[1]]
     order = np.empty(table.shape[1], np.intp)
     order[single] = np.arange(len(single))
-    order[double] = np.arange(len(double)) + (padded[0].shape[1] if len(single) else 0)
-    return tuple(padded), order
+    order[double] = np.arange(len(double)) + (kept[0].shape[1] if len(single) else 0)
+    return tuple(kept), order
 
 
 def _distinct_columns(columns: Float) -> tuple[Float, NDArray[np.intp]]:
