@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval import kendall_tau_delta
-from jaxeval.evaluators.resamples import Resampling
+from jaxeval.evaluators.resamples import Resampling, resampled
 
 M, B = 12, 120
 DELTAS = [1.5, 3.0, 6.0, np.inf]
@@ -25,7 +25,12 @@ def settings(n_resamples=B, resample="models", **run):
 
 
 def counts_of(scores, gold, counts):
-    return counts
+    return counts[None]
+
+
+def drawn_models(aligned, settings):
+    """(1 + B, M) how often each model is drawn."""
+    return resampled(counts_of, aligned, (), settings, M)[:, 0, : len(aligned.gold)].astype(int)
 
 
 ARENA = {

@@ -98,20 +98,26 @@ def _by_estimator(kernel: Callable[..., Accuracies], judged: Sums, every: Sums, 
 
 def estimates(judged: Sums, every: Sums, binary: Bool) -> dict[str, Float]:
     """(..., M, J) of every estimator but "ppi_plus_plus_half", not clipped; NaN where it is not defined."""
-    found = _by_estimator(judge_error.accuracies, judged, every, binary)
-    return {**found, "rogan_gladen_shared": shared_estimates(judged.shared, judged.test, binary)}
+    each = _by_estimator(judge_error.by_stratum, judged, every, binary)
+    each["rogan_gladen_shared"] = evaluate(judge_error.with_rates_of, judged.shared, judged.test, binary)
+    of_judged, of_all = (judge_error.strata_shares(sums.test) for sums in (judged, every))
+    return {
+        name: judge_error.add_strata(x, of_all if name in OF_ALL_ANSWERS else of_judged) for name, x in each.items()
+    }
 
 
 def shared_estimates(shared: LabelledSums, test: JudgedSums, binary: Bool) -> Float:
     """(..., M, J) Rogan-Gladen with one calibration (..., T, 1, J) for all models, not clipped."""
-    return np.asarray(evaluate(judge_error.shared_accuracy, shared, test, binary))
+    each = evaluate(judge_error.with_rates_of, shared, test, binary)
+    return np.asarray(judge_error.add_strata(each, judge_error.strata_shares(test)))
 
 
 def estimate_draws(part: Slice, binary: Bool) -> dict[str, Float]:
     """(B, M, J) of every estimator; clipped where that is how its bootstrap is defined."""
-    found = estimates(part.judged.draws, part.every.draws, binary)
-    half, test = part.every.half_draws, part.every.draws.test
-    found["ppi_plus_plus_half"] = evaluate(judge_error.ppi_accuracy, half, test, binary)
+    judged, every = part.judged.draws, part.every.draws
+    found = estimates(judged, every, binary)
+    half = evaluate(judge_error.ppi_plus_plus, part.every.half_draws, every.test, binary)
+    found["ppi_plus_plus_half"] = judge_error.add_strata(half, judge_error.strata_shares(every.test))
     return {name: np.clip(found[name], 0, 1) if name in BY_RATES else found[name] for name in ESTIMATORS}
 
 

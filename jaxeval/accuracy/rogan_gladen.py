@@ -13,7 +13,7 @@ from jaxeval.execution.elementwise import (
     Numbers,
     Words,
     broadcast,
-    evaluate_padded,
+    evaluate,
     require,
     require_share,
     scalar_or_array,
@@ -86,9 +86,7 @@ def rogan_gladen(
     require_share(given, "p")
     require(given, "n", given["n"] > 0, "be positive")
     rates = _checked_rates(given)
-    raw, lower, upper, doubt = evaluate_padded(
-        judge_error.corrected, given["p"], given["n"], rates, np.full(rates.q0.shape, z)
-    )
+    raw, lower, upper, doubt = evaluate(judge_error.corrected, given["p"], given["n"], rates, z)
     with np.errstate(invalid="ignore"):
         j = rates.q0 + rates.q1 - 1
     one_class = (rates.m0 == 0) | (rates.m1 == 0)

@@ -23,8 +23,11 @@ from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted
 
 
-class Link(NamedTuple):
-    """A smooth increasing map from probabilities to the reporting scale, its derivative, and its inverse if needed."""
+class Scale(NamedTuple):
+    """A smooth increasing map from probabilities to the reporting scale: the inverse of a link F.
+
+    Its derivative, and F itself where probabilities are pooled.
+    """
 
     map: Callable[[Float], Float]
     derivative: Callable[[Float], Float]
@@ -39,11 +42,11 @@ def _cloglog(p: Float) -> Float:
     return np.log(-np.log1p(-p))
 
 
-#: Links by name. Only "logit" gives Elo gaps in the usual sense; the others keep the order.
-LINKS = {
-    "logit": Link(_logit, lambda p: 1 / (p * (1 - p)), expit),
-    "probit": Link(ndtri, lambda p: np.sqrt(2 * np.pi) * np.exp(ndtri(p) ** 2 / 2), ndtr),
-    "cloglog": Link(_cloglog, lambda p: -1 / ((1 - p) * np.log1p(-p)), lambda x: -np.expm1(-np.exp(x))),
+#: Scales by the names of their links. Only "logit" gives Elo gaps in the usual sense; the others keep the order.
+SCALES = {
+    "logit": Scale(_logit, lambda p: 1 / (p * (1 - p)), expit),
+    "probit": Scale(ndtri, lambda p: np.sqrt(2 * np.pi) * np.exp(ndtri(p) ** 2 / 2), ndtr),
+    "cloglog": Scale(_cloglog, lambda p: -1 / ((1 - p) * np.log1p(-p)), lambda x: -np.expm1(-np.exp(x))),
 }
 
 
@@ -93,11 +96,11 @@ def anchored_elo(
     ties: ArrayLike,
     losses: ArrayLike,
     prior: float = 0.5,
+    *,
     level: float = 0.95,
     pool_size: ArrayLike | None = None,
     kappa: ArrayLike = 1.0,
-    link: str | Link = "logit",
-    *,
+    link: str | Scale = "logit",
     squares: ArrayLike | None = None,
 ) -> AnchoredElo:
     """Win probability and Elo gap from counts against a reference, with Beta intervals (Algorithm 1, Eq. 2 to 4).
@@ -117,7 +120,7 @@ def anchored_elo(
             (M - n) / (M - 1), and at n = M there is no uncertainty left.
         kappa: (...) reliability factor, the root of the mean Cohen's kappa between judges: standard errors shrink by
             it. It is empirical, and less agreement gives a shorter interval: 1 unless asked for.
-        link: "logit", "probit", "cloglog", or a `Link`.
+        link: "logit", "probit", "cloglog", or a `Scale`.
         squares: (...) sum over prompts of the squared outcome, a prompt's runs averaged first, for the own interval.
             By default W + T/4, that of whole wins, ties and losses.
 
@@ -133,7 +136,7 @@ def anchored_elo(
         >>> result.rating_lower.round(1).tolist(), result.rating_upper.round(1).tolist()
         ([74.4, -68.1], [223.1, 68.1])
     """
-    level, prior, chosen = checked_level(level), checked_prior(prior), checked_link(link)
+    level, prior, chosen = checked_level(level), checked_prior(prior), checked_scale(link)
     options = {} if squares is None else {"squares": squares}
     given = broadcast(
         wins=wins,
@@ -199,13 +202,13 @@ def checked_prior(prior: object) -> float:
     return float(number)
 
 
-def checked_link(link: object) -> Link:
-    """The `Link` of that name, or ``link`` itself; a ValueError if it is neither."""
-    if isinstance(link, Link):
+def checked_scale(link: object) -> Scale:
+    """The `Scale` of that name, or ``link`` itself; a ValueError if it is neither."""
+    if isinstance(link, Scale):
         return link
-    if not (isinstance(link, str) and link in LINKS):
-        raise ValueError(f"link must be one of {', '.join(map(repr, LINKS))} or a Link, got {link!r}")
-    return LINKS[link]
+    if not (isinstance(link, str) and link in SCALES):
+        raise ValueError(f"link must be one of {', '.join(map(repr, SCALES))} or a Scale, got {link!r}")
+    return SCALES[link]
 
 
 class Point(NamedTuple):
@@ -217,13 +220,13 @@ class Point(NamedTuple):
     log_q: Float
 
 
-def linked_rating(name: str | Link, link: Link, point: Point) -> float | Float:
+def linked_rating(name: str | Scale, link: Scale, point: Point) -> float | Float:
     """Elo of a point, through the ``link`` that goes by ``name``."""
     linked = point.log_p - point.log_q if name == "logit" else link.map(_inside(point.p))
     return scalar_or_array(np.asarray(ELO_PER_LOGIT * linked))
 
 
-def _derivative(name: str | Link, link: Link, p: Float, q: Float) -> Float:
+def _derivative(name: str | Scale, link: Scale, p: Float, q: Float) -> Float:
     return np.asarray(1 / (p * q) if name == "logit" else link.derivative(_inside(p)))
 
 

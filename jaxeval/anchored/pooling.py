@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from jaxeval.anchored.elo import AnchoredElo, Link, anchored_elo, beta_interval, checked_link, linked_rating
+from jaxeval.anchored.elo import AnchoredElo, Scale, anchored_elo, beta_interval, checked_scale, linked_rating
 from jaxeval.anchored.judge_panel import judge_panel
 from jaxeval.anchored.prompt_strata import prompt_strata
 from jaxeval.anchored.scores import COUNTS, count_verdicts
@@ -41,7 +41,7 @@ def pooled_scores(
     level: float = 0.95,
     prior: float = 0.5,
     pool_size: float | None = None,
-    link: str | Link = "logit",
+    link: str | Scale = "logit",
 ) -> pd.DataFrame:
     """Mean rating over ``judges`` (by default the strong ones) of every model and reference, and its probability.
 
@@ -65,15 +65,15 @@ def pooled_scores(
         DataError: no judge is left, or one is unknown.
         ValueError: the link has no inverse.
     """
-    mapping = checked_link(link)
+    mapping = checked_scale(link)
     if mapping.inverse is None:
-        raise ValueError("pooled probabilities need the inverse of the link: give Link(map, derivative, inverse)")
+        raise ValueError("pooled probabilities need the inverse of the link: give Scale(map, derivative, inverse)")
     chosen, warnings = _pooled_judges(verdicts, judges, screen)
     judging = verdicts.levels["judge"]
     verdicts = verdicts.take(np.isin(verdicts.number["judge"], judging.get_indexer(chosen)))
     counts = count_verdicts(verdicts, ["model", "anchor", "judge"])
     wins, ties, losses = (counts[c].to_numpy() for c in COUNTS)
-    found = anchored_elo(wins, ties, losses, prior, level, pool_size, link=link)
+    found = anchored_elo(wins, ties, losses, prior, level=level, pool_size=pool_size, link=link)
     pool, table = verdicts.groups(["model", "anchor"])
     own, variance = _prompt_variances(verdicts, found, pool)
     # Names as objects: columns of Arrow's strings have no tuples.

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from jaxeval.anchored.elo import AnchoredElo, Link, anchored_elo, checked_link, checked_prior
+from jaxeval.anchored.elo import AnchoredElo, Scale, anchored_elo, checked_prior, checked_scale
 from jaxeval.anchored.prompt_strata import prompt_strata
 from jaxeval.arrays import Float, Int
 from jaxeval.checks import check_room, checked_integer
@@ -65,7 +65,7 @@ def anchored_scores(
     level: float = 0.95,
     pool_size: float | str | None = None,
     kappa: float = 1.0,
-    link: str | Link = "logit",
+    link: str | Scale = "logit",
 ) -> pd.DataFrame:
     """Reference-anchored ratings of every group of verdicts, or of every row of a table of counts.
 
@@ -112,7 +112,9 @@ def anchored_scores(
         )
     squares = numbers(table["squares"], "squares") if "squares" in table else None
     pool: ArrayLike | None = numbers(table[pool_size], pool_size) if isinstance(pool_size, str) else pool_size
-    found: AnchoredElo = anchored_elo(wins, ties, losses, prior, level, pool, kappa, link, squares=squares)
+    found: AnchoredElo = anchored_elo(
+        wins, ties, losses, prior, level=level, pool_size=pool, kappa=kappa, link=link, squares=squares
+    )
     scores = table.assign(**{name: np.asarray(getattr(found, name)) for name in _SHOWN})
     scores["informative"] = scores["probability"].between(0.2, 0.8)
     scores.attrs["settings"] = {
@@ -220,7 +222,7 @@ def bootstrap_scores(
     by: str | Sequence[str] = ("model", "judge", "anchor"),
     *,
     level: float = 0.95,
-    link: str | Link = "logit",
+    link: str | Scale = "logit",
     **options: Unpack[PromptResampling],
 ) -> pd.DataFrame:
     """`anchored_scores` with percentile intervals of resampled prompts, those of `joint_scores`.
@@ -245,7 +247,7 @@ def bootstrap_scores(
     joint = joint_scores(verdicts, by, **options)
     table = anchored_scores(verdicts, by, prior=joint.settings["prior"], level=level, link=link)
     table["boot_lower"], table["boot_upper"] = draw_bounds(joint.draws, level, joint.limits)
-    chosen = checked_link(link)
+    chosen = checked_scale(link)
     with np.errstate(divide="ignore"):
         for end in ("lower", "upper"):
             table[f"rating_boot_{end}"] = ELO_PER_LOGIT * chosen.map(table[f"boot_{end}"].to_numpy())

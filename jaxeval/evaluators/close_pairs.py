@@ -14,14 +14,16 @@ from jaxeval.evaluators.model_scores import ModelScores
 from jaxeval.evaluators.resamples import Resampling, drawn_counts, resampled, run_lanes
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.runs import digest_of
-from jaxeval.execution.shapes import rounded
+from jaxeval.execution.shapes import Step, padded, power_of_two
 from jaxeval.kernels import batch, rank_agreement
+from jaxeval.resampling.units import pad
 
 Float = NDArray[np.float64]
 
 _ROUNDING = 1e-9  # differences of decimal numbers are exact to about this share of them
 _EXACT = 2**24  # whole numbers under this have no rounding in single precision
 _COLUMNS = 2**24  # directions of pairs held at a time
+_PAIRS = 256  # of a block: their weights stay in the cache, and few are none
 
 
 def resampled_delta_sums(scores: ModelScores, deltas: Float, settings: Resampling) -> rank_agreement.PairSums:
@@ -35,13 +37,16 @@ def resampled_delta_sums(scores: ModelScores, deltas: Float, settings: Resamplin
     part = max(1, _COLUMNS // max(len(deltas) * m * m // 2, 1))
     parts = []
     for start in range(0, e, part):
-        pairs = delta_pairs(scores.scores[start : start + part], scores.gold, deltas, counts.shape[1])
+        own = scores.scores[start : start + part]
+        pairs = delta_pairs(own, scores.gold, deltas, counts.shape[1])
         with double_precision():
             pairs = jax.device_put(pairs)
-
         program = partial(batch.delta_sums, pairs)
         section = f"deltas-{digest_of((deltas, scores.scores))}-{start}"
-        parts.append(run_lanes(program, counts, len(pairs.first), scores.gold, settings, section))
+        size = _PAIRS + 3 * len(pairs.end) + 2 * pairs.order.shape[1]
+        found = run_lanes(program, counts, size, scores.gold, settings, section)
+        n = len(own) * len(deltas)
+        parts.append(jax.tree.map(lambda x: x[:, :n].reshape(len(x), -1, len(deltas)), found))  # noqa: B023
     return jax.tree.map(lambda *x: np.concatenate(x, axis=1), *parts)
 
 
@@ -63,27 +68,38 @@ def delta_pairs(scores: Float, gold: Float, deltas: Float, width: int) -> rank_a
     level = np.flatnonzero(gold_order == 0)
     used = np.flatnonzero((near.any(1) & (agree != 0)).any(0))
 
-    def padded(x: NDArray[Any], rows: NDArray[np.intp], kind: type) -> Any:
-        """``x`` (..., P) at ``rows``, filled up: similar tables share compilations."""
-        fill = rounded(max(len(rows), 1)) - len(rows)
-        return as_leaf(np.pad(x[..., rows], [(0, 0)] * (x.ndim - 1) + [(0, fill)]), kind)
+    size, slots = padded(len(direction), Step.PAIR_ROWS), padded(m, Step.MODELS)
+    most = -(-slots * (slots - 1) // (2 * _PAIRS))
 
-    order = np.full((e, width), width - 1, np.int32)
-    end = np.ones((e, 1 + len(deltas), width), np.int32)
+    def blocks(pairs: NDArray[np.intp], rows: NDArray[Any], n_blocks: int) -> rank_agreement.PairBlocks:
+        shape = n_blocks, _PAIRS
+        sign = pad(rows[:, pairs], (size, n_blocks * _PAIRS)).reshape(size, *shape).swapaxes(0, 1)
+        return rank_agreement.PairBlocks(
+            first=as_leaf(pad(first[pairs], (n_blocks * _PAIRS,)).reshape(shape), np.int32),
+            second=as_leaf(pad(second[pairs], (n_blocks * _PAIRS,)).reshape(shape), np.int32),
+            sign=as_leaf(sign, dtype),
+            n_blocks=as_leaf(-(-len(pairs) // _PAIRS), np.int32),
+        )
+
+    n_ends = 1 + len(deltas)
+    order = np.full((size, slots), width - 1, np.int32)
+    end = np.ones((2 * size, slots), np.int32)
     for k, own in enumerate(scores):
         there = np.flatnonzero(~np.isnan(own))
         place = there[np.argsort(own[there], kind="stable")]
         order[k, : len(place)] = place
         gaps = own[place] - own[place][:, None]  # rises along a row: counting says where it ends
         for d, inside in enumerate([gaps <= 0, *(gaps < delta for delta in deltas)]):
-            end[k, d, : len(place)] = inside.sum(1)
+            end[k * n_ends + d, : len(place)] = inside.sum(1)
+    row = np.arange(e * len(deltas))
+    ties, gap = row // len(deltas) * n_ends, row // len(deltas) * n_ends + 1 + row % len(deltas)
     return rank_agreement.DeltaPairs(
-        first=padded(first, used, np.int32),
-        second=padded(second, used, np.int32),
-        direction=padded(direction, used, dtype),
-        tied_first=padded(first, level, np.int32),
-        tied_second=padded(second, level, np.int32),
-        tied=padded(near.reshape(direction.shape), level, dtype),
+        ordered=blocks(used, direction, most),
+        tied=blocks(level, near.reshape(direction.shape), min(most, power_of_two(-(-len(level) // _PAIRS)))),
+        n_evaluators=as_leaf(e, np.int32),
+        n_ends=as_leaf(n_ends, np.int32),
         order=as_leaf(order, np.int32),
         end=as_leaf(end, np.int32),
+        end_of_ties=as_leaf(pad(ties, (size,)), np.int32),
+        end_of_gap=as_leaf(pad(gap, (size,)), np.int32),
     )

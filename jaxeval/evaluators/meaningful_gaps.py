@@ -24,12 +24,13 @@ from jaxeval.evaluators.close_pairs import resampled_delta_sums
 from jaxeval.evaluators.few_pairs import FEW_PAIRS
 from jaxeval.evaluators.model_scores import OK, Gold, ModelScores, Scores, of_evaluators
 from jaxeval.evaluators.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCORED
-from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened, resampled
+from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, in_slots, opened, resampled
 from jaxeval.evaluators.tables import evaluator_table, first_reason, interval_columns
-from jaxeval.execution.shapes import rounded
+from jaxeval.execution.shapes import Step, padded
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import GapQuestion, GapRegression, gap_regression, tau_b
 from jaxeval.kernels.solve import Status
+from jaxeval.resampling.units import pad
 from jaxeval.statistics.quantiles import centred
 from jaxeval.wording import counted
 
@@ -321,17 +322,16 @@ def _fits(scores: ModelScores, ridge: float, edges: Float, settings: Resampling)
     e, m = scores.scores.shape
     first, second = np.triu_indices(m, 1)
     scale = np.array([(np.std(gap) if len(gap) else 0.0) or gap.max(initial=0.0) or 1.0 for gap in _gaps(scores)])
-    fill = rounded(max(len(first), 1)) - len(first)
     # Padding pairs a model with itself: a gap of 0 has no weight.
-    ends = [as_leaf(np.pad(x, (0, fill)), np.int32) for x in (first, second)]
+    ends = [as_leaf(pad(x, (padded(len(x), Step.PAIRS),)), np.int32) for x in (first, second)]
 
     def fitted(start: Float, settings: Resampling) -> Any:
         asked = GapQuestion(
             first=ends[0],
             second=ends[1],
-            scale=as_leaf(scale, np.float64),
-            start=as_leaf(start, np.float64),
-            edges=as_leaf(edges, np.float64),
+            scale=as_leaf(in_slots(scale, settings), np.float64),
+            start=as_leaf(in_slots(start, settings), np.float64),
+            edges=as_leaf(in_slots(edges, settings), np.float64),
             ridge=as_leaf(ridge, np.float64),
             tolerance=as_leaf(_TOLERANCE_LOGIT, np.float64),
         )

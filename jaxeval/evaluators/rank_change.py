@@ -7,6 +7,7 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
+from jaxeval.arrays import as_leaf
 from jaxeval.checks import checked_integer
 from jaxeval.errors import DataError
 from jaxeval.evaluators.model_scores import OK, Gold, Scores
@@ -14,7 +15,7 @@ from jaxeval.evaluators.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCO
 from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened, resampled
 from jaxeval.evaluators.tables import evaluator_table, first_reason, interval_columns
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.kernels.rank_agreement import tier_changes
+from jaxeval.kernels.rank_agreement import TierQuestion, tier_changes
 from jaxeval.wording import counted
 
 NO_MODEL = "no model of the tier is scored"
@@ -59,7 +60,8 @@ def stratified_rank_change(
     if m < n_tiers:
         raise DataError(f"{counted(m, 'model')} cannot be split into {counted(n_tiers, 'tier')}: ask for fewer")
     size = 6 * m * (1 if settings.resample == "models" else m)
-    found = resampled(tier_changes, aligned, (np.arange(n_tiers), within_tier), settings, size)
+    asked = TierQuestion(as_leaf(np.arange(n_tiers), np.int64), as_leaf(within_tier, np.bool_))
+    found = resampled(tier_changes, aligned, (asked,), settings, size)
     n = aligned.n_models[:, None]
     status = first_reason(
         (n < 2, FEW_SCORED),

@@ -19,7 +19,7 @@ from jaxeval.evaluators.model_scores import Gold, ModelScores, Scores, align_sco
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.runs import Identity, RunOptions, digest_of, of_run, open_run
-from jaxeval.execution.shapes import DRAWS, EVALUATORS, padded_rows
+from jaxeval.execution.shapes import DRAWS, EVALUATORS, Step, padded, padded_rows
 from jaxeval.kernels import batch
 from jaxeval.resampling.strata import checked_strata, stratum_of_groups
 from jaxeval.resampling.units import make_singles, stream_number
@@ -30,7 +30,6 @@ Int = NDArray[np.int64]
 Counts = NDArray[np.uint8]
 Resample: TypeAlias = Literal["models", "items", "both"]
 
-_STEP = 64  # slots of models come in multiples of this, so that similar tables share compilations
 _BYTES_PER_NUMBER = 10  # that a lane works on, at most
 
 
@@ -105,17 +104,33 @@ def resampled(
     """What ``measure``, of `kernels.rank_agreement`, returns, with a leading axis 1 + B: the data, then the resamples.
 
     Args:
-        measure: a kernel of scores (E, M), gold (M,), counts (M,) and ``arguments``.
+        measure: a kernel of scores (E, M), gold (M,), counts (M,) and ``arguments``, of results (E, ...).
         scores: of models, and of items where these are drawn.
-        arguments: of the measure, the same in every resample.
+        arguments: of the measure, the same in every resample; those by evaluator or model are `in_slots`.
         settings: what is drawn.
         size: numbers that a lane holds at a time, for chunks to fit the memory.
     """
-    by_item = settings.resample != "models" and scores.items is not None
-    data: Any = _item_totals(scores.items) if by_item and scores.items is not None else scores.scores
-    program = partial(batch.evaluator_resamples, measure, data, scores.gold, arguments)
+    data: Any = in_slots(scores.scores, settings, of_models=True)
+    if settings.resample != "models" and scores.items is not None:
+        data = _item_totals(_filled(scores.items, 2, padded(len(scores.gold), Step.MODELS)))
+    gold = _filled(scores.gold, 0, padded(len(scores.gold), Step.MODELS))
+    program = partial(batch.evaluator_resamples, measure, data, gold, arguments)
     section = f"{measure.__name__}-{digest_of((arguments, scores.scores, scores.items, settings.item_strata(scores)))}"
-    return run_lanes(program, drawn_counts(scores, settings), size, scores.gold, settings, section)
+    found = run_lanes(program, drawn_counts(scores, settings), size, scores.gold, settings, section)
+    return jax.tree.map(lambda x: x[:, : len(scores.scores)], found)
+
+
+def in_slots(x: Float, settings: Resampling, of_models: bool = False) -> Float:
+    """(E, ...) or (E, M) arguments of a measure with NaN in slots for more evaluators and models."""
+    # Scores by item are averaged anew for every evaluator and resample, so that each one counts.
+    n = padded(len(x), Step.EVALUATORS) if settings.resample == "models" else len(x)
+    x = _filled(np.asarray(x, float), 0, n)
+    return _filled(x, 1, padded(x.shape[1], Step.MODELS)) if of_models else x
+
+
+def _filled(x: Float, axis: int, size: int) -> Float:
+    """``x`` with NaN up to a ``size`` along an axis."""
+    return np.pad(x, [(0, (size - n) * (k == axis)) for k, n in enumerate(x.shape)], constant_values=np.nan)
 
 
 def run_lanes(
@@ -180,4 +195,4 @@ def _item_totals(items: Float) -> batch.ItemTotals:
 
 def _width(n: int) -> int:
     """Slots of ``n`` models or items, the last of which is empty."""
-    return -(-(n + 1) // _STEP) * _STEP
+    return padded(n + 1, Step.ITEMS)

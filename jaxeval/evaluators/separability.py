@@ -16,7 +16,7 @@ from scipy.special import ndtri
 from jaxeval.errors import DataError
 from jaxeval.evaluators.model_scores import Gold, ModelScores, Scores, score_table
 from jaxeval.evaluators.rank_correlation import FEW_SCORED
-from jaxeval.evaluators.resamples import ModelResampling, Resampling, opened, resampled
+from jaxeval.evaluators.resamples import ModelResampling, Resampling, in_slots, opened, resampled
 from jaxeval.evaluators.tables import evaluator_table, first_reason, interval_columns
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import separation as separation_sums
@@ -73,8 +73,8 @@ def separability(
     aligned, settings = opened(scores, gold, options)
     ends = _ends(scores, aligned, lower, upper, standard_error, score_level)
     aligned = _with_intervals(aligned, ends)
-    m = len(aligned.gold)
-    found = resampled(separation_sums, aligned, ends, settings, 4 * m)
+    by_model = np.stack([in_slots(end, settings, of_models=True) for end in ends], axis=1)
+    found = resampled(separation_sums, aligned, (by_model,), settings, 4 * len(aligned.gold))
     pairs, apart, ordered, agreeing = (np.asarray(x) for x in found)
     separated = np.where(pairs > 0, apart / np.where(pairs > 0, pairs, 1), np.nan)
     agreement = np.where(ordered > 0, agreeing / np.where(ordered > 0, ordered, 1), np.nan)

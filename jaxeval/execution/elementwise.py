@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.shapes import power_of_two
+from jaxeval.execution.shapes import ELEMENTS
 from jaxeval.kernels import batch
 
 Float = NDArray[np.float64]
@@ -18,29 +18,29 @@ Float = NDArray[np.float64]
 Numbers = float | NDArray[np.float64]
 Words = str | NDArray[np.str_]
 
-_SMALLEST = 64
-
 
 def evaluate(kernel: Callable[..., Any], *arguments: Any) -> Any:
-    """``kernel`` of trees of arrays that broadcast, compiled, in double precision; a tree of NumPy arrays."""
-    with double_precision():
-        return jax.device_get(batch.elementwise(kernel, *arguments))
+    """``kernel`` of trees of arrays that broadcast, in double precision: a tree of NumPy arrays of their common shape.
 
-
-def evaluate_padded(kernel: Callable[..., Any], *arguments: Any) -> Any:
-    """`evaluate` with arrays that all have one shape, for calls with arrays of many sizes.
-
-    A kernel compiles for each size, so flat sizes are rounded up to powers of two by repeating the last element.
+    A kernel works element by element, on arrays of NumPy as well as of JAX. NumPy computes few numbers in less time
+    than JAX compiles. Many are computed in blocks of one size, so that a kernel is compiled once whatever their shape.
     """
-    shape = jax.tree.leaves(arguments)[0].shape
-    size = int(np.prod(shape))
-    width = power_of_two(max(size, _SMALLEST))
+    leaves, tree = jax.tree.flatten(arguments)
+    arrays = np.broadcast_arrays(*leaves)
+    shape, size = arrays[0].shape, arrays[0].size
+    if size <= ELEMENTS:
+        with np.errstate(all="ignore"):
+            return jax.tree.map(np.asarray, kernel(*jax.tree.unflatten(tree, arrays)))
+    flat = [x.reshape(-1) for x in arrays]
 
-    def flat(x: Float) -> Float:
-        return np.pad(x.reshape(-1), (0, width - size), mode="edge") if size else np.full(width, np.nan)
+    def block(start: int) -> Any:
+        own = [x[start : start + ELEMENTS] for x in flat]
+        return jax.tree.unflatten(tree, [np.pad(x, (0, ELEMENTS - len(x)), mode="edge") for x in own])
 
-    found = evaluate(kernel, *jax.tree.map(flat, arguments))
-    return jax.tree.map(lambda x: x[:size].reshape(shape), found)
+    with double_precision():
+        found = [batch.elementwise(kernel, *block(start)) for start in range(0, size, ELEMENTS)]
+        found = jax.device_get(found)
+    return jax.tree.map(lambda *x: np.concatenate(x)[:size].reshape(shape), *found)
 
 
 def broadcast(**arguments: ArrayLike) -> dict[str, Float]:

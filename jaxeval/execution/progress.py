@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from typing import Protocol
 
 _DELAY_SECONDS = 0.7
+#: What JAX says when it hands a program to its compiler.
+_ABOUT_TO_COMPILE = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 
 
 class Advance(Protocol):
@@ -23,12 +25,14 @@ def progress_bar(total: int, unit: str, enabled: bool | None, compiles: bool = T
     """A bar over ``total`` units, shown once the work has lasted 0.7 seconds.
 
     Args:
-        compiles: whether the work begins with compiling, which the bar then says.
+        compiles: whether the work begins with compiling. The bar then says so, and again whenever a program is
+            compiled later, until work is done.
         enabled: True or False, or None for "only on a terminal".
     """
     if not (sys.stderr.isatty() if enabled is None else enabled):
         yield lambda n: None
         return
+    import jax
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -40,18 +44,27 @@ def progress_bar(total: int, unit: str, enabled: bool | None, compiles: bool = T
         console=Console(stderr=True),
         transient=True,
     )
-    task = bar.add_task(f"compiling, then {unit}" if compiles else unit, total=total)
+    compiling = f"compiling, then {unit}"
+    task = bar.add_task(compiling if compiles else unit, total=total)
 
     def advance(n: int) -> None:
         if n:  # nothing of a checkpoint, say: the compiling is still to come
             bar.update(task, advance=n, description=unit)
 
+    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
+        if event == _ABOUT_TO_COMPILE:
+            bar.update(task, description=compiling)
+
     timer = threading.Timer(_DELAY_SECONDS, bar.start)
     timer.daemon = True
     timer.start()
+    if compiles:
+        jax.monitoring.register_event_duration_secs_listener(listen)
     try:
         yield advance
     finally:
+        if compiles:
+            jax.monitoring.unregister_event_duration_listener(listen)
         timer.cancel()
         timer.join()
         bar.stop()

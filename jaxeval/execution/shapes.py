@@ -5,6 +5,7 @@ A size that is static to a compiled program costs seconds for every value it tak
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +18,7 @@ UNIT_ROWS = 4
 
 _VECTOR = 8  # XLA vectorises numbers of lanes badly that this does not divide
 _FEW_SLOTS = 8  # of a call on a CPU
+_FEWEST_ROWS = 1024  # of arrays that chunks take their lanes' rows from: they are small, and resamples often so many
 _CHEAP = 2**25  # entries that a CPU works on in a small part of the time that a program takes to compile
 
 # What small boards share, as to compile takes far longer than what padding adds.
@@ -29,6 +31,9 @@ BATTLE_PLACES = 1024  # where battles are drawn one by one
 _BLOCK_ROWS, _ACCELERATOR_BLOCK_ROWS = 2**13, 2**20
 _GROUP_ROWS = (16, 4, 1)
 _PADDING = 1.2  # the largest group by which rows grow no more than this
+
+#: Numbers of a block that `elementwise.evaluate` computes at once; fewer are NumPy's, which takes ten milliseconds.
+ELEMENTS = 2**16
 
 
 class Room(NamedTuple):
@@ -127,7 +132,7 @@ def padded_own(n: int) -> int:
 
 def padded_rows(x: NDArray[Any]) -> NDArray[Any]:
     """``x`` (L, ...), of a row for each lane, with zeros up to a number of lanes that others share."""
-    return np.pad(x, [(0, power_of_two(max(len(x), 64)) - len(x)), *[(0, 0)] * (x.ndim - 1)])
+    return np.pad(x, [(0, power_of_two(max(len(x), _FEWEST_ROWS)) - len(x)), *[(0, 0)] * (x.ndim - 1)])
 
 
 def padded_size(n_models: int) -> int:
@@ -203,6 +208,28 @@ def padded_few(n: int) -> int:
 def rounded(size: int) -> int:
     """``size`` rounded up by at most a sixteenth, so that similar boards share one compilation, and all small ones."""
     return _in_steps(size, max(128, power_of_two(size + 1) // 32))
+
+
+class Step(IntEnum):
+    """In which steps `padded` rounds what is counted."""
+
+    ITEMS = 512
+    "Items, or kinds of them, that are drawn: 500 more take some 5 ms in 10,000 resamples."
+    SUMS = 32
+    "Sums over items."
+    MODELS = 16
+    "Models with scores."
+    EVALUATORS = 4
+    "Evaluators of fixed scores: measures of nothing are quick."
+    PAIR_ROWS = 32
+    "Rows of sums over pairs: a row takes a fiftieth of what the weights of the pairs take."
+    PAIRS = 256
+    "Pairs of models in a regression."
+
+
+def padded(n: int, step: Step) -> int:
+    """``n`` rounded up to a multiple of ``step``; beyond 16 of them by an eighth more at most."""
+    return _in_steps(n, max(step, power_of_two(n) // 16))
 
 
 def power_of_two(size: int) -> int:

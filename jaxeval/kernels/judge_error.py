@@ -9,11 +9,9 @@ the efficient influence function (arXiv:2601.05420); arXiv:2605.06939 (Appendice
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
-
 from jaxeval.kernels.kinds import Bool, Int8, Real
 
-Array = Any  # JAX or NumPy: the closed forms need no more than operators
+Array = Any  # of JAX, or of NumPy: few numbers are not worth a program
 AnyShape = Real[Array, "..."]
 # They broadcast with the other arguments and the result.
 Values = Real[Array, "*#items"]
@@ -111,22 +109,24 @@ def doubt(rates: Rates) -> Doubts:
     worse than any J: with one label the interval missed in up to 98 of 100 data sets, with two in 95, with three in 24;
     five labels are about as good as ten.
     """
+    xp = rates.q0.__array_namespace__()
     j, variance = youden_j(rates)
-    return jnp.select(
-        [~(j > _LEAST_J), jnp.minimum(rates.m0, rates.m1) < FEWEST_OF_CLASS, j <= SURE_Z * jnp.sqrt(variance)],
-        [jnp.int8(code) for code in (Doubt.NO_SKILL, Doubt.FEW_OF_CLASS, Doubt.NEAR_0)],
-        jnp.int8(Doubt.OK),
+    return xp.select(
+        [~(j > _LEAST_J), xp.minimum(rates.m0, rates.m1) < FEWEST_OF_CLASS, j <= SURE_Z * xp.sqrt(variance)],
+        [xp.int8(code) for code in (Doubt.NO_SKILL, Doubt.FEW_OF_CLASS, Doubt.NEAR_0)],
+        xp.int8(Doubt.OK),
     )
 
 
 def rogan_gladen_interval(p: Values, n: Values, rates: Rates, z: Values) -> tuple[Values, Values]:
     """Eq. 6 to 8, centred on the adjusted estimate (DOI 10.1016/j.prevetmed.2013.09.015); ``n`` may be infinite."""
+    xp = p.__array_namespace__()
     adjusted = adjusted_rates(rates)
     q0, q1, m0, m1 = adjusted
     p = p + (0.5 - p) * (z**2 / (n + z**2))
     theta = rogan_gladen(p, q0, q1)
     shift = 2 * z**2 * (theta * q1 * (1 - q1) / m1 - (1 - theta) * q0 * (1 - q0) / m0)
-    half = z * jnp.sqrt(rogan_gladen_variance(p, n + z**2, adjusted))
+    half = z * xp.sqrt(rogan_gladen_variance(p, n + z**2, adjusted))
     return theta + shift - half, theta + shift + half
 
 
@@ -156,15 +156,17 @@ def slopes(labelled: LabelledSums, test: JudgedSums) -> Slopes:
 
 
 def _spread(square: Values, mean: Values) -> Values:
+    xp = square.__array_namespace__()
     variance = square - mean**2
-    return jnp.where(variance > 1e-13 * jnp.abs(square), variance, 0.0)
+    return xp.where(variance > 1e-13 * xp.abs(square), variance, 0.0)
 
 
 def ppi_weight(labelled: LabelledSums, test: JudgedSums, most: Values) -> Values:
     """The variance-minimising lambda of PPI++, clipped to [0, ``most``]; 0 where no judgment varies."""
+    xp = test.n.__array_namespace__()
     found = slopes(labelled, test)
     spread = found.labelled_variance + labelled.n / test.n * found.test_variance
-    return jnp.clip(jnp.where(spread > 0, found.covariance / jnp.where(spread > 0, spread, 1.0), 0.0), 0.0, most)
+    return xp.clip(xp.where(spread > 0, found.covariance / xp.where(spread > 0, spread, 1.0), 0.0), 0.0, most)
 
 
 def eif_weight(labelled: LabelledSums, test: JudgedSums) -> Values:
@@ -174,10 +176,11 @@ def eif_weight(labelled: LabelledSums, test: JudgedSums) -> Values:
 
 def conditional_weight(labelled: LabelledSums, test: JudgedSums) -> Values:
     """The lambda at which PPI++ is the conditional calibration estimator (binary); 0 where no judgment varies."""
+    xp = test.n.__array_namespace__()
     # The spread of single verdicts: by_verdict takes runs that are averaged one by one.
     p = labelled.judgment / labelled.n
     spread = p * (1 - p)
-    return jnp.where(spread > 0, slopes(labelled, test).covariance / jnp.where(spread > 0, spread, 1.0), 0.0)
+    return xp.where(spread > 0, slopes(labelled, test).covariance / xp.where(spread > 0, spread, 1.0), 0.0)
 
 
 class Weights(NamedTuple):
@@ -192,10 +195,11 @@ class Weights(NamedTuple):
 
 def weights(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Weights:
     """The lambda at which PPI++ is each of the estimators; ``binary`` (J,) judges' verdicts are 0 or 1."""
-    estimated = ppi_weight(labelled, test, jnp.where(binary, 1.0, jnp.inf))
+    xp = test.n.__array_namespace__()
+    estimated = _clipped_weight(labelled, test, binary)
     return Weights(
-        jnp.zeros_like(estimated),
-        jnp.ones_like(estimated),
+        xp.zeros_like(estimated),
+        xp.ones_like(estimated),
         estimated,
         conditional_weight(labelled, test),
         eif_weight(labelled, test),
@@ -207,6 +211,17 @@ def ppi(labelled: LabelledSums, test: JudgedSums, weight: Values) -> Values:
     return labelled.label / labelled.n + weight * (test.judgment / test.n - labelled.judgment / labelled.n)
 
 
+def ppi_plus_plus(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Values:
+    """`ppi` with the weight of PPI++."""
+    return ppi(labelled, test, _clipped_weight(labelled, test, binary))
+
+
+def _clipped_weight(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Values:
+    """`ppi_weight`, of verdicts no more than 1."""
+    xp = test.n.__array_namespace__()
+    return ppi_weight(labelled, test, xp.where(binary, 1.0, xp.inf))
+
+
 def ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Values) -> Values:
     """Its variance: lambda F among the test items and Y - lambda F among the labelled."""
     of_test, of_labelled = _spreads(labelled, test, weight)
@@ -215,6 +230,7 @@ def ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Values) -> Va
 
 def _spreads(labelled: LabelledSums, test: JudgedSums, weight: Values) -> tuple[Values, Values]:
     """Variances of lambda F among the test items and of Y - lambda F among the labelled, divided by n."""
+    xp = test.n.__array_namespace__()
     found = slopes(labelled, test)
     y = labelled.label / labelled.n
     residual = (
@@ -222,7 +238,7 @@ def _spreads(labelled: LabelledSums, test: JudgedSums, weight: Values) -> tuple[
         - 2 * weight * found.covariance
         + weight**2 * found.labelled_variance
     )
-    return weight**2 * found.test_variance, jnp.maximum(residual, 0.0)
+    return weight**2 * found.test_variance, xp.maximum(residual, 0.0)
 
 
 def careful_ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Values, binary: Flags) -> Values:
@@ -232,17 +248,19 @@ def careful_ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Value
     verdict, as the interval of Rogan-Gladen has it, where that is more. Scores: with N - 1 and n - 2, as
     lambda is estimated.
     """
+    xp = test.n.__array_namespace__()
     of_test, of_labelled = _spreads(labelled, test, weight)
     # Without weight the test items are not used: how many there are does not matter.
-    judged = jnp.where(weight == 0, 0.0, _over(of_test, test.n - 1))
+    judged = xp.where(weight == 0, 0.0, _over(of_test, test.n - 1))
     scores = judged + _over(of_labelled, labelled.n - 2)
-    verdicts = jnp.maximum(ppi_variance(*_with_more(labelled, test), weight), ppi_variance(labelled, test, weight))
-    return jnp.where(binary, verdicts, scores)
+    verdicts = xp.maximum(ppi_variance(*_with_more(labelled, test), weight), ppi_variance(labelled, test, weight))
+    return xp.where(binary, verdicts, scores)
 
 
 def careful_ppi(labelled: LabelledSums, test: JudgedSums, weight: Values, binary: Flags) -> Values:
     """`ppi` with the same observations added: where the interval of verdicts is centred, as Eq. 6 is."""
-    return jnp.where(binary, ppi(*_with_more(labelled, test), weight), ppi(labelled, test, weight))
+    xp = test.n.__array_namespace__()
+    return xp.where(binary, ppi(*_with_more(labelled, test), weight), ppi(labelled, test, weight))
 
 
 def _with_more(labelled: LabelledSums, test: JudgedSums) -> tuple[LabelledSums, JudgedSums]:
@@ -265,21 +283,24 @@ def careful_mean_label(
     Sums are ``centred``: those of squares of scores far from 0 would cancel. Where all values are ``verdicts`` of 0 and
     1, the interval adds observations to the ``raw`` sums.
     """
+    xp = weight.__array_namespace__()
     shift = careful_ppi(*raw, weight, verdicts) - ppi(*raw, weight)
     counted, scored = (careful_ppi_variance(*sums, weight, verdicts) for sums in (raw, centred))
-    return shift, jnp.where(verdicts, counted, scored)
+    return shift, xp.where(verdicts, counted, scored)
 
 
 def _over(spread: Values, n: Values) -> Values:
     """``spread`` / ``n``; infinite where there is no n to divide by."""
-    return jnp.where(n > 0, spread / jnp.where(n > 0, n, 1), jnp.inf)
+    xp = n.__array_namespace__()
+    return xp.where(n > 0, spread / xp.where(n > 0, n, 1), xp.inf)
 
 
 def by_verdict(labelled: LabelledSums, share: Values) -> Values:
     """Sum over verdicts v of mean(Y | F = v) times the share of v; ``share`` is that of the verdict 1."""
+    xp = share.__array_namespace__()
     right, wrong = labelled.judgment, labelled.n - labelled.judgment
-    given_right = jnp.where(share == 0, 0.0, share * labelled.product / right)
-    given_wrong = jnp.where(share == 1, 0.0, (1 - share) * (labelled.label - labelled.product) / wrong)
+    given_right = xp.where(share == 0, 0.0, share * labelled.product / right)
+    given_wrong = xp.where(share == 1, 0.0, (1 - share) * (labelled.label - labelled.product) / wrong)
     return given_right + given_wrong
 
 
@@ -290,20 +311,22 @@ def pooled_share(labelled: LabelledSums, test: JudgedSums) -> Values:
 
 def failure(labelled: LabelledSums, n_test: Values) -> Doubts:
     """Why `rogan_gladen` with the rates of ``labelled`` is no estimate: `Doubt` as int8, OK where it is one."""
+    xp = n_test.__array_namespace__()
     m1, m0 = labelled.label, labelled.n - labelled.label
     # J > 0 in whole numbers: as a sum of two quotients it may miss 0 by rounding.
     skill = labelled.product * m0 > (labelled.judgment - labelled.product) * m1 + _LEAST_J * m0 * m1
-    return jnp.select(
+    return xp.select(
         [(labelled.n == 0) | (n_test == 0), (m0 <= 0) | (m1 <= 0), ~skill],
-        [jnp.int8(code) for code in (Doubt.NO_LABELS, Doubt.NO_CLASS, Doubt.NO_SKILL)],
-        jnp.int8(Doubt.OK),
+        [xp.int8(code) for code in (Doubt.NO_LABELS, Doubt.NO_CLASS, Doubt.NO_SKILL)],
+        xp.int8(Doubt.OK),
     )
 
 
 def doubt_of_sums(labelled: LabelledSums, n_test: Values) -> Doubts:
     """`failure`; where there is none, the `doubt` about the interval."""
+    xp = n_test.__array_namespace__()
     found = failure(labelled, n_test)
-    return jnp.where(found == Doubt.OK, doubt(rates(labelled)), found)
+    return xp.where(found == Doubt.OK, doubt(rates(labelled)), found)
 
 
 def shared_calibration_bias(theta: Values, own: Rates, shared: Rates) -> Values:
@@ -326,30 +349,32 @@ class Accuracies(NamedTuple):
 
 def by_stratum(own: LabelledSums, test: JudgedSums, binary: Flags) -> Accuracies:
     """Estimates (..., J) from sums (..., J) over labelled and test items; ``binary`` (J,) verdicts are 0 or 1."""
+    xp = test.n.__array_namespace__()
     p = test.judgment / test.n
     return Accuracies(
         naive=p,
         calibration_only=own.label / own.n,
-        difference=ppi(own, test, jnp.ones_like(p)),
-        ppi_plus_plus=ppi(own, test, ppi_weight(own, test, jnp.where(binary, 1.0, jnp.inf))),
-        conditional=jnp.where(binary, by_verdict(own, p), jnp.nan),
-        eif=jnp.where(binary, by_verdict(own, pooled_share(own, test)), jnp.nan),
+        difference=ppi(own, test, xp.ones_like(p)),
+        ppi_plus_plus=ppi_plus_plus(own, test, binary),
+        conditional=xp.where(binary, by_verdict(own, p), xp.nan),
+        eif=xp.where(binary, by_verdict(own, pooled_share(own, test)), xp.nan),
         rogan_gladen=with_rates_of(own, test, binary),
     )
 
 
 def small_sample_excess(own: LabelledSums, test: JudgedSums, binary: Flags) -> Accuracies:
     """By how much variances (..., J) of `by_stratum` grow when they allow for few items; never negative."""
+    xp = test.n.__array_namespace__()
     p = test.judgment / test.n
 
     def excess(weight: Values) -> Values:
-        return jnp.maximum(careful_ppi_variance(own, test, weight, binary) - ppi_variance(own, test, weight), 0.0)
+        return xp.maximum(careful_ppi_variance(own, test, weight, binary) - ppi_variance(own, test, weight), 0.0)
 
     more = (test.judgment + 1) / (test.n + 2)
     spread = _spread(test.judgment_square / test.n, p)
-    careful = jnp.where(binary, more * (1 - more) / (test.n + 2), _over(spread, test.n - 1))
+    careful = xp.where(binary, more * (1 - more) / (test.n + 2), _over(spread, test.n - 1))
     return Accuracies(
-        naive=jnp.maximum(careful - spread / test.n, 0.0),
+        naive=xp.maximum(careful - spread / test.n, 0.0),
         rogan_gladen=rates_excess(own, test),
         **{name: excess(weight) for name, weight in weights(own, test, binary)._asdict().items()},
     )
@@ -357,24 +382,26 @@ def small_sample_excess(own: LabelledSums, test: JudgedSums, binary: Flags) -> A
 
 def small_sample_shift(own: LabelledSums, test: JudgedSums, binary: Flags) -> Accuracies:
     """By how much the centres (..., J) of intervals differ from the estimates of `by_stratum`."""
+    xp = test.n.__array_namespace__()
 
     def shift(weight: Values) -> Values:
         return careful_ppi(own, test, weight, binary) - ppi(own, test, weight)
 
-    naive = jnp.where(binary, (test.judgment + 1) / (test.n + 2) - test.judgment / test.n, 0.0)
+    naive = xp.where(binary, (test.judgment + 1) / (test.n + 2) - test.judgment / test.n, 0.0)
     return Accuracies(
         naive=naive,
-        rogan_gladen=jnp.zeros_like(naive),
+        rogan_gladen=xp.zeros_like(naive),
         **{name: shift(weight) for name, weight in weights(own, test, binary)._asdict().items()},
     )
 
 
 def rates_excess(labelled: LabelledSums, test: JudgedSums) -> Values:
     """By how much the variance of Rogan-Gladen with the rates of ``labelled`` grows when it allows for few items."""
+    xp = test.n.__array_namespace__()
     p = test.judgment / test.n
     found = rates(labelled)
     more = rogan_gladen_variance((test.judgment + 1) / (test.n + 2), test.n + 2, adjusted_rates(found))
-    return jnp.maximum(more - rogan_gladen_variance(p, test.n, found), 0.0)
+    return xp.maximum(more - rogan_gladen_variance(p, test.n, found), 0.0)
 
 
 def interval_with_rates_of(labelled: LabelledSums, test: JudgedSums, z: Values) -> tuple[Values, Values]:
@@ -384,27 +411,20 @@ def interval_with_rates_of(labelled: LabelledSums, test: JudgedSums, z: Values) 
 
 def with_rates_of(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Values:
     """Rogan-Gladen (..., J) with the rates of ``labelled``, NaN where `failure` is."""
+    xp = test.n.__array_namespace__()
     q0, q1, _, _ = rates(labelled)
     defined = binary & (failure(labelled, test.n) == Doubt.OK)
-    return jnp.where(defined, rogan_gladen(test.judgment / test.n, q0, q1), jnp.nan)
+    return xp.where(defined, rogan_gladen(test.judgment / test.n, q0, q1), xp.nan)
 
 
-def add_strata(each: Real[Array, "*batch T #M #J"], test: JudgedSums) -> Real[Array, "*batch M J"]:
-    """(..., M, J) of estimates by stratum (..., T, M, J): added up by the strata's shares of the test items."""
-    share = test.n / jnp.sum(test.n, -3, keepdims=True)
-    return jnp.sum(jnp.where(share > 0, share * each, 0.0), -3)
+def strata_shares(test: JudgedSums) -> Real[Array, "*batch T M J"]:
+    """Shares of the strata in the test items, from sums (..., T, M, J); 0 without any."""
+    xp = test.n.__array_namespace__()
+    total = test.n.sum(-3, keepdims=True)
+    return test.n / xp.where(total > 0, total, 1.0)
 
 
-def accuracies(own: LabelledSums, test: JudgedSums, binary: Bool[Array, "J"]) -> Accuracies:
-    """Estimates (..., M, J) from sums (..., T, M, J): corrected within strata, then added up."""
-    return Accuracies(*(add_strata(each, test) for each in by_stratum(own, test, binary)))
-
-
-def ppi_accuracy(own: LabelledSums, test: JudgedSums, binary: Bool[Array, "J"]) -> Real[Array, "... M J"]:
-    """PPI++ alone."""
-    return add_strata(ppi(own, test, ppi_weight(own, test, jnp.where(binary, 1.0, jnp.inf))), test)
-
-
-def shared_accuracy(shared: LabelledSums, test: JudgedSums, binary: Bool[Array, "J"]) -> Real[Array, "... M J"]:
-    """Rogan-Gladen (..., M, J) with the rates of ``shared`` (..., T, 1, J) for all models."""
-    return add_strata(with_rates_of(shared, test, binary), test)
+def add_strata(each: Real[Array, "*batch T #M #J"], shares: Real[Array, "*batch T M J"]) -> Real[Array, "*batch M J"]:
+    """(..., M, J) of estimates by stratum (..., T, M, J): added up by the strata's ``shares`` of the test items."""
+    xp = each.__array_namespace__()
+    return xp.where(shares > 0, shares * each, 0.0).sum(-3)

@@ -9,15 +9,14 @@ axis, which CPUs and accelerators vectorise.
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxeval.kernels import solve
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num
+from jaxeval.kernels.links import Link, probability
 
 _MOST_STEPS = 40
-_LONGEST_STEP = 2.0
 
 # Gold scores of many rankings that differ by no more are equal, logits: ten times what a refit leaves.
 _GOLD_TIE = 1e-7
@@ -36,20 +35,31 @@ class PairSums(NamedTuple):
     tied_gold: Float[Array, "..."]  # of them, tied in gold
 
 
-class DeltaPairs(NamedTuple):
-    """What the pairs of fixed scores are to every evaluator and gap, computed once for all resamples.
+class PairBlocks(NamedTuple):
+    """Pairs of models, a width W of them side by side, and what each is to K rows of evaluators and gaps."""
 
-    Models have Q slots; the last is no model. K is E x D. Padding pairs have direction 0.
+    first: Int32[Array, "blocks W"]
+    second: Int32[Array, "blocks W"]
+    sign: Float[Array, "blocks K W"]
+    n_blocks: Int32[Array, ""]  # that hold pairs, the first ones
+
+
+class DeltaPairs(NamedTuple):
+    """What the pairs of fixed scores are to E evaluators with D gaps each, computed once for all resamples.
+
+    Models have Q slots; the last is no model. Rows of pairs are those of the evaluators, gap by gap; further ones are
+    empty.
     """
 
-    first: Int32[Array, "P"]  # pairs that some evaluator and gold order
-    second: Int32[Array, "P"]
-    direction: Float[Array, "K P"]  # 1 in the order of gold, -1 against it, 0 beyond the gap
-    tied_first: Int32[Array, "T"]  # pairs tied in gold
-    tied_second: Int32[Array, "T"]
-    tied: Float[Array, "K T"]  # 1 under the gap, 0 beyond it
-    order: Int32[Array, "E Q"]  # models by score; the last slot for missing ones
-    end: Int32[Array, "E _ Q"]  # of ties, and of every gap: first place in that order that is not tied, or under it
+    ordered: PairBlocks  # that some evaluator and gold order: 1 in the order of gold, -1 against it, 0 beyond the gap
+    tied: PairBlocks  # in gold: 1 under the gap, 0 beyond it
+    n_evaluators: Int32[Array, ""]
+    n_ends: Int32[Array, ""]  # 1 + D
+    order: Int32[Array, "_ N"]  # models by score; the last slot for missing ones
+    # Of ties, then of every gap: first place in the evaluator's order that is not tied, or under the gap.
+    end: Int32[Array, "rows_of_ends N"]
+    end_of_ties: Int32[Array, "K"]  # rows of `end` by row of pairs
+    end_of_gap: Int32[Array, "K"]
 
 
 class RankMeasures(NamedTuple):
@@ -58,6 +68,13 @@ class RankMeasures(NamedTuple):
     spearman: Float[Array, "..."]
     top_overlap: Float[Array, "..."]  # share of gold's top models in the evaluator's; NaN with fewer models than that
     rank_deviation: Float[Array, "..."]  # mean |rank - gold rank|
+
+
+class TierQuestion(NamedTuple):
+    """Tiers of the models, and whom ranks are among."""
+
+    tiers: Integer[Array, "T"]  # 0 .. T - 1, 0 the best
+    within: Bool[Array, ""]  # ranks are among the models of the tier, not all that the evaluator has scored
 
 
 class TierChanges(NamedTuple):
@@ -128,32 +145,35 @@ def misordered(sums: PairSums) -> Float[Array, "..."]:
 
 
 def delta_sums_of_draws(counts: Num[Array, "R Q"], pairs: DeltaPairs) -> PairSums:
-    """Sums (R, E, D) over pairs in resamples ``counts`` of models with fixed scores.
+    """Sums (R, K) over pairs in resamples ``counts`` of models with fixed scores.
 
-    The weights of all pairs are formed once and multiplied by the directions of every evaluator and gap in one product:
+    The weights of pairs are formed once and multiplied by their directions for every evaluator and gap in one product:
     all are whole numbers, exact in single precision under 2**24. How many pairs lie under a gap needs no product:
-    the partners of a model are neighbours in the order of scores.
+    the partners of a model are neighbours in the order of scores. Loops end where there are no more pairs, evaluators
+    or gaps, so that what arrays have room for costs nothing.
     """
-    by_model = counts.astype(pairs.direction.dtype).T
+    by_model = counts.astype(pairs.ordered.sign.dtype).T
 
-    def sums(first: Array, second: Array, columns: Array) -> Array:
-        weight = by_model[first] * by_model[second]
-        found = jnp.matmul(columns, weight, precision="highest")
-        return found.T.astype(jnp.float64).reshape(counts.shape[0], pairs.order.shape[0], -1)
+    def sums(own: PairBlocks) -> Array:
+        def block(b: Array, found: Array) -> Array:
+            weight = by_model[own.first[b]] * by_model[own.second[b]]
+            return found + jnp.matmul(own.sign[b], weight, precision="highest")
 
-    def near(one: tuple[Array, Array]) -> Array:
-        order, end = one
-        own = by_model[order]
+        zero = jnp.zeros((own.sign.shape[1], len(counts)), by_model.dtype)
+        return lax.fori_loop(0, own.n_blocks, block, zero)
+
+    def near(e: Array, found: Array) -> Array:
+        own = by_model[pairs.order[e]]
         upto = jnp.concatenate([jnp.zeros_like(own[:1]), jnp.cumsum(own, 0)])
-        return jnp.stack([jnp.sum(own * (upto[e] - upto[1:]), 0) for e in end])
 
-    within = lax.map(near, (pairs.order, pairs.end)).transpose(2, 0, 1).astype(jnp.float64)
-    return PairSums(
-        sums(pairs.first, pairs.second, pairs.direction),
-        within[..., 1:],
-        jnp.broadcast_to(within[..., :1], within[..., 1:].shape),
-        sums(pairs.tied_first, pairs.tied_second, pairs.tied),
-    )
+        def under(row: Array, found: Array) -> Array:
+            return found.at[row].set(jnp.sum(own * (upto[pairs.end[row]] - upto[1:]), 0))
+
+        return lax.fori_loop(e * pairs.n_ends, (e + 1) * pairs.n_ends, under, found)
+
+    within = lax.fori_loop(0, pairs.n_evaluators, near, jnp.zeros((len(pairs.end), len(counts)), by_model.dtype))
+    found = sums(pairs.ordered), within[pairs.end_of_gap], within[pairs.end_of_ties], sums(pairs.tied)
+    return PairSums(*(x.T.astype(jnp.float64) for x in found))
 
 
 def delta_sums(
@@ -235,17 +255,13 @@ def rank_measures(
 
 
 def tier_changes(
-    scores: Float[Array, "E M"],
-    gold: Float[Array, "M"],
-    counts: Float[Array, "M"],
-    tiers: Integer[Array, "T"],
-    within: Bool[Array, ""],
+    scores: Float[Array, "E M"], gold: Float[Array, "M"], counts: Float[Array, "M"], asked: TierQuestion
 ) -> TierChanges:
-    """Rank changes by tier of gold (Eq. 4 of the method): ``tiers`` are 0 .. T - 1, 0 the best.
+    """Rank changes by tier of gold (Eq. 4 of the method).
 
-    Tiers are the same parts of all models, larger ones first, ties together; ranks are those among all models that the
-    evaluator has scored, or, ``within`` being true, among those of them in the tier.
+    Tiers are the same parts of all models, larger ones first, ties together.
     """
+    tiers, within = asked
     n = jnp.sum(counts)
     size = n // len(tiers)
     edge = tiers * size + jnp.minimum(tiers, n - size * len(tiers))  # models in better tiers
@@ -268,15 +284,12 @@ def tier_changes(
 
 
 def separation(
-    scores: Float[Array, "E M"],
-    gold: Float[Array, "M"],
-    counts: Float[Array, "M"],
-    lower: Float[Array, "E M"],
-    upper: Float[Array, "E M"],
+    scores: Float[Array, "E M"], gold: Float[Array, "M"], counts: Float[Array, "M"], ends: Float[Array, "E 2 M"]
 ) -> Separation:
-    """Which pairs the intervals ``lower``, ``upper`` separate, and whether gold orders them alike."""
+    """Which pairs the intervals separate, by their lower and upper ``ends``, and whether gold orders them alike."""
 
-    def of_evaluator(x: Array, lower: Array, upper: Array) -> Separation:
+    def of_evaluator(x: Array, ends: Array) -> Separation:
+        lower, upper = ends
         weight = jnp.where(jnp.isnan(x + lower + upper), 0.0, counts)
         above = lower[:, None] > upper  # NaN is not
         return Separation(
@@ -286,7 +299,7 @@ def separation(
             _form(above & (gold[:, None] > gold), weight),
         )
 
-    return lax.map(lambda one: of_evaluator(*one), (scores, lower, upper))
+    return lax.map(lambda one: of_evaluator(*one), (scores, ends))
 
 
 def gap_regression(
@@ -303,38 +316,41 @@ def gap_regression(
 
     def of_evaluator(x: Array, scale: Array, start: Array, edges: Array) -> GapRegression:
         gap = x[first] - x[second]
-        weight = jnp.where(jnp.isnan(gap) | (gap == 0), 0.0, of_pair)
         agree = (1 + jnp.sign(gap) * gold_order) / 2
-        agree = jnp.where(weight > 0, agree, 0.0)
-        z = jnp.where(weight > 0, jnp.abs(gap) / scale, 0.0)
-        design = jnp.stack([jnp.ones_like(z), z])
-        squares = jnp.stack([jnp.ones_like(z), z, z**2])
+        known = ~jnp.isnan(agree) & (gap != 0)
+        weight = jnp.where(known, of_pair, 0.0)
+        # Not of the weights: what lanes share is multiplied by all of them in one product.
+        agree, gap = jnp.where(known, agree, 0.0), jnp.where(known, jnp.abs(gap), 0.0)
+        z = gap / scale
+        powers = jnp.stack([jnp.ones_like(z), z, z**2])
 
-        def product(matrix: Array, vector: Array) -> Array:
-            return jnp.matmul(matrix, vector, precision="highest")
+        def sums(rows: Array, *columns: Array) -> Array:
+            return jnp.matmul(jnp.stack(columns), rows.T, precision="highest")
+
+        def expected(theta: Array) -> Array:
+            return probability(Link.LOGIT, theta[0] + theta[1] * z)
 
         def step(theta: Array) -> tuple[Array, Array]:
-            p = jax.nn.sigmoid(theta[0] + theta[1] * z)
-            grad = product(design, weight * (agree - p)) - ridge * theta
-            v = product(squares, weight * p * (1 - p))
+            p = expected(theta)
+            found = sums(powers, weight * (agree - p), weight * p * (1 - p))
+            grad, v = found[0, :2] - ridge * theta, found[1]
             a, b, c = v[0] + ridge, v[1], v[2] + ridge
             change = jnp.stack([c * grad[0] - b * grad[1], a * grad[1] - b * grad[0]]) / (a * c - b * b)
-            size = jnp.max(jnp.abs(change))
-            return change * jnp.minimum(1.0, _LONGEST_STEP / jnp.maximum(size, 1e-300)), grad
+            return solve.capped(change), grad
 
         found = solve.iterate(step, start, asked.tolerance, _MOST_STEPS)
-        p = jax.nn.sigmoid(found.theta[0] + found.theta[1] * z)
-        wide = jnp.abs(gap)
-        inside = ((wide >= edges[:-1, None]) & (wide < edges[1:, None])).astype(z.dtype)
+        ends = edges[:, None]
+        inside = jnp.concatenate([powers[:1], (gap >= ends[:-1]) & (gap < ends[1:])])
+        pairs, agreeing, by_regression = sums(inside, weight, weight * agree, weight * expected(found.theta))
         return GapRegression(
             intercept=found.theta[0],
             slope=found.theta[1] / scale,
-            pairs=jnp.sum(weight),
-            agreeing=jnp.sum(weight * agree),
+            pairs=pairs[0],
+            agreeing=agreeing[0],
             status=found.status,
-            bin_pairs=product(inside, weight),
-            bin_agreeing=product(inside, weight * agree),
-            bin_expected=product(inside, weight * p),
+            bin_pairs=pairs[1:],
+            bin_agreeing=agreeing[1:],
+            bin_expected=by_regression[1:],
         )
 
     return lax.map(lambda one: of_evaluator(*one), (scores, asked.scale, asked.start, asked.edges))

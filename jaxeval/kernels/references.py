@@ -10,6 +10,7 @@ from jax import Array, lax
 
 from jaxeval.kernels import solve, squares
 from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, Num, UInt64
+from jaxeval.kernels.links import Link, probability
 
 _MODEL_STRIDE = np.uint64(1 << 32)
 _LOW32 = np.uint64(0xFFFFFFFF)
@@ -164,23 +165,17 @@ def used_items(
     return n, points, set_n, set_points
 
 
-def strengths(
-    n: Float[Array, "K M"],
-    points: Float[Array, "K M"],
-    ridge: Float[Array, ""],
-    tolerance: Float[Array, ""],
-    max_steps: int,
-) -> solve.Solution:
+def strengths(n: Float[Array, "K M"], points: Float[Array, "K M"], terms: solve.Terms) -> solve.Solution:
     """Log-strengths (M + K,) of models and references from votes and points of the models.
 
     Maximises the Bradley-Terry likelihood less ridge * ||theta||^2 by Newton's method, the models' block of the
-    Hessian, a diagonal, eliminated. ``ridge`` > 0 makes all strengths finite, also of models that won every vote.
+    Hessian, a diagonal, eliminated. A ridge > 0 makes all strengths finite, also of models that won every vote.
     """
-    n, points = n.T, points.T
+    n, points, ridge = n.T, points.T, terms.ridge
     n_models = n.shape[0]
 
     def step(theta: Array) -> tuple[Array, Array]:
-        p = jax.nn.sigmoid(theta[:n_models, None] - theta[n_models:])
+        p = probability(Link.LOGIT, theta[:n_models, None] - theta[n_models:])
         excess, v = points - n * p, n * p * (1 - p)
         grad = jnp.concatenate([jnp.sum(excess, 1), -jnp.sum(excess, 0)]) - 2 * ridge * theta
         own = jnp.sum(v, 1) + 2 * ridge
@@ -192,11 +187,11 @@ def strengths(
         change = jnp.concatenate([of_models, of_references])
         return solve.capped(change), grad
 
-    return solve.iterate(step, jnp.zeros(sum(n.shape)), tolerance, max_steps)
+    return solve.iterate(step, jnp.zeros(sum(n.shape)), terms.tolerance, terms.max_steps)
 
 
 def expected_win_rate(theta: Float[Array, "M_plus_K"], in_set: Bool[Array, "K"]) -> Float[Array, "M_plus_K-K"]:
     """Mean win probability of every model against the references ``in_set``, percent."""
     n_models = theta.shape[0] - in_set.shape[0]
-    p = jax.nn.sigmoid(theta[:n_models, None] - theta[n_models:])
+    p = probability(Link.LOGIT, theta[:n_models, None] - theta[n_models:])
     return 100 * jnp.sum(jnp.where(in_set, p, 0.0), 1) / jnp.sum(in_set)

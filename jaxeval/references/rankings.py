@@ -21,6 +21,7 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import REFERENCES, padded_rows, padded_size, rounded
 from jaxeval.kernels import batch
 from jaxeval.kernels.references import Pools, SharedItems, Votes
+from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.drawn_votes import ClusterRows, Entries, vote_draws, vote_groups
 from jaxeval.resampling.units import pad, stream_number
 from jaxeval.wording import counted
@@ -102,7 +103,7 @@ def rankings(
         tiers=as_leaf(tiers, np.bool_),
         shared=shared,
     )
-    form = batch.StudyForm(drawn.packing, len(padded) + len(sets), _MAX_STEPS)
+    form = batch.StudyForm(drawn.packing, len(padded) + len(sets))
     # There are no more: larger budgets would only take time.
     most = battle_counts(cells, m).sum(1).max() if shared is None else len(shared.unit)
     budgets = np.minimum(np.array(settings.budgets, np.int64), most)
@@ -111,8 +112,7 @@ def rankings(
         deltas=as_leaf(settings.margins, np.float64),
         budgets=as_leaf(budgets, np.int64),
         n_repeats=as_leaf(settings.n_repeats, np.int64),
-        ridge=as_leaf(settings.ridge, np.float64),
-        tolerance=as_leaf(_TOLERANCE_LOGIT, np.float64),
+        terms=Terms.of(settings.ridge, _TOLERANCE_LOGIT, _MAX_STEPS),
     )
     mesh, n_lanes = device_mesh(), len(board.theta)
     gold = np.full((n_lanes, size), np.nan)
@@ -120,7 +120,7 @@ def rankings(
     pools = [p.cell for p in (problem.single, problem.several) if p is not None]
     words = sum(cell.size for cell in pools) * (2 + 2 * len(budgets))
     with double_precision():
-        problem, asked, gold = jax.tree.map(jax.numpy.asarray, (problem, asked, padded_rows(gold)))
+        problem, asked, gold = jax.device_put((problem, asked, padded_rows(gold)))
     call = partial(batch.reference_study, problem, form, mesh, asked, gold)
     held = sum(x.nbytes for x in jax.tree.leaves((problem, gold)))
     task = Task(call=call, budget=REFERENCES, entries=words, lane_bytes=_BYTES_PER_WORD * words, fixed_bytes=held)

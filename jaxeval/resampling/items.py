@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -15,17 +14,16 @@ from jaxeval.arrays import as_leaf
 from jaxeval.checks import check_room
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.shapes import ITEMS
+from jaxeval.execution.shapes import ITEMS, Step, padded
 from jaxeval.kernels import batch
 from jaxeval.resampling.strata import checked_strata
-from jaxeval.resampling.units import make_singles, make_units, stacked, stream_number
+from jaxeval.resampling.units import make_singles, make_units, pad, shortfall_of, stacked, stream_number
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
 # Items that are alike are drawn together where the average number of them is this; singles are three times as fast.
 _ALIKE = 4
-_FEWEST_PLACES = 128  # for single draws: items are few, beside the battles of a leaderboard
 # Draws of an item in a lane, as counts and as what they are multiplied by.
 _BYTES_PER_ITEM = 24
 _EXACT = 2**24  # whole numbers under this have no rounding in single precision
@@ -69,7 +67,7 @@ def resampled_sums(
 
     mesh = device_mesh()
     with double_precision():
-        items, parts = jax.tree.map(jnp.asarray, (items, parts))
+        items, parts = jax.device_put((items, parts))
     call = partial(batch.item_sums, items, parts, mesh, np.uint64(seed))
     width = sum(x.shape[1] for x in parts)
     held = sum(x.nbytes for x in jax.tree.leaves((items, parts))) + 16 * n_resamples * width * min(len(rows), 2)
@@ -97,17 +95,18 @@ def _items(
     """What is drawn from, and the (Q, D) values of what is drawn."""
     first = np.unique(pattern, return_index=True)[1]
     if len(pattern) >= _ALIKE * len(first):
-        table = np.zeros((_width(len(first)), values.shape[1]))
+        table = np.zeros((padded(len(first), Step.ITEMS), values.shape[1]))
         table[: len(first)] = values[first]
         counts = [np.bincount(pattern[own], minlength=len(table))[None] for own in rows]
         of_column = None if strata is None else strata[first]
-        units = stacked([make_units(count, of_column, least_places=_FEWEST_PLACES) for count in counts])
+        most = shortfall_of(np.array(padded(len(pattern), Step.ITEMS)))  # of all numbers of items that share a size
+        units = stacked([make_units(count, of_column, least_places=2 * int(most)) for count in counts])
         return batch.Items(units=units, row=None, stream=as_leaf(streams, np.uint64)), table
     # By stratum and values, so that the order of the rows does not matter; zeros where there is no item.
     ordered = np.argsort(pattern, kind="stable")
     place = np.empty(len(ordered), np.intp)
     place[ordered] = np.arange(len(ordered))
-    table = np.zeros((_width(len(ordered) + 1), values.shape[1]))
+    table = np.zeros((padded(len(ordered) + 1, Step.ITEMS), values.shape[1]))
     table[: len(ordered)] = values[ordered]
     row = np.full((len(rows), len(table)), len(table) - 1, np.int32)
     for p, own in enumerate(rows):
@@ -124,11 +123,11 @@ def _by_precision(table: Float, n: int) -> tuple[tuple[NDArray[Any], ...], NDArr
     whole = (table == np.round(table)).all(0) & (np.abs(table).max(0) * n < _EXACT)
     single, double = np.flatnonzero(whole), np.flatnonzero(~whole)
     parts = [(table[:, single], np.float32), (table[:, double], np.float64)]
-    padded = [np.pad(x, [(0, 0), (0, -x.shape[1] % 8)]).astype(dtype) for x, dtype in parts if x.shape[1]]
+    kept = [pad(x, (len(x), padded(x.shape[1], Step.SUMS))).astype(dtype) for x, dtype in parts if x.shape[1]]
     order = np.empty(table.shape[1], np.intp)
     order[single] = np.arange(len(single))
-    order[double] = np.arange(len(double)) + (padded[0].shape[1] if len(single) else 0)
-    return tuple(padded), order
+    order[double] = np.arange(len(double)) + (kept[0].shape[1] if len(single) else 0)
+    return tuple(kept), order
 
 
 def _distinct_columns(columns: Float) -> tuple[Float, NDArray[np.intp]]:
@@ -151,9 +150,3 @@ def _pattern(values: Float, strata: Int | None = None) -> Int:
         codes, levels = pd.factorize(column, sort=True)
         number, _ = pd.factorize(number * len(levels) + codes, sort=True)
     return number
-
-
-def _width(size: int) -> int:
-    """``size`` rounded up by at most a third, so that slices of different sizes share compilations."""
-    step = max(128, 1 << max(size.bit_length() - 2, 0))
-    return -(-size // step) * step

@@ -6,11 +6,13 @@ import pandas as pd
 import pytest
 import twins
 from answers import CALIBRATION, JUDGES, MODELS, SETTINGS, TEST, read
+from compilations import compilations
 
 from jaxeval import DataError
 from jaxeval.accuracy.estimates import ESTIMATORS, estimate_draws
 from jaxeval.accuracy.judge_accuracy import judge_accuracy
 from jaxeval.accuracy.model_comparison import checked_pairs, compare, compare_models
+from jaxeval.accuracy.simulation import simulate_judged_answers
 from jaxeval.data.judged_answers import JudgedAnswers
 
 Z = twins.norm.ppf(0.975)
@@ -316,3 +318,18 @@ def test_a_judge_that_reverses_the_order(data):
     perfect = table.loc["perfect"].loc[["naive", "difference", "rogan_gladen"], ["difference", "truth"]]
     np.testing.assert_allclose(perfect["difference"], perfect["truth"])
     assert table.loc[("constant", "rogan_gladen"), "status"] == "J <= 0"
+
+
+def test_other_numbers_of_models_judges_items_and_resamples_compile_nothing():
+    def run(n_models, n_judges, n_items, n_resamples):
+        rates = np.full((1, n_judges), 0.85)
+        table = simulate_judged_answers(np.linspace(0.8, 0.6, n_models), q0=rates, q1=rates, n_items=n_items)
+        names = [f"judge-{k + 1}" for k in range(n_judges)]
+        read = JudgedAnswers.from_pandas(table, judgment=names, model="model", item="item")
+        compare_models(*read.split(1 / 3), n_resamples=n_resamples, progress=False)
+
+    run(2, 1, 1200, 300)
+    with compilations() as count:
+        for sizes in ((3, 1, 1300, 300), (2, 2, 1400, 250), (2, 1, 1250, 450)):
+            run(*sizes)
+    assert count.programs == []

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from jaxeval import anchored_elo
-from jaxeval.anchored.elo import LINKS, Link
+from jaxeval.anchored.elo import SCALES, Scale
 
 GAMMA = 400 / np.log(10)
 
@@ -101,20 +101,20 @@ class TestCorrections:
         assert found.rating_lower[1] < found.rating[1] < found.rating_upper[1]
 
 
-@pytest.mark.parametrize("name", LINKS)
+@pytest.mark.parametrize("name", SCALES)
 def test_links_increase_and_have_their_derivatives(name):
     p = np.linspace(0.01, 0.99, 99)
-    values = LINKS[name].map(p)
+    values = SCALES[name].map(p)
     assert (np.diff(values) > 0).all()
-    numeric = (LINKS[name].map(p + 1e-6) - LINKS[name].map(p - 1e-6)) / 2e-6
-    np.testing.assert_allclose(LINKS[name].derivative(p), numeric, rtol=1e-6)
+    numeric = (SCALES[name].map(p + 1e-6) - SCALES[name].map(p - 1e-6)) / 2e-6
+    np.testing.assert_allclose(SCALES[name].derivative(p), numeric, rtol=1e-6)
     found = anchored_elo([3, 20, 37], 0, [37, 20, 3], link=name)
     np.testing.assert_array_equal(found.probability, anchored_elo([3, 20, 37], 0, [37, 20, 3]).probability)
-    np.testing.assert_allclose(found.rating_lower, GAMMA * LINKS[name].map(found.probability_lower))
+    np.testing.assert_allclose(found.rating_lower, GAMMA * SCALES[name].map(found.probability_lower))
 
 
 def test_any_link_may_be_given():
-    double = Link(lambda p: 2 * np.log(p / (1 - p)), lambda p: 2 / (p * (1 - p)))
+    double = Scale(lambda p: 2 * np.log(p / (1 - p)), lambda p: 2 / (p * (1 - p)))
     one, two = anchored_elo(10, 5, 3), anchored_elo(10, 5, 3, link=double)
     assert two.rating == pytest.approx(2 * one.rating)
     assert two.rating_se == pytest.approx(2 * one.rating_se)
@@ -200,7 +200,7 @@ class TestExtremes:
             expected = GAMMA * (np.log(wins) - np.log(ends))
             assert (found.rating_lower, found.rating_upper) == pytest.approx(tuple(expected), rel=1e-8)
 
-    @pytest.mark.parametrize("link", LINKS)
+    @pytest.mark.parametrize("link", SCALES)
     def test_other_links(self, link):
         found = anchored_elo([1e17, 0, 1e6], 0, [0, 1e17, 0], link=link)
         assert np.isfinite([found.rating, found.rating_lower, found.rating_upper, found.rating_se]).all()
@@ -256,7 +256,7 @@ def test_cells_that_repeat_and_cells_that_do_not():
         ((5, 0, 6), {"prior": "a"}, "prior must be positive, one number for all cells, got 'a'"),
         ((5, 0, 6), {"prior": None}, "prior must be positive, one number for all cells, got None"),
         ((5, 0, 6), {"prior": np.nan}, "prior must be positive"),
-        ((5, 0, 6), {"link": None}, "link must be one of 'logit', 'probit', 'cloglog' or a Link, got None"),
+        ((5, 0, 6), {"link": None}, "link must be one of 'logit', 'probit', 'cloglog' or a Scale, got None"),
         ((5, 0, 6), {"link": ["logit"]}, "link must be one of"),
         ((5, 0, 6), {"level": 1.0}, "level must be between 0 and 1"),
         ((5, 0, 6), {"link": "log"}, "link must be one of 'logit', 'probit', 'cloglog'"),

@@ -8,7 +8,7 @@ import pytest
 from panels import OUTCOME, answers, simulated
 from scipy import stats
 
-from jaxeval.anchored.elo import LINKS, Link, anchored_elo
+from jaxeval.anchored.elo import SCALES, Scale, anchored_elo
 from jaxeval.anchored.pooling import pooled_scores, pooled_variance, pooling_curve, task_heterogeneity
 from jaxeval.anchored.scores import anchored_scores
 from jaxeval.anchored.screening import screen_judges, width_by_threshold
@@ -59,15 +59,15 @@ class TestPooling:
             assert row["rating_se_predicted_observed"] ** 2 == pytest.approx(observed)
             assert np.isnan(row["spread"]) if j == 1 else row["spread"] == pytest.approx(elo.rating.std(ddof=1))
 
-    @pytest.mark.parametrize("link", LINKS)
+    @pytest.mark.parametrize("link", SCALES)
     def test_the_probability_is_the_rating_mapped_back(self, verdicts, screen, link):
         """Corollary 1; and the interval is the Beta quantiles of that mean and error."""
         found = pooled_scores(verdicts, screen=screen, level=0.8, link=link)
         for end in ("", "_lower", "_upper"):
-            mapped = ELO_PER_LOGIT * LINKS[link].map(found[f"probability{end}"].to_numpy())
+            mapped = ELO_PER_LOGIT * SCALES[link].map(found[f"probability{end}"].to_numpy())
             np.testing.assert_allclose(found[f"rating{end}"], mapped, rtol=1e-9)
         p, error = found["probability"], found["probability_se"]
-        np.testing.assert_allclose(error * ELO_PER_LOGIT * LINKS[link].derivative(p), found["rating_se"])
+        np.testing.assert_allclose(error * ELO_PER_LOGIT * SCALES[link].derivative(p), found["rating_se"])
         size = p * (1 - p) / error**2 - 1
         ends = stats.beta(p * size, (1 - p) * size).ppf([[0.1], [0.9]])
         np.testing.assert_allclose(found[["probability_lower", "probability_upper"]].T, ends, rtol=1e-9)
@@ -104,11 +104,11 @@ class TestPooling:
         assert (row.probability_lower, row.probability_upper) == pytest.approx((0, 1))
 
     def test_a_link_needs_its_inverse(self, verdicts, screen):
-        link = LINKS["probit"]
-        given = pooled_scores(verdicts, screen=screen, link=Link(*link))
+        link = SCALES["probit"]
+        given = pooled_scores(verdicts, screen=screen, link=Scale(*link))
         pd.testing.assert_frame_equal(given, pooled_scores(verdicts, screen=screen, link="probit"))
-        with pytest.raises(ValueError, match=r"need the inverse of the link: give Link\(map, derivative, inverse\)"):
-            pooled_scores(verdicts, screen=screen, link=Link(link.map, link.derivative))
+        with pytest.raises(ValueError, match=r"need the inverse of the link: give Scale\(map, derivative, inverse\)"):
+            pooled_scores(verdicts, screen=screen, link=Scale(link.map, link.derivative))
 
     @pytest.mark.parametrize("backend", ["pyarrow", "numpy_nullable"])
     def test_names_of_other_types(self, frame, verdicts, screen, backend):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from compilations import compilations
 from panels import OUTCOME, answers, simulated
 from processes import ended, start_script
 
@@ -320,3 +321,18 @@ def test_two_processes_share_the_resamples(tmp_path):
     for number, table in enumerate(here):
         for rank in (0, 1):
             pd.testing.assert_frame_equal(pd.read_pickle(tmp_path / f"{number}-{rank}.pkl"), table, rtol=1e-12)
+
+
+def test_other_numbers_of_models_judges_items_and_resamples_compile_nothing():
+    def run(n_models, n_judges, n_items, n_resamples):
+        strengths = tuple(np.linspace(-1, 1, n_models))
+        frame = simulate_anchored_verdicts(strengths, n_items=n_items, n_judges=n_judges, n_runs=3)
+        verdicts = AnchoredVerdicts.from_pandas(frame)
+        bootstrap_scores(verdicts, n_resamples=n_resamples, progress=False)
+        screen_judges(verdicts, n_resamples=n_resamples, progress=False)
+
+    run(4, 5, 60, 100)
+    with compilations() as count:
+        for sizes in ((5, 6, 60, 100), (4, 5, 200, 100), (4, 5, 80, 300)):
+            run(*sizes)
+    assert count.programs == []

@@ -4,12 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import twins
-from evaluated import GAPS, GOLD, B, M, counts_of, settings
+from evaluated import GAPS, GOLD, B, M, drawn_models, settings
 
 from jaxeval import DataError, ItemScores, compare_evaluators, kendall_tau, kendall_tau_delta
 from jaxeval.evaluators.advice import evaluator_advice
 from jaxeval.evaluators.model_scores import align_scores
-from jaxeval.evaluators.resamples import resampled
 
 BOARD = GAPS.assign(z=-GAPS["x"])
 
@@ -25,7 +24,7 @@ def test_every_difference_and_its_interval_are_those_of_the_resamples_one_by_one
         "failed_share",
     ]  # fmt: skip
     aligned = align_scores(BOARD, GOLD)
-    counts = resampled(counts_of, aligned, (), settings(), M)[1:].astype(int)
+    counts = drawn_models(aligned, settings())[1:]
     counts = counts[:, aligned.models.get_indexer(BOARD.index)]
     gold = GOLD.to_numpy()
     for row in found.itertuples():

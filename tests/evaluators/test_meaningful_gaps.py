@@ -4,14 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import twins
-from evaluated import GAPS, GOLD, B, M, counts_of, settings, taus
+from evaluated import GAPS, GOLD, B, M, drawn_models, settings, taus
 from scipy.special import expit, logit
 
 from jaxeval import agreement_by_gap, smallest_gap
 from jaxeval.evaluators import meaningful_gaps
 from jaxeval.evaluators.meaningful_gaps import agreement_fits
 from jaxeval.evaluators.model_scores import align_scores
-from jaxeval.evaluators.resamples import resampled
 
 DELTAS = [1.5, 3.0, 6.0, 9.0]
 
@@ -25,7 +24,7 @@ def scale_of(x):
 def fits():
     """Intercept and slope of evaluator y: of the data, then of the resamples."""
     aligned = align_scores(GAPS, GOLD)
-    counts = resampled(counts_of, aligned, (), settings(), M).astype(int)
+    counts = drawn_models(aligned, settings())
     x = aligned.scores[1]
     scale = scale_of(x[~np.isnan(x)])
     return np.array([twins.gap_regression(x, aligned.gold, np.repeat(np.arange(M), c), scale, 0.01) for c in counts])

@@ -4,11 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import twins
-from evaluated import ARENA, GAPS, GOLD, B, M, counts_of, settings, wildbench_rewards
+from evaluated import ARENA, GAPS, GOLD, B, M, drawn_models, settings, wildbench_rewards
 
 from jaxeval import DataError, stratified_rank_change
 from jaxeval.evaluators.model_scores import align_scores
-from jaxeval.evaluators.resamples import resampled
 
 
 def changes(scores=GAPS, gold=GOLD, **options):
@@ -23,7 +22,7 @@ def test_every_change_and_its_interval_are_those_of_the_resamples_one_by_one(wit
         "failed_share",
     ]  # fmt: skip
     aligned = align_scores(GAPS, GOLD)
-    counts = resampled(counts_of, aligned, (), settings(), M)[1:].astype(int)
+    counts = drawn_models(aligned, settings())[1:]
     for e, name in enumerate(GAPS):
         own = found[found["evaluator"] == name]
         x, gold = aligned.scores[e], aligned.gold

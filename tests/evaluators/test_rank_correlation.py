@@ -4,10 +4,20 @@ import numpy as np
 import pandas as pd
 import pytest
 import twins
-from evaluated import ARENA, DELTAS, GAPS, GOLD, MODELS, SCORES, B, M, counts_of, settings, taus, wildbench_rewards
+from compilations import compilations
+from evaluated import ARENA, DELTAS, GAPS, GOLD, MODELS, SCORES, B, M, drawn_models, settings, taus, wildbench_rewards
 from scipy import stats
 
-from jaxeval import DataError, kendall_tau, kendall_tau_delta, rank_agreement
+from jaxeval import (
+    DataError,
+    compare_evaluators,
+    kendall_tau,
+    kendall_tau_delta,
+    rank_agreement,
+    separability,
+    smallest_gap,
+    stratified_rank_change,
+)
 from jaxeval.evaluators.close_pairs import resampled_delta_sums
 from jaxeval.evaluators.model_scores import align_scores
 from jaxeval.evaluators.rank_correlation import delta_table
@@ -20,8 +30,8 @@ from jaxeval.kernels.rank_agreement import delta_sums, tau_b
 def drawn():
     """(B, M) how often every model is in the resamples, models in the order of GAPS."""
     aligned = align_scores(GAPS, GOLD)
-    counts = resampled(counts_of, aligned, (), settings(), M)[1:]
-    return counts[:, aligned.models.get_indexer(GAPS.index)].astype(int)
+    counts = drawn_models(aligned, settings())[1:]
+    return counts[:, aligned.models.get_indexer(GAPS.index)]
 
 
 @pytest.fixture(scope="module")
@@ -359,3 +369,25 @@ def test_an_estimate_outside_its_interval_is_told():
     columns = {"tau": np.array([0.5, 0.1]), "lower": np.array([0.0, 0.2]), "upper": np.array([1.0, 0.9])}
     found = evaluator_table(aligned, [], columns, settings())
     assert "1 number lies outside its own interval, of 2: resamples are biased there" in found.attrs["warnings"]
+
+
+def test_other_numbers_of_models_evaluators_gaps_and_resamples_compile_nothing():
+    """Of every measure; regressions take slots for pairs of models, in finer steps."""
+
+    def run(n_models, n_evaluators, deltas, n_resamples):
+        rng = np.random.default_rng(0)
+        gold = rng.normal(size=n_models)
+        scores = gold[:, None] + rng.normal(size=(n_models, n_evaluators))
+        options = {"n_resamples": n_resamples, "progress": False}
+        kendall_tau_delta(scores, gold, deltas, **options)
+        rank_agreement(scores, gold, top=4, **options)
+        compare_evaluators(scores, gold, **options)
+        stratified_rank_change(scores, gold, **options)
+        separability(scores, gold, standard_error=0.5 + 0 * scores, **options)
+        smallest_gap(scores, gold, **options)
+
+    run(44, 3, [0.5, np.inf], 100)
+    with compilations() as count:
+        for sizes in ((45, 3, [0.5, np.inf], 120), (41, 4, [0.5, 1.0, np.inf], 60), (43, 2, [0.3], 100)):
+            run(*sizes)
+    assert count.programs == []

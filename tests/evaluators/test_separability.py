@@ -2,11 +2,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import twins
-from evaluated import GAPS, GOLD, MODELS, B, M, counts_of, settings
+from evaluated import GAPS, GOLD, MODELS, B, M, drawn_models, settings
 
 from jaxeval import DataError, separability
 from jaxeval.evaluators.model_scores import align_scores
-from jaxeval.evaluators.resamples import resampled
 
 HALF = pd.DataFrame(np.random.default_rng(3).uniform(0.5, 6, (M, 2)), MODELS, ["x", "y"])
 ENDS = {"lower": GAPS - HALF, "upper": GAPS + HALF}
@@ -24,7 +23,7 @@ def shares(name, rows):
 def test_shares_and_intervals_are_those_of_the_resamples_one_by_one():
     found = separability(GAPS, GOLD, **ENDS, n_resamples=B).set_index("evaluator")
     aligned = align_scores(GAPS, GOLD)
-    counts = resampled(counts_of, aligned, (), settings(), M)[1:, aligned.models.get_indexer(GAPS.index)].astype(int)
+    counts = drawn_models(aligned, settings())[1:, aligned.models.get_indexer(GAPS.index)]
     for name in GAPS:
         row = found.loc[name]
         assert tuple(row[["separated", "agreement", "n_separated", "n_pairs"]]) == shares(name, range(M))

@@ -1,6 +1,7 @@
 import re
 import time
 
+import jax
 import pytest
 
 from jaxeval.execution import progress
@@ -13,6 +14,8 @@ from jaxeval.execution.progress import progress_bar
         ([], "compiling, then resamples 0/10"),
         ([0], "compiling, then resamples 0/10"),  # nothing was kept in a checkpoint
         ([0, 3], "resamples 3/10"),
+        ([3, "compile"], "compiling, then resamples 3/10"),  # another program
+        ([3, "compile", 2], "resamples 5/10"),
     ],
 )
 def test_it_says_that_it_compiles_until_something_is_done(done, last, capsys, monkeypatch):
@@ -20,7 +23,10 @@ def test_it_says_that_it_compiles_until_something_is_done(done, last, capsys, mo
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
     with progress_bar(10, "resamples", True) as advance:
         for n in done:
-            advance(n)
+            if n == "compile":
+                jax.jit(lambda x: x + 1).lower(1.0).compile()
+            else:
+                advance(n)
         time.sleep(0.3)  # it appears in another thread
     text = re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", capsys.readouterr().err)  # without colours
     *_, shown = re.findall(r"(compiling, then )?(resamples) \S+ +(\d+/10)", text)

@@ -206,11 +206,11 @@ def test_strata_add_up_by_their_share_of_the_test(own, test):
     times = np.arange(STUDIES)[:, None] % 3
     own, parts = (type(sums)(*(x[:, None] for x in sums)) for sums in (own, test))
     parts = JudgedSums(*(times[..., None] * x for x in parts))
-    found = call(judge_error.accuracies, own, parts, TWO_KINDS)
-    each = call(judge_error.by_stratum, own, parts, TWO_KINDS)
+    each, shares = call(judge_error.by_stratum, own, parts, TWO_KINDS), judge_error.strata_shares(parts)
     for name in ("naive", "ppi_plus_plus", "eif"):
         expected = np.nansum(times[..., None] / times.sum() * getattr(each, name), 0)
-        np.testing.assert_allclose(getattr(found, name)[:, 0], expected[:, 0], rtol=1e-12)
+        found = judge_error.add_strata(getattr(each, name), shares)
+        np.testing.assert_allclose(found[:, 0], expected[:, 0], rtol=1e-12)
 
 
 def test_bias_of_a_shared_calibration():

@@ -38,8 +38,9 @@ def scored(e, rows):
 def test_sums_over_pairs():
     slots = np.pad(COUNTS, [(0, 0), (0, 16 - M)])
     pairs = delta_pairs(SCORES, GOLD, DELTAS, 16)
-    assert pairs.direction.dtype == np.float32
+    assert pairs.ordered.sign.dtype == np.float32
     fast = jax.jit(rank_agreement.delta_sums_of_draws)(slots, pairs)
+    fast = [np.asarray(x)[:, : E * len(DELTAS)].reshape(B, E, -1) for x in fast]
     general = resampled(rank_agreement.delta_sums, DELTAS)
     for r, e, rows in cases():
         for d, delta in enumerate(DELTAS):
@@ -81,7 +82,7 @@ def test_the_top(scores, gold, overlap):
 @pytest.mark.parametrize("n_tiers", [1, 4])
 @pytest.mark.parametrize("within", [False, True])
 def test_changes_by_tier(n_tiers, within):
-    found = resampled(rank_agreement.tier_changes, np.arange(n_tiers), within)
+    found = resampled(rank_agreement.tier_changes, rank_agreement.TierQuestion(np.arange(n_tiers), within))
     for r, e, rows in cases():
         change, number = twins.tier_changes(SCORES[e], GOLD, rows, n_tiers, within)
         np.testing.assert_allclose(found.change[r, e], change, atol=1e-12)
@@ -89,7 +90,7 @@ def test_changes_by_tier(n_tiers, within):
 
 
 def test_separated_pairs():
-    found = resampled(rank_agreement.separation, LOWER, UPPER)
+    found = resampled(rank_agreement.separation, np.stack([LOWER, UPPER], 1))
     for r, e, rows in cases():
         pairs = twins.pairs_of(scored(e, rows))
         apart = [(i, j) if LOWER[e, i] > UPPER[e, j] else (j, i) for i, j in pairs

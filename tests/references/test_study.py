@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import twins
+from compilations import compilations
 from scipy.optimize import minimize
 from scipy.stats import kendalltau
 
@@ -739,3 +740,16 @@ class TestRealVotes:
             table = board.by_reference.set_index("reference").loc[votes.models]
             np.testing.assert_allclose(table["tau"], taus, rtol=1e-9)
             assert (table["n_pairs"] == 171).all()
+
+
+def test_other_numbers_of_models_votes_references_and_resamples_compile_nothing():
+    def run(n_models, n_votes, left_out, n_resamples, n_repeats):
+        battles = Battles.from_pandas(simulate_votes(n_votes, n_models, seed=1))
+        chosen = battles.models.delete(left_out)  # of every tier some are left
+        reference_study(battles, references=chosen, n_resamples=n_resamples, n_repeats=n_repeats, progress=False)
+
+    run(10, 3000, [], 10, 2)
+    with compilations() as count:
+        for sizes in ((11, 3300, [3, 6], 12, 3), (13, 3300, [], 20, 2), (10, 3100, [4], 8, 1)):
+            run(*sizes)
+    assert count.programs == []

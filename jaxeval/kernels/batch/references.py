@@ -33,7 +33,6 @@ class StudyForm(NamedTuple):
 
     packing: resample.Packing
     n_sets: int  # single references and sets
-    max_steps: int
 
 
 class SingleReferences(NamedTuple):
@@ -77,21 +76,24 @@ class StudySettings(NamedTuple):
     deltas: Float[Array, "D"]  # margins, percentage points
     budgets: Int64[Array, "B"]  # ascending: votes of a model
     n_repeats: Int64[Array, ""]
-    ridge: Float[Array, ""]  # of the fits to several references
-    tolerance: Float[Array, ""]  # of these, logits
+    terms: solve.Terms  # of the fits to several references
+
+
+class Resample(NamedTuple):
+    """One resample, or the full data."""
+
+    number: Integer[Array, "..."]  # negative for the full data
+    draws: Integer[Array, "... rows columns"]
+    gold: Float[Array, "... M"]  # log-strengths
 
 
 def _fitted(
-    n: Float[Array, "B K M S"],
-    points: Float[Array, "B K M S"],
-    in_set: Bool[Array, "K S"],
-    settings: StudySettings,
-    max_steps: int,
+    n: Float[Array, "B K M S"], points: Float[Array, "B K M S"], in_set: Bool[Array, "K S"], terms: solve.Terms
 ) -> Float[Array, "B M S"]:
     """Expected win rates by the Bradley-Terry fit of votes and points."""
 
     def one(n: Array, points: Array, in_set: Array) -> Array:
-        end = references.strengths(n, points, settings.ridge, settings.tolerance, max_steps)
+        end = references.strengths(n, points, terms)
         rate = references.expected_win_rate(end.theta, in_set)
         return jnp.where((jnp.sum(n, 0) > 0) & (end.status == solve.Status.CONVERGED), rate, jnp.nan)
 
@@ -104,7 +106,6 @@ def _drawn_scores(
     items: Integer[Array, "X"] | None,
     settings: StudySettings,
     key: UInt64[Array, ""],
-    max_steps: int,
 ) -> Float[Array, "B M _"]:
     """Scores of the models in one repeat: win rates against one reference, expected ones against several."""
     if problem.shared is not None and items is not None:
@@ -122,7 +123,7 @@ def _drawn_scores(
         several = references.tables(problem.several, votes)
     if in_set.shape[1] == 0:
         return alone
-    return jnp.concatenate([alone, _fitted(*several, in_set, settings, max_steps)], 2)
+    return jnp.concatenate([alone, _fitted(*several, in_set, settings.terms)], 2)
 
 
 def _same_models(
@@ -146,14 +147,10 @@ def _same_models(
 
 
 def _study(
-    problem: ReferenceProblem,
-    form: StudyForm,
-    settings: StudySettings,
-    number: Integer[Array, ""],
-    draws: Integer[Array, "rows columns"],
-    gold: Float[Array, "M"],
+    problem: ReferenceProblem, form: StudyForm, settings: StudySettings, own: Resample
 ) -> tuple[SingleReferences, BudgetSums, SameModelSums]:
-    """One resample of these ``draws``, or the full data: references with all votes, and repeats under budgets."""
+    """One resample, or the full data: references with all votes, and repeats under budgets."""
+    number, draws, gold = own
     count = jnp.where(number < 0, problem.votes.battles, references.resampled(problem.votes, draws))
     items = None if problem.shared is None else jnp.where(number < 0, 1, draws.reshape(-1)[problem.shared.unit])
 
@@ -174,7 +171,7 @@ def _study(
 
     def repeat(q: Array, sums: tuple[BudgetSums, SameModelSums]) -> tuple[BudgetSums, SameModelSums]:
         key = squares.stream_key(settings.seed, problem.votes_stream, number, q)
-        scores = _drawn_scores(problem, count, items, settings, key, form.max_steps)
+        scores = _drawn_scores(problem, count, items, settings, key)
         lanes = scores.transpose(1, 0, 2).reshape(len(gold), -1)  # (M, B S)
         found = rank_agreement.agreement(lanes, gold, settings.deltas)
         tau = rank_agreement.tau_b(found)
@@ -210,6 +207,6 @@ def reference_study(
         numbers: Array, problem: ReferenceProblem, settings: StudySettings, gold: Array
     ) -> tuple[SingleReferences, BudgetSums, SameModelSums]:
         draws = resample.multinomial(problem.units, form.packing, settings.seed, problem.stream, numbers - 1)
-        return jax.vmap(partial(_study, problem, form, settings))(numbers - 1, draws, gold[numbers])
+        return jax.vmap(partial(_study, problem, form, settings))(Resample(numbers - 1, draws, gold[numbers]))
 
     return over_lanes(chunk, mesh, chunks, (problem, settings, gold))
