@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.accuracy.rogan_gladen import rogan_gladen
-from jaxeval.arrays import Float, Int
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.execution.elementwise import Numbers, broadcast, require, require_share, scalar_or_array, shares
 from jaxeval.wording import counted
 
@@ -160,7 +160,7 @@ def labels_for_length(
     require(given, "length", given["length"] > 0, "be positive")
     length, p, q0, q1, n = given.values()
 
-    def long(m: Float) -> NDArray[np.bool_]:
+    def long(m: Float) -> Bool:
         if adaptive:
             least = np.minimum(_PILOT, np.floor(m / 2))
             m1 = np.clip(_labelled_right(m, p, q0, q1, m / 2, m / 2), least, m - least)
@@ -197,7 +197,7 @@ def variance_ratio(theta: ArrayLike, q0: ArrayLike, q1: ArrayLike) -> Numbers:
     return scalar_or_array(np.where(j > 0, ratio, np.inf))
 
 
-def judge_pays(theta: ArrayLike, q: ArrayLike, m: ArrayLike = np.inf, delta: float = 0.05) -> bool | NDArray[np.bool_]:
+def judge_pays(theta: ArrayLike, q: ArrayLike, m: ArrayLike = np.inf, delta: float = 0.05) -> bool | Bool:
     """Whether ``m`` labels as a calibration beat ``m`` labels alone, q0 = q1 = ``q`` (Proposition 6.1).
 
     The condition is sufficient with probability 1 - ``delta`` over the labels. For infinite ``m`` it is necessary, too.

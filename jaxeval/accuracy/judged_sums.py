@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.judged_answers import Covariate, JudgedAnswers, repeated
@@ -27,7 +26,7 @@ class LabelledAnswers(NamedTuple):
     label: Float  # (n, K, J) 0 where not used
     judgment: Float  # (n, K, J) 0 where not used
     used: Bool  # (n, K, J) answers with a label and a judgment
-    stratum: NDArray[np.int64]  # (n, K)
+    stratum: Int  # (n, K)
 
     def of_model(self, k: int) -> LabelledAnswers:
         """The answers of model number ``k`` alone."""
@@ -44,7 +43,7 @@ class RatedAnswers(NamedTuple):
 
     judgment: Float  # (N, M, J) 0 where there is none
     judged: Bool  # (N, M, J)
-    stratum: NDArray[np.int64]  # (N, M)
+    stratum: Int  # (N, M)
 
     def by_stratum(self, n_strata: int) -> tuple[Float, Float]:
         """What is judged, and judgments, (N, T, M, J) each, in the place of their stratum."""
@@ -224,7 +223,7 @@ def _products(answers: LabelledAnswers, n_strata: int) -> Float:
     return np.stack([one, y, f, y * f, f * f], axis=1)
 
 
-def place(values: Float | Bool, stratum: NDArray[np.int64], n_strata: int) -> Float:
+def place(values: Float | Bool, stratum: Int, n_strata: int) -> Float:
     """(n, T, M, J) of (n, M, J) ``values``: each in the place of its stratum."""
     there = stratum[:, None, :, None] == np.arange(n_strata)[:, None, None]
     return np.where(there, values[:, None].astype(float), 0.0)
@@ -241,9 +240,7 @@ def _labelled(flat: Float, data: Arrays, n_models: int | None = None) -> Labelle
     return LabelledSums(n, y, f, yf, ff, y)  # labels are their own squares
 
 
-def _strata(
-    calibration: JudgedAnswers, test: JudgedAnswers, stratify: str | None
-) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+def _strata(calibration: JudgedAnswers, test: JudgedAnswers, stratify: str | None) -> tuple[int, Int, Int]:
     """Number of strata, and the stratum of every answer of calibration and test, -1 where there is none."""
     if stratify is None:
         return 1, np.zeros(calibration.label.shape, np.int64), np.zeros(test.label.shape, np.int64)
@@ -257,7 +254,7 @@ def _strata(
             "some of each"
         )
 
-    def number(covariate: Covariate) -> NDArray[np.int64]:
+    def number(covariate: Covariate) -> Int:
         return np.append(pd.Index(levels).get_indexer(covariate.levels), -1)[covariate.number]
 
     return len(levels), number(known), number(wanted)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from jaxeval.accuracy.statuses import UNBOUNDED, Status
-from jaxeval.arrays import Float
+from jaxeval.arrays import Bool, Float
 from jaxeval.execution.elementwise import Numbers, Words, evaluate, scalar_or_array
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
@@ -145,7 +145,7 @@ def _pooled_weight(labelled: LabelledSums, test: JudgedSums) -> Float:
     return np.asarray(np.clip(np.where(variance > 0, slope, 0.0), 0.0, 1.0))
 
 
-def _all_equal(x: Float) -> NDArray[np.bool_]:
+def _all_equal(x: Float) -> Bool:
     return np.all(x == x[..., :1], -1)
 
 

@@ -8,12 +8,11 @@ import jax
 import numpy as np
 import pandas as pd
 import scipy
-from numpy.typing import NDArray
 
 from jaxeval.accuracy.estimates import estimates, intervals_of_proportions
 from jaxeval.accuracy.judged_sums import POOLED, LabelledAnswers, Sums, arrays, sums, weighted_sums
 from jaxeval.accuracy.performance import performance
-from jaxeval.arrays import Float
+from jaxeval.arrays import Bool, Float
 from jaxeval.checks import checked_integer
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.errors import DataError
@@ -111,7 +110,7 @@ def _item_products(weight: Float, answers: LabelledAnswers) -> Float:
     return np.einsum("ri,ija,ijb->rjab", weight, counts, counts, optimize=True)
 
 
-def _intervals(drawn: Sums, products: Float, binary: NDArray[np.bool_], level: float) -> dict[str, tuple[Float, ...]]:
+def _intervals(drawn: Sums, products: Float, binary: Bool, level: float) -> dict[str, tuple[Float, ...]]:
     """Estimate and untruncated ends (R, M, J) by estimator."""
     values = estimates(drawn, drawn, binary)
     test, own, shared = jax.tree.map(lambda x: x[:, 0], drawn)

@@ -16,7 +16,7 @@ from jaxeval.anchored.icc import NO_VARIATION, centred_runs, icc3
 from jaxeval.anchored.judge_panel import JudgePanel, judge_panel
 from jaxeval.anchored.prompt_strata import prompt_strata
 from jaxeval.anchored.scores import COUNTS, count_verdicts
-from jaxeval.arrays import Float
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_finite, checked_integer
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
@@ -201,7 +201,7 @@ def _beyond_chance(
     bounds: Float,
     n_items: int,
     level: float,
-) -> NDArray[np.bool_]:
+) -> Bool:
     """Which of the ``pairs`` (P, 2) fall short by more than resamples (B, P) of both numbers vary, all at once."""
     n_tested = int(np.tril(np.isfinite(correlation) & np.isfinite(bound), -1).sum())
     seen, promised = (_fisher(x[pairs[:, 0], pairs[:, 1]]) for x in (correlation, bound))
@@ -265,7 +265,7 @@ def _resampled(
     n_resamples: int,
     seed: int,
     run: LaneRun,
-    strata: NDArray[np.int64] | None = None,
+    strata: Int | None = None,
 ) -> tuple[Float, Float]:
     """(2, B, J) ICC(3,1) and ICC(3,k) and (B, P) correlations of ``pairs``' run means, all of the same resamples."""
     number, _ = pd.factorize(panel.item, sort=True)

@@ -77,7 +77,8 @@ def connected(processes: dict[str, Any]) -> Iterator[None]:
     # All leave together: JAX ends every process that is connected to one that has left.
     with silence, share_resamples(), contextlib.suppress(click.exceptions.Exit):
         yield
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
 
 
 @contextlib.contextmanager

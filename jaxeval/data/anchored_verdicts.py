@@ -25,6 +25,7 @@ from jaxeval.data.columns import (
 )
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
+from jaxeval.execution.signatures import with_options_of
 from jaxeval.wording import counted, did_you_mean
 
 Missing = Literal["error", "drop"]
@@ -191,6 +192,7 @@ class AnchoredVerdicts:
             )
 
 
+@with_options_of(AnchoredVerdicts.from_pandas)
 def read_anchored_verdicts(path: str | Path, **columns: Any) -> AnchoredVerdicts:
     r"""Verdicts from a file of the formats of `read_battles`, by the options of `AnchoredVerdicts.from_pandas`.
 

@@ -51,7 +51,7 @@ class Design:
 
 
 def position_advantage(neutral: str | None = None) -> Feature:
-    """1 for every battle: what side A has by its place. ``neutral``: column that is true where nobody has it.
+    """The advantage of being side A: 1 for every battle, and 0 where the column ``neutral`` is true.
 
     Examples:
         >>> import jaxeval
@@ -78,8 +78,8 @@ def position_advantage(neutral: str | None = None) -> Feature:
 def same_group(column: str, group_a: str, group_b: str) -> Feature:
     """1 where only side A is of the battle's own group, -1 where only side B is, else 0.
 
-    With the maker of the judge as ``column`` and those of the models as ``group_a`` and ``group_b`` it is a judge's
-    preference for its own kin.
+    Let ``column`` be the maker of the judge, and ``group_a`` and ``group_b`` those of the models: the coefficient then
+    says how much a judge prefers models of its own maker.
 
     Examples:
         >>> import jaxeval

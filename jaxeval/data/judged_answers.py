@@ -17,6 +17,7 @@ from jaxeval.data.columns import as_frame, factorize_sorted, finite_or_nan, firs
 from jaxeval.data.report import AnswersReport, MissingJudgment
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
+from jaxeval.execution.signatures import with_options_of
 from jaxeval.wording import counted, did_you_mean
 
 #: Columns taken where none is named and the table has one of them.
@@ -244,6 +245,7 @@ class JudgedAnswers:
         )
 
 
+@with_options_of(JudgedAnswers.from_pandas)
 def read_judged_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
     r"""Judged answers from a file of the formats of `read_battles`, by the options of `JudgedAnswers.from_pandas`.
 

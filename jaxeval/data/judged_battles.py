@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from jaxeval.data.outcomes import LabelCoding, labels
 from jaxeval.data.report import JudgedReport
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
+from jaxeval.execution.signatures import with_options_of
 from jaxeval.wording import counted, did_you_mean
 
 HardLabel = Literal["scores", "verdict"]
@@ -25,24 +26,6 @@ HardLabel = Literal["scores", "verdict"]
 DEFAULT_SCORES = ("scores_a", "scores_b")
 DEFAULT_HUMAN = ("human", "human_pref")
 DEFAULT_VERDICT = ("verdict", "judge_pref")
-
-
-class JudgedColumns(TypedDict, total=False):
-    """How a table of judged battles is read: see `JudgedBattles.from_pandas`."""
-
-    scores_a: Scores | None
-    scores_b: Scores | None
-    scores_a_swapped: Scores | None
-    scores_b_swapped: Scores | None
-    score_difference: str | None
-    human: str | Literal[False] | None
-    verdict: str | Literal[False] | None
-    verdict_swapped: str | None
-    hard_label: HardLabel | None
-    label_coding: LabelCoding | None
-    model_a: str
-    model_b: str
-    judge_name: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +268,8 @@ def _column(name: str | Literal[False] | None, defaults: tuple[str, ...], frame:
     return next((c for c in defaults if c in frame.columns), None) if name is None else name or None
 
 
-def read_judged_battles(path: str | Path, **columns: Unpack[JudgedColumns]) -> JudgedBattles:
+@with_options_of(JudgedBattles.from_pandas)
+def read_judged_battles(path: str | Path, **columns: Any) -> JudgedBattles:
     r"""Judged battles from a file of the formats of `read_battles`, by the options of `JudgedBattles.from_pandas`.
 
     The sample of the Soft-Elo paper reads with ``label_coding="a_wins_0"``. Errors are as in `read_battles`.

@@ -51,4 +51,4 @@ class NeededColumns(NamedTuple):
 
 
 #: Every column of a file is read.
-ALL_COLUMNS = NeededColumns((), (), every=True)
+ALL_COLUMNS = NeededColumns(named=(), results=(), every=True)

@@ -78,10 +78,10 @@ def read_battles(
     roles = ("model_a", "model_b", "winner", "target", "weight", "count", "cluster")
     named = tuple(dict.fromkeys([*(role[name] for name in roles if role[name] is not None), *keep]))
     needed = NeededColumns(
-        named,
-        () if role["winner"] or role["target"] else _RESULTS,
-        role["count"] is not None,
-        ("winner",) if role["target"] not in (None, "winner") else (),
+        named=named,
+        results=() if role["winner"] or role["target"] else _RESULTS,
+        counted=role["count"] is not None,
+        beside=("winner",) if role["target"] not in (None, "winner") else (),
     )
     several = f"{files[0].name} and {len(files) - 1} more" if len(files) > 1 else files[0].name
     label = Path(path).name if isinstance(path, str | Path) else several

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from pandas.api.types import is_numeric_dtype
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.columns import as_frame
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
@@ -37,26 +37,26 @@ class ModelScores:
     models: pd.Index
     evaluators: pd.Index
     labelled: bool
-    n_missing: NDArray[np.int64]  # (E,) models with one of the two scores only
+    n_missing: Int  # (E,) models with one of the two scores only
     items: Float | None  # (I, E, M), NaN where missing
     by_item: ItemScores | None = None  # as they were given
 
     @property
-    def n_models(self) -> NDArray[np.int64]:
+    def n_models(self) -> Int:
         """(E,) models that each evaluator has scored."""
         return (~np.isnan(self.scores)).sum(1)
 
     @property
-    def constant(self) -> NDArray[np.bool_]:
+    def constant(self) -> Bool:
         """(E,) evaluators whose scores are all the same."""
         return np.array([len(np.unique(x[~np.isnan(x)])) == 1 for x in self.scores])
 
     @property
-    def constant_gold(self) -> NDArray[np.bool_]:
+    def constant_gold(self) -> Bool:
         """(E,) evaluators whose models all have the same gold score."""
         return np.array([len(np.unique(self.gold[~np.isnan(x)])) == 1 for x in self.scores])
 
-    def of(self, evaluators: NDArray[np.intp], kept: NDArray[np.bool_] | Literal[True] = True) -> ModelScores:
+    def of(self, evaluators: NDArray[np.intp], kept: Bool | Literal[True] = True) -> ModelScores:
         """Scores by each of the ``evaluators`` (K,), which may repeat, of the models that are ``kept`` (K, M) only.
 
         The models stay, and so the resamples do.
@@ -170,7 +170,7 @@ def _numbers(column: pd.Series, name: Any) -> Float:
     return values
 
 
-def of_evaluators(scores: ModelScores, chosen: NDArray[np.bool_], facts: Sequence[str], limit: int = 5) -> str:
+def of_evaluators(scores: ModelScores, chosen: Bool, facts: Sequence[str], limit: int = 5) -> str:
     """The facts (E,) of the ``chosen`` evaluators, each with its evaluator's name; equal facts are told once."""
     if not scores.labelled:
         return facts[0]

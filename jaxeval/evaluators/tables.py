@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Bool, Float
 from jaxeval.evaluators.model_scores import OK, ModelScores, of_evaluators
 from jaxeval.evaluators.resamples import Resampling
 from jaxeval.resampling.strata import small_strata_text
@@ -45,7 +45,7 @@ def shown_draws(values: Float, settings: Resampling) -> Float:
     return values[1:] if settings.resample == "models" else centred(values)
 
 
-def first_reason(*reasons: tuple[NDArray[np.bool_], str]) -> NDArray[Any]:
+def first_reason(*reasons: tuple[Bool, str]) -> NDArray[Any]:
     """The text of the first condition that holds, else "ok"; the conditions broadcast to the shape of the result."""
     conditions = np.broadcast_arrays(*(condition for condition, _ in reasons))
     return np.select(conditions, [text for _, text in reasons], OK).astype(object)

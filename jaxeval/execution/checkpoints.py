@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Int
+from jaxeval.arrays import Bool, Int
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import remove_unfinished, whole_file
 from jaxeval.kernels.connectivity import Standing
@@ -88,7 +88,7 @@ class Checkpoint:
         part._prefix = f"{self._prefix}{digest}-"
         return part
 
-    def load(self, section: str, slices: Int, numbers: Int, results: Results) -> NDArray[np.bool_]:
+    def load(self, section: str, slices: Int, numbers: Int, results: Results) -> Bool:
         """Fill in the lanes of a ``section`` that are finished, and tell which they are.
 
         Lanes are found by slice and number, so that a run may also go on with more resamples.

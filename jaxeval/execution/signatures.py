@@ -5,9 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, signature
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, Concatenate, ParamSpec, TypeVar, get_args, get_type_hints
 
 F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def with_options_of(
+    made: Callable[Concatenate[Any, P], T],
+) -> Callable[[Callable[..., T]], Callable[Concatenate[Any, P], T]]:
+    """Decorates ``read(path, **options)``, which hands the options on to ``made``: its signature names them.
+
+    Type checkers know them, too.
+    """
+
+    def decorate(read: Callable[..., T]) -> Callable[Concatenate[Any, P], T]:
+        path, _ = signature(read).parameters.values()
+        _, *options = signature(made).parameters.values()
+        read.__signature__ = signature(read).replace(parameters=[path, *options])  # type: ignore[attr-defined]
+        return read
+
+    return decorate
 
 
 def spelled_out(defaults: type = object) -> Callable[[F], F]:

@@ -13,10 +13,9 @@ from jaxeval.anchored.diagnostics import rating_board
 from jaxeval.anchored.screening import JudgeScreen
 from jaxeval.arrays import Float
 from jaxeval.errors import DataError
-from jaxeval.plots.style import GREY, finish, name_legend, one_axis, plain, shown_name
+from jaxeval.plots.style import COLOURS, GREY, finish, name_legend, one_axis, plain, shown_name
 from jaxeval.wording import counted
 
-_COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
 _MOST_MODELS = 40
 _PANELS_A_ROW = 4
 
@@ -48,7 +47,7 @@ def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None) ->
             own = block[block["judge"] == judge]
             y = np.array([models.index(model) for model in own["model"]]) + offsets[k]
             pale = strong is not None and judge not in strong
-            colour = _COLOURS[k % len(_COLOURS)]
+            colour = COLOURS[k % len(COLOURS)]
             axis.hlines(y, own["rating_lower"], own["rating_upper"], color=colour, alpha=0.15 if pale else 0.5)
             label = f"{shown_name(judge)} (weak)" if pale else shown_name(judge)
             axis.scatter(own["rating"], y, s=14, color=colour, alpha=0.3 if pale else 1.0, zorder=3, label=label)
@@ -84,7 +83,7 @@ def plot_anchor_swap(scores: pd.DataFrame) -> Figure:
     for k, (model, row) in enumerate(lines.iterrows()):
         place = np.flatnonzero(row.notna())
         y = row.iloc[place]
-        axis.plot(place, y, "o-", markersize=3.5, linewidth=1, color=_COLOURS[k % len(_COLOURS)])
+        axis.plot(place, y, "o-", markersize=3.5, linewidth=1, color=COLOURS[k % len(COLOURS)])
         if len(lines) <= 12:
             axis.annotate(
                 f"  {shown_name(model)}", (place[-1], y.iloc[-1]), fontsize=7.5, va="center", parse_math=False
@@ -139,7 +138,7 @@ def plot_screen(screen: JudgeScreen) -> Figure:
     table = screen.table.sort_values("average")
     figure, axis = one_axis(5.2, 1.1 + 0.24 * len(table))
     y = np.arange(len(table))
-    colours = np.where(table["strong"], _COLOURS[0], GREY)
+    colours = np.where(table["strong"], COLOURS[0], GREY)
     axis.hlines(y, table["average_lower"], table["average_upper"], color=colours, linewidth=2.5, alpha=0.5)
     axis.scatter(table["average"], y, s=18, color=colours, zorder=3)
     axis.axvline(screen.threshold, color="black", linewidth=1, linestyle=":")
@@ -169,7 +168,7 @@ def _curves(table: pd.DataFrame, labels: dict[str, str], x: tuple[str, str], y: 
     """The columns of ``labels`` as lines over a column, named with its label in ``x``."""
     figure, axis = one_axis(5.0, 3.4)
     column, shown = x
-    for colour, (name, label) in zip(_COLOURS, labels.items(), strict=False):
+    for colour, (name, label) in zip(COLOURS, labels.items(), strict=False):
         axis.plot(table[column], table[name], "o-", markersize=4, color=colour, label=label)
     finish(axis, x=shown, y=y, legend=True, from_zero=True)
     return figure

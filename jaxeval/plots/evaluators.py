@@ -11,9 +11,8 @@ from matplotlib.figure import Figure
 
 from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
 from jaxeval.evaluators.tables import with_evaluator
-from jaxeval.plots.style import GREY, one_axis, plain, shown_name
+from jaxeval.plots.style import COLOURS, GREY, one_axis, plain, shown_name
 
-_COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
 _EMPTY = "#f2f4f7"
 _MOST_ROWS = 40
 
@@ -68,7 +67,7 @@ def plot_agreement(curve: pd.DataFrame, probability: float | None = None, few_pa
     axes = np.atleast_1d(figure.subplots(rows, columns, sharey=True, squeeze=False)).reshape(-1)
     for k, (axis, evaluator) in enumerate(zip(axes, evaluators, strict=False)):
         own = curve[curve["evaluator"] == evaluator].sort_values("delta")
-        colour = _COLOURS[k % len(_COLOURS)]
+        colour = COLOURS[k % len(COLOURS)]
         if "lower" in own:
             axis.fill_between(own["delta"], own["lower"], own["upper"], color=colour, alpha=0.18, linewidth=0)
         axis.plot(own["delta"], own["probability"], color=colour, label="at this gap")

@@ -6,11 +6,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from jaxeval.evaluators.few_pairs import hide_few_pairs
-from jaxeval.plots.style import GREY, finish, name_legend, one_axis, shown_name
+from jaxeval.plots.style import COLOURS, GREY, finish, name_legend, one_axis, shown_name
 from jaxeval.references.study import ReferenceStudy
 from jaxeval.wording import counted
 
-_COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a")
 _MOST_REFERENCES = 60
 
 
@@ -33,7 +32,7 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf) -> Figure:
     rows = hide_few_pairs(rows, "tau", study.settings.few_pairs)
     y = -np.arange(len(rows))
     number = rows["tier"].fillna(0).to_numpy(int)
-    colours = [GREY if t == 0 else _COLOURS[(t - 1) % len(_COLOURS)] for t in number]
+    colours = [GREY if t == 0 else COLOURS[(t - 1) % len(COLOURS)] for t in number]
     axis.hlines(y, rows["tau_lower"], rows["tau_upper"], color=colours, alpha=0.5, linewidth=2.2)
     axis.scatter(rows["tau"], y, s=16, color=colours, zorder=3)
     for k in np.flatnonzero(rows["tau"].isna()):
@@ -42,7 +41,7 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf) -> Figure:
         axis.annotate(text, place, xycoords=("axes fraction", "data"), fontsize=7, color=GREY, va="center")
     for t in np.unique(number[number > 0]):
         label = f"reference of tier {t}" if t == 1 else f"tier {t}"
-        axis.scatter([], [], s=16, color=_COLOURS[(t - 1) % len(_COLOURS)], label=label)
+        axis.scatter([], [], s=16, color=COLOURS[(t - 1) % len(COLOURS)], label=label)
     axis.margins(y=0.02)
     axis.set_yticks(y, [shown_name(name) for name in rows["reference"]], fontsize=7.5, parse_math=False)
     pairs = "all pairs" if np.isinf(delta) else f"pairs within {counted(delta, 'point')} of win rate"
@@ -99,7 +98,7 @@ def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf) -> Figu
         axis.annotate(f" {tier}", (line.index[-1][1], line.iloc[-1]), fontsize=7.5, color=GREY, va="center")
     several = rows[rows["n_references"] > 1]
     for k, (name, line) in enumerate(several.groupby("references", sort=False)):
-        colour, ends = _COLOURS[k % len(_COLOURS)], (line["misordered_lower"], line["misordered_upper"])
+        colour, ends = COLOURS[k % len(COLOURS)], (line["misordered_lower"], line["misordered_upper"])
         axis.plot(line["budget"], line["misordered"], "o-", markersize=3.5, color=colour, label=shown_name(name))
         axis.fill_between(line["budget"], *ends, color=colour, alpha=0.12)
     axis.set_xscale("log")

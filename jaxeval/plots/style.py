@@ -14,6 +14,8 @@ from jaxeval.execution.atomic_write import whole_file
 from jaxeval.wording import visible_line
 
 GREY = "#8a8f98"
+#: Of lines that stand side by side.
+COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", GREY)
 _LONGEST_NAME = 40
 
 

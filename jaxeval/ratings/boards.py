@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import scipy
 from jax import Array
-from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Float
 from jaxeval.data.cells import Cells
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision
@@ -39,12 +39,12 @@ class Board(NamedTuple):
 
     models: pd.Index
     cells: Cells
-    n: NDArray[np.float64]  # (P,) weight of the battles of each pair
-    wins: NDArray[np.float64]  # (P,) what its first model took of it
-    pair_weight: NDArray[np.float64] | None  # (P,) the factor that both hold
+    n: Float  # (P,) weight of the battles of each pair
+    wins: Float  # (P,) what its first model took of it
+    pair_weight: Float | None  # (P,) the factor that both hold
     connectivity: Connectivity
-    active: NDArray[np.bool_]  # (M,) models with a finite rating
-    theta: NDArray[np.float64]  # (M,) 0 for inactive models
+    active: Bool  # (M,) models with a finite rating
+    theta: Float  # (M,) 0 for inactive models
     status: int
     n_steps: int
     grad_norm: float
@@ -64,7 +64,7 @@ class Board(NamedTuple):
         """How it was fitted."""
         return "dense" if self.graph is None else "sparse"
 
-    def rated_tables(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def rated_tables(self) -> tuple[Float, Float]:
         """(M, M) battle weights and wins among the models with a finite rating.
 
         Raises:
@@ -73,7 +73,7 @@ class Board(NamedTuple):
         check_square(len(self.theta), MOST_INVERTED, "the covariance of a fit", "a bootstrap's standard_errors")
         return _tables(self.cells, self.n, self.wins, self.active)
 
-    def inverse_information(self) -> NDArray[np.float64]:
+    def inverse_information(self) -> Float:
         """(M, M) pseudo-inverse of the information.
 
         Raises:
@@ -88,7 +88,7 @@ class Board(NamedTuple):
         score = self._by_link(links.score, self.cells.target, slopes @ self.theta)
         return slopes * (battle_weights(self, self.cells) * score)[:, None]
 
-    def score_variance(self) -> NDArray[np.float64]:
+    def score_variance(self) -> Float:
         """(M, M) variance of the sum of all scores if the model is right and battles are independent."""
         slopes = strength_slopes(self.cells, len(self.theta))
         information = self._by_link(links.information, self.cells.target, slopes @ self.theta)
@@ -103,18 +103,18 @@ class Board(NamedTuple):
         each = self._by_link(links.log_likelihood, target, self.theta[cells.first] - self.theta[cells.second])
         return float(self.n[both] @ each[both])
 
-    def expected(self, difference: NDArray[np.float64]) -> NDArray[np.float64]:
+    def expected(self, difference: Float) -> Float:
         """Probabilities of a win, a tie counting half, by differences of strengths."""
         return self._by_link(links.probability, difference)
 
-    def _by_link(self, function: Callable[..., Array], *values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _by_link(self, function: Callable[..., Array], *values: Float) -> Float:
         """What a function of `kernels.links` gives."""
         with double_precision():
             return np.asarray(function(self.link, *values))
 
 
 def fit_boards(
-    slices: Sequence[tuple[pd.Index, Cells]], options: FitOptions, starts: Sequence[NDArray[np.float64]] | None = None
+    slices: Sequence[tuple[pd.Index, Cells]], options: FitOptions, starts: Sequence[Float] | None = None
 ) -> list[Board]:
     """Fit every slice (its models and cells): the dense ones in one batched call, wide ones one by one.
 
@@ -136,12 +136,10 @@ def fit_boards(
 
 
 #: Models and cells of a slice, and (P,) weight of its pairs' battles, wins of their first models, and the factor in it.
-_Given = tuple[pd.Index, Cells, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]
+_Given = tuple[pd.Index, Cells, Float, Float, Float | None]
 
 
-def _fit_dense(
-    slices: Sequence[_Given], options: FitOptions, starts: Sequence[NDArray[np.float64]] | None
-) -> list[Board]:
+def _fit_dense(slices: Sequence[_Given], options: FitOptions, starts: Sequence[Float] | None) -> list[Board]:
     """Fit on (M, M) tables."""
     if not slices:
         return []
@@ -187,7 +185,7 @@ def _terms(options: FitOptions) -> Terms:
     return Terms.of(options.ridge, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
 
 
-def _fit_sparse(given: _Given, options: FitOptions, start: NDArray[np.float64] | None) -> Board:
+def _fit_sparse(given: _Given, options: FitOptions, start: Float | None) -> Board:
     """Fit on the graph of pairs."""
     models, cells, n, wins, _ = given
     link = options.response.link
@@ -196,9 +194,7 @@ def _fit_sparse(given: _Given, options: FitOptions, start: NDArray[np.float64] |
     return Board(*given, active=active, ridge=options.ridge, link=link, **fit._asdict())
 
 
-def _tables(
-    cells: Cells, pair_n: NDArray[np.float64], pair_wins: NDArray[np.float64], among: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _tables(cells: Cells, pair_n: Float, pair_wins: Float, among: Bool) -> tuple[Float, Float]:
     """(M, M) battle weights and wins from those of the pairs of models ``among`` (M,)."""
     kept = among[cells.first] & among[cells.second]
     first, second, total, won = cells.first[kept], cells.second[kept], pair_n[kept], pair_wins[kept]
@@ -208,7 +204,7 @@ def _tables(
     return n, wins
 
 
-def inverse_information(boards: Sequence[Board]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def inverse_information(boards: Sequence[Board]) -> tuple[Float, Float]:
     """(S, M', M') pseudo-inverse and (S, M') diagonal of the information of boards; M' is padded.
 
     All have the ridge and the link of the first.
@@ -226,13 +222,13 @@ def inverse_information(boards: Sequence[Board]) -> tuple[NDArray[np.float64], N
         return np.asarray(inverse), np.asarray(diagonal)
 
 
-def pair_frequency_weights(cells: Cells) -> NDArray[np.float64]:
+def pair_frequency_weights(cells: Cells) -> Float:
     """(P,) inverse-pair-frequency weights 1 / max(battles of the pair, 50)."""
     count = np.bincount(cells.pair, cells.count, minlength=len(cells.first))
     return np.asarray(1 / np.maximum(count, PAIR_FREQUENCY_FLOOR))
 
 
-def battle_weights(board: Board, cells: Cells) -> NDArray[np.float64]:
+def battle_weights(board: Board, cells: Cells) -> Float:
     """(C,) weight of one battle of each of the ``cells``, the factor of its pair included; 0 for unrated models'."""
     weight = cells.weight
     if board.pair_weight is not None:
@@ -248,19 +244,19 @@ def strength_slopes(cells: Cells, n_models: int) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array((np.tile([1.0, -1.0], n), models.ravel(), np.arange(0, 2 * n + 1, 2)), (n, n_models))
 
 
-def rated_theta(board: Board) -> NDArray[np.float64]:
+def rated_theta(board: Board) -> Float:
     """(M,) log-strengths with +inf, -inf and NaN where the data set none."""
     unrated = np.array([0.0, np.inf, -np.inf, np.nan])[board.connectivity.standing]
     return np.where(board.active, board.theta, unrated)
 
 
-def battles_per_model(cells: Cells, n_models: int) -> NDArray[np.float64]:
+def battles_per_model(cells: Cells, n_models: int) -> Float:
     """(M,) battles of each model."""
     per_pair = np.bincount(cells.pair, cells.count, minlength=len(cells.first))
     return np.asarray(np.bincount(cells.first, per_pair, n_models) + np.bincount(cells.second, per_pair, n_models))
 
 
-def main_battles(board: Board) -> NDArray[np.float64]:
+def main_battles(board: Board) -> Float:
     """(M,) battles of the models of the main group.
 
     Where a resample falls into several groups, it is this number, not its own, that chooses the main one: the same in

@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 import scipy
 from jax import Array
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from jaxeval.arrays import Bool, Float
 from jaxeval.data.cells import Cells
 from jaxeval.data.features import Design
 from jaxeval.errors import DataError
@@ -29,8 +30,6 @@ from jaxeval.ratings.contextual_rows import ContextualCells, counts_by_row, make
 from jaxeval.ratings.drawn_votes import Members, VoteGroups, unit_members
 from jaxeval.ratings.options import FitOptions, Ties
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 #: Of Newton's method.
 MAX_STEPS = 200
@@ -50,11 +49,11 @@ class ContextualBoard(NamedTuple):
     rows: Any  # `battle_rows.Rows`, NumPy arrays
     members: Members
     ridge: Float  # (P,) of the parameters as they are found
-    free: NDArray[np.bool_]  # (D + 1,) coefficients that are fitted, and t
+    free: Bool  # (D + 1,) coefficients that are fitted, and t
     phi: Float  # (P,)
     inverse: Float  # (P, P) pseudo-inverse of the information
     information_diagonal: Float  # (P,)
-    undecided: NDArray[np.bool_]  # (D,) covariates without a coefficient, held at 0: the models or others decide them
+    undecided: Bool  # (D,) covariates without a coefficient, held at 0: the models or others decide them
     tie_limit: float  # what t is said to be in resamples without ties; NaN where there is nothing else
     response: Response
     flags: tuple[str, ...]  # what of covariates and ties the battles cannot say
@@ -252,7 +251,7 @@ def _first_tie_parameter(share: float, ties: Ties) -> float:
     return float(np.log(2 * share / (1 - share)) if ties == "davidson" else 2 * np.arctanh(share))
 
 
-def _undecided(board: Board, cells: ContextualCells) -> NDArray[np.bool_]:
+def _undecided(board: Board, cells: ContextualCells) -> Bool:
     """(D,) covariates that the models and the covariates before them decide: no battles tell their effects apart."""
     d, m = cells.feature.shape[1], len(board.theta)
     first, second = cells.first[cells.pair], cells.second[cells.pair]
@@ -271,7 +270,7 @@ def _undecided(board: Board, cells: ContextualCells) -> NDArray[np.bool_]:
     return ~np.isin(np.arange(d), decided)
 
 
-def _why_undecided(covariates: Design, undecided: NDArray[np.bool_]) -> str:
+def _why_undecided(covariates: Design, undecided: Bool) -> str:
     names = " and ".join(repr(name) for name, one in zip(covariates.names, undecided, strict=True) if one)
     return (
         f"the models and other features decide {names}: effects that cannot be told apart, and no coefficient; leave "

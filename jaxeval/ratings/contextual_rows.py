@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
 from jaxeval.execution.shapes import UNIT_ROWS, battle_blocks, padded_columns
 from jaxeval.kernels import battle_rows
 from jaxeval.ratings.drawn_votes import Members
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

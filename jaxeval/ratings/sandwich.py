@@ -8,11 +8,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Float, Int
 from jaxeval.ratings.drawn_votes import VoteGroups
 
 
-def score_squares(scores: scipy.sparse.csr_array, count: NDArray[np.int64], drawn: VoteGroups) -> Float:
+def score_squares(scores: scipy.sparse.csr_array, count: Int, drawn: VoteGroups) -> Float:
     """(P, P) sum of the outer products of independent scores: of battles, or of whole clusters if there are any.
 
     Within strata the mean score of the stratum is taken off: what varies between them does not vary.
@@ -41,7 +41,5 @@ def score_squares(scores: scipy.sparse.csr_array, count: NDArray[np.int64], draw
     return np.asarray(squares.toarray())
 
 
-def _table(
-    times: NDArray[Any], row: NDArray[np.int64], column: NDArray[np.int64], width: int
-) -> scipy.sparse.csr_array:
+def _table(times: NDArray[Any], row: Int, column: Int, width: int) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array((times.astype(float), (row, column)), (int(row.max()) + 1, width))

@@ -10,9 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, design
 from jaxeval.execution.blas import one_blas_thread
@@ -111,7 +110,7 @@ def compare_tie_models(
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("ties")
 
 
-def _folds(count: NDArray[np.int64], n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _folds(count: Int, n_folds: int, rng: np.random.Generator) -> Int:
     """(F, C) battles of each cell in F random folds of equal sizes, up to one, which together are ``count`` (C,)."""
     total, left = int(count.sum()), count.copy()
     held = np.empty((n_folds, len(count)), np.int64)
@@ -122,7 +121,7 @@ def _folds(count: NDArray[np.int64], n_folds: int, rng: np.random.Generator) -> 
     return held
 
 
-def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: NDArray[np.int64]) -> dict[str, Float]:
+def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: Int) -> dict[str, Float]:
     """(F, C) log-likelihood, squared error and score of a battle of each cell, by the fit to the other folds.
 
     NaN where the others leave one of its models without a rating.

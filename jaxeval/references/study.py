@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_integer, checked_numbers, checked_positive, checked_resamples
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.evaluators.few_pairs import FEW_PAIRS
@@ -298,11 +298,11 @@ def _result(
         tau=single.tier_tau,
     )  # fmt: skip
 
-    def averaged(values: Any, enough: NDArray[np.bool_]) -> Float:
+    def averaged(values: Any, enough: Bool) -> Float:
         """(..., T of references, deltas or T of models) means of (..., L, deltas or T)."""
         return np.swapaxes(tables.mean_by_tier(np.swapaxes(values, -1, -2), tier, n_tiers, enough.T), -1, -2)
 
-    def counted(enough: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def counted(enough: Bool) -> Int:
         return tables.count_by_tier(enough.T, tier, n_tiers).T
 
     under, inside = np.asarray(single.pairs[0]) >= few, np.asarray(single.tier_pairs[0]) >= few

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Float, Int
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.battles import Battles
 from jaxeval.kernels import batch
 from jaxeval.references.rankings import ReferenceBoard, ReferenceStudySettings, battle_counts
@@ -51,7 +51,7 @@ def study_table(rows: Mapping[str, Any], inner: Mapping[str, Any], level: float,
     return pd.DataFrame(found)
 
 
-def mean_by_tier(values: Float, tier: Int, n_tiers: int, enough: NDArray[np.bool_] | None = None) -> Float:
+def mean_by_tier(values: Float, tier: Int, n_tiers: int, enough: Bool | None = None) -> Float:
     """(..., T) means of ``values`` (..., L) over the references of every tier; those without a value are left out.
 
     Args:
@@ -64,7 +64,7 @@ def mean_by_tier(values: Float, tier: Int, n_tiers: int, enough: NDArray[np.bool
         return np.where(n > 0, np.where(known, values, 0.0) @ own / n, np.nan)
 
 
-def count_by_tier(enough: NDArray[np.bool_], tier: Int, n_tiers: int) -> Int:
+def count_by_tier(enough: Bool, tier: Int, n_tiers: int) -> Int:
     """(..., T) how many references `mean_by_tier` averages."""
     return np.asarray(enough.astype(np.int64) @ (tier[:, None] == np.arange(1, n_tiers + 1)))
 
@@ -146,9 +146,7 @@ def _votes_of_sets(
     return found if settings.item is None else np.where(found > 0, len(battles.codes(settings.item)[1]), 0)
 
 
-def _ranked_and_short(
-    votes: Int, board: ReferenceBoard, settings: ReferenceStudySettings
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _ranked_and_short(votes: Int, board: ReferenceBoard, settings: ReferenceStudySettings) -> tuple[Bool, Bool]:
     """(S, M) models ranked, and (S, budgets, M) those of them with fewer ``votes`` (S, M) than a budget."""
     ranked = (votes > 0) & ~np.isnan(board.theta[0])
     return ranked, ranked[:, None] & (votes[:, None] < np.array(settings.budgets, int)[:, None])

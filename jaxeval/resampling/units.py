@@ -12,7 +12,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Int, as_leaf
+from jaxeval.arrays import Float, Int, as_leaf
 from jaxeval.execution.shapes import BATTLE_PLACES, padded_few, padded_places, padded_table, power_of_two
 from jaxeval.kernels.resample import Singles, Strata, Units
 from jaxeval.resampling.alias import category_tables, poisson_tables
@@ -94,7 +94,7 @@ def make_singles(n: int, width: int, stratum: Int | None = None) -> Singles:
     return Singles(as_leaf(threshold, np.uint32), strata)
 
 
-def _share(shortfall: Int, total: Int) -> NDArray[np.float64]:
+def _share(shortfall: Int, total: Int) -> Float:
     """The rate at which Poisson counts take each battle of the strata (S,), which may be empty."""
     return np.asarray(1 - shortfall / np.maximum(total, 1))
 

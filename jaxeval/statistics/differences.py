@@ -14,7 +14,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Float, Int
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.statistics.quantiles import checked_level
 
@@ -43,7 +43,7 @@ class Differences:
     """
 
     models: NDArray[np.intp]  # (F,) positions on the board, best first
-    ranked: NDArray[np.bool_]  # (N,) models of the board that have a rank: M of them
+    ranked: Bool  # (N,) models of the board that have a rank: M of them
     estimate: Float  # (F,)
     draws: Float  # (F, B) less the estimate; NaN where not finite
     noise: float
@@ -161,7 +161,7 @@ class Differences:
             statistic *= 1 / error[part, None]
             yield part, statistic
 
-    def _apart(self, i: int, error: Float, critical: float) -> NDArray[np.bool_]:
+    def _apart(self, i: int, error: Float, critical: float) -> Bool:
         """(F,) models that are told apart from model ``i``: their difference is beyond the ``critical`` value."""
         return np.asarray(np.abs(self.estimate - self.estimate[i]) > critical * error)
 
@@ -184,7 +184,7 @@ class Differences:
                 np.fmax(largest, _largest_of(statistic), out=largest)
 
 
-def differences(draws: Float, estimate: Float, ranked: NDArray[np.bool_], noise: float = 0.0) -> Differences:
+def differences(draws: Float, estimate: Float, ranked: Bool, noise: float = 0.0) -> Differences:
     """Differences of the ``ranked`` (N,) models with (N,) finite ``estimate`` and (B, N) ``draws``.
 
     Draws in which nobody has a finite value (refits that failed) are left out.

@@ -8,6 +8,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from jaxeval.arrays import Float, Int
+
 
 def checked_level(level: float) -> float:
     """``level`` itself, or a ValueError if it is no number strictly between 0 and 1."""
@@ -25,7 +27,7 @@ def normal_quantile(level: float) -> float:
     return float(scipy.special.ndtri((1 + checked_level(level)) / 2))
 
 
-def wilson(p: ArrayLike, n: ArrayLike, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def wilson(p: ArrayLike, n: ArrayLike, level: float) -> tuple[Float, Float]:
     """Wilson's score interval of a proportion ``p`` of ``n`` (DOI 10.1080/01621459.1927.10502953)."""
     p, n = np.asarray(p, float), np.asarray(n, float)
     z = normal_quantile(level)
@@ -34,7 +36,7 @@ def wilson(p: ArrayLike, n: ArrayLike, level: float) -> tuple[NDArray[np.float64
     return centre - half, centre + half
 
 
-def interval_bounds(draws: NDArray[np.float64], level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def interval_bounds(draws: Float, level: float) -> tuple[Float, Float]:
     """Equal-tailed bounds over the first axis of (B, ...) ``draws``, by linear interpolation of order statistics.
 
     NaN draws are left out; infinite ones are the largest or smallest. All-NaN columns give NaN.
@@ -47,7 +49,7 @@ def interval_bounds(draws: NDArray[np.float64], level: float) -> tuple[NDArray[n
     return _at(ordered, n, tail * (n - 1)), _at(ordered, n, (1 - tail) * (n - 1))
 
 
-def centred(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def centred(values: Float) -> Float:
     """(B, ...) resamples ``values[1:]``, moved to have the estimate ``values[0]`` as their mean.
 
     For agreement with noisy scores: the scores have their noise (of items, of votes) already, and those of a resample
@@ -60,8 +62,8 @@ def centred(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def bounds_with_failures(
-    draws: NDArray[np.float64], level: float, least: ArrayLike, most: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    draws: Float, level: float, least: ArrayLike, most: ArrayLike
+) -> tuple[Float, Float, Float, Float]:
     """Median, equal-tailed bounds and share of failures over the first axis of (B, ...) ``draws``.
 
     Failed draws (NaN) enter the lower bound as ``least`` and the upper one as ``most``, and half each way the median,
@@ -76,7 +78,7 @@ def bounds_with_failures(
     return _at(ordered, n, (n - 1) / 2), lower, upper, failed / len(draws)
 
 
-def _ordered(draws: NDArray[np.float64], *quantiles: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _ordered(draws: Float, *quantiles: float) -> tuple[Float, Int]:
     """(..., B) draws in order, NaN last, and numbers (...) of others; without NaN, in order only at ``quantiles``."""
     # Numpy sorts contiguous lanes several times as fast.
     lanes = np.ascontiguousarray(np.moveaxis(draws, 0, -1))
@@ -87,12 +89,10 @@ def _ordered(draws: NDArray[np.float64], *quantiles: float) -> tuple[NDArray[np.
     return np.partition(lanes, sorted({*np.floor(positions).astype(int), *np.ceil(positions).astype(int)}), -1), n
 
 
-def _at(
-    ordered: NDArray[np.float64], n: NDArray[np.int64], position: NDArray[np.floating[Any]], missing: ArrayLike = np.nan
-) -> NDArray[np.float64]:
+def _at(ordered: Float, n: Int, position: NDArray[np.floating[Any]], missing: ArrayLike = np.nan) -> Float:
     """Values at a ``position`` (...) of the first ``n`` in order, interpolated; ``missing`` beyond them."""
 
-    def one(place: NDArray[np.intp]) -> NDArray[np.float64]:
+    def one(place: NDArray[np.intp]) -> Float:
         value = np.take_along_axis(ordered, np.clip(place, 0, np.maximum(n - 1, 0))[..., None], -1)[..., 0]
         return np.where((place < 0) | (place >= n), missing, value)
 
@@ -100,7 +100,7 @@ def _at(
     return _between(one(low), one(high), position - low)
 
 
-def _between(low: NDArray[np.float64], high: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.float64]:
+def _between(low: Float, high: Float, share: Float) -> Float:
     # Anything between a finite value and an infinite one is infinite; between -inf and inf nothing is known.
     with np.errstate(invalid="ignore"):
         mixed = np.where(np.isfinite(low) & np.isfinite(high), low + share * (high - low), low + high)
