@@ -23,6 +23,7 @@ _CHEAP = 2**25  # entries that a CPU works on in a small part of the time that a
 
 # What small boards share, as to compile takes far longer than what padding adds.
 _SMALL_BOARD = 64  # models
+_FEW_MODELS = 256  # of a graph of pairs
 _FEW_PAIRS = 2**12
 _SMALLEST_TABLE = 2**14
 BATTLE_PLACES = 1024  # where battles are drawn one by one
@@ -198,6 +199,11 @@ def padded_places(n: int, least: int) -> int:
 def padded_table(n: int) -> int:
     """Words of Poisson tables, of which only those in use are read."""
     return power_of_two(max(n, _SMALLEST_TABLE))
+
+
+def padded_models(n: int) -> int:
+    """Models of a graph of pairs, and what is added up for them: a power of two, as their pairs take far longer."""
+    return power_of_two(max(n, _FEW_MODELS))
 
 
 def padded_few(n: int) -> int:

@@ -5,14 +5,12 @@ eight slots of every row, then the rows of a model in groups of eight, and again
 additions only, which vectorise, and which (unlike a scatter) add in the same order on every device. Lanes (resamples)
 are the last axis of all values, so that one gathered index serves all of them from one line of memory.
 
-Models are numbered by their number of opponents, most first: those with several rows left are then the first ones.
+Models with several rows are numbered first, those with one row after them; padding follows both.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -21,29 +19,24 @@ from jaxeval.kernels.kinds import Bool, Int32, Integer, Shaped
 SLOTS = 8
 
 
-@partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["opponent", "pair", "is_first", "owner", "merges"],
-    meta_fields=["single"],
-)
-@dataclass(frozen=True)
-class Adjacency:
-    """Slots of M models (the last one padding, without opponents) in R rows; P pairs, the last one padding."""
+class Adjacency(NamedTuple):
+    """Slots of M models in R rows, and P pairs; the last of each is padding, and so may be others.
+
+    Of padding models the sum is that of an empty row.
+    """
 
     opponent: Int32[Array, "8 R"]  # model in the slot; M - 1 in empty ones
     pair: Int32[Array, "8 R"]  # pair of owner and opponent; P - 1 in empty ones
     is_first: Bool[Array, "8 R"]  # whether the owner is its pair's first model
-    owner: Int32[Array, "R"]  # model of the row; rows of a model are neighbours, those of the last one are empty
-    merges: tuple[Int32[Array, "8 _"], ...]  # rows of the level before to add up; its last row is 0
-    single: tuple[int, ...]  # per merge, the first row of the models that had a single one left, which stay
+    owner: Int32[Array, "R"]  # model of the row, the last one for empty rows; rows of a model are neighbours
+    merges: tuple[Int32[Array, "8 _"], ...]  # rows of the level before to add up; its last row is empty
+    several: Int32[Array, "A"]  # where the sums of the models with several rows are, among those of all merges
+    single: Int32[Array, "M-A"]  # the row of each further model
 
     @property
     def n_models(self) -> int:
         """M."""
-        single = self.owner.shape[0]
-        for rows, first in zip(self.merges, self.single, strict=True):
-            single += rows.shape[1] - first
-        return single
+        return self.several.shape[0] + self.single.shape[0]
 
 
 def take(values: Shaped[Array, "rows ..."], index: Integer[Array, "..."]) -> Shaped[Array, "..."]:
@@ -72,9 +65,11 @@ def _merged(
     adjacency: Adjacency, rows: Shaped[Array, "R *lanes"], combine: Callable[[Array, Array], Array]
 ) -> Shaped[Array, "{adjacency.n_models} *lanes"]:
     """Of ``rows``, those of every model combined."""
-    for merge, single in zip(adjacency.merges, adjacency.single, strict=True):
-        rows = jnp.concatenate([_combined(rows, jnp.asarray(merge), combine), rows[single:]])
-    return rows
+    levels = [rows]
+    for merge in adjacency.merges:
+        levels.append(_combined(levels[-1], jnp.asarray(merge), combine))
+    several = take(jnp.concatenate(levels[1:]), adjacency.several)
+    return jnp.concatenate([several, take(rows, adjacency.single)])
 
 
 def _combined(

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float, as_leaf
 from jaxeval.data.cells import Cells
 from jaxeval.execution.precision import double_precision
+from jaxeval.execution.shapes import padded_columns, padded_models
 from jaxeval.kernels import batch
 from jaxeval.kernels.adjacency import SLOTS, Adjacency
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.connectivity import Connectivity, per_model, with_components
+from jaxeval.resampling.units import pad
 
 Index = NDArray[np.integer[Any]]
 
@@ -27,6 +29,10 @@ FitMethod = Literal["auto", "dense", "sparse"]
 SPARSE_MODELS = 1000
 
 
+# Of rows: enough for 4,096 opponents; more are made where a model has more.
+_MERGES = 3
+
+
 class WideGraph(NamedTuple):
     """`batch.Graph` of a board, and the number of each of its models (M,) there."""
 
@@ -34,8 +40,8 @@ class WideGraph(NamedTuple):
     number: NDArray[np.intp]
 
     def numbered(self, values: NDArray[Any]) -> NDArray[Any]:
-        """(..., M + 1) values of the models as the graph numbers them, and 0 for padding, from (..., M)."""
-        placed = np.zeros((*values.shape[:-1], len(self.number) + 1), values.dtype)
+        """(..., M') values of the models as the graph numbers them, and 0 for padding, from (..., M)."""
+        placed = np.zeros((*values.shape[:-1], self.graph.adjacency.n_models), values.dtype)
         placed[..., self.number] = values
         return placed
 
@@ -67,13 +73,19 @@ def check_dense(method: FitMethod) -> None:
 
 
 def make_graph(cells: Cells, n_models: int) -> WideGraph:
-    """The graph of the pairs of ``cells``, one of them padding."""
-    n_pairs = len(cells.first) + 1
+    """The graph of the pairs of ``cells``, padded."""
+    n_pairs = padded_columns(len(cells.first) + 1)
     adjacency, number = make_adjacency(cells.first, cells.second, n_models, n_pairs)
-    place = np.empty(n_models + 1, np.int32)
-    place[number], place[-1] = np.arange(n_models), n_models
-    first, second = (as_leaf(np.append(number[models], n_models), np.int32) for models in (cells.first, cells.second))
+    size = adjacency.n_models
+    place = np.full(size, size)
+    place[number] = np.arange(n_models)
+    first, second = (_padded(number[models], n_pairs, size - 1) for models in (cells.first, cells.second))
     return WideGraph(batch.Graph(adjacency, first, second, as_leaf(place, np.int32)), number)
+
+
+def _padded(index: Index, size: int, nothing: int) -> Any:
+    """(size,) ``index``, and ``nothing`` behind it."""
+    return as_leaf(np.pad(index, (0, size - len(index)), constant_values=nothing), np.int32)
 
 
 def fit_sparse(
@@ -92,7 +104,8 @@ def fit_sparse(
     wide = make_graph(cells, n_models)
     begin = None if start is None else wide.numbered(start)
     with double_precision():
-        found = batch.fit_sparse(wide.graph, np.append(n, 0.0), np.append(wins, 0.0), terms, begin, link)
+        sums = (pad(x, wide.graph.first.shape) for x in (n, wins))
+        found = batch.fit_sparse(wide.graph, *sums, terms, begin, link)
         theta, status, n_steps, grad_norm, standing = jax.device_get(found)
     battles = per_model(cells.first, cells.second, n, n_models)
     connectivity = with_components(cells.first, cells.second, battles, standing[wide.number])
@@ -117,52 +130,62 @@ def recentred(theta: Float, connectivity: Connectivity, ridge: float) -> Float:
 def make_adjacency(first: Index, second: Index, n_models: int, n_pairs: int) -> tuple[Adjacency, NDArray[np.intp]]:
     """Slots of the pairs ``first``, ``second`` (P,) of M models, and the number of each model (M,) in them.
 
-    The graph gets one model more, and has ``n_pairs`` > P pairs, the last of each being padding. NumPy arrays.
+    The graph has padding models, and ``n_pairs`` > P pairs. NumPy arrays.
     """
     degree = np.bincount(first, minlength=n_models) + np.bincount(second, minlength=n_models)
     order = np.argsort(-degree, kind="stable")
+    n_rows = np.maximum(-(-degree[order] // SLOTS), 1)
+    n_several = int((n_rows > 1).sum())
+    before = padded_models(n_several)  # numbers of models with several rows
+    size = before + padded_models(n_models - n_several + 1)
     number = np.empty(n_models, np.intp)
     number[order] = np.arange(n_models)
-    degree = np.append(degree[order], 0)
+    number[order[n_several:]] += before - n_several
+    start = np.cumsum(n_rows) - n_rows
+    n_padded_rows = padded_columns(int(n_rows.sum()) + 1)
     # A counting sort of both directions of all pairs by their owner.
     code = np.arange(2 * len(first))  # of a pair's first model p, of its second P + p
     owner, opponent = np.concatenate([number[first], number[second]]), np.concatenate([number[second], number[first]])
-    unsorted = scipy.sparse.coo_array((code, (owner, opponent)), shape=(n_models + 1, n_models + 1))
+    unsorted = scipy.sparse.coo_array((code, (owner, opponent)), shape=(size, size))
     unsorted.has_canonical_format = True  # no pair is listed twice: nothing to sort and merge within a row
     graph = unsorted.tocsr()
-
-    n_rows = np.maximum(-(-degree // SLOTS), 1)
-    start = np.cumsum(n_rows) - n_rows
-    place = np.repeat(SLOTS * start - graph.indptr[:-1], degree) + np.arange(len(code))
+    place = np.repeat(SLOTS * start - graph.indptr[number[order]], degree[order]) + np.arange(len(code))
 
     def in_slots(values: NDArray[Any], empty: int | bool, dtype: type) -> Any:
-        flat = np.full(SLOTS * n_rows.sum(), empty, dtype)
+        flat: NDArray[Any] = np.full(SLOTS * n_padded_rows, empty, dtype)
         flat[place] = values
         return np.ascontiguousarray(flat.reshape(-1, SLOTS).T)
 
-    merges, single = _merges(n_rows)
+    merges, several = _merges(n_rows[:n_several], n_padded_rows)
     adjacency = Adjacency(
-        opponent=in_slots(graph.indices, n_models, np.int32),
+        opponent=in_slots(graph.indices, size - 1, np.int32),
         pair=in_slots(graph.data % len(first), n_pairs - 1, np.int32),
         is_first=in_slots(graph.data < len(first), False, bool),
-        owner=as_leaf(np.repeat(np.arange(n_models + 1), n_rows), np.int32),
+        owner=_padded(np.repeat(number[order], n_rows), n_padded_rows, size - 1),
         merges=tuple(as_leaf(merge, np.int32) for merge in merges),
-        single=tuple(single),
+        several=_padded(several, before, merges[0].shape[1] - 1),
+        single=_padded(start[n_several:], size - before, n_padded_rows - 1),
     )
     return adjacency, number
 
 
-def _merges(n_rows: Index) -> tuple[list[NDArray[np.int32]], list[int]]:
-    """How the rows of models with ``n_rows`` (M,), not increasing, are added up; see `Adjacency`."""
-    merges, single = [], []
-    while n_rows[0] > 1:
-        several = n_rows[n_rows > 1]
-        start = np.cumsum(several) - several
-        merged = -(-several // SLOTS)
-        within = np.arange(merged.sum()) - np.repeat(np.cumsum(merged) - merged, merged)
-        row = np.repeat(start, merged) + SLOTS * within + np.arange(SLOTS)[:, None]
-        own = row < np.repeat(start + several, merged)
-        merges.append(np.where(own, row, n_rows.sum() - 1).astype(np.int32))
-        single.append(int(several.sum()))
-        n_rows = np.concatenate([merged, n_rows[len(several) :]])
-    return merges, single
+def _merges(left: Index, n_rows: int) -> tuple[list[Index], Index]:
+    """How the rows of models that have several ``left`` (A,) are added up, and where the sums are; see `Adjacency`.
+
+    They are the first ones of ``n_rows`` rows, of which the last is empty.
+    """
+    merges: list[Index] = []
+    where, models, done = np.zeros(len(left), np.int64), np.arange(len(left)), 0
+    start = np.cumsum(left) - left
+    while len(models) or len(merges) < _MERGES:
+        merged = -(-left // SLOTS)
+        first = np.cumsum(merged) - merged
+        row = np.repeat(start - SLOTS * first, merged) + SLOTS * np.arange(merged.sum()) + np.arange(SLOTS)[:, None]
+        own = row < np.repeat(start + left, merged)
+        merge = np.full((SLOTS, padded_models(int(merged.sum()) + 1)), n_rows - 1)
+        merge[:, : row.shape[1]] = np.where(own, row, n_rows - 1)
+        merges.append(merge)
+        where[models] = done + first  # of those that are added up further, overwritten
+        done, n_rows, more = done + merge.shape[1], merge.shape[1], merged > 1
+        models, left, start = models[more], merged[more], first[more]
+    return merges, where

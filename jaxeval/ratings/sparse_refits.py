@@ -18,6 +18,7 @@ from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import BoardRefits, Refitted, refit_form
 from jaxeval.ratings.sparse_boards import recentred
 from jaxeval.resampling.draw import unit_draw
+from jaxeval.resampling.units import pad
 
 _MAX_STEPS = 200
 
@@ -57,12 +58,12 @@ def sparse_refits(board: Board, label: str, drawn: VoteGroups, options: Bootstra
     """The refits of a board called ``label``, whose draws are those of `dense_refits`."""
     if board.graph is None:
         raise ValueError("the board was fitted by the dense method")
-    wide, n_pairs = board.graph, len(board.cells.first) + 1
+    wide, n_pairs = board.graph, len(board.graph.graph.first)
     entries = drawn_entries([board.cells], options.drawn, [drawn], n_pairs)
     packing = entries.packing(battles_per_model(board.cells, len(board.theta)).max())
     (own,) = entries.of_slice
     draw = unit_draw(own.units, options.drawn, label, packing, own.stratum)
-    weight = None if board.pair_weight is None else np.append(board.pair_weight, 0.0)
+    weight = None if board.pair_weight is None else pad(board.pair_weight, (n_pairs,))
     problem = batch.SparseProblem(
         units=draw.units,
         layout=entries.layout(0, np.zeros((0, 0), np.int64), weight),  # no tables

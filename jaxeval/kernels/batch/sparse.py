@@ -19,12 +19,12 @@ from jaxeval.kernels.sparse_solve import SparsePairs
 
 
 class Graph(NamedTuple):
-    """Who met whom: P pairs between M models, the last of each being padding."""
+    """Who met whom: P pairs between M models, the last of each being padding, and others, too."""
 
     adjacency: Adjacency
     first: Int32[Array, "P"]  # the first model of each pair, as numbered in ``adjacency``
     second: Int32[Array, "P"]
-    place: Int32[Array, "M"]  # of the models on the board
+    place: Int32[Array, "M"]  # of the models on the board; M for padding
 
 
 class SparseProblem(NamedTuple):
@@ -63,9 +63,9 @@ def standing(graph: Graph, pairs: SparsePairs, weight: Num[Array, "M L"]) -> Int
     return connectivity.standing_of(results, weight)
 
 
-def _rated(standing: Int8[Array, "M L"], ridge: Real[Array, ""]) -> Bool[Array, "M L"]:
+def _rated(graph: Graph, standing: Int8[Array, "M L"], ridge: Real[Array, ""]) -> Bool[Array, "M L"]:
     """Models with a finite rating."""
-    return (jnp.arange(len(standing)) < len(standing) - 1)[:, None] & rated(standing, ridge)
+    return (graph.place < len(graph.place))[:, None] & rated(standing, ridge)
 
 
 def _among(graph: Graph, pairs: SparsePairs, active: Bool[Array, "M L"]) -> SparsePairs:
@@ -92,7 +92,7 @@ def fit_sparse(
     # The main group is that of most battles.
     battles = opponent_sums(adjacency, lambda k: take(pairs.n, adjacency.pair[k]))
     found = standing(graph, pairs, battles)
-    active = _rated(found, terms.ridge)
+    active = _rated(graph, found, terms.ridge)
     pairs = _among(graph, pairs, active)
     begin = sparse_solve.log_odds(adjacency, pairs, active) if start is None else start[:, None]
     end = sparse_solve.newton_cg(link, adjacency, pairs, active, begin, terms)
@@ -111,7 +111,7 @@ def _refit_chunk(
         pairs = SparsePairs(*(x * problem.layout.pair_weight.astype(form.dtype)[:, None] for x in pairs))
     weight = jnp.broadcast_to(problem.main_battles[:, None], (len(problem.main_battles), len(numbers)))
     found = standing(graph, pairs, weight)
-    active = _rated(found, terms.ridge)
+    active = _rated(graph, found, terms.ridge)
     start = jnp.broadcast_to(problem.start.astype(form.dtype)[:, None], weight.shape)
     end = sparse_solve.newton_cg(form.link, graph.adjacency, _among(graph, pairs, active), active, start, terms)
     return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, found.T)
