@@ -41,3 +41,21 @@ def test_boards_of_similar_sizes_share_programs(options):
         jaxeval.bootstrap(battles, 8, **options)
 
     assert_compiled_once(rate, BOARDS)
+
+
+@pytest.mark.slow
+def test_graphs_of_similar_sizes_share_programs():
+    def rate(n_models, n_battles):
+        battles = jaxeval.simulate_battles(n_battles, n_models, seed=n_models)
+        jaxeval.bootstrap(battles, 4, method="sparse")
+
+    assert_compiled_once(rate, [(70, 2_600), (75, 2_800), (68, 2_300)])
+
+
+def test_boards_with_covariates_share_programs():
+    def rate(n_models, n_battles):
+        votes = jaxeval.simulate_votes(n_battles, n_models, seed=n_models)
+        votes["length"] = np.random.default_rng(0).normal(size=n_battles).round(2)
+        jaxeval.bootstrap(votes, 4, features=["length"])
+
+    assert_compiled_once(rate, [(11, 2_500), (11, 2_540), (12, 2_950)])

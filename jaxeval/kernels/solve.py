@@ -240,14 +240,16 @@ def preconditioner(
     How parameters hang together is taken from the full data's ``inverse``, of whose information D0 =
     ``full_diagonal`` is the diagonal. How much is known of each one is taken from the lane's own ``diagonal`` D
     (P, ...): a model with few battles may have none there, or twice as many. The first ``n_models`` parameters are
-    log-strengths, with the ``ridge``.
+    log-strengths, with the ``ridge``; those without a diagonal are padding, which stays where it is.
     """
     of_lanes = (slice(None), *[None] * (diagonal.ndim - 1))
-    known, is_model = (full_diagonal > 0)[of_lanes], (jnp.arange(len(inverse)) < n_models)[of_lanes]
+    known = (full_diagonal > 0)[of_lanes]
+    is_model = known & (jnp.arange(len(inverse)) < n_models)[of_lanes]
     root = jnp.sqrt(full_diagonal)
     scaled_inverse = root[:, None] * inverse * root
     scale = jnp.where(diagonal > 0, 1 / jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0)), 0.0)
-    shift_inverse = jnp.where(ridge > 0, 1 / (2 * n_models * jnp.where(ridge > 0, ridge, 1.0)), 0.0)
+    curvature = 2 * jnp.sum(is_model) * ridge
+    shift_inverse = jnp.where(curvature > 0, 1 / jnp.where(curvature > 0, curvature, 1.0), 0.0)
 
     def apply(r: Array) -> Array:
         # The full data's inverse is blind to models that it could not rate; their own curvature stands in.

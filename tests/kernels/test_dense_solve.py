@@ -206,6 +206,19 @@ def assert_at(theta, optimum, atol):
     np.testing.assert_allclose(theta - theta.mean(-1, keepdims=True), optimum, rtol=0, atol=atol)
 
 
+def test_padding_models_change_no_step_of_newton_cg():
+    """Neither where the ridge alone decides the common shift of the models."""
+    rng = np.random.default_rng(0)
+    wins, full = rng.poisson(20, (2, M, M)) * (1 - np.eye(M))
+    found = []
+    for size in (M, M + 5):
+        padded = [np.pad(x, (0, size - M))[None] for x in (wins, full)]
+        start, ridge, active = np.zeros((1, size)), np.array([0.3]), (np.arange(size) < M)[None]
+        inverse, diagonal = inverse_information(start, padded[1], ridge, active)
+        found.append(newton_cg(padded[0], start + 0.1 * active, inverse, diagonal, ridge, 1e-10, 2).theta[0])
+    np.testing.assert_allclose(found[1], np.pad(found[0], (0, 5)), rtol=0, atol=1e-13)
+
+
 @pytest.mark.slow
 def test_twin_and_lbfgs_agree(lanes):
     assert_at(lbfgs(lanes.again, lanes.ridge), lanes.optimum, 1e-7)
