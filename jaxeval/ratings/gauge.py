@@ -45,11 +45,10 @@ class Scale(NamedTuple):
         what the estimate says it is for them. If none of weight is finite, no rating is. Infinite values stay.
         """
         finite = np.isfinite(draws)
-        weights, off_estimate = self.weights, draws - theta
+        weights, off = self.weights, draws - theta
         if not finite.all():
-            weights, off_estimate = np.where(finite, weights, 0.0), np.where(finite, off_estimate, 0.0)
-        total = weights.sum(-1)
-        off = (weights * off_estimate).sum(1)
+            weights, off = np.where(finite, weights, 0.0), np.where(finite, off, 0.0)
+        total, off = weights.sum(-1), (weights * off).sum(1)
         with np.errstate(invalid="ignore", divide="ignore"):
             shift = np.where(total > 0, off / total, np.nan)
         centre = theta @ self.weights + shift

@@ -58,6 +58,12 @@ def test_words_are_those_of_the_paper_in_big_integers():
         assert words64(counter, np.uint64(key)).tolist() == [squares64(c, key) for c in some]
 
 
+def test_words_of_products_are_those_of_sums_of_counters():
+    key, start = key_of(3), np.uint64(5 * ROW)
+    of_product = jax.jit(squares.words32_of_product)(counters() * key + start * key, key)
+    np.testing.assert_array_equal(of_product, words32(counters(start), key))
+
+
 def test_keys_are_those_of_big_integers():
     for parts in [(0, 0, 0, 0), (1, 2, 3, 4), (2**63 - 1, 2**64 - 1, 10**12, 1)]:
         assert int(key_of(*parts)) == twin_key(*parts)
