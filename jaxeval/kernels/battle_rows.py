@@ -54,14 +54,16 @@ def add_score(
     block: Rows, total: Float[Array, "P R"], z: Float[Array, "E G R"], t: Float[Array, "E G R"] | None, n_models: int
 ) -> Float[Array, "P R"]:
     """``total`` and the sums of weighted scores ``z`` and ``t`` of a block."""
-    of_group = jnp.sum(z, 1).astype(total.dtype)
+    # In the precision of the total: few lanes are added up in another order than many, which then makes no difference.
+    z = z.astype(total.dtype)
+    of_group = jnp.sum(z, 1)
     total = total.at[block.first].add(of_group).at[block.second].add(-of_group)
     n_rows, n_features = z.shape[0] * z.shape[1], block.feature.shape[-1]
     if n_features:
         feature = block.feature.reshape(n_rows, n_features).astype(z.dtype)
         of_features = jnp.matmul(feature.T, z.reshape(n_rows, -1), precision="highest")
-        total = total.at[n_models : n_models + n_features].add(of_features.astype(total.dtype))
-    return total if t is None else total.at[-1].add(jnp.sum(t, (0, 1)).astype(total.dtype))
+        total = total.at[n_models : n_models + n_features].add(of_features)
+    return total if t is None else total.at[-1].add(jnp.sum(t, (0, 1)))
 
 
 def counts_of_rows(rows: Rows, drawn: Num[Array, "units R"]) -> Num[Array, "T E G R"]:

@@ -54,17 +54,20 @@ def plot_coefficients(coefficients: pd.DataFrame) -> Figure:
     """
     place = np.arange(len(coefficients))
     figure, axis = one_axis(5.6, 1.1 + 0.32 * len(coefficients))
-    low, high = coefficients["odds_ratio_lower"], coefficients["odds_ratio_upper"]
+    has_odds = bool(coefficients["odds_ratio"].notna().any())
+    columns = ["odds_ratio", "odds_ratio_lower", "odds_ratio_upper"] if has_odds else ["coefficient", "lower", "upper"]
+    estimate, low, high = (coefficients[name] for name in columns)
     axis.hlines(place, low, high, color=_EVEN, linewidth=2.5, alpha=0.5)
-    axis.scatter(coefficients["odds_ratio"], place, s=22, color=_EVEN, zorder=3)
-    axis.axvline(1, color="black", linewidth=0.8)
-    axis.set_xscale("log")
-    ticks = np.array([0.25, 0.5, 0.67, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 4])
-    ends = min(low.min(), 0.95), max(high.max(), 1.05)
-    ticks = ticks[(ticks >= ends[0] / 1.05) & (ticks <= ends[1] * 1.05)]
-    axis.set_xticks(ticks, [f"{t:g}" for t in ticks])
-    axis.minorticks_off()
+    axis.scatter(estimate, place, s=22, color=_EVEN, zorder=3)
+    axis.axvline(1 if has_odds else 0, color="black", linewidth=0.8)
+    if has_odds:
+        axis.set_xscale("log")
+        ticks = np.array([0.25, 0.5, 0.67, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 4])
+        ends = min(low.min(), 0.95), max(high.max(), 1.05)
+        ticks = ticks[(ticks >= ends[0] / 1.05) & (ticks <= ends[1] * 1.05)]
+        axis.set_xticks(ticks, [f"{t:g}" for t in ticks])
+        axis.minorticks_off()
     axis.set_yticks(place, [shown_name(name) for name in coefficients.index], fontsize=8.5, parse_math=False)
     axis.set_ylim(len(coefficients) - 0.5, -0.5)
-    finish(axis, x="odds ratio of one unit of the covariate")
+    finish(axis, x=f"{'odds ratio' if has_odds else 'coefficient (probits)'} of one unit of the covariate")
     return figure

@@ -89,6 +89,16 @@ def test_figures(battles, effect):
     np.testing.assert_allclose(figure.axes[0].collections[1].get_offsets()[:, 0], fit.coefficients()["odds_ratio"])
 
 
+def test_coefficients_of_probits_are_shown_themselves(battles):
+    table = fit_bradley_terry(battles, features=FEATURES, link="probit").coefficients()
+    figure = plot_coefficients(table)
+    figure.canvas.draw()
+    (axis,) = figure.axes
+    np.testing.assert_allclose(axis.collections[1].get_offsets()[:, 0], table["coefficient"])
+    assert "probits" in axis.get_xlabel()
+    assert axis.get_xscale() == "linear"
+
+
 def test_the_plain_board_of_raw_covariates(battles):
     """However large their values are."""
     raw = Battles.from_pandas(battles.to_pandas().assign(length=lambda t: 1e6 * t["length"]), target="target")
