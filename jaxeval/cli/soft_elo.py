@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from jaxeval.execution.runs import RunOptions
+
 _DEFAULT_LEVEL = "[0.9, or the largest level that the calibration models support]"
 
 
@@ -160,15 +162,19 @@ def report(
         used += f"; level {study.settings.level:g}: {calibrate}, {tested} tested"
     except ValueError as error:  # too few models: their ratings are shown all the same
         warnings.append(f"no conformal intervals: {error}")
+
+    def running(name: str) -> RunOptions:
+        return {"memory_limit": memory_limit, "checkpoint": None if checkpoint is None else checkpoint / name}
+
     if by:
         from jaxeval.softelo.annotation_budget import slice_ratings
 
-        tables["slices"] = slice_ratings(battles, by, ridge)
+        tables["slices"] = slice_ratings(battles, by, ridge, **running("slices"))
         warnings += tables["slices"].attrs["warnings"]
     if budget:
         from jaxeval.softelo.annotation_budget import budget_sweep
 
-        tables["budget"] = budget_sweep(battles, ridge=ridge, seed=seed, cluster=cluster)
+        tables["budget"] = budget_sweep(battles, ridge=ridge, seed=seed, cluster=cluster, **running("budget"))
         warnings += tables["budget"].attrs["warnings"]
 
     if smoothing:

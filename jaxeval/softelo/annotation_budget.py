@@ -7,6 +7,7 @@ strengths from the part's battles without it, then its strength alone. All folds
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Unpack
 
 import numpy as np
 import pandas as pd
@@ -16,9 +17,11 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import checked_integer, checked_positive
 from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.execution.runs import Identity, RunOptions, open_run
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.solve import Status
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.softelo.held_out import Folds, above_human, hold_out
+from jaxeval.softelo.held_out import Folds, above_human, hold_out, n_lanes
 from jaxeval.softelo.judged_cells import compress
 from jaxeval.statistics.clusters import numbered
 from jaxeval.wording import counted, named
@@ -30,6 +33,7 @@ BUDGETS = (5, 10, 20, 50, 100, 200)
 _METHODS = ("hard", "soft")
 
 
+@spelled_out()
 def budget_sweep(
     battles: JudgedBattles,
     budgets: Sequence[float] = BUDGETS,
@@ -38,6 +42,7 @@ def budget_sweep(
     seed: int = 0,
     *,
     cluster: str | None = None,
+    **running: Unpack[RunOptions],
 ) -> pd.DataFrame:
     """Temperature and held-out MAE against the annotation budget b = N / M (Figure 6).
 
@@ -53,6 +58,7 @@ def budget_sweep(
         seed: of the subsets.
         cluster: column of the clusters (prompts, voters) that subsets hold whole: as many, in random order, as reach
             the budget; the last of them may exceed it.
+        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Returns:
         One row a method, budget and repeat: ``method, budget, repeat, n_battles, beta`` (mean over folds, NaN for
@@ -82,7 +88,13 @@ def budget_sweep(
     parts.append(np.arange(n))
     labels.append((n / m, 0))
 
-    found = hold_out([compress(battles, rows) for rows in parts], _METHODS, float(ridge))
+    sets = [compress(battles, rows) for rows in parts]
+    settings = {"ridge": ridge, "seed": seed, "n_repeats": n_repeats, "cluster": cluster}
+    with open_run(
+        lambda: Identity({**settings, "budgets": list(fitting)}, sets, noun="battles"),
+        n_lanes(sets, _METHODS), "folds of subsets", **running,
+    ) as run:  # fmt: skip
+        found = hold_out(sets, _METHODS, float(ridge), run=run)
     whole = found[-1]
     human = _placed(whole, whole)[0]  # of all battles
     table = []
@@ -103,7 +115,6 @@ def budget_sweep(
             f"in {len(lost)} of {len(result)} rows some models have no held-out rating (no battles in the subset, "
             f"anchors that fall apart, or no temperature), {lost['n_left_out'].max()} at most; MAE is over the others"
         )
-    settings = {"ridge": ridge, "seed": seed, "n_repeats": n_repeats, "cluster": cluster}
     result.attrs = {"warnings": warnings, "settings": settings}
     return result
 
@@ -115,6 +126,7 @@ def _first_to_reach(size: int, order: Rows, n_of: Rows) -> Bool:
     return chosen
 
 
+@spelled_out()
 def slice_ratings(
     battles: JudgedBattles,
     by: str,
@@ -123,6 +135,7 @@ def slice_ratings(
     min_battles: int = 5,
     min_models: int = 3,
     full: bool = False,
+    **running: Unpack[RunOptions],
 ) -> pd.DataFrame:
     """Held-out accuracy in slices of a column, such as languages, against the *global* human rating (Appendix E).
 
@@ -136,6 +149,7 @@ def slice_ratings(
         min_battles: models with fewer battles in a slice are not rated there.
         min_models: slices in which fewer models can be rated are left out, and named.
         full: return the ratings, one row a slice, method and model, instead of their summary.
+        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Returns:
         One row a slice and method: ``slice, method, n_battles, n_models, mae`` (Elo), ``spearman``, ``kendall``,
@@ -144,11 +158,15 @@ def slice_ratings(
     """
     checked_positive("ridge", ridge, ": slices separate models")
     codes, names = pd.factorize(battles.column(by), sort=True)
-    (whole,) = hold_out([compress(battles)], (), float(ridge))
-    human, pooled = _placed(whole, whole)[0], _positive(whole)
     parts = [compress(battles, np.flatnonzero(codes == k)) for k in range(len(names))]
-    own = hold_out(parts, _METHODS, float(ridge))
-    with_pooled = hold_out(parts, ("soft",), float(ridge), beta=pooled)
+    sets = [*parts, compress(battles)]
+    with open_run(
+        lambda: Identity({"ridge": ridge}, sets, noun="battles"),
+        n_lanes(sets, _METHODS) + n_lanes(parts, ("soft",)), "folds of slices", **running,
+    ) as run:  # fmt: skip
+        *own, whole = hold_out(sets, _METHODS, float(ridge), run=run)
+        human, pooled = _placed(whole, whole)[0], _positive(whole)
+        with_pooled = hold_out(parts, ("soft",), float(ridge), beta=pooled, run=run, section="pooled-")
     labels, warnings = [], []
     small: dict[Hashable, None] = {}  # in order
     if (codes < 0).any():

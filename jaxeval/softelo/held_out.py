@@ -56,6 +56,7 @@ def hold_out(
     ties: Ties = "drop",
     beta: Float | None = None,
     run: LaneRun | None = None,
+    section: str = "",
 ) -> list[Folds]:
     """The folds of every set; each fold of a target map is a lane.
 
@@ -66,6 +67,7 @@ def hold_out(
         ties: how human ties enter the temperature.
         beta: (M,) temperature of each fold in place of the set's own; NaN where there is none.
         run: how the lanes are run.
+        section: tells this call from others in the run's checkpoint.
     """
     found: dict[int, Folds] = {}
     # Sets within a factor of four share their shapes; finer kinds would compile more often.
@@ -75,7 +77,7 @@ def hold_out(
         words = (1 + len(methods)) * 3 * kind[0] ** 2 + 4 ** (kind[1] + 1)
         most = max(_WORDS_HELD // words, 1)
         for part in (members[start : start + most] for start in range(0, len(members), most)):
-            stack = _Stack([sets[s] for s in part], methods, ties, run or LaneRun(), section=str(part[0]))
+            stack = _Stack([sets[s] for s in part], methods, ties, run or LaneRun(), section=f"{section}{part[0]}")
             found |= zip(part, stack.folds(ridge, beta), strict=True)
     return [found[s] for s in range(len(sets))]
 

@@ -11,6 +11,7 @@ from scipy.special import expit
 from twins import newton
 
 import jaxeval
+from jaxeval.execution.lanes import LaneRun
 from jaxeval.plots import soft_elo as soft_elo_plots
 from jaxeval.plots.style import save_figures
 from jaxeval.softelo.annotation_budget import _first_to_reach, budget_sweep, slice_ratings
@@ -169,3 +170,26 @@ def test_clusters_are_taken_in_order_until_they_reach_the_budget():
     order, n_of = np.array([3, 0, 2, 1]), np.array([2, 5, 1, 4])
     for size, chosen in ((1, [3]), (4, [3]), (5, [0, 3]), (7, [0, 2, 3]), (8, [0, 1, 2, 3]), (99, [0, 1, 2, 3])):
         assert np.flatnonzero(_first_to_reach(size, order, n_of)).tolist() == chosen
+
+
+@pytest.mark.parametrize("kind", ["budget", "slices"])
+def test_finished_folds_are_kept_and_memory_is_limited(kind, tmp_path, monkeypatch):
+    battles = jaxeval.simulate_judged_battles(900, 6, seed=3)
+    battles.columns["group"] = np.arange(900) % 2
+
+    def rated(**running):
+        if kind == "slices":
+            return slice_ratings(battles, "group", **running)
+        return budget_sweep(battles, (40,), n_repeats=1, **running)
+
+    whole = rated(checkpoint=tmp_path)
+    pd.testing.assert_frame_equal(rated(chunk_size=4), whole, rtol=0, atol=1e-9)
+    with pytest.raises(jaxeval.MemoryLimitError, match="memory_limit=1 byte is too small"):
+        rated(memory_limit=1)
+    monkeypatch.setattr(LaneRun, "_finished", _only_none)
+    pd.testing.assert_frame_equal(rated(checkpoint=tmp_path), whole)
+
+
+def _only_none(self, task, lanes, which, results):
+    assert len(which) == 0, "a lane is computed again"
+    return iter(())

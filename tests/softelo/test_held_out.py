@@ -10,7 +10,7 @@ from processes import ended, start_commands, start_script
 import jaxeval
 from jaxeval.execution.checkpoints import Checkpoint
 from jaxeval.execution.lanes import LaneRun
-from jaxeval.kernels import batch
+from jaxeval.execution.shapes import OWN_BATTLES
 from jaxeval.softelo import held_out
 from jaxeval.softelo.held_out import hold_out
 from jaxeval.softelo.judged_cells import compress
@@ -41,10 +41,10 @@ def test_a_set_does_not_depend_on_the_others(folds):
 
 def test_newtons_method_finds_what_chord_steps_find(folds, monkeypatch):
     monkeypatch.setattr(held_out, "_CHORD_STEPS", 0)
-    tried, fit = [], batch.hold_out
-    monkeypatch.setattr(batch, "hold_out", lambda *x, newton: tried.append(newton) or fit(*x, newton=newton))
+    ran, run_own = [], LaneRun._run_own
+    monkeypatch.setattr(LaneRun, "_run_own", lambda *x: ran.append(x[-1]) or run_own(*x))
     assert_alike(hold_out(SETS, METHODS, 0.05), folds, atol=2e-8)  # each within 1e-8 logits
-    assert tried.count(True) == 1
+    assert ran == ["temperatures-0", "folds-0-chord", "folds-0-newton"]
 
 
 def test_the_bar_counts_every_lane(folds):
@@ -63,9 +63,13 @@ class TestCheckpoints:
         whole = soft_elo(checkpoint=tmp_path)
         sections = {path.name.split(".")[0] for path in tmp_path.glob("*.npz")}
         assert {"temperatures-0", "folds-0-chord"} < sections
-        for name in ("hold_out", "fold_temperatures"):
-            kernel = getattr(batch, name)
-            monkeypatch.setattr(batch, name, lambda *x, kernel=kernel, **options: _only_shapes(kernel, *x, **options))
+        finished = LaneRun._finished
+
+        def only_resamples(run, task, lanes, which, results):
+            assert len(which) == 0 or task.budget is OWN_BATTLES, "a fold is computed again"
+            return finished(run, task, lanes, which, results)
+
+        monkeypatch.setattr(LaneRun, "_finished", only_resamples)
         monkeypatch.setattr(Checkpoint, "save", None)
         again = soft_elo(checkpoint=tmp_path)
         np.testing.assert_array_equal(again.draws, whole.draws)
@@ -78,11 +82,6 @@ class TestCheckpoints:
         jaxeval.soft_elo(battles, n_resamples=20, checkpoint=tmp_path)
         with pytest.raises(jaxeval.DataError, match="of other battles"):
             jaxeval.soft_elo(renamed, n_resamples=20, checkpoint=tmp_path)
-
-
-def _only_shapes(kernel, *arguments, **options):
-    assert not arguments[-1].n_chunks.any(), "a lane is computed again"
-    return kernel(*arguments, **options)
 
 
 PROCESSES = """
