@@ -1,3 +1,4 @@
+import gc
 import os
 import shutil
 import tempfile
@@ -38,6 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     So every run compiles as on a new machine, but once. JAXEVAL_TEST_CACHE names a folder in which compiled programs
     stay for the next run.
     """
+    gc.set_threshold(100_000)  # as the command: tracing makes many objects, and few of them are in cycles
     # A program that another process is just writing is compiled, and is no reason to fail.
     config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache")
     if _PROGRAMS in os.environ:  # of a developer, or of the process that has started this one
