@@ -73,7 +73,7 @@ def test_few_sizes_are_compiled(backend):
 
 
 def test_rows_are_padded_with_zeros():
-    assert padded_rows(np.ones((3, 2))).shape == (64, 2)
-    found = padded_rows(np.ones((70, 2)))
-    assert found.shape == (128, 2)
-    assert found.sum() == 140
+    assert padded_rows(np.ones((3, 2))).shape == (1024, 2)
+    found = padded_rows(np.ones((1100, 2)))
+    assert found.shape == (2048, 2)
+    assert found.sum() == 2200
