@@ -339,7 +339,7 @@ def _fits(scores: ModelScores, ridge: float, edges: Float, settings: Resampling)
 
     start = np.zeros((e, 2))
     if settings.n_resamples and len(ends[0]) * settings.n_resamples > _WORTH_A_START:
-        # Resamples' regressions are near that of the data, which is half of the steps; it costs a second compilation.
+        # Resamples' regressions are near that of the data: half of the steps. Over 1,000 it costs another compilation.
         one = fitted(start, replace(settings, n_resamples=0, run={**settings.run, "progress": False}))
         near = np.stack([one.intercept[0], one.slope[0] * scale], -1)
         start = np.where(np.isfinite(near) & (one.status[0] == Status.CONVERGED)[:, None], near, 0.0)

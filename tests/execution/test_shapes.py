@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from jaxeval.execution import shapes
-from jaxeval.execution.shapes import Budget, Room, chunk_lanes, padded_rows, slots_per_call
+from jaxeval.execution.shapes import Budget, Room, Step, chunk_lanes, padded, padded_rows, slots_per_call
 
 BUDGET = Budget(Room(8_000, 1024), Room(2**20, 4096), 32)
 
@@ -74,6 +74,20 @@ def test_few_sizes_are_compiled(backend):
 
 def test_rows_are_padded_with_zeros():
     assert padded_rows(np.ones((3, 2))).shape == (1024, 2)
+<<<<<<< HEAD
     found = padded_rows(np.ones((1100, 2)))
     assert found.shape == (2048, 2)
     assert found.sum() == 2200
+=======
+    found = padded_rows(np.ones((1070, 2)))
+    assert found.shape == (2048, 2)
+    assert found.sum() == 2140
+
+
+@pytest.mark.parametrize("step", Step)
+def test_sizes_grow_by_a_step_or_an_eighth(step):
+    for n in (1, step, step + 1, 5 * step - 1, 16 * step, 16 * step + 1, 1000 * step + 7):
+        assert n <= padded(n, step) <= max(n + step - 1, 1.125 * n)
+        assert padded(padded(n, step), step) == padded(n, step)
+    assert len({padded(n, step) for n in range(16 * step, 32 * step + 1)}) <= 9
+>>>>>>> others

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial, update_wrapper
 from inspect import BoundArguments, signature
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import jax
 from jax.stages import Wrapped
@@ -68,6 +68,7 @@ def jitted(function: Callable[..., Any], name: str) -> Wrapped:
     return jax.jit(named)
 
 
+@runtime_checkable
 class Store(Protocol):
     """Where programs are kept between processes."""
 
