@@ -74,11 +74,6 @@ def test_few_sizes_are_compiled(backend):
 
 def test_rows_are_padded_with_zeros():
     assert padded_rows(np.ones((3, 2))).shape == (1024, 2)
-<<<<<<< HEAD
-    found = padded_rows(np.ones((1100, 2)))
-    assert found.shape == (2048, 2)
-    assert found.sum() == 2200
-=======
     found = padded_rows(np.ones((1070, 2)))
     assert found.shape == (2048, 2)
     assert found.sum() == 2140
@@ -90,4 +85,3 @@ def test_sizes_grow_by_a_step_or_an_eighth(step):
         assert n <= padded(n, step) <= max(n + step - 1, 1.125 * n)
         assert padded(padded(n, step), step) == padded(n, step)
     assert len({padded(n, step) for n in range(16 * step, 32 * step + 1)}) <= 9
->>>>>>> others
