@@ -23,20 +23,28 @@ def temperatures(
     return jax.vmap(lambda d, n, y: temperature.fit(d, n, y, fewest, terms))(level, n, wins)
 
 
+class FoldTemperatures(NamedTuple):
+    """Temperatures without a model's battles: of all that a fit tells, what the folds need."""
+
+    beta: Float[Array, "..."]  # as in `TemperatureFit`
+    status: Int8[Array, "..."]
+
+
 @program("mesh")
 def fold_temperatures(
     judged: Judged, mesh: Mesh, fewest: Num[Array, ""], terms: Terms, chunks: Chunks
-) -> TemperatureFit:
+) -> FoldTemperatures:
     """Temperatures of sets (slices) without the battles of models (numbers): a lane each.
 
     The fold after the last model is that of all battles. Results have the leading axes (devices, T, R).
     """
 
-    def chunk(judged: Judged, folds: Array, fewest: Array, terms: Terms) -> TemperatureFit:
-        def one(fold: Array) -> TemperatureFit:
+    def chunk(judged: Judged, folds: Array, fewest: Array, terms: Terms) -> FoldTemperatures:
+        def one(fold: Array) -> FoldTemperatures:
             own = judged.own[fold]
             rest = judged.total.at[judged.label[own]].add(-judged.battles[own])
-            return temperature.fit(judged.level, rest * judged.fitting, rest * judged.wins, fewest, terms)
+            fit = temperature.fit(judged.level, rest * judged.fitting, rest * judged.wins, fewest, terms)
+            return FoldTemperatures(fit.beta, fit.status)
 
         return jax.vmap(one)(folds)
 
