@@ -84,7 +84,8 @@ def test_padding_is_small():
     assert max((shapes.padded_size(m) / m) ** 2 for m in models if m > 128) < 1.14
     assert all(shapes.padded_size(m) % 8 == 0 for m in range(1, 1200))
     assert max(shapes.padded_columns(n) / n for n in pairs) < 1.13
-    assert max(shapes.padded_places(n, 1024) / n for n in range(1024, 2**16)) < 1.43
+    assert max(shapes.padded_places(n, 1024) / n for n in range(1601, 2**16)) < 1.13
+    assert {shapes.padded_places(n, 1024) for n in range(1140, 1577)} == {1600}  # 20,000 to 40,000 battles
     for pad, sizes in [(shapes.padded_size, models), (shapes.padded_columns, pairs), (shapes.padded_few, pairs)]:
         assert all(pad(n) >= n for n in sizes)
 
