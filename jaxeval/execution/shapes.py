@@ -189,11 +189,14 @@ def battle_blocks(per_pair: NDArray[np.int64]) -> Blocks:
 
 
 def padded_places(n: int, least: int) -> int:
-    """Places of battles drawn one by one, ``least`` at least: by 42 % more at most.
+    """Places of battles drawn one by one, ``least`` at least: by an eighth more at most where there are many.
 
-    Their number grows with the root of the number of battles, so that boards of 20,000 to 40,000 share one size.
+    Their number grows with the root of the number of battles. Few come in steps so large that boards of 20,000 to
+    40,000 battles share one size: there what does not depend on it takes longer.
     """
-    return next(size << k for k in range(32) for size in (71, 100) if size << k >= max(n, least))
+    n = max(n, least)
+    few = (size << k for k in range(5) for size in (71, 100))
+    return next((size for size in few if n <= size), _in_steps(n, power_of_two(n) // 16))
 
 
 def padded_table(n: int) -> int:

@@ -85,3 +85,38 @@ def test_sizes_grow_by_a_step_or_an_eighth(step):
         assert n <= padded(n, step) <= max(n + step - 1, 1.125 * n)
         assert padded(padded(n, step), step) == padded(n, step)
     assert len({padded(n, step) for n in range(16 * step, 32 * step + 1)}) <= 9
+
+
+def test_padding_is_small():
+    models, pairs = range(65, 1200), range(4097, 2**17, 37)
+    assert max((shapes.padded_size(m) / m) ** 2 for m in models if m > 128) < 1.14
+    assert all(shapes.padded_size(m) % 8 == 0 for m in range(1, 1200))
+    assert max(shapes.padded_columns(n) / n for n in pairs) < 1.13
+    assert max(shapes.padded_places(n, 1024) / n for n in range(1601, 2**16)) < 1.13
+    assert {shapes.padded_places(n, 1024) for n in range(1140, 1577)} == {1600}  # 20,000 to 40,000 battles
+    for pad, sizes in [(shapes.padded_size, models), (shapes.padded_columns, pairs), (shapes.padded_few, pairs)]:
+        assert all(pad(n) >= n for n in sizes)
+
+
+@pytest.mark.parametrize("size", [16, 64, 136, 320])
+def test_pairs_are_never_more_than_there_can_be(size):
+    complete = size * (size - 1) // 2 + 1
+    for n in {2, complete // 3, complete * 9 // 10, complete}:
+        assert n <= shapes.padded_pairs(n, size) <= complete
+
+
+@pytest.mark.parametrize("mean", [1, 3, 4, 10, 100])
+def test_battles_fill_their_blocks(mean):
+    per_pair = np.random.default_rng(0).poisson(mean, 1000) + 1
+    found = shapes.battle_blocks(per_pair)
+    groups = -(-per_pair // found.rows)
+    assert found.blocks * found.groups >= groups.sum()
+    assert (groups * found.rows).sum() <= 1.2 * per_pair.sum()
+    rows = shapes.entry_rows(per_pair)
+    assert (rows & (rows - 1), rows <= max(2 * mean, 4)) == (0, True)
+
+
+def test_a_cpu_decides_sizes_by_all_lanes(backend):
+    """How many are left for a solver depends on the data."""
+    lanes = np.arange(5)
+    assert len(shapes.deciding(lanes, lanes[:2])) == {"cpu": 5, "gpu": 2}[backend]
