@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from scipy.special import log_expit
 from styled import FEATURES, M, N, styled, turned
 
-from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard
+from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard, simulate_battles
 from jaxeval.data.features import design, position_advantage
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import double_precision
@@ -419,3 +419,14 @@ def test_coverage_of_coefficients():
             held[name] += [table.loc[f, "lower"] <= x <= table.loc[f, "upper"] for f, x in truth.items()]
     for name, own in held.items():
         assert np.mean(own) == pytest.approx(0.9, abs=3 * np.sqrt(0.9 * 0.1 / len(own))), name
+
+
+@pytest.mark.parametrize("ties", ["davidson", "rao_kupper"])
+def test_tables_of_pairs_and_rows_lead_to_the_same_refits(ties, monkeypatch):
+    """Tie models without covariates are refitted on tables of pairs; the rows hold the same draws."""
+    votes = simulate_battles(4_000, 6, seed=0)
+    by_pairs = bootstrap(votes, 24, ties=ties)
+    monkeypatch.setattr(contextual_module, "pair_problems", lambda *_: None)
+    by_rows = bootstrap(votes, 24, ties=ties)
+    np.testing.assert_allclose(by_pairs.draws, by_rows.draws, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(by_pairs.tie_draws, by_rows.tie_draws, rtol=0, atol=1e-12)
