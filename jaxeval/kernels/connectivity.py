@@ -8,7 +8,6 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxeval.kernels.kinds import Bool, Int8, Integer, Num
-from jaxeval.kernels.pair_tables import row_sums
 
 
 class Standing(IntEnum):
@@ -48,8 +47,16 @@ def reachable(grow: Grow, start: Bool[Array, "M *lanes"]) -> Bool[Array, "M *lan
 
 def along(edge: Num[Array, "M M"]) -> Grow:
     """A step along a table of edges, nonzero from row to column."""
-    edge = (edge > 0).astype(jnp.float32)
-    return lambda reached: reached | (jnp.matmul(reached.astype(jnp.float32), edge, precision="highest") > 0)
+    return lambda reached: reached | _product(reached, edge > 0)
+
+
+def against(edge: Num[Array, "M M"]) -> Grow:
+    """As `along` the other way, from column to row: of the same table, as to turn it takes longer than a step."""
+    return lambda reached: reached | _product(edge > 0, reached)
+
+
+def _product(left: Bool[Array, "..."], right: Bool[Array, "..."]) -> Bool[Array, "M"]:
+    return jnp.matmul(left.astype(jnp.float32), right.astype(jnp.float32), precision="highest") > 0
 
 
 class Results(NamedTuple):
@@ -71,8 +78,9 @@ class _Search(NamedTuple):
 
 def standing(n: Num[Array, "M M"], wins: Num[Array, "M M"], weight: Num[Array, "M"]) -> Int8[Array, "M"]:
     """`standing_of` the models of battle weights ``n`` and ``wins`` of the row against the column."""
-    took, lost = row_sums(wins) > 0, row_sums(wins.T) > 0
-    return standing_of(Results(along(wins), along(wins.T), took, lost, jnp.arange(n.shape[0])), weight)
+    everyone, edge = jnp.ones(len(wins), bool), wins > 0
+    took, lost = _product(edge, everyone), _product(everyone, edge)
+    return standing_of(Results(along(edge), against(edge), took, lost, jnp.arange(len(wins))), weight)
 
 
 def standing_of(results: Results, weight: Num[Array, "M *lanes"]) -> Int8[Array, "M *lanes"]:

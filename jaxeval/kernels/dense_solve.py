@@ -40,8 +40,7 @@ def chord(
     """
 
     def step(theta: Array) -> tuple[Array, Array]:
-        # Without the barrier XLA takes the conversion of the counts out of the loop, and so reads twice the bytes.
-        theta, counts = lax.optimization_barrier((theta, table))
+        theta, counts = _as_kept(theta, table)
         grad = gradient(theta, counts)
         return jnp.matmul(inverse, grad, precision="highest"), grad
 
@@ -82,8 +81,9 @@ def newton_cg(
     """
 
     def step(theta: Array) -> tuple[Array, Array]:
-        grad = likelihood.gradient(link, theta, table, terms.ridge)
-        v = likelihood.curvature(link, theta, table)
+        theta, counts = _as_kept(theta, table)
+        grad = likelihood.gradient(link, theta, counts, terms.ridge)
+        v = likelihood.curvature(link, theta, counts)
         diagonal = row_sums(v) + 2 * terms.ridge
         precondition = preconditioner(inverse, information_diagonal, diagonal, terms.ridge, len(start))
         change = newton_cg_step(
@@ -92,6 +92,15 @@ def newton_cg(
         return capped(change), grad
 
     return iterate(step, start, terms.tolerance, terms.max_steps)
+
+
+def _as_kept(theta: Float[Array, "P"], table: Table) -> tuple[Float[Array, "P"], Table]:
+    """Both as they are, for one step of a loop.
+
+    XLA would otherwise take the conversion of the counts out of the loop, and so read twice the bytes.
+    """
+    kept: tuple[Array, Table] = lax.optimization_barrier((theta, table))
+    return kept
 
 
 def information(link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real[Array, ""]) -> Float[Array, "M M"]:

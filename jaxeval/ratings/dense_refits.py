@@ -28,6 +28,8 @@ Float = NDArray[np.float64]
 _MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON_CG: 60, batch.Solver.NEWTON: 200}
 # In turn, each for the lanes that those before it left.
 _SOLVERS = {batch.Solver.CHORD: "chord", batch.Solver.NEWTON_CG: "newton-cg", batch.Solver.NEWTON: "newton"}
+# Tables that a lane works on; Newton's factor is one more.
+_TABLES = {batch.Solver.CHORD: 1, batch.Solver.NEWTON_CG: 3, batch.Solver.NEWTON: 4}
 # What a compiled chunk takes for each number that a lane works on, at most: seen in XLA's own figures.
 _BYTES_PER_WORD = 10
 
@@ -72,7 +74,7 @@ class DenseRefits(BoardRefits):
 def table_words(problems: batch.Problem, solver: batch.Solver) -> int:
     """Numbers that a lane works on."""
     units, layout = problems.units, problems.layout
-    tables = _of_slice(layout.position) * (1 if solver == batch.Solver.CHORD else 4)
+    tables = _of_slice(layout.position) * _TABLES[solver]
     return tables + _of_slice(units.size) + (0 if layout.weight is None else 4 * _of_slice(layout.weight))
 
 

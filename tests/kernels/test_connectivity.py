@@ -12,8 +12,8 @@ pytestmark = pytest.mark.usefixtures("x64")
 M = 9
 
 
-def reachable(edge, start):
-    return connectivity.reachable(connectivity.along(edge), jnp.arange(len(edge)) == start)
+def reachable(edge, start, way=connectivity.along):
+    return connectivity.reachable(way(edge), jnp.arange(len(edge)) == start)
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +34,13 @@ def test_reachability_is_that_of_the_closure(tables):
     reached = np.asarray(jax.jit(jax.vmap(reachable))(wins, start))
     for table, hub, found in zip(wins, start, reached, strict=True):
         np.testing.assert_array_equal(found, twins.closure(table > 0)[hub])
+
+
+def test_against_the_edges_are_those_who_reach_a_model(tables):
+    wins, start = tables
+    reached = np.asarray(jax.jit(jax.vmap(lambda table, hub: reachable(table, hub, connectivity.against)))(wins, start))
+    for table, hub, found in zip(wins, start, reached, strict=True):
+        np.testing.assert_array_equal(found, twins.closure(table > 0)[:, hub])
 
 
 def test_standing_agrees_with_brute_force_and_with_the_host(tables):
