@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.arrays import as_leaf
+from jaxeval.arrays import Float, Int, as_leaf
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells
 from jaxeval.errors import DataError
@@ -25,9 +25,6 @@ from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.drawn_votes import ClusterRows, Entries, vote_draws, vote_groups
 from jaxeval.resampling.units import pad, stream_number
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 _TOLERANCE_LOGIT, _MAX_STEPS = 1e-9, 100
 _BYTES_PER_WORD = 10  # that a lane works on, at most
