@@ -36,12 +36,14 @@ def read(frame=FRAME, **options):
 
 
 def lanes_of(scores, gold, counts):
-    return scores, counts
+    return scores, counts[None]
 
 
 def lanes(scores, resample, n_resamples=B, chunk_size=None):
+    """Scores (1 + B, E, M) and numbers of models (1 + B, M) of the data and of the resamples."""
     settings = Resampling(n_resamples, resample, run={"chunk_size": chunk_size})
-    return resampled(lanes_of, align_scores(scores, GOLD), (), settings, M)
+    scores, counts = resampled(lanes_of, align_scores(scores, GOLD), (), settings, M)
+    return scores[..., :M], counts[:, 0, :M]
 
 
 @pytest.fixture(scope="module")
