@@ -15,14 +15,13 @@ from jaxeval.accuracy.influence import Contributions
 from jaxeval.accuracy.judged_sums import Arrays, Sums
 from jaxeval.accuracy.rogan_gladen import ROUNDING
 from jaxeval.accuracy.statuses import Status, statuses_of
+from jaxeval.arrays import Bool, Float
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.execution.elementwise import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import Accuracies, Doubt, JudgedSums, LabelledSums, Rates
 from jaxeval.statistics.quantiles import normal_quantile, wilson
 
-Float = NDArray[np.float64]
-Bool = NDArray[np.bool_]
 Words = NDArray[np.object_]
 
 #: Estimators by the name they have in tables, and what they are.

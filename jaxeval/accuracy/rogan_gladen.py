@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from jaxeval.accuracy.statuses import Status
+from jaxeval.arrays import Float
 from jaxeval.execution.elementwise import (
     Numbers,
     Words,
@@ -22,8 +23,6 @@ from jaxeval.execution.elementwise import (
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import Doubt, Rates
 from jaxeval.statistics.quantiles import normal_quantile, wilson
-
-Float = NDArray[np.float64]
 
 #: An estimate this far outside of [0, 1] is on its edge, and a J this close to 0 is 0 with its rounding.
 ROUNDING = 1e-12

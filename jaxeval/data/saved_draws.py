@@ -9,7 +9,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +22,15 @@ from jaxeval.execution.atomic_write import whole_file
 from jaxeval.statistics.draws import Draws
 
 _FORMAT, _VERSION = "jaxeval draws", 1
-_ARRAYS = ("estimate", "draws", "converged", "anchored")
-_TEXTS = ("gauge", "precision", "warnings")
+#: The kinds of NumPy types that each array may have.
+_ARRAYS = {"estimate": "fiu", "draws": "fiu", "converged": "b", "anchored": "b", "limits": "f"}
 
 
 def save_draws(draws: Draws, path: str | Path) -> None:
     """Write draws with their names, settings and warnings to ``path`` (.npz), whole or not at all.
 
     Raises:
-        DataError: a name is neither text nor a number.
+        DataError: a name is neither text nor a number, or the settings are no mapping that JSON text can hold.
         OSError: the file cannot be written.
 
     Examples:
@@ -39,18 +39,20 @@ def save_draws(draws: Draws, path: str | Path) -> None:
         >>> read_draws("draws.npz").draws.tolist()
         [[0.5, 0.2], [0.6, 0.1]]
     """
-    settings = draws.settings if isinstance(draws.settings, Mapping | None) else asdict(draws.settings)
     arrays: dict[str, Any] = {name: x for name in _ARRAYS if (x := getattr(draws, name)) is not None}
     if draws.limits is not None:
         arrays["limits"] = np.array([np.broadcast_to(x, len(draws.names)) for x in draws.limits], float)
+    settings = asdict(draws.settings) if is_dataclass(draws.settings) else draws.settings  # type: ignore[arg-type]
     about = {
         "format": _FORMAT,
         "version": _VERSION,
         "names": draws.names.tolist(),
         "levels": list(draws.names.names),
         "status": None if draws.status is None else list(map(str, draws.status)),
-        "settings": json.loads(json.dumps(settings, default=str)),
-        **{name: getattr(draws, name) for name in _TEXTS},
+        "settings": _plain(settings),
+        "gauge": draws.gauge,
+        "precision": float(draws.precision),
+        "warnings": draws.warnings,
     }
     try:
         text = json.dumps(about)
@@ -75,25 +77,47 @@ def read_draws(path: str | Path) -> Draws:
         {'model-1': 1, 'model-2': 2, 'model-3': 2, 'model-4': 3}
     """
     path = Path(path)
-    try:
-        with path.open("rb") as file:
+    with path.open("rb") as file:
+        try:
             opened = np.load(file, allow_pickle=False)
             arrays: dict[str, Any] = dict(opened) if isinstance(opened, np.lib.npyio.NpzFile) else {}
-        about = json.loads(str(arrays.pop("about", "null")))
-    except (EOFError, ValueError, RecursionError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{path.name} holds no draws, or is damaged: {error}") from error
+            about = json.loads(str(arrays.pop("about", "null")))
+        except (EOFError, OSError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+            raise DataError(f"{path.name} holds no draws, or is damaged: {error}") from error
     if not isinstance(about, dict) or about.get("format") != _FORMAT:
         raise DataError(f"{path.name} holds no draws that jaxeval saved")
     check_version(about, _VERSION, path.name, "draws")
     try:
         levels, names = about["levels"], about["names"]
-        if len(levels) > 1:
+        if len(levels) > 1 or (names and isinstance(names[0], list)):
             index: pd.Index = pd.MultiIndex.from_tuples(map(tuple, names), names=levels)
         else:
-            index = pd.Index(names, name=levels[0])
-        texts = {name: about[name] for name in _TEXTS} | {"warnings": tuple(about["warnings"])}
-        status = None if about["status"] is None else np.array(about["status"], object)
-        limits = tuple(arrays.pop("limits")) if "limits" in arrays else None
-        return Draws(names=index, limits=limits, status=status, settings=about["settings"], **texts, **arrays)
+            index = pd.Index(names).set_names(levels)
+        for name, x in arrays.items():
+            if x.dtype.kind not in _ARRAYS[name]:
+                raise TypeError(f"{name} is an array of {x.dtype}")
+        if "limits" in arrays:
+            arrays["limits"] = tuple(arrays["limits"])
+        return Draws(
+            names=index,
+            status=None if about["status"] is None else np.array(about["status"], object),
+            settings=about["settings"],
+            gauge=str(about["gauge"]),
+            precision=float(about["precision"]),
+            warnings=tuple(map(str, about["warnings"])),
+            **arrays,
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{path.name} holds broken draws: {error!r}") from error
+
+
+def _plain(settings: Any) -> Any:
+    """Settings as JSON text gives them back."""
+    if not isinstance(settings, Mapping | None):
+        raise DataError(f"settings must be a mapping or a dataclass to be saved, got {type(settings).__name__}")
+    try:
+        return json.loads(json.dumps(settings, default=str))
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"settings must be text, numbers, and lists and mappings of them to be saved: {error}"
+        ) from error

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxeval.arrays import as_leaf
+from jaxeval.arrays import Float, as_leaf
 from jaxeval.evaluators.model_scores import ModelScores
 from jaxeval.evaluators.resamples import Resampling, drawn_counts, resampled, run_lanes
 from jaxeval.execution.precision import double_precision
@@ -17,8 +17,6 @@ from jaxeval.execution.runs import digest_of
 from jaxeval.execution.shapes import Step, padded, power_of_two
 from jaxeval.kernels import batch, rank_agreement
 from jaxeval.resampling.units import pad
-
-Float = NDArray[np.float64]
 
 _ROUNDING = 1e-9  # differences of decimal numbers are exact to about this share of them
 _EXACT = 2**24  # whole numbers under this have no rounding in single precision

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
-from jaxeval.arrays import as_leaf
+from jaxeval.arrays import Float, as_leaf
 from jaxeval.checks import checked_number, checked_numbers, checked_positive
 from jaxeval.evaluators.close_pairs import resampled_delta_sums
 from jaxeval.evaluators.few_pairs import FEW_PAIRS
@@ -33,8 +33,6 @@ from jaxeval.kernels.solve import Status
 from jaxeval.resampling.units import pad
 from jaxeval.statistics.quantiles import centred
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 ALL_AGREE, NONE_AGREE = "gold agrees on every pair", "gold agrees on no pair"
 NEVER, AT_ONCE, FAILED = "never reached", "reached at any gap", "the regression did not converge"

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxeval.arrays import as_leaf
+from jaxeval.arrays import Float, Int, as_leaf
 from jaxeval.checks import check_room, checked_integer, checked_resamples
 from jaxeval.data.item_scores import step_of_means
 from jaxeval.errors import DataError
@@ -25,8 +25,6 @@ from jaxeval.resampling.strata import checked_strata, stratum_of_groups
 from jaxeval.resampling.units import make_singles, stream_number
 from jaxeval.statistics.quantiles import checked_level
 
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 Counts = NDArray[np.uint8]
 Resample: TypeAlias = Literal["models", "items", "both"]
 

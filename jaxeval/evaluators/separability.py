@@ -10,9 +10,10 @@ from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from jaxeval.arrays import Float
 from jaxeval.errors import DataError
 from jaxeval.evaluators.model_scores import Gold, ModelScores, Scores, score_table
 from jaxeval.evaluators.rank_correlation import FEW_SCORED
@@ -22,8 +23,6 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import separation as separation_sums
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
 
 # A score may be at the end of its interval, but for rounding.
 _ROUNDING = 1e-9

@@ -19,7 +19,8 @@ _UNFINISHED = ".unfinished"
 def whole_file(path: str | Path, check: Callable[[], None] = lambda: None) -> Iterator[IO[bytes]]:
     """A file to write that takes the place of ``path`` at the end; whatever happens before leaves ``path`` as it was.
 
-    What a process that was killed had written is removed by the next that writes in its folder.
+    What a process that was killed had written is removed by the next that writes in its folder. A device or a pipe, as
+    ``/dev/null``, is written as it is: a file in its place would take it from everybody.
 
     Args:
         path: the file, or a link to it.
@@ -31,6 +32,11 @@ def whole_file(path: str | Path, check: Callable[[], None] = lambda: None) -> It
     target = Path(os.path.realpath(path))
     temporary = None
     try:
+        if _is_special(target):
+            with target.open("wb") as file:
+                yield file
+                check()
+            return
         remove_unfinished(target.parent)
         # Beside it, as only within one file system is a rename a single step.
         opened, temporary = _locked_file(target)
@@ -62,6 +68,10 @@ def remove_unfinished(folder: Path) -> None:
         with suppress(OSError), path.open("rb+") as file:
             if try_lock(file.fileno()):
                 path.unlink()
+
+
+def _is_special(target: Path) -> bool:
+    return target.exists() and not target.is_file() and not target.is_dir()
 
 
 def _locked_file(target: Path) -> tuple[IO[bytes], Path]:

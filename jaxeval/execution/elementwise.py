@@ -9,11 +9,11 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import ELEMENTS
 from jaxeval.kernels import batch
 
-Float = NDArray[np.float64]
 #: What a function of scalars or arrays returns.
 Numbers = float | NDArray[np.float64]
 Words = str | NDArray[np.str_]

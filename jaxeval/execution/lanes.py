@@ -18,7 +18,7 @@ import numpy as np
 from jax.sharding import Mesh
 from numpy.typing import NDArray
 
-from jaxeval.arrays import as_leaf
+from jaxeval.arrays import Int, as_leaf
 from jaxeval.errors import MemoryLimitError, ProcessError
 from jaxeval.execution.checkpoints import Checkpoint
 from jaxeval.execution.precision import double_precision
@@ -28,8 +28,6 @@ from jaxeval.execution.shapes import Budget, chunk_lanes, deciding, in_vectors, 
 from jaxeval.kernels.batch.chunks import Chunks
 from jaxeval.kernels.solve import Status
 from jaxeval.wording import counted
-
-Int = NDArray[np.int64]
 
 _SECONDS_BETWEEN_SAVES = 2.0
 _SECONDS_BETWEEN_LOOKS = 1.0  # whether other processes are there

@@ -159,7 +159,10 @@ def padded_pairs(n_pairs: int, size: int) -> int:
 
 
 def padded_columns(n: int) -> int:
-    """Columns of units or of what they add to: at least 128, by an eighth more at most beyond `_FEW_PAIRS`."""
+    """Columns of units or of what they add to, or cells: 128 at least.
+
+    Beyond `_FEW_PAIRS` they are an eighth more at most.
+    """
     return max(power_of_two(n), 128) if n <= _FEW_PAIRS else _in_steps(n, power_of_two(n) // 16)
 
 
@@ -212,11 +215,6 @@ def padded_models(n: int) -> int:
 def padded_few(n: int) -> int:
     """Slices, strata, sets or models side by side: a power of two, of more than 64 by an eighth more at most."""
     return power_of_two(n) if n <= 64 else _in_steps(n, power_of_two(n) // 16)
-
-
-def rounded(size: int) -> int:
-    """``size`` rounded up by at most a sixteenth, so that similar boards share one compilation, and all small ones."""
-    return _in_steps(size, max(128, power_of_two(size + 1) // 32))
 
 
 class Step(IntEnum):

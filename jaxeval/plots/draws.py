@@ -43,12 +43,16 @@ def plot_draw_differences(
     """Differences of all others from the quantity ``against``, by default the best, each with its own interval.
 
     Raises:
-        ValueError: no quantity is called ``against``, or there are too many names for a table of all pairs.
+        ValueError: no quantity with a finite estimate is called ``against``, or there is none at all; there are too
+            many names for a table of all pairs.
     """
     table = draws.table(level)
-    chosen: Any = table.index[0] if against is None else against
-    if chosen not in table.index:
-        raise ValueError(f"no quantity {against!r} among the names")
+    ranked = table.index[table["rank"].notna()]
+    if len(ranked) == 0:
+        raise ValueError("no quantity has a finite estimate, so that there are no differences to show")
+    chosen: Any = ranked[0] if against is None else against
+    if chosen not in list(ranked):  # an index of several levels also holds what a name begins with
+        raise ValueError(f"no quantity {chosen!r} with a finite estimate among the names")
     lower, upper = draws.difference_interval(level)
     table["estimate"] -= table["estimate"][chosen]
     table = table.assign(lower=lower[chosen], upper=upper[chosen]).drop(index=chosen)

@@ -85,15 +85,15 @@ class ContextualBootstrap(Bootstrap):
 
     @property
     def joint_coefficients(self) -> Draws:
-        """The coefficients as joint draws; the last is the parameter of the tie model, held where there is none."""
-        fitted = self.fit._contextual
-        draws = np.column_stack([self.coefficient_draws, self.tie_draws])
+        """The coefficients as joint draws; with a tie model its parameter is the last, "tie parameter"."""
+        fitted, names = self.fit._contextual, self.fit.coefficient_names
+        draws = np.column_stack([self.coefficient_draws, self.tie_draws])[:, : len(names)]
         return Draws(
-            pd.Index([*self.fit.context.features, "tie parameter"], name="feature", dtype=object),
-            fitted.estimates(),
+            names,
+            fitted.estimates()[: len(names)],
             np.where(self.converged[:, None], draws, np.nan),
             converged=self.converged,
-            anchored=~fitted.free,
+            anchored=~fitted.free[: len(names)],
             settings=self.settings,
         )
 

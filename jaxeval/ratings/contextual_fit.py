@@ -107,12 +107,17 @@ class ContextualFit(BradleyTerryFit):
         estimate = self._contextual.estimates()
         return self.coefficient_table(error, estimate - half, estimate + half)
 
+    @property
+    def coefficient_names(self) -> pd.Index:
+        """The covariates, and with a tie model the "tie parameter"."""
+        of_ties = [] if self.context.ties == "half" else ["tie parameter"]
+        return pd.Index([*self.context.features, *of_ties], name="feature", dtype=object)
+
     def coefficient_table(self, error: Float, lower: Float, upper: Float) -> pd.DataFrame:
-        """`coefficients` with errors and bounds (D + 1,), those of t last."""
-        names, unit, d = list(self.context.features), list(self._contextual.covariates.unit), len(self.context.features)
-        if self.context.ties != "half":
-            names, unit = [*names, "tie parameter"], [*unit, np.nan]
+        """`coefficients` with errors and bounds of all `coefficient_names`; those of t may be there without it."""
+        names, d = self.coefficient_names, len(self.context.features)
         n = len(names)
+        unit = np.append(self._contextual.covariates.unit, np.nan)[:n]
         estimate = self._contextual.estimates()[:n]
         without = ~np.isfinite(estimate) | np.append(np.zeros(d, bool), not self._contextual.free[-1])[:n]
         error, lower, upper = (np.where(without, np.nan, x[:n]) for x in (error, lower, upper))
@@ -123,7 +128,7 @@ class ContextualFit(BradleyTerryFit):
         ratios = {"odds_ratio": estimate, "odds_ratio_lower": lower, "odds_ratio_upper": upper}
         with np.errstate(over="ignore", under="ignore"):
             columns |= {name: np.where(has_odds, np.exp(x), np.nan) for name, x in ratios.items()}
-        table = pd.DataFrame(columns, pd.Index(names, name="feature", dtype=object))
+        table = pd.DataFrame(columns, names)
         return table.assign(elo=np.where(of_features, self.scale.unit * estimate, np.nan), unit=unit)
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from jaxeval.arrays import as_leaf
+from jaxeval.arrays import Float, as_leaf
 from jaxeval.execution.lanes import Solver, Task
 from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import REFITS, padded_few, padded_pairs, padded_size
@@ -22,8 +22,6 @@ from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import BoardRefits, refit_form
 from jaxeval.resampling.draw import unit_draw
 from jaxeval.resampling.units import pad, stacked
-
-Float = NDArray[np.float64]
 
 _MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON_CG: 60, batch.Solver.NEWTON: 200}
 # In turn, each for the lanes that those before it left.

@@ -12,13 +12,12 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.execution.lanes import Call, LaneRun, Solver, device_mesh
 from jaxeval.kernels import batch
 from jaxeval.kernels.resample import Packing
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.options import BootstrapOptions
-
-Float = NDArray[np.float64]
 
 # Refits stop when the error predicted to remain is under this, logits (1e-8 is 2e-6 Elo).
 TOLERANCE_LOGIT = {"float64": 1e-8, "float32": 2e-5}

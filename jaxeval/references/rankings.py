@@ -12,22 +12,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.arrays import as_leaf
+from jaxeval.arrays import Float, Int, as_leaf
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.shapes import REFERENCES, padded_rows, padded_size, rounded
+from jaxeval.execution.shapes import REFERENCES, padded_columns, padded_rows, padded_size
 from jaxeval.kernels import batch
 from jaxeval.kernels.references import Pools, SharedItems, Votes
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.drawn_votes import ClusterRows, Entries, vote_draws, vote_groups
 from jaxeval.resampling.units import pad, stream_number
 from jaxeval.wording import counted
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 _TOLERANCE_LOGIT, _MAX_STEPS = 1e-9, 100
 _BYTES_PER_WORD = 10  # that a lane works on, at most
@@ -147,8 +144,8 @@ def _votes(cells: Cells, entries: Entries) -> Votes:
     times = np.rint(entries.weight.reshape(-1)[at] / cells.weight[cell])
     unit = at if entries.unit is None else entries.unit.reshape(-1)[at]
     order = np.argsort(cell, kind="stable")
-    n_cells = rounded(max(len(cells.count) + 1, _FEWEST_CELLS))
-    size = (rounded(max(len(order), _FEWEST_CELLS)),)
+    n_cells = padded_columns(max(len(cells.count) + 1, _FEWEST_CELLS))
+    size = (padded_columns(max(len(order), _FEWEST_CELLS)),)
     sorted_cells = np.full(size, n_cells - 1)
     sorted_cells[: len(order)] = cell[order]
     return Votes(

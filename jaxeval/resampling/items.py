@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.arrays import as_leaf
+from jaxeval.arrays import Float, Int, as_leaf
 from jaxeval.checks import check_room
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
@@ -18,9 +18,6 @@ from jaxeval.execution.shapes import ITEMS, Step, padded
 from jaxeval.kernels import batch
 from jaxeval.resampling.strata import checked_strata
 from jaxeval.resampling.units import make_singles, make_units, pad, shortfall_of, stacked, stream_number
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 # Items that are alike are drawn together where the average number of them is this; singles are three times as fast.
 _ALIKE = 4

@@ -51,7 +51,7 @@ class Draws:
         [1, 2, 2]
 
     Raises:
-        ValueError: there are no draws, or their shape is not that of the names and estimates.
+        ValueError: there are no draws, an array's shape is not that of the names, or two quantities share a name.
     """
 
     names: pd.Index  # (M,) of one level or of several
@@ -74,6 +74,17 @@ class Draws:
                 f"{len(self.names)} names need as many estimates and columns of draws, got arrays of shapes "
                 f"{self.estimate.shape} and {self.draws.shape}"
             )
+        sizes = {"status": self.names.shape, "anchored": self.names.shape, "converged": self.draws.shape[:1]}
+        for name, shape in sizes.items():
+            found = getattr(self, name)
+            if found is not None and found.shape != shape:
+                raise ValueError(f"{name} must be an array of shape {shape}, got one of shape {found.shape}")
+        shapes = [(), ()] if self.limits is None else list(map(np.shape, self.limits))
+        if len(shapes) != 2 or not set(shapes) <= {(), self.names.shape}:
+            raise ValueError(f"limits must be two numbers or arrays of shape {self.names.shape}, got shapes {shapes}")
+        if not self.names.is_unique:
+            several = self.names[self.names.duplicated()].unique()
+            raise ValueError(f"every quantity needs a name of its own, but several are called {named(several)}")
 
     def of(self, **chosen: Hashable) -> Draws:
         """The quantities with these values in levels of the names, as ``judge="judge-1"``; the other levels stay.
@@ -156,7 +167,8 @@ class Draws:
         """
         lower, upper = comparison.draw_bounds(self.draws, level, self.limits)
         if kind == "basic":
-            lower, upper = 2 * self.estimate - upper, 2 * self.estimate - lower
+            with np.errstate(invalid="ignore"):  # infinite estimates have no interval
+                lower, upper = 2 * self.estimate - upper, 2 * self.estimate - lower
         elif kind != "percentile":
             raise ValueError(f"kind must be 'percentile' or 'basic', got {kind!r}")
         known = np.isfinite(self.estimate) & ~self.without_spread.to_numpy()

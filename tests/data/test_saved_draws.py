@@ -1,6 +1,7 @@
 """Draws in files: what is written is read back, and everything else is an error."""
 
 import json
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -58,6 +59,17 @@ def test_names_that_no_file_holds(tmp_path):
     assert not path.exists()
 
 
+@pytest.mark.parametrize("settings", [{("a", "b"): 1}, [1, 2]])
+def test_settings_that_no_file_holds(settings, tmp_path):
+    with pytest.raises(DataError, match="settings must be"):
+        save_draws(made(pd.Index(["a"]), settings=settings), tmp_path / "draws.npz")
+
+
+def test_numbers_may_be_of_numpy(tmp_path):
+    save_draws(made(pd.Index(["a"]), precision=np.float32(0.5), settings={"x": np.float32(2)}), tmp_path / "draws.npz")
+    assert read_draws(tmp_path / "draws.npz").precision == 0.5
+
+
 def test_other_files_are_refused(tmp_path):
     path = tmp_path / "draws.npz"
     with pytest.raises(FileNotFoundError):
@@ -88,3 +100,63 @@ def test_damage_is_noticed(tmp_path):
     path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 0xFF]) + whole[middle + 1 :])
     with pytest.raises(DataError, match="or is damaged"):
         read_draws(path)
+
+
+WHOLE = {"format": "jaxeval draws", "version": 1, "names": ["a", "b"], "levels": ["model"], "status": None,
+         "settings": None, "gauge": "", "precision": 0.0, "warnings": []}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("about", "arrays"),
+    [
+        ({"levels": []}, {}),
+        ({"names": [{"a": 1}, "b"]}, {}),
+        ({"precision": "much"}, {}),
+        ({"status": ["ok"]}, {}),
+        ({}, {"draws": np.zeros((3, 2), "U3")}),
+        ({}, {"estimate": np.zeros(2, complex)}),
+        ({}, {"limits": np.zeros((3, 2))}),
+        ({}, {"converged": np.zeros(9, bool)}),
+        ({}, {"other": np.zeros(2)}),
+    ],
+)
+def test_broken_contents_are_noticed(about, arrays, tmp_path):
+    path = tmp_path / "draws.npz"
+    whole = {"estimate": np.zeros(2), "draws": np.zeros((3, 2))}
+    np.savez(path, about=json.dumps(WHOLE), **whole)
+    assert read_draws(path).names.tolist() == ["a", "b"]
+    np.savez(path, about=json.dumps(WHOLE | about), **(whole | arrays))
+    with pytest.raises(DataError, match="holds broken draws"):
+        read_draws(path)
+
+
+def test_damage_anywhere_is_noticed_or_harmless(tmp_path):
+    path = tmp_path / "draws.npz"
+    draws = made(pd.Index(["a", "b"]))
+    save_draws(draws, path)
+    whole = path.read_bytes()
+    directory = whole.index(b"PK\x01\x02")  # the archive's list of what it holds
+    for place in range(directory, len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        try:
+            again = read_draws(path)
+        except DataError:
+            continue
+        np.testing.assert_array_equal(again.draws, draws.draws)
+
+
+class Harm:
+    def __reduce__(self):
+        return open, ("harm", "w")
+
+
+def test_pickled_code_is_never_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    objects = np.array([Harm(), Harm()], object)
+    np.savez("draws.npz", about=json.dumps(WHOLE), estimate=np.zeros(2), draws=objects[None])
+    with pytest.raises(DataError, match="holds no draws, or is damaged"):
+        read_draws("draws.npz")
+    (tmp_path / "draws.npz").write_bytes(pickle.dumps(Harm()))
+    with pytest.raises(DataError, match="holds no draws, or is damaged"):
+        read_draws("draws.npz")
+    assert not (tmp_path / "harm").exists()

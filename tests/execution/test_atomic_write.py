@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -61,3 +62,17 @@ def test_a_check_that_fails_leaves_the_old_file(tmp_path):
         file.write(b"new")
     assert (tmp_path / "a").read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_a_pipe_is_written_and_stays_one(tmp_path):
+    """A file that took the place of /dev/null would stay there."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        written(path, b"whole")
+        assert os.read(reader, 10) == b"whole"
+    finally:
+        os.close(reader)
+    assert path.is_fifo()

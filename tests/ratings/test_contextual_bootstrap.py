@@ -132,6 +132,14 @@ class TestErrors:
         np.testing.assert_array_equal(table["coefficient"], drawn.fit.coefficients()["coefficient"])
 
 
+def test_only_a_tie_model_has_a_tie_parameter(drawn, tied):
+    assert drawn.joint_coefficients.names.tolist() == list(drawn.fit.context.features)
+    table = drawn.joint_coefficients.table(0.9)
+    np.testing.assert_array_equal(table["lower"], drawn.coefficients(0.9)["lower"].loc[table.index])
+    assert tied.joint_coefficients.names.tolist() == [*tied.fit.context.features, "tie parameter"]
+    np.testing.assert_array_equal(tied.joint_coefficients.draws[:, -1], tied.tie_draws)
+
+
 class TestInvariance:
     """Refits stop within 1e-8 logits of the maximum; 1e-5 Elo is three times that, on either side."""
 

@@ -137,3 +137,23 @@ def test_shapes_are_checked():
         Draws(NAMES, TRUTH, np.empty((0, 4)))
     with pytest.raises(ValueError, match=r"4 names need as many estimates .* got arrays of shapes \(4,\) and \(9, 3\)"):
         Draws(NAMES, TRUTH, np.zeros((9, 3)))
+    with pytest.raises(ValueError, match=r"status must be an array of shape \(4,\), got one of shape \(2,\)"):
+        Draws(NAMES, TRUTH, np.zeros((9, 4)), status=np.array(["ok", "few"], object))
+    with pytest.raises(ValueError, match=r"converged must be an array of shape \(9,\), got one of shape \(4,\)"):
+        Draws(NAMES, TRUTH, np.zeros((9, 4)), converged=np.ones(4, bool))
+    for limits in (np.zeros((3, 4)), (0.0, np.ones(2)), (0.0,)):
+        with pytest.raises(ValueError, match=r"limits must be two numbers or arrays of shape \(4,\), got shapes"):
+            Draws(NAMES, TRUTH, np.zeros((9, 4)), limits=limits)
+
+
+def test_two_quantities_of_one_name_are_refused():
+    with pytest.raises(ValueError, match="every quantity needs a name of its own, but several are called a"):
+        Draws(pd.Index(["a", "b", "a", "c"]), TRUTH, np.zeros((9, 4)))
+
+
+def test_infinite_estimates_have_no_interval_of_either_kind():
+    draws = np.random.default_rng(3).normal(size=(50, 4))
+    draws[:, 0] = np.inf
+    found = Draws(NAMES, np.array([np.inf, 0.0, np.nan, 0.0]), draws)
+    for kind in ("percentile", "basic"):
+        assert found.interval(kind=kind).isna().all(axis=1).tolist() == [True, False, True, False]
