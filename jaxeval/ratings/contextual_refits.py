@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxeval.arrays import as_leaf
 from jaxeval.execution.lanes import Solver, Task
@@ -13,7 +14,7 @@ from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import CONTEXTUAL_REFITS, REFITS, padded_size
 from jaxeval.kernels import batch
 from jaxeval.kernels.resample import DrawScheme, Packing
-from jaxeval.kernels.solve import Status
+from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import main_battles
 from jaxeval.ratings.contextual_boards import ContextualBoard, unit_coefficients
 from jaxeval.ratings.contextual_rows import make_rows, unit_columns
@@ -83,6 +84,11 @@ class ContextualRefits(BoardRefits):
         if solver != batch.Solver.CHORD:
             entries += rows + (8 if solver == batch.Solver.NEWTON else 2) * len(self.fitted.ridge) ** 2
         return int(entries)
+
+    def terms(self, ridge: ArrayLike, max_steps: int) -> Terms:
+        """Covariates that hardly differ hide part of an error from its prediction: with them, refits end later."""
+        terms = super().terms(ridge, max_steps)
+        return terms._replace(tolerance=terms.tolerance / 4) if self.fitted.n_features else terms
 
     def on_board(self, refitted: Refitted) -> Refitted:
         """The refits; what is left of a lane whose coefficient runs away is at its limit, and so has converged."""

@@ -220,7 +220,8 @@ class TestBootstrap:
                 raise ZeroDivisionError
             m = len(problem.board.theta)
             shapes = {"parameters": (2, m), "standing": (2, m)}
-            return [Refitted(*(np.zeros(shapes.get(kind, 2), int) for kind in Refitted._fields))]
+            kinds = {"parameters": float}
+            return [Refitted(*(np.zeros(shapes.get(name, 2), kinds.get(name, int)) for name in Refitted._fields))]
 
         monkeypatch.setattr("jaxeval.ratings.bootstrap.refit", refit)
         with pytest.raises(ZeroDivisionError):
