@@ -1,7 +1,7 @@
 """Maximum of the likelihood on an (M, M) table of pairs, one problem at a time: by three kinds of steps."""
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
@@ -23,7 +23,7 @@ from jaxeval.kernels.solve import (
     regular,
 )
 
-Table = TypeVar("Table", bound=NamedTuple)
+Table = TypeVar("Table", bound=tuple[Any, ...])
 
 
 def chord(
