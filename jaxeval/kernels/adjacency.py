@@ -31,7 +31,7 @@ class Adjacency(NamedTuple):
     owner: Int32[Array, "R"]  # model of the row, the last one for empty rows; rows of a model are neighbours
     merges: tuple[Int32[Array, "8 _"], ...]  # rows of the level before to add up; its last row is empty
     several: Int32[Array, "A"]  # where the sums of the models with several rows are, among those of all merges
-    single: Int32[Array, "M-A"]  # the row of each further model
+    single: Int32[Array, "_"]  # the row of each further model
 
     @property
     def n_models(self) -> int:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxeval.kernels.kinds import Bool, Int8, Integer, Num
+from jaxeval.kernels.kinds import Bool, Int8, Integer, Num, Shaped
 
 
 class Standing(IntEnum):
@@ -45,12 +45,12 @@ def reachable(grow: Grow, start: Bool[Array, "M *lanes"]) -> Bool[Array, "M *lan
     return reached
 
 
-def along(edge: Num[Array, "M M"]) -> Grow:
+def along(edge: Shaped[Array, "M M"]) -> Grow:
     """A step along a table of edges, nonzero from row to column."""
     return lambda reached: reached | _product(reached, edge > 0)
 
 
-def against(edge: Num[Array, "M M"]) -> Grow:
+def against(edge: Shaped[Array, "M M"]) -> Grow:
     """As `along` the other way, from column to row: of the same table, as to turn it takes longer than a step."""
     return lambda reached: reached | _product(edge > 0, reached)
 

@@ -93,7 +93,7 @@ class Packing(NamedTuple):
         """Those of a packed word that each number has: a half, or a third."""
         return np.iinfo(self.word).bits // (2 + self.keeps_ties) if self.word else 0
 
-    def pack(self, rows: list[Num[Array, "R Q"]]) -> Num[Array, "R K Q"] | UInt[Array, "R Q"]:
+    def pack(self, rows: list[Num[Array, "*shape"]]) -> Num[Array, "R K Q"] | UInt[Array, "*shape"]:
         """The draws of all units, given row by row."""
         if self.word is None:
             return jnp.stack(rows, axis=1)

@@ -35,9 +35,7 @@ def tie_table(
     return TieTable(points + ties / 2, n - points + ties / 2, n_ties)
 
 
-def gradient(
-    model: TieModel, phi: Float[Array, "M+1"], table: TieTable, ridge: Real[Array, "M+1"]
-) -> Float[Array, "M+1"]:
+def gradient(model: TieModel, phi: Float[Array, "P"], table: TieTable, ridge: Real[Array, "P"]) -> Float[Array, "P"]:
     """Gradient of the penalised log-likelihood; M must be a multiple of 4."""
     of_models, of_t = (_davidson if model == TieModel.DAVIDSON else _rao_kupper)(phi[:-1], phi[-1], table)
     return jnp.append(of_models, of_t) - 2 * ridge * phi
