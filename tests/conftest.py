@@ -10,7 +10,7 @@ import jax
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-from jaxeval.cli.compile_cache import use_compile_cache
+from jaxeval.cli.compile_cache import OF_JAX, program_folder, settings
 
 # Files whose tests compile the same kernels for the same shapes: in one process, each is compiled once. The groups
 # that take longest start first, so that both processes end at about the same time.
@@ -25,10 +25,6 @@ _ALIKE = {
 }  # fmt: skip
 
 
-#: Where JAX reads, in processes that tests start, in which folder it keeps compiled programs, and which ones.
-_PROGRAMS = "JAX_COMPILATION_CACHE_DIR"
-_ALL_OF_THEM = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES": "none"}
-
 # The command keeps none of its own in a user's folder.
 os.environ["JAXEVAL_CACHE"] = "off"
 
@@ -42,13 +38,18 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(100_000)  # as the command: tracing makes many objects, and few of them are in cycles
     # A program that another process is just writing is compiled, and is no reason to fail.
     config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache")
-    if _PROGRAMS in os.environ:  # of a developer, or of the process that has started this one
+    if OF_JAX in os.environ:  # of a developer, or of the process that has started this one
         return
     folder = os.environ.get("JAXEVAL_TEST_CACHE")
     if not folder:
         folder = tempfile.mkdtemp(prefix="jaxeval-programs-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-    os.environ |= {_PROGRAMS: str(use_compile_cache(folder))} | _ALL_OF_THEM
+    kept = program_folder(folder)
+    assert kept is not None
+    os.environ |= settings(kept)  # for processes that tests start; in this one JAX has read them
+    jax.config.update("jax_compilation_cache_dir", str(kept))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_enable_xla_caches", "none")
 
 
 def _group(nodeid: str) -> str:

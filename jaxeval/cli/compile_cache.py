@@ -1,7 +1,8 @@
 """Compiled programs kept on disk for later processes, by JAX's persistent compilation cache.
 
-Only the command turns it on, in its own process; the library never writes to JAX's configuration. JAX's key of a
-program holds the versions, the kind of processor and all options, so that a program runs only where it was made for.
+Only the command turns it on, by variables of the environment before it imports JAX; nothing writes to JAX's
+configuration. JAX's key of a program holds the versions, the kind of processor and all options, so that a program runs
+only where it was made for.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-import jax
-
+#: Names the folder in which JAX keeps programs.
+OF_JAX = "JAX_COMPILATION_CACHE_DIR"
 #: Names the folder, or is "off".
 _VARIABLE = "JAXEVAL_CACHE"
 #: Bytes that a cache may hold when a process starts to use it: programs not used for longest go. One takes 2 to 300 kB.
@@ -22,11 +23,10 @@ _MOST_BYTES = 2**28
 _ENDINGS = ("-cache", "-export")
 
 
-def use_compile_cache(folder: str | Path | None = None) -> Path | None:
-    """Keep the programs that JAX compiles from now on in a folder, and take from it those that are there already.
+def program_folder(folder: str | Path | None = None) -> Path | None:
+    """Make the folder in which programs are kept, if it is not there.
 
-    It sets three options of JAX, ``jax_compilation_cache_dir`` among them, for all programs of the process. Where the
-    folder holds more than 256 MiB, the programs that were not used for longest are removed first.
+    Where it holds more than 256 MiB, the programs that were not used for longest are removed.
 
     Args:
         folder: where; by default the environment variable ``JAXEVAL_CACHE`` says, where ``off`` means nowhere. Without
@@ -34,22 +34,27 @@ def use_compile_cache(folder: str | Path | None = None) -> Path | None:
             ``~/Library/Caches`` on macOS, ``%LOCALAPPDATA%`` on Windows.
 
     Returns:
-        The folder. None if nothing was set: ``JAXEVAL_CACHE`` is ``off``, or JAX had been given a folder before, as by
-        the variable ``JAX_COMPILATION_CACHE_DIR``.
+        The folder. None if ``JAXEVAL_CACHE`` is ``off``.
 
     Raises:
         OSError: the folder cannot be made; or it belongs to another user, or others may write to it. A compiled program
             is code, which this process would run.
     """
     named = os.environ.get(_VARIABLE, "")
-    if jax.config.values["jax_compilation_cache_dir"] is not None or (folder is None and named.lower() == "off"):
+    if folder is None and named.lower() == "off":
         return None
     own = _made(_with_home(Path(folder or named or _usual_folder() / "jaxeval")).absolute())
     _remove_oldest(own)
-    jax.config.update("jax_compilation_cache_dir", str(own))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)  # many small programs add up
-    jax.config.update("jax_persistent_cache_enable_xla_caches", "none")  # which are not bounded
     return own
+
+
+def settings(folder: Path) -> dict[str, str]:
+    """The variables of the environment by which JAX, when it is imported, learns to keep all programs in a folder."""
+    return {
+        OF_JAX: str(folder),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",  # many small programs add up
+        "JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES": "none",  # which are not bounded
+    }
 
 
 def remove_programs(folder: Path, name: str) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import sys
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
 
+from jaxeval.cli.compile_cache import OF_JAX, program_folder, remove_programs, settings
 from jaxeval.cli.terminal import tell
 
 #: What JAX warns of when it cannot read or write a program; it then compiles it.
@@ -37,18 +41,14 @@ class CompilingCommand(click.Command):
 @contextlib.contextmanager
 def kept_programs() -> Iterator[None]:
     """Keep compiled programs, where that is possible: whatever is wrong with it costs the run a sentence at most."""
-    from jaxeval.cli.compile_cache import remove_programs, use_compile_cache
-    from jaxeval.cli.exported_programs import ExportedPrograms
-    from jaxeval.kernels.batch.programs import kept_in
-
-    try:
-        folder = use_compile_cache()
-    except OSError as error:
-        tell(f"compiled programs are not kept: {error}; JAXEVAL_CACHE names another folder, or is off")
-        folder = None
+    folder = _folder()
     if folder is None:
         yield
         return
+    os.environ |= settings(folder)
+    from jaxeval.cli.exported_programs import ExportedPrograms  # imports JAX, which reads them
+    from jaxeval.kernels.batch.programs import kept_in
+
     show, told = warnings.showwarning, False
 
     def mend_or_show(message: Warning | str, *where: Any, **more: Any) -> None:
@@ -66,3 +66,14 @@ def kept_programs() -> Iterator[None]:
         warnings.filterwarnings("always", _CACHE_ERROR)
         warnings.showwarning = mend_or_show
         yield
+
+
+def _folder() -> Path | None:
+    """Where programs are kept; None if nowhere, or where JAX alone was told to, as by a variable of its own."""
+    if os.environ.get(OF_JAX) or "jax" in sys.modules:
+        return None
+    try:
+        return program_folder()
+    except OSError as error:
+        tell(f"compiled programs are not kept: {error}; JAXEVAL_CACHE names another folder, or is off")
+        return None

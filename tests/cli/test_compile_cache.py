@@ -1,35 +1,29 @@
 import os
-import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from jaxeval.cli import compile_cache
-from jaxeval.cli.compile_cache import remove_programs, use_compile_cache
+from jaxeval.cli.compile_cache import program_folder, remove_programs
 
 
 @pytest.fixture
-def settings(monkeypatch, tmp_path):
-    """JAX's settings, in place of the process's own; and a user without variables, whose home is ``tmp_path``."""
-    values = {"jax_compilation_cache_dir": None}
-    monkeypatch.setattr(compile_cache.jax, "config", SimpleNamespace(values=values, update=values.__setitem__))
+def home(monkeypatch, tmp_path):
+    """Of a user without variables: ``tmp_path``."""
     for name in ("JAXEVAL_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    return values
+    return tmp_path
 
 
 class TestTheFolder:
-    def test_is_the_users_own(self, settings, tmp_path):
-        folder = use_compile_cache()
+    def test_is_the_users_own(self, home, tmp_path):
+        folder = program_folder()
         assert folder == tmp_path / ".cache" / "jaxeval"
         assert folder.stat().st_mode & 0o777 == 0o700
-        assert settings["jax_compilation_cache_dir"] == str(folder)
-        assert settings["jax_persistent_cache_min_compile_time_secs"] == 0
 
-    def test_lies_where_the_system_keeps_caches(self, settings, tmp_path, monkeypatch):
+    def test_lies_where_the_system_keeps_caches(self, home, tmp_path, monkeypatch):
         monkeypatch.setenv("XDG_CACHE_HOME", "relative")
         assert compile_cache._usual_folder() == tmp_path / ".cache"
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
@@ -40,72 +34,62 @@ class TestTheFolder:
         monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
         assert compile_cache._usual_folder() == tmp_path / "local"
 
-    def test_may_be_named(self, settings, tmp_path, monkeypatch):
+    def test_may_be_named(self, home, tmp_path, monkeypatch):
         monkeypatch.setenv("JAXEVAL_CACHE", str(tmp_path / "a" / "named"))
-        assert use_compile_cache() == tmp_path / "a" / "named"
-        settings["jax_compilation_cache_dir"] = None
-        assert use_compile_cache(tmp_path / "given") == tmp_path / "given"
+        assert program_folder() == tmp_path / "a" / "named"
+        assert program_folder(tmp_path / "given") == tmp_path / "given"
 
-    def test_may_be_named_in_the_home_folder(self, settings, tmp_path, monkeypatch):
+    def test_may_be_named_in_the_home_folder(self, home, tmp_path, monkeypatch):
         """Neither Python nor most files of settings put it in place of ``~``, as shells do."""
         monkeypatch.setenv("JAXEVAL_CACHE", "~/named")
-        assert use_compile_cache() == tmp_path / "named"
-        settings["jax_compilation_cache_dir"] = None
-        assert use_compile_cache("~/given") == tmp_path / "given"
+        assert program_folder() == tmp_path / "named"
+        assert program_folder("~/given") == tmp_path / "given"
 
-    def test_none_if_it_is_off(self, settings, tmp_path, monkeypatch):
+    def test_none_if_it_is_off(self, home, tmp_path, monkeypatch):
         monkeypatch.setenv("JAXEVAL_CACHE", "off")
-        assert use_compile_cache() is None
-        assert settings == {"jax_compilation_cache_dir": None}
+        assert program_folder() is None
         assert list(tmp_path.iterdir()) == []
-        assert use_compile_cache(tmp_path / "given") == tmp_path / "given"
-
-    def test_none_if_jax_has_another(self, settings, tmp_path):
-        settings["jax_compilation_cache_dir"] = "/elsewhere"
-        assert use_compile_cache() is use_compile_cache(tmp_path / "given") is None
-        assert settings == {"jax_compilation_cache_dir": "/elsewhere"}
-        assert list(tmp_path.iterdir()) == []
+        assert program_folder(tmp_path / "given") == tmp_path / "given"
 
     @pytest.mark.skipif(sys.platform == "win32", reason="no modes")
     @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
-    def test_refused_if_others_may_write_to_it(self, settings, tmp_path, mode):
+    def test_refused_if_others_may_write_to_it(self, home, tmp_path, mode):
         """They could put programs there, which this process would run."""
         tmp_path.chmod(mode)
         with pytest.raises(PermissionError, match=f"has mode {mode:04o}, and programs are only kept"):
-            use_compile_cache(tmp_path)
-        assert settings == {"jax_compilation_cache_dir": None}
+            program_folder(tmp_path)
 
     @pytest.mark.skipif(sys.platform == "win32", reason="no numbers of users")
-    def test_refused_if_it_is_anothers(self, settings, tmp_path, monkeypatch):
+    def test_refused_if_it_is_anothers(self, home, tmp_path, monkeypatch):
         monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
         with pytest.raises(PermissionError, match=f"belongs to user {tmp_path.stat().st_uid} and"):
-            use_compile_cache(tmp_path)
+            program_folder(tmp_path)
 
-    def test_refused_if_it_is_none(self, settings, tmp_path):
+    def test_refused_if_it_is_none(self, home, tmp_path):
         (tmp_path / "file").write_text("")
         with pytest.raises(NotADirectoryError, match="file is no folder"):
-            use_compile_cache(tmp_path / "file")
+            program_folder(tmp_path / "file")
         with pytest.raises(OSError, match="file"):
-            use_compile_cache(tmp_path / "file" / "below")
+            program_folder(tmp_path / "file" / "below")
 
-    def test_no_home(self, settings, monkeypatch):
+    def test_no_home(self, home, monkeypatch):
         def unknown(path):
             raise RuntimeError("Could not determine home directory.")
 
         monkeypatch.setattr(Path, "expanduser", unknown)
         with pytest.raises(OSError, match="this user has no home folder"):
-            use_compile_cache()
+            program_folder()
 
 
 class TestThePrograms:
-    def test_not_used_for_longest_go_first(self, settings, tmp_path, monkeypatch):
+    def test_not_used_for_longest_go_first(self, home, tmp_path, monkeypatch):
         monkeypatch.setattr(compile_cache, "_MOST_BYTES", 250)
         for k, (read, written) in enumerate([(1, 1), (9, 2), (3, 3), (4, 4)]):
             path = tmp_path / (f"jit_{k}-cache" if k < 3 else f"{k}-export")
             path.write_bytes(b"x" * 100)
             os.utime(path, (read, written))
         (tmp_path / "notes.txt").write_text("y" * 1000)  # a user's own, which is neither counted nor removed
-        use_compile_cache(tmp_path)
+        program_folder(tmp_path)
         assert {path.name for path in tmp_path.iterdir()} == {"jit_1-cache", "3-export", "notes.txt"}
 
     def test_of_a_name_are_removed(self, tmp_path):
@@ -113,16 +97,3 @@ class TestThePrograms:
             (tmp_path / name).write_text("")
         remove_programs(tmp_path, "jit_refit")
         assert [path.name for path in tmp_path.iterdir()] == ["jit_refit_all-3-cache"]
-
-
-def test_programs_compiled_after_the_call_are_kept(tmp_path):
-    """As in a notebook, where others were compiled before."""
-    script = f"""
-import jax, jaxeval
-jax.jit(lambda x: x + 1)(1.0)
-from jaxeval.cli.compile_cache import use_compile_cache; use_compile_cache({str(tmp_path / "programs")!r})
-jax.jit(lambda x: x * 2)(1.0)
-"""
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
-    subprocess.run([sys.executable, "-W", "error", "-c", script], env=environ, check=True)
-    assert len(list((tmp_path / "programs").glob("jit_*-cache"))) == 1

@@ -110,13 +110,19 @@ def test_a_folder_that_cannot_be_used_costs_a_sentence(tmp_path):
     assert (out, err) == ("6.0 0", f"compiled programs are not kept: {tmp_path / 'file'} is no folder; {what_to_do}")
 
 
+def test_a_process_that_has_imported_jax_keeps_nothing(tmp_path):
+    """JAX reads the variables once; and its configuration is not the command's."""
+    assert run(tmp_path, before="import jax") == ("6.0 0", "")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_process_of_somebody_else_is_left_alone(monkeypatch, tmp_path):
-    """The command sets options of JAX in a process of its own only."""
+    """The command keeps programs in a process of its own only."""
     monkeypatch.setenv("JAXEVAL_CACHE", str(tmp_path / "programs"))
-    settings = dict(jax.config.values)
+    settings, variables = dict(jax.config.values), dict(os.environ)
     result = CliRunner().invoke(CompilingCommand("nothing", callback=lambda: None))
     assert result.exit_code == 0, result.output
-    assert jax.config.values == settings
+    assert (jax.config.values, dict(os.environ)) == (settings, variables)
     assert list(tmp_path.iterdir()) == []
 
 
