@@ -34,7 +34,7 @@ def assert_compiled_once(rate, sizes):
 BOARDS = [(55, 25_000), (49, 20_000), (64, 40_000), (56, 25_500), (64, 20_000), (49, 40_000)]
 
 
-@pytest.mark.parametrize("options", [{}, {"scheme": "poisson"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"scheme": "poisson"}, {"scheme": "bayesian"}, {"link": "probit"}], ids=str)
 def test_boards_of_similar_sizes_share_programs(options):
     def rate(n_models, n_battles):
         battles = jaxeval.simulate_battles(n_battles, n_models, seed=n_models)
@@ -58,4 +58,4 @@ def test_boards_with_covariates_share_programs():
         votes["length"] = np.random.default_rng(0).normal(size=n_battles).round(2)
         jaxeval.bootstrap(votes, 4, features=["length"])
 
-    assert_compiled_once(rate, [(11, 2_500), (11, 2_540), (12, 2_950)])
+    assert_compiled_once(rate, BOARDS)

@@ -18,6 +18,7 @@ UNIT_ROWS = 4
 
 _VECTOR = 8  # XLA vectorises numbers of lanes badly that this does not divide
 _FEW_SLOTS = 8  # of a call on a CPU
+_UNITS = 768  # columns of units of small boards: boards of 20,000 to 40,000 battles have a size in common
 _FEWEST_ROWS = 1024  # of arrays that chunks take their lanes' rows from: they are small, and resamples often so many
 _CHEAP = 2**25  # entries that a CPU works on in a small part of the time that a program takes to compile
 
@@ -30,6 +31,7 @@ BATTLE_PLACES = 1024  # where battles are drawn one by one
 
 # Rows of a block of battles: enough for both cores, and, times the lanes, no more than the cache holds.
 _BLOCK_ROWS, _ACCELERATOR_BLOCK_ROWS = 2**13, 2**20
+_FEW_BLOCKS = 8  # for which there is room, if there are several
 _GROUP_ROWS = (16, 4, 1)
 _PADDING = 1.2  # the largest group by which rows grow no more than this
 
@@ -166,6 +168,12 @@ def padded_columns(n: int) -> int:
     return max(power_of_two(n), 128) if n <= _FEW_PAIRS else _in_steps(n, power_of_two(n) // 16)
 
 
+def padded_units(n: int) -> int:
+    """Columns of units that rows of battles read: few sizes, as to draw them takes a thirtieth of a run."""
+    few = (_UNITS << 2 * k for k in range(4))
+    return next((size for size in few if n <= size), _in_steps(n, power_of_two(n) // 16))
+
+
 def entry_rows(per_pair: NDArray[np.int64]) -> int:
     """Rows of a grid of entries, a power of two; each of its columns is of one of the (P,) pairs."""
     near = power_of_two(int(per_pair.mean()) + 1) // 2
@@ -183,12 +191,15 @@ class Blocks(NamedTuple):
 def battle_blocks(per_pair: NDArray[np.int64]) -> Blocks:
     """Blocks for (P,) rows of the pairs: groups as large as padding allows, blocks as large as the cache does.
 
-    A group's rows are of one pair. Only the blocks in use are run, so that their number comes in powers of two.
+    A group's rows are of one pair. Only the blocks in use are run, so that their number comes in few steps.
     """
     size = next((g for g in _GROUP_ROWS if (-(-per_pair // g) * g).sum() <= _PADDING * per_pair.sum()), 1)
     n_groups = int((-(-per_pair // size)).sum())
     most = (_BLOCK_ROWS if _on_cpu() else _ACCELERATOR_BLOCK_ROWS) // size
-    return Blocks(power_of_two(-(-n_groups // most)), min(padded_columns(n_groups), most), size)
+    n_blocks = -(-n_groups // most)
+    return Blocks(
+        power_of_two(max(n_blocks, _FEW_BLOCKS)) if n_blocks > 1 else 1, min(padded_columns(n_groups), most), size
+    )
 
 
 def padded_places(n: int, least: int) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
-from jaxeval.execution.shapes import UNIT_ROWS, battle_blocks, padded_columns
+from jaxeval.execution.shapes import UNIT_ROWS, battle_blocks, padded_units
 from jaxeval.kernels import battle_rows
 from jaxeval.ratings.drawn_votes import Members
 
@@ -66,7 +66,7 @@ def _with_feature(cells: Cells, feature: Float) -> ContextualCells:
 
 def unit_columns(members: Members) -> int:
     """Columns of the grid of units, padded so that similar slices share one compilation."""
-    return padded_columns(members.units.shape[1])
+    return padded_units(members.units.shape[1])
 
 
 def make_rows(cells: ContextualCells, members: Members, pair_weight: Float | None) -> battle_rows.Rows:

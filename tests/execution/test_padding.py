@@ -5,7 +5,15 @@ import pytest
 
 import jaxeval
 from jaxeval.execution import shapes
-from jaxeval.ratings import boards, contextual_boards, contextual_refits, dense_refits, sparse_boards
+from jaxeval.ratings import (
+    boards,
+    contextual_boards,
+    contextual_refits,
+    contextual_rows,
+    dense_refits,
+    drawn_votes,
+    sparse_boards,
+)
 from jaxeval.resampling import units
 
 VOTES = jaxeval.simulate_votes(600, 5, seed=2).assign(length=np.random.default_rng(0).normal(size=600))
@@ -13,6 +21,7 @@ LARGER = {
     "padded_size": lambda n: shapes.padded_size(n) + 8,
     "padded_models": lambda n: 2 * shapes.padded_models(n),
     "padded_columns": lambda n: 2 * shapes.padded_columns(n),
+    "padded_units": lambda n: 2 * shapes.padded_units(n),
     "padded_places": lambda n, least: shapes.padded_places(n, least) + 128,
     "padded_table": lambda n: 2 * shapes.padded_table(n),
     "padded_few": lambda n: 1 if n == 1 else 2 * shapes.padded_few(n),
@@ -39,7 +48,16 @@ def bootstrap(**options):
 )
 def test_draws_of_boards(options, monkeypatch):
     expected = bootstrap(**options)
-    for module in (boards, contextual_boards, contextual_refits, dense_refits, sparse_boards, units):
+    for module in (
+        boards,
+        contextual_boards,
+        contextual_refits,
+        contextual_rows,
+        dense_refits,
+        drawn_votes,
+        sparse_boards,
+        units,
+    ):
         for name in LARGER.keys() & vars(module).keys():
             monkeypatch.setattr(module, name, LARGER[name])
     np.testing.assert_allclose(bootstrap(**options), expected, rtol=0, atol=1e-10)
