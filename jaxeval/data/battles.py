@@ -25,10 +25,14 @@ from jaxeval.data.columns import (
     numbers,
     reject_missing,
     reject_values,
+    renames,
     renumbered,
     require_column,
+    told_renames,
 )
-from jaxeval.data.report import BothBad, DataReport
+from jaxeval.data.labels import Labels, Sides
+from jaxeval.data.outcomes import result_columns
+from jaxeval.data.report import BothBad, DataReport, MissingResult
 from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, concat_tables, read_table, write_table
 from jaxeval.data.table_files import check_regular
 from jaxeval.errors import DataError, NoRowsError
@@ -86,35 +90,55 @@ class Battles:
         model_b: str = "model_b",
         winner: str | None = None,
         target: str | None = None,
+        scores: tuple[str, str] | None = None,
+        tie_within: float = 0.0,
+        winner_model: str | None = None,
+        loser_model: str | None = None,
+        labels: Labels | None = None,
         weight: str | None = None,
         count: str | None = None,
         cluster: str | None = None,
         both_bad: BothBad = "half",
+        missing: MissingResult = "error",
         rows: Rows | None = None,
     ) -> Battles:
         """Battles from a DataFrame, or any table with the Arrow interface (polars, pyarrow, DuckDB).
 
+        Columns are found by their names, whatever the case, blanks and underscores.
+
         Args:
-            df: one row a battle. The result is taken from ``winner`` (one of model_a, model_b, tie, and three
-                spellings of both-bad), from the one-hot columns ``winner_model_a, winner_model_b, winner_tie``, or
-                from ``target``, the probability in [0, 1] that side A wins. Or a table of counts, with the columns
-                ``wins_a, ties, wins_b``: one row a pair, or a pair and group.
+            df: one row a battle. The result is taken from ``winner``, from the one-hot columns
+                ``winner_model_a, winner_model_b, winner_tie``, from ``target``, the probability in [0, 1] that side A
+                wins, from ``scores``, or from ``winner_model`` and ``loser_model``. Or a table of counts, with the
+                columns ``wins_a, ties, wins_b``: one row a pair, or a pair and group.
             model_a: column of the model on side A.
             model_b: column of the model on side B.
-            winner: column of labels; by default "winner" where there is one.
+            winner: column of labels; by default "winner" where there is one. Labels are model_a, model_b, tie, and
+                three spellings of both-bad. A column that holds nothing else may be in the words of others: A and B,
+                left and right, first and second, win and loss (of side A), home and away, 1-0 and 0-1, grades from A>>B
+                to B>>A (a strong one gets the weight 3, arXiv:2406.11939), or the winner's name; with words for ties,
+                in any case. The report tells which. Numbers are never guessed.
             target: column of soft targets; by default "target" where there is one. A column "winner" beside it is not
                 used; the report says so, and a warning of the fit how often the two name opposite sides.
+            scores: columns of the scores (goals, points) of side A and of side B; the larger one wins.
+            tie_within: the largest difference of ``scores`` that is a tie.
+            winner_model: column of the model that won, in place of ``model_a``; there are no ties then.
+            loser_model: column of the model that lost, in place of ``model_b``.
+            labels: what the labels of ``winner`` mean: a mapping such as ``{"1": "model_a", "2": "model_b"}``, or
+                "a_wins_1" (1 = A wins, 0 = B wins) or "a_wins_0" (0 = A wins, 1 = B wins), both with 0.5 = tie.
             weight: column of weights >= 0; none by default. A weight of 2 counts double in the fit, but stays one
                 battle.
             count: column of the number of equal battles that a row stands for; by default each is one.
             cluster: column that the cluster bootstrap resamples by default (prompts, voters, sessions).
             both_bad: "half" counts both-bad battles as ties, "drop" leaves them out (counted in the report).
+            missing: rows without a model or a result are an "error", or "drop" leaves them out (counted in the report).
             rows: of the input that the rows of ``df`` stand for, where equal ones are merged already; by default each
                 stands for itself. Errors count and name those of the input.
 
         Raises:
-            DataError: a column is missing or ambiguous, a label unknown, a value missing or out of range, or no
-                battle is left. The message names the column, the values and their counts.
+            DataError: a column is missing or ambiguous, a label unknown or ambiguous, a value missing or out of range,
+                or no battle is left. The message names the column, the values and their counts.
+            ValueError: the result is given twice, or ``labels`` map to no result.
 
         Examples:
             >>> import jaxeval
@@ -132,21 +156,37 @@ class Battles:
         frame = as_frame(df)
         if both_bad not in ("half", "drop"):
             raise ValueError(f"both_bad must be 'half' or 'drop', got {both_bad!r}")
-        named = [c for c in (model_a, model_b, winner, target, weight, count, cluster) if c is not None]
-        results = ["winner", "target", *outcomes.ONE_HOT_COLUMNS]
-        if winner is None and target is None and outcomes.has_counts(frame.columns):
-            results += outcomes.COUNT_COLUMNS
-        standard = [c for c in results if c in frame.columns]
+        if missing not in ("error", "drop"):
+            raise ValueError(f"missing must be 'error' or 'drop', got {missing!r}")
+        asked = result_columns(winner, target, scores, tie_within, winner_model, loser_model, labels, count)
+        model_a, model_b = winner_model or model_a, loser_model or model_b
         if len(frame) == 0:
             raise NoRowsError("the table has no rows: nothing to rate")
+        named = [c for c in (model_a, model_b, *asked.named, weight, cluster) if c is not None]
+        renamed = renames(outcomes.sought(named, asked, frame.columns), frame.columns)
+        frame = frame.rename(columns=renamed)
+        results = ["winner", "target", *outcomes.ONE_HOT_COLUMNS]
+        if asked.searched and outcomes.has_counts(frame.columns):
+            results += outcomes.COUNT_COLUMNS
+        standard = [c for c in results if c in frame.columns]
         for column in (*named, *standard):
             require_column(frame, column)
-        if winner is None and target is None and count is None:
+        if asked.searched and count is None:
             outcomes.reject_unnamed_count(frame.columns)
+        n_rows, n_missing = count_rows(np.ones(len(frame), bool), rows), 0
+        if missing == "drop":
+            there = outcomes.there(frame, [model_a, model_b], asked)
+            n_missing = count_rows(~there, rows)
+            if n_missing == n_rows:
+                raise DataError(f"no battle is left of {counted(n_rows, 'row')}: every row lacks a model or a result")
+            if n_missing:
+                rows = (rows or Rows(np.ones(len(frame), np.int64), np.arange(len(frame)))).of(np.flatnonzero(there))
+                frame = frame[there]
         models, first, second = encode_models(frame, model_a, model_b, rows)
-        found = outcomes.read_outcomes(frame, winner, target, count, rows)
+        found = outcomes.read_outcomes(frame, asked, Sides(models, first, second), rows)
         weights = None if weight is None else _weights(frame[weight], rows)
-        n_rows = count_rows(np.ones(len(frame), bool), rows)
+        if found.weight is not None:
+            weights = found.weight if weights is None else weights * found.weight
         counts, targets, kept = found.count, found.target, found.row
         if kept is not None:
             first, second, weights = first[kept], second[kept], None if weights is None else weights[kept]
@@ -198,6 +238,8 @@ class Battles:
             target=target if beside else None,
             n_opposed=n_sides[0],
             n_decided=n_sides[1],
+            n_missing=n_missing,
+            read_as=(*told_renames(renamed), *([found.told] if found.told else [])),
         )
         if weights is not None and np.all(weights == 1):
             weights = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -88,6 +90,27 @@ def frame_of(table: pa.Table) -> pd.DataFrame:
 def plain(value: Any) -> Any:
     """A NumPy scalar as Python's own, which prints without its type; anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def renames(wanted: Iterable[str], columns: Sequence[Any]) -> dict[Any, str]:
+    """Names of ``columns`` that are one of those ``wanted`` but for case, blanks and underscores, and which.
+
+    A wanted name that is there as it is, or that several columns resemble, is not among them.
+    """
+    by_key: dict[str, list[Any]] = {}
+    for column in columns:
+        by_key.setdefault(_folded(column), []).append(column)
+    near = {name: by_key.get(_folded(name), []) for name in wanted if name not in columns}
+    return {found[0]: name for name, found in near.items() if len(found) == 1}
+
+
+def _folded(name: Any) -> str:
+    return re.sub(r"[\s_-]+", "", str(name).casefold())
+
+
+def told_renames(renamed: Mapping[Any, str]) -> tuple[str, ...]:
+    """Sentences on what `renames` found."""
+    return tuple(f"column {found!r}: read as {name!r}" for found, name in renamed.items())
 
 
 def require_column(frame: pd.DataFrame, column: str) -> None:

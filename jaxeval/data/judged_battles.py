@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import Rows, as_frame, encode_models, factorize_sorted, renumbered, require_column
 from jaxeval.data.judge_scores import Scores, score_differences, sign_labels
-from jaxeval.data.outcomes import LabelCoding, labels
+from jaxeval.data.labels import Labels, Sides, check_labels, read_labels
 from jaxeval.data.report import JudgedReport
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
@@ -26,6 +26,7 @@ HardLabel = Literal["scores", "verdict"]
 DEFAULT_SCORES = ("scores_a", "scores_b")
 DEFAULT_HUMAN = ("human", "human_pref")
 DEFAULT_VERDICT = ("verdict", "judge_pref")
+_UNLABELLED = ", and mark battles without a label as missing"
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ class JudgedBattles:
     scored: bool = True  # False for a judge that gives verdicts only
     verdict_orders: Float | None = None  # (N, 2) verdicts, as targets that A wins, with A first and with B first
     hard_label: HardLabel = "scores"
-    label_coding: LabelCoding | None = None  # of the human labels and verdicts, as it was named
+    label_coding: Labels | None = None  # of the human labels and verdicts, as it was named
 
     @classmethod
     def from_pandas(
@@ -82,7 +83,7 @@ class JudgedBattles:
         verdict: str | Literal[False] | None = None,
         verdict_swapped: str | None = None,
         hard_label: HardLabel | None = None,
-        label_coding: LabelCoding | None = None,
+        label_coding: Labels | None = None,
         model_a: str = "model_a",
         model_b: str = "model_b",
         judge_name: str = "judge",
@@ -111,8 +112,9 @@ class JudgedBattles:
                 the scores of both orders are given, as in section 3.2 of the paper; else "verdict" if there is one: a
                 table of averaged scores does not show flips, and its verdict may.
             label_coding: what the labels of ``human`` and the verdicts mean: "a_wins_1" (1 = A wins, 0 = B wins),
-                "a_wins_0" (0 = A wins, 1 = B wins), both with 0.5 = tie, or "labels" (model_a, model_b, tie and three
-                spellings of both-bad, all ties). Numbers are never guessed: without it they are an error.
+                "a_wins_0" (0 = A wins, 1 = B wins), both with 0.5 = tie; a mapping such as ``{"1": "model_a", "2":
+                "model_b"}``; or "labels" (model_a, model_b, tie and three spellings of both-bad, all ties, or the words
+                of others that `Battles.from_pandas` knows). Numbers are never guessed: without it they are an error.
             model_a: column of the model on side A.
             model_b: column of the model on side B.
             judge_name: how results call this judge.
@@ -124,8 +126,7 @@ class JudgedBattles:
         frame = as_frame(df)
         if len(frame) == 0:
             raise DataError("the table has no rows: nothing to rate")
-        if label_coding not in (None, "a_wins_1", "a_wins_0", "labels"):
-            raise ValueError(f"label_coding must be 'a_wins_1', 'a_wins_0' or 'labels', got {label_coding!r}")
+        check_labels(label_coding, "label_coding")
         human = _column(human, DEFAULT_HUMAN, frame)
         verdict = _column(verdict, DEFAULT_VERDICT, frame)
         if scores_a is None and scores_b is None and score_difference is None:
@@ -144,8 +145,17 @@ class JudgedBattles:
 
         models, first, second = encode_models(frame, model_a, model_b)
         missing = np.full(len(frame), np.nan)
-        humans = missing if human is None else labels(frame[human], label_coding)
-        verdicts = [labels(frame[column], label_coding) for column in (verdict, verdict_swapped) if column is not None]
+        named = [column for column in (human, verdict, verdict_swapped) if column is not None]
+        sides = Sides(models, first, second)
+        read = {
+            column: read_labels(
+                frame[column], label_coding, sides, may_miss=True, option="label_coding", advice=_UNLABELLED
+            )
+            for column in named
+        }
+        told = tuple(results.told for results in read.values() if results.told)
+        humans = missing if human is None else read[human].target
+        verdicts = [read[column].target for column in (verdict, verdict_swapped) if column is not None]
         difference, orders = score_differences(
             frame, scores_a, scores_b, scores_a_swapped, scores_b_swapped, score_difference, verdicts
         )
@@ -155,7 +165,8 @@ class JudgedBattles:
             models=models, model_a=first, model_b=second, score_difference=difference, human=humans,
             judge=sign_labels(difference, orders), orders=orders, verdict_orders=both,
             verdict=sign_labels(both.sum(1) - 1, None) if both is not None else verdicts[0] if verdicts else None,
-            columns=frame.reset_index(drop=True), judge_name=judge_name, report=JudgedReport(), scored=scored,
+            columns=frame.reset_index(drop=True), judge_name=judge_name, report=JudgedReport(read_as=told),
+            scored=scored,
             hard_label=_hard_label(hard_label, bool(verdicts), scored, orders is not None), label_coding=label_coding,
         )  # fmt: skip
         is_self, unscored = first == second, np.isnan(difference)
@@ -233,6 +244,7 @@ class JudgedBattles:
             hard_label=_hard_label_text(result),
             n_verdicts=int(beside.sum()),
             n_verdict_differs=int(np.count_nonzero(beside & (result.verdict != result.judge))),
+            read_as=self.report.read_as,
         )
         return replace(result, report=report)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from jaxeval.data.columns import renames
 from jaxeval.data.outcomes import COUNT_COLUMNS, EXPECTED_RESULTS, has_counts, reject_unnamed_count
 from jaxeval.errors import DataError
 from jaxeval.wording import did_you_mean
@@ -48,6 +49,17 @@ class NeededColumns(NamedTuple):
         if self.results and not self.counted:
             reject_unnamed_count(names)
         return list(dict.fromkeys([*self.named, *found, *(c for c in self.beside if c in names)]))
+
+    def spelled(self, names: Sequence[str]) -> dict[str, str]:
+        """Of the ``names`` that a file has those of needed columns in another spelling, and how they are needed."""
+        results = () if any(c in names for c in self.results) else self.results
+        return renames([*self.named, *results], names)
+
+    def renamed(self, spelled: Mapping[str, str]) -> NeededColumns:
+        """The same columns by the names that `spelled` found."""
+        found = {name: column for column, name in spelled.items()}
+        named, results = (tuple(found.get(c, c) for c in columns) for columns in (self.named, self.results))
+        return self._replace(named=named, results=results)
 
 
 #: Every column of a file is read.

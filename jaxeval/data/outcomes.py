@@ -1,21 +1,20 @@
-"""Outcomes of battles from columns: labels, one-hot columns, soft targets, counts, and numbers of a named coding."""
+"""Outcomes of battles from columns: labels, one-hot columns, soft targets, scores of both sides, and counts."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.data.columns import Rows, count_rows, numbers, reject_missing, reject_values, whole_numbers
+from jaxeval.data.columns import Rows, count_rows, numbers, reject_values, whole_numbers
+from jaxeval.data.labels import STANDARD, LabelledResults, Labels, Sides, check_labels, read_labels
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
-
-LabelCoding = Literal["a_wins_1", "a_wins_0", "labels"]
 
 ONE_HOT_COLUMNS = ("winner_model_a", "winner_model_b", "winner_tie")
 #: Of a table of counts: battles that side A won, that were ties, that side B won.
@@ -26,9 +25,50 @@ EXPECTED_RESULTS = (
     f"'winner', 'target', the one-hot columns {', '.join(ONE_HOT_COLUMNS)}, or the counts {', '.join(COUNT_COLUMNS)}"
 )
 
-_BOTH_BAD = ("tie (bothbad)", "tie_bothbad", "both_bad")
-_TARGET_OF_LABEL = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, **dict.fromkeys(_BOTH_BAD, 0.5)}
-_TARGET_OF_NUMBER = {0.0: 0.0, 0.5: 0.5, 1.0: 1.0}
+
+@dataclass(frozen=True, kw_only=True)
+class ResultColumns:
+    """Where a table's results are, and how they are read; as of `Battles.from_pandas`."""
+
+    winner: str | None = None
+    target: str | None = None
+    scores: tuple[str, str] | None = None
+    tie_within: float = 0.0
+    labels: Labels | None = None
+    count: str | None = None
+    always: bool = False  # side A always wins: the columns of the models are those of winners and losers
+
+    def __post_init__(self) -> None:
+        """Check what needs no table.
+
+        Raises:
+            ValueError: two results are named, or an option without the result that it belongs to.
+        """
+        named = {"winner": self.winner, "target": self.target, "scores": self.scores}
+        given = [f"{name}=" for name, column in named.items() if column is not None]
+        if self.always:
+            given.append("winner_model= and loser_model=")
+        if len(given) > 1:
+            raise ValueError(f"the result is given once, got {' and '.join(given)}")
+        if self.labels is not None and given and self.winner is None:
+            raise ValueError(f"labels= says what the labels of a column winner mean: leave it or {given[0]} out")
+        check_labels(self.labels)
+        if self.scores is not None and (isinstance(self.scores, str) or len(self.scores) != 2):
+            raise ValueError(f"scores= names the columns of both sides, ('home', 'away'), got {self.scores!r}")
+        if not (self.tie_within >= 0 and np.isfinite(self.tie_within)):
+            raise ValueError(f"tie_within is a difference of scores >= 0, got {self.tie_within!r}")
+        if self.tie_within and self.scores is None:
+            raise ValueError("tie_within= is about scores=, which are not given")
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The columns that the user named."""
+        return tuple(c for c in (self.winner, self.target, *(self.scores or ()), self.count) if c is not None)
+
+    @property
+    def searched(self) -> bool:
+        """Whether the result is in a column with a standard name."""
+        return self.winner is None and self.target is None and self.scores is None and not self.always
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,21 +79,64 @@ class Outcomes:
     target: Float  # (K,) probability that side A wins
     both_bad: Bool  # (K,) whether the label is both-bad
     count: Int | None  # (K,) battles of a row of the input, maybe none; None: one each
+    weight: Float | None = None  # (K,) of the label; None: 1 each
+    told: str = ""  # how labels were read, where they are not in jaxeval's own words
 
 
-def read_outcomes(
-    frame: pd.DataFrame, winner: str | None, target: str | None, count: str | None, rows: Rows | None = None
-) -> Outcomes:
-    """The results in a table; arguments as of `Battles.from_pandas`."""
-    if winner is None and target is None and has_counts(frame.columns):
-        if count is not None:
+def result_columns(
+    winner: str | None,
+    target: str | None,
+    scores: tuple[str, str] | None,
+    tie_within: float,
+    winner_model: str | None,
+    loser_model: str | None,
+    labels: Labels | None,
+    count: str | None,
+) -> ResultColumns:
+    """The columns that `Battles.from_pandas` is told of.
+
+    Raises:
+        ValueError: they do not go together.
+    """
+    if (winner_model is None) != (loser_model is None):
+        raise ValueError("winner_model= and loser_model= go together: name both, or winner= of labels")
+    always = winner_model is not None
+    return ResultColumns(
+        winner=winner, target=target, scores=scores, tie_within=tie_within, labels=labels, count=count, always=always
+    )
+
+
+def sought(named: Sequence[str], asked: ResultColumns, columns: Container[Any]) -> list[str]:
+    """Names of columns that may be there in another spelling: all ``named``, and the results if none is there."""
+    results = ["winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS]
+    return [*named, *(results if asked.searched and not any(c in columns for c in results) else [])]
+
+
+def there(frame: pd.DataFrame, models: Sequence[str], asked: ResultColumns) -> Bool:
+    """(N,) whether a row has its models and its result."""
+    results = [c for c in (asked.winner, asked.target, *(asked.scores or ())) if c is not None]
+    if asked.searched:
+        results = [c for c in ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS) if c in frame.columns]
+    whole = np.ones(len(frame), bool)
+    for name in dict.fromkeys([*models, *results]):
+        codes, found = pd.factorize(frame[name])
+        blank = [isinstance(value, str) and not value.strip() for value in found]
+        whole &= ~np.array([*blank, True])[codes]
+    return whole
+
+
+def read_outcomes(frame: pd.DataFrame, asked: ResultColumns, sides: Sides, rows: Rows | None = None) -> Outcomes:
+    """The results in a table."""
+    if asked.searched and has_counts(frame.columns):
+        if asked.count is not None:
             raise ValueError(f"the columns {', '.join(COUNT_COLUMNS)} are counts already: leave count= out")
         counts = np.stack([whole_numbers(frame[c], c, rows) for c in COUNT_COLUMNS], 1)
         none = np.zeros(counts.size, bool)
         row = np.repeat(np.arange(len(frame)), len(COUNT_COLUMNS))
         return Outcomes(row, np.tile([1.0, 0.5, 0.0], len(frame)), none, counts.reshape(-1))
-    values, both_bad = targets(frame, winner, target, rows)
-    return Outcomes(None, values, both_bad, None if count is None else whole_numbers(frame[count], count, rows))
+    count = None if asked.count is None else whole_numbers(frame[asked.count], asked.count, rows)
+    found = _labelled(frame, asked, sides, rows)
+    return Outcomes(None, found.target, found.both_bad, count, found.weight, found.told)
 
 
 def has_counts(columns: Container[Any]) -> bool:
@@ -75,14 +158,17 @@ def reject_unnamed_count(columns: Container[Any]) -> None:
     )
 
 
-def targets(
-    frame: pd.DataFrame, winner: str | None, target: str | None, rows: Rows | None = None
-) -> tuple[Float, Bool]:
-    """Target of every row, and whether its label is both-bad."""
+def _labelled(frame: pd.DataFrame, asked: ResultColumns, sides: Sides, rows: Rows | None) -> LabelledResults:
+    """The result of every row."""
+    winner, target = asked.winner, asked.target
+    if asked.always:
+        return _hard(np.ones(len(frame)))
+    if asked.scores is not None:
+        return _hard(_by_scores(frame, *asked.scores, asked.tie_within, rows))
     if winner is None and target is None:
         found = [c for c in ("winner", "target") if c in frame.columns]
         if not found and all(c in frame.columns for c in ONE_HOT_COLUMNS):
-            return _one_hot_targets(frame, rows), np.zeros(len(frame), bool)
+            return _hard(_one_hot_targets(frame, rows))
         if len(found) == 2:
             raise DataError(
                 "the table has both a 'winner' and a 'target' column: name the one to use, "
@@ -91,17 +177,33 @@ def targets(
         if not found:
             have = ", ".join(map(repr, frame.columns))
             raise DataError(
-                f"no result column: expected {EXPECTED_RESULTS}; the table has {have} (name another with winner= or "
-                f"target=){did_you_mean('winner', frame.columns)}"
+                f"no result column: expected {EXPECTED_RESULTS}; the table has {have} (name another with winner=, "
+                f"target= or scores=){did_you_mean('winner', frame.columns)}"
             )
         winner, target = ("winner", None) if found == ["winner"] else (None, "target")
-    if winner is not None and target is not None:
-        raise ValueError("give winner= or target=, not both")
     if target is not None:
         values = numbers(frame[target], target, rows)
         reject_values(values, (values < 0) | (values > 1), target, "targets must lie in [0, 1]", rows)
-        return values, np.zeros(len(frame), bool)
-    return _winner_targets(frame[winner], str(winner), rows)
+        return _hard(values)
+    return read_labels(
+        frame[winner], asked.labels, sides, rows, advice=", or name a column of probabilities that side A wins, target="
+    )
+
+
+def _hard(target: Float) -> LabelledResults:
+    """Results without labels."""
+    return LabelledResults(target, np.zeros(len(target), bool), None)
+
+
+def _by_scores(frame: pd.DataFrame, of_a: str, of_b: str, tie_within: float, rows: Rows | None) -> Float:
+    """(N,) targets by scores of both sides, of which the larger wins."""
+    scores = []
+    for name in (of_a, of_b):
+        values = numbers(frame[name], name, rows)
+        reject_values(values, (values < 0) | np.isinf(values), name, "scores must be finite and >= 0", rows)
+        scores.append(values)
+    difference = scores[0] - scores[1]
+    return np.where(np.abs(difference) <= tie_within, 0.5, np.where(difference > 0, 1.0, 0.0))
 
 
 def opposed_winners(winner: pd.Series, target: Float) -> tuple[Bool, Bool]:
@@ -110,21 +212,9 @@ def opposed_winners(winner: pd.Series, target: Float) -> tuple[Bool, Bool]:
         codes, found = pd.factorize(winner)
     except TypeError:  # values that are no labels
         codes, found = np.full(len(winner), -1), pd.Index([])
-    side_of = np.array([_TARGET_OF_LABEL.get(label, 0.5) for label in found] + [0.5]) - 0.5
+    side_of = np.array([*(STANDARD[label].target if label in STANDARD else 0.5 for label in found), 0.5]) - 0.5
     product = side_of[codes] * (target - 0.5)
     return product < 0, product != 0
-
-
-def _winner_targets(column: pd.Series, name: str, rows: Rows | None) -> tuple[Float, Bool]:
-    try:
-        codes, labels = pd.factorize(column)
-    except TypeError as error:
-        raise DataError(f"column {name!r} holds values that are no labels: {error}") from error
-    reject_missing(codes < 0, name, rows)
-    _reject_unknown(codes, labels, _TARGET_OF_LABEL, name, "or give a numeric column as target=", rows)
-    target_of = np.array([_TARGET_OF_LABEL[label] for label in labels])
-    both_bad_of = np.array([label in _BOTH_BAD for label in labels])
-    return target_of[codes], both_bad_of[codes]
 
 
 def _one_hot_targets(frame: pd.DataFrame, rows: Rows | None) -> Float:
@@ -138,44 +228,3 @@ def _one_hot_targets(frame: pd.DataFrame, rows: Rows | None) -> Float:
             f"{counted(count_rows(bad, rows), 'row does', 'rows do')} not (rows count from 0; first {place}: {found})"
         )
     return values[0] + 0.5 * values[2]
-
-
-def labels(column: pd.Series, coding: LabelCoding | None) -> Float:
-    """(N,) targets that A wins, NaN where missing."""
-    name = column.name
-    codes, values = pd.factorize(column)
-    numeric = pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)
-    if numeric and len(values) and coding not in ("a_wins_1", "a_wins_0"):
-        found = ", ".join(f"{float(v):g}" for v in sorted(values)[:5])
-        raise DataError(
-            f"column {name!r} has numeric labels ({found}): say what they "
-            "mean with label_coding='a_wins_1' (1 = A wins) or label_coding='a_wins_0' (0 = A wins); on the command "
-            "line, --labels"
-        )
-    known: Mapping[Any, float] = _TARGET_OF_NUMBER if numeric else _TARGET_OF_LABEL
-    _reject_unknown(codes, values, known, name, "and mark battles without a label as missing")
-    target_of = np.array([known[value] for value in values] + [np.nan])
-    if numeric and coding == "a_wins_0":
-        target_of = 1 - target_of
-    return target_of[codes]
-
-
-def _reject_unknown(
-    codes: NDArray[np.intp],
-    labels: pd.Index,
-    known: Mapping[Any, float],
-    name: Any,
-    hint: str,
-    rows: Rows | None = None,
-) -> None:
-    unknown = [k for k, label in enumerate(labels) if label not in known]
-    if unknown:
-        there = codes >= 0
-        times = None if rows is None else rows.times[there]
-        counts = np.bincount(codes[there], times, minlength=len(labels)).astype(int)
-        found = ", ".join(f"{str(labels[k])!r} ({counts[k]:,})" for k in unknown[:10])
-        more = f" and {len(unknown) - 10} more" if len(unknown) > 10 else ""
-        raise DataError(
-            f"column {name!r} has unknown labels: {found}{more}; known are {', '.join(map(repr, known))}. Map the "
-            f"labels to these, {hint}{did_you_mean(labels[unknown[0]], known)}"
-        )

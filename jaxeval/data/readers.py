@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from jaxeval.data.battles import Battles
-from jaxeval.data.columns import Rows, frame_of
+from jaxeval.data.columns import Rows, frame_of, told_renames
 from jaxeval.data.equal_rows import EqualRows
+from jaxeval.data.labels import Labels
 from jaxeval.data.needed_columns import NeededColumns
-from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS
-from jaxeval.data.report import BothBad
-from jaxeval.data.table_files import files_of, naming, pieces, with_types
+from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS, result_columns
+from jaxeval.data.report import BothBad, MissingResult
+from jaxeval.data.table_files import files_of, head_names, naming, pieces, with_types
 from jaxeval.errors import DataError
 from jaxeval.execution.progress import Advance, progress_bar
 
@@ -28,10 +30,16 @@ class BattleColumns(TypedDict, total=False):
     model_b: str
     winner: str | None
     target: str | None
+    scores: tuple[str, str] | None
+    tie_within: float
+    winner_model: str | None
+    loser_model: str | None
+    labels: Labels | None
     weight: str | None
     count: str | None
     cluster: str | None
     both_bad: BothBad
+    missing: MissingResult
 
 
 def read_battles(
@@ -53,8 +61,9 @@ def read_battles(
             follows from the ending: .parquet, .pq, .csv, .tsv, .jsonl, .ndjson, and .gz of the text formats.
         keep: further columns to read, for ``by=`` and ``cluster=`` of the estimators.
         progress: show a bar on standard error; by default only on a terminal, for reading over 0.7 s.
-        **columns: ``model_a``, ``model_b``, ``winner``, ``target``, ``weight``, ``count``, ``cluster`` and
-            ``both_bad``, as in `Battles.from_pandas`.
+        **columns: ``model_a``, ``model_b``, ``winner``, ``target``, ``scores``, ``tie_within``, ``winner_model``,
+            ``loser_model``, ``labels``, ``weight``, ``count``, ``cluster``, ``both_bad`` and ``missing``, as in
+            `Battles.from_pandas`.
 
     Raises:
         DataError: a file cannot be read as a table of battles, or files do not have the same columns.
@@ -75,22 +84,29 @@ def read_battles(
     given.apply_defaults()
     role = given.arguments
     files = files_of(path)
-    roles = ("model_a", "model_b", "winner", "target", "weight", "count", "cluster")
-    named = tuple(dict.fromkeys([*(role[name] for name in roles if role[name] is not None), *keep]))
+    asked = result_columns(
+        role["winner"], role["target"], role["scores"], role["tie_within"], role["winner_model"], role["loser_model"],
+        role["labels"], role["count"],
+    )  # fmt: skip
+    sides = (role["winner_model"] or role["model_a"], role["loser_model"] or role["model_b"])
+    roles = [*sides, *asked.named, *(role[name] for name in ("weight", "cluster") if role[name] is not None), *keep]
     needed = NeededColumns(
-        named=named,
-        results=() if role["winner"] or role["target"] else _RESULTS,
+        named=tuple(dict.fromkeys(roles)),
+        results=_RESULTS if asked.searched else (),
         counted=role["count"] is not None,
         beside=("winner",) if role["target"] not in (None, "winner") else (),
     )
     several = f"{files[0].name} and {len(files) - 1} more" if len(files) > 1 else files[0].name
     label = Path(path).name if isinstance(path, str | Path) else several
-    text = (role["model_a"], role["model_b"], role["winner"] or "winner")
+    text = (*sides, role["winner"] or "winner")
     rows, starts, first_columns = EqualRows(), [], None
+    spelled: dict[str, str] = {}
     megabytes = sum(file.stat().st_size // _MEGABYTE for file in files)
     with progress_bar(megabytes, "reading MB", progress, compiles=False) as advance:
         for file in files:
-            own = _rows_of(file, needed, text, advance)
+            found = needed.spelled(head_names(file))
+            spelled |= found
+            own = _rows_of(file, needed, text, found, advance)
             own_columns = needed.choose(own.columns)
             first_columns = first_columns or own_columns
             for column in (*first_columns, *own_columns):
@@ -106,13 +122,19 @@ def read_battles(
     one = len(files) == 1 and len(merged.times) == rows.n_rows
     origin = None if one else Rows(merged.times, merged.first, tuple(starts) if len(files) > 1 else ())
     try:
-        return Battles.from_pandas(frame_of(merged.table), rows=origin, **columns)
+        battles = Battles.from_pandas(frame_of(merged.table), rows=origin, **columns)
     except DataError as error:
         raise type(error)(f"{label}: {error}") from error
+    told = (*told_renames(spelled), *battles.report.read_as)
+    return replace(battles, report=replace(battles.report, read_as=told))
 
 
-def _rows_of(file: Path, needed: NeededColumns, text: Sequence[str], advance: Advance) -> EqualRows:
-    """The rows of a file."""
+def _rows_of(
+    file: Path, needed: NeededColumns, text: Sequence[str], spelled: Mapping[str, str], advance: Advance
+) -> EqualRows:
+    """The rows of a file, by the names that are ``needed``; its own are ``spelled`` otherwise."""
+    of_file = {name: column for column, name in spelled.items()}
+    needed, text = needed.renamed(spelled), [of_file.get(name, name) for name in text]
 
     def read(widened: dict[str, Any]) -> EqualRows:
         rows, told = EqualRows(), [0, 0]
@@ -123,7 +145,8 @@ def _rows_of(file: Path, needed: NeededColumns, text: Sequence[str], advance: Ad
             told[1] = told[0] // _MEGABYTE
 
         for piece in pieces(file, needed, text, widened, advance_bytes):
-            rows.add(piece, file.name)
+            names = [spelled.get(name, name) for name in piece.column_names]
+            rows.add(piece.rename_columns(names), file.name)
         return rows
 
     with naming(file):

@@ -9,6 +9,8 @@ from typing import Literal
 from jaxeval.wording import counted
 
 BothBad = Literal["half", "drop"]
+#: What becomes of rows without a model or a result.
+MissingResult = Literal["error", "drop"]
 #: What becomes of missing judgments.
 MissingJudgment = Literal["error", "drop", "complete", "incorrect"]
 _SELF = "of a model against itself left out"
@@ -41,6 +43,8 @@ class DataReport:
     target: str | None = None  # the column of targets, if it was named beside a column "winner", which is not used then
     n_opposed: int = 0  # battles in which those two columns name opposite sides,
     n_decided: int = 0  # of those in which both name one
+    n_missing: int = 0  # rows of the input without a model or a result, left out on request
+    read_as: tuple[str, ...] = ()  # how labels and names of columns were read that are not jaxeval's own
 
     @property
     def warnings(self) -> list[str]:
@@ -68,6 +72,8 @@ class DataReport:
                 self.n_empty_rows,
                 f"{counted(self.n_empty_rows, 'row that counts', 'rows that count')} no battle left out",
             ),
+            (self.n_missing, f"{counted(self.n_missing, 'row')} without a model or a result left out on request"),
+            *((True, sentence) for sentence in self.read_as),
             (self.target, f"results are those of column {self.target!r}; column 'winner' is not used"),
             (names, f"{counted(len(self.models_left_out), 'model')} without a usable battle left out: {names}"),
         )
@@ -88,6 +94,7 @@ class JudgedReport:
     hard_label: str = ""  # what it is made of, in words
     n_verdicts: int = 0  # battles with a verdict beside their scores
     n_verdict_differs: int = 0  # of them, those whose verdict is not the label that their scores give
+    read_as: tuple[str, ...] = ()  # how labels were read that are not jaxeval's own
 
     def __str__(self) -> str:
         differ = f"{self.n_verdict_differs:,} of {self.n_verdicts:,} battles"
@@ -98,6 +105,7 @@ class JudgedReport:
             f"({counted(self.n_human_ties, 'tie')})",
             (self.n_self_battles, f"{counted(self.n_self_battles, 'battle')} {_SELF}"),
             (self.n_without_score, f"{counted(self.n_without_score, 'battle')} without a judge's score left out"),
+            *((True, sentence) for sentence in self.read_as),
             (True, f"hard label: {self.hard_label} ({self.n_judge_ties:,} ties)"),
             (self.n_verdicts, f"verdict and label of the scores differ in {differ} ({share:.1%})"),
         )

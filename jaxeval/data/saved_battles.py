@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _FORMAT, _VERSION = "jaxeval battles", 1
 _SUMS = ("n_rows", "n_battles", "n_ties", "n_both_bad", "n_self_battles", "n_zero_weight", "n_empty_rows", "n_opposed",
-         "n_decided")  # fmt: skip
+         "n_decided", "n_missing")  # fmt: skip
 
 
 class BattleTable(NamedTuple):
@@ -62,6 +62,7 @@ def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
         both_bad=reports[0].both_bad,
         models_left_out=tuple({model for report in reports for model in report.models_left_out}),
         target=next((report.target for report in reports if report.target is not None), None),
+        read_as=tuple(dict.fromkeys(sentence for report in reports for sentence in report.read_as)),
         **sums,
     )
     files = {digest: name for batch in batches for digest, name in batch.files.items()}
@@ -115,7 +116,7 @@ def read_table(file: IO[bytes], name: str) -> BattleTable:
     if content.pop("digest", None) != _digest(table, content):
         raise DataError(f"{name} is damaged: it does not hold what was saved; use a copy, or read the votes again")
     try:
-        saved = {**content["report"], "models_left_out": tuple(content["report"]["models_left_out"])}
+        saved: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in content["report"].items()}
         report, files = DataReport(**saved), dict(content["files"])
         return BattleTable(table=table, roles=content["roles"], cluster=content["cluster"], report=report, files=files)
     except (KeyError, TypeError, ValueError) as error:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from glob import glob
 from pathlib import Path
@@ -14,12 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from jaxeval.data.columns import frame_of
+from jaxeval.data.json_limits import MOST_BYTES
 from jaxeval.data.json_lines import json_tables
 from jaxeval.data.needed_columns import ALL_COLUMNS, NeededColumns
 from jaxeval.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow import csv
 
     from jaxeval.execution.progress import Advance
 
@@ -203,6 +206,24 @@ def pieces(
         done = position
 
 
+def head_names(path: Path) -> list[str]:
+    """Names of the columns that the beginning of a file has; none of a file that `pieces` cannot read either."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyarrow import csv
+
+    name = path.name.lower()
+    with suppress(pa.ArrowException, OSError, ValueError, AttributeError):
+        if name.endswith(_PARQUET):
+            return list(pq.read_schema(path).names)
+        with _opened(path)[0] as file:
+            if name.endswith(_CSV):
+                return list(csv.open_csv(file, parse_options=_delimited(path)).schema.names)
+            if name.endswith(_JSON_LINES):
+                return list(json.loads(file.read(MOST_BYTES).lstrip().split(b"\n", 1)[0]).keys())
+    return []
+
+
 @contextmanager
 def undamaged(found: str = "cannot be read", advice: str = _WRITE_AGAIN) -> Iterator[None]:
     """Whatever Arrow makes of damaged Parquet, as an error that says so."""
@@ -270,14 +291,20 @@ def _parquet(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa
             advance(done * size // total - before * size // total)
 
 
+def _delimited(path: Path) -> csv.ParseOptions:
+    """How values are told apart."""
+    from pyarrow import csv
+
+    return csv.ParseOptions(delimiter="\t" if path.name.lower().endswith(_TSV) else ",", newlines_in_values=True)
+
+
 def _csv(
     path: Path, needed: NeededColumns, text: Sequence[str], widened: dict[str, Any]
 ) -> Iterator[tuple[pa.Table, int]]:
     import pyarrow as pa
     from pyarrow import csv
 
-    tab = path.name.lower().endswith(_TSV)
-    parse = csv.ParseOptions(delimiter="\t" if tab else ",", newlines_in_values=True)
+    parse = _delimited(path)
     with _opened(path)[0] as file, csv.open_csv(file, parse_options=parse) as reader:
         names = reader.schema.names
     columns = needed.choose(names)

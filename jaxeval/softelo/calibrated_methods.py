@@ -10,7 +10,7 @@ import pandas as pd
 
 from jaxeval.checks import checked_finite, checked_positive, checked_rating
 from jaxeval.data.judged_battles import HardLabel, JudgedBattles
-from jaxeval.data.outcomes import LabelCoding
+from jaxeval.data.labels import Labels, check_labels
 from jaxeval.errors import DataError
 from jaxeval.softelo.noise_matching import floor_spread
 from jaxeval.softelo.target_maps import smoothing
@@ -33,7 +33,7 @@ class CalibrationSettings:
     judge_name: str
     n_battles: int
     scored: bool  # by the judge's scores; False: by its verdicts alone
-    labels: LabelCoding | None  # how labels were read, and how verdicts of new battles are
+    labels: Labels | None  # how labels were read, and how verdicts of new battles are
     hard_label: HardLabel  # what the hard label was made of, and is in new battles
     both_orders: bool  # score differences are means over both presentation orders
     both_verdicts: bool  # verdicts were given in both presentation orders
@@ -85,8 +85,7 @@ class CalibrationSettings:
         checked_finite("mean_score_difference", self.mean_score_difference)
         if self.hard_label not in get_args(HardLabel):
             raise ValueError(f"hard_label cannot be {self.hard_label!r}")
-        if self.labels not in (None, *get_args(LabelCoding)):
-            raise ValueError(f"labels cannot be {self.labels!r}")
+        check_labels(self.labels)
         if not isinstance(self.cluster, str | None):
             raise ValueError(f"cluster must be the name of a column or null, found {self.cluster!r}")
         for name in ("scored", "both_orders", "both_verdicts"):

@@ -20,7 +20,7 @@ import pandas as pd
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.judged_battles import JudgedBattles, read_judged_battles
-from jaxeval.data.outcomes import LabelCoding
+from jaxeval.data.labels import Labels
 from jaxeval.data.versioned_json import read_versioned, write_versioned
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import versions
@@ -157,7 +157,7 @@ class SoftEloCalibration:
         return cls(methods, settings, warnings)
 
     def read_new_battles(
-        self, path: str | Path, method: str = "soft", *, label_coding: LabelCoding | None = None, **columns: Any
+        self, path: str | Path, method: str = "soft", *, label_coding: Labels | None = None, **columns: Any
     ) -> JudgedBattles:
         """Judged battles of new models from a file, of which only what `predict` needs is read.
 

@@ -298,7 +298,9 @@ class TestErrors:
 
     def test_unknown_labels(self):
         message = self.message(VOTES.assign(winner=["A", "model_a", "A", "Tie", "tie"]))
-        self.contains(message, "'winner'", "'A' (2)", "'Tie' (1)", "Map the labels", "target=")
+        self.contains(
+            message, "'winner'", "'A' (2)", "'Tie' (1)", "Say what they mean", "--labels 'A=model_a,...'", "target="
+        )
         self.contains(message, *(repr(s) for s in ("model_a", "model_b", "tie", "tie (bothbad)", "tie_bothbad")))
         assert "'tie' (1)" not in message
 
@@ -306,10 +308,6 @@ class TestErrors:
         self.contains(
             self.message(VOTES.rename(columns={"winner": "human"}).assign(human="?"), winner="human"), "'human'"
         )
-
-    def test_a_label_is_never_trimmed_or_folded(self):
-        message = self.message(VOTES.assign(winner=[" tie", "Model_A", "tie", "TIE", "model_b "]))
-        self.contains(message, "' tie' (1)", "'Model_A' (1)", "'TIE' (1)", "'model_b ' (1)")
 
     def test_numeric_labels_are_shown_as_numbers(self):
         message = self.message(VOTES.assign(winner=[0, 1, 0, 1, 2]))
@@ -392,14 +390,14 @@ class TestErrors:
 
     def test_no_result_column(self):
         message = self.message(VOTES.rename(columns={"winner": "outcome"}))
-        self.contains(message, "'winner'", "'target'", "winner_tie", "'outcome'", "winner= or target=")
+        self.contains(message, "'winner'", "'target'", "winner_tie", "'outcome'", "winner=, target= or scores=")
 
     def test_winner_and_target(self):
         message = self.message(VOTES.assign(target=0.5))
         self.contains(message, "'winner'", "'target'", "winner='winner'", "target='target'")
 
     def test_both_named(self):
-        with pytest.raises(ValueError, match="not both"):
+        with pytest.raises(ValueError, match="given once, got winner= and target="):
             Battles.from_pandas(VOTES.assign(target=0.5), winner="winner", target="target")
 
     def test_mixed_types_in_a_column(self):
@@ -703,8 +701,8 @@ class TestTargetBesideWinner:
     ("options", "columns", "hint"),
     [
         ({"winner": "winer"}, {}, "did you mean 'winner'?"),
-        ({}, {"winner": "Winner"}, "did you mean 'Winner'?"),
-        ({"model_a": "modela"}, {}, "did you mean 'model_a'"),
+        ({}, {"winner": "the winner"}, "did you mean 'the winner'?"),
+        ({"model_a": "modell_a"}, {}, "did you mean 'model_a'"),
         ({"weight": "colour"}, {}, None),
     ],
 )
@@ -716,8 +714,8 @@ def test_errors_name_the_near_miss(options, columns, hint):
 
 
 def test_unknown_labels_and_groups_name_the_near_miss():
-    frame = pd.DataFrame({"model_a": ["a", "b"], "model_b": ["b", "a"], "winner": ["Model_A", "tie"], "language": "x"})
+    frame = pd.DataFrame({"model_a": ["a", "b"], "model_b": ["b", "a"], "winner": ["Model", "tie"], "language": "x"})
     with pytest.raises(DataError, match="did you mean 'model_a'"):
         Battles.from_pandas(frame)
     with pytest.raises(DataError, match="did you mean 'language'"):
-        Battles.from_pandas(frame.replace("Model_A", "model_a")).column("langage")
+        Battles.from_pandas(frame.replace("Model", "model_a")).column("langage")

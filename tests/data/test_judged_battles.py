@@ -121,7 +121,7 @@ def test_missing_criteria_columns_and_labels():
     )
     assert "no column 'scores_q'" in message(TABLE, scores_a="scores_q", scores_b="scores_b")
     assert "no scores of a judge" in message(TABLE[["model_a", "model_b"]])
-    assert "unknown labels: 'A' (1), 'B' (3)" in message(TABLE.assign(human=["A", "B", "B", "B"]))
+    assert "unknown labels: 'A1' (1), 'B2' (3)" in message(TABLE.assign(human=["A1", "B2", "B2", "B2"]))
     assert np.isnan(JudgedBattles.from_pandas(TABLE.assign(human=np.nan)).human).all()  # nothing to be told about
     with pytest.raises(ValueError, match="both sides"):
         JudgedBattles.from_pandas(TABLE, scores_a="scores_a")

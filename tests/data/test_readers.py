@@ -159,7 +159,7 @@ class TestColumns:
     @pytest.mark.parametrize(
         ("renamed", "told"),
         [
-            ({"model_a": "Model A"}, ["'model_a'", "(name your own: model_a=, on the command line --model-a)"]),
+            ({"model_a": "Modell"}, ["'model_a'", "(name your own: model_a=, on the command line --model-a)"]),
             ({"winner": "outcome"}, ["no result column: expected 'winner', 'target', the one-hot columns"]),
         ],
     )
@@ -407,8 +407,8 @@ class TestBadFiles:
             read_battles(tmp_path / f"votes.{ending}")
 
     def test_errors_in_the_content_name_the_file(self, tmp_path):
-        found = message(write(VOTES.assign(winner="A"), tmp_path / "votes.csv"))
-        assert found.startswith("votes.csv: column 'winner' has unknown labels: 'A' (5)")
+        found = message(write(VOTES.assign(winner="?"), tmp_path / "votes.csv"))
+        assert found.startswith("votes.csv: column 'winner' has unknown labels: '?' (5)")
 
     @pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
     def test_text_where_numbers_belong(self, ending, tmp_path):

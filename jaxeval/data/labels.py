@@ -1,0 +1,298 @@
+"""What the labels of a column of results mean, by their own words or by those of the user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Bool, Float
+from jaxeval.data.columns import Rows, count_rows, first_place, plain, reject_missing
+from jaxeval.errors import DataError
+from jaxeval.wording import counted, did_you_mean
+
+#: Numbers that mean wins of side A (its ``a_wins_...`` number), ties (0.5) and wins of side B; or words.
+LabelCoding = Literal["a_wins_1", "a_wins_0", "labels"]
+#: A coding, or what each label means: "model_a", "model_b", "tie", or a spelling of both-bad.
+Labels: TypeAlias = LabelCoding | Mapping[Any, str]
+
+
+class Result(NamedTuple):
+    """What one label says."""
+
+    target: float  # probability that side A wins
+    weight: float = 1.0
+    both_bad: bool = False
+
+
+_A, _B, _TIE, _BOTH_BAD = Result(1.0), Result(0.0), Result(0.5), Result(0.5, both_bad=True)
+#: The words that labels are mapped to, and that need no mapping.
+STANDARD = {
+    "model_a": _A, "model_b": _B, "tie": _TIE,
+    "tie (bothbad)": _BOTH_BAD, "tie_bothbad": _BOTH_BAD, "both_bad": _BOTH_BAD,
+}  # fmt: skip
+_CODINGS = {"a_wins_1": {1.0: _A, 0.0: _B, 0.5: _TIE}, "a_wins_0": {0.0: _A, 1.0: _B, 0.5: _TIE}}
+
+_TIES = {
+    **{label: result for label, result in STANDARD.items() if result.target == 0.5},
+    **dict.fromkeys(["tied", "draw", "drawn", "equal"], _TIE),
+    **dict.fromkeys(["both bad", "bothbad"], _BOTH_BAD),
+}
+#: A strong preference counts as three: arXiv:2406.11939, section 5.
+_STRONG = 3.0
+_GRADES = {
+    "a>>b": Result(1.0, _STRONG), "a>b": _A, "a=b": _TIE, "b=a": _TIE, "b>a": _B, "b>>a": Result(0.0, _STRONG),
+    "a<<b": Result(0.0, _STRONG), "a<b": _B, "b<a": _A, "b<<a": Result(1.0, _STRONG),
+}  # fmt: skip
+#: Words that stand for the sides in files of others; ties beside them are in any of the words above.
+_FAMILIES: dict[str, dict[str, Result]] = {
+    "the sides model_a and model_b": STANDARD | _TIES,
+    "the sides A and B": {"a": _A, "b": _B, **_TIES},
+    "the sides left and right": {"left": _A, "right": _B, **_TIES},
+    "the sides first and second": {"first": _A, "second": _B, **_TIES},
+    "wins and losses of the first side": {
+        **dict.fromkeys(["win", "won"], _A),
+        **dict.fromkeys(["loss", "lose", "lost"], _B),
+        **_TIES,
+    },
+    "home and away, the first side being at home": {"home": _A, "away": _B, "h": _A, "a": _B, "d": _TIE, **_TIES},
+    "results of chess games": {"1-0": _A, "0-1": _B, "1/2-1/2": _TIE, "½-½": _TIE, "0.5-0.5": _TIE},
+    "grades from A>>B to B>>A": _GRADES,
+}
+#: Numbers that two codings read in opposite ways.
+_CODED = {-1.0, 0.0, 0.5, 1.0, 2.0}
+_MOST_SHOWN = 10
+
+
+class Sides(NamedTuple):
+    """Who met whom."""
+
+    models: pd.Index  # (M,)
+    first: NDArray[np.int32]  # (N,)
+    second: NDArray[np.int32]
+
+
+class LabelledResults(NamedTuple):
+    """Results of N rows."""
+
+    target: Float  # (N,) probability that side A wins; NaN where the label is missing
+    both_bad: Bool  # (N,)
+    weight: Float | None  # (N,) None: 1 each
+    told: str = ""  # how labels were read that are not the standard ones, in words
+
+
+class _Reading(NamedTuple):
+    """One way to read all labels of a column."""
+
+    words: str
+    target: Float  # (N,)
+    of_label: list[Result] | None  # None: the sides' own names
+
+
+class _Column(NamedTuple):
+    """Labels, each value once."""
+
+    name: Any
+    codes: NDArray[np.intp]  # (N,) number of each row's label, -1 where it is missing
+    distinct: list[Any]
+    rows: Rows | None
+
+    @property
+    def numbers(self) -> list[float]:
+        """The numbers that labels are."""
+        return [number for number in map(_number, self.distinct) if number is not None]
+
+    @property
+    def numeric(self) -> bool:
+        """Whether all labels are numbers."""
+        return bool(self.distinct) and len(self.numbers) == len(self.distinct)
+
+    def counted(self, which: list[int]) -> str:
+        """Some of the labels, and how often each is there: "'A' (1,200), 'B' (800)"."""
+        there = self.codes >= 0
+        times = None if self.rows is None else self.rows.times[there]
+        counts = np.bincount(self.codes[there], times, minlength=len(self.distinct)).astype(int)
+        text = ", ".join(f"{str(self.distinct[k])!r} ({counts[k]:,})" for k in which[:_MOST_SHOWN])
+        return text if len(which) <= _MOST_SHOWN else f"{text} and {len(which) - _MOST_SHOWN} more"
+
+    @property
+    def all(self) -> str:
+        return self.counted(list(range(len(self.distinct))))
+
+    def results(self, of_label: list[Result], told: str) -> LabelledResults:
+        """What rows say, by what each label says."""
+        each = np.array([*of_label, Result(np.nan)], float).reshape(-1, len(Result._fields))[self.codes]
+        weight = each[:, 1] if any(result.weight != 1 for result in of_label) else None
+        return LabelledResults(each[:, 0], each[:, 2] > 0, weight, told)
+
+    def known(self, of_label: list[Result | None], knows: str, advice: str = "") -> list[Result]:
+        """What all labels say, or an error about those that say nothing."""
+        unknown = [k for k, result in enumerate(of_label) if result is None]
+        if unknown:
+            raise DataError(f"column {self.name!r} has unknown labels: {self.counted(unknown)}; {knows}{advice}")
+        return [result for result in of_label if result is not None]
+
+
+def read_labels(
+    column: pd.Series,
+    labels: Labels | None = None,
+    sides: Sides | None = None,
+    rows: Rows | None = None,
+    *,
+    may_miss: bool = False,
+    option: str = "labels",
+    advice: str = "",
+) -> LabelledResults:
+    """What a column of labels says.
+
+    Args:
+        column: (N,) labels.
+        labels: what they mean; None: they say so themselves. Numbers never do.
+        sides: who met whom, where a label may be the winner's name.
+        rows: of the input that the rows stand for.
+        may_miss: whether labels may be missing.
+        option: how the caller names ``labels``.
+        advice: what else there is to do about unknown labels.
+
+    Raises:
+        DataError: labels are unknown, missing, numbers without a meaning, or may be read in two ways.
+        ValueError: ``labels`` is no coding, or maps to something else than the standard words.
+    """
+    check_labels(labels, option)
+    try:
+        codes, found = pd.factorize(column)
+    except TypeError as error:
+        raise DataError(f"column {column.name!r} holds values that are no labels: {error}") from error
+    if not may_miss:
+        reject_missing(codes < 0, str(column.name), rows)
+    own = _Column(column.name, codes, [plain(value) for value in found], rows)
+    if isinstance(labels, Mapping):
+        word_of = {word: word for word in STANDARD} | {_form(label): word for label, word in labels.items()}
+        words = [word_of.get(_form(value)) for value in own.distinct]
+        given = ", ".join(repr(str(label)) for label in labels)
+        results = own.known([None if word is None else STANDARD[word] for word in words], f"{option}= knows {given}")
+        told = [f"{str(value)!r} as {word}" for value, word in zip(own.distinct, words, strict=True)]
+        return own.results(results, f"column {own.name!r}: read {', '.join(told[:_MOST_SHOWN])}")
+    if labels in _CODINGS and own.numeric:
+        coding = _CODINGS[labels]
+        numbers = [coding.get(number) for number in own.numbers]
+        return own.results(own.known(numbers, f"{option}={labels!r} knows 0, 0.5 and 1"), "")
+    return _recognised(own, sides, option, advice)
+
+
+def check_labels(labels: Any, option: str = "labels") -> None:
+    """An error that names the ``option``, unless ``labels`` is a coding, a mapping to the standard words, or None."""
+    if isinstance(labels, Mapping):
+        odd = next((word for word in labels.values() if word not in STANDARD), None)
+        if odd is None and labels:
+            return
+        found = "an empty mapping" if odd is None else repr(odd)
+        raise ValueError(f"{option} maps each label to one of {', '.join(map(repr, STANDARD))}, got {found}")
+    if labels is not None and labels not in get_args(LabelCoding):
+        known = ", ".join(map(repr, get_args(LabelCoding)))
+        raise ValueError(f"{option} is one of {known}, or a mapping such as {{'A': 'model_a'}}, got {labels!r}")
+
+
+def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> LabelledResults:
+    """What labels say by themselves: all of them in the words of one family, or all of them names of the sides."""
+    readings = [] if own.numeric else _by_words(own)
+    names = None if sides is None else _by_names(own, sides)
+    if names is not None and not (own.numeric and set(own.numbers) <= _CODED):
+        readings.append(names)
+    if own.numeric and not readings:
+        raise DataError(
+            f"column {own.name!r} has numeric labels ({own.all}), and numbers are never guessed: say "
+            f"{option}='a_wins_1' if 1 is a win of side A, {option}='a_wins_0' if 0 is one, or what each means, "
+            f"{option}={{'1': 'model_a', '2': 'model_b'}} (on the command line --labels a_wins_1, --labels a_wins_0, "
+            f"--labels 1=model_a,2=model_b){advice}"
+        )
+    if not readings:
+        results = [STANDARD.get(value) if isinstance(value, str) else None for value in own.distinct]
+        first = next(value for value, result in zip(own.distinct, results, strict=True) if result is None)
+        example = f"{option}={{{str(first)!r}: 'model_a', ...}}, on the command line --labels '{first}=model_a,...'"
+        whole = f"whole columns of {'; '.join(_FAMILIES)}{_neither(own, sides)}"
+        own.known(
+            results,
+            f"known are {', '.join(map(repr, STANDARD))}, and {whole}",
+            f". Say what they mean ({example}){advice}{did_you_mean(first, STANDARD)}",
+        )
+    reading, *others = readings
+    for other in others:
+        if not np.array_equal(reading.target, other.target, equal_nan=True):
+            label = str(own.distinct[0])
+            raise DataError(
+                f"column {own.name!r} ({own.all}) may hold {reading.words}, or {other.words}, and the two differ: say "
+                f"what the labels mean, {option}={{{label!r}: 'model_a', ...}}, on the command line --labels "
+                f"'{label}=model_a,...'"
+            )
+    is_standard = all(value in STANDARD for value in own.distinct)
+    told = "" if is_standard else f"column {own.name!r}: read {own.all} as {reading.words}"
+    if reading.of_label is None:
+        return LabelledResults(reading.target, np.zeros(len(own.codes), bool), None, told)
+    return own.results(reading.of_label, told)
+
+
+def _by_words(own: _Column) -> list[_Reading]:
+    """Readings by the families that hold all labels."""
+    keys = [_key(value) for value in own.distinct]
+    found = []
+    for words, family in _FAMILIES.items():
+        if all(key in family for key in keys):
+            of_label = [family[key] for key in keys]
+            found.append(_Reading(words, own.results(of_label, "").target, of_label))
+    return found
+
+
+def _by_names(own: _Column, sides: Sides) -> _Reading | None:
+    """The reading by names of the winners, and words of ties; None where some label is neither."""
+    names = pd.Index([_key(model) for model in sides.models])
+    keys = [_key(value) for value in own.distinct]
+    exact = sides.models.get_indexer(pd.Index(own.distinct, dtype=object))
+    if not names.is_unique and (exact < 0).any():
+        return None
+    of_label = np.where(exact >= 0, exact, names.get_indexer(keys) if names.is_unique else -1)
+    tie = np.array([key in _TIES for key in keys] + [False]) & (np.append(of_label, -1) < 0)
+    winner = np.append(of_label, -1)[own.codes]
+    is_first, is_second, is_tie = winner == sides.first, winner == sides.second, tie[own.codes]
+    if not (of_label >= 0).any() or not (is_first | is_second | is_tie | (own.codes < 0)).all():
+        return None
+    target = np.select([is_tie | (is_first & is_second), is_first, is_second], [0.5, 1.0, 0.0], np.nan)
+    return _Reading("names of the winners", target, None)
+
+
+def _neither(own: _Column, sides: Sides | None) -> str:
+    """Where labels that name models name neither side, in words; nothing if no label does."""
+    if sides is None:
+        return ""
+    named = np.append(sides.models.get_indexer(pd.Index(own.distinct, dtype=object)), -1)[own.codes]
+    neither = (named >= 0) & (named != sides.first) & (named != sides.second)
+    if not (named >= 0).any():
+        return "; or of the winners' names"
+    rows = f"; it names neither side in {counted(count_rows(neither, own.rows), 'row')}{first_place(neither, own.rows)}"
+    return f"; or of the winners' names, which it holds in part{rows if neither.any() else ''}"
+
+
+def _key(value: Any) -> str:
+    """A label without case, blanks around it, and brackets as judges print them: "[[A]]"."""
+    return str(value).strip().strip("[]").strip().casefold()
+
+
+def _form(label: Any) -> str | float:
+    """What is compared of a label and one of a mapping: a number's value, or the text as it is."""
+    number = _number(label)
+    return str(label).strip() if number is None else number
+
+
+def _number(value: Any) -> float | None:
+    """The number that a label is, 1 and 0 for true and false; None for other text."""
+    text = str(value).strip().lower()
+    if text in ("true", "false"):
+        return float(text == "true")
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if np.isfinite(number) else None
