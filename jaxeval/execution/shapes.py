@@ -170,8 +170,8 @@ def padded_columns(n: int) -> int:
 
 def padded_units(n: int) -> int:
     """Columns of units that rows of battles read: few sizes, as to draw them takes a thirtieth of a run."""
-    few = (_UNITS << 2 * k for k in range(4))
-    return next((size for size in few if n <= size), _in_steps(n, power_of_two(n) // 16))
+    few = [_UNITS << 2 * k for k in range(4)]
+    return next(size for size in few if n <= size) if n <= few[-1] else _in_steps(n, power_of_two(n) // 16)
 
 
 def entry_rows(per_pair: NDArray[np.int64]) -> int:

@@ -95,6 +95,7 @@ def test_padding_is_small():
     assert max(shapes.padded_places(n, 1024) / n for n in range(1601, 2**16)) < 1.13
     assert {shapes.padded_places(n, 1024) for n in range(1140, 1577)} == {1600}  # 20,000 to 40,000 battles
     assert {shapes.padded_units(n) for n in range(5_000, 12_000)} == {12_288}
+    assert {shapes.padded_units(n) for n in range(1, 768)} == {768}
     assert max(shapes.padded_units(n) / n for n in range(49_152, 2**17, 37)) < 1.13
     for pad, sizes in [
         (shapes.padded_units, pairs),
