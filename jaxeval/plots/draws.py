@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from jaxeval.plots.labels import Labels, Takes, figure_of
 from jaxeval.plots.style import finish, one_axis, shown_name
 from jaxeval.statistics.draws import Draws
 from jaxeval.wording import counted
@@ -17,7 +18,13 @@ COLOUR, MUTED, _PALE = "#1f5a93", "#8a8f98", "#e9edf2"
 _MOST_ROWS = 40
 
 
-def plot_draws(draws: Draws, level: float = 0.95, top: int | None = _MOST_ROWS, x: str = "estimate") -> Figure:
+_DRAWS = Takes("Draws, as results hand them out as joint", kinds=(Draws,))
+
+
+@figure_of("Estimates", _DRAWS)
+def plot_draws(
+    draws: Draws, level: float = 0.95, top: int | None = _MOST_ROWS, x: str = "estimate", **labels: Unpack[Labels]
+) -> Figure:
     """Estimates with their intervals, best on top, tiers shaded; quantities without a finite estimate are left out.
 
     Args:
@@ -30,15 +37,27 @@ def plot_draws(draws: Draws, level: float = 0.95, top: int | None = _MOST_ROWS, 
     return _figure(table, "estimate", ("lower", "upper"), top, f"{x}, {100 * level:g}% interval")
 
 
-def plot_ranks(draws: Draws, level: float = 0.95, top: int | None = _MOST_ROWS, simultaneous: bool = False) -> Figure:
+@figure_of("Ranks", _DRAWS)
+def plot_ranks(
+    draws: Draws,
+    level: float = 0.95,
+    top: int | None = _MOST_ROWS,
+    simultaneous: bool = False,
+    **labels: Unpack[Labels],
+) -> Figure:
     """The rank of each quantity with the ranks that the draws leave open, see `Draws.rank_sets`; tiers shaded."""
     table = draws.table(level, simultaneous=simultaneous)
     at_once = " for all at once" if simultaneous else ""
     return _figure(table, "rank", ("rank_best", "rank_worst"), top, f"rank, {100 * level:g}% set of ranks{at_once}")
 
 
+@figure_of("Differences", _DRAWS)
 def plot_draw_differences(
-    draws: Draws, against: Hashable | None = None, level: float = 0.95, top: int | None = _MOST_ROWS
+    draws: Draws,
+    against: Hashable | None = None,
+    level: float = 0.95,
+    top: int | None = _MOST_ROWS,
+    **labels: Unpack[Labels],
 ) -> Figure:
     """Differences of all others from the quantity ``against``, by default the best, each with its own interval.
 

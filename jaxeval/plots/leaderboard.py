@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from jaxeval.plots.draws import COLOUR, MUTED, draw_intervals
+from jaxeval.plots.labels import Labels, Takes, figure_of
 from jaxeval.plots.style import save_figure, shown_name
 from jaxeval.wording import counted
 
+LEADERBOARD = Takes(
+    "the table that leaderboard() returns",
+    (
+        "model_name",
+        "rating",
+        "rating_lower",
+        "rating_upper",
+        "rank",
+        "tier",
+        "vote_count",
+        "preliminary",
+        "degenerate_share",
+    ),
+)
 
-def plot_leaderboard(table: pd.DataFrame, top: int | None = 40, panels: int | None = 12) -> Figure:
+
+@figure_of("Leaderboard", LEADERBOARD)
+def plot_leaderboard(
+    table: pd.DataFrame, top: int | None = 40, panels: int | None = 12, **labels: Unpack[Labels]
+) -> Figure:
     """Ratings with their intervals, best on top, tiers shaded; one panel a category.
 
     Args:
