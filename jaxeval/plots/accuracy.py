@@ -13,7 +13,8 @@ from jaxeval.accuracy.accuracy_tables import AccuracyTables, of_slice
 from jaxeval.accuracy.calibration_planning import allocate_calibration, interval_length, variance_ratio
 from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.plots.labels import Labels, Takes, figure_of
-from jaxeval.plots.style import GREY, finish, name_legend, one_axis, panels, shown_name
+from jaxeval.plots.style import GREY, finish, legend_name, name_legend, one_axis, panels, shown_name
+from jaxeval.wording import did_you_mean
 
 #: Name and colour of each estimator and method.
 _STYLES = {
@@ -49,6 +50,7 @@ def plot_accuracy(
         estimators: to draw.
         label: the slice to draw.
     """
+    _check_estimators("plot_accuracy", estimators)
     table = of_slice(accuracy.table, label)
     xlabel = f"accuracy, {100 * accuracy.settings.level:g}% bootstrap interval"
     figure = _intervals(table, ["model"], estimators, xlabel, (1.6, 4.4))
@@ -63,6 +65,7 @@ def plot_differences(
     comparison: DifferenceTables, estimators: tuple[str, ...] = FIVE, label: str = "all", **labels: Unpack[Labels]
 ) -> Figure:
     """Bootstrap medians and intervals of the differences of every pair, a panel a judge."""
+    _check_estimators("plot_differences", estimators)
     table = of_slice(comparison.table, label)
     xlabel = f"difference in accuracy, {100 * comparison.accuracy.settings.level:g}% bootstrap interval"
     figure = _intervals(table, ["model_a", "model_b"], estimators, xlabel, (2.2, 4.2))
@@ -70,6 +73,12 @@ def plot_differences(
         axis.axvline(0, color=GREY, linewidth=1)
     _left_out(figure, len(table.drop_duplicates(["model_a", "model_b"])), "pairs")
     return figure
+
+
+def _check_estimators(function: str, estimators: tuple[str, ...]) -> None:
+    if unknown := [name for name in estimators if name not in _STYLES]:
+        hint = did_you_mean(unknown[0], _STYLES)
+        raise ValueError(f"{function} draws the estimators {', '.join(_STYLES)}, not {unknown[0]!r}{hint}")
 
 
 def _intervals(
@@ -126,8 +135,7 @@ def plot_rates(accuracy: AccuracyTables, label: str = "all", **labels: Unpack[La
     centres = -np.arange(len(models)) * (len(judges) + 1) - (len(judges) - 1) / 2
     axes[0].set_yticks(centres, [shown_name(m) for m in models], fontsize=8.5, parse_math=False)
     if handles:
-        # A name that begins with an underscore would be left out.
-        name_legend(axes[2], handles, [f"\u200b{shown_name(judge)}" for judge in judges])
+        name_legend(axes[2], handles, [legend_name(judge) for judge in judges])
     _left_out(figure, table["model"].nunique(), "models")
     return figure
 
@@ -186,9 +194,11 @@ def plot_study(
     study: pd.DataFrame, x: str, y: str, by: str, level: float | None = None, **labels: Unpack[Labels]
 ) -> Figure:
     """A column of a simulated study against another, a line per value of ``by``."""
+    if missing := [name for name in (x, y, by) if name not in study]:
+        raise ValueError(f"plot_study finds no column {missing[0]!r}{did_you_mean(missing[0], study.columns)}")
     figure, axis = one_axis(5.4, 3.6)
     for name, rows in study.groupby(by, sort=False):
-        label, colour = _STYLES.get(str(name), (name, None))
+        label, colour = _STYLES.get(str(name), (legend_name(name), None))
         axis.plot(rows[x], rows[y], "o-", markersize=3.5, color=colour, label=label)
     if level is not None:
         axis.axhline(level, color="black", linewidth=1, linestyle=":")

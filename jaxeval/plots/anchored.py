@@ -15,7 +15,7 @@ from jaxeval.anchored.screening import JudgeScreen
 from jaxeval.arrays import Float
 from jaxeval.errors import DataError
 from jaxeval.plots.labels import Labels, Takes, figure_of
-from jaxeval.plots.style import COLOURS, GREY, finish, name_legend, one_axis, plain, shown_name
+from jaxeval.plots.style import COLOURS, GREY, finish, legend_name, name_legend, one_axis, plain, shown_name
 from jaxeval.wording import counted
 
 _MOST_MODELS = 40
@@ -59,7 +59,7 @@ def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None, **
             pale = strong is not None and judge not in strong
             colour = COLOURS[k % len(COLOURS)]
             axis.hlines(y, own["rating_lower"], own["rating_upper"], color=colour, alpha=0.15 if pale else 0.5)
-            label = f"{shown_name(judge)} (weak)" if pale else shown_name(judge)
+            label = f"{legend_name(judge)} (weak)" if pale else legend_name(judge)
             axis.scatter(own["rating"], y, s=14, color=colour, alpha=0.3 if pale else 1.0, zorder=3, label=label)
         axis.axvline(0, color=GREY, linewidth=1, linestyle="--")
         said = [text for text, more in zip((f"against {anchor}", task), several, strict=True) if more]

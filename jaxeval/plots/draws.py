@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from jaxeval.plots.labels import Labels, Takes, figure_of
-from jaxeval.plots.style import finish, one_axis, shown_name
+from jaxeval.plots.style import finish, joint_name, one_axis
 from jaxeval.statistics.draws import Draws
 from jaxeval.wording import counted
 
@@ -75,7 +75,7 @@ def plot_draw_differences(
     lower, upper = draws.difference_interval(level)
     table["estimate"] -= table["estimate"][chosen]
     table = table.assign(lower=lower[chosen], upper=upper[chosen]).drop(index=chosen)
-    label = f"difference from {_label(chosen)}, {100 * level:g}% interval"
+    label = f"difference from {joint_name(chosen)}, {100 * level:g}% interval"
     figure = _figure(table, "estimate", ("lower", "upper"), top, label)
     figure.axes[0].axvline(0, color="black", linewidth=0.8)
     return figure
@@ -86,15 +86,11 @@ def _figure(table: pd.DataFrame, value: str, ends: tuple[str, str], top: int | N
     table = table[table["rank"].notna()]
     shown = table.head(top or len(table))
     figure, axis = one_axis(7.4, 1.5 + 0.21 * max(len(shown), 1))
-    names = [f"{rank}  {_label(name)}" for rank, name in zip(shown["rank"], shown.index, strict=True)]
+    names = [f"{rank}  {joint_name(name)}" for rank, name in zip(shown["rank"], shown.index, strict=True)]
     draw_intervals(axis, names, shown[[value, *ends]], shown["tier"])
-    hidden = f"; {counted(len(table) - len(shown), 'more')} not shown" if len(shown) < len(table) else ""
+    hidden = f"; {counted(len(table) - len(shown), 'more', 'more')} not shown" if len(shown) < len(table) else ""
     finish(axis, x=f"{label}\nbands: tiers that the draws separate{hidden}")
     return figure
-
-
-def _label(name: Any) -> str:
-    return ", ".join(map(shown_name, name)) if isinstance(name, tuple) else shown_name(name)
 
 
 def draw_intervals(

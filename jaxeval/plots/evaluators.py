@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 
 from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
 from jaxeval.evaluators.tables import with_evaluator
+from jaxeval.plots.heat import HeatLook, heat_map
 from jaxeval.plots.labels import Labels, Takes, figure_of
-from jaxeval.plots.style import COLOURS, GREY, one_axis, plain, shown_name
+from jaxeval.plots.style import COLOURS, GREY, plain, shown_name
 
-_EMPTY = "#f2f4f7"
 _MOST_ROWS = 40
 
 
@@ -125,22 +125,7 @@ def _heat(
     evaluators = list(dict.fromkeys(with_evaluator(table)["evaluator"]))[:_MOST_ROWS]
     shape = len(evaluators), len(labels)
     size = shape[0] * shape[1]
-    width = 1.2 + 0.07 * max(len(shown_name(e)) for e in evaluators) + 1.05 * shape[1]
-    figure, axis = one_axis(width, 1.1 + 0.55 * shape[0])
-    axis.set_facecolor(_EMPTY)
-    board = np.ma.masked_invalid(table[name].to_numpy()[:size].reshape(shape))
-    image = axis.imshow(board, cmap=colours, vmin=ends[0], vmax=ends[1], aspect="auto")
-    for k, words in enumerate(text[:size]):
-        row, column = divmod(k, shape[1])
-        there = not np.ma.getmaskarray(board)[row, column]
-        red, green, blue, _ = image.cmap(image.norm(board[row, column])) if there else (1.0, 1.0, 1.0, 1.0)
-        dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
-        colour = "white" if dark else "black" if there else GREY
-        axis.text(column, row, words, ha="center", va="center", fontsize=7, color=colour)
-    axis.set_xticks(np.arange(shape[1]), labels, fontsize=8.5)
-    axis.set_yticks(np.arange(shape[0]), [shown_name(e) for e in evaluators], fontsize=8.5, parse_math=False)
-    axis.xaxis.tick_top()
-    axis.tick_params(length=0)
-    axis.spines[:].set_visible(False)
-    axis.set_title(title, loc="left", fontsize=10)
-    return figure
+    values = table[name].to_numpy()[:size].reshape(shape)
+    names = [shown_name(evaluator) for evaluator in evaluators]
+    look = HeatLook(colours, ends, inches=(1.05, 0.55), above=title)
+    return heat_map(values, np.reshape(text[:size], shape), names, labels, look)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from inspect import signature
+from inspect import cleandoc, signature
 from typing import Any, NamedTuple, TypedDict, TypeVar
 
 import pandas as pd
@@ -50,13 +50,10 @@ class Takes(NamedTuple):
             return
         if missing := [name for name in self.columns if name not in given]:
             have = named(list(map(visible_line, given.columns)), 12) or "none"
-            raise ValueError(
-                f"{function} takes {self.what}; this table lacks the columns {named(missing)} and has {have}"
-            )
+            lacking = f"lacks the columns {named(missing)} and has {have}"
+            raise ValueError(f"{function} takes {self.what}; this table {lacking}")
         if missing := [name for name in self.settings if name not in given.attrs.get("settings", {})]:
-            raise ValueError(
-                f"{function} takes {self.what}, with its attrs['settings'], which lack {named(missing)} here"
-            )
+            raise ValueError(f"{function} takes {self.what}, with {named(missing)} in its attrs['settings']")
 
 
 def _is_any(value: Any, name: str, kinds: tuple[type, ...]) -> bool:
@@ -85,6 +82,11 @@ def figure_of(title: str, *takes: Takes) -> Callable[[F], F]:
             _write(figure, usual if title is None else title, _caption(caption, known))
             return figure
 
+        what = "".join(f"It takes {kind.what}. " for kind in takes)
+        said = (
+            '``title`` stands above the figure, "" for none; ``caption`` below it, before the known votes and draws.'
+        )
+        draw.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n{what}{said}"
         return spelled_out()(draw)  # type: ignore[return-value]
 
     usual = title
@@ -97,19 +99,27 @@ def _caption(own: str | None, known: Iterable[str]) -> str:
 
 
 def _rests_on(value: Any) -> list[str]:
-    """Votes and resamples of a table or of a result, as far as they are known."""
-    votes = None
-    if isinstance(value, pd.DataFrame):
-        settings = value.attrs.get("settings")
-        if "vote_count" in value:  # of both models of each
-            of_slices = value.groupby("category")["vote_count"] if "category" in value else value["vote_count"]
-            votes = int(pd.Series(of_slices.sum()).max()) // 2
-    else:
+    """Votes and resamples of a table or of a result, as far as they are known; of the last of several tables."""
+    if isinstance(value, Mapping):
+        return _rests_on(list(value.values())[-1])
+    if not isinstance(value, pd.DataFrame):
         settings = getattr(value, "settings", None) or getattr(getattr(value, "joint", None), "settings", None)
         report = getattr(getattr(value, "fit", value), "report", None)
-        votes = getattr(report, "n_battles", None)
+        return [*_votes(getattr(report, "n_battles", None)), *_made(settings)]
+    if "vote_count" not in value:
+        return _made(value.attrs.get("settings"))
+    both = value.groupby("category")["vote_count"].sum().max() if "category" in value else value["vote_count"].sum()
+    where = " in the largest slice" if "category" in value else ""
+    return [*_votes(int(both) // 2, where), *_made(value.attrs.get("settings"))]  # a vote counts for both its models
+
+
+def _votes(n: int | None, where: str = "") -> list[str]:
+    return [] if n is None else [counted(n, "vote") + where]
+
+
+def _made(settings: Any) -> list[str]:
     line = settings_line(settings)
-    return [*([] if votes is None else [counted(votes, "vote")]), *([line] if line else [])]
+    return [line] if line else []
 
 
 def _write(figure: Figure, title: str, caption: str) -> None:

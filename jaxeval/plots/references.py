@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from jaxeval.evaluators.few_pairs import hide_few_pairs
 from jaxeval.plots.labels import Labels, Takes, figure_of
-from jaxeval.plots.style import COLOURS, GREY, finish, name_legend, one_axis, shown_name
+from jaxeval.plots.style import COLOURS, GREY, finish, legend_name, name_legend, one_axis, shown_name
 from jaxeval.references.study import ReferenceStudy
 from jaxeval.wording import counted
 
@@ -108,7 +108,7 @@ def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf, **label
     several = rows[rows["n_references"] > 1]
     for k, (name, line) in enumerate(several.groupby("references", sort=False)):
         colour, ends = COLOURS[k % len(COLOURS)], (line["misordered_lower"], line["misordered_upper"])
-        axis.plot(line["budget"], line["misordered"], "o-", markersize=3.5, color=colour, label=shown_name(name))
+        axis.plot(line["budget"], line["misordered"], "o-", markersize=3.5, color=colour, label=legend_name(name))
         axis.fill_between(line["budget"], *ends, color=colour, alpha=0.12)
     axis.set_xscale("log")
     axis.set_xticks(study.settings.budgets, [f"{b:,}" for b in study.settings.budgets])

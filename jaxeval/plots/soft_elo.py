@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from jaxeval.plots.labels import Labels, Takes, figure_of
-from jaxeval.plots.style import GREY, finish, one_axis, panels, shown_name
+from jaxeval.plots.style import GREY, finish, legend_name, one_axis, panels, shown_name
 from jaxeval.softelo.soft_elo import HeldOutRatings, SoftElo, models_table
 
 _COLOURS = {"hard": "#1f5a93", "soft": "#c2447f"}
@@ -164,7 +164,7 @@ def plot_ramp(ramp: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
     figure, axis = one_axis(5.2, 3.8)
     for name, method, block in _groups(ramp):
         axis.errorbar(block["group"], block["residual"], yerr=block["standard_error"].fillna(0), fmt="o-",
-                      markersize=4.5, color=_colour(method), capsize=2, label=name)  # fmt: skip
+                      markersize=4.5, color=_colour(method), capsize=2, label=legend_name(name))  # fmt: skip
     axis.axhline(0, color=GREY, linewidth=1, linestyle="--")
     groups = sorted(set(ramp["group"]))
     axis.set_xticks(groups, [f"Q{g}" for g in groups])
@@ -187,7 +187,7 @@ def plot_budget(sweep: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
     left.plot(soft.groupby("budget")["beta"].mean(), color=_COLOURS["soft"])
     for method, block in sweep.groupby("method", sort=False):
         right.scatter(block["budget"], block["mae"], s=10, color=_colour(method), alpha=0.35)
-        right.plot(block.groupby("budget")["mae"].mean(), color=_colour(method), label=str(method))
+        right.plot(block.groupby("budget")["mae"].mean(), color=_colour(method), label=legend_name(method))
     finish(left, x="battles per model", y="beta", title=f"beta of all battles {final:.3f}, band +-0.05")
     finish(right, x="battles per model", y="held-out MAE (Elo)", title="error against budget", legend=True,
            from_zero=True)  # fmt: skip

@@ -48,6 +48,11 @@ def shown_name(value: Any) -> str:
     return text if len(text) <= _LONGEST_NAME else f"{text[:half]}…{text[1 - half :]}"
 
 
+def joint_name(value: Any) -> str:
+    """`shown_name` of a name of one level, or of the parts of one of several."""
+    return ", ".join(map(shown_name, value)) if isinstance(value, tuple) else shown_name(value)
+
+
 def legend_name(value: Any) -> str:
     """A name as legends write it: Matplotlib would leave out one that begins with an underscore."""
     text = shown_name(value)

@@ -212,6 +212,14 @@ class Draws(Shown):
         share[ranked] = comparison.rank_at_most_share(self.draws[:, ranked], k)
         return pd.Series(share, self.names)
 
+    def rank_distribution(self, among: Bool | None = None) -> pd.DataFrame:
+        """(M, M) share of draws in which each quantity takes each rank among those `ranked`; NaN for the others."""
+        self._check_square("the table of ranks")
+        ranked = self.ranked(among)
+        share = np.full((len(ranked), len(ranked)), np.nan)
+        share[ranked, : ranked.sum()] = comparison.rank_distribution(self.draws[:, ranked])
+        return pd.DataFrame(share, self.names, pd.RangeIndex(1, len(ranked) + 1, name="rank"))
+
     def differences(self, among: Bool | None = None) -> Differences:
         """Differences of all pairs of the quantities `ranked`, from which `tiers` and `rank_sets` come.
 
