@@ -18,6 +18,7 @@ LAYERS = [
     "errors",
     "wording",
     "checks",
+    "tables",
     "kernels",
     "execution",
     "statistics",

@@ -17,7 +17,8 @@ from jaxeval.accuracy.statuses import BOUNDED, HAVE_NUMBERS, UNBOUNDED, WITHOUT_
 from jaxeval.arrays import Bool, Float
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import bounds_with_failures
-from jaxeval.wording import did_you_mean
+from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.wording import counted, did_you_mean
 
 Words = NDArray[np.object_]
 
@@ -38,8 +39,8 @@ class AccuracySettings:
     versions: str
 
 
-@dataclass(frozen=True, eq=False)
-class AccuracyTables:
+@dataclass(frozen=True, eq=False, repr=False)
+class AccuracyTables(Shown):
     """Accuracies, the judges' rates, and what they were computed from."""
 
     table: pd.DataFrame
@@ -48,6 +49,15 @@ class AccuracyTables:
     settings: AccuracySettings
     slices: Mapping[str, Slice] = field(repr=False)
     binary: Bool = field(repr=False)  # (J,) judges whose verdicts are 0 and 1
+
+    def _shown(self) -> View:
+        title = (
+            f"{type(self).__name__}: {counted(len(self.models), 'model')}, {counted(len(self.judges), 'judge')}; "
+            "the estimates to believe"
+        )
+        believed = self.table[self.table["believe"]]
+        table = believed.drop(columns=["believe"]).sort_values("estimate", ascending=False, kind="stable")
+        return View(title, table.reset_index(drop=True), settings_line(self.settings), self.warnings)
 
     @property
     def models(self) -> pd.Index:

@@ -10,14 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from jaxeval.accuracy.rogan_gladen import rogan_gladen
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.execution.elementwise import Numbers, broadcast, require, require_share, scalar_or_array, shares
+from jaxeval.tables.shown import Shown
 from jaxeval.wording import counted
 
 _PILOT = 10
 _MOST_LABELS = 10**9
 
 
-@dataclass(frozen=True)
-class Allocation:
+@dataclass(frozen=True, repr=False)
+class Allocation(Shown):
     """Calibration labels of each class: scalars, or arrays of the broadcast shape of the arguments."""
 
     m0: int | Int  # items labelled wrong

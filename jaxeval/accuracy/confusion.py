@@ -15,13 +15,14 @@ from jaxeval.checks import checked_integer
 from jaxeval.errors import DataError
 from jaxeval.kernels import judge_error
 from jaxeval.statistics.quantiles import bounds_with_failures, checked_level, normal_quantile
+from jaxeval.tables.shown import Shown
 from jaxeval.wording import counted
 
 _LARGEST_CONDITION = 1e12
 
 
-@dataclass(frozen=True, eq=False)
-class ClassShares:
+@dataclass(frozen=True, eq=False, repr=False)
+class ClassShares(Shown):
     """Corrected shares of the K classes.
 
     ``table`` has a row per class: ``judged`` (the judge's own share), ``estimate``, ``lower`` and ``upper`` (truncated

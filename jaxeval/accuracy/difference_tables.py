@@ -34,6 +34,8 @@ from jaxeval.execution.elementwise import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums, Rates
 from jaxeval.statistics.quantiles import bounds_with_failures, normal_quantile
+from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.wording import counted
 
 Int = NDArray[np.intp]
 Words = NDArray[np.object_]
@@ -44,14 +46,19 @@ _SHARED = "rogan_gladen_shared"
 _PAIRS_AT_A_TIME = 64
 
 
-@dataclass(frozen=True, eq=False)
-class DifferenceTables:
+@dataclass(frozen=True, eq=False, repr=False)
+class DifferenceTables(Shown):
     """Differences between the two models of each of the ``pairs``, and how alike the judges' rates on them are."""
 
     table: pd.DataFrame
     stability: pd.DataFrame
     accuracy: AccuracyTables
     pairs: list[Pair] = field(repr=False)
+
+    def _shown(self) -> View:
+        title = f"{type(self).__name__}: {counted(len(self.pairs), 'pair')} of models; the differences to believe"
+        believed = self.table[self.table["believe"]].drop(columns=["believe"]).reset_index(drop=True)
+        return View(title, believed, settings_line(self.accuracy.settings), self.accuracy.warnings)
 
     def by_pair(self) -> list[pd.DataFrame]:
         """The rows of ``table`` of each slice, judge and pair."""

@@ -22,7 +22,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.statistics.quantiles import checked_level
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class JudgeAccuracy(AccuracyTables):
     """Accuracies (``table``), how good the judges are (``rates``), and what the data cannot say (``warnings``).
 

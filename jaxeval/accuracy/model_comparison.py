@@ -23,7 +23,7 @@ from jaxeval.statistics.draws import Draws
 from jaxeval.wording import did_you_mean
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ModelComparison(DifferenceTables):
     """Accuracy of model A minus that of model B, for the ``pairs`` of models; ``accuracy`` is that of each model.
 

@@ -14,10 +14,11 @@ from jaxeval.execution.elementwise import Numbers, Words, evaluate, scalar_or_ar
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
 from jaxeval.statistics.quantiles import normal_quantile
+from jaxeval.tables.shown import Shown
 
 
-@dataclass(frozen=True)
-class PredictionPowered:
+@dataclass(frozen=True, repr=False)
+class PredictionPowered(Shown):
     """A mean label with its interval: scalars, or arrays of the broadcast leading shape of the arguments.
 
     ``status`` is one of these; `STATUSES` has a sentence for each.

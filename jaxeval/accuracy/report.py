@@ -21,6 +21,7 @@ from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.accuracy.estimates import ESTIMATORS
 from jaxeval.accuracy.judged_sums import POOLED
 from jaxeval.accuracy.statuses import BOUNDED, STATUSES, Status
+from jaxeval.tables.shown import Shown, View
 from jaxeval.wording import counted
 
 NEXT_LABELS = 100
@@ -34,8 +35,8 @@ _SPOKEN = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class JudgeReport:
+@dataclass(frozen=True, eq=False, repr=False)
+class JudgeReport(Shown):
     """Judged accuracies, or differences, with their cautions: as text, DataFrame or Markdown.
 
     The column ``believe`` marks the estimate to believe: one for each model and judge by the rule of `believed`, or one
@@ -46,6 +47,11 @@ class JudgeReport:
     accuracy: AccuracyTables
     comparison: DifferenceTables | None
     cautions: list[Caution] = field(repr=False)
+
+    def _shown(self) -> View:
+        table = self.to_frame()
+        title = f"JudgeReport: {counted(len(self.cautions), 'caution')}; print() gives all in words"
+        return View(title, table[table["believe"]].drop(columns=["believe"]).reset_index(drop=True))
 
     def to_frame(self) -> pd.DataFrame:
         """The table of estimates, or of differences, with a column of the kinds of caution that apply to each row."""

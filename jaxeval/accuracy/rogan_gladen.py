@@ -23,13 +23,14 @@ from jaxeval.execution.elementwise import (
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import Doubt, Rates
 from jaxeval.statistics.quantiles import normal_quantile, wilson
+from jaxeval.tables.shown import Shown
 
 #: An estimate this far outside of [0, 1] is on its edge, and a J this close to 0 is 0 with its rounding.
 ROUNDING = 1e-12
 
 
-@dataclass(frozen=True)
-class RoganGladen:
+@dataclass(frozen=True, repr=False)
+class RoganGladen(Shown):
     """Corrected accuracy: scalars, or arrays of the broadcast shape of the arguments.
 
     ``status`` is one of these; `STATUSES` has a sentence for each.
@@ -121,8 +122,8 @@ def _checked_rates(given: Mapping[str, Float]) -> Rates:
     return Rates(q0=given["q0"], q1=given["q1"], m0=given["m0"], m1=given["m1"])
 
 
-@dataclass(frozen=True)
-class YoudenJ:
+@dataclass(frozen=True, repr=False)
+class YoudenJ(Shown):
     """How much a judge knows: J = q0 + q1 - 1 is 1 for a perfect judge and 0 for one that guesses."""
 
     estimate: Numbers

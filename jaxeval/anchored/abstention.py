@@ -12,10 +12,11 @@ from jaxeval.arrays import Float
 from jaxeval.checks import checked_finite
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
+from jaxeval.tables.shown import Shown
 
 
-@dataclass(frozen=True, eq=False)
-class Abstention:
+@dataclass(frozen=True, eq=False, repr=False)
+class Abstention(Shown):
     """Scores with and without the answers on which a judge's runs disagree.
 
     ``table`` has a row per model, judge and reference: ``coverage``, the share of answers kept; ``probability`` and

@@ -11,6 +11,7 @@ import pandas as pd
 import scipy
 
 from jaxeval.data.columns import require_column
+from jaxeval.tables.shown import Shown
 from jaxeval.wording import counted
 
 #: A probability in this range is informative; a reference should have nearly all models there.
@@ -20,8 +21,8 @@ SAME_RANKING = 0.9
 _FLOOR, _CEILING = 0.05, 0.95
 
 
-@dataclass(frozen=True, eq=False)
-class AnchorDiagnostics:
+@dataclass(frozen=True, eq=False, repr=False)
+class AnchorDiagnostics(Shown):
     """What speaks for and against each reference.
 
     ``coverage`` has a row per reference: the share of probabilities below, in and above [0.2, 0.8], at the floor (under

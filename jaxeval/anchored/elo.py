@@ -20,6 +20,7 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.execution.elementwise import broadcast, require, scalar_or_array
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.statistics.quantiles import checked_level
+from jaxeval.tables.shown import Shown
 from jaxeval.wording import counted
 
 
@@ -56,8 +57,8 @@ _LARGE = 1e9
 _TINY = 1e-300  # quantiles below have left the range of numbers
 
 
-@dataclass(frozen=True)
-class AnchoredElo:
+@dataclass(frozen=True, repr=False)
+class AnchoredElo(Shown):
     """Ratings against the reference; scalars, or arrays of the broadcast shape of the counts.
 
     Probabilities lie in (0, 1). Ratings are in Elo above the reference; the complementary log-log link does not give an

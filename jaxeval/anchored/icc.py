@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.execution.elementwise import scalar_or_array
 from jaxeval.statistics.quantiles import checked_level
+from jaxeval.tables.shown import Shown
 from jaxeval.wording import counted
 
 OK, NO_ITEMS, NO_VARIATION, NO_ERROR = "ok", "fewer than two complete items", "items do not vary", "runs never differ"
 
 
-@dataclass(frozen=True)
-class Icc3:
+@dataclass(frozen=True, repr=False)
+class Icc3(Shown):
     """Consistency of k runs over n items; scalars, or arrays of the leading shape of the table.
 
     ``single`` is the reliability of one run, ICC(3,1). ``average`` is that of the mean of all k runs, ICC(3,k).

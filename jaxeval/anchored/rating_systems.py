@@ -21,12 +21,13 @@ from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.battles import Battles
 from jaxeval.ratings.bradley_terry import fit_bradley_terry
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.tables.shown import Shown
 
 SYSTEMS = ("anchored", "bradley_terry", "glicko2", "openskill")
 
 
-@dataclass(frozen=True, eq=False)
-class RatingSystems:
+@dataclass(frozen=True, eq=False, repr=False)
+class RatingSystems(Shown):
     """Ratings above the reference under four systems, Elo.
 
     ``table`` has a row per model, judge and anchor and a column per system. ``summary`` has a row per system and

@@ -23,6 +23,7 @@ from jaxeval.resampling.items import resampled_sums
 from jaxeval.resampling.strata import small_strata_text
 from jaxeval.statistics.comparison import draw_bounds
 from jaxeval.statistics.draws import Draws
+from jaxeval.tables.table import Table
 from jaxeval.wording import counted
 
 COUNTS = ("wins", "ties", "losses")
@@ -123,7 +124,7 @@ def anchored_scores(
         "pool_size": pool_size if np.isscalar(pool_size) else None if pool_size is None else "by row",
     }  # fmt: skip
     scores.attrs["warnings"] = warnings
-    return scores
+    return Table.of(scores, "Reference-anchored scores")
 
 
 def _checked_counts(table: pd.DataFrame) -> pd.DataFrame:

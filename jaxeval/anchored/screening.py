@@ -27,6 +27,7 @@ from jaxeval.resampling.items import resampled_sums
 from jaxeval.resampling.strata import small_strata_text
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import bounds_with_failures
+from jaxeval.tables.shown import Shown, View, settings_line
 from jaxeval.wording import counted, named
 
 STRONG = 0.9
@@ -38,8 +39,8 @@ _MEASURES, _LEAST = ("single", "average"), (-1.0, -np.inf)  # ICC(3,1) and ICC(3
 _ENDS = ("", "_lower", "_upper", "_boot_lower", "_boot_upper")
 
 
-@dataclass(frozen=True, eq=False)
-class JudgeScreen:
+@dataclass(frozen=True, eq=False, repr=False)
+class JudgeScreen(Shown):
     """Judges by the reliability of their runs.
 
     ``table`` has a row per judge. ``single`` and ``average`` are ICC(3,1) and ICC(3,k), with k the judge's own number
@@ -69,6 +70,14 @@ class JudgeScreen:
     warnings: list[str]
     threshold: float
     joint: Draws = field(repr=False)  # of the reliabilities: the names have the levels ``measure`` and ``judge``
+
+    def _shown(self) -> View:
+        strong = f"{len(self.strong):,} strong (ICC(3,k) of {self.threshold:g} or more)"
+        title = f"JudgeScreen: {counted(len(self.table), 'judge')}, {strong}"
+        columns = [c for c in ("strong", "average", "average_lower", "average_upper") if c in self.table]
+        table = self.table[[*columns, *self.table.columns.drop(columns)]]
+        table = table.sort_values("average", ascending=False, kind="stable")
+        return View(title, table, settings_line(self.joint.settings), self.warnings)
 
     @property
     def strong(self) -> list[Hashable]:

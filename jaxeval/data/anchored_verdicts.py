@@ -26,6 +26,7 @@ from jaxeval.data.columns import (
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
+from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
 from jaxeval.wording import counted, did_you_mean
 
 Missing = Literal["error", "drop"]
@@ -35,8 +36,8 @@ ROLES = ("model", "judge", "anchor", "task", "item", "run")
 _OF_LABEL = {"win": 1.0, "tie": 0.5, "loss": 0.0}
 
 
-@dataclass(frozen=True, eq=False)
-class AnchoredVerdicts:
+@dataclass(frozen=True, eq=False, repr=False)
+class AnchoredVerdicts(Shown):
     """N verdicts: ``outcome`` is 1 for a win of the model over the reference, 1/2 for a tie, 0 for a loss.
 
     ``number`` holds, by role (model, judge, anchor, task, item, run), the (N,) number of each verdict's value among
@@ -59,6 +60,12 @@ class AnchoredVerdicts:
     n_rows: int
     n_missing: int  # verdicts missing: left out
     named_items: bool = True  # False where each row is an item for want of a column
+
+    def _shown(self) -> View:
+        first = slice(None, ROWS_OF_DATA)
+        columns = {role: self.levels[role][x[first]] for role, x in self.number.items() if len(self.levels[role]) > 1}
+        table = pd.DataFrame({**columns, "outcome": self.outcome[first]})
+        return View(f"AnchoredVerdicts: {self}", table, n_rows=len(self.outcome))
 
     @classmethod
     def from_pandas(

@@ -37,6 +37,7 @@ from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, c
 from jaxeval.data.table_files import check_regular
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.execution.atomic_write import whole_file
+from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
 from jaxeval.wording import counted, did_you_mean
 
 #: Sums of counts are taken as doubles.
@@ -48,8 +49,8 @@ MissingGroup = Literal["error", "drop", "label"]
 _MISSING = "(missing)"
 
 
-@dataclass(frozen=True, eq=False)
-class Battles:
+@dataclass(frozen=True, eq=False, repr=False)
+class Battles(Shown):
     """Battles between M models, in R rows; a row may stand for several equal ones, which no result depends on.
 
     ``models`` are sorted by name. ``target`` (R,) in [0, 1] is the probability that side A wins (1, 1/2 and 0 for
@@ -80,6 +81,13 @@ class Battles:
     rows: Rows | None = field(default=None, repr=False)  # of the input, where equal ones were merged: errors name them
     files: dict[str, str] = field(default_factory=dict, repr=False)  # SHA-256 and names of files added to a saved state
     n_processes: int = 1  # that hold these same battles and share the work on them: `gather_battles`
+
+    def _shown(self) -> View:
+        first = slice(None, ROWS_OF_DATA)
+        columns = {"model_a": self.models[self.model_a[first]], "model_b": self.models[self.model_b[first]]}
+        columns |= {"target": self.target[first]}
+        columns |= {name: x[first] for name in ("weight", "count") if (x := getattr(self, name)) is not None}
+        return View(f"Battles: {self.report}", pd.DataFrame(columns), warnings=self.report.warnings, n_rows=self.n_rows)
 
     @classmethod
     def from_pandas(

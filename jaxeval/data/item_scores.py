@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float
 from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, reject_infinite, require_column
 from jaxeval.errors import DataError
-from jaxeval.wording import did_you_mean
+from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
+from jaxeval.wording import counted, did_you_mean
 
 
 class ItemColumn(NamedTuple):
@@ -24,8 +25,8 @@ class ItemColumn(NamedTuple):
     number: NDArray[np.intp]  # (R,)
 
 
-@dataclass(frozen=True, eq=False)
-class ItemScores:
+@dataclass(frozen=True, eq=False, repr=False)
+class ItemScores(Shown):
     """Scores by item, evaluator and model, in the evaluator's points; a model's score is the mean over its items.
 
     Examples:
@@ -33,7 +34,7 @@ class ItemScores:
         >>> import pandas as pd
         >>> table = pd.DataFrame({"model": [*"xxyy"], "item": [1, 2, 1, 2], "score": [1.0, 0.0, 1.0, 1.0]})
         >>> scores = jaxeval.ItemScores.from_pandas(table)
-        >>> scores.means()["score"].to_dict()
+        >>> scores.means["score"].to_dict()
         {'x': 0.5, 'y': 1.0}
     """
 
@@ -42,6 +43,11 @@ class ItemScores:
     evaluators: pd.Index
     models: pd.Index
     columns: Mapping[str, ItemColumn] = field(default_factory=dict, repr=False)
+
+    def _shown(self) -> View:
+        sizes = {"item": self.items, "evaluator": self.evaluators, "model": self.models}
+        title = f"ItemScores: {', '.join(counted(len(index), name) for name, index in sizes.items())}; mean scores"
+        return View(title, self.means.head(ROWS_OF_DATA), n_rows=len(self.models))
 
     @classmethod
     def from_pandas(
@@ -107,6 +113,7 @@ class ItemScores:
             )
         return self.columns[name]
 
+    @property
     def means(self) -> pd.DataFrame:
         """Mean scores, a row per model and a column per evaluator; NaN where there is none."""
         there = ~np.isnan(self.scores)
@@ -116,11 +123,12 @@ class ItemScores:
         mean = np.round(mean / step) * step
         return pd.DataFrame(mean.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
 
+    @property
     def standard_errors(self) -> pd.DataFrame:
         """Standard errors of `means` over independent items, of the same shape; NaN with fewer than two items."""
         there = ~np.isnan(self.scores)
         n = there.sum(0)
-        away = np.where(there, self.scores - self.means().to_numpy().T, 0.0)
+        away = np.where(there, self.scores - self.means.to_numpy().T, 0.0)
         error = np.sqrt((away**2).sum(0) / np.where(n > 1, n * (n - 1.0), np.nan))
         return pd.DataFrame(error.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
 

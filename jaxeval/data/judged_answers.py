@@ -18,6 +18,7 @@ from jaxeval.data.report import AnswersReport, MissingJudgment
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
+from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
 from jaxeval.wording import counted, did_you_mean
 
 #: Columns taken where none is named and the table has one of them.
@@ -33,8 +34,8 @@ class Covariate(NamedTuple):
     number: Int
 
 
-@dataclass(frozen=True, eq=False)
-class JudgedAnswers:
+@dataclass(frozen=True, eq=False, repr=False)
+class JudgedAnswers(Shown):
     """Answers of M models to N items as J judges saw them.
 
     ``judgment`` (N, M, J) is 1 for right and 0 for wrong, or a score; the mean over the runs of a judge; NaN where
@@ -62,6 +63,13 @@ class JudgedAnswers:
     answer: Int  # (N, M) number of the answer; models that gave the same to an item share a judgment
     covariates: Mapping[str, Covariate] = field(repr=False)
     report: AnswersReport
+
+    def _shown(self) -> View:
+        item, model = np.divmod(np.arange(min(self.label.size, ROWS_OF_DATA)), max(len(self.models), 1))
+        columns = {"item": self.items[item], "model": self.models[model], "label": self.label[item, model]}
+        judgments = pd.DataFrame(self.judgment[item, model], columns=self.judges)
+        table = pd.concat([pd.DataFrame(columns), judgments], axis=1)
+        return View(f"JudgedAnswers: {self.report}", table, n_rows=self.label.size)
 
     @classmethod
     def from_pandas(

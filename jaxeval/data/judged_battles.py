@@ -18,6 +18,7 @@ from jaxeval.data.report import JudgedReport
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
+from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
 from jaxeval.wording import counted, did_you_mean
 
 HardLabel = Literal["scores", "verdict"]
@@ -29,8 +30,8 @@ DEFAULT_VERDICT = ("verdict", "judge_pref")
 _UNLABELLED = ", and mark battles without a label as missing"
 
 
-@dataclass(frozen=True, eq=False)
-class JudgedBattles:
+@dataclass(frozen=True, eq=False, repr=False)
+class JudgedBattles(Shown):
     """N battles between M models as one judge saw them.
 
     ``models`` are sorted. ``score_difference`` is A minus B: the mean over criteria, averaged over both presentation
@@ -68,6 +69,13 @@ class JudgedBattles:
     verdict_orders: Float | None = None  # (N, 2) verdicts, as targets that A wins, with A first and with B first
     hard_label: HardLabel = "scores"
     label_coding: Labels | None = None  # of the human labels and verdicts, as it was named
+
+    def _shown(self) -> View:
+        first = slice(None, ROWS_OF_DATA)
+        columns = {"model_a": self.models[self.model_a[first]], "model_b": self.models[self.model_b[first]]}
+        columns |= {name: getattr(self, name)[first] for name in ("score_difference", "human", "judge")}
+        title = f"JudgedBattles: {self.report}"
+        return View(title, pd.DataFrame(columns), f"judge: {self.judge_name}", n_rows=self.n_battles)
 
     @classmethod
     def from_pandas(

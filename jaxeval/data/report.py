@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Literal
 
+from jaxeval.tables.shown import Shown, View
 from jaxeval.wording import counted
 
 BothBad = Literal["half", "drop"]
@@ -16,8 +17,8 @@ MissingJudgment = Literal["error", "drop", "complete", "incorrect"]
 _SELF = "of a model against itself left out"
 
 
-@dataclass(frozen=True)
-class DataReport:
+@dataclass(frozen=True, repr=False)
+class DataReport(Shown):
     """What was read, what takes part in fits, and what was left out and why (battles unless said otherwise).
 
     Examples:
@@ -45,6 +46,9 @@ class DataReport:
     n_decided: int = 0  # of those in which both name one
     n_missing: int = 0  # rows of the input without a model or a result, left out on request
     read_as: tuple[str, ...] = ()  # how labels and names of columns were read that are not jaxeval's own
+
+    def _shown(self) -> View:
+        return View(f"{type(self).__name__}: {self}")
 
     @property
     def warnings(self) -> list[str]:
@@ -79,8 +83,8 @@ class DataReport:
         )
 
 
-@dataclass(frozen=True)
-class JudgedReport:
+@dataclass(frozen=True, repr=False)
+class JudgedReport(Shown):
     """What was read of a table of judged battles, and what was left out, in battles."""
 
     n_rows: int = 0
@@ -95,6 +99,9 @@ class JudgedReport:
     n_verdicts: int = 0  # battles with a verdict beside their scores
     n_verdict_differs: int = 0  # of them, those whose verdict is not the label that their scores give
     read_as: tuple[str, ...] = ()  # how labels were read that are not jaxeval's own
+
+    def _shown(self) -> View:
+        return View(f"{type(self).__name__}: {self}")
 
     def __str__(self) -> str:
         differ = f"{self.n_verdict_differs:,} of {self.n_verdicts:,} battles"
@@ -111,8 +118,8 @@ class JudgedReport:
         )
 
 
-@dataclass(frozen=True)
-class AnswersReport:
+@dataclass(frozen=True, repr=False)
+class AnswersReport(Shown):
     """What was read of a table of judged answers, and what was left out."""
 
     n_rows: int = 0
@@ -127,6 +134,9 @@ class AnswersReport:
     n_dropped_items: int = 0  # left out whole: missing="complete"
     n_absent: int = 0  # of items x models, those without an answer
     n_repeated: int = 0  # answers that share another model's judgment
+
+    def _shown(self) -> View:
+        return View(f"{type(self).__name__}: {self}")
 
     def __str__(self) -> str:
         done = {"drop": "left out, and human labels stay", "incorrect": "counted as incorrect"}

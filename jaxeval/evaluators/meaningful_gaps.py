@@ -32,6 +32,7 @@ from jaxeval.kernels.rank_agreement import GapQuestion, GapRegression, gap_regre
 from jaxeval.kernels.solve import Status
 from jaxeval.resampling.units import pad
 from jaxeval.statistics.quantiles import centred
+from jaxeval.tables.shown import Shown, View, settings_line
 from jaxeval.wording import counted
 
 ALL_AGREE, NONE_AGREE = "gold agrees on every pair", "gold agrees on no pair"
@@ -43,8 +44,8 @@ _MOST_BINS = 8
 _WORTH_A_START = 2**20  # pairs times resamples
 
 
-@dataclass(frozen=True, eq=False)
-class AgreementFits:
+@dataclass(frozen=True, eq=False, repr=False)
+class AgreementFits(Shown):
     """Regressions of agreement with gold on the gap of scores, of the data and of the resamples."""
 
     scores: ModelScores
@@ -52,6 +53,10 @@ class AgreementFits:
     ridge: float
     regressions: GapRegression  # (1 + B, E)
     edges: Float  # (E, G + 1) of bins of the gap with about the same number of pairs each; infinite beyond the last
+
+    def _shown(self) -> View:
+        title = f"AgreementFits: {counted(len(self.scores.evaluators), 'evaluator')}"
+        return self.scores._shown()._replace(title=title, settings=settings_line(self.settings))
 
     def only(self, evaluators: Sequence[Any]) -> AgreementFits:
         """The same for some of the evaluators; nothing is fitted again."""

@@ -16,6 +16,7 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.columns import as_frame
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
+from jaxeval.tables.shown import Shown, View
 from jaxeval.wording import counted, did_you_mean, named
 
 Scores: TypeAlias = pd.DataFrame | pd.Series | ItemScores | ArrayLike
@@ -25,8 +26,8 @@ Gold: TypeAlias = pd.Series | ArrayLike | str
 OK = "ok"
 
 
-@dataclass(frozen=True, eq=False)
-class ModelScores:
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelScores(Shown):
     """Scores of the models that have a gold score and one by some evaluator, by gold score and then label.
 
     ``labelled`` says whether the evaluators came as columns with names.
@@ -40,6 +41,11 @@ class ModelScores:
     n_missing: Int  # (E,) models with one of the two scores only
     items: Float | None  # (I, E, M), NaN where missing
     by_item: ItemScores | None = None  # as they were given
+
+    def _shown(self) -> View:
+        table = pd.DataFrame(self.scores.T, self.models, self.evaluators).assign(gold=self.gold)
+        title = f"ModelScores: {counted(len(self.evaluators), 'evaluator')}, {counted(len(self.models), 'model')}"
+        return View(title, table.sort_values("gold", ascending=False, kind="stable"))
 
     @property
     def n_models(self) -> Int:
@@ -141,7 +147,7 @@ def align_scores(scores: Scores, gold: Gold) -> ModelScores:
 def score_table(scores: Scores) -> tuple[pd.DataFrame, bool]:
     """A row per model and a column per evaluator, and whether these have names."""
     if isinstance(scores, ItemScores):
-        return scores.means(), True
+        return scores.means, True
     if isinstance(scores, pd.DataFrame):
         return scores, True
     if isinstance(scores, pd.Series):

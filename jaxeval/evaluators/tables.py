@@ -15,6 +15,7 @@ from jaxeval.evaluators.resamples import Resampling
 from jaxeval.resampling.strata import small_strata_text
 from jaxeval.statistics.comparison import draw_bounds
 from jaxeval.statistics.quantiles import centred
+from jaxeval.tables.table import Table
 from jaxeval.wording import counted
 
 #: Settings that tables and draws show.
@@ -68,7 +69,7 @@ def evaluator_table(
         }
     )
     table.attrs = table_attributes(scores, table, next(iter(columns)), settings)
-    return table
+    return Table.of(table, f"Evaluators: {next(iter(columns)).replace('_', ' ')}")
 
 
 def with_evaluator(table: pd.DataFrame) -> pd.DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -10,7 +12,9 @@ from matplotlib.figure import Figure
 from jaxeval.accuracy.accuracy_tables import AccuracyTables, of_slice
 from jaxeval.accuracy.calibration_planning import allocate_calibration, interval_length, variance_ratio
 from jaxeval.accuracy.difference_tables import DifferenceTables
-from jaxeval.plots.style import GREY, finish, name_legend, one_axis, panels, shown_name
+from jaxeval.plots.labels import Labels, Takes, figure_of
+from jaxeval.plots.style import GREY, finish, legend_name, name_legend, one_axis, panels, shown_name
+from jaxeval.wording import did_you_mean
 
 #: Name and colour of each estimator and method.
 _STYLES = {
@@ -30,7 +34,13 @@ FIVE = ("naive", "rogan_gladen_shared", "rogan_gladen", "ppi_plus_plus_half", "p
 _MOST = 30
 
 
-def plot_accuracy(accuracy: AccuracyTables, estimators: tuple[str, ...] = FIVE, label: str = "all") -> Figure:
+_ACCURACY = Takes("a JudgeAccuracy, as judge_accuracy() returns it", kinds=(AccuracyTables,))
+
+
+@figure_of("Accuracies of models", _ACCURACY)
+def plot_accuracy(
+    accuracy: AccuracyTables, estimators: tuple[str, ...] = FIVE, label: str = "all", **labels: Unpack[Labels]
+) -> Figure:
     """Bootstrap medians and intervals of every model, a panel a judge; a line at the truth where it is known.
 
     In the manner of Figure 2 of arXiv:2605.06939.
@@ -40,6 +50,7 @@ def plot_accuracy(accuracy: AccuracyTables, estimators: tuple[str, ...] = FIVE, 
         estimators: to draw.
         label: the slice to draw.
     """
+    _check_estimators("plot_accuracy", estimators)
     table = of_slice(accuracy.table, label)
     xlabel = f"accuracy, {100 * accuracy.settings.level:g}% bootstrap interval"
     figure = _intervals(table, ["model"], estimators, xlabel, (1.6, 4.4))
@@ -47,8 +58,14 @@ def plot_accuracy(accuracy: AccuracyTables, estimators: tuple[str, ...] = FIVE, 
     return figure
 
 
-def plot_differences(comparison: DifferenceTables, estimators: tuple[str, ...] = FIVE, label: str = "all") -> Figure:
+@figure_of(
+    "Differences in accuracy", Takes("a ModelComparison, as compare_models() returns it", kinds=(DifferenceTables,))
+)
+def plot_differences(
+    comparison: DifferenceTables, estimators: tuple[str, ...] = FIVE, label: str = "all", **labels: Unpack[Labels]
+) -> Figure:
     """Bootstrap medians and intervals of the differences of every pair, a panel a judge."""
+    _check_estimators("plot_differences", estimators)
     table = of_slice(comparison.table, label)
     xlabel = f"difference in accuracy, {100 * comparison.accuracy.settings.level:g}% bootstrap interval"
     figure = _intervals(table, ["model_a", "model_b"], estimators, xlabel, (2.2, 4.2))
@@ -56,6 +73,12 @@ def plot_differences(comparison: DifferenceTables, estimators: tuple[str, ...] =
         axis.axvline(0, color=GREY, linewidth=1)
     _left_out(figure, len(table.drop_duplicates(["model_a", "model_b"])), "pairs")
     return figure
+
+
+def _check_estimators(function: str, estimators: tuple[str, ...]) -> None:
+    if unknown := [name for name in estimators if name not in _STYLES]:
+        hint = did_you_mean(unknown[0], _STYLES)
+        raise ValueError(f"{function} draws the estimators {', '.join(_STYLES)}, not {unknown[0]!r}{hint}")
 
 
 def _intervals(
@@ -89,7 +112,8 @@ def _intervals(
     return figure
 
 
-def plot_rates(accuracy: AccuracyTables, label: str = "all") -> Figure:
+@figure_of("Rates of the judges", _ACCURACY)
+def plot_rates(accuracy: AccuracyTables, label: str = "all", **labels: Unpack[Labels]) -> Figure:
     """Specificity, sensitivity and J of every judge on every model, with their intervals."""
     table = of_slice(accuracy.rates, label).dropna(subset=["j"])
     models = list(dict.fromkeys(table["model"]))[:_MOST]
@@ -111,12 +135,12 @@ def plot_rates(accuracy: AccuracyTables, label: str = "all") -> Figure:
     centres = -np.arange(len(models)) * (len(judges) + 1) - (len(judges) - 1) / 2
     axes[0].set_yticks(centres, [shown_name(m) for m in models], fontsize=8.5, parse_math=False)
     if handles:
-        # A name that begins with an underscore would be left out.
-        name_legend(axes[2], handles, [f"\u200b{shown_name(judge)}" for judge in judges])
+        name_legend(axes[2], handles, [legend_name(judge) for judge in judges])
     _left_out(figure, table["model"].nunique(), "models")
     return figure
 
 
+@figure_of("Length of the Rogan-Gladen interval")
 def plot_interval_length(
     p: tuple[float, ...] = (0.3, 0.5, 0.7, 0.9),
     q0: float = 0.7,
@@ -124,6 +148,7 @@ def plot_interval_length(
     n: float = np.inf,
     level: float = 0.95,
     most: int = 1000,
+    **labels: Unpack[Labels],
 ) -> Figure:
     """Length of the Rogan-Gladen interval against calibration labels, half and half and by Algorithm 1.
 
@@ -142,7 +167,8 @@ def plot_interval_length(
     return figure
 
 
-def plot_regimes(theta: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)) -> Figure:
+@figure_of("Where a judge with a calibration beats the same labels alone")
+def plot_regimes(theta: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9), **labels: Unpack[Labels]) -> Figure:
     """Where a judge with a calibration beats the same labels alone: shaded (Figure 4 of arXiv:2511.21140)."""
     figure, axes = panels(len(theta), 2.4 * len(theta) + 0.8, 2.9, sharey=True)
     q = np.linspace(0.5, 1, 201)
@@ -163,11 +189,16 @@ def plot_regimes(theta: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)) -> Figure
     return figure
 
 
-def plot_study(study: pd.DataFrame, x: str, y: str, by: str, level: float | None = None) -> Figure:
+@figure_of("Simulated study", Takes("the table of a simulated study"))
+def plot_study(
+    study: pd.DataFrame, x: str, y: str, by: str, level: float | None = None, **labels: Unpack[Labels]
+) -> Figure:
     """A column of a simulated study against another, a line per value of ``by``."""
+    if missing := [name for name in (x, y, by) if name not in study]:
+        raise ValueError(f"plot_study finds no column {missing[0]!r}{did_you_mean(missing[0], study.columns)}")
     figure, axis = one_axis(5.4, 3.6)
     for name, rows in study.groupby(by, sort=False):
-        label, colour = _STYLES.get(str(name), (name, None))
+        label, colour = _STYLES.get(str(name), (legend_name(name), None))
         axis.plot(rows[x], rows[y], "o-", markersize=3.5, color=colour, label=label)
     if level is not None:
         axis.axhline(level, color="black", linewidth=1, linestyle=":")

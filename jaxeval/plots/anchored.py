@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Unpack
 
 import numpy as np
 import pandas as pd
@@ -13,14 +14,23 @@ from jaxeval.anchored.diagnostics import rating_board
 from jaxeval.anchored.screening import JudgeScreen
 from jaxeval.arrays import Float
 from jaxeval.errors import DataError
-from jaxeval.plots.style import COLOURS, GREY, finish, name_legend, one_axis, plain, shown_name
+from jaxeval.plots.labels import Labels, Takes, figure_of
+from jaxeval.plots.style import COLOURS, GREY, finish, legend_name, name_legend, one_axis, plain, shown_name
 from jaxeval.wording import counted
 
 _MOST_MODELS = 40
 _PANELS_A_ROW = 4
 
 
-def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None) -> Figure:
+_POOLING = {"empirical": "resampled items", "predicted": "by ICC(3,k)", "predicted_observed": "by observed correlation"}
+_SUBSAMPLES = ("empirical", "theoretical", "corrected", "adjusted")
+
+
+@figure_of(
+    "Ratings above the reference",
+    Takes("the table that anchored_scores() returns", ("model", "rating", "rating_lower", "rating_upper")),
+)
+def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None, **labels: Unpack[Labels]) -> Figure:
     """Ratings of models with their intervals, a point a judge, a panel a reference and task (Figure 2, left).
 
     Of more than 40 models the 40 with the largest mean rating are drawn, and the figure says so.
@@ -49,7 +59,7 @@ def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None) ->
             pale = strong is not None and judge not in strong
             colour = COLOURS[k % len(COLOURS)]
             axis.hlines(y, own["rating_lower"], own["rating_upper"], color=colour, alpha=0.15 if pale else 0.5)
-            label = f"{shown_name(judge)} (weak)" if pale else shown_name(judge)
+            label = f"{legend_name(judge)} (weak)" if pale else legend_name(judge)
             axis.scatter(own["rating"], y, s=14, color=colour, alpha=0.3 if pale else 1.0, zorder=3, label=label)
         axis.axvline(0, color=GREY, linewidth=1, linestyle="--")
         said = [text for text, more in zip((f"against {anchor}", task), several, strict=True) if more]
@@ -67,7 +77,11 @@ def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None) ->
     return figure
 
 
-def plot_anchor_swap(scores: pd.DataFrame) -> Figure:
+@figure_of(
+    "Ratings under each reference",
+    Takes("the table that anchored_scores() returns, by model and anchor", ("model", "anchor", "rating")),
+)
+def plot_anchor_swap(scores: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
     """Centred ratings under each reference, a line a model: parallel lines are stable (Figure 2, right).
 
     A model's ratings are averaged over the judges and tasks that its references share, and every reference is centred
@@ -133,7 +147,8 @@ def _shared_mean(ratings: Float) -> Float:
     return mean
 
 
-def plot_screen(screen: JudgeScreen) -> Figure:
+@figure_of("Reliability of the judges", Takes("a JudgeScreen, as screen_judges() returns it", kinds=(JudgeScreen,)))
+def plot_screen(screen: JudgeScreen, **labels: Unpack[Labels]) -> Figure:
     """ICC(3,k) of every judge with its interval, and the threshold."""
     table = screen.table.sort_values("average")
     figure, axis = one_axis(5.2, 1.1 + 0.24 * len(table))
@@ -148,20 +163,18 @@ def plot_screen(screen: JudgeScreen) -> Figure:
     return figure
 
 
-def plot_pooling(curve: pd.DataFrame) -> Figure:
+@figure_of("What more judges buy", Takes("the table that pooling_curve() returns", ("n_judges", *_POOLING)))
+def plot_pooling(curve: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
     """Variance of the pooled rating against the number of judges, as `pooling_curve` returns it (Figure 5)."""
-    labels = {
-        "empirical": "resampled items",
-        "predicted": "by ICC(3,k)",
-        "predicted_observed": "by observed correlation",
-    }
-    return _curves(curve, labels, x=("n_judges", "strong judges"), y="variance of the mean rating (Elo²)")
+    return _curves(curve, _POOLING, x=("n_judges", "strong judges"), y="variance of the mean rating (Elo²)")
 
 
-def plot_subsamples(study: pd.DataFrame) -> Figure:
+@figure_of("Standard errors of fewer prompts", Takes("the table that subsample_study() returns", ("n", *_SUBSAMPLES)))
+def plot_subsamples(study: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
     """Empirical and predicted standard errors against the number of prompts, as `subsample_study` returns them."""
-    labels = {name: name for name in ("empirical", "theoretical", "corrected", "adjusted")}
-    return _curves(study, labels, x=("n", "prompts"), y="standard error of the probability")
+    return _curves(
+        study, {name: name for name in _SUBSAMPLES}, x=("n", "prompts"), y="standard error of the probability"
+    )
 
 
 def _curves(table: pd.DataFrame, labels: dict[str, str], x: tuple[str, str], y: str) -> Figure:

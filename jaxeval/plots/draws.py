@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from jaxeval.plots.style import finish, one_axis, shown_name
+from jaxeval.plots.labels import Labels, Takes, figure_of
+from jaxeval.plots.style import finish, joint_name, one_axis
 from jaxeval.statistics.draws import Draws
 from jaxeval.wording import counted
 
@@ -17,7 +18,13 @@ COLOUR, MUTED, _PALE = "#1f5a93", "#8a8f98", "#e9edf2"
 _MOST_ROWS = 40
 
 
-def plot_draws(draws: Draws, level: float = 0.95, top: int | None = _MOST_ROWS, x: str = "estimate") -> Figure:
+_DRAWS = Takes("Draws, as results hand them out as joint", kinds=(Draws,))
+
+
+@figure_of("Estimates", _DRAWS)
+def plot_draws(
+    draws: Draws, level: float = 0.95, top: int | None = _MOST_ROWS, x: str = "estimate", **labels: Unpack[Labels]
+) -> Figure:
     """Estimates with their intervals, best on top, tiers shaded; quantities without a finite estimate are left out.
 
     Args:
@@ -30,15 +37,27 @@ def plot_draws(draws: Draws, level: float = 0.95, top: int | None = _MOST_ROWS, 
     return _figure(table, "estimate", ("lower", "upper"), top, f"{x}, {100 * level:g}% interval")
 
 
-def plot_ranks(draws: Draws, level: float = 0.95, top: int | None = _MOST_ROWS, simultaneous: bool = False) -> Figure:
+@figure_of("Ranks", _DRAWS)
+def plot_ranks(
+    draws: Draws,
+    level: float = 0.95,
+    top: int | None = _MOST_ROWS,
+    simultaneous: bool = False,
+    **labels: Unpack[Labels],
+) -> Figure:
     """The rank of each quantity with the ranks that the draws leave open, see `Draws.rank_sets`; tiers shaded."""
     table = draws.table(level, simultaneous=simultaneous)
     at_once = " for all at once" if simultaneous else ""
     return _figure(table, "rank", ("rank_best", "rank_worst"), top, f"rank, {100 * level:g}% set of ranks{at_once}")
 
 
+@figure_of("Differences", _DRAWS)
 def plot_draw_differences(
-    draws: Draws, against: Hashable | None = None, level: float = 0.95, top: int | None = _MOST_ROWS
+    draws: Draws,
+    against: Hashable | None = None,
+    level: float = 0.95,
+    top: int | None = _MOST_ROWS,
+    **labels: Unpack[Labels],
 ) -> Figure:
     """Differences of all others from the quantity ``against``, by default the best, each with its own interval.
 
@@ -56,7 +75,7 @@ def plot_draw_differences(
     lower, upper = draws.difference_interval(level)
     table["estimate"] -= table["estimate"][chosen]
     table = table.assign(lower=lower[chosen], upper=upper[chosen]).drop(index=chosen)
-    label = f"difference from {_label(chosen)}, {100 * level:g}% interval"
+    label = f"difference from {joint_name(chosen)}, {100 * level:g}% interval"
     figure = _figure(table, "estimate", ("lower", "upper"), top, label)
     figure.axes[0].axvline(0, color="black", linewidth=0.8)
     return figure
@@ -67,15 +86,11 @@ def _figure(table: pd.DataFrame, value: str, ends: tuple[str, str], top: int | N
     table = table[table["rank"].notna()]
     shown = table.head(top or len(table))
     figure, axis = one_axis(7.4, 1.5 + 0.21 * max(len(shown), 1))
-    names = [f"{rank}  {_label(name)}" for rank, name in zip(shown["rank"], shown.index, strict=True)]
+    names = [f"{rank}  {joint_name(name)}" for rank, name in zip(shown["rank"], shown.index, strict=True)]
     draw_intervals(axis, names, shown[[value, *ends]], shown["tier"])
-    hidden = f"; {counted(len(table) - len(shown), 'more')} not shown" if len(shown) < len(table) else ""
+    hidden = f"; {counted(len(table) - len(shown), 'more', 'more')} not shown" if len(shown) < len(table) else ""
     finish(axis, x=f"{label}\nbands: tiers that the draws separate{hidden}")
     return figure
-
-
-def _label(name: Any) -> str:
-    return ", ".join(map(shown_name, name)) if isinstance(name, tuple) else shown_name(name)
 
 
 def draw_intervals(

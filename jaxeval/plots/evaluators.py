@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -11,13 +11,18 @@ from matplotlib.figure import Figure
 
 from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
 from jaxeval.evaluators.tables import with_evaluator
-from jaxeval.plots.style import COLOURS, GREY, one_axis, plain, shown_name
+from jaxeval.plots.heat import HeatLook, heat_map
+from jaxeval.plots.labels import Labels, Takes, figure_of
+from jaxeval.plots.style import COLOURS, GREY, plain, shown_name
 
-_EMPTY = "#f2f4f7"
 _MOST_ROWS = 40
 
 
-def plot_tau_delta(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> Figure:
+@figure_of(
+    "Agreement of the close pairs with gold",
+    Takes("the table that kendall_tau_delta() returns", ("delta", "tau", "n_pairs")),
+)
+def plot_tau_delta(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS, **labels: Unpack[Labels]) -> Figure:
     """Tau by evaluator and delta as a heat table, each cell with its number of pairs and its interval, if it has one.
 
     Args:
@@ -26,11 +31,15 @@ def plot_tau_delta(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> Figure:
     """
     shown = hide_few_pairs(taus, "tau", few_pairs)
     text = [_cell(row, "tau", f"{row.n_pairs:,} pairs", "+.2f") for row in shown.itertuples()]
-    labels = ["all pairs" if np.isinf(delta) else f"Δ < {delta:g}" for delta in dict.fromkeys(shown["delta"])]
-    return _heat(shown, "tau", labels, text, "RdBu", (-1.0, 1.0), "Kendall's tau-b with gold")
+    heads = ["all pairs" if np.isinf(delta) else f"Δ < {delta:g}" for delta in dict.fromkeys(shown["delta"])]
+    return _heat(shown, "tau", heads, text, "RdBu", (-1.0, 1.0), "Kendall's tau-b with gold")
 
 
-def plot_rank_change(changes: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> Figure:
+@figure_of(
+    "Changes of ranks by tier",
+    Takes("the table that stratified_rank_change() returns", ("tier", "rank_change", "n_models")),
+)
+def plot_rank_change(changes: pd.DataFrame, few_pairs: int = FEW_PAIRS, **labels: Unpack[Labels]) -> Figure:
     """Mean change of ranks by evaluator and tier as a heat table, the best tier first (Figures 1 and 2 of the method).
 
     Each cell has its number of models in parentheses and its interval, if it has one.
@@ -43,13 +52,19 @@ def plot_rank_change(changes: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> Figur
     text = [_cell(row, "rank_change", f"({row.n_models})", ".1f") for row in shown.itertuples()]
     tiers = shown["tier"].unique()
     ends = np.round(100 * np.arange(len(tiers), -1, -1) / len(tiers)).astype(int)
-    labels = [f"tier {t}\n{low}-{high} %" for t, high, low in zip(tiers, ends[:-1], ends[1:], strict=True)]
+    heads = [f"tier {t}\n{low}-{high} %" for t, high, low in zip(tiers, ends[:-1], ends[1:], strict=True)]
     most = shown["rank_change"].max()
     scale = (0.0, most if most > 0 else 1.0)  # NaN is not
-    return _heat(shown, "rank_change", labels, text, "YlOrBr", scale, "mean |rank - gold rank| (places)")
+    return _heat(shown, "rank_change", heads, text, "YlOrBr", scale, "mean |rank - gold rank| (places)")
 
 
-def plot_agreement(curve: pd.DataFrame, probability: float | None = None, few_pairs: int = FEW_PAIRS) -> Figure:
+@figure_of(
+    "Agreement with gold by the gap of scores",
+    Takes("the table that agreement_by_gap() returns", ("delta", "probability", "average_below", "observed")),
+)
+def plot_agreement(
+    curve: pd.DataFrame, probability: float | None = None, few_pairs: int = FEW_PAIRS, **labels: Unpack[Labels]
+) -> Figure:
     """Probability that gold agrees against the gap of scores, a line and band an evaluator; dotted, the average below.
 
     Steps are the observed shares of agreeing pairs; where they leave the line, it is none.
@@ -110,22 +125,7 @@ def _heat(
     evaluators = list(dict.fromkeys(with_evaluator(table)["evaluator"]))[:_MOST_ROWS]
     shape = len(evaluators), len(labels)
     size = shape[0] * shape[1]
-    width = 1.2 + 0.07 * max(len(shown_name(e)) for e in evaluators) + 1.05 * shape[1]
-    figure, axis = one_axis(width, 1.1 + 0.55 * shape[0])
-    axis.set_facecolor(_EMPTY)
-    board = np.ma.masked_invalid(table[name].to_numpy()[:size].reshape(shape))
-    image = axis.imshow(board, cmap=colours, vmin=ends[0], vmax=ends[1], aspect="auto")
-    for k, words in enumerate(text[:size]):
-        row, column = divmod(k, shape[1])
-        there = not np.ma.getmaskarray(board)[row, column]
-        red, green, blue, _ = image.cmap(image.norm(board[row, column])) if there else (1.0, 1.0, 1.0, 1.0)
-        dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
-        colour = "white" if dark else "black" if there else GREY
-        axis.text(column, row, words, ha="center", va="center", fontsize=7, color=colour)
-    axis.set_xticks(np.arange(shape[1]), labels, fontsize=8.5)
-    axis.set_yticks(np.arange(shape[0]), [shown_name(e) for e in evaluators], fontsize=8.5, parse_math=False)
-    axis.xaxis.tick_top()
-    axis.tick_params(length=0)
-    axis.spines[:].set_visible(False)
-    axis.set_title(title, loc="left", fontsize=10)
-    return figure
+    values = table[name].to_numpy()[:size].reshape(shape)
+    names = [shown_name(evaluator) for evaluator in evaluators]
+    look = HeatLook(colours, ends, inches=(1.05, 0.55), above=title)
+    return heat_map(values, np.reshape(text[:size], shape), names, labels, look)

@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from jaxeval.plots.draws import COLOUR, MUTED, draw_intervals
+from jaxeval.plots.labels import Labels, Takes, figure_of
 from jaxeval.plots.style import save_figure, shown_name
 from jaxeval.wording import counted
 
+_PANELS_A_ROW = 4
+LEADERBOARD = Takes(
+    "the table that leaderboard() returns",
+    (
+        "model_name",
+        "rating",
+        "rating_lower",
+        "rating_upper",
+        "rank",
+        "tier",
+        "vote_count",
+        "preliminary",
+        "degenerate_share",
+    ),
+)
 
-def plot_leaderboard(table: pd.DataFrame, top: int | None = 40, panels: int | None = 12) -> Figure:
+
+@figure_of("Leaderboard", LEADERBOARD)
+def plot_leaderboard(
+    table: pd.DataFrame, top: int | None = 40, panels: int | None = 12, **labels: Unpack[Labels]
+) -> Figure:
     """Ratings with their intervals, best on top, tiers shaded; one panel a category.
 
     Args:
@@ -32,8 +52,8 @@ def plot_leaderboard(table: pd.DataFrame, top: int | None = 40, panels: int | No
         groups = [groups[k] for k in np.sort(shown)]
     blocks = [(name, block[block["rank"].notna()].head(top or len(block)), block) for name, block in groups]
     rows = max(max(len(shown) for _, shown, _ in blocks), 1)
-    n_columns = min(len(blocks), 4)
-    n_rows = -(-len(blocks) // n_columns)
+    n_rows = -(-len(blocks) // _PANELS_A_ROW)
+    n_columns = -(-len(blocks) // n_rows)
     figure = Figure(figsize=(0.6 + 6.2 * n_columns, n_rows * (1.5 + 0.21 * rows)), layout="constrained")
     if "category" in table and left_out:
         figure.suptitle(

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import numpy as np
 from matplotlib.figure import Figure
 
 from jaxeval.evaluators.few_pairs import hide_few_pairs
-from jaxeval.plots.style import COLOURS, GREY, finish, name_legend, one_axis, shown_name
+from jaxeval.plots.labels import Labels, Takes, figure_of
+from jaxeval.plots.style import COLOURS, GREY, finish, legend_name, name_legend, one_axis, shown_name
 from jaxeval.references.study import ReferenceStudy
 from jaxeval.wording import counted
 
 _MOST_REFERENCES = 60
 
 
-def plot_references(study: ReferenceStudy, delta: float = np.inf) -> Figure:
+_STUDY = Takes("a ReferenceStudy, as reference_study() returns it", kinds=(ReferenceStudy,))
+
+
+@figure_of("Agreement of single references with the full ranking", _STUDY)
+def plot_references(study: ReferenceStudy, delta: float = np.inf, **labels: Unpack[Labels]) -> Figure:
     """tau-b of the pairs within ``delta`` points with its interval, a row per reference, the best model on top.
 
     References with fewer pairs than the study's ``few_pairs`` show that number of pairs only. Those with more votes
@@ -51,7 +58,8 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf) -> Figure:
     return figure
 
 
-def plot_reference_tiers(study: ReferenceStudy) -> Figure:
+@figure_of("Rank changes by tier of the reference", _STUDY)
+def plot_reference_tiers(study: ReferenceStudy, **labels: Unpack[Labels]) -> Figure:
     """Mean rank change by tier of the reference and of the models ranked, with intervals (Figures 1 and 2).
 
     In percent of the greatest possible, since references rank different numbers of models, and in places below.
@@ -79,7 +87,8 @@ def plot_reference_tiers(study: ReferenceStudy) -> Figure:
     return figure
 
 
-def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf) -> Figure:
+@figure_of("Wrongly ordered pairs by the budget of votes", _STUDY)
+def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf, **labels: Unpack[Labels]) -> Figure:
     """Share of pairs in the wrong order against the votes of a model: sets of references, and single ones by tier.
 
     A line turns flat where models run out of votes (``n_short`` in the table). It ends where fewer pairs than the
@@ -99,7 +108,7 @@ def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf) -> Figu
     several = rows[rows["n_references"] > 1]
     for k, (name, line) in enumerate(several.groupby("references", sort=False)):
         colour, ends = COLOURS[k % len(COLOURS)], (line["misordered_lower"], line["misordered_upper"])
-        axis.plot(line["budget"], line["misordered"], "o-", markersize=3.5, color=colour, label=shown_name(name))
+        axis.plot(line["budget"], line["misordered"], "o-", markersize=3.5, color=colour, label=legend_name(name))
         axis.fill_between(line["budget"], *ends, color=colour, alpha=0.12)
     axis.set_xscale("log")
     axis.set_xticks(study.settings.budgets, [f"{b:,}" for b in study.settings.budgets])

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from jaxeval.plots.style import GREY, finish, one_axis, panels, shown_name
-from jaxeval.softelo.soft_elo import HeldOutRatings, models_table
+from jaxeval.plots.labels import Labels, Takes, figure_of
+from jaxeval.plots.style import GREY, finish, legend_name, one_axis, panels, shown_name
+from jaxeval.softelo.soft_elo import HeldOutRatings, SoftElo, models_table
 
 _COLOURS = {"hard": "#1f5a93", "soft": "#c2447f"}
 _OTHERS = ("#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
 _FEW_BATTLES = 30  # bins with fewer are pale
 
 
-def plot_held_out(held_out: HeldOutRatings) -> Figure:
+_RATED = ("model", "method", "human_elo", "judge_elo", "standard_error", "residual")
+
+
+@figure_of(
+    "Held-out ratings of the judge beside human ratings",
+    Takes("a SoftElo, as soft_elo() returns it, or its table models", _RATED, (SoftElo, pd.DataFrame)),
+)
+def plot_held_out(held_out: HeldOutRatings, **labels: Unpack[Labels]) -> Figure:
     """Held-out judge rating against human rating, a panel a method (and judge), with the diagonal (Figure 4a).
 
     Args:
@@ -41,7 +51,14 @@ def plot_held_out(held_out: HeldOutRatings) -> Figure:
     return figure
 
 
-def plot_intervals(intervals: pd.DataFrame) -> Figure:
+@figure_of(
+    "Conformal intervals",
+    Takes(
+        "the table that leave_one_out_intervals() returns",
+        ("model", "method", "human_elo", "judge_elo", "lower", "upper", "width"),
+    ),
+)
+def plot_intervals(intervals: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
     """Conformal intervals of every model by method, sorted by human rating (Figure 1c).
 
     Args:
@@ -76,7 +93,20 @@ def plot_intervals(intervals: pd.DataFrame) -> Figure:
     return figure
 
 
-def plot_calibration(agreement: pd.DataFrame, reliability: pd.DataFrame) -> Figure:
+@figure_of(
+    "What a gap of the judge's scores is worth",
+    Takes(
+        "the table that agreement_by_score_gap() returns",
+        ("lower", "upper", "agreement", "standard_error", "n_battles"),
+        settings=("r",),
+    ),
+    Takes(
+        "the table that reliability() returns",
+        ("predicted", "agreement", "standard_error", "n_battles"),
+        settings=("ece",),
+    ),
+)
+def plot_calibration(agreement: pd.DataFrame, reliability: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
     """Agreement by score gap, and the reliability diagram (Figures 3 and 7).
 
     Args:
@@ -121,7 +151,11 @@ def plot_calibration(agreement: pd.DataFrame, reliability: pd.DataFrame) -> Figu
     return figure
 
 
-def plot_ramp(ramp: pd.DataFrame) -> Figure:
+@figure_of(
+    "Residuals by strength",
+    Takes("the table that residual_ramp() returns", ("method", "group", "residual", "standard_error")),
+)
+def plot_ramp(ramp: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
     """Mean residual by human-Elo group, a line a method (Figure 14).
 
     Args:
@@ -130,7 +164,7 @@ def plot_ramp(ramp: pd.DataFrame) -> Figure:
     figure, axis = one_axis(5.2, 3.8)
     for name, method, block in _groups(ramp):
         axis.errorbar(block["group"], block["residual"], yerr=block["standard_error"].fillna(0), fmt="o-",
-                      markersize=4.5, color=_colour(method), capsize=2, label=name)  # fmt: skip
+                      markersize=4.5, color=_colour(method), capsize=2, label=legend_name(name))  # fmt: skip
     axis.axhline(0, color=GREY, linewidth=1, linestyle="--")
     groups = sorted(set(ramp["group"]))
     axis.set_xticks(groups, [f"Q{g}" for g in groups])
@@ -138,7 +172,8 @@ def plot_ramp(ramp: pd.DataFrame) -> Figure:
     return figure
 
 
-def plot_budget(sweep: pd.DataFrame) -> Figure:
+@figure_of("What more battles buy", Takes("the table that budget_sweep() returns", ("method", "budget", "beta", "mae")))
+def plot_budget(sweep: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
     """Temperature and held-out MAE against battles per model (Figure 6).
 
     Args:
@@ -152,7 +187,7 @@ def plot_budget(sweep: pd.DataFrame) -> Figure:
     left.plot(soft.groupby("budget")["beta"].mean(), color=_COLOURS["soft"])
     for method, block in sweep.groupby("method", sort=False):
         right.scatter(block["budget"], block["mae"], s=10, color=_colour(method), alpha=0.35)
-        right.plot(block.groupby("budget")["mae"].mean(), color=_colour(method), label=str(method))
+        right.plot(block.groupby("budget")["mae"].mean(), color=_colour(method), label=legend_name(method))
     finish(left, x="battles per model", y="beta", title=f"beta of all battles {final:.3f}, band +-0.05")
     finish(right, x="battles per model", y="held-out MAE (Elo)", title="error against budget", legend=True,
            from_zero=True)  # fmt: skip
@@ -164,7 +199,11 @@ def plot_budget(sweep: pd.DataFrame) -> Figure:
     return figure
 
 
-def plot_smoothing(sweep: pd.DataFrame) -> Figure:
+@figure_of(
+    "Label smoothing beside hard and soft targets",
+    Takes("the table that label_smoothing_sweep() returns", ("method", "constant", "mae")),
+)
+def plot_smoothing(sweep: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
     """Held-out MAE of label smoothing by its constant, beside hard and soft targets (Table 8).
 
     Args:

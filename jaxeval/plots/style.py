@@ -1,17 +1,20 @@
-"""What the figures share: plain axes, a muted grey, and writing them to files."""
+"""What the figures share: plain axes, names that every font can draw, a muted grey, and writing them to files."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, get_font
 from numpy.typing import NDArray
 
 from jaxeval.execution.atomic_write import whole_file
-from jaxeval.wording import visible_line
+from jaxeval.wording import visible, visible_line
 
 GREY = "#8a8f98"
 #: Of lines that stand side by side.
@@ -40,9 +43,37 @@ def save_figures(figures: dict[str, Figure], folder: Path) -> list[Path]:
 
 def shown_name(value: Any) -> str:
     """A name as figures write it: on one line, harmless, and without its middle where it would push the axes away."""
-    text = visible_line(value)
+    text = drawable(visible_line(value))
     half = _LONGEST_NAME // 2
     return text if len(text) <= _LONGEST_NAME else f"{text[:half]}…{text[1 - half :]}"
+
+
+def joint_name(value: Any) -> str:
+    """`shown_name` of a name of one level, or of the parts of one of several."""
+    return ", ".join(map(shown_name, value)) if isinstance(value, tuple) else shown_name(value)
+
+
+def legend_name(value: Any) -> str:
+    """A name as legends write it: Matplotlib would leave out one that begins with an underscore."""
+    text = shown_name(value)
+    return f"\u200b{text}" if text.startswith("_") else text
+
+
+def drawable(text: str) -> str:
+    """``text`` with signs that the fonts lack as escapes, in place of empty boxes and a warning; line feeds stay."""
+    fonts = mpl.rcParams
+    known = _known_signs(tuple(fonts["font.family"]), tuple(fonts["font.sans-serif"]), tuple(fonts["font.serif"]))
+    return "".join(sign if sign == "\n" or ord(sign) in known else ascii(sign)[1:-1] for sign in visible(text))
+
+
+@cache
+def _known_signs(families: tuple[str, ...], *_settings: tuple[str, ...]) -> frozenset[int]:
+    """The code points that some of the fonts can draw, in normal and in bold."""
+    signs = []
+    for weight in ("normal", "bold"):
+        files = [findfont(FontProperties(family=family, weight=weight)) for family in families]
+        signs.append({code for file in files for code in get_font(file).get_charmap()})
+    return frozenset(signs[0] & signs[1])
 
 
 def plain(axis: Any) -> None:
@@ -67,7 +98,11 @@ def panels(n: int, width: float, height: float, **shared: Any) -> tuple[Figure, 
 
 def name_legend(owner: Any, handles: Any, names: Sequence[str], **place: str) -> None:
     """A legend of a figure or an axis, of names as they are: no mathematics in them."""
-    legend = owner.legend(handles, names, frameon=False, fontsize=8, **place)
+    as_they_are(owner.legend(handles, names, frameon=False, fontsize=8, **place))
+
+
+def as_they_are(legend: Any) -> None:
+    """Leave the names of a legend as they are: no mathematics in them."""
     for text in legend.get_texts():
         text.set_parse_math(False)
 
@@ -85,5 +120,5 @@ def finish(
     if from_zero:
         axis.set_ylim(bottom=0)
     if legend:
-        axis.legend(frameon=False, fontsize=8.5)
+        as_they_are(axis.legend(frameon=False, fontsize=8.5))
     plain(axis)

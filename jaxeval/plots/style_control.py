@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from jaxeval.plots.labels import Labels, Takes, figure_of
 from jaxeval.plots.style import GREY, finish, one_axis, plain, shown_name
 from jaxeval.wording import counted
 
 _UP, _DOWN, _EVEN = "#2f7d4f", "#b5473c", "#1f5a93"
 
 
-def plot_style_effect(effect: pd.DataFrame, top: int = 40) -> Figure:
+@figure_of(
+    "Ratings with style control and without",
+    Takes(
+        "the table that style_effect() returns",
+        ("model_name", "rating", "rating_plain", "rank", "rank_plain", "shift", "shift_lower", "shift_upper"),
+    ),
+)
+def plot_style_effect(effect: pd.DataFrame, top: int = 40, **labels: Unpack[Labels]) -> Figure:
     """Each model's rating without control (hollow) and with it (full), and the shift with its interval.
 
     Args:
@@ -47,7 +57,13 @@ def plot_style_effect(effect: pd.DataFrame, top: int = 40) -> Figure:
     return figure
 
 
-def plot_coefficients(coefficients: pd.DataFrame) -> Figure:
+@figure_of(
+    "Coefficients of the covariates",
+    Takes(
+        "the table that coefficients() of a fit or bootstrap returns", ("coefficient", "lower", "upper", "odds_ratio")
+    ),
+)
+def plot_coefficients(coefficients: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
     """Odds ratio of one unit of each covariate, with its interval; as ``coefficients()`` of a fit or bootstrap.
 
     Coefficients of the probit link have no odds ratios: the figure shows them themselves.

@@ -23,6 +23,7 @@ from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
 from jaxeval.ratings.slices import Slices, slice_name
 from jaxeval.statistics.differences import Differences
 from jaxeval.statistics.draws import Draws, IntervalKind
+from jaxeval.tables.shown import Shown, View, settings_line
 from jaxeval.wording import counted, named
 
 B = TypeVar("B", bound="Bootstrap")
@@ -44,8 +45,8 @@ class ContextDraws(NamedTuple):
     ties_as_half: Bootstrap | None  # with a tie model, the same resamples with ties as half a win
 
 
-@dataclass(frozen=True, eq=False)
-class Bootstrap:
+@dataclass(frozen=True, eq=False, repr=False)
+class Bootstrap(Shown):
     """B refitted resamples of a board of M models.
 
     ``draws`` are ratings on the Elo scale in the gauge of ``fit``. In a *degenerate* resample some models have no
@@ -77,6 +78,14 @@ class Bootstrap:
     settings: BootstrapSettings
     n_by_slower_solvers: int = field(repr=False)  # resamples that needed the slower solvers for sparse boards
     _context: ContextDraws | None = field(default=None, repr=False)  # with covariates or a tie model
+
+    def _shown(self) -> View:
+        table, what = self.fit._best_first(), f"{counted(len(self.draws), 'resample')} of {self.fit._how_many()}"
+        ends = self._in_gauge.interval().loc[table.index]
+        for name in ("upper", "lower"):
+            table.insert(2, f"rating_{name}", ends[name])
+        settings = settings_line(vars(self.settings) | {"level": 0.95, "n_resamples": None})
+        return View(f"{type(self).__name__}: {what}", table, settings, self.warnings)
 
     @property
     def models(self) -> pd.Index:
@@ -148,9 +157,10 @@ class Bootstrap:
         """
         return self._in_gauge.interval(level, kind)
 
+    @property
     def beat_share(self) -> pd.DataFrame:
         """(M, M) share of resamples in which the row's model is rated above the column's, half for equal draws."""
-        return self.contrasts.beat_share()
+        return self.contrasts.beat_share
 
     def difference_interval(self, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
         """(M, M) lower and upper percentile bounds of the rating of row minus column, Elo, whatever the gauge."""
@@ -249,7 +259,7 @@ class Bootstrap:
         return messages
 
 
-class Bootstraps(dict[Hashable, Bootstrap]):
+class Bootstraps(Shown, dict[Hashable, Bootstrap]):
     """The bootstraps of slices, by group, and what no slice has.
 
     Attributes:
@@ -262,6 +272,16 @@ class Bootstraps(dict[Hashable, Bootstrap]):
         super().__init__(boards)
         self.by, self.left_out, self.n_missing = slices.by, slices.left_out, slices.n_missing
         self._least = options.min_slice_battles
+
+    def _shown(self) -> View:
+        rows = {
+            "n_models": [len(board.models) for board in self.values()],
+            "n_battles": [board.fit.report.n_battles for board in self.values()],
+            "best": [board.fit._best_first().index[0] for board in self.values()],
+        }
+        table = pd.DataFrame(rows, pd.Index(map(slice_name, self), name=" / ".join(self.by)))
+        settings = settings_line(next(iter(self.values())).settings) if self else ""
+        return View(f"Bootstraps: {counted(len(self), 'slice')}", table, settings, self.warnings)
 
     @property
     def warnings(self) -> list[str]:

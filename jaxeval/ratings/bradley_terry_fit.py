@@ -25,6 +25,7 @@ from jaxeval.ratings.saved_ratings import save_ratings
 from jaxeval.resampling.strata import small_strata_text
 from jaxeval.statistics.clusters import few_clusters_text
 from jaxeval.statistics.comparison import MOST_SQUARE, check_square
+from jaxeval.tables.shown import Shown, View, settings_line
 from jaxeval.wording import counted, named
 
 Fit = TypeVar("Fit", bound="BradleyTerryFit")
@@ -61,8 +62,8 @@ class FitSettings(FitOptions):
         return self.reweight
 
 
-@dataclass(frozen=True, eq=False)
-class BradleyTerryFit:
+@dataclass(frozen=True, eq=False, repr=False)
+class BradleyTerryFit(Shown):
     """A fitted board. Series are indexed by model; ratings and errors in Elo.
 
     A model outside the main group has no finite rating at ridge 0: it is +inf if it never lost a point to the group
@@ -90,6 +91,22 @@ class BradleyTerryFit:
     _scale: Scale = field(repr=False)
     _drawn: VoteGroups = field(repr=False)
     _ties_as_half: BradleyTerryFit | None = field(default=None, repr=False)
+
+    def _shown(self) -> View:
+        title = f"{type(self).__name__}: {self._how_many()}, {self.status}"
+        return View(title, self._best_first(), settings_line(self.settings), self.warnings)
+
+    def _how_many(self) -> str:
+        return f"{counted(self.report.n_battles, 'battle')} between {counted(len(self.ratings), 'model')}"
+
+    def _best_first(self) -> pd.DataFrame:
+        """Ranks among finite ratings, ratings and battles; and what is wrong with models, if anything is."""
+        finite = self.ratings.where(np.isfinite(self.ratings))
+        table = pd.DataFrame({"rank": finite.rank(ascending=False, method="min").astype("Int64")})
+        table = table.assign(rating=self.ratings, n_battles=self.n_battles)
+        if (self.standing != "").any():
+            table["standing"] = self.standing
+        return table.sort_values("rating", ascending=False, kind="stable")
 
     def save(self, path: str | Path) -> None:
         """Write the ratings, and what made them, as JSON, for `read_ratings`; whole or not at all."""

@@ -19,7 +19,7 @@ from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import interval_bounds
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ContextualBootstrap(Bootstrap):
     """B refitted resamples with covariates or a tie model: a `Bootstrap`, with the draws of the other parameters.
 

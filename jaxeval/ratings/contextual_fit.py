@@ -18,6 +18,7 @@ from jaxeval.ratings.contextual_boards import ContextualBoard, Likelihood
 from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.options import FitOptions, Ties
 from jaxeval.statistics.quantiles import normal_quantile
+from jaxeval.tables.table import Table
 from jaxeval.wording import did_you_mean
 
 
@@ -30,7 +31,7 @@ class ContextualSettings(NamedTuple):
     ties: Ties
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ContextualFit(BradleyTerryFit):
     """A fit with covariates, a tie model, or both: ratings as in `BradleyTerryFit`, in the presence of the others.
 
@@ -129,7 +130,8 @@ class ContextualFit(BradleyTerryFit):
         with np.errstate(over="ignore", under="ignore"):
             columns |= {name: np.where(has_odds, np.exp(x), np.nan) for name, x in ratios.items()}
         table = pd.DataFrame(columns, names)
-        return table.assign(elo=np.where(of_features, self.scale.unit * estimate, np.nan), unit=unit)
+        table = table.assign(elo=np.where(of_features, self.scale.unit * estimate, np.nan), unit=unit)
+        return Table.of(table, "Coefficients")
 
     @property
     def warnings(self) -> list[str]:

@@ -25,6 +25,7 @@ from jaxeval.ratings.options import BootstrapOptions, ResampleArguments
 from jaxeval.ratings.slices import slice_name, slice_title
 from jaxeval.statistics.differences import MOST_COMPARISONS, MOST_NOT_FINITE
 from jaxeval.statistics.draws import IntervalKind
+from jaxeval.tables.table import Table
 from jaxeval.wording import counted, named
 
 #: Under so many votes a rating is marked preliminary, as at the Arena.
@@ -169,7 +170,7 @@ def leaderboard(
             "level": float(level),
         },
     }
-    return table
+    return Table.of(table, f"Leaderboard of {counted(table['model_name'].nunique(), 'model')}")
 
 
 def _resampled_before(battles: Any) -> Mapping[Hashable, Bootstrap] | None:

@@ -16,6 +16,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
 from jaxeval.ratings.options import BootstrapOptions, ResampleArguments
+from jaxeval.tables.table import Table
 
 
 @spelled_out(BootstrapOptions)
@@ -93,4 +94,4 @@ def style_effect(
         "warnings": list(dict.fromkeys([*controlled.warnings, *plain.warnings])),
         "settings": {**asdict(controlled.settings), "level": float(level)},
     }
-    return table
+    return Table.of(table, "Ratings with style control and without")

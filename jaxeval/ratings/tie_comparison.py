@@ -27,6 +27,7 @@ from jaxeval.ratings.contextual_fit import ContextualFit
 from jaxeval.ratings.contextual_rows import ContextualCells, compress, counts_by_row
 from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.options import FitOptions, Ties
+from jaxeval.tables.table import Table
 
 
 def compare_tie_models(
@@ -107,7 +108,7 @@ def compare_tie_models(
             "n_held_out": int((held * known).sum()),
             "n_skipped": int((held * ~known).sum()),
         }
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("ties")
+    return Table.of(pd.DataFrame.from_dict(rows, orient="index").rename_axis("ties"), "Ways of counting ties")
 
 
 def _folds(count: Int, n_folds: int, rng: np.random.Generator) -> Int:

@@ -32,10 +32,12 @@ from jaxeval.references.rankings import ReferenceBoard, ReferenceStudySettings, 
 from jaxeval.references.sets import Sets, default_sets, model_numbers, named_sets, tiers_of
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import centred, checked_level
+from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.wording import counted
 
 
-@dataclass(frozen=True, eq=False)
-class ReferenceStudy:
+@dataclass(frozen=True, eq=False, repr=False)
+class ReferenceStudy(Shown):
     """How rankings against references agree with the full Bradley-Terry ranking of the same votes.
 
     ``tau`` is Kendall's tau-b, over the pairs of models whose scores differ by less than ``delta`` percent; an infinite
@@ -73,6 +75,10 @@ class ReferenceStudy:
     tier: pd.Series = field(repr=False)  # of every model; missing without a rating
     tau_draws: Float = field(repr=False)  # (B, L, D) resamples of by_delta's tau, as they are
     budget_tau_draws: Float = field(repr=False)  # (B, S, budgets, D) and of by_budget's
+
+    def _shown(self) -> View:
+        title = f"ReferenceStudy: {counted(len(self.by_reference), 'reference')} of {counted(len(self.tier), 'model')}"
+        return View(title, self.by_reference, settings_line(self.settings), self.warnings)
 
     @property
     def joint(self) -> Draws:

@@ -14,6 +14,7 @@ from jaxeval.data.labels import Labels, check_labels
 from jaxeval.errors import DataError
 from jaxeval.softelo.noise_matching import floor_spread
 from jaxeval.softelo.target_maps import smoothing
+from jaxeval.tables.shown import Shown
 
 _COLUMNS = [
     "model", "human_elo", "judge_elo", "residual", "standard_error", "human_error", "residual_error", "n_battles",
@@ -93,8 +94,8 @@ class CalibrationSettings:
                 raise ValueError(f"{name} must be true or false, found {getattr(self, name)!r}")
 
 
-@dataclass(frozen=True, eq=False)
-class CalibratedMethod:
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibratedMethod(Shown):
     """One target map, calibrated on M anchor models.
 
     ``models`` has one row a calibration model: ``human_elo, judge_elo``, ``residual`` (judge minus human), and the

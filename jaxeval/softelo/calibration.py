@@ -43,13 +43,15 @@ from jaxeval.softelo.residuals import usable_models
 from jaxeval.softelo.soft_elo import few_clusters, soft_elo
 from jaxeval.softelo.target_maps import targets
 from jaxeval.softelo.temperature import fit_temperature
+from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.table import Table
 from jaxeval.wording import counted, did_you_mean, named
 
 _FORMAT, _VERSION = "jaxeval soft-elo calibration", 2
 
 
-@dataclass(frozen=True, eq=False)
-class SoftEloCalibration:
+@dataclass(frozen=True, eq=False, repr=False)
+class SoftEloCalibration(Shown):
     """Everything that rating a new model from judged battles needs; plain JSON on disk.
 
     Examples:
@@ -69,6 +71,12 @@ class SoftEloCalibration:
     methods: dict[str, CalibratedMethod]
     settings: CalibrationSettings
     warnings: list[str]
+
+    def _shown(self) -> View:
+        rows = {name: {"beta": own.beta, "n_models": len(own.models)} for name, own in self.methods.items()}
+        table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
+        title = f"SoftEloCalibration: {counted(self.settings.n_battles, 'battle')} judged by {self.settings.judge_name}"
+        return View(title, table, settings_line(self.settings), self.warnings)
 
     @classmethod
     def fit(
@@ -266,7 +274,7 @@ class SoftEloCalibration:
                 "floor": floor_spread(pool["residual"], pool["residual_error"]),
             },
         }
-        return table
+        return Table.of(table, "New models")
 
     def _method(self, name: str) -> CalibratedMethod:
         if name not in self.methods:

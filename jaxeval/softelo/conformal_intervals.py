@@ -26,6 +26,7 @@ from jaxeval.softelo.conformal import (
 )
 from jaxeval.softelo.residuals import grouping, usable_models
 from jaxeval.softelo.soft_elo import HeldOutRatings
+from jaxeval.tables.shown import Shown
 from jaxeval.wording import counted
 
 
@@ -40,8 +41,8 @@ class ConformalSettings:
     seed: int
 
 
-@dataclass(frozen=True, eq=False)
-class ConformalStudy:
+@dataclass(frozen=True, eq=False, repr=False)
+class ConformalStudy(Shown):
     """Random splits of the models into calibration and test halves, the same splits for every method.
 
     ``splits`` has one row a method and split: ``quantile``, ``coverage``, ``median_width`` (Elo),

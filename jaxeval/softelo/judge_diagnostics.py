@@ -22,10 +22,11 @@ from jaxeval.softelo.rating_errors import units
 from jaxeval.softelo.residuals import human_ratings, residual_ramp, score_gap_by_strength
 from jaxeval.softelo.soft_elo import HeldOutRatings
 from jaxeval.softelo.temperature import fit_temperature
+from jaxeval.tables.shown import Shown
 
 
-@dataclass(frozen=True, eq=False)
-class Diagnostics:
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagnostics(Shown):
     """All diagnostics of one judge: ``headline`` has one row a measure, ``tables`` the rest by name."""
 
     headline: pd.DataFrame

@@ -27,6 +27,7 @@ from jaxeval.softelo.temperature import Ties, in_likelihood, status_text
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import interval_bounds
+from jaxeval.tables.shown import Shown, View, settings_line
 from jaxeval.wording import counted, named
 
 #: Level of the intervals over models in a summary.
@@ -55,8 +56,8 @@ class SoftEloSettings:
     versions: str
 
 
-@dataclass(frozen=True, eq=False)
-class SoftElo:
+@dataclass(frozen=True, eq=False, repr=False)
+class SoftElo(Shown):
     """Held-out ratings of M models by every method, and by every judge where there are several.
 
     ``models`` has one row a (judge,) model and method. Its ratings are in Elo: ``human_elo``, ``judge_elo``, the
@@ -83,6 +84,12 @@ class SoftElo:
     judges: tuple[str, ...]
     settings: SoftEloSettings
     warnings: list[str]
+
+    def _shown(self) -> View:
+        judges = f", {len(self.judges):,} judges" if len(self.judges) > 1 else ""
+        title = f"SoftElo: held-out ratings of {counted(len(self.names), 'model')}{judges}"
+        table = self.models.sort_values("judge_elo", ascending=False, kind="stable").reset_index(drop=True)
+        return View(title, table, settings_line(self.settings), self.warnings)
 
     @property
     def joint(self) -> Draws:

@@ -16,6 +16,8 @@ from jaxeval.execution.shapes import padded_cells, padded_few
 from jaxeval.kernels import batch
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.statistics.clusters import few_clusters_text, numbered
+from jaxeval.tables.shown import Shown
+from jaxeval.tables.table import Table
 from jaxeval.wording import counted
 
 Ties = Literal["drop", "half"]
@@ -35,8 +37,8 @@ STATUS_TEXT: dict[int, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Temperature:
+@dataclass(frozen=True, repr=False)
+class Temperature(Shown):
     """A fitted temperature: the probability that a human prefers A is s(beta * score difference).
 
     ``status`` is "converged", or one of these. "negative slope": it converged, but humans prefer what the judge scores
@@ -155,7 +157,7 @@ def fit_temperatures(
     index = pd.Index(names, name="slice")
     table = pd.DataFrame([[getattr(fit, c) for c in columns] for fit in fits], index, columns)
     table.attrs = {"warnings": [f"{name}: {x}" for name, fit in zip(names, fits, strict=True) for x in fit.warnings]}
-    return table
+    return Table.of(table, "Temperatures")
 
 
 def in_likelihood(human: Float, ties: Ties) -> Bool:

@@ -19,15 +19,17 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.checks import checked_integer
 from jaxeval.statistics import comparison
 from jaxeval.statistics.differences import Differences, differences
-from jaxeval.wording import did_you_mean, named
+from jaxeval.tables.shown import Shown, View
+from jaxeval.tables.table import Table
+from jaxeval.wording import counted, did_you_mean, named
 
 IntervalKind = Literal["percentile", "basic"]
 
 _EACH = ("names", "estimate", "anchored", "status")  # fields of shape (M,)
 
 
-@dataclass(frozen=True, eq=False)
-class Draws:
+@dataclass(frozen=True, eq=False, repr=False)
+class Draws(Shown):
     """B joint draws of M named quantities, beside their estimates.
 
     A draw may be infinite: it then counts as the largest or the smallest. A draw may be NaN, where a resample sets no
@@ -65,6 +67,16 @@ class Draws:
     status: NDArray[Any] | None = field(default=None, repr=False)  # (M,) what is to be said of each, in words
     warnings: tuple[str, ...] = ()
     settings: Any = field(default=None, repr=False)  # what made them: a mapping, or a dataclass
+
+    def _shown(self) -> View:
+        ends = self.interval()
+        table = pd.DataFrame({"estimate": self.estimate, **ends}, self.names)
+        table.insert(0, "rank", self.rank())
+        if self.status is not None:
+            table["status"] = self.status
+        title = f"Draws: {counted(len(self.draws), 'draw')} of {counted(len(self.names), 'quantity', 'quantities')}"
+        settings = ", ".join(part for part in (self.gauge, "95% intervals") if part)
+        return View(title, table.sort_values("estimate", ascending=False, kind="stable"), settings, self.warnings)
 
     def __post_init__(self) -> None:
         if len(self.draws) == 0:
@@ -175,6 +187,7 @@ class Draws:
         bounds = {"lower": np.where(known, lower, np.nan), "upper": np.where(known, upper, np.nan)}
         return pd.DataFrame(bounds, self.names)
 
+    @property
     def beat_share(self) -> pd.DataFrame:
         """(M, M) share of draws in which the row's quantity is above the column's, half for equal draws."""
         self._check_square("the table of shares")
@@ -198,6 +211,14 @@ class Draws:
         share = np.full(len(ranked), np.nan)
         share[ranked] = comparison.rank_at_most_share(self.draws[:, ranked], k)
         return pd.Series(share, self.names)
+
+    def rank_distribution(self, among: Bool | None = None) -> pd.DataFrame:
+        """(M, M) share of draws in which each quantity takes each rank among those `ranked`; NaN for the others."""
+        self._check_square("the table of ranks")
+        ranked = self.ranked(among)
+        share = np.full((len(ranked), len(ranked)), np.nan)
+        share[ranked, : ranked.sum()] = comparison.rank_distribution(self.draws[:, ranked])
+        return pd.DataFrame(share, self.names, pd.RangeIndex(1, len(ranked) + 1, name="rank"))
 
     def differences(self, among: Bool | None = None) -> Differences:
         """Differences of all pairs of the quantities `ranked`, from which `tiers` and `rank_sets` come.
@@ -272,7 +293,8 @@ class Draws:
         parts = [pd.DataFrame(errors, self.names), self.interval(level, kind), self.ranks(level, simultaneous, among)]
         if self.status is not None:
             parts.append(pd.DataFrame({"status": self.status}, self.names))
-        return pd.concat(parts, axis=1).sort_values("estimate", ascending=False, kind="stable")
+        table = pd.concat(parts, axis=1).sort_values("estimate", ascending=False, kind="stable")
+        return Table.of(table, f"Draws of {counted(len(self.names), 'quantity', 'quantities')}")
 
     def _told_apart(self) -> Float:
         """(M,) estimates, equal where they differ by rounding alone."""

@@ -53,14 +53,14 @@ def drawn():
 
 def test_means_and_standard_errors_are_those_of_pandas():
     scores = read()
-    for found, name in ((scores.means(), "mean"), (scores.standard_errors(), "sem")):
+    for found, name in ((scores.means, "mean"), (scores.standard_errors, "sem")):
         expected = FRAME.pivot_table(index="model", columns="judge", values="score", aggfunc=name)
         pd.testing.assert_frame_equal(found, expected, check_names=False)
 
 
 def test_runs_are_averaged_and_missing_scores_left_out():
     twice = pd.concat([FRAME, FRAME.assign(score=FRAME["score"] + 2), FRAME.assign(score=np.nan)])
-    np.testing.assert_allclose(read(twice).means(), read().means() + 1)
+    np.testing.assert_allclose(read(twice).means, read().means + 1)
 
 
 def test_items_are_drawn_with_replacement():
@@ -80,9 +80,9 @@ def test_items_are_drawn_with_replacement():
 def test_scores_are_recomputed_and_vary_as_they_should(drawn):
     scores = read()
     found, _ = drawn
-    np.testing.assert_allclose(found[0], scores.means().to_numpy().T, rtol=1e-12)
+    np.testing.assert_allclose(found[0], scores.means.to_numpy().T, rtol=1e-12)
     n = FRAME.pivot_table(index="judge", columns="model", values="score", aggfunc="size").to_numpy()
-    expected = scores.standard_errors().to_numpy().T * np.sqrt((n - 1) / n)
+    expected = scores.standard_errors.to_numpy().T * np.sqrt((n - 1) / n)
     # Judge b's numbers of scores vary too, which adds a little.
     np.testing.assert_allclose(found[1:].std(0)[0], expected[0], rtol=5 / np.sqrt(2 * B))
 
@@ -94,7 +94,7 @@ def test_resamples_depend_on_the_seed_and_their_number_alone(drawn):
     np.testing.assert_allclose(scores, drawn[0], rtol=1e-12)
     assert (counts[1:].sum(1) == M).all()
     assert (counts[1:] != 1).any()
-    np.testing.assert_array_equal(counts, lanes(read().means(), "models")[1])
+    np.testing.assert_array_equal(counts, lanes(read().means, "models")[1])
 
 
 def test_taus_of_recomputed_scores(drawn):
@@ -186,7 +186,7 @@ import jax, numpy as np
 from test_item_scores import GOLD, lanes, read
 from jaxeval import kendall_tau_delta
 scores, counts = lanes(read(), "both", 50)
-taus = kendall_tau_delta(read().means(), GOLD, [0.5, np.inf], n_resamples=50)
+taus = kendall_tau_delta(read().means, GOLD, [0.5, np.inf], n_resamples=50)
 np.savez(sys.argv[1], scores=scores, counts=counts, lower=taus["lower"], n=len(jax.devices()))
 """
 
@@ -202,7 +202,7 @@ def test_four_devices_and_the_flag(drawn, tmp_path):
     assert saved["n"] == 4
     np.testing.assert_allclose(saved["scores"], drawn[0][:51], rtol=1e-12)
     np.testing.assert_array_equal(saved["counts"], lanes(read(), "both", 50)[1])
-    here = kendall_tau_delta(read().means(), GOLD, [0.5, np.inf], n_resamples=50)
+    here = kendall_tau_delta(read().means, GOLD, [0.5, np.inf], n_resamples=50)
     np.testing.assert_array_equal(saved["lower"], here["lower"])
 
 
@@ -213,4 +213,4 @@ def test_the_order_of_items_makes_no_ties_or_differences():
     frame = pd.DataFrame(own, [f"m{k}" for k in range(6)]).rename_axis("model").reset_index()
     long = frame.melt("model", var_name="item", value_name="score")
     items = ItemScores.from_pandas(long, model="model", item="item", score="score")
-    assert len(np.unique(items.means())) == 1
+    assert len(np.unique(items.means)) == 1

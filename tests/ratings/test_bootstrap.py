@@ -708,7 +708,7 @@ class TestDegenerate:
         without = bootstrap(pd.DataFrame(rest, columns=columns))
         assert with_top.degenerate.undefeated["top"] == pytest.approx(B * np.exp(-1), abs=4 * np.sqrt(B * 0.233))
         for i, j in ("bc", "bd", "cd"):
-            p, q = (board.beat_share().loc[i, j] for board in (with_top, without))
+            p, q = (board.beat_share.loc[i, j] for board in (with_top, without))
             # The battles with top tell a little about the others too; what it showed was 0.82 in place of 0.98.
             assert p == pytest.approx(q, abs=0.05)
 
@@ -812,7 +812,7 @@ class TestDegenerate:
         assert interval[core].notna().all(axis=None)
         assert interval[~core].isna().all(axis=None)
         assert board.standard_errors[~core].isna().all()
-        assert board.beat_share().loc["u"].isna().all()
+        assert board.beat_share.loc["u"].isna().all()
         assert any("u: never lost a point" in w for w in board.warnings)
         assert any("2 groups that never met" in w for w in board.warnings)
 
@@ -919,12 +919,12 @@ class TestIntervals:
         anchored = bootstrap(battles, B, gauge=("model-07", 1000.0))
         for one, other in zip(dense.difference_interval(0.9), anchored.difference_interval(0.9), strict=True):
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-8)
-        np.testing.assert_allclose(dense.beat_share(), anchored.beat_share(), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(dense.beat_share, anchored.beat_share, rtol=0, atol=1e-12)
         assert dense.tiers().equals(anchored.tiers())
         assert dense.rank_sets().equals(anchored.rank_sets())
 
     def test_what_joint_draws_say_carries_labels(self, dense):
-        share = dense.beat_share()
+        share = dense.beat_share
         assert share.index.equals(dense.models)
         assert share.columns.equals(dense.models)
         best, worst = dense.fit.ratings.idxmax(), dense.fit.ratings.idxmin()

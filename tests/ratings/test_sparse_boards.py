@@ -318,7 +318,7 @@ class TestWide:
             lambda: wide.fit.covariance,
             lambda: wide.fit.standard_errors,
             lambda: wide.fit.win_probability,
-            wide.beat_share,
+            lambda: wide.beat_share,
             wide.difference_interval,
         ):
             with pytest.raises(ValueError, match=r"models, beyond the .* that it is meant for; use"):

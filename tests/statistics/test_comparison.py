@@ -79,3 +79,14 @@ def test_rank_at_most_share_without_ties():
     draws = np.array([[3.0, 2.0, np.nan, -np.inf], [1.0, 2.0, 0.0, 3.0]])
     assert comparison.rank_at_most_share(draws, 1).tolist() == [0.5, 0, 0, 0.5]
     assert comparison.rank_at_most_share(draws, 3).tolist() == [1, 1, 0, 1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_distribution_of_ranks_adds_up_to_the_shares_of_the_best_ranks(seed):
+    draws = np.random.default_rng(seed).integers(0, 4, (50, 6)).astype(float)
+    draws[::7, 2] = np.nan
+    draws[:, 4] = [np.inf, -np.inf] * 25
+    found = comparison.rank_distribution(draws)
+    at_most = [comparison.rank_at_most_share(draws, k) for k in range(1, 7)]
+    np.testing.assert_allclose(found.cumsum(1), np.transpose(at_most), atol=1e-12)
+    assert np.isnan(comparison.rank_distribution(np.full((3, 2), np.nan))).all()

@@ -28,7 +28,7 @@ def test_intervals_and_errors_are_those_of_the_columns(draws):
 
 
 def test_comparisons_are_named(draws):
-    np.testing.assert_allclose(draws.beat_share(), twins.beat_share(draws.draws), rtol=1e-14)
+    np.testing.assert_allclose(draws.beat_share, twins.beat_share(draws.draws), rtol=1e-14)
     lower, upper = draws.difference_interval(0.8)
     assert (lower.loc["b", "a"], upper.loc["b", "a"]) == (-upper.loc["a", "b"], -lower.loc["a", "b"])
     assert draws.rank_share(1).sum() == pytest.approx(1)
@@ -82,7 +82,7 @@ def test_estimates_that_differ_by_rounding_share_a_rank():
 def test_tables_of_too_many_names(draws, monkeypatch):
     monkeypatch.setattr("jaxeval.statistics.comparison.MOST_SQUARE", 3)
     with pytest.raises(ValueError, match="the table of shares is a table of 4 x 4 models, beyond the 3"):
-        draws.beat_share()
+        draws.beat_share
 
 
 def by_judge():

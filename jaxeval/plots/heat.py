@@ -1,0 +1,218 @@
+"""Figures of tables as coloured cells: who beats whom, who met whom, which ranks are likely, and models by slice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, Unpack
+
+import numpy as np
+import pandas as pd
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Float
+from jaxeval.data.battles import Battles
+from jaxeval.plots.labels import Labels, Takes, figure_of
+from jaxeval.plots.leaderboard import LEADERBOARD
+from jaxeval.plots.style import GREY, joint_name, one_axis
+from jaxeval.ratings.bootstrap_result import Bootstrap
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.statistics.draws import Draws
+from jaxeval.wording import counted
+
+_EMPTY = "#f2f4f7"
+_MOST = 60
+_SQUARE = (0.34, 0.24)  # inches of a cell that holds three signs
+
+
+class HeatLook(NamedTuple):
+    """How a heat map looks."""
+
+    colours: str  # a colour map
+    ends: tuple[float, float]  # values of its first and last colour
+    inches: tuple[float, float]  # width and height of a cell
+    above: str = ""  # what the columns are, or the cells
+    beside: str = ""  # what the rows are
+    below: str = ""  # what is left out
+    upright: bool = False  # whether the names of columns stand upright
+    log: bool = False  # colours by the logarithm
+
+
+def heat_map(values: Float, text: NDArray[Any], rows: Sequence[str], columns: Sequence[str], look: HeatLook) -> Figure:
+    """Coloured cells (R, C) with their text, a name for every row and column; NaN cells are pale."""
+    size = 6.5 if look.inches[1] < 0.3 else 7.0
+    height = look.inches[1] * len(rows) + (0.075 * max(map(len, columns), default=1) if look.upright else 0.4)
+    width = 1.2 + 0.07 * max(map(len, rows), default=1) + look.inches[0] * len(columns)
+    figure, axis = one_axis(width, height + 0.7)
+    axis.set_facecolor(_EMPTY)
+    norm = {"norm": LogNorm(*look.ends)} if look.log else {"vmin": look.ends[0], "vmax": look.ends[1]}
+    shown = np.ma.masked_invalid(values)
+    there = ~np.ma.getmaskarray(shown)
+    image = axis.imshow(shown, cmap=look.colours, aspect="auto", **norm)
+    for row, column in np.ndindex(values.shape):
+        red, green, blue, _ = image.cmap(image.norm(values[row, column])) if there[row, column] else (1.0,) * 4
+        dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
+        colour = "white" if dark else "black" if there[row, column] else GREY
+        axis.text(column, row, text[row, column], ha="center", va="center", fontsize=size, color=colour)
+    axis.set_xticks(np.arange(len(columns)), columns, fontsize=8, rotation=90 if look.upright else 0, parse_math=False)
+    axis.set_yticks(np.arange(len(rows)), rows, fontsize=8, parse_math=False)
+    axis.xaxis.tick_top()
+    axis.tick_params(length=0)
+    axis.spines[:].set_visible(False)
+    axis.set_title(look.above, loc="left", fontsize=9)
+    axis.set_ylabel(look.beside, fontsize=9)
+    axis.set_xlabel(look.below, fontsize=8.5)
+    return figure
+
+
+@figure_of(
+    "Who beats whom",
+    Takes(
+        "a fit, a bootstrap, Draws, or a table of all pairs such as win_probability or beat_share",
+        kinds=(BradleyTerryFit, Bootstrap, Draws, pd.DataFrame),
+    ),
+)
+def plot_win_probability(
+    pairs: BradleyTerryFit | Bootstrap | Draws | pd.DataFrame, top: int | None = _MOST, **labels: Unpack[Labels]
+) -> Figure:
+    """The probability that the row's model beats the column's, in percent, best on top.
+
+    Args:
+        pairs: a fit, or a bootstrap, whose ``win_probability`` is drawn; `Draws`, whose ``beat_share`` is drawn, the
+            share of the draws in which the row is above the column; or such a table, best first.
+        top: models shown; the figure says how many are not.
+
+    Raises:
+        TypeError: ``pairs`` is anything else.
+        ValueError: a table whose rows and columns have other names, or values that are no probabilities; too many
+            models for a table of all pairs.
+    """
+    fit = pairs.fit if isinstance(pairs, Bootstrap) else pairs
+    said = "expected points of the row, %"
+    if isinstance(fit, BradleyTerryFit):
+        table = fit.win_probability.loc[(order := fit._best_first().index), order]
+    elif isinstance(fit, Draws):
+        order = fit.names[np.argsort(-np.nan_to_num(fit.estimate, nan=-np.inf), kind="stable")]
+        table, said = fit.beat_share.loc[order, order], "% of the draws in which the row is above the column"
+    else:
+        table = _checked_pairs(fit)
+    shown = table.iloc[: top or None, : top or None].to_numpy(float, copy=True)
+    np.fill_diagonal(shown, np.nan)
+    names = [joint_name(name) for name in table.index[: len(shown)]]
+    look = HeatLook("RdBu", (0.0, 1.0), _SQUARE, said, below=_hidden(len(table), len(names)), upright=True)
+    return heat_map(shown, _whole(100 * shown), names, names, look)
+
+
+def _checked_pairs(table: pd.DataFrame) -> pd.DataFrame:
+    if not table.index.equals(table.columns):
+        raise ValueError("plot_win_probability takes a table with the same names for rows and columns, in one order")
+    values = table.to_numpy(float, na_value=np.nan)
+    if np.any((values < 0) | (values > 1)):
+        raise ValueError("plot_win_probability takes probabilities; this table has values below 0 or above 1")
+    return table
+
+
+@figure_of("Who met whom", Takes("Battles", kinds=(Battles,)))
+def plot_battle_counts(battles: Battles, top: int | None = _MOST, **labels: Unpack[Labels]) -> Figure:
+    """The number of battles of every pair of models, those with most battles first; pale where two never met.
+
+    Args:
+        battles: as `read_battles` or `Battles.from_pandas` makes them.
+        top: models shown; the figure says how many are not.
+    """
+    cells = battles.cells
+    first, second = cells.first[cells.pair], cells.second[cells.pair]
+    m = battles.n_models
+    of_model = np.bincount(np.concatenate([first, second]), np.tile(cells.count, 2), m)
+    shown = np.argsort(-of_model, kind="stable")[: top or m]
+    place = np.full(m, -1)
+    place[shown] = np.arange(len(shown))
+    row, column = place[first], place[second]
+    both = (row >= 0) & (column >= 0)
+    counts = np.zeros((len(shown), len(shown)))
+    np.add.at(counts, (row[both], column[both]), cells.count[both])
+    counts += counts.T
+    met = np.where(counts > 0, counts, np.nan)
+    names = [joint_name(name) for name in battles.models[shown]]
+    ends = (1.0, max(2.0, counts.max(initial=0)))
+    look = HeatLook("YlGnBu", ends, _SQUARE, "battles", below=_hidden(m, len(names)), upright=True, log=True)
+    text = np.vectorize(lambda n: "" if np.isnan(n) else _short_count(n), otypes=[object])(met)
+    return heat_map(met, text, names, names, look)
+
+
+@figure_of("Which ranks the draws take", Takes("Draws, as results hand them out as joint", kinds=(Draws,)))
+def plot_rank_distribution(draws: Draws, top: int | None = 40, **labels: Unpack[Labels]) -> Figure:
+    """The share of draws in which each quantity takes each rank, in percent, best on top; empty below half a percent.
+
+    Args:
+        draws: as results hand them out as ``joint``.
+        top: quantities shown; the figure says how many are not.
+
+    Raises:
+        TypeError: ``draws`` is anything else.
+        ValueError: too many names for a table of all ranks.
+    """
+    order = draws.rank().dropna().sort_values(kind="stable").index
+    share = draws.rank_distribution().loc[order]
+    rows = share.iloc[: top or len(share)].to_numpy()
+    taken = np.flatnonzero((rows > 0.005).any(0))
+    rows = rows[:, : taken.max(initial=-1) + 1]
+    shown = np.where(rows > 0.005, rows, np.nan)
+    names = [joint_name(name) for name in order[: len(rows)]]
+    ranks = [str(k + 1) for k in range(rows.shape[1])]
+    hidden = _hidden(len(order), len(names))
+    look = HeatLook("Blues", (0.0, 1.0), _SQUARE, "rank; % of the draws", below=hidden)
+    return heat_map(shown, _whole(100 * shown), names, ranks, look)
+
+
+@figure_of("Models by slice", Takes("the table that leaderboard(by=...) returns", (*LEADERBOARD.columns, "category")))
+def plot_slices(
+    table: pd.DataFrame, value: Literal["rating", "rank"] = "rating", top: int | None = _MOST, **labels: Unpack[Labels]
+) -> Figure:
+    """The rating, or the rank, of every model in every slice, coloured by the rank within the slice.
+
+    Models stand in the order of their mean rank; those without a rank in a slice have a pale cell there.
+
+    Args:
+        table: as ``leaderboard(by=...)`` returns it.
+        value: what the cells say.
+        top: models shown; the figure says how many are not.
+
+    Raises:
+        TypeError: ``table`` is none.
+        ValueError: the table has no slices; a ``value`` that is none.
+    """
+    if value not in ("rating", "rank"):
+        raise ValueError(f"value must be 'rating' or 'rank', got {value!r}")
+    slices = list(dict.fromkeys(table["category"]))
+    names = list(dict.fromkeys(table["model_name"]))
+    rank, said = (
+        table.pivot_table(index="model_name", columns="category", values=name, aggfunc="first", dropna=False)
+        .reindex(index=names, columns=slices)
+        .to_numpy(float, na_value=np.nan)
+        for name in ("rank", value)
+    )
+    known = ~np.isnan(rank)
+    of_slice = np.maximum(known.sum(0), 2)
+    share = (rank - 1) / (of_slice - 1)  # 0 for the best, 1 for the last
+    mean = np.where(known.any(1), np.nansum(share, 1) / np.maximum(known.sum(1), 1), np.inf)
+    order = np.argsort(mean, kind="stable")[: top or len(names)]
+    look = HeatLook(
+        "RdYlGn_r", (0.0, 1.0), (max(0.55, 0.075 * max(map(len, map(joint_name, slices)))), 0.21),
+        f"{value}; coloured by the rank within the slice", below=_hidden(len(names), len(order)),
+    )  # fmt: skip
+    text = _whole(np.where(known, said, np.nan)[order])
+    return heat_map(share[order], text, [joint_name(names[k]) for k in order], list(map(joint_name, slices)), look)
+
+
+def _hidden(n: int, shown: int) -> str:
+    return f"{counted(n - shown, 'more', 'more')} not shown" if n > shown else ""
+
+
+def _whole(values: Float) -> NDArray[Any]:
+    return np.vectorize(lambda x: f"{x:.0f}" if np.isfinite(x) else "", otypes=[object])(values)
+
+
+def _short_count(n: float) -> str:
+    return f"{n:.0f}" if n < 1000 else f"{n / 1000:.1f}k" if n < 9950 else f"{n / 1000:.0f}k"

@@ -1,0 +1,1 @@
+"""How tables show themselves: as text, as HTML, and how numbers and names become cells of both."""

@@ -1,0 +1,145 @@
+"""A DataFrame as HTML: names escaped, intervals and shares as bars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from html import escape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype, is_numeric_dtype
+
+from jaxeval.arrays import Float
+from jaxeval.tables.cells import Interval, as_numbers, cell_texts, find_intervals, with_index
+from jaxeval.wording import counted, visible, visible_line
+
+# Colours that are seen on white and on black.
+_BAND, _POINT, _SHARE = "rgba(70,130,190,.4)", "rgb(40,100,170)", "rgba(70,130,190,.25)"
+_STYLE = (
+    ".jaxeval table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
+    ".jaxeval caption,.jaxeval p{text-align:left;margin:.2em 0}"
+    ".jaxeval caption{caption-side:top;font-weight:bold}"
+    ".jaxeval p{font-size:.9em;white-space:pre-line;overflow-wrap:anywhere}"
+    ".jaxeval th,.jaxeval td{padding:.15em .6em;text-align:left;vertical-align:top;unicode-bidi:isolate;"
+    "max-width:24em;overflow-wrap:anywhere}"
+    ".jaxeval .number{text-align:right;white-space:nowrap}"
+    ".jaxeval .bar{min-width:9em;background-repeat:no-repeat;background-position:center;background-size:100% 45%}"
+    ".jaxeval thead th{border-bottom:1px solid}"
+)
+
+
+def html_table(
+    frame: pd.DataFrame,
+    *,
+    title: str | None = None,
+    notes: Iterable[str] = (),
+    bars: bool = True,
+    heading: Callable[[Any], str] = str,
+    most_rows: int | None = None,
+) -> str:
+    """A table as a piece of HTML that stands by itself, for a notebook or within a page.
+
+    Names, headings, the title and the notes may hold any text: it is escaped, characters that are obeyed and not seen
+    are written out, and MathJax is told to leave all of it alone.
+
+    Args:
+        frame: the table; an index that names its rows comes first.
+        title: a line above it.
+        notes: lines below it.
+        bars: draw each interval (``x_lower`` to ``x_upper``, with a mark at ``x``) in a cell of its own, and each
+            share and count behind its number.
+        heading: makes a heading of a column's name.
+        most_rows: show so many rows, and say how many more there are; all by default.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from jaxeval.tables.html import html_table
+        >>> frame = pd.DataFrame({"rating": [1012.3], "rating_lower": [990.0], "rating_upper": [1031.0]}, ["<b>a</b>"])
+        >>> html = html_table(frame, title="Ratings")
+        >>> "&lt;b&gt;a&lt;/b&gt;" in html, "linear-gradient" in html
+        (True, True)
+    """
+    shown = frame if most_rows is None else frame.head(most_rows)
+    notes = [*notes, *([f"{counted(len(frame) - len(shown), 'more row')}"] if len(shown) < len(frame) else [])]
+    table, n_names = with_index(shown)
+    intervals = find_intervals(table) if bars else []
+    scales = {own.upper: _Axis(table, own) for own in intervals}
+    in_interval = {k for own in intervals for k in own}
+    texts = cell_texts(table)
+    top, columns = [], []
+    for k, name in enumerate(table.columns):
+        column, parts = table.iloc[:, k], name if isinstance(name, tuple) else (name,)
+        number = is_numeric_dtype(column.dtype) and not is_bool_dtype(column.dtype)
+        top.append(_cell("th", ", ".join(map(heading, parts)), 'scope="col"' + ' class="number"' * number))
+        tag, kind = ("th", 'scope="row"') if k < n_names else ("td", 'class="number"' if number else "")
+        full = _full_length(name, column) if bars and k not in in_interval else None
+        share = [""] * len(column) if full is None else [_share(x / full) for x in as_numbers(column)]
+        columns.append([_cell(tag, text, f"{kind}{own}") for text, own in zip(texts[k], share, strict=True)])
+        if k in scales:
+            top.append("<td></td>")
+            columns.append([f'<td class="bar"{style}></td>' for style in scales[k].bars()])
+    rows = [f"<tr>{''.join(cells)}</tr>" for cells in zip(*columns, strict=True)]
+    caption = "" if title is None else f"<caption>{_text(title)}</caption>"
+    below = "".join(f"<p>{escape(visible(note))}</p>" for note in notes)
+    return (
+        f'<div class="jaxeval tex2jax_ignore mathjax_ignore"><style>{_STYLE}</style>\n<table>{caption}'
+        f"<thead><tr>{''.join(top)}</tr></thead>\n<tbody>\n" + "\n".join(rows) + f"\n</tbody></table>{below}</div>"
+    )
+
+
+class _Axis:
+    """The common scale of the intervals of three columns, in percent of a cell."""
+
+    def __init__(self, table: pd.DataFrame, own: Interval) -> None:
+        self.columns = [as_numbers(table.iloc[:, k]) for k in own]
+        finite = np.concatenate(self.columns)
+        finite = finite[np.isfinite(finite)]
+        self.low: float = finite.min() if len(finite) else 0.0
+        self.span: float = finite.max() - self.low if len(finite) else 1.0
+
+    def bars(self) -> list[str]:
+        """The style of the bar of each row; none where the estimate or an end is missing."""
+        estimate, lower, upper = (self._percent(column) for column in self.columns)
+        return [
+            "" if np.isnan([x, a, b]).any() else f' style="background-image:{_gradient(x, a, b)}"'
+            for x, a, b in zip(estimate, lower, upper, strict=True)
+        ]
+
+    def _percent(self, values: Float) -> Float:
+        return np.asarray(np.clip(2 + 96 * (values - self.low) / (self.span or 1.0), 0, 100))
+
+
+def _gradient(x: float, a: float, b: float) -> str:
+    left, right = max(x - 1, 0), min(x + 1, 100)
+    a, b = min(a, left), max(b, right)
+    return (
+        f"linear-gradient(90deg,transparent {a:.1f}%,{_BAND} {a:.1f}% {left:.1f}%,{_POINT} {left:.1f}% {right:.1f}%,"
+        f"{_BAND} {right:.1f}% {b:.1f}%,transparent {b:.1f}%)"
+    )
+
+
+def _full_length(name: Any, column: pd.Series) -> float | None:
+    """The value whose bar fills the cell: 1 of shares, the largest of counts; None for other numbers."""
+    values = as_numbers(column)
+    known = values[np.isfinite(values)]
+    if len(known) == 0 or known.min() < 0 or known.max() == 0:
+        return None
+    if is_float_dtype(column.dtype):
+        return 1.0 if known.max() <= 1 else None
+    is_count = is_integer_dtype(column.dtype) and (str(name).startswith("n_") or str(name).endswith("_count"))
+    return float(known.max()) if is_count else None
+
+
+def _share(share: float) -> str:
+    if not np.isfinite(share):
+        return ""
+    return f' style="background:linear-gradient(90deg,{_SHARE} {100 * share:.1f}%,transparent {100 * share:.1f}%)"'
+
+
+def _cell(tag: str, text: str, kind: str) -> str:
+    return f"<{tag} {kind}>{_text(text)}</{tag}>" if kind else f"<{tag}>{_text(text)}</{tag}>"
+
+
+def _text(text: str) -> str:
+    return escape(visible_line(text))

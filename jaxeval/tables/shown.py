@@ -1,0 +1,119 @@
+"""How every result shows itself: a short repr, a table with bars in notebooks, and the whole of it when asked.
+
+A result says by one method, ``_shown``, what it is, what made it, and which table it shows. All else follows from it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.tables.html import html_table
+from jaxeval.tables.text import text_table
+from jaxeval.wording import counted, visible, visible_line
+
+#: Rows of the input that data show; results show so many rows at first.
+ROWS_OF_DATA = 5
+_ROWS_OF_HTML = 60
+
+
+class View(NamedTuple):
+    """What a result shows of itself."""
+
+    title: str  # what it is, and how many
+    table: pd.DataFrame | None = None  # best first; None where there is nothing beyond sentences
+    settings: str = ""  # what made it, on a line
+    warnings: Sequence[str] = ()
+    n_rows: int | None = None  # rows in all, where the table holds the first ones only
+
+
+class Html(str):
+    """HTML that a notebook shows as such; elsewhere it is a text to write into a file."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+class Shown:
+    """What shows itself by its `_shown`: results, and data."""
+
+    def _shown(self) -> View:
+        """What is shown, in no more than a moment, as debuggers ask for it; by default the fields of a dataclass.
+
+        These are its first table, if it has one, or else its numbers: a row, or as many as its arrays have entries.
+        """
+        own = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        settings = settings_line(own.get("settings", {"level": own.get("level")}))
+        tables = [value for value in own.values() if isinstance(value, pd.DataFrame)]
+        title, warnings = type(self).__name__, getattr(self, "warnings", ())
+        if tables:
+            return View(f"{title}: {counted(len(tables[0]), 'row')}", tables[0], settings, warnings)
+        return View(title, _entries({name: own[name] for name in own if name != "level"}), settings, warnings)
+
+    def __repr__(self) -> str:
+        return self._text(ROWS_OF_DATA, 80)
+
+    def _repr_html_(self) -> str:
+        return self.styled(rows=_ROWS_OF_HTML)
+
+    def show(self, rows: int | None = None) -> None:
+        """Print the table and the warnings in full.
+
+        Args:
+            rows: of the table, the first ones; all by default.
+        """
+        print(self._text(rows, max(shutil.get_terminal_size().columns, 40), in_full=True))
+
+    def styled(self, rows: int | None = None, *, bars: bool = True) -> Html:
+        """The table as HTML: a notebook shows it, and ``path.write_text(result.styled())`` writes it to a file.
+
+        Args:
+            rows: of the table, the first ones; all by default.
+            bars: draw intervals, shares and counts as bars.
+        """
+        view = self._shown()
+        table = pd.DataFrame() if view.table is None else view.table
+        left_out = 0 if view.n_rows is None else view.n_rows - len(table)
+        more = [counted(left_out, "more row")] if left_out else []
+        notes = [*more, *([view.settings] if view.settings else []), *(f"warning: {w}" for w in view.warnings)]
+        return Html(html_table(table, title=view.title or None, notes=notes, bars=bars, most_rows=rows))
+
+    def _text(self, rows: int | None, width: int, in_full: bool = False) -> str:
+        view = self._shown()
+        parts = [visible(view.title), visible(view.settings)]
+        if view.table is not None and view.table.shape[1]:
+            parts.append(text_table(view.table, width=width, most_rows=rows, n_rows=view.n_rows))
+        if in_full:
+            parts += [visible(f"warning: {warning}") for warning in view.warnings]
+        elif view.warnings:
+            parts.append(f"{counted(len(view.warnings), 'warning')}: see warnings")
+        return "\n".join(part for part in parts if part)
+
+
+def settings_line(settings: Any) -> str:
+    """What made a result, on a line, of its settings: a mapping, a dataclass, or None."""
+    given: Mapping[str, Any] = vars(settings) if is_dataclass(settings) else settings or {}
+    n, level = given.get("n_resamples"), given.get("level")
+    parts = [] if n is None else [counted(n, "resample") if n else "no resamples"]
+    parts += [f"{100 * level:g}% intervals"] if isinstance(level, float) and n != 0 else []
+    parts += [f"seed {given['seed']}"] if given.get("seed") is not None and n != 0 else []
+    words = {"cluster": "clusters by {}", "strata": "strata by {}", "gauge": "{}", "reference": "against {}"}
+    parts += [text.format(visible_line(given[name])) for name, text in words.items() if given.get(name)]
+    usual = {"ties": "half", "link": "logit", "ridge": 0.0}
+    parts += [f"{name} {given[name]}" for name, value in usual.items() if given.get(name, value) != value]
+    return ", ".join(parts)
+
+
+def _entries(fields_of: Mapping[str, Any]) -> pd.DataFrame:
+    """Numbers and arrays as columns, broadcast to one shape, and a row for each entry."""
+    columns = np.broadcast_arrays(*(np.asarray(value) for value in fields_of.values()))
+    several = columns[0].ndim > 1
+    index = pd.MultiIndex.from_tuples(np.ndindex(columns[0].shape)) if several else pd.RangeIndex(columns[0].size)
+    return pd.DataFrame({name: x.reshape(-1) for name, x in zip(fields_of, columns, strict=True)}, index)

@@ -1,0 +1,63 @@
+"""Result tables: DataFrames that print what matters where pandas would leave out the middle."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.text import text_table
+from jaxeval.wording import visible
+
+
+class Table(Shown, pd.DataFrame):  # type: ignore[misc]
+    """A DataFrame that a function returns as its result, and what is made of it.
+
+    It prints as pandas prints it, if all columns fit on a line of ``pandas.options.display.width`` characters. Else its
+    first columns are printed, numbers rounded, and the other columns are named below. In notebooks it shows bars.
+
+    Examples:
+        >>> import jaxeval
+        >>> table = jaxeval.leaderboard(jaxeval.simulate_battles(2_000, 3, seed=0), n_resamples=200)
+        >>> table
+        model_name  rating  lower, upper  variance  vote_count  rank  rank_best
+        model-1       1060    1048, 1072     37.11       1,160     1          1
+        model-2        994     983, 1003     26.70       1,528     2          2
+        model-3        946      936, 958     33.29       1,312     3          3
+        (columns not shown: rank_worst, tier, component, preliminary, degenerate_share)
+        >>> table[["model_name", "rating", "rank"]].round()
+          model_name  rating  rank
+        0    model-1  1060.0     1
+        1    model-2   994.0     2
+        2    model-3   946.0     3
+    """
+
+    _metadata = ["_title"]
+    _title = ""
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, title: str) -> Table:
+        """The frame, with its ``attrs``, and a title for notebooks."""
+        table = cls(frame)
+        table.attrs = frame.attrs
+        table._title = title
+        return table
+
+    @property
+    def _constructor(self) -> type[Table]:
+        return Table
+
+    def __repr__(self) -> str:
+        if self.empty:
+            return pd.DataFrame.__repr__(self)
+        width, most = pd.get_option("display.width") or 80, pd.get_option("display.max_rows") or len(self)
+        as_usual = pd.DataFrame.to_string(self, max_rows=most, min_rows=pd.get_option("display.min_rows"))
+        if max(map(len, as_usual.splitlines())) <= width and visible(as_usual) == as_usual:
+            return as_usual
+        return text_table(self, width=width, most_rows=most)
+
+    def _repr_html_(self) -> str:
+        return self.styled(rows=pd.get_option("display.max_rows"))
+
+    def _shown(self) -> View:
+        warnings = self.attrs.get("warnings", [])
+        return View(self._title, self, settings_line(self.attrs.get("settings")), warnings)

@@ -1,0 +1,68 @@
+"""A DataFrame as lines of text: leading columns, an estimate beside its interval, and what is not shown by name."""
+
+from __future__ import annotations
+
+from unicodedata import combining, east_asian_width
+
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+from jaxeval.tables.cells import cell_texts, find_intervals, with_index
+from jaxeval.wording import counted, named, visible_line
+
+_LONGEST = 36
+
+
+def text_table(frame: pd.DataFrame, *, width: int = 80, most_rows: int | None = None, n_rows: int | None = None) -> str:
+    """The first rows and columns of a table, as many as fit, and a line that says what is left out.
+
+    Args:
+        frame: the table; an index that names its rows comes first.
+        width: characters of a line.
+        most_rows: rows to show; all by default.
+        n_rows: rows that there are in all, where the table holds the first ones only.
+    """
+    shown = frame if most_rows is None else frame.head(most_rows)
+    table, n_names = with_index(shown)
+    texts = cell_texts(table)
+    columns, names, used = [], [], 0
+    ends = {own.lower: own for own in find_intervals(table)}
+    within = {own.upper for own in ends.values()}
+    for k, name in enumerate(table.columns):
+        if k in within or (table.shape[0] and not any(texts[k])):  # words that there are none of
+            continue
+        head, cells = _short(visible_line(", ".join(map(str, name)) if isinstance(name, tuple) else name)), texts[k]
+        if own := ends.get(k):
+            own_name = head.removeprefix(f"{table.columns[own.estimate]}_")
+            head = f"{own_name}, {own_name[:-5]}upper" if own_name == "lower" else f"{own_name}, upper"
+            cells = ["-" if a == b == "-" else f"{a}, {b}" for a, b in zip(texts[k], texts[own.upper], strict=True)]
+        is_number = is_numeric_dtype(table.dtypes.iloc[k]) and not is_bool_dtype(table.dtypes.iloc[k])
+        columns.append(_aligned([head, *map(_short, cells)], right=is_number))
+        names.append(head)
+    kept = 0
+    for column in columns:
+        used += text_width(column[0]) + 2 * (kept > 0)
+        if used > width and kept > n_names:
+            break
+        kept += 1
+    lines = ["  ".join(cells).rstrip() for cells in zip(*columns[:kept], strict=True)]
+    left_out = (len(frame) if n_rows is None else n_rows) - len(shown)
+    more = [counted(left_out, "more row")] if left_out > 0 else []
+    more += [f"columns not shown: {named(names[kept:], 12)}"] if kept < len(names) else []
+    return "\n".join([*lines, *([f"({'; '.join(more)})"] if more else [])])
+
+
+def text_width(text: str) -> int:
+    """Places that a text takes in a terminal: two for a sign of East Asian width, none for an accent."""
+    return sum(0 if combining(sign) else 1 + (east_asian_width(sign) in "WF") for sign in text)
+
+
+def _short(text: str) -> str:
+    half = _LONGEST // 2
+    return text if len(text) <= _LONGEST else f"{text[:half]}…{text[1 - half :]}"
+
+
+def _aligned(cells: list[str], right: bool) -> list[str]:
+    width = max(map(text_width, cells))
+    pads = [" " * (width - text_width(cell)) for cell in cells]
+    return [pad + cell if right else cell + pad for cell, pad in zip(cells, pads, strict=True)]
