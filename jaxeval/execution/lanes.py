@@ -289,10 +289,12 @@ def _placed(parts: list[Int], lanes: Lanes, size: int, per_device: int) -> Chunk
 
 def _store(parts: list[Int], found: Any, results: Any) -> list[Int]:
     """Wait for what a call gives, and write it into ``results``."""
+    # A slice is copied several times as fast as single lanes.
+    where = [slice(own[0], own[-1] + 1) if own[-1] - own[0] == len(own) - 1 else own for own in parts]
     for into, values in zip(jax.tree.leaves(results), jax.tree.leaves(jax.device_get(found)), strict=True):
         n_devices = len(values)
-        for c, part in enumerate(parts):
-            into[part] = values[c % n_devices, c // n_devices, : len(part)]
+        for c, (part, lanes) in enumerate(zip(parts, where, strict=True)):
+            into[lanes] = values[c % n_devices, c // n_devices, : len(part)]
     return parts
 
 

@@ -151,7 +151,9 @@ def _resampled(battles: Battles, slices: Slices, options: BootstrapOptions, run:
         if options.ties != "half":  # the scale of expected scores, beside that of the tie model
             halves = _resampled(battles, slices, replace(options, ties="half", method="dense"), run)
         for section, members, problem in _problems(slices, fits, options):
-            for s, refitted in zip(members, refit(problem, run, section), strict=True):
+            refits = refit(problem, run, section, [len(slices.boards[s][0]) for s in members])
+            del problem  # its tables make room for the draws
+            for s, refitted in zip(members, refits, strict=True):
                 fit = fits[s]
                 if isinstance(fit, ContextualFit):
                     results[s] = contextual_bootstrap(fit, refitted, options, halves[s])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,15 +26,30 @@ _MOST_OF_THIRD = 1_000_000
 
 
 class Entries(NamedTuple):
-    """What a slice's draws add to: (K, Q) entries, each of a pair column, and the units that they belong to."""
+    """What a slice's draws add to: E entries on a (K, Q) grid, and the units that they belong to."""
 
     units: Int  # (Ku, Qu) battles, or clusters, in each unit
-    weight: NDArray[np.float64]  # (K, Q)
-    target: NDArray[np.float64]  # (K, Q)
-    pair: Int  # (Q,)
-    unit: Int | None  # (K, Q) unit number, column * UNIT_ROWS + row, where units are not entries; row-major once padded
-    cell: Int  # (K, Q) the entry's cell; no meaning where the weight is 0
+    row: Int  # (E,)
+    column: Int  # (E,)
+    cell: Int  # (E,) of the entry's battles
+    times: Int | None  # (E,) how many of them a draw of the unit adds; None for one
+    pair: Int  # (Q,) of each column
+    n_rows: int  # K
+    unit: Int | None  # (E,) unit number, column * UNIT_ROWS + row, where units are not entries
     stratum: Int | None  # (C,) of the first C columns of units, all that are not empty; None where there is one
+
+    def on_grid(self, values: NDArray[Any]) -> NDArray[Any]:
+        """(K, Q) ``values`` (E,) of the entries, 0 elsewhere."""
+        grid = np.zeros((self.n_rows, len(self.pair)), values.dtype)
+        grid[self.row, self.column] = values
+        return grid
+
+    @property
+    def place(self) -> Int:
+        """(E,) flat numbers of the units, (Ku, Qu) row by row."""
+        if self.unit is None:
+            return self.row * self.units.shape[1] + self.column
+        return self.unit % UNIT_ROWS * self.units.shape[1] + self.unit // UNIT_ROWS
 
 
 class ClusterRows(NamedTuple):
@@ -127,6 +142,7 @@ class DrawnEntries(NamedTuple):
     """What the draws of slices add to, of one shape."""
 
     of_slice: list[Entries]
+    cells: Sequence[Cells]
     packed: bool  # whether packed words hold the draws
     one_column: bool  # whether every pair has one column
     keep_ties: bool  # whether ties are kept apart
@@ -139,13 +155,20 @@ class DrawnEntries(NamedTuple):
 
     def layout(self, s: int, position: Int, pair_weight: NDArray[np.float64] | None) -> Layout:
         """What the kernels make of the draws of slice ``s``, with what its pairs say; NumPy arrays."""
-        entries = self.of_slice[s]
+        entries, cells = self.of_slice[s], self.cells[s]
+        weight = target = unit = None
+        if not self.packed:
+            own = cells.weight[entries.cell]
+            own = own if entries.times is None else entries.times * own
+            weight = as_leaf(entries.on_grid(own), np.float64)
+            target = as_leaf(entries.on_grid(cells.target[entries.cell]), np.float64)
+            unit = None if entries.unit is None else as_leaf(entries.on_grid(entries.place), np.int32)
         return Layout(
             position=as_leaf(position, np.int32),
             pair_weight=None if pair_weight is None else as_leaf(pair_weight, np.float64),
-            weight=None if self.packed else as_leaf(entries.weight, np.float64),
-            target=None if self.packed else as_leaf(entries.target, np.float64),
-            unit=None if entries.unit is None else as_leaf(entries.unit, np.int32),
+            weight=weight,
+            target=target,
+            unit=unit,
             pair=None if self.one_column else as_leaf(entries.pair, np.int32),
         )
 
@@ -168,7 +191,7 @@ def drawn_entries(
         entries = [
             e if e.stratum is not None else e._replace(stratum=np.zeros(e.units.shape[1], np.int64)) for e in entries
         ]
-    return DrawnEntries(_padded(entries, n_pairs), packed, one_column, keep_ties)
+    return DrawnEntries(_padded(entries, n_pairs), cells, packed, one_column, keep_ties)
 
 
 class VoteDraws(NamedTuple):
@@ -190,7 +213,7 @@ def vote_draws(cells: Cells, groups: VoteGroups) -> VoteDraws:
         own = _cell_entries(cells, 3 if cells.hard else UNIT_ROWS, groups.strata)
     (entries,) = _padded([own], padded_columns(len(cells.first) + 1))
     if number is not None:
-        number = np.where(number < 0, -1, number % UNIT_ROWS * entries.units.shape[1] + number // UNIT_ROWS)
+        number = np.where(number < 0, -1, entries._replace(unit=number).place)
     draw = unit_draw(entries.units, DrawScheme.MULTINOMIAL, "", Packing(None), entries.stratum)
     return VoteDraws(draw.units, draw.packing, entries, number)
 
@@ -237,15 +260,19 @@ def _places(cells: Cells, strata: StratumRows | None) -> Places:
 def _cell_entries(cells: Cells, n_rows: int, strata: StratumRows | None) -> Entries:
     """Battles drawn one by one: every cell is a unit and an entry, in each stratum."""
     at = _places(cells, strata)
-    shape = (n_rows, len(at.pair))
-    count, weight, target = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
-    cell = np.zeros(shape, np.int64)
+    count = np.zeros((n_rows, len(at.pair)), np.int64)
     count[at.row, at.column] = at.alone
-    weight[at.row, at.column] = cells.weight[at.cell]
-    target[at.row, at.column] = cells.target[at.cell]
-    cell[at.row, at.column] = at.cell
-    stratum = None if strata is None else at.stratum
-    return Entries(units=count, weight=weight, target=target, pair=at.pair, unit=None, cell=cell, stratum=stratum)
+    return Entries(
+        units=count,
+        row=at.row,
+        column=at.column,
+        cell=at.cell,
+        times=None,
+        pair=at.pair,
+        n_rows=n_rows,
+        unit=None,
+        stratum=None if strata is None else at.stratum,
+    )
 
 
 class Members(NamedTuple):
@@ -307,46 +334,34 @@ def unit_members(cells: Cells, groups: VoteGroups) -> Members:
 
 def _member_entries(cells: Cells, members: Members) -> Entries:
     """Every member of a unit is an entry."""
-    cell = members.cell
-    pair_of_entry = cells.pair[cell]
+    pair_of_entry = cells.pair[members.cell]
     per_pair = np.bincount(pair_of_entry)
     rows = entry_rows(per_pair)
     row, column, pair = _grid(pair_of_entry, rows)
-    shape = (rows, len(pair))
-    entry_unit, weight, target = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
-    entry_cell = np.zeros(shape, np.int64)
-    entry_unit[row, column] = members.unit
-    weight[row, column] = members.times * cells.weight[cell]
-    target[row, column] = cells.target[cell]
-    entry_cell[row, column] = cell
     return Entries(
         units=members.units,
-        weight=weight,
-        target=target,
+        row=row,
+        column=column,
+        cell=members.cell,
+        times=members.times,
         pair=pair,
-        unit=entry_unit,
-        cell=entry_cell,
+        n_rows=rows,
+        unit=members.unit,
         stratum=members.stratum,
     )
 
 
 def _padded(entries: Sequence[Entries], n_pairs: int) -> list[Entries]:
-    """All slices' entries on grids of one shape; what is added has count and weight 0."""
-    own_units = entries[0].unit is None
+    """All slices' entries on grids of one shape; what is added has no entries, and units of size 0."""
     n_columns = max(len(e.pair) for e in entries)
     n_columns = n_pairs if n_columns <= n_pairs else padded_columns(n_columns)
-    n_rows = max(e.weight.shape[0] for e in entries)
+    n_rows = max(e.n_rows for e in entries)
     n_units = padded_columns(max(e.units.shape[1] for e in entries))
-    grid = (n_rows, n_columns)
     return [
-        Entries(
-            units=pad(e.units, grid if own_units else (UNIT_ROWS, n_units)),
-            weight=pad(e.weight, grid),
-            target=pad(e.target, grid),
+        e._replace(
+            units=pad(e.units, (n_rows, n_columns) if e.unit is None else (UNIT_ROWS, n_units)),
             pair=np.pad(e.pair, (0, n_columns - len(e.pair)), constant_values=n_pairs - 1),
-            unit=None if e.unit is None else pad(e.unit % UNIT_ROWS * n_units + e.unit // UNIT_ROWS, grid),
-            cell=pad(e.cell, grid),
-            stratum=e.stratum,
+            n_rows=n_rows,
         )
         for e in entries
     ]
