@@ -223,7 +223,8 @@ class LaneRun:
 
     def _slots(self, task: Task, lanes: Lanes, which: Int) -> tuple[int, int]:
         """Lanes of a chunk, and chunks of a call on each device."""
-        of_slice = np.bincount(deciding(lanes.slices, lanes.slices[which]))
+        every = np.bincount(lanes.slices)
+        of_slice = deciding(every, np.bincount(lanes.slices[which], minlength=len(every)))
         size = self.chunk_size or chunk_lanes(task.budget, task.entries, of_slice)
         if self.memory_limit is not None:
             within = lanes_within(self.memory_limit, task.fixed_bytes, task.lane_bytes)
