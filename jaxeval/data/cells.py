@@ -34,6 +34,11 @@ class Cells:
         """Whether all targets are 0, 1/2 or 1 and all weights 1."""
         return bool(np.all(self.weight == 1) and np.all(np.isin(self.target, (0.0, 0.5, 1.0))))
 
+    @cached_property
+    def battles(self) -> Float:
+        """(P,) battles of each pair, whatever their weight."""
+        return np.asarray(np.bincount(self.pair, self.count, len(self.first)))
+
     def localise(self, models: pd.Index) -> tuple[pd.Index, Cells]:
         """The models among ``models`` that have battles here, and the cells renumbered to them."""
         present, (first, second) = renumbered(len(models), self.first, self.second)

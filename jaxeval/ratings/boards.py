@@ -232,8 +232,7 @@ def inverse_information(boards: Sequence[Board]) -> tuple[Float, Float]:
 
 def pair_frequency_weights(cells: Cells) -> Float:
     """(P,) inverse-pair-frequency weights 1 / max(battles of the pair, 50)."""
-    count = np.bincount(cells.pair, cells.count, minlength=len(cells.first))
-    return np.asarray(1 / np.maximum(count, PAIR_FREQUENCY_FLOOR))
+    return np.asarray(1 / np.maximum(cells.battles, PAIR_FREQUENCY_FLOOR))
 
 
 def battle_weights(board: Board, cells: Cells) -> Float:
@@ -260,8 +259,7 @@ def rated_theta(board: Board) -> Float:
 
 def battles_per_model(cells: Cells, n_models: int) -> Float:
     """(M,) battles of each model."""
-    per_pair = np.bincount(cells.pair, cells.count, minlength=len(cells.first))
-    return np.asarray(np.bincount(cells.first, per_pair, n_models) + np.bincount(cells.second, per_pair, n_models))
+    return per_model(cells.first, cells.second, cells.battles, n_models)
 
 
 def main_battles(board: Board) -> Float:

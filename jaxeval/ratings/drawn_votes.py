@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -17,12 +18,15 @@ from jaxeval.kernels.pair_tables import Layout
 from jaxeval.kernels.resample import DrawScheme, Packing, Units
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.connectivity import is_secure
-from jaxeval.resampling.draw import unit_draw
+from jaxeval.resampling.draw import UnitDraw, unit_draw
 from jaxeval.resampling.strata import checked_strata, stratum_of_groups
 from jaxeval.resampling.units import pad
 
 # Battles of a pair, of which a resample has less than 2**20: twice their score takes less than a third of 64 bits.
 _MOST_OF_THIRD = 1_000_000
+
+
+_OF_WHOLE_BOARDS: WeakKeyDictionary[Cells, dict[tuple[tuple[int, ...], DrawScheme], UnitDraw]] = WeakKeyDictionary()
 
 
 class Entries(NamedTuple):
@@ -151,7 +155,22 @@ class DrawnEntries(NamedTuple):
         """How draws are kept, where a model has at most ``heaviest`` battles."""
         if not self.packed:
             return Packing(None, self.keep_ties)
-        return Packing(np.uint64 if self.keep_ties else packed_word(self.of_slice, heaviest), self.keep_ties)
+        return Packing(np.uint64 if self.keep_ties else packed_word(self.cells, heaviest), self.keep_ties)
+
+    def draw(self, s: int, scheme: DrawScheme, label: str, packing: Packing) -> UnitDraw:
+        """What is drawn for slice ``s``, called ``label``.
+
+        The tables of a whole board, whose cells its battles keep, are kept with them: they are the same for every seed
+        and every number of resamples.
+        """
+        own = self.of_slice[s]
+        if label or own.unit is not None or own.stratum is not None:
+            return unit_draw(own.units, scheme, label, packing, own.stratum)
+        kept = _OF_WHOLE_BOARDS.setdefault(self.cells[s], {})
+        key = own.units.shape, scheme
+        if key not in kept:
+            kept[key] = unit_draw(own.units, scheme, label, packing)
+        return kept[key]._replace(packing=packing)
 
     def layout(self, s: int, position: Int, pair_weight: NDArray[np.float64] | None) -> Layout:
         """What the kernels make of the draws of slice ``s``, with what its pairs say; NumPy arrays."""
@@ -180,7 +199,7 @@ def drawn_entries(
     clustered, stratified = any(g.repeating for g in groups), any(g.strata for g in groups)
     packed = not clustered and scheme != DrawScheme.BAYESIAN and all(own.hard for own in cells)
     if keep_ties:  # three numbers to a word: none may be too large
-        packed = packed and max(_most_of_pair(own.pair, own.count) for own in cells) < _MOST_OF_THIRD
+        packed = packed and max(own.battles.max() for own in cells) < _MOST_OF_THIRD
     n_rows = 3 if packed else UNIT_ROWS
     entries = [
         _member_entries(own, unit_members(own, g)) if clustered else _cell_entries(own, n_rows, g.strata)
@@ -367,19 +386,15 @@ def _padded(entries: Sequence[Entries], n_pairs: int) -> list[Entries]:
     ]
 
 
-def packed_word(entries: Sequence[Entries], heaviest: float) -> type:
+def packed_word(cells: Sequence[Cells], heaviest: float) -> type:
     """Narrowest packed word that is exact in every resample.
 
     Half of it must hold twice the battles of any pair; and a model's score, a sum of halves in single precision for 32
     bits, must stay under 2**23.
     """
-    most = max(_most_of_pair(e.pair, e.units.sum(0)) for e in entries)
+    most = max(own.battles.max() for own in cells)
     fits = 2 * _largest_draw(most) < 2**16 and _largest_draw(heaviest) < 2**23
     return np.uint32 if fits else np.uint64
-
-
-def _most_of_pair(pair: Int, count: Int) -> int:
-    return int(np.bincount(pair, count).max())
 
 
 def _largest_draw(count: float) -> float:
