@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from harness import as_battles, environment, save
+from harness import arena_battles, as_battles, environment, save
 from peers import Board, simulate_board
 
 import jaxeval
@@ -136,12 +136,7 @@ def refits(board: Board, n_resamples: int, ceilings: Ceilings, repeats: int) -> 
 
 def arena(cpu: bool) -> dict[str, Any]:
     n_votes, n_models, n_resamples = (700_000, 200, 1000) if cpu else (7_000_000, 400, 10_000)
-    rng = np.random.default_rng(0)
-    votes = jaxeval.simulate_votes(n_votes, n_models, seed=0, popularity_exponent=0.3)
-    share = np.arange(1, CATEGORIES + 1) ** -1.0
-    votes["category"] = rng.choice(CATEGORIES, n_votes, p=share / share.sum())
-    battles = jaxeval.Battles.from_pandas(votes)
-    del votes
+    battles = arena_battles(n_votes, n_models, CATEGORIES)
     boards, first, seconds = timed(
         lambda: jaxeval.bootstrap(battles, n_resamples, by="category", progress=False), 0 if cpu else 2
     )

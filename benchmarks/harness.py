@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from peers import Board
 
-from jaxeval import Battles
+from jaxeval import Battles, simulate_votes
 
 T = TypeVar("T")
 
@@ -126,6 +126,15 @@ def as_battles(board: Board) -> Battles:
         "target": board.target,
     }
     return Battles.from_pandas(pd.DataFrame(votes))
+
+
+def arena_battles(n_votes: int, n_models: int, n_categories: int = 29) -> Battles:
+    """Battles with a column ``category``, the k-th of which has a k-th of the votes of the first."""
+    rng = np.random.default_rng(0)
+    votes = simulate_votes(n_votes, n_models, seed=0, popularity_exponent=0.3)
+    share = np.arange(1, n_categories + 1) ** -1.0
+    votes["category"] = rng.choice(n_categories, n_votes, p=share / share.sum())
+    return Battles.from_pandas(votes)
 
 
 def compared(ours: dict[str, float], first: float, **theirs: float) -> dict[str, Any]:

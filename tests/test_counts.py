@@ -125,8 +125,8 @@ class TestTablesOfCounts:
         assert counted.n_battles == votes.n_battles == 14
         for name in ("first", "second", "pair", "target", "count"):
             np.testing.assert_array_equal(getattr(counted.cells, name), getattr(votes.cells, name))
-        for one, other in zip(*(b.cells_by_group(b.codes("language")[0], 2) for b in (counted, votes)), strict=True):
-            np.testing.assert_array_equal(one[1].count, other[1].count)
+        for one, other in zip(*(b.rows_by_group(b.codes("language")[0], 2) for b in (counted, votes)), strict=True):
+            np.testing.assert_array_equal(counted.compress(one)[0].count, votes.compress(other)[0].count)
         assert counted.report.n_empty_rows == 1
         assert counted.report.n_rows == 4
         assert counted.report.n_ties == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data import outcomes
-from jaxeval.data.cells import Cells, Compress, compressed
+from jaxeval.data.cells import Cells, compressed
 from jaxeval.data.columns import (
     Rows,
     as_frame,
@@ -443,20 +443,12 @@ class Battles(Shown):
         """All battles compressed."""
         return self.compress(slice(None))[0]
 
-    def cells_by_group(
-        self, codes: NDArray[np.intp], n_groups: int, compress: Compress | None = None
-    ) -> Iterator[tuple[NDArray[np.intp], Cells, NDArray[np.intp]]]:
-        """Rows, cells, and each row's cell, for the battles of every group in turn; by `compress` unless given.
-
-        Rows of the group -1 are in none.
-        """
-        compress = compress or self.compress
-        n_without = int((codes < 0).sum())
-        order = np.argsort(codes, kind="stable")[n_without:]
-        ends = np.cumsum(np.bincount(codes[order], minlength=n_groups))
-        for start, end in zip(np.concatenate([[0], ends[:-1]]), ends, strict=True):
-            rows = order[start:end]
-            yield rows, *compress(rows)
+    @staticmethod
+    def rows_by_group(codes: NDArray[np.intp], n_groups: int) -> list[NDArray[np.intp]]:
+        """The rows of every group, by the group of each row (R,); rows of the group -1 are in none."""
+        order = np.argsort(codes.astype(np.min_scalar_type(-n_groups)), kind="stable")  # small integers are fast
+        ends = np.cumsum(np.bincount(codes + 1, minlength=n_groups + 1))
+        return np.split(order, ends[:-1])[1:]
 
     def compress(self, rows: slice | NDArray[np.intp]) -> tuple[Cells, NDArray[np.intp]]:
         """Cells of some rows, and the cell of each row."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -28,10 +29,15 @@ class Cells:
     weight: Float  # (C,) weight of one battle
     count: Int  # (C,) battles
 
-    @property
+    @cached_property
     def hard(self) -> bool:
         """Whether all targets are 0, 1/2 or 1 and all weights 1."""
         return bool(np.all(self.weight == 1) and np.all(np.isin(self.target, (0.0, 0.5, 1.0))))
+
+    @cached_property
+    def battles(self) -> Float:
+        """(P,) battles of each pair, whatever their weight."""
+        return np.asarray(np.bincount(self.pair, self.count, len(self.first)))
 
     def localise(self, models: pd.Index) -> tuple[pd.Index, Cells]:
         """The models among ``models`` that have battles here, and the cells renumbered to them."""
@@ -47,11 +53,18 @@ class Cells:
 
     def tables(self, n_models: int) -> tuple[Float, Float]:
         """(M, M) battle weights n_ij, symmetric, and wins y_ij (weight times target of i against j)."""
-        total, won = self.pair_sums()
         n, wins = np.zeros((2, n_models, n_models))
-        n[self.first, self.second] = n[self.second, self.first] = total
-        wins[self.first, self.second], wins[self.second, self.first] = won, total - won
+        self.fill_tables(*self.pair_sums(), n, wins)
         return n, wins
+
+    def fill_tables(self, total: Float, won: Float, n: Float, wins: Float) -> None:
+        """Write sums by pair (P,), as those of `pair_sums`, into contiguous tables of M models or more."""
+        size = len(n)
+        above = self.first.astype(np.intp) * size + self.second
+        below = self.second.astype(np.intp) * size + self.first
+        n, wins = n.reshape(-1), wins.reshape(-1)  # one axis is three times as fast as two
+        n[above] = n[below] = total
+        wins[above], wins[below] = won, total - won
 
 
 #: Cells of some rows, and the cell of each row.

@@ -223,7 +223,8 @@ class LaneRun:
 
     def _slots(self, task: Task, lanes: Lanes, which: Int) -> tuple[int, int]:
         """Lanes of a chunk, and chunks of a call on each device."""
-        of_slice = np.bincount(deciding(lanes.slices, lanes.slices[which]))
+        every = np.bincount(lanes.slices)
+        of_slice = deciding(every, np.bincount(lanes.slices[which], minlength=len(every)))
         size = self.chunk_size or chunk_lanes(task.budget, task.entries, of_slice)
         if self.memory_limit is not None:
             within = lanes_within(self.memory_limit, task.fixed_bytes, task.lane_bytes)
@@ -289,10 +290,12 @@ def _placed(parts: list[Int], lanes: Lanes, size: int, per_device: int) -> Chunk
 
 def _store(parts: list[Int], found: Any, results: Any) -> list[Int]:
     """Wait for what a call gives, and write it into ``results``."""
+    # A slice is copied several times as fast as single lanes.
+    where = [slice(own[0], own[-1] + 1) if own[-1] - own[0] == len(own) - 1 else own for own in parts]
     for into, values in zip(jax.tree.leaves(results), jax.tree.leaves(jax.device_get(found)), strict=True):
         n_devices = len(values)
-        for c, part in enumerate(parts):
-            into[part] = values[c % n_devices, c // n_devices, : len(part)]
+        for c, (part, lanes) in enumerate(zip(parts, where, strict=True)):
+            into[lanes] = values[c % n_devices, c // n_devices, : len(part)]
     return parts
 
 

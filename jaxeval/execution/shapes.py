@@ -74,27 +74,33 @@ def chunk_lanes(budget: Budget, entries: int, of_slices: NDArray[np.int64]) -> i
 
     A chunk is of one slice and always runs in full. On a CPU, whose devices share the same cores, that is cheap beside
     another compilation and beside what every chunk sets up, unless much of what runs is not wanted. The chunks of an
-    accelerator are large: there a chunk is no larger than the share of a device, and smaller where that spares more
-    than a fifth.
+    accelerator are large: there a chunk is no larger than the share of a device, and smaller where that spares the
+    device with most of them a fifth.
     """
     room = budget.cpu if _on_cpu() else budget.accelerator
     most = power_of_two(max(min(room.entries // max(entries, 1), room.lanes), budget.least) + 1) // 2
+    n_devices = 1
     sizes = [most, *(2**k for k in range(12, 2, -1) if 2**k < most)]
     if not _on_cpu():
-        share = max(power_of_two(-(-int(of_slices.sum()) // jax.local_device_count())), _VECTOR)
-        sizes = [size for size in sizes if size <= share] or [most]
-    run = {size: int((-(-of_slices // size)).sum()) * size for size in sizes}
+        n_devices = jax.local_device_count()
+        share = -(-int(of_slices.sum()) // n_devices)
+        share = max(_in_steps(share, max(power_of_two(share) // 8, _VECTOR)), _VECTOR)  # a quarter more at most
+        sizes = [size for size in sorted({*sizes, share}, reverse=True) if size <= min(share, most)]
+    run = {size: -(-int((-(-of_slices // size)).sum()) // n_devices) * size for size in sizes}
     least = min(run.values())
-    enough = 1.05 * least + _CHEAP // max(entries, 1) if _on_cpu() else 1.25 * least
+    enough = 1.05 * least + _CHEAP // max(entries, 1) if _on_cpu() else 1.2 * least
     return next(size for size in sizes if run[size] <= enough)
 
 
 def deciding(lanes: NDArray[np.int64], left: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Of all ``lanes`` of a problem and those ``left`` for a solver, what decides about sizes.
+    """Of (S,) numbers of ``lanes`` of slices and of those ``left`` for a solver, what decides about sizes.
 
-    On a CPU all: how many are left depends on the data, and another size would be compiled for them.
+    How many are left depends on the data, and another size would be compiled for them: on a CPU all lanes decide, and
+    on an accelerator powers of two, where not all are left.
     """
-    return lanes if _on_cpu() else left
+    if _on_cpu():
+        return lanes
+    return np.array([min(power_of_two(n), most) if n else 0 for n, most in zip(left.tolist(), lanes, strict=True)])
 
 
 def in_vectors(lanes: int) -> int:
@@ -103,17 +109,17 @@ def in_vectors(lanes: int) -> int:
 
 
 def slots_per_call(n_chunks: int, most: int) -> int:
-    """Chunks that a call has room for on each device, ``most`` at the most; calls are of equal length.
+    """Chunks that a call has room for on each device, ``most`` at the most.
 
-    A call returns all of its slots, also those without a chunk. That costs little on a CPU, where there are two sizes;
-    an accelerator has to send them, and there at most a third of them are empty.
+    A call returns all of its slots, also those without a chunk. That costs little on a CPU, where there are two sizes.
+    An accelerator has to send them: there a fifth of the slots of all calls are empty at most.
     """
     per_device = -(-n_chunks // jax.local_device_count())
-    each = -(-per_device // -(-per_device // most))
     if _on_cpu():
+        each = -(-per_device // -(-per_device // most))
         return min(_FEW_SLOTS if each <= _FEW_SLOTS else most, most)
-    power = power_of_two(each)
-    return min(3 * power // 4 if power > 2 and each <= 3 * power // 4 else power, most)
+    steps = (size for k in range(most.bit_length(), -1, -1) for size in (3 * 2**k // 2, 2**k) if size <= most)
+    return next(size for size in steps if -(-per_device // size) * size <= 1.25 * per_device)
 
 
 def padded_cells(n: int, least: int = 512) -> int:

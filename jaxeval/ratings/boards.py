@@ -70,8 +70,15 @@ class Board(NamedTuple):
         Raises:
             ValueError: too many models for tables.
         """
-        check_square(len(self.theta), MOST_INVERTED, "the covariance of a fit", "a bootstrap's standard_errors")
-        return _tables(self.cells, self.n, self.wins, self.active)
+        _check_room([self])
+        n, wins = np.zeros((2, len(self.theta), len(self.theta)))
+        self.fill_rated_tables(n, wins)
+        return n, wins
+
+    def fill_rated_tables(self, n: Float, wins: Float) -> None:
+        """Write `rated_tables` into empty tables of M models or more."""
+        self.cells.fill_tables(self.n, self.wins, n, wins)
+        _leave_out(~self.active, n, wins)
 
     def inverse_information(self) -> Float:
         """(M, M) pseudo-inverse of the information.
@@ -151,13 +158,11 @@ def _fit_dense(slices: Sequence[_Given], options: FitOptions, starts: Sequence[F
     active_all = np.zeros((n_slices, size), bool)
     for s, (models, cells, pair_n, pair_wins, _) in enumerate(slices):
         m = len(models)
-        n, wins = _tables(cells, pair_n, pair_wins, np.ones(m, bool))
-        found = analyse(n, wins)
+        cells.fill_tables(pair_n, pair_wins, n_all[s], wins_all[s])
+        found = analyse(n_all[s, :m, :m], wins_all[s, :m, :m])
         active = (found.standing == Standing.IDENTIFIED) | (options.ridge > 0)
-        both = active[:, None] & active
-        n_all[s, :m, :m] = np.where(both, n, 0)
-        wins_all[s, :m, :m] = np.where(both, wins, 0)
-        score_all[s, :m] = wins_all[s, :m, :m].sum(1)
+        _leave_out(~active, n_all[s], wins_all[s])
+        score_all[s] = wins_all[s].sum(1)
         active_all[s, :m] = active
         connections.append(found)
         actives.append(active)
@@ -194,14 +199,16 @@ def _fit_sparse(given: _Given, options: FitOptions, start: Float | None) -> Boar
     return Board(*given, active=active, ridge=options.ridge, link=link, **fit._asdict())
 
 
-def _tables(cells: Cells, pair_n: Float, pair_wins: Float, among: Bool) -> tuple[Float, Float]:
-    """(M, M) battle weights and wins from those of the pairs of models ``among`` (M,)."""
-    kept = among[cells.first] & among[cells.second]
-    first, second, total, won = cells.first[kept], cells.second[kept], pair_n[kept], pair_wins[kept]
-    n, wins = np.zeros((2, len(among), len(among)))
-    n[first, second] = n[second, first] = total
-    wins[first, second], wins[second, first] = won, total - won
-    return n, wins
+def _leave_out(models: Bool, *tables: Float) -> None:
+    """Write zeros into the rows and columns of ``models`` (M,)."""
+    for table in tables if models.any() else ():
+        table[np.flatnonzero(models)] = table[:, np.flatnonzero(models)] = 0
+
+
+def _check_room(boards: Sequence[Board]) -> None:
+    """An error if a board has too many models for tables."""
+    widest = max(len(board.theta) for board in boards)
+    check_square(widest, MOST_INVERTED, "the covariance of a fit", "a bootstrap's standard_errors")
 
 
 def inverse_information(boards: Sequence[Board]) -> tuple[Float, Float]:
@@ -209,13 +216,14 @@ def inverse_information(boards: Sequence[Board]) -> tuple[Float, Float]:
 
     All have the ridge and the link of the first.
     """
+    _check_room(boards)
     size = padded_size(max(len(board.theta) for board in boards))
     n, wins = np.zeros((2, len(boards), size, size))
     theta = np.zeros((len(boards), size))
     active = np.zeros((len(boards), size), bool)
     for s, board in enumerate(boards):
         m = len(board.theta)
-        n[s, :m, :m], wins[s, :m, :m] = board.rated_tables()
+        board.fill_rated_tables(n[s], wins[s])
         theta[s, :m], active[s, :m] = board.theta, board.active
     with double_precision(), one_blas_thread():
         inverse, diagonal = batch.inverse_information(theta, n, boards[0].ridge, active, wins, boards[0].link)
@@ -224,8 +232,7 @@ def inverse_information(boards: Sequence[Board]) -> tuple[Float, Float]:
 
 def pair_frequency_weights(cells: Cells) -> Float:
     """(P,) inverse-pair-frequency weights 1 / max(battles of the pair, 50)."""
-    count = np.bincount(cells.pair, cells.count, minlength=len(cells.first))
-    return np.asarray(1 / np.maximum(count, PAIR_FREQUENCY_FLOOR))
+    return np.asarray(1 / np.maximum(cells.battles, PAIR_FREQUENCY_FLOOR))
 
 
 def battle_weights(board: Board, cells: Cells) -> Float:
@@ -252,8 +259,7 @@ def rated_theta(board: Board) -> Float:
 
 def battles_per_model(cells: Cells, n_models: int) -> Float:
     """(M,) battles of each model."""
-    per_pair = np.bincount(cells.pair, cells.count, minlength=len(cells.first))
-    return np.asarray(np.bincount(cells.first, per_pair, n_models) + np.bincount(cells.second, per_pair, n_models))
+    return per_model(cells.first, cells.second, cells.battles, n_models)
 
 
 def main_battles(board: Board) -> Float:

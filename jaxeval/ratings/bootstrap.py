@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import repeat
 from typing import Any, Unpack, overload
 
 import numpy as np
@@ -20,6 +21,7 @@ from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.processes import together
 from jaxeval.execution.runs import Identity, of_run, open_run
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.execution.threads import in_threads
 from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.contextual_boards import fit_slices
@@ -28,7 +30,7 @@ from jaxeval.ratings.contextual_fit import ContextualFit, board_fit
 from jaxeval.ratings.contextual_refits import contextual_refits
 from jaxeval.ratings.dense_refits import dense_refits
 from jaxeval.ratings.options import BootstrapArguments, BootstrapOptions, Scheme
-from jaxeval.ratings.refits import RESULT_BYTES, BoardRefits, refit
+from jaxeval.ratings.refits import RESULT_BYTES, BoardRefits, Refitted, refit
 from jaxeval.ratings.slices import Slices, make_slices
 from jaxeval.ratings.sparse_boards import resolved
 from jaxeval.ratings.sparse_refits import sparse_refits
@@ -151,13 +153,17 @@ def _resampled(battles: Battles, slices: Slices, options: BootstrapOptions, run:
         if options.ties != "half":  # the scale of expected scores, beside that of the tie model
             halves = _resampled(battles, slices, replace(options, ties="half", method="dense"), run)
         for section, members, problem in _problems(slices, fits, options):
-            for s, refitted in zip(members, refit(problem, run, section), strict=True):
-                fit = fits[s]
-                if isinstance(fit, ContextualFit):
-                    results[s] = contextual_bootstrap(fit, refitted, options, halves[s])
-                else:
-                    results[s] = bootstrap_result(Bootstrap, fit, refitted, options)
+            refits = refit(problem, run, section, [len(slices.boards[s][0]) for s in members])
+            del problem  # its tables make room for the draws
+            own = [fits[s] for s in members], refits, [halves[s] for s in members], repeat(options)
+            results |= zip(members, in_threads(_result, *own), strict=True)
     return [results[s] for s in range(len(results))]
+
+
+def _result(fit: BradleyTerryFit, refitted: Refitted, half: Bootstrap | None, options: BootstrapOptions) -> Bootstrap:
+    if isinstance(fit, ContextualFit):
+        return contextual_bootstrap(fit, refitted, options, half)
+    return bootstrap_result(Bootstrap, fit, refitted, options)
 
 
 def _fits(battles: Battles, slices: Slices, block: Sequence[int], options: BootstrapOptions) -> list[BradleyTerryFit]:

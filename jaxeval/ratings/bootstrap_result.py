@@ -306,10 +306,11 @@ def bootstrap_result(
     """The draws of one slice, of a class of bootstraps."""
     board = fit._board
     m = len(board.theta)
-    theta, standing = refitted.theta[:, :m].copy(), refitted.standing[:, :m]
+    theta, standing = refitted.theta[:, :m], refitted.standing[:, :m]  # written over: nobody else reads them
+    lost = np.flatnonzero(standing.any(1))  # resamples, as a rule none: IDENTIFIED is 0
     if options.ridge == 0:
-        lost = standing != Standing.IDENTIFIED
-        theta[lost] = np.array([0.0, np.inf, -np.inf, np.nan])[standing[lost]]
+        values = np.array([0.0, np.inf, -np.inf, np.nan])[standing[lost]]
+        theta[lost] = np.where(standing[lost] == Standing.IDENTIFIED, theta[lost], values)
         theta[:, ~board.active] = np.nan
     theta[~refitted.converged] = np.nan
     names = {Standing.ABOVE: "undefeated", Standing.BELOW: "winless", Standing.INCOMPARABLE: "not_comparable"}
@@ -322,7 +323,7 @@ def bootstrap_result(
         converged=refitted.converged,
         n_steps=refitted.n_steps,
         grad_norm=refitted.grad_norm,
-        degenerate=pd.DataFrame({name: (standing == code).sum(0) for code, name in names.items()}, board.models),
+        degenerate=pd.DataFrame({name: (standing[lost] == code).sum(0) for code, name in names.items()}, board.models),
         settings=BootstrapSettings.of(vars(options) | made),
         n_by_slower_solvers=int((~np.isin(refitted.solver, (batch.Solver.CHORD, batch.Solver.SPARSE))).sum()),
         _context=context,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 from jax import Array
@@ -14,13 +15,13 @@ from jaxeval.arrays import Float, as_leaf
 from jaxeval.execution.lanes import Solver, Task
 from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import REFITS, padded_few, padded_pairs, padded_size
+from jaxeval.execution.threads import in_threads
 from jaxeval.kernels import batch
 from jaxeval.kernels.tie_models import TieModel
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
 from jaxeval.ratings.drawn_votes import VoteGroups, drawn_entries, is_secure_board
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import BoardRefits, refit_form
-from jaxeval.resampling.draw import unit_draw
 from jaxeval.resampling.units import pad, stacked
 
 _MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON_CG: 60, batch.Solver.NEWTON: 200}
@@ -120,10 +121,7 @@ def pair_problems(
     keep_ties = options.response.ties != TieModel.HALF
     entries = drawn_entries([board.cells for board in boards], options.drawn, drawn, n_pairs, keep_ties)
     packing = entries.packing(max(battles_per_model(board.cells, len(board.theta)).max() for board in boards))
-    draws = [
-        unit_draw(own.units, options.drawn, label, packing, own.stratum)
-        for own, label in zip(entries.of_slice, labels, strict=True)
-    ]
+    draws = in_threads(entries.draw, range(len(boards)), repeat(options.drawn), labels, repeat(packing))
     problems = [
         batch.Problem(
             units=draw.units,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from jaxeval.kernels.pair_tables import Layout
 from jaxeval.kernels.resample import DrawScheme, Packing, Units
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.connectivity import is_secure
-from jaxeval.resampling.draw import unit_draw
+from jaxeval.resampling.draw import UnitDraw, unit_draw
 from jaxeval.resampling.strata import checked_strata, stratum_of_groups
 from jaxeval.resampling.units import pad
 
@@ -25,16 +26,34 @@ from jaxeval.resampling.units import pad
 _MOST_OF_THIRD = 1_000_000
 
 
+_OF_WHOLE_BOARDS: WeakKeyDictionary[Cells, dict[tuple[tuple[int, ...], DrawScheme], UnitDraw]] = WeakKeyDictionary()
+
+
 class Entries(NamedTuple):
-    """What a slice's draws add to: (K, Q) entries, each of a pair column, and the units that they belong to."""
+    """What a slice's draws add to: E entries on a (K, Q) grid, and the units that they belong to."""
 
     units: Int  # (Ku, Qu) battles, or clusters, in each unit
-    weight: NDArray[np.float64]  # (K, Q)
-    target: NDArray[np.float64]  # (K, Q)
-    pair: Int  # (Q,)
-    unit: Int | None  # (K, Q) unit number, column * UNIT_ROWS + row, where units are not entries; row-major once padded
-    cell: Int  # (K, Q) the entry's cell; no meaning where the weight is 0
+    row: Int  # (E,)
+    column: Int  # (E,)
+    cell: Int  # (E,) of the entry's battles
+    times: Int | None  # (E,) how many of them a draw of the unit adds; None for one
+    pair: Int  # (Q,) of each column
+    n_rows: int  # K
+    unit: Int | None  # (E,) unit number, column * UNIT_ROWS + row, where units are not entries
     stratum: Int | None  # (C,) of the first C columns of units, all that are not empty; None where there is one
+
+    def on_grid(self, values: NDArray[Any]) -> NDArray[Any]:
+        """(K, Q) ``values`` (E,) of the entries, 0 elsewhere."""
+        grid = np.zeros((self.n_rows, len(self.pair)), values.dtype)
+        grid[self.row, self.column] = values
+        return grid
+
+    @property
+    def place(self) -> Int:
+        """(E,) flat numbers of the units, (Ku, Qu) row by row."""
+        if self.unit is None:
+            return self.row * self.units.shape[1] + self.column
+        return self.unit % UNIT_ROWS * self.units.shape[1] + self.unit // UNIT_ROWS
 
 
 class ClusterRows(NamedTuple):
@@ -127,6 +146,7 @@ class DrawnEntries(NamedTuple):
     """What the draws of slices add to, of one shape."""
 
     of_slice: list[Entries]
+    cells: Sequence[Cells]
     packed: bool  # whether packed words hold the draws
     one_column: bool  # whether every pair has one column
     keep_ties: bool  # whether ties are kept apart
@@ -135,17 +155,39 @@ class DrawnEntries(NamedTuple):
         """How draws are kept, where a model has at most ``heaviest`` battles."""
         if not self.packed:
             return Packing(None, self.keep_ties)
-        return Packing(np.uint64 if self.keep_ties else packed_word(self.of_slice, heaviest), self.keep_ties)
+        return Packing(np.uint64 if self.keep_ties else packed_word(self.cells, heaviest), self.keep_ties)
+
+    def draw(self, s: int, scheme: DrawScheme, label: str, packing: Packing) -> UnitDraw:
+        """What is drawn for slice ``s``, called ``label``.
+
+        The tables of a whole board, whose cells its battles keep, are kept with them: they are the same for every seed
+        and every number of resamples.
+        """
+        own = self.of_slice[s]
+        if label or own.unit is not None or own.stratum is not None:
+            return unit_draw(own.units, scheme, label, packing, own.stratum)
+        kept = _OF_WHOLE_BOARDS.setdefault(self.cells[s], {})
+        key = own.units.shape, scheme
+        if key not in kept:
+            kept[key] = unit_draw(own.units, scheme, label, packing)
+        return kept[key]._replace(packing=packing)
 
     def layout(self, s: int, position: Int, pair_weight: NDArray[np.float64] | None) -> Layout:
         """What the kernels make of the draws of slice ``s``, with what its pairs say; NumPy arrays."""
-        entries = self.of_slice[s]
+        entries, cells = self.of_slice[s], self.cells[s]
+        weight = target = unit = None
+        if not self.packed:
+            own = cells.weight[entries.cell]
+            own = own if entries.times is None else entries.times * own
+            weight = as_leaf(entries.on_grid(own), np.float64)
+            target = as_leaf(entries.on_grid(cells.target[entries.cell]), np.float64)
+            unit = None if entries.unit is None else as_leaf(entries.on_grid(entries.place), np.int32)
         return Layout(
             position=as_leaf(position, np.int32),
             pair_weight=None if pair_weight is None else as_leaf(pair_weight, np.float64),
-            weight=None if self.packed else as_leaf(entries.weight, np.float64),
-            target=None if self.packed else as_leaf(entries.target, np.float64),
-            unit=None if entries.unit is None else as_leaf(entries.unit, np.int32),
+            weight=weight,
+            target=target,
+            unit=unit,
             pair=None if self.one_column else as_leaf(entries.pair, np.int32),
         )
 
@@ -157,7 +199,7 @@ def drawn_entries(
     clustered, stratified = any(g.repeating for g in groups), any(g.strata for g in groups)
     packed = not clustered and scheme != DrawScheme.BAYESIAN and all(own.hard for own in cells)
     if keep_ties:  # three numbers to a word: none may be too large
-        packed = packed and max(_most_of_pair(own.pair, own.count) for own in cells) < _MOST_OF_THIRD
+        packed = packed and max(own.battles.max() for own in cells) < _MOST_OF_THIRD
     n_rows = 3 if packed else UNIT_ROWS
     entries = [
         _member_entries(own, unit_members(own, g)) if clustered else _cell_entries(own, n_rows, g.strata)
@@ -168,7 +210,7 @@ def drawn_entries(
         entries = [
             e if e.stratum is not None else e._replace(stratum=np.zeros(e.units.shape[1], np.int64)) for e in entries
         ]
-    return DrawnEntries(_padded(entries, n_pairs), packed, one_column, keep_ties)
+    return DrawnEntries(_padded(entries, n_pairs), cells, packed, one_column, keep_ties)
 
 
 class VoteDraws(NamedTuple):
@@ -190,7 +232,7 @@ def vote_draws(cells: Cells, groups: VoteGroups) -> VoteDraws:
         own = _cell_entries(cells, 3 if cells.hard else UNIT_ROWS, groups.strata)
     (entries,) = _padded([own], padded_columns(len(cells.first) + 1))
     if number is not None:
-        number = np.where(number < 0, -1, number % UNIT_ROWS * entries.units.shape[1] + number // UNIT_ROWS)
+        number = np.where(number < 0, -1, entries._replace(unit=number).place)
     draw = unit_draw(entries.units, DrawScheme.MULTINOMIAL, "", Packing(None), entries.stratum)
     return VoteDraws(draw.units, draw.packing, entries, number)
 
@@ -237,15 +279,19 @@ def _places(cells: Cells, strata: StratumRows | None) -> Places:
 def _cell_entries(cells: Cells, n_rows: int, strata: StratumRows | None) -> Entries:
     """Battles drawn one by one: every cell is a unit and an entry, in each stratum."""
     at = _places(cells, strata)
-    shape = (n_rows, len(at.pair))
-    count, weight, target = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
-    cell = np.zeros(shape, np.int64)
+    count = np.zeros((n_rows, len(at.pair)), np.int64)
     count[at.row, at.column] = at.alone
-    weight[at.row, at.column] = cells.weight[at.cell]
-    target[at.row, at.column] = cells.target[at.cell]
-    cell[at.row, at.column] = at.cell
-    stratum = None if strata is None else at.stratum
-    return Entries(units=count, weight=weight, target=target, pair=at.pair, unit=None, cell=cell, stratum=stratum)
+    return Entries(
+        units=count,
+        row=at.row,
+        column=at.column,
+        cell=at.cell,
+        times=None,
+        pair=at.pair,
+        n_rows=n_rows,
+        unit=None,
+        stratum=None if strata is None else at.stratum,
+    )
 
 
 class Members(NamedTuple):
@@ -307,64 +353,48 @@ def unit_members(cells: Cells, groups: VoteGroups) -> Members:
 
 def _member_entries(cells: Cells, members: Members) -> Entries:
     """Every member of a unit is an entry."""
-    cell = members.cell
-    pair_of_entry = cells.pair[cell]
+    pair_of_entry = cells.pair[members.cell]
     per_pair = np.bincount(pair_of_entry)
     rows = entry_rows(per_pair)
     row, column, pair = _grid(pair_of_entry, rows)
-    shape = (rows, len(pair))
-    entry_unit, weight, target = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
-    entry_cell = np.zeros(shape, np.int64)
-    entry_unit[row, column] = members.unit
-    weight[row, column] = members.times * cells.weight[cell]
-    target[row, column] = cells.target[cell]
-    entry_cell[row, column] = cell
     return Entries(
         units=members.units,
-        weight=weight,
-        target=target,
+        row=row,
+        column=column,
+        cell=members.cell,
+        times=members.times,
         pair=pair,
-        unit=entry_unit,
-        cell=entry_cell,
+        n_rows=rows,
+        unit=members.unit,
         stratum=members.stratum,
     )
 
 
 def _padded(entries: Sequence[Entries], n_pairs: int) -> list[Entries]:
-    """All slices' entries on grids of one shape; what is added has count and weight 0."""
-    own_units = entries[0].unit is None
+    """All slices' entries on grids of one shape; what is added has no entries, and units of size 0."""
     n_columns = max(len(e.pair) for e in entries)
     n_columns = n_pairs if n_columns <= n_pairs else padded_columns(n_columns)
-    n_rows = max(e.weight.shape[0] for e in entries)
+    n_rows = max(e.n_rows for e in entries)
     n_units = padded_columns(max(e.units.shape[1] for e in entries))
-    grid = (n_rows, n_columns)
     return [
-        Entries(
-            units=pad(e.units, grid if own_units else (UNIT_ROWS, n_units)),
-            weight=pad(e.weight, grid),
-            target=pad(e.target, grid),
+        e._replace(
+            units=pad(e.units, (n_rows, n_columns) if e.unit is None else (UNIT_ROWS, n_units)),
             pair=np.pad(e.pair, (0, n_columns - len(e.pair)), constant_values=n_pairs - 1),
-            unit=None if e.unit is None else pad(e.unit % UNIT_ROWS * n_units + e.unit // UNIT_ROWS, grid),
-            cell=pad(e.cell, grid),
-            stratum=e.stratum,
+            n_rows=n_rows,
         )
         for e in entries
     ]
 
 
-def packed_word(entries: Sequence[Entries], heaviest: float) -> type:
+def packed_word(cells: Sequence[Cells], heaviest: float) -> type:
     """Narrowest packed word that is exact in every resample.
 
     Half of it must hold twice the battles of any pair; and a model's score, a sum of halves in single precision for 32
     bits, must stay under 2**23.
     """
-    most = max(_most_of_pair(e.pair, e.units.sum(0)) for e in entries)
+    most = max(own.battles.max() for own in cells)
     fits = 2 * _largest_draw(most) < 2**16 and _largest_draw(heaviest) < 2**23
     return np.uint32 if fits else np.uint64
-
-
-def _most_of_pair(pair: Int, count: Int) -> int:
-    return int(np.bincount(pair, count).max())
 
 
 def _largest_draw(count: float) -> float:

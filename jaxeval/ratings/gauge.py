@@ -22,6 +22,8 @@ ELO_PER_UNIT = {Link.LOGIT: ELO_PER_LOGIT, Link.PROBIT: 1.702 * ELO_PER_LOGIT}
 
 Gauge = str | tuple[Hashable, float]
 
+_BLOCK = 2**16  # draws that are aligned at once
+
 
 class Scale(NamedTuple):
     """rating = base + unit * (theta - weights @ theta)."""
@@ -44,15 +46,28 @@ class Scale(NamedTuple):
         In a draw that leaves some models without a finite value, the others hold the gauge: their weighted mean is
         what the estimate says it is for them. If none of weight is finite, no rating is. Infinite values stay.
         """
-        finite = np.isfinite(draws)
-        weights, off = self.weights, draws - theta
-        if not finite.all():
-            weights, off = np.where(finite, weights, 0.0), np.where(finite, off, 0.0)
-        total, off = weights.sum(-1), (weights * off).sum(1)
+        ratings = np.empty(draws.shape)
+        rows = max(_BLOCK // max(len(theta), 1), 1)
+        for start in range(0, len(draws), rows):  # what the cache holds
+            self._align(draws[start : start + rows], theta, ratings[start : start + rows])
+        return ratings
+
+    def _align(self, draws: Float, theta: Float, ratings: Float) -> None:
+        """Write `aligned_ratings` into ``ratings``, row by row: no row depends on the others."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            shift = np.where(total > 0, off / total, np.nan)
-        centre = theta @ self.weights + shift
-        return np.where(np.isinf(draws), draws, self.base + self.unit * (draws - centre[:, None]))
+            centre = np.multiply(draws, self.weights, out=ratings).sum(1) / self.weights.sum()
+            lacking = ~np.isfinite(centre)  # rows with a value that is not finite, whatever its weight
+            if lacking.any():
+                finite = np.isfinite(draws[lacking])
+                weights, off = np.where(finite, self.weights, 0.0), np.where(finite, draws[lacking] - theta, 0.0)
+                total = weights.sum(1)
+                shift = np.where(total > 0, (weights * off).sum(1) / total, np.nan)
+                centre[lacking] = theta @ self.weights + shift
+            np.subtract(draws, centre[:, None], out=ratings)
+            ratings *= self.unit
+            ratings += self.base
+        if lacking.any():
+            np.copyto(ratings, draws, where=np.isinf(draws))
 
     def covariance(self, covariance: Float) -> Float:
         """(M, M) covariance of the ratings, Elo^2, from that of theta in any gauge."""

@@ -23,7 +23,9 @@ from jaxeval.ratings.options import BootstrapOptions
 TOLERANCE_LOGIT = {"float64": 1e-8, "float32": 2e-5}
 #: What a model takes in a resample's results, at most: strengths and standing, the ratings made of them, and the arrays
 #: on the way there.
-RESULT_BYTES = 50
+RESULT_BYTES = 30
+# Share of the results of slices, as wide as the widest, that is of models, from which on nothing is copied.
+_MOSTLY_USED = 0.75
 
 
 class Refitted(NamedTuple):
@@ -107,16 +109,25 @@ def refit_form(options: BootstrapOptions, packing: Packing, n_pairs: int, solver
     )
 
 
-def refit(problem: BoardRefits, run: LaneRun, section: str) -> list[Refitted]:
-    """The refits of every slice of a ``problem``; ``section`` names it in the run's checkpoint."""
+def refit(problem: BoardRefits, run: LaneRun, section: str, n_models: Sequence[int]) -> list[Refitted]:
+    """The refits of every slice of a ``problem``.
+
+    Args:
+        problem: of S slices.
+        run: how they are run.
+        section: names the problem in the run's checkpoint.
+        n_models: (S,) models of the slices.
+    """
     solved = run.solve(problem, section)
     lanes = problem.n_slices, problem.n_resamples
     parameters, status, n_steps, grad_norm, standing = (x.reshape(*lanes, *x.shape[1:]) for x in solved.results)
     solver = solved.solver.reshape(lanes)
+    # Slices are parts of one array, which lives as long as any of them. Where much of it is padding, they leave it.
+    leave = sum(n_models) < _MOSTLY_USED * problem.n_slices * max(n_models)
     return [
         problem.on_board(
             Refitted(
-                parameters=parameters[s],
+                parameters=parameters[s, :, :m].copy() if leave else parameters[s],
                 status=status[s],
                 n_steps=n_steps[s],
                 grad_norm=grad_norm[s],
@@ -124,5 +135,5 @@ def refit(problem: BoardRefits, run: LaneRun, section: str) -> list[Refitted]:
                 solver=solver[s],
             )
         )
-        for s in range(problem.n_slices)
+        for s, m in enumerate(n_models)
     ]

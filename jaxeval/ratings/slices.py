@@ -9,12 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from jaxeval.arrays import Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, Compress, count_by
 from jaxeval.data.features import Design
 from jaxeval.errors import DataError
+from jaxeval.execution.threads import in_threads
 from jaxeval.ratings.contextual_rows import compress
 from jaxeval.ratings.drawn_votes import GroupsOf, VoteGroups, vote_groups
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
@@ -74,14 +76,16 @@ def make_slices(battles: Battles, covariates: Design, options: BootstrapOptions)
     enough = sizes >= options.min_slice_battles
     _check_number(int(enough.sum()), sizes, by, options)
     codes = np.where(there, np.where(enough, np.cumsum(enough) - 1, -1)[codes], -1)
-    boards, drawn_by_slice = [], []
-    for rows, cells, cell in battles.cells_by_group(codes, int(enough.sum()), compressed):
-        boards.append(cells.localise(battles.models))
-        drawn_by_slice.append(groups_of(rows, cell))
+
+    def slice_of(rows: NDArray[np.intp]) -> tuple[tuple[pd.Index, Cells], VoteGroups]:
+        cells, cell = compressed(rows)
+        return cells.localise(battles.models), groups_of(rows, cell)
+
+    found = in_threads(slice_of, battles.rows_by_group(codes, int(enough.sum())))
     return Slices(
         groups=list(groups[enough]),
-        boards=boards,
-        drawn=drawn_by_slice,
+        boards=[board for board, _ in found],
+        drawn=[drawn for _, drawn in found],
         covariates=covariates,
         by=by,
         left_out=pd.Series(sizes[~enough], groups[~enough], name="battles"),

@@ -17,7 +17,6 @@ from jaxeval.ratings.drawn_votes import VoteGroups, drawn_entries
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import BoardRefits, Refitted, refit_form
 from jaxeval.ratings.sparse_boards import recentred
-from jaxeval.resampling.draw import unit_draw
 from jaxeval.resampling.units import pad
 
 _MAX_STEPS = 200
@@ -61,8 +60,7 @@ def sparse_refits(board: Board, label: str, drawn: VoteGroups, options: Bootstra
     wide, n_pairs = board.graph, len(board.graph.graph.first)
     entries = drawn_entries([board.cells], options.drawn, [drawn], n_pairs)
     packing = entries.packing(battles_per_model(board.cells, len(board.theta)).max())
-    (own,) = entries.of_slice
-    draw = unit_draw(own.units, options.drawn, label, packing, own.stratum)
+    draw = entries.draw(0, options.drawn, label, packing)
     weight = None if board.pair_weight is None else pad(board.pair_weight, (n_pairs,))
     problem = batch.SparseProblem(
         units=draw.units,

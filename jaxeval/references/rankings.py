@@ -139,19 +139,17 @@ def _members(board: ReferenceBoard, sets: Sequence[NDArray[np.intp]]) -> NDArray
 
 def _votes(cells: Cells, entries: Entries) -> Votes:
     """The cells, one more that is empty, and the entries of the draws by cell."""
-    at = np.flatnonzero(entries.weight.reshape(-1) > 0)
-    cell = entries.cell.reshape(-1)[at]
-    times = np.rint(entries.weight.reshape(-1)[at] / cells.weight[cell])
-    unit = at if entries.unit is None else entries.unit.reshape(-1)[at]
-    order = np.argsort(cell, kind="stable")
+    order = np.argsort(entries.cell, kind="stable")
+    order = order[cells.weight[entries.cell[order]] > 0]
+    times = np.ones(len(order)) if entries.times is None else entries.times[order]
     n_cells = padded_columns(max(len(cells.count) + 1, _FEWEST_CELLS))
     size = (padded_columns(max(len(order), _FEWEST_CELLS)),)
     sorted_cells = np.full(size, n_cells - 1)
-    sorted_cells[: len(order)] = cell[order]
+    sorted_cells[: len(order)] = entries.cell[order]
     return Votes(
-        unit=as_leaf(pad(unit[order], size), np.int32),
+        unit=as_leaf(pad(entries.place[order], size), np.int32),
         cell=as_leaf(sorted_cells, np.int32),
-        times=as_leaf(pad(times[order], size), np.int32),
+        times=as_leaf(pad(times, size), np.int32),
         battles=as_leaf(pad(cells.count, (n_cells,)), np.int32),
     )
 

@@ -1,6 +1,6 @@
 """Alias tables (Walker 1977; Vose 1991, DOI 10.1109/32.92917), built for many distributions at once."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -16,14 +16,15 @@ def _balance(weight: Int, capacity: Int) -> tuple[Int, Int]:
     filled by those over it (heavy) in order; with running sums of deficits and excesses, two binary searches say who
     fills whom. The sums meet at every table's end, so no column borrows across tables.
     """
-    threshold, alias = capacity.copy(), np.arange(len(weight))
-    light, heavy = np.flatnonzero(weight < capacity), np.flatnonzero(weight >= capacity)
-    deficit = np.concatenate([[0], np.cumsum((capacity - weight)[light])])
-    excess = np.cumsum((weight - capacity)[heavy])
+    over = weight - capacity
+    light, heavy = np.flatnonzero(over < 0), np.flatnonzero(over >= 0)
+    threshold, alias = np.minimum(weight, capacity), np.arange(len(weight))
+    deficit = np.zeros(len(light) + 1, np.int64)
+    np.cumsum(-over[light], out=deficit[1:])
+    excess = np.cumsum(over[heavy])
     # How many sums of deficits each sum of excesses exceeds, and how many of the latter are within each of the former.
     filled = np.searchsorted(deficit, excess, side="left")
     used_up = np.cumsum(np.bincount(filled, minlength=len(deficit)))
-    threshold[light] = weight[light]
     alias[light] = heavy[used_up[: len(light)]]
     # A heavy column ends under capacity by what its last light column took too much; the next heavy one fills that.
     overdrawn = deficit[filled] - excess
@@ -47,20 +48,23 @@ def poisson_tables(rates: Float) -> PoissonTables:
 
     Values further than 7 standard deviations from the mean have less mass than that and are left out.
     """
-    mean = np.maximum(rates, 1e-300)
     half_width = np.ceil(7.2 * np.sqrt(rates) + 14).astype(np.int64)
-    smallest = np.maximum(np.floor(rates).astype(np.int64) - half_width, 0)
-    n_values = np.floor(rates).astype(np.int64) + half_width + 2 - smallest
+    whole = np.floor(rates).astype(np.int64)
+    smallest = np.maximum(whole - half_width, 0)
+    n_values = whole + half_width + 2 - smallest
     start = np.cumsum(n_values) - n_values
-    table = np.repeat(np.arange(len(rates)), n_values)
-    value = np.arange(n_values.sum()) - start[table] + smallest[table]
-    log_mass = value * np.log(mean)[table] - rates[table] - scipy.special.gammaln(value + 1.0)
-    with np.errstate(under="ignore"):  # masses that round to 0
-        mass = np.where(rates[table] > 0, np.exp(log_mass), value == 0)
-        mass /= np.add.reduceat(mass, start)[table]
+
+    def of_values(x: NDArray[Any]) -> NDArray[Any]:
+        return np.repeat(x, n_values)
+
+    value = np.arange(n_values.sum()) + of_values(smallest - start)
+    log_factorial = scipy.special.gammaln(np.arange(value.max(initial=0) + 1) + 1.0)
+    mass = value * of_values(np.log(np.maximum(rates, 1e-300))) - of_values(rates) - log_factorial[value]
+    with np.errstate(under="ignore"):  # masses that round to 0, as those of all values but 0 at rate 0
+        np.exp(mass, out=mass)
+        mass /= of_values(np.add.reduceat(mass, start))
     fixed = np.rint(mass * 2.0**32).astype(np.int64)
-    mode = start + np.floor(rates).astype(np.int64) - smallest
-    fixed[mode] += 2**32 - np.add.reduceat(fixed, start)
+    fixed[start + whole - smallest] += 2**32 - np.add.reduceat(fixed, start)
 
     keep = fixed > 0
     first = np.minimum.reduceat(np.where(keep, value, np.iinfo(np.int64).max), start)
@@ -69,31 +73,35 @@ def poisson_tables(rates: Float) -> PoissonTables:
     bits = np.maximum(1, np.ceil(np.log2(n_kept)).astype(np.int64))
     n_columns = 1 << bits
     offset = np.cumsum(n_columns) - n_columns
+
+    def of_columns(x: Int) -> Int:
+        return np.repeat(x, n_columns)
+
     weight = np.zeros(n_columns.sum(), np.int64)
-    weight[(offset[table] + value - first[table])[keep]] = fixed[keep]
-    owner = np.repeat(np.arange(len(rates)), n_columns)
-    capacity = (np.int64(1) << (32 - bits))[owner]
+    weight[(value + of_values(offset - first))[keep]] = fixed[keep]
+    capacity = of_columns(np.int64(1) << (32 - bits))
     threshold, alias = _balance(weight, capacity)
-    alias -= offset[owner]
-    # A full column cannot say "always": its threshold has one bit too many. It aliases itself instead.
-    column = np.arange(len(weight)) - offset[owner]
-    full = threshold == capacity
-    threshold, alias = np.where(full, 0, threshold), np.where(full, column, alias)
-    words = ((threshold << bits[owner]) | alias).astype(np.uint32)
+    # A full column cannot say "always": its threshold has one bit too many. It is its own alias instead.
+    threshold[threshold == capacity] = 0
+    words = ((threshold << of_columns(bits)) | (alias - of_columns(offset))).astype(np.uint32)
     return PoissonTables(bits, offset, first, words)
 
 
-def category_tables(count: Int, table: Int) -> NDArray[np.uint64]:
+def category_tables(count: Int, n_columns: Int) -> NDArray[np.uint64]:
     """(G,) words threshold << 32 | alias of alias tables laid end to end, each proportional to its part of ``count``.
 
-    ``table`` (G,) ascending, from 0, says which table a column is of; aliases are columns of their own table.
+    ``n_columns`` (T,) are those of the tables, which sum to G; aliases are columns of their own table.
     """
-    n_columns = np.bincount(table)
-    total = np.bincount(table, count).astype(np.int64)[table]
-    threshold, alias = _balance(count * n_columns[table], total)
-    alias -= (np.cumsum(n_columns) - n_columns)[table]
-    column = np.arange(len(count)) - (np.cumsum(n_columns) - n_columns)[table]
-    full = threshold == total
-    alias = np.where(full, column, alias)
-    fraction = np.where(full, 0, np.floor(threshold / np.maximum(total, 1) * 2.0**32)).astype(np.uint64)
-    return (fraction << np.uint64(32)) | alias.astype(np.uint64)
+
+    def of_columns(x: Int) -> Int:
+        return np.repeat(x, n_columns)
+
+    end = np.cumsum(n_columns)
+    total = of_columns(np.diff(np.append(0, np.cumsum(count))[np.append(0, end)]))
+    threshold, alias = _balance(count * of_columns(n_columns), total)
+    alias -= of_columns(end - n_columns)
+    # As of Poisson tables: a full column is its own alias.
+    threshold[threshold == total] = 0
+    fraction = np.floor(threshold / np.maximum(total, 1) * 2.0**32).astype(np.int64)
+    words: NDArray[np.uint64] = ((fraction << 32) | alias).view(np.uint64)  # casts to unsigned integers are slow
+    return words

@@ -67,14 +67,14 @@ def make_units(
     tables = poisson_tables(distinct)
     by_number = np.zeros((n, power_of_two(len(count))), np.int64)
     by_number[:, : len(count)] = count[:, :n].T
-    category = np.zeros(count.shape[1] * by_number.shape[1], np.uint64)
-    category[: by_number.size] = category_tables(by_number.reshape(-1), np.repeat(own, by_number.shape[1]))
     n_numbers = np.bincount(own) * by_number.shape[1]
+    category = np.zeros(count.shape[1] * by_number.shape[1], np.uint64)
+    category[: by_number.size] = category_tables(by_number.reshape(-1), n_numbers)
     return Units(
         size=as_leaf(count, np.int32),
-        shift=as_leaf(32 - tables.bits[which], np.uint32),
-        offset=as_leaf(tables.offset[which], np.int32),
-        least=as_leaf(tables.first[which], np.int32),
+        shift=as_leaf(32 - tables.bits, np.uint32)[which],
+        offset=as_leaf(tables.offset, np.int32)[which],
+        least=as_leaf(tables.first, np.int32)[which],
         table=as_leaf(pad(tables.words, (padded_table(len(tables.words)),)), np.uint32),
         category=as_leaf(category, np.uint64),
         strata=_strata(total, 2 * short, n_numbers, least_places, stratum, count.shape[1]),
@@ -127,7 +127,14 @@ def stacked(parts: Sequence[Any], size: int | None = None) -> Any:
     def stack(*leaves: NDArray[Any]) -> NDArray[Any]:
         arrays = [np.asarray(leaf) for leaf in leaves]
         shape = tuple(map(max, zip(*(x.shape for x in arrays), strict=True)))
-        return pad(np.stack([pad(x, shape) for x in arrays]), (size or len(arrays), *shape))
+        n = size or len(arrays)
+        if n == 1:
+            return arrays[0][None]
+        together = np.zeros((n, *shape), arrays[0].dtype)
+        for k, x in enumerate(arrays):
+            own: tuple[int | slice, ...] = (k, *map(slice, x.shape))
+            together[own] = x
+        return together
 
     return jax.tree.map(stack, *parts)
 
@@ -136,4 +143,6 @@ def pad(x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     """``x`` with zeros up to ``shape``."""
     if x.shape == shape:
         return x
-    return np.pad(x, [(0, size - have) for size, have in zip(shape, x.shape, strict=True)])
+    padded = np.zeros(shape, x.dtype)
+    padded[tuple(map(slice, x.shape))] = x
+    return padded

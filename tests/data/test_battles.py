@@ -489,7 +489,7 @@ class TestGroups:
         with pytest.raises(DataError, match="'turns'"):
             Battles.from_pandas(self.FRAME.assign(turns=[[1], [1], [2], [1], [2]])).codes("turns")
 
-    def test_cells_by_group_are_the_cells_of_the_filtered_table(self):
+    def test_rows_by_group_make_the_cells_of_the_filtered_table(self):
         rng = np.random.default_rng(3)
         frame = pd.DataFrame(
             {
@@ -502,7 +502,8 @@ class TestGroups:
         battles = Battles.from_pandas(frame)
         codes, groups = battles.codes("lang")
         seen = 0
-        for group, (rows, cells, cell_of_row) in zip(groups, battles.cells_by_group(codes, len(groups)), strict=True):
+        for group, rows in zip(groups, battles.rows_by_group(codes, len(groups)), strict=True):
+            cells, cell_of_row = battles.compress(rows)
             own = Battles.from_pandas(frame[frame.lang == group])
             models, local = cells.localise(battles.models)
             assert list(models) == list(own.models)

@@ -1,0 +1,26 @@
+"""Work of the host on many slices, in threads: NumPy leaves the interpreter to others while it computes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def in_threads(function: Callable[..., T], *of_slices: Iterable[Any]) -> list[T]:
+    """``map(function, *of_slices)`` as a list; of one slice in this thread.
+
+    An error, or Ctrl-C, ends the wait: what has not begun is left.
+    """
+    arguments = list(zip(*of_slices, strict=False))  # as map does: what repeats is endless
+    if len(arguments) == 1:
+        return [function(*arguments[0])]
+    with ThreadPoolExecutor(min(len(arguments), os.cpu_count() or 1)) as pool:
+        try:
+            return list(pool.map(function, *zip(*arguments, strict=True)))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
