@@ -120,3 +120,13 @@ def test_a_cpu_decides_sizes_by_all_lanes(backend):
     """How many are left for a solver depends on the data."""
     lanes = np.arange(5)
     assert len(shapes.deciding(lanes, lanes[:2])) == {"cpu": 5, "gpu": 2}[backend]
+
+
+@pytest.mark.parametrize("n_models", [1, 5, 55, 300])
+def test_slices_are_together_where_that_makes_chunks_fewer(backend, n_models):
+    """Of 1,000 resamples against 300 models, as Soft-Elo has them: few chunks on an accelerator, filled alike."""
+    together = shapes.slices_together(shapes.OWN_BATTLES, 3 * 2 * 320, n_models, 1000)
+    n_chunks = -(-n_models // together)
+    assert n_chunks == (n_models if backend == "cpu" else 1 if n_models < 30 else n_chunks)
+    assert backend == "cpu" or n_chunks <= 10
+    assert n_chunks * together < n_models + n_chunks
