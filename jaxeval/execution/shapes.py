@@ -92,6 +92,19 @@ def chunk_lanes(budget: Budget, entries: int, of_slices: NDArray[np.int64]) -> i
     return next(size for size in sizes if run[size] <= enough)
 
 
+def slices_together(budget: Budget, entries: int, n_slices: int, n_lanes: int) -> int:
+    """How many slices of ``n_lanes`` lanes are made one, whose lanes work on the ``entries`` of each of them.
+
+    Where chunks iterate, the turns of one wait for those of another. An accelerator takes as long for the turns of a
+    few lanes as for those of many, so that there it gets the slices of as few chunks as hold them. A CPU gains nothing.
+    """
+    if _on_cpu():
+        return 1
+    most = max(budget.accelerator.entries // max(entries * min(n_lanes, budget.accelerator.lanes), 1), 1)
+    n_chunks = -(-n_slices // min(most, n_slices))
+    return -(-n_slices // n_chunks)
+
+
 def deciding(lanes: NDArray[np.int64], left: NDArray[np.int64]) -> NDArray[np.int64]:
     """Of (S,) numbers of ``lanes`` of slices and of those ``left`` for a solver, what decides about sizes.
 

@@ -9,6 +9,7 @@ Models with several rows are numbered first, those with one row after them; padd
 """
 
 from collections.abc import Callable
+from functools import partial, reduce
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -56,9 +57,7 @@ def any_opponent(
     adjacency: Adjacency, slot: Callable[[Array | int], Bool[Array, "R *lanes"]]
 ) -> Bool[Array, "{adjacency.n_models} ..."]:
     """Whether ``slot(k)`` holds in any slot of a model; empty slots must not."""
-    # As a loop, which compiles faster.
-    rows = lax.fori_loop(1, SLOTS, lambda k, found: found | slot(k), slot(0))
-    return _merged(adjacency, rows, jnp.logical_or)
+    return _merged(adjacency, _over_slots(slot, jnp.logical_or), jnp.logical_or)
 
 
 def _merged(
@@ -67,13 +66,25 @@ def _merged(
     """Of ``rows``, those of every model combined."""
     levels = [rows]
     for merge in adjacency.merges:
-        levels.append(_combined(levels[-1], jnp.asarray(merge), combine))
+        levels.append(_over_slots(partial(_merged_slot, levels[-1], jnp.asarray(merge)), combine))
     several = take(jnp.concatenate(levels[1:]), adjacency.several)
     return jnp.concatenate([several, take(rows, adjacency.single)])
 
 
-def _combined(
-    rows: Shaped[Array, "_ *lanes"], merge: Int32[Array, "8 R_k"], combine: Callable[[Array, Array], Array]
-) -> Shaped[Array, "R_k *lanes"]:
-    """Eight ``rows`` each combined."""
-    return lax.fori_loop(1, SLOTS, lambda k, so_far: combine(so_far, take(rows, merge[k])), take(rows, merge[0]))
+def _merged_slot(rows: Shaped[Array, "_ *lanes"], merge: Int32[Array, "8 R_k"], k: Array | int) -> Array:
+    return take(rows, merge[k])
+
+
+def _over_slots(
+    slot: Callable[[Array | int], Shaped[Array, "R *lanes"]], combine: Callable[[Array, Array], Array]
+) -> Shaped[Array, "R *lanes"]:
+    """``slot(k)``, k = 0 .. 7, combined one after the other."""
+
+    def in_a_loop(start: Array) -> Array:
+        return lax.fori_loop(1, SLOTS, lambda k, so_far: combine(so_far, slot(k)), start)
+
+    def unrolled(start: Array) -> Array:
+        return reduce(lambda so_far, k: combine(so_far, slot(k)), range(1, SLOTS), start)
+
+    # A loop compiles faster. On an accelerator each of its turns is a launch, and what is unrolled is one in all.
+    return lax.platform_dependent(slot(0), cpu=in_a_loop, default=unrolled)

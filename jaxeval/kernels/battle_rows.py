@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxeval.kernels import tie_models
+from jaxeval.kernels.additions import added
 from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, Num
 from jaxeval.kernels.tie_models import Response
 
@@ -57,7 +58,7 @@ def add_score(
     # In the precision of the total: few lanes are added up in another order than many, which then makes no difference.
     z = z.astype(total.dtype)
     of_group = jnp.sum(z, 1)
-    total = total.at[block.first].add(of_group).at[block.second].add(-of_group)
+    total = added(total, (block.first, of_group), (block.second, -of_group))
     n_rows, n_features = z.shape[0] * z.shape[1], block.feature.shape[-1]
     if n_features:
         feature = block.feature.reshape(n_rows, n_features).astype(z.dtype)
@@ -93,7 +94,7 @@ def pair_tables(
         there, back = block.first * n_models + block.second, block.second * n_models + block.first
         n, wins = total
         of_group, of_first, of_second = jnp.sum(weight, 1), jnp.sum(won, 1), jnp.sum(weight - won, 1)
-        return n.at[there].add(of_group).at[back].add(of_group), wins.at[there].add(of_first).at[back].add(of_second)
+        return added(n, (there, of_group), (back, of_group)), added(wins, (there, of_first), (back, of_second))
 
     zero = jnp.zeros((n_models**2, n_lanes))
     tables = over_blocks(rows, add, (zero, zero))
@@ -116,7 +117,7 @@ def add_diagonal(
 ) -> Float[Array, "P R"]:
     """``total`` and what the rows of a block (E, G, R) add to the diagonal of the information."""
     of_group = jnp.sum(of_rows.zz, 1)
-    total = total.at[block.first].add(of_group).at[block.second].add(of_group)
+    total = added(total, (block.first, of_group), (block.second, of_group))
     n_features = block.feature.shape[-1]
     if n_features:
         squares = block.feature.reshape(-1, n_features) ** 2
@@ -155,13 +156,13 @@ def _add_information(block: Rows, total: _Parts, of_rows: tie_models.Information
     """Parts of the information and what the rows of a block (E, G, R) add."""
     pairs, cross, others = total
     zz, zt, tt = of_rows
-    pairs = pairs.at[block.first * n_models + block.second].add(jnp.sum(zz, 1))
+    pairs = added(pairs, (block.first * n_models + block.second, jnp.sum(zz, 1)))
     feature = block.feature
     # (E, D + 1, R): of a group's pair with every other parameter.
     of_group = jnp.concatenate(
         [jnp.einsum("egd,egr->edr", feature, zz, precision="highest"), jnp.sum(zt, 1)[:, None]], 1
     )
-    cross = cross.at[block.first].add(of_group).at[block.second].add(-of_group)
+    cross = added(cross, (block.first, of_group), (block.second, -of_group))
     features = jnp.einsum("egd,egc,egr->dcr", feature, feature, zz, precision="highest")
     with_t = jnp.einsum("egd,egr->dr", feature, zt, precision="highest")
     n_features = feature.shape[-1]

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import jax.scipy.linalg as jsl
 from jax import Array
 
 from jaxeval.kernels import tie_models
@@ -24,6 +23,7 @@ from jaxeval.kernels.solve import (
     newton_cg_step,
     preconditioner,
     regular,
+    solved,
 )
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
 
@@ -143,8 +143,7 @@ def newton(
     def step(phi: Array, _: Array, __: Array) -> Step:
         grad, matrix = derivatives(model, rows, phi, count, ridge)
         grad = jnp.where(moves, grad, 0.0)
-        factor = jsl.cho_factor(regular(matrix, moves.T, n_models, ridge[0])[0])
-        change = jsl.cho_solve(factor, grad.T[..., None])[..., 0].T
+        change = solved(regular(matrix, moves.T, n_models, ridge[0])[0], grad.T).T
         change = change.at[:n_models].set(centred(change[:n_models], moves[:n_models]))
         return Step(_damped(model, phi, jnp.where(moves, change, 0.0)), grad, matrix)
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax.numpy as jnp
-import jax.scipy.linalg as jsl
 from jax import Array, lax
 
 from jaxeval.kernels import likelihood
@@ -21,6 +20,7 @@ from jaxeval.kernels.solve import (
     preconditioner,
     pseudo_inverse,
     regular,
+    solved,
 )
 
 Table = TypeVar("Table", bound=tuple[Any, ...])
@@ -61,7 +61,7 @@ def newton(
     def step(theta: Array) -> tuple[Array, Array]:
         grad = likelihood.gradient(link, theta, table, terms.ridge)
         matrix, _ = regular(information(link, theta, table, terms.ridge), active, len(active), terms.ridge)
-        return capped(centred(jsl.cho_solve(jsl.cho_factor(matrix), grad), active)), grad
+        return capped(centred(solved(matrix, grad), active)), grad
 
     return iterate(step, centred(start, active), terms.tolerance, terms.max_steps)
 

@@ -5,12 +5,12 @@ And resamples of a model's own battles, its opponents fixed.
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
 from jaxeval.kernels import dense_solve, likelihood, resample, solve
+from jaxeval.kernels.additions import added
 from jaxeval.kernels.kinds import Bool, Float, Float64, Int8, Int32, Integer, Num, UInt8, UInt64
 from jaxeval.kernels.links import Link, probability, share
 from jaxeval.kernels.pair_tables import PairTable, row_sums
@@ -55,7 +55,7 @@ def soft_wins(judged: Judged, beta: Float[Array, ""], n: Float[Array, "M M"]) ->
     """Wins of the row against the column by the targets s(beta d) of all battles ``n``."""
     m = len(n)
     per_cell = judged.battles * probability(Link.LOGIT, beta * judged.level)[judged.label]
-    per_pair = jax.ops.segment_sum(per_cell, judged.pair, m * (m - 1) // 2 + 1, indices_are_sorted=True)
+    per_pair = added(jnp.zeros(m * (m - 1) // 2 + 1), (judged.pair, per_cell))
     first, i = per_pair[judged.position], jnp.arange(m)
     return jnp.where(i[:, None] < i, first, n - first)
 

@@ -66,10 +66,11 @@ def _multinomial(
         return sums.at[stratum].add(drawn.astype(jnp.int32)).T
 
     draws, number, needed = resample.draw_exactly(
-        units.strata, units.category, partial(_poisson, units, dtype), count, seed, stream, numbers
+        units.strata, units.category, partial(_poisson, units, dtype), count, seed, stream, numbers, lane_axis=1
     )
     column, row = resample.split_number(units, number)
-    lane = jnp.arange(len(numbers), dtype=jnp.int32)[:, None]
+    kind = resample.index_dtype(draws.size)
+    lane = jnp.arange(len(numbers), dtype=kind)[:, None]
     # Flat, as in `resample.add_at`.
-    place = (row * units.size.shape[1] + column) * len(numbers) + lane
+    place = (row * units.size.shape[1] + column).astype(kind) * len(numbers) + lane
     return resample.add_at(draws.reshape(1, -1), place.reshape(1, -1), needed.reshape(1, -1)).reshape(draws.shape)

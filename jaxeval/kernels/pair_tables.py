@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxeval.kernels.additions import added
 from jaxeval.kernels.kinds import Float, Int32, Num, UInt
 from jaxeval.kernels.resample import Packing
 
@@ -44,7 +45,9 @@ def pair_statistics(
     if layout.pair is None:
         return columns
     pair = layout.pair
-    return tuple(jax.ops.segment_sum(x, pair, n_pairs) for x in columns)
+    if not jnp.issubdtype(columns[0].dtype, jnp.floating):
+        return tuple(jax.ops.segment_sum(x, pair, n_pairs) for x in columns)
+    return tuple(added(jnp.zeros(n_pairs, x.dtype), (pair, x)) for x in columns)
 
 
 def spread(layout: Layout, statistics: tuple[Num[Array, "P"], ...]) -> tuple[Num[Array, "models models"], ...]:

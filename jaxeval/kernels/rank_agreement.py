@@ -208,7 +208,7 @@ def _total(matrix: Num[Array, "M M"] | Bool[Array, "M M"], weight: Float[Array, 
 
 def _form(matrix: Num[Array, "M M"] | Bool[Array, "M M"], weight: Float[Array, "M"]) -> Float[Array, ""]:
     """The quadratic form of the ``matrix`` in the ``weight`` of the models: its sum over all ordered pairs."""
-    return jnp.vdot(weight, _total(matrix, weight))
+    return jnp.vdot(weight, _total(matrix, weight), precision="highest")
 
 
 def _places(x: Float[Array, "M"], weight: Float[Array, "M"]) -> tuple[Float[Array, "M"], Float[Array, "M"]]:

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import jax.scipy.linalg as jsl
 import numpy as np
 from jax import Array, lax
 
@@ -182,7 +181,7 @@ def strengths(n: Float[Array, "K M"], points: Float[Array, "K M"], terms: solve.
         scaled = v / own[:, None]
         schur = jnp.diag(jnp.sum(v, 0) + 2 * ridge) - jnp.matmul(v.T, scaled, precision="highest")
         right = grad[n_models:] + jnp.matmul(scaled.T, grad[:n_models], precision="highest")
-        of_references = jsl.cho_solve(jsl.cho_factor(schur), right)
+        of_references = solve.solved(schur, right)
         of_models = (grad[:n_models] + jnp.matmul(v, of_references, precision="highest")) / own
         change = jnp.concatenate([of_models, of_references])
         return solve.capped(change), grad

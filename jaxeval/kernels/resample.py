@@ -19,12 +19,16 @@ import numpy as np
 from jax import Array, lax
 
 from jaxeval.kernels import squares
+from jaxeval.kernels.additions import added
 from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, Num, Shaped, UInt, UInt8, UInt32, UInt64
 
 # Counters of disjoint ranges under one key: column + row * 2**32 for the units, all above 2**62 for the single draws.
 _ROW_STRIDE = np.uint64(1 << 32)
 _SINGLE_DRAWS = np.uint64(1 << 62)
 _LOW32 = np.uint64(0xFFFFFFFF)
+
+_FEW_LANES = 16  # that an accelerator draws again together
+_MOST_INT32 = 2**31 - 1
 
 
 class DrawScheme(IntEnum):
@@ -126,14 +130,28 @@ class Packing(NamedTuple):
         return add_at(draws, column, jnp.where(needed, one_battle, 0))
 
 
+def index_dtype(size: int) -> type:
+    """What holds every place of ``size``, and the number of places."""
+    return np.int32 if size <= _MOST_INT32 else np.int64
+
+
 def add_at(table: Num[Array, "R Q"], index: Integer[Array, "R T"], value: Shaped[Array, "R T"]) -> Num[Array, "R Q"]:
     """``table`` with ``value`` added at ``index``, repeated ones too; all must be in bounds.
 
-    Rows are laid end to end: XLA's scatter on the CPU is three times as fast on one axis as on two.
+    Rows are laid end to end: XLA's scatter on the CPU is three times as fast on one axis as on two. There it adds zeros
+    in less time than it leaves them out. On a GPU, where every addition is an atomic one, they are left out.
     """
-    start = jnp.arange(len(table), dtype=index.dtype)[:, None] * table.shape[1]
-    place, value = (start + index).reshape(-1), value.astype(table.dtype).reshape(-1)
-    return table.reshape(-1).at[place].add(value, mode="promise_in_bounds").reshape(table.shape)
+    kind = index_dtype(table.size)
+    start = jnp.arange(len(table), dtype=kind)[:, None] * table.shape[1]
+    place, value = (start + index.astype(kind)).reshape(-1), value.astype(table.dtype).reshape(-1)
+
+    def every(flat: Array) -> Array:
+        return flat.at[place].add(value, mode="promise_in_bounds")
+
+    def nonzero(flat: Array) -> Array:
+        return flat.at[jnp.where(value != 0, place, flat.size)].add(value, mode="drop")
+
+    return lax.platform_dependent(table.reshape(-1), cpu=every, default=nonzero).reshape(table.shape)
 
 
 def _take(table: Num[Array, "entries"], index: Integer[Array, "*shape"]) -> Num[Array, "*shape"]:
@@ -153,6 +171,8 @@ def by_stratum(strata: Strata, columns: Num[Array, "R Q"]) -> Num[Array, "R S"]:
     """Sums of ``columns`` within the strata."""
     if strata.column is None:
         return jnp.sum(columns, axis=1, keepdims=True, dtype=columns.dtype)
+    if jnp.issubdtype(columns.dtype, jnp.floating):
+        return added(jnp.zeros((len(strata.total), len(columns)), columns.dtype), (strata.column, columns.T)).T
     sums = jnp.zeros((len(columns), len(strata.total)), columns.dtype)
     return add_at(sums, jnp.broadcast_to(strata.column, columns.shape), columns)
 
@@ -217,6 +237,15 @@ def _poisson(units: Units, packing: Packing, key: UInt64[Array, "R S"]) -> Num[A
     return packing.pack([of_row(row) for row in range(len(units.size))])
 
 
+class _Drawn(NamedTuple):
+    """The attempts to draw R resamples."""
+
+    draws: Num[Array, "..."]  # Poisson draws of all units
+    number: Int32[Array, "R places"]  # of the units of single draws
+    missing: Int32[Array, "R S"]  # battles that the draws leave to single draws
+    attempt: Int32[Array, "R S"]
+
+
 def draw_exactly(
     strata: Strata,
     category: UInt64[Array, "G"] | None,
@@ -225,6 +254,7 @@ def draw_exactly(
     seed: Integer[Array, ""],
     stream: Integer[Array, ""],
     numbers: Integer[Array, "R"],
+    lane_axis: int = 0,
 ) -> tuple[Array, Int32[Array, "R places"], Bool[Array, "R places"]]:
     """Poisson draws, and the single draws that complete them: numbers of units, and which of these are needed.
 
@@ -240,6 +270,7 @@ def draw_exactly(
         seed: of the run.
         stream: names the random numbers.
         numbers: of the resamples.
+        lane_axis: that of the lanes in the Poisson draws.
     """
 
     def usable(missing: Array) -> Array:
@@ -248,22 +279,45 @@ def draw_exactly(
     def both(key: Array) -> tuple[Array, Array]:
         return draw(key), _singly(strata, category, key)
 
-    def advance(state: tuple[tuple[Array, Array], Array, Array]) -> tuple[tuple[Array, Array], Array, Array]:
-        _, missing, attempt = state
-        # Those that are done keep their attempt, and so draw the same again.
-        attempt = attempt + ~usable(missing)
-        key = squares.stream_key(seed, stream, numbers[:, None], attempt)
-        # Keys are odd: the condition holds. It keeps XLA from fusing the generator into the sum as well, and the
-        # numbers into the scatter that uses them, which is slow then.
-        drawn = lax.cond(key[0, 0] != 0, both, lambda _: nothing, key)
-        return drawn, strata.total - count(drawn[0]), attempt
+    def apart(key: Array) -> tuple[Array, Array]:
+        # Keys are odd: the condition holds. It keeps XLA on the CPU from fusing the generator into the sum as well, and
+        # the numbers into the scatter that uses them, which is slow then.
+        return lax.cond(key[0, 0] != 0, both, lambda _: nothing, key)
 
-    shape = len(numbers), len(strata.total)
+    def keys(lanes: Array, attempt: Array) -> Array:
+        return squares.stream_key(seed, stream, lanes[:, None], attempt)
+
+    def all_again(once: Callable[[Array], tuple[Array, Array]], state: _Drawn) -> _Drawn:
+        # Those that are done keep their attempt, and so draw the same again.
+        attempt = state.attempt + ~usable(state.missing)
+        drawn = once(keys(numbers, attempt))
+        return _Drawn(*drawn, strata.total - count(drawn[0]), attempt)
+
+    def few_again(state: _Drawn) -> _Drawn:
+        # The first that are not done, and others where there are fewer: these draw the same again.
+        _, lane = lax.top_k(jnp.any(~usable(state.missing), 1).astype(jnp.int32), n_few)
+        attempt = state.attempt[lane] + ~usable(state.missing[lane])
+        draws, number = both(keys(numbers[lane], attempt))
+        of_lanes = (slice(None),) * lane_axis + (lane,)
+        return _Drawn(
+            draws=state.draws.at[of_lanes].set(draws),
+            number=state.number.at[lane].set(number),
+            missing=state.missing.at[lane].set(strata.total - count(draws)),
+            attempt=state.attempt.at[lane].set(attempt),
+        )
+
+    def until_usable(again: Callable[[_Drawn], _Drawn], start: _Drawn) -> _Drawn:
+        return lax.while_loop(lambda state: ~jnp.all(usable(state.missing)), again, start)
+
+    shape, n_few = (len(numbers), len(strata.total)), min(_FEW_LANES, len(numbers))
     none = jnp.full(shape, -1, jnp.int32)
     forms = jax.eval_shape(both, none.astype(jnp.uint64))
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), forms)
-    (draws, number), missing, _ = lax.while_loop(
-        lambda state: ~jnp.all(usable(state[1])), advance, (nothing, none, none)
+    # The chunks of an accelerator have thousands of lanes: hardly one would do without a second attempt.
+    draws, number, missing, _ = lax.platform_dependent(
+        _Drawn(nothing[0], nothing[1], none, none),
+        cpu=partial(until_usable, partial(all_again, apart)),
+        default=lambda start: until_usable(few_again, all_again(both, start)),
     )
     place = jnp.arange(len(strata.place), dtype=jnp.int32)
     start = _of_places(strata, jnp.cumsum(strata.limit) - strata.limit, 0)

@@ -276,8 +276,34 @@ def regular(
     mean = jnp.sum(jnp.where(active, own, 0.0), -1) / n_active
     mean = jnp.where(mean > 0, mean, 1.0)
     shift = (mean - 2 * ridge) / n_active
-    inside = jnp.where(_both(moves), matrix, 0.0) + jnp.where(moves, 0.0, 1.0)[..., None] * jnp.eye(moves.shape[-1])
+    inside = jnp.where(_both(moves), matrix, 0.0) + jnp.where(moves, 0.0, 1.0)[..., None] * jnp.eye(
+        moves.shape[-1], dtype=matrix.dtype
+    )
     return inside + jnp.where(_both(active), shift[..., None, None], 0.0), mean
+
+
+def solved(matrix: Float[Array, "*lanes P P"], right: Float[Array, "*lanes P"]) -> Float[Array, "*lanes P"]:
+    """Solution x of ``matrix`` x = ``right``, the matrix being positive definite.
+
+    XLA for TPUs factors no double-precision matrix where several devices share the lanes. There Gauss and Jordan's
+    elimination takes the factor's place: of such a matrix it needs no pivoting.
+    """
+
+    def by_factor(matrix: Array, right: Array) -> Array:
+        return jsl.cho_solve(jsl.cho_factor(matrix), right[..., None])[..., 0]
+
+    def by_elimination(matrix: Array, right: Array) -> Array:
+        row = jnp.arange(right.shape[-1])[:, None]
+
+        def eliminate(k: Array, table: Array) -> Array:
+            own = lax.dynamic_index_in_dim(table, k, -2)
+            own = own / lax.dynamic_index_in_dim(own, k, -1)
+            return jnp.where(row == k, own, table - lax.dynamic_index_in_dim(table, k, -1) * own)
+
+        table = jnp.concatenate([matrix, right[..., None]], -1)
+        return lax.fori_loop(0, right.shape[-1], eliminate, table)[..., -1]
+
+    return lax.platform_dependent(matrix, right, tpu=by_elimination, default=by_factor)
 
 
 def pseudo_inverse(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from jaxeval.arrays import Float, Int
 from jaxeval.checks import check_room
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.shapes import OWN_BATTLES, padded_few, padded_own, padded_size
+from jaxeval.execution.shapes import OWN_BATTLES, padded_few, padded_own, padded_size, slices_together
 from jaxeval.kernels import batch
 from jaxeval.kernels.held_out import OwnProblem
 from jaxeval.kernels.solve import Status, Terms
@@ -28,6 +29,7 @@ from jaxeval.statistics.clusters import numbered
 TOLERANCE_LOGIT = 1e-8  # 2e-6 Elo
 MAX_STEPS = 200
 _BYTES_PER_SLOT = 24  # draws of a battle in a lane, as counts and as what they are multiplied by
+_TABLES = 3  # numbers of a lane by opponent: battles, for each target map what is expected of them, and its square
 
 
 class OwnBattles(NamedTuple):
@@ -127,18 +129,29 @@ def resampled_strengths(
     size = padded_size(max(own.anchors.shape[1] for own in models))
     stratified = any(own.stratum is not None for own in models)
     by_unit = stratified or any(own.cluster is not None or (np.diff(own.opponent) < 0).any() for own in models)
+    run = run or LaneRun()
+    of_model = _TABLES * size * theta.shape[1]  # numbers of a lane that iterate
     for width, members in _by_width([own.target.shape[1] for own in models]):
-        filled = np.append(members, np.repeat(members[-1], padded_few(len(members)) - len(members)))
+        together = 1 if run.memory_limit else slices_together(OWN_BATTLES, of_model, len(members), n_resamples)
+        n_slices = -(-len(members) // together)
+        filled = np.append(members, np.repeat(members[-1], padded_few(n_slices) * together - len(members)))
         problems = [_problem(models[i], width, size, by_unit=by_unit, stratified=stratified) for i in filled]
-        lanes = Lanes.of(len(members), n_resamples)
         with double_precision():
-            own: OwnProblem = jax.device_put(stacked(problems))
+            own: OwnProblem = jax.device_put(
+                jax.tree.map(lambda x, g=together: x.reshape(-1, g, *x.shape[1:]), stacked(problems))
+            )
             held = 2 * sum(x.nbytes for x in jax.tree.leaves(own)) + 2 * theta.nbytes
             call = partial(batch.own_resamples, own, mesh, np.uint64(seed), terms)
-            task = Task(call, OWN_BATTLES, width, lane_bytes=_BYTES_PER_SLOT * width, fixed_bytes=held)
-            found: batch.OwnResamples = (run or LaneRun()).results(task, lanes, f"own-{width}")
-        values = np.where(found.status == Status.CONVERGED, found.theta, np.nan)
-        theta[members] = values.reshape(len(members), n_resamples, -1).swapaxes(1, 2)
+            words = width + (together - 1) * of_model
+            task = Task(call, OWN_BATTLES, words, lane_bytes=_BYTES_PER_SLOT * words, fixed_bytes=held)
+            counting = replace(run, advance=lambda n, g=together: run.advance(g * n))
+            found: batch.OwnResamples = counting.results(
+                task, Lanes.of(n_slices, n_resamples), f"own-{width}-{together}"
+            )
+            run.advance((len(members) - n_slices * together) * n_resamples)  # the last slice may not be full
+        values = np.where(found.status == Status.CONVERGED, found.theta, np.nan)  # (slices B, G, K)
+        by_slice = values.reshape(n_slices, n_resamples, together, -1).transpose(0, 2, 3, 1)
+        theta[members] = by_slice.reshape(-1, *theta.shape[1:])[: len(members)]
     return theta
 
 

@@ -145,3 +145,13 @@ def test_what_is_left_decides_sizes_in_few_steps(backend):
     lanes, left = np.array([1000, 1000, 1000]), np.array([1000, 0, 37])
     assert shapes.deciding(lanes, left).tolist() == {"cpu": [1000, 1000, 1000], "gpu": [1000, 0, 64]}[backend]
     assert shapes.deciding(lanes, lanes).tolist() == [1000, 1000, 1000]
+
+
+@pytest.mark.parametrize("n_models", [1, 5, 55, 300])
+def test_slices_are_together_where_that_makes_chunks_fewer(backend, n_models):
+    """Of 1,000 resamples against 300 models, as Soft-Elo has them: few chunks on an accelerator, filled alike."""
+    together = shapes.slices_together(shapes.OWN_BATTLES, 3 * 2 * 320, n_models, 1000)
+    n_chunks = -(-n_models // together)
+    assert n_chunks == (n_models if backend == "cpu" else 1 if n_models < 30 else n_chunks)
+    assert backend == "cpu" or n_chunks <= 10
+    assert n_chunks * together < n_models + n_chunks

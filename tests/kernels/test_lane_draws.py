@@ -1,9 +1,12 @@
 """Draws lanes last are those lanes first."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from platforms import as_on
 
 from jaxeval.kernels import lane_draws, resample
 from jaxeval.kernels.resample import DrawScheme, Packing
@@ -27,6 +30,9 @@ NAMED = np.uint64(7), np.uint64(3), np.arange(40)
 def test_draws(scheme, shortfall, dtype):
     units = jax.tree.map(jnp.asarray, make_units(np.random.default_rng(0).integers(0, 6, (4, 30)), shortfall=shortfall))
     found = jax.jit(lane_draws.draw, static_argnums=(1, 2))(units, scheme, dtype, *NAMED)
+    with as_on("cuda"):
+        elsewhere = jax.jit(partial(lane_draws.draw), static_argnums=(1, 2))(units, scheme, dtype, *NAMED)
+    np.testing.assert_array_equal(elsewhere, found)
     assert found.dtype == dtype
     twin = resample.draw(units, scheme, Packing(None), *NAMED)
     np.testing.assert_allclose(found.T.reshape(twin.shape), twin, rtol=1e-12 if scheme == DrawScheme.BAYESIAN else 0)

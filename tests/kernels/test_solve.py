@@ -2,6 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from platforms import as_on
 
 from jaxeval.kernels import solve
 from jaxeval.kernels.solve import Status
@@ -103,3 +104,23 @@ def test_conjugate_gradients_solve_every_lane_that_runs(information):
     np.testing.assert_array_equal(alone.solution[:, 1], found.solution[:, 1])
     assert not np.asarray(alone.solution[:, 0]).any()
     assert not alone.is_solved[0]
+
+
+@pytest.mark.parametrize("platform", ["cpu", "tpu"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_positive_definite_systems_are_solved(platform, dtype):
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(4, 30, 30))
+    matrix, right = root @ root.swapaxes(1, 2) + np.eye(30), rng.normal(size=(4, 30))
+    with as_on(platform):
+        found = jax.jit(lambda *given: solve.solved(*given))(matrix.astype(dtype), right.astype(dtype))
+    assert found.dtype == dtype
+    tolerance = 2e4 * np.finfo(dtype).eps
+    np.testing.assert_allclose(found, np.linalg.solve(matrix, right[..., None])[..., 0], atol=tolerance)
+
+
+def test_the_regular_information_keeps_its_precision():
+    """Else the loop of a fit in single precision would turn to double, and fail."""
+    moves, ridge = np.array([True, True, False]), np.float32(0.1)
+    matrix, _ = solve.regular(np.eye(3, dtype=np.float32), moves, 3, ridge)
+    assert matrix.dtype == np.float32

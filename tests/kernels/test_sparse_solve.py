@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import twins
+from platforms import as_on
 
 from jaxeval.kernels import sparse_solve
 from jaxeval.kernels.adjacency import any_opponent, opponent_sums, take
@@ -77,6 +78,9 @@ def test_sums_over_opponents_of_any_number(degree):
         expected[:, j] += value[:, i]
     found = np.asarray(opponent_sums(adjacency, lambda k: take(x, adjacency.opponent[k])))[number].T
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    with as_on("cuda"):  # to the bit: the order is the same
+        elsewhere = opponent_sums(adjacency, lambda k: take(x, adjacency.opponent[k]))
+    np.testing.assert_array_equal(np.asarray(elsewhere)[number].T, found)
     reached = jnp.arange(adjacency.n_models) == number[0]
     touched = np.asarray(any_opponent(adjacency, lambda k: take(reached, adjacency.opponent[k])))[number]
     np.testing.assert_array_equal(touched, (np.arange(n_models) >= 1) & (np.arange(n_models) <= degree))

@@ -164,3 +164,12 @@ def test_resamples_of_clusters_solve_the_score_equation_of_their_draws():
 def test_clusters_of_one_battle_are_battles(drawn):
     alone = [own._replace(cluster=np.arange(len(own.opponent))) for own in MODELS]
     np.testing.assert_array_equal(resampled_strengths(alone, 200, 3, 0.05), drawn)
+
+
+def test_models_that_iterate_together_are_as_they_are_alone(monkeypatch, drawn):
+    """Two to a slice, of which the last is not full, and counted as they are."""
+    monkeypatch.setattr("jaxeval.softelo.own_battles.slices_together", lambda *_: 2)
+    counted = []
+    found = resampled_strengths(MODELS, 200, 3, 0.05, run=LaneRun(advance=counted.append))
+    np.testing.assert_allclose(found, drawn, atol=1e-9)
+    assert sum(counted) == 3 * 200

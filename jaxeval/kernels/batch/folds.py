@@ -96,24 +96,29 @@ def rate(
 
 
 class OwnResamples(NamedTuple):
-    """Strengths of models in resamples of their own battles, or clusters."""
+    """Strengths of G models in resamples of their own battles, or clusters."""
 
-    theta: Float[Array, "... K"]
-    status: Int8[Array, "... K"]  # a `Status`
+    theta: Float[Array, "... G K"]
+    status: Int8[Array, "... G K"]  # a `Status`
 
 
 @program("mesh")
 def own_resamples(own: OwnProblem, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks) -> OwnResamples:
-    """Resamples of models, which are the slices."""
+    """Resamples of models, G of which are a slice: a model draws after the other, and all of them iterate together."""
 
     def chunk(own: OwnProblem, numbers: Array, seed: Array, terms: Terms) -> OwnResamples:
-        draws = resample.singles(own.units, len(own.target), seed, own.stream, numbers)
-        n, score = held_out.own_sums(own, draws)
+        def drawn(own: OwnProblem) -> tuple[Array, Array]:
+            draws = resample.singles(own.units, len(own.target), seed, own.stream, numbers)
+            return held_out.own_sums(own, draws)
 
-        def one_map(anchors: Array, score: Array, start: Array) -> solve.Solution:
-            return jax.vmap(lambda n, y: held_out.rating(anchors, n, y, start, terms))(n, score)
+        def one_model(n: Array, score: Array, anchors: Array, start: Array) -> solve.Solution:
+            def one_map(anchors: Array, score: Array, start: Array) -> solve.Solution:
+                return jax.vmap(lambda n, y: held_out.rating(anchors, n, y, start, terms))(n, score)
 
-        found = jax.vmap(one_map, out_axes=1)(own.anchors, score.T, own.start)
+            return jax.vmap(one_map, out_axes=1)(anchors, score.T, start)
+
+        n, score = lax.map(drawn, own)
+        found = jax.vmap(one_model, out_axes=1)(n, score, own.anchors, own.start)
         return OwnResamples(found.theta, found.status)
 
     return over_lanes(chunk, mesh, chunks, (seed, terms), own)

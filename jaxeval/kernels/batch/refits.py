@@ -175,13 +175,18 @@ def _stored(
     """``function(statistics)``, a table of ``shape`` per lane and statistic, in memory before its use.
 
     XLA on the CPU would otherwise fuse the gather into every pass of the solver. It cannot fuse out of a conditional
-    whose predicate depends on the data. This one always holds: no pair has that many battles.
+    whose predicate depends on the data. This one always holds: no pair has that many battles. Accelerators compute
+    before a loop what it reads. There a conditional would copy the tables, and the host would wait for its predicate.
     """
     lanes = statistics[0].shape[0]
-    zeros = tuple(jnp.zeros((lanes, *shape), x.dtype) for x in statistics)
     kind = statistics[0].dtype
     never = np.inf if jnp.issubdtype(kind, jnp.floating) else np.iinfo(kind).max
-    return lax.cond(statistics[0][0, 0] != np.asarray(never, kind), function, lambda _: zeros, statistics)
+
+    def apart(statistics: tuple[Array, ...]) -> tuple[Array, ...]:
+        zeros = tuple(jnp.zeros((lanes, *shape), x.dtype) for x in statistics)
+        return lax.cond(statistics[0][0, 0] != np.asarray(never, kind), function, lambda _: zeros, statistics)
+
+    return lax.platform_dependent(statistics, cpu=apart, default=function)
 
 
 @program("form", "mesh")

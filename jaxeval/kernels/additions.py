@@ -1,0 +1,35 @@
+"""Additions at rows of a table that repeat: the same sums on every run, on a GPU too."""
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxeval.kernels.kinds import Float, Int32
+
+_BITS = 61  # of the largest sum of words; rounding may double what is next to nothing
+
+
+def added(
+    total: Float[Array, "rows *lanes"], *parts: tuple[Int32[Array, "..."], Float[Array, "..."]]
+) -> Float[Array, "rows *lanes"]:
+    """``total`` with the values (E, *lanes) of each of the ``parts`` added at its rows (E,).
+
+    A GPU adds at one place in any order, and sums of numbers with rounding depend on it. There the values are added as
+    multiples of a small unit, in words of 64 bits, whose sums have no rounding. The unit of a lane is 2**-61 of what
+    its sum can be at most, so that the sum is closer to the true one than that of doubles.
+    """
+
+    def in_turn(total: Array, parts: tuple[tuple[Array, Array], ...]) -> Array:
+        for row, value in parts:
+            total = total.at[row].add(value)
+        return total
+
+    def in_any_order(total: Array, parts: tuple[tuple[Array, Array], ...]) -> Array:
+        values = [value.astype(jnp.float64) for _, value in parts]
+        largest = sum(jnp.max(jnp.abs(value), 0) * len(value) for value in values)
+        unit = jnp.where(largest == 0, 1.0, largest * 2.0**-_BITS)  # NaN stays, and makes the lane's sums NaN
+        words = jnp.zeros(total.shape, jnp.int64)
+        for (row, _), value in zip(parts, values, strict=True):
+            words = words.at[row].add(jnp.round(value / unit).astype(jnp.int64))
+        return total + (words * unit).astype(total.dtype)
+
+    return lax.platform_dependent(total, parts, cuda=in_any_order, rocm=in_any_order, default=in_turn)
