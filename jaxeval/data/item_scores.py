@@ -14,6 +14,7 @@ from jaxeval.arrays import Float
 from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, reject_infinite, require_column
 from jaxeval.errors import DataError
 from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
+from jaxeval.tables.table import PropertyTable
 from jaxeval.wording import counted, did_you_mean
 
 
@@ -121,7 +122,7 @@ class ItemScores(Shown):
         step = step_of_means(self.scores)
         mean = np.where(n > 0, np.where(there, self.scores, 0.0).sum(0) / np.maximum(n, 1), np.nan)
         mean = np.round(mean / step) * step
-        return pd.DataFrame(mean.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
+        return PropertyTable(mean.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
 
     @property
     def standard_errors(self) -> pd.DataFrame:
@@ -130,7 +131,7 @@ class ItemScores(Shown):
         n = there.sum(0)
         away = np.where(there, self.scores - self.means.to_numpy().T, 0.0)
         error = np.sqrt((away**2).sum(0) / np.where(n > 1, n * (n - 1.0), np.nan))
-        return pd.DataFrame(error.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
+        return PropertyTable(error.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
 
 
 def _item_column(column: pd.Series, name: str, item: NDArray[np.intp]) -> ItemColumn:

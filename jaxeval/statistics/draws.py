@@ -20,7 +20,7 @@ from jaxeval.checks import checked_integer
 from jaxeval.statistics import comparison
 from jaxeval.statistics.differences import Differences, differences
 from jaxeval.tables.shown import Shown, View
-from jaxeval.tables.table import Table
+from jaxeval.tables.table import PropertyTable, Table
 from jaxeval.wording import counted, did_you_mean, named
 
 IntervalKind = Literal["percentile", "basic"]
@@ -191,7 +191,7 @@ class Draws(Shown):
     def beat_share(self) -> pd.DataFrame:
         """(M, M) share of draws in which the row's quantity is above the column's, half for equal draws."""
         self._check_square("the table of shares")
-        return self._square(comparison.beat_share(self.draws))
+        return PropertyTable(self._square(comparison.beat_share(self.draws)))
 
     def difference_interval(self, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
         """(M, M) lower and upper percentile bounds of row minus column."""

@@ -61,3 +61,11 @@ class Table(Shown, pd.DataFrame):  # type: ignore[misc]
     def _shown(self) -> View:
         warnings = self.attrs.get("warnings", [])
         return View(self._title, self, settings_line(self.attrs.get("settings")), warnings)
+
+
+class PropertyTable(pd.DataFrame):  # type: ignore[misc]
+    """A table that a method gave before it became a property: what still calls it gets it."""
+
+    def __call__(self) -> pd.DataFrame:
+        """The same, as a plain DataFrame."""
+        return pd.DataFrame(self)
