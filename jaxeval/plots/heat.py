@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
@@ -137,7 +137,7 @@ def plot_battle_counts(battles: Battles, top: int | None = _MOST, **labels: Unpa
     names = [joint_name(name) for name in battles.models[shown]]
     ends = (1.0, max(2.0, counts.max(initial=0)))
     look = HeatLook("YlGnBu", ends, _SQUARE, "battles", below=_hidden(m, len(names)), upright=True, log=True)
-    text = np.vectorize(lambda n: "" if np.isnan(n) else _short_count(n), otypes=[object])(met)
+    text = _texts(met, lambda n: "" if np.isnan(n) else _short_count(n))
     return heat_map(met, text, names, names, look)
 
 
@@ -211,7 +211,11 @@ def _hidden(n: int, shown: int) -> str:
 
 
 def _whole(values: Float) -> NDArray[Any]:
-    return np.vectorize(lambda x: f"{x:.0f}" if np.isfinite(x) else "", otypes=[object])(values)
+    return _texts(values, lambda x: f"{x:.0f}" if np.isfinite(x) else "")
+
+
+def _texts(values: Float, text: Callable[[float], str]) -> NDArray[Any]:
+    return pd.DataFrame(values).map(text).to_numpy(object)
 
 
 def _short_count(n: float) -> str:
