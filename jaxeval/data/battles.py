@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,40 +13,25 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.data import outcomes
+from jaxeval.data.battle_rows import HowToRead, n_battles_of, read_battle_rows
 from jaxeval.data.cells import Cells, compressed
-from jaxeval.data.columns import (
-    Rows,
-    as_frame,
-    count_rows,
-    encode_models,
-    factorize_sorted,
-    frame_of,
-    numbers,
-    reject_missing,
-    reject_values,
-    renames,
-    renumbered,
-    require_column,
-    told_renames,
-)
-from jaxeval.data.labels import Labels, Sides
+from jaxeval.data.columns import Rows, as_frame, factorize_sorted, frame_of, reject_missing, renumbered, require_column
+from jaxeval.data.conditions import rows_where
+from jaxeval.data.labels import Labels
 from jaxeval.data.outcomes import result_columns
 from jaxeval.data.report import BothBad, DataReport, MissingResult
 from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, concat_tables, read_table, write_table
 from jaxeval.data.table_files import check_regular
-from jaxeval.errors import DataError, NoRowsError
+from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
 from jaxeval.wording import counted, did_you_mean
-
-#: Sums of counts are taken as doubles.
-_MOST_BATTLES = 2**53
 
 #: What becomes of battles that have no value where battles are grouped.
 MissingGroup = Literal["error", "drop", "label"]
 #: The group of battles without a value, if they are to have one.
 _MISSING = "(missing)"
+_MOST_TOLD = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,6 +93,8 @@ class Battles(Shown):
         cluster: str | None = None,
         both_bad: BothBad = "half",
         missing: MissingResult = "error",
+        where: str | None = None,
+        keep: Sequence[str] | None = None,
         rows: Rows | None = None,
     ) -> Battles:
         """Battles from a DataFrame, or any table with the Arrow interface (polars, pyarrow, DuckDB).
@@ -140,6 +127,9 @@ class Battles(Shown):
             cluster: column that the cluster bootstrap resamples by default (prompts, voters, sessions).
             both_bad: "half" counts both-bad battles as ties, "drop" leaves them out (counted in the report).
             missing: rows without a model or a result are an "error", or "drop" leaves them out (counted in the report).
+            where: condition in SQL on any column of the input, as ``language = 'en' AND turn = 1``; rows that do not
+                meet it are left out (counted in the report). It needs the extra ``jaxeval[sql]``.
+            keep: further columns to keep, for ``by=`` and the like; by default all.
             rows: of the input that the rows of ``df`` stand for, where equal ones are merged already; by default each
                 stands for itself. Errors count and name those of the input.
 
@@ -161,105 +151,13 @@ class Battles(Shown):
             3 rows: 2 battles between 3 models, 1 of them a tie
             1 battle of a model against itself left out
         """
-        frame = as_frame(df)
-        if both_bad not in ("half", "drop"):
-            raise ValueError(f"both_bad must be 'half' or 'drop', got {both_bad!r}")
-        if missing not in ("error", "drop"):
-            raise ValueError(f"missing must be 'error' or 'drop', got {missing!r}")
         asked = result_columns(winner, target, scores, tie_within, winner_model, loser_model, labels, count)
-        model_a, model_b = winner_model or model_a, loser_model or model_b
-        if len(frame) == 0:
-            raise NoRowsError("the table has no rows: nothing to rate")
-        named = [c for c in (model_a, model_b, *asked.named, weight, cluster) if c is not None]
-        renamed = renames(outcomes.sought(named, asked, frame.columns), frame.columns)
-        frame = frame.rename(columns=renamed)
-        results = ["winner", "target", *outcomes.ONE_HOT_COLUMNS]
-        if asked.searched and outcomes.has_counts(frame.columns):
-            results += outcomes.COUNT_COLUMNS
-        standard = [c for c in results if c in frame.columns]
-        for column in (*named, *standard):
-            require_column(frame, column)
-        if asked.searched and count is None:
-            outcomes.reject_unnamed_count(frame.columns)
-        n_rows, n_missing = count_rows(np.ones(len(frame), bool), rows), 0
-        if missing == "drop":
-            there = outcomes.there(frame, [model_a, model_b], asked)
-            n_missing = count_rows(~there, rows)
-            if n_missing == n_rows:
-                raise DataError(f"no battle is left of {counted(n_rows, 'row')}: every row lacks a model or a result")
-            if n_missing:
-                rows = (rows or Rows(np.ones(len(frame), np.int64), np.arange(len(frame)))).of(np.flatnonzero(there))
-                frame = frame[there]
-        models, first, second = encode_models(frame, model_a, model_b, rows)
-        found = outcomes.read_outcomes(frame, asked, Sides(models, first, second), rows)
-        weights = None if weight is None else _weights(frame[weight], rows)
-        if found.weight is not None:
-            weights = found.weight if weights is None else weights * found.weight
-        counts, targets, kept = found.count, found.target, found.row
-        if kept is not None:
-            first, second, weights = first[kept], second[kept], None if weights is None else weights[kept]
-        n_empty_rows = 0
-        if counts is not None:
-            n_empty_rows = count_rows(counts.reshape(len(frame), -1).max(1) == 0, rows)
-        if rows is not None:
-            times = rows.times if kept is None else rows.times[kept]
-            counts = times if counts is None else _product(times, counts)
-        if counts is not None and counts.sum(dtype=float) >= _MOST_BATTLES:
-            raise DataError(f"{counts.sum(dtype=float):.3g} battles are more than can be counted: at most 2**53")
-
-        left_out = np.zeros((3, len(first)), bool)
-        left_out[0] = first == second
-        if both_bad == "drop":
-            left_out[1] = found.both_bad
-        if weights is not None:
-            left_out[2] = weights == 0
-        n_left_out = [_n_battles(which, counts) for which in left_out]
-        n_both_bad = _n_battles(found.both_bad, counts)
-        keep = ~left_out.any(0)
-        if counts is not None:
-            keep &= counts > 0
-        beside = target not in (None, "winner") and "winner" in frame.columns
-        sides = outcomes.opposed_winners(frame["winner"], targets) if beside else ()
-        n_sides = [_n_battles(which & keep, counts) for which in sides] or [0, 0]
-        if not keep.all():
-            kept = np.flatnonzero(keep) if kept is None else kept[keep]
-            first, second, targets = first[keep], second[keep], targets[keep]
-            weights, counts = None if weights is None else weights[keep], None if counts is None else counts[keep]
-        if len(first) == 0:
-            empty = f", and {counted(n_empty_rows, 'row counts', 'rows count')} none" if n_empty_rows else ""
-            raise DataError(
-                f"no battle is left of {counted(n_rows, 'row')}: {n_left_out[0]:,} of a model against itself, "
-                f"{n_left_out[1]:,} both-bad left out, {n_left_out[2]:,} of weight 0{empty}"
-            )
-        met, (own_a, own_b) = renumbered(len(models), first, second)
-        report = DataReport(
-            n_rows=n_rows,
-            n_battles=_n_battles(np.ones(len(first), bool), counts),
-            n_models=int(met.sum()),
-            n_ties=_n_battles(targets == 0.5, counts),
-            n_both_bad=n_both_bad,
-            both_bad=both_bad,
-            n_self_battles=n_left_out[0],
-            n_zero_weight=n_left_out[2],
-            models_left_out=tuple(models[~met]),
-            n_empty_rows=n_empty_rows,
-            target=target if beside else None,
-            n_opposed=n_sides[0],
-            n_decided=n_sides[1],
-            n_missing=n_missing,
-            read_as=(*told_renames(renamed), *([found.told] if found.told else [])),
-        )
-        if weights is not None and np.all(weights == 1):
-            weights = None
-        if counts is not None and np.all(counts == 1):
-            counts = None
-        used = {*named, *standard} - {cluster}
-        columns = frame[[c for c in frame.columns if c not in used]].copy(deep=False)
-        return cls(
-            models=models[met], model_a=own_a, model_b=own_b, target=targets, weight=weights,
-            report=report, columns=columns, kept=kept, cluster=cluster, count=counts,
-            rows=rows if rows is None or kept is None else rows.of(kept),
+        sides = winner_model or model_a, loser_model or model_b
+        how = HowToRead(
+            model_a=sides[0], model_b=sides[1], asked=asked, weight=weight, cluster=cluster, both_bad=both_bad,
+            missing=missing, where=where, keep=keep,
         )  # fmt: skip
+        return cls(**vars(read_battle_rows(as_frame(df), how, rows)), cluster=cluster)
 
     @classmethod
     def concat(cls, batches: Sequence[Battles]) -> Battles:
@@ -342,6 +240,98 @@ class Battles(Shown):
         report = replace(saved.report, n_models=battles.n_models, models_left_out=left_out)
         return replace(battles, report=report, files=dict(saved.files))
 
+    def filter(
+        self,
+        where: str | Callable[[pd.DataFrame], Any] | NDArray[Any] | None = None,
+        *,
+        models: Sequence[Any] | None = None,
+        exclude: Sequence[Any] = (),
+    ) -> Battles:
+        """The battles that meet a condition, and those of some models; the report counts the others.
+
+        Args:
+            where: a condition in SQL on ``model_a``, ``model_b``, ``target``, ``weight`` and the further columns (it
+                needs the extra ``jaxeval[sql]``); a function of the table of `to_pandas` that gives (R,) booleans; or
+                those.
+            models: battles with another model on a side are left out; None for all models.
+            exclude: battles with one of these models are left out.
+
+        Raises:
+            DataError: there is no such model or column, ``where`` is no condition, or no battle is left.
+
+        Examples:
+            >>> import jaxeval
+            >>> battles = jaxeval.simulate_battles(1000, n_models=4, seed=0)
+            >>> battles.filter(lambda votes: votes["language"] == "English", exclude=["model-4"]).n_models
+            3
+        """
+        keep = np.ones(self.n_rows, bool)
+        if where is not None:
+            keep &= self._meeting(where)
+        for name in [*(models or ()), *exclude]:
+            if name not in self.models:
+                raise DataError(f"no model {name!r} among the {self.n_models:,}{did_you_mean(name, self.models)}")
+        chosen = ~self.models.isin(list(exclude))
+        if models is not None:
+            chosen &= self.models.isin(list(models))
+        keep &= chosen[self.model_a] & chosen[self.model_b]
+        if not keep.any():
+            raise DataError(f"no battle is left of {self.n_battles:,}: none meets all conditions")
+        met, (first, second) = renumbered(self.n_models, self.model_a[keep], self.model_b[keep])
+        count = None if self.count is None else self.count[keep]
+        n_battles, target = n_battles_of(np.ones(len(first), bool), count), self.target[keep]
+        report = replace(
+            self.report,
+            n_battles=n_battles,
+            n_models=int(met.sum()),
+            n_ties=n_battles_of(target == 0.5, count),
+            n_excluded=self.report.n_excluded + self.n_battles - n_battles,
+            models_left_out=(*self.report.models_left_out, *self.models[~met & chosen]),
+        )
+        return replace(
+            self,
+            models=self.models[met], model_a=first, model_b=second, target=target, count=count, report=report,
+            weight=None if self.weight is None else self.weight[keep],
+            kept=np.flatnonzero(keep) if self.kept is None else self.kept[keep],
+            rows=None if self.rows is None else self.rows.of(np.flatnonzero(keep)),
+        )  # fmt: skip
+
+    def rename(self, names: Mapping[Any, Any]) -> Battles:
+        """The battles with other names of models; several models may get one name.
+
+        Args:
+            names: new names by old ones; models that it does not hold keep theirs.
+
+        Raises:
+            DataError: none of the names is a model's, or models that met each other would get one name.
+        """
+        renamed = [name for name in names if name in self.models]
+        if not renamed:
+            hint = did_you_mean(next(iter(names), ""), self.models)
+            raise DataError(f"none of the {len(names):,} names to replace is a model's{hint}")
+        new = pd.Index([names.get(name, name) for name in self.models])
+        merged, models = pd.factorize(new, sort=True)
+        first, second = (merged[side].astype(np.int32) for side in (self.model_a, self.model_b))
+        if (same := first == second).any():
+            row = int(same.argmax())
+            pair = " and ".join(repr(str(self.models[side[row]])) for side in (self.model_a, self.model_b))
+            n = counted(n_battles_of(same, self.count), "battle is", "battles are")
+            raise DataError(
+                f"{pair} met each other, and would both be called {str(models[first[row]])!r}: {n} between models that "
+                "get one name. Give them two names, or leave one of them out first"
+            )
+        told = f"models renamed: {', '.join(f'{name} is {names[name]}' for name in renamed[:_MOST_TOLD])}"
+        more = f" and {len(renamed) - _MOST_TOLD:,} more" if len(renamed) > _MOST_TOLD else ""
+        report = replace(self.report, n_models=len(models), read_as=(*self.report.read_as, told + more))
+        return replace(self, models=pd.Index(models, name="model"), model_a=first, model_b=second, report=report)
+
+    def head(self, n: int = 5) -> pd.DataFrame:
+        """The first ``n`` rows of `to_pandas`."""
+        return self._first(n)
+
+    def __len__(self) -> int:
+        return self.n_battles
+
     @property
     def n_battles(self) -> int:
         """Battles that take part in fits."""
@@ -363,17 +353,28 @@ class Battles(Shown):
         There is one row a battle and no ``count`` where no equal ones are merged; where there is one, `from_pandas` and
         `read_battles` are to be told (``count="count"``, ``weight="weight"``).
         """
+        return self._first(self.n_rows)
+
+    def _first(self, n: int) -> pd.DataFrame:
+        """The first ``n`` rows."""
         data: dict[str, Any] = {
-            "model_a": self.models[self.model_a],
-            "model_b": self.models[self.model_b],
-            "target": self.target,
+            "model_a": self.models[self.model_a[:n]],
+            "model_b": self.models[self.model_b[:n]],
+            "target": self.target[:n],
         }
-        if self.weight is not None:
-            data["weight"] = self.weight
-        if self.count is not None:
-            data["count"] = self.count
-        rest = self.columns if self.kept is None else self.columns.iloc[self.kept]
+        data |= {name: x[:n] for name in ("weight", "count") if (x := getattr(self, name)) is not None}
+        rest = self.columns[:n] if self.kept is None else self.columns.iloc[self.kept[:n]]
         return pd.concat([pd.DataFrame(data), rest.reset_index(drop=True)], axis=1)
+
+    def _meeting(self, where: str | Callable[[pd.DataFrame], Any] | NDArray[Any]) -> Bool:
+        """(R,) which rows meet a condition."""
+        if isinstance(where, str):
+            return rows_where(self.to_pandas(), where)
+        found = np.asarray(where(self.to_pandas()) if callable(where) else where)
+        if found.dtype != bool or found.shape != (self.n_rows,):
+            got = f"{found.dtype} of shape {found.shape}"
+            raise DataError(f"a condition gives true or false for each of {self.n_rows:,} rows, got {got}")
+        return found
 
     def codes(
         self, names: str | Sequence[str], missing: MissingGroup | None = None
@@ -462,22 +463,3 @@ def as_battles(battles: Any, cluster: str | None = None) -> Battles:
     if isinstance(battles, Battles):
         return battles
     return Battles.from_pandas(battles, cluster=cluster)
-
-
-def _product(times: Int, counts: Int) -> Int:
-    """``times * counts``, or what is too many wherever that would overflow."""
-    return np.where(times.astype(float) * counts < _MOST_BATTLES, times * counts, _MOST_BATTLES)
-
-
-def _n_battles(which: Bool, count: Int | None) -> int:
-    return int(which.sum() if count is None else count[which].sum())
-
-
-def _weights(column: pd.Series, rows: Rows | None) -> Float:
-    name = str(column.name)
-    values = numbers(column, name, rows)
-    reject_values(values, (values < 0) | np.isinf(values), name, "weights must be finite and >= 0", rows)
-    extreme = (values > 0) & ((values < 1e-100) | (values > 1e100))
-    rule = "weights must lie between 1e-100 and 1e100, or be 0 (only ratios matter)"
-    reject_values(values, extreme, name, rule, rows)
-    return values

@@ -10,6 +10,7 @@ from typing import Any, TypedDict, Unpack
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import Rows, frame_of, told_renames
+from jaxeval.data.conditions import columns_of
 from jaxeval.data.equal_rows import EqualRows
 from jaxeval.data.labels import Labels
 from jaxeval.data.needed_columns import NeededColumns
@@ -40,6 +41,7 @@ class BattleColumns(TypedDict, total=False):
     cluster: str | None
     both_bad: BothBad
     missing: MissingResult
+    where: str | None
 
 
 def read_battles(
@@ -62,8 +64,8 @@ def read_battles(
         keep: further columns to read, for ``by=`` and ``cluster=`` of the estimators.
         progress: show a bar on standard error; by default only on a terminal, for reading over 0.7 s.
         **columns: ``model_a``, ``model_b``, ``winner``, ``target``, ``scores``, ``tie_within``, ``winner_model``,
-            ``loser_model``, ``labels``, ``weight``, ``count``, ``cluster``, ``both_bad`` and ``missing``, as in
-            `Battles.from_pandas`.
+            ``loser_model``, ``labels``, ``weight``, ``count``, ``cluster``, ``both_bad``, ``missing`` and ``where``, as
+            in `Battles.from_pandas`. The columns of ``where`` are read, too.
 
     Raises:
         DataError: a file cannot be read as a table of battles, or files do not have the same columns.
@@ -91,7 +93,7 @@ def read_battles(
     sides = (role["winner_model"] or role["model_a"], role["loser_model"] or role["model_b"])
     roles = [*sides, *asked.named, *(role[name] for name in ("weight", "cluster") if role[name] is not None), *keep]
     needed = NeededColumns(
-        named=tuple(dict.fromkeys(roles)),
+        named=tuple(dict.fromkeys([*roles, *(columns_of(role["where"]) if role["where"] else ())])),
         results=_RESULTS if asked.searched else (),
         counted=role["count"] is not None,
         beside=("winner",) if role["target"] not in (None, "winner") else (),
@@ -122,7 +124,7 @@ def read_battles(
     one = len(files) == 1 and len(merged.times) == rows.n_rows
     origin = None if one else Rows(merged.times, merged.first, tuple(starts) if len(files) > 1 else ())
     try:
-        battles = Battles.from_pandas(frame_of(merged.table), rows=origin, **columns)
+        battles = Battles.from_pandas(frame_of(merged.table), rows=origin, keep=keep, **columns)
     except DataError as error:
         raise type(error)(f"{label}: {error}") from error
     told = (*told_renames(spelled), *battles.report.read_as)

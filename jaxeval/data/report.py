@@ -45,6 +45,7 @@ class DataReport(Shown):
     n_opposed: int = 0  # battles in which those two columns name opposite sides,
     n_decided: int = 0  # of those in which both name one
     n_missing: int = 0  # rows of the input without a model or a result, left out on request
+    n_excluded: int = 0  # left out by a condition: rows of the input as it was read, later battles
     read_as: tuple[str, ...] = ()  # how labels and names of columns were read that are not jaxeval's own
 
     def _shown(self) -> View:
@@ -77,6 +78,7 @@ class DataReport(Shown):
                 f"{counted(self.n_empty_rows, 'row that counts', 'rows that count')} no battle left out",
             ),
             (self.n_missing, f"{counted(self.n_missing, 'row')} without a model or a result left out on request"),
+            (self.n_excluded, f"{self.n_excluded:,} left out by a condition or the choice of models"),
             *((True, sentence) for sentence in self.read_as),
             (self.target, f"results are those of column {self.target!r}; column 'winner' is not used"),
             (names, f"{counted(len(self.models_left_out), 'model')} without a usable battle left out: {names}"),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _FORMAT, _VERSION = "jaxeval battles", 1
 _SUMS = ("n_rows", "n_battles", "n_ties", "n_both_bad", "n_self_battles", "n_zero_weight", "n_empty_rows", "n_opposed",
-         "n_decided", "n_missing")  # fmt: skip
+         "n_decided", "n_missing", "n_excluded")  # fmt: skip
 
 
 class BattleTable(NamedTuple):

@@ -1,0 +1,205 @@
+"""Battles read from a table: results, weights and counts of rows, and what is left out of them and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Bool, Float, Int
+from jaxeval.data import outcomes
+from jaxeval.data.columns import (
+    Rows,
+    count_rows,
+    encode_models,
+    numbers,
+    reject_values,
+    renames,
+    renumbered,
+    require_column,
+    told_renames,
+)
+from jaxeval.data.conditions import rows_where
+from jaxeval.data.labels import Sides
+from jaxeval.data.report import BothBad, DataReport, MissingResult
+from jaxeval.errors import DataError, NoRowsError
+from jaxeval.wording import counted
+
+#: Sums of counts are taken as doubles.
+_MOST_BATTLES = 2**53
+
+
+class HowToRead(NamedTuple):
+    """What a table of battles is read by; see `Battles.from_pandas`."""
+
+    model_a: str
+    model_b: str
+    asked: outcomes.ResultColumns
+    weight: str | None
+    cluster: str | None
+    both_bad: BothBad
+    missing: MissingResult
+    where: str | None
+    keep: Sequence[str] | None
+
+
+@dataclass(frozen=True, eq=False)
+class BattleRows:
+    """The rows that are battles; see `Battles`."""
+
+    models: pd.Index
+    model_a: NDArray[np.int32]
+    model_b: NDArray[np.int32]
+    target: Float
+    weight: Float | None
+    report: DataReport
+    columns: pd.DataFrame
+    kept: NDArray[np.intp] | None
+    count: Int | None
+    rows: Rows | None
+
+
+def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> BattleRows:
+    """The battles in a table, with the errors of `Battles.from_pandas`."""
+    model_a, model_b, asked = how.model_a, how.model_b, how.asked
+    weight, cluster, target, count = how.weight, how.cluster, how.asked.target, how.asked.count
+    both_bad, missing = how.both_bad, how.missing
+    if both_bad not in ("half", "drop"):
+        raise ValueError(f"both_bad must be 'half' or 'drop', got {both_bad!r}")
+    if missing not in ("error", "drop"):
+        raise ValueError(f"missing must be 'error' or 'drop', got {missing!r}")
+    if len(frame) == 0:
+        raise NoRowsError("the table has no rows: nothing to rate")
+    named = [c for c in (model_a, model_b, *asked.named, weight, cluster) if c is not None]
+    renamed = renames(outcomes.sought(named, asked, frame.columns), frame.columns)
+    frame = frame.rename(columns=renamed)
+    results = ["winner", "target", *outcomes.ONE_HOT_COLUMNS]
+    if asked.searched and outcomes.has_counts(frame.columns):
+        results += outcomes.COUNT_COLUMNS
+    standard = [c for c in results if c in frame.columns]
+    for column in (*named, *standard):
+        require_column(frame, column)
+    if asked.searched and count is None:
+        outcomes.reject_unnamed_count(frame.columns)
+    n_rows = count_rows(np.ones(len(frame), bool), rows)
+    n_excluded = n_missing = 0
+    if how.where is not None:
+        met = rows_where(frame, how.where)
+        n_excluded = count_rows(~met, rows)
+        if n_excluded == n_rows:
+            raise DataError(f"no battle is left of {counted(n_rows, 'row')}: none meets the condition {how.where!r}")
+        frame, rows = _selected(frame, rows, met)
+    if missing == "drop":
+        whole = outcomes.there(frame, [model_a, model_b], asked)
+        n_missing = count_rows(~whole, rows)
+        if not whole.any():
+            raise DataError(f"no battle is left of {counted(n_rows, 'row')}: every row lacks a model or a result")
+        frame, rows = _selected(frame, rows, whole)
+    models, first, second = encode_models(frame, model_a, model_b, rows)
+    found = outcomes.read_outcomes(frame, asked, Sides(models, first, second), rows)
+    weights = None if weight is None else _weights(frame[weight], rows)
+    if found.weight is not None:
+        weights = found.weight if weights is None else weights * found.weight
+    counts, targets, kept = found.count, found.target, found.row
+    if kept is not None:
+        first, second, weights = first[kept], second[kept], None if weights is None else weights[kept]
+    n_empty_rows = 0
+    if counts is not None:
+        n_empty_rows = count_rows(counts.reshape(len(frame), -1).max(1) == 0, rows)
+    if rows is not None:
+        times = rows.times if kept is None else rows.times[kept]
+        counts = times if counts is None else _product(times, counts)
+    if counts is not None and counts.sum(dtype=float) >= _MOST_BATTLES:
+        raise DataError(f"{counts.sum(dtype=float):.3g} battles are more than can be counted: at most 2**53")
+
+    left_out = np.zeros((3, len(first)), bool)
+    left_out[0] = first == second
+    if both_bad == "drop":
+        left_out[1] = found.both_bad
+    if weights is not None:
+        left_out[2] = weights == 0
+    n_left_out = [n_battles_of(which, counts) for which in left_out]
+    n_both_bad = n_battles_of(found.both_bad, counts)
+    keep = ~left_out.any(0)
+    if counts is not None:
+        keep &= counts > 0
+    beside = target not in (None, "winner") and "winner" in frame.columns
+    sides = outcomes.opposed_winners(frame["winner"], targets) if beside else ()
+    n_sides = [n_battles_of(which & keep, counts) for which in sides] or [0, 0]
+    if not keep.all():
+        kept = np.flatnonzero(keep) if kept is None else kept[keep]
+        first, second, targets = first[keep], second[keep], targets[keep]
+        weights, counts = None if weights is None else weights[keep], None if counts is None else counts[keep]
+    if len(first) == 0:
+        empty = f", and {counted(n_empty_rows, 'row counts', 'rows count')} none" if n_empty_rows else ""
+        raise DataError(
+            f"no battle is left of {counted(n_rows, 'row')}: {n_left_out[0]:,} of a model against itself, "
+            f"{n_left_out[1]:,} both-bad left out, {n_left_out[2]:,} of weight 0{empty}"
+        )
+    met, (own_a, own_b) = renumbered(len(models), first, second)
+    report = DataReport(
+        n_rows=n_rows,
+        n_battles=n_battles_of(np.ones(len(first), bool), counts),
+        n_models=int(met.sum()),
+        n_ties=n_battles_of(targets == 0.5, counts),
+        n_both_bad=n_both_bad,
+        both_bad=both_bad,
+        n_self_battles=n_left_out[0],
+        n_zero_weight=n_left_out[2],
+        models_left_out=tuple(models[~met]),
+        n_empty_rows=n_empty_rows,
+        target=target if beside else None,
+        n_opposed=n_sides[0],
+        n_decided=n_sides[1],
+        n_missing=n_missing,
+        n_excluded=n_excluded,
+        read_as=(*told_renames(renamed), *([found.told] if found.told else [])),
+    )
+    if weights is not None and np.all(weights == 1):
+        weights = None
+    if counts is not None and np.all(counts == 1):
+        counts = None
+    used = {*named, *standard} - {cluster}
+    further = [c for c in frame.columns if c not in used]
+    if how.keep is not None:
+        further = [cluster] if cluster is not None else []
+        for column in how.keep:
+            require_column(frame, column)
+            further += [] if column in further or column in used else [column]
+    return BattleRows(
+        models=models[met], model_a=own_a, model_b=own_b, target=targets, weight=weights, report=report,
+        columns=frame[further].copy(deep=False), kept=kept, count=counts,
+        rows=rows if rows is None or kept is None else rows.of(kept),
+    )  # fmt: skip
+
+
+def n_battles_of(which: Bool, count: Int | None) -> int:
+    """How many battles ``which`` (N,) rows are, of ``count`` battles each, None for one."""
+    return int(which.sum() if count is None else count[which].sum())
+
+
+def _selected(frame: pd.DataFrame, rows: Rows | None, keep: Bool) -> tuple[pd.DataFrame, Rows | None]:
+    """Some rows of a table, and which of the input they are."""
+    if keep.all():
+        return frame, rows
+    rows = rows or Rows(np.ones(len(frame), np.int64), np.arange(len(frame)))
+    return frame[keep], rows.of(np.flatnonzero(keep))
+
+
+def _product(times: Int, counts: Int) -> Int:
+    """``times * counts``, or what is too many wherever that would overflow."""
+    return np.where(times.astype(float) * counts < _MOST_BATTLES, times * counts, _MOST_BATTLES)
+
+
+def _weights(column: pd.Series, rows: Rows | None) -> Float:
+    name = str(column.name)
+    values = numbers(column, name, rows)
+    reject_values(values, (values < 0) | np.isinf(values), name, "weights must be finite and >= 0", rows)
+    extreme = (values > 0) & ((values < 1e-100) | (values > 1e100))
+    rule = "weights must lie between 1e-100 and 1e100, or be 0 (only ratios matter)"
+    reject_values(values, extreme, name, rule, rows)
+    return values

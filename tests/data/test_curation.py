@@ -1,0 +1,158 @@
+"""Battles chosen by conditions and models, and models under other names."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from jaxeval import Battles, read_battles
+from jaxeval.data.conditions import columns_of, rows_where
+from jaxeval.errors import DataError
+
+VOTES = pd.DataFrame(
+    {
+        "model_a": list("xyzxyx"),
+        "model_b": list("yzxzxy"),
+        "winner": ["model_a", "model_b", "tie", "model_a", "tie", "?"],
+        "language": ["en", "en", "de", None, "en", "fr"],
+        "turn": [1, 2, 1, 1, 1, 1],
+    }
+)
+KNOWN = VOTES[:5]
+
+
+class TestConditions:
+    @pytest.mark.parametrize(
+        ("condition", "expected"),
+        [
+            ("language = 'en'", [1, 1, 0, 0, 1, 0]),
+            ("LANGUAGE = 'en' AND turn = 1", [1, 0, 0, 0, 1, 0]),
+            ("language IS NULL OR turn > 1", [0, 1, 0, 1, 0, 0]),
+            ("model_a IN ('x', 'y') AND NOT winner LIKE 'model%'", [0, 0, 0, 0, 1, 1]),
+            ("true -- and nothing else", [1] * 6),
+            ("TRUE", [1] * 6),
+        ],
+    )
+    def test_rows(self, condition, expected):
+        np.testing.assert_array_equal(rows_where(VOTES, condition), np.array(expected, bool))
+
+    def test_columns(self):
+        assert columns_of("language = 'en' AND \"a b\" > 1 OR length(language) > 2") == ("language", "a b")
+
+    @pytest.mark.parametrize(
+        ("condition", "error"),
+        [
+            ("langage = 'en'", "no column 'langage'; there are .*did you mean 'language'"),
+            ("language = ", "is no condition in SQL: syntax error"),
+            ("1 = 1) FROM battles; DROP TABLE battles --", "is no condition in SQL"),
+            ("turn + 1", "is neither true nor false, but int"),
+            ("turn = 'one'", "Conversion Error"),
+            ("EXISTS (SELECT 1 FROM read_csv('/etc/passwd'))", "Permission Error"),
+            ("(SELECT count(*) FROM votes) > 0", "Catalog Error"),
+            ("__import__('os').system('true') = 0", "is no condition in SQL|Catalog Error|no column"),
+        ],
+    )
+    def test_bad_ones(self, condition, error):
+        votes = VOTES  # noqa: F841  # no query finds it
+        with pytest.raises(DataError, match=error):
+            rows_where(VOTES, condition)
+
+
+class TestReading:
+    def test_a_condition_comes_before_labels_are_read(self):
+        battles = Battles.from_pandas(VOTES, where="winner <> '?'")
+        assert (battles.n_battles, battles.report.n_rows, battles.report.n_excluded) == (5, 6, 1)
+        assert "1 left out by a condition or the choice of models" in str(battles.report)
+        with pytest.raises(DataError, match="unknown labels"):
+            Battles.from_pandas(VOTES, where="turn = 1")
+
+    def test_errors_name_rows_of_the_input(self):
+        with pytest.raises(DataError, match=r"missing value \(first in row 4"):
+            Battles.from_pandas(VOTES.assign(winner=VOTES["winner"].where(VOTES.index != 4)), where="language = 'en'")
+
+    def test_no_row_is_left(self):
+        with pytest.raises(DataError, match="no battle is left of 6 rows: none meets the condition"):
+            Battles.from_pandas(VOTES, where="turn = 7")
+
+    @pytest.mark.parametrize("ending", ["parquet", "csv"])
+    def test_files(self, ending, tmp_path):
+        path = tmp_path / f"votes.{ending}"
+        VOTES.to_parquet(path) if ending == "parquet" else VOTES.to_csv(path, index=False)
+        battles = read_battles(path, where="language = 'en' AND turn = 1", keep=["turn"])
+        expected = Battles.from_pandas(VOTES, where="language = 'en' AND turn = 1")
+        assert battles.target.tolist() == expected.target.tolist()
+        assert (battles.report, list(battles.columns)) == (expected.report, ["turn"])
+
+    def test_keep(self):
+        assert list(Battles.from_pandas(KNOWN, keep=["turn"]).columns) == ["turn"]
+        assert list(Battles.from_pandas(KNOWN, keep=[], cluster="language", where="language = 'en'").columns) == [
+            "language"
+        ]
+        with pytest.raises(DataError, match="no column 'day'"):
+            Battles.from_pandas(KNOWN, keep=["day"])
+
+
+class TestFilter:
+    battles = Battles.from_pandas(KNOWN)
+
+    @pytest.mark.parametrize(
+        "where",
+        ["language = 'en'", lambda votes: votes["language"] == "en", np.array([True, True, False, False, True])],
+        ids=["SQL", "function", "booleans"],
+    )
+    def test_conditions(self, where):
+        kept = self.battles.filter(where)
+        assert kept.target.tolist() == [1, 0, 0.5]
+        assert (len(kept), kept.report.n_excluded, kept.report.n_ties) == (3, 2, 1)
+        assert kept.column("turn").tolist() == [1, 2, 1]
+        twice = kept.filter("turn = 1")
+        assert (twice.n_battles, twice.report.n_excluded) == (2, 3)
+        assert list(twice.models) == ["x", "y"]
+
+    def test_models(self):
+        pairs = self.battles.filter(models=["x", "y"])
+        assert (list(pairs.models), pairs.n_battles) == (["x", "y"], 2)
+        assert self.battles.filter(exclude=["z"]).report == pairs.report
+
+    def test_counts_are_kept(self):
+        battles = Battles.from_pandas(KNOWN.assign(n=[3, 1, 2, 4, 5]), count="n")
+        kept = battles.filter("language = 'en'")
+        assert (kept.n_battles, kept.report.n_excluded) == (9, 6)
+        assert Battles.concat([kept]).n_battles == 9
+
+    @pytest.mark.parametrize(
+        ("options", "error"),
+        [
+            ({"exclude": ["Z"]}, "no model 'Z' among the 3; did you mean 'z'"),
+            ({"where": "turn = 7"}, "no battle is left of 5"),
+            ({"where": lambda votes: votes["turn"]}, "got int64 of shape"),
+            ({"where": np.ones(3, bool)}, r"got bool of shape \(3,\)"),
+        ],
+    )
+    def test_bad_ones(self, options, error):
+        with pytest.raises(DataError, match=error):
+            self.battles.filter(**options)
+
+    def test_head_and_len(self):
+        assert len(self.battles) == 5
+        pd.testing.assert_frame_equal(self.battles.head(2), self.battles.to_pandas()[:2])
+        assert self.battles.filter("language = 'en'").head()["turn"].tolist() == [1, 2, 1]
+
+
+class TestRename:
+    def test_names(self):
+        battles = Battles.from_pandas(KNOWN).rename({"x": "w", "unknown": "q"})
+        assert list(battles.models) == ["w", "y", "z"]
+        assert battles.models[battles.model_a].tolist() == ["w", "y", "z", "w", "y"]
+        assert battles.report.read_as == ("models renamed: x is w",)
+
+    def test_two_models_of_one_name(self):
+        battles = Battles.from_pandas(KNOWN.assign(model_a=list("xyvxy"), model_b=list("yzxzx"))).rename({"v": "z"})
+        assert (battles.n_models, battles.report.n_models) == (3, 3)
+
+    def test_opponents_are_not_merged(self):
+        with pytest.raises(DataError, match="'x' and 'y' met each other, and would both be called 'y': 2 battles are"):
+            Battles.from_pandas(KNOWN).rename({"x": "y"})
+
+    def test_no_such_name(self):
+        with pytest.raises(DataError, match="none of the 1 names to replace is a model's; did you mean 'x'"):
+            Battles.from_pandas(KNOWN).rename({"X": "y"})
