@@ -119,9 +119,9 @@ class TestOneFile:
         assert f"votes.{ending}: column '{column}' has 3 missing values (first in row 4321;" in found
 
     def test_other_errors_count_rows_of_the_file(self, tmp_path):
-        winner = VOTES["winner"].where(VOTES["winner"] != "tie", "draw")
+        winner = VOTES["winner"].where(VOTES["winner"] != "tie", "pass")
         path = write(VOTES.assign(winner=winner), tmp_path / "votes.csv")
-        assert f"'draw' ({(winner == 'draw').sum():,})" in message(path)
+        assert f"'pass' ({(winner == 'pass').sum():,})" in message(path)
         target = np.where(np.arange(6000) >= 2500, 2.0, 0.5)
         path = write(VOTES.drop(columns="winner").assign(target=target), tmp_path / "target.parquet")
         assert "3,500 do not, from 2 to 2 (first in row 2500: 2" in message(path)

@@ -1,4 +1,4 @@
-"""Battles from Parquet, CSV and JSON-lines files of any size, reading only the columns that are needed."""
+"""Battles from files of any size, reading only the columns that are needed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from jaxeval.data.battles import Battles
 from jaxeval.data.columns import Rows, frame_of, told_renames
 from jaxeval.data.conditions import columns_of
 from jaxeval.data.equal_rows import EqualRows
+from jaxeval.data.file_formats import format_of
 from jaxeval.data.labels import Labels
 from jaxeval.data.needed_columns import NeededColumns
 from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS, result_columns
@@ -51,7 +52,7 @@ def read_battles(
     progress: bool | None = None,
     **columns: Unpack[BattleColumns],
 ) -> Battles:
-    """Battles from Parquet, CSV (or TSV, gzipped or not) and JSON-lines files, or from a table of counts in one.
+    """Battles from Parquet, Arrow, CSV, JSON and Excel files, or from a table of counts in one.
 
     Files may be larger than memory: rows that are equal in all columns that are read become one row and their number,
     from about two million rows on. Memory grows with the distinct rows: columns such as ``cluster=`` (a voter's name, a
@@ -60,7 +61,9 @@ def read_battles(
 
     Args:
         path: a file, a folder, a glob such as "votes/*.parquet", or a list of those, read as one table. The format
-            follows from the ending: .parquet, .pq, .csv, .tsv, .jsonl, .ndjson, and .gz of the text formats.
+            follows from the ending: .parquet, .feather, .csv, .tsv, .jsonl (or .json, also with one array of objects),
+            .xlsx (with the extra ``jaxeval[excel]``); of text also with .gz, .bz2 or .zst. It follows from the content
+            where the ending is another one.
         keep: further columns to read, for ``by=`` and ``cluster=`` of the estimators.
         progress: show a bar on standard error; by default only on a terminal, for reading over 0.7 s.
         **columns: ``model_a``, ``model_b``, ``winner``, ``target``, ``scores``, ``tie_within``, ``winner_model``,
@@ -127,8 +130,9 @@ def read_battles(
         battles = Battles.from_pandas(frame_of(merged.table), rows=origin, keep=keep, **columns)
     except DataError as error:
         raise type(error)(f"{label}: {error}") from error
-    told = (*told_renames(spelled), *battles.report.read_as)
-    return replace(battles, report=replace(battles.report, read_as=told))
+    told = dict.fromkeys(sentence for file in files for sentence in format_of(file).told)
+    told |= dict.fromkeys([*told_renames(spelled), *battles.report.read_as])
+    return replace(battles, report=replace(battles.report, read_as=tuple(told)))
 
 
 def _rows_of(

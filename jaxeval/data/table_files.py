@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import re
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
@@ -13,8 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import pandas as pd
 
 from jaxeval.data.columns import frame_of
+from jaxeval.data.file_formats import ENDINGS, FileFormat, Kind, format_of, has_known_ending, opened
 from jaxeval.data.json_limits import MOST_BYTES
 from jaxeval.data.json_lines import json_tables
 from jaxeval.data.needed_columns import ALL_COLUMNS, NeededColumns
@@ -31,15 +35,10 @@ T = TypeVar("T")
 
 #: Metadata of a Parquet file that `Battles.save` wrote.
 STATE_KEY = b"jaxeval"
-_PARQUET = (".parquet", ".pq")
-_TSV = (".tsv", ".tsv.gz")
-_CSV = (".csv", ".csv.gz", *_TSV)
-_JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
-_ENDINGS = (*_PARQUET, *_CSV, *_JSON_LINES)
-
 _PARQUET_ROWS = 2**19  # of a piece
 #: From here on doubles do not tell all whole numbers apart.
 _INEXACT = 2.0**53
+_BLANKS = 4096  # bytes among which a file has its first sign
 _WRITE_AGAIN = "; it may be cut short or damaged: copy or write it again"
 
 
@@ -70,13 +69,13 @@ def _files_of_one(path: str | Path) -> list[Path]:
     found = Path(path)
     if found.is_dir():
         files = sorted(file for file in found.rglob("*") if file.is_file() and not _hidden(file.relative_to(found)))
-        others = [file for file in files if not file.name.lower().endswith(_ENDINGS)]
+        others = [file for file in files if not has_known_ending(file)]
         if others or not files:
             what = f"holds {others[0].name}, which is no table" if others else "holds no file"
             name = found.name or found  # "." has no name
             raise DataError(
-                f"{name}: the directory {what}; known endings are {', '.join(_ENDINGS)} (a pattern such as "
-                f"{name}/*.parquet chooses files)"
+                f"{name}: the directory {what}; known endings are {ENDINGS}; a pattern such as "
+                f"{name}/*.parquet chooses files"
             )
         return files
     if not found.exists() and any(sign in str(path) for sign in "*?["):
@@ -142,7 +141,8 @@ def column_names(path: Path) -> list[str]:
         FileNotFoundError: there is no such file.
     """
     with naming(path):
-        if path.name.lower().endswith(_PARQUET) and path.exists():
+        check_regular(path)
+        if format_of(path).kind == Kind.PARQUET:
             import pyarrow.parquet as pq
 
             with undamaged():
@@ -185,20 +185,25 @@ def pieces(
         advance: told the bytes read.
     """
     check_regular(path)
-    name = path.name.lower()
-    if not name.endswith(_ENDINGS):
-        raise DataError(f"unknown file type; known endings are {', '.join(_ENDINGS)}")
+    if path.stat().st_size == 0:
+        raise DataError("the file is empty")
+    form = format_of(path)
     advance = advance or (lambda n: None)
-    if name.endswith(_PARQUET):
+    if form.kind == Kind.PARQUET:
         with undamaged():
             yield from _parquet(path, needed, advance)
         return
-    if path.stat().st_size == 0:
-        raise DataError("the file is empty")
-    with _opened(path)[0] as file:
+    if form.kind == Kind.ARROW:
+        with undamaged():
+            yield from _arrow(path, needed, advance)
+        return
+    if form.kind == Kind.EXCEL:
+        yield _excel(path, needed, text)
+        return
+    with opened(path, form.compression)[0] as file:
         if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             raise DataError("cannot be read: it is UTF-16 text; save the file as UTF-8")
-    read = _csv(path, needed, text, widened) if name.endswith(_CSV) else _json_lines(path, needed, text)
+    read = (_json if form.kind == Kind.JSON else _csv)(path, form, needed, text, widened)
     done = 0
     for table, position in read:
         yield table
@@ -212,15 +217,20 @@ def head_names(path: Path) -> list[str]:
     import pyarrow.parquet as pq
     from pyarrow import csv
 
-    name = path.name.lower()
-    with suppress(pa.ArrowException, OSError, ValueError, AttributeError):
-        if name.endswith(_PARQUET):
+    with suppress(pa.ArrowException, OSError, ValueError, AttributeError, LookupError, DataError, RecursionError):
+        form = format_of(path)
+        if form.kind == Kind.PARQUET:
             return list(pq.read_schema(path).names)
-        with _opened(path)[0] as file:
-            if name.endswith(_CSV):
-                return list(csv.open_csv(file, parse_options=_delimited(path)).schema.names)
-            if name.endswith(_JSON_LINES):
-                return list(json.loads(file.read(MOST_BYTES).lstrip().split(b"\n", 1)[0]).keys())
+        if form.kind == Kind.ARROW:
+            return list(pa.ipc.open_file(str(path)).schema.names)
+        if form.kind == Kind.EXCEL:
+            return list(_excel(path, ALL_COLUMNS, ()).column_names)
+        with opened(path, form.compression)[0] as file:
+            if form.kind != Kind.JSON:
+                return list(csv.open_csv(file, parse_options=_delimited(form)).schema.names)
+            head = file.read(MOST_BYTES).lstrip()
+            found = json.loads(head)[0] if head.startswith(b"[") else json.loads(head.split(b"\n", 1)[0])
+            return list(found.keys())
     return []
 
 
@@ -291,21 +301,54 @@ def _parquet(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa
             advance(done * size // total - before * size // total)
 
 
-def _delimited(path: Path) -> csv.ParseOptions:
+def _delimited(form: FileFormat) -> csv.ParseOptions:
     """How values are told apart."""
     from pyarrow import csv
 
-    return csv.ParseOptions(delimiter="\t" if path.name.lower().endswith(_TSV) else ",", newlines_in_values=True)
+    return csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
+
+
+def _arrow(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa.Table]:
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as source:
+        file = pa.ipc.open_file(source)
+        columns, size = needed.choose(file.schema.names), path.stat().st_size
+        yield file.schema.empty_table().select(columns).replace_schema_metadata(None)
+        for k in range(file.num_record_batches):
+            piece = pa.Table.from_batches([file.get_batch(k)]).select(columns).replace_schema_metadata(None)
+            piece.validate(full=True)
+            yield piece
+            advance((k + 1) * size // file.num_record_batches - k * size // file.num_record_batches)
+
+
+def _excel(path: Path, needed: NeededColumns, text: Sequence[str]) -> pa.Table:
+    """The only sheet of a file."""
+    import pyarrow as pa
+
+    try:
+        sheets = pd.read_excel(path, sheet_name=None, dtype=dict.fromkeys(text, str), engine="openpyxl")
+    except ImportError as error:
+        raise ImportError("Excel files need openpyxl: pip install 'jaxeval[excel]'") from error
+    except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
+        raise DataError(f"cannot be read: {error}{_WRITE_AGAIN}") from error
+    filled = {name: frame for name, frame in sheets.items() if len(frame.columns)}
+    if len(filled) != 1:
+        names = ", ".join(map(repr, filled)) or "nothing"
+        raise DataError(f"it has {len(filled)} sheets with values ({names}): save the one to read in a file of its own")
+    (frame,) = filled.values()
+    frame.columns = frame.columns.astype(str)
+    return pa.Table.from_pandas(frame[needed.choose(list(frame.columns))], preserve_index=False)
 
 
 def _csv(
-    path: Path, needed: NeededColumns, text: Sequence[str], widened: dict[str, Any]
+    path: Path, form: FileFormat, needed: NeededColumns, text: Sequence[str], widened: dict[str, Any]
 ) -> Iterator[tuple[pa.Table, int]]:
     import pyarrow as pa
     from pyarrow import csv
 
-    parse = _delimited(path)
-    with _opened(path)[0] as file, csv.open_csv(file, parse_options=parse) as reader:
+    parse = _delimited(form)
+    with opened(path, form.compression)[0] as file, csv.open_csv(file, parse_options=parse) as reader:
         names = reader.schema.names
     columns = needed.choose(names)
     strings = {c: pa.dictionary(pa.int32(), pa.string()) for c in text if c in names}
@@ -313,7 +356,7 @@ def _csv(
     convert = csv.ConvertOptions(
         include_columns=columns, column_types=strings | widened, null_values=[""], strings_can_be_null=True
     )
-    stream, raw = _opened(path)
+    stream, raw = opened(path, form.compression)
     schema = None
     try:
         with stream, csv.open_csv(stream, parse_options=parse, convert_options=convert) as reader:
@@ -360,10 +403,20 @@ def _inexact(table: pa.Table) -> list[str]:
     return found
 
 
-def _json_lines(path: Path, needed: NeededColumns, text: Sequence[str]) -> Iterator[tuple[pa.Table, int]]:
-    stream, raw = _opened(path)
+def _json(
+    path: Path, form: FileFormat, needed: NeededColumns, text: Sequence[str], widened: dict[str, Any]
+) -> Iterator[tuple[pa.Table, int]]:
+    """Lines of JSON, or one array of objects, which is held as a whole."""
+    stream, raw = opened(path, form.compression)
     with stream:
-        for table in json_tables(stream.read, needed, text):
+        begun = io.BytesIO(stream.read(_BLANKS))
+        if begun.getvalue().lstrip()[:1] == b"[":
+            begun = _lines_of_array(begun.read() + stream.read())
+
+        def read(n: int) -> bytes:
+            return begun.read(n) or stream.read(n)
+
+        for table in json_tables(read, needed, text):
             if inexact := _inexact(table):
                 raise DataError(
                     f"column {inexact[0]!r} holds numbers beyond 2**53, which are not read exactly: make them text"
@@ -371,12 +424,16 @@ def _json_lines(path: Path, needed: NeededColumns, text: Sequence[str]) -> Itera
             yield table, raw.tell()
 
 
-def _opened(path: Path) -> tuple[pa.NativeFile, pa.NativeFile]:
-    """The content of a file, and the file itself, whose position tells how much is read."""
-    import pyarrow as pa
-
-    raw = pa.OSFile(str(path))
-    return (pa.CompressedInputStream(raw, "gzip") if path.suffix.lower() == ".gz" else raw), raw
+def _lines_of_array(text: bytes) -> io.BytesIO:
+    """The objects in an array, a line each."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"cannot be read as an array of JSON objects: {error}") from error
+    odd = next((k for k, value in enumerate(found) if not isinstance(value, dict)), None)
+    if odd is not None:
+        raise DataError(f"value {odd + 1:,} of the array is no JSON object, {{...}}, but {type(found[odd]).__name__}")
+    return io.BytesIO(b"\n".join(json.dumps(value).encode() for value in found))
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -1,0 +1,117 @@
+"""Tables in every format, by their endings and by their content."""
+
+import bz2
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from jaxeval import Battles, read_battles
+from jaxeval.data.file_formats import FileFormat, Kind, format_of
+from jaxeval.errors import DataError
+
+VOTES = pd.DataFrame({"model_a": list("xyzx"), "model_b": list("yzxz"), "winner": ["model_a", "model_b", "tie", "tie"],
+                      "turn": [1, 2, 1, 1]})  # fmt: skip
+CSV = VOTES.to_csv(index=False)
+LINES = VOTES.to_json(orient="records", lines=True)
+ARRAY = VOTES.to_json(orient="records", indent=1)
+
+
+def zstd(text):
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(text.encode())
+    return sink.getvalue().to_pybytes()
+
+
+CONTENTS = {
+    "csv": CSV.encode(),
+    "csv.gz": gzip.compress(CSV.encode()),
+    "csv.bz2": bz2.compress(CSV.encode()),
+    "tsv": VOTES.to_csv(index=False, sep="\t").encode(),
+    "jsonl": LINES.encode(),
+    "jsonl.zst": zstd(LINES),
+    "json": ARRAY.encode(),
+    "json.gz": gzip.compress(ARRAY.encode()),
+    "ndjson.bz2": bz2.compress(LINES.encode()),
+}
+
+
+def write(folder, ending, name="votes."):
+    path = folder / f"{name}{ending}"
+    if ending == "parquet":
+        VOTES.to_parquet(path)
+    elif ending == "feather":
+        VOTES.to_feather(path)
+    elif ending == "xlsx":
+        VOTES.to_excel(path, index=False)
+    else:
+        path.write_bytes(CONTENTS[ending])
+    return path
+
+
+@pytest.mark.parametrize("ending", [*CONTENTS, "parquet", "feather", "xlsx"])
+def test_endings_and_contents(ending, tmp_path):
+    expected = Battles.from_pandas(VOTES, keep=["turn"])
+    path = write(tmp_path, ending)
+    for file in (path, Path(shutil.copy(path, tmp_path / "no ending at all"))):
+        battles = read_battles(file, keep=["turn"])
+        pd.testing.assert_frame_equal(battles.to_pandas(), expected.to_pandas())
+        assert battles.report == expected.report
+
+
+def test_values_separated_by_semicolons_are_told(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text(VOTES.to_csv(index=False, sep=";"))
+    assert format_of(path) == FileFormat(Kind.CSV, None, ";")
+    battles = read_battles(path)
+    assert battles.n_battles == 4
+    assert battles.report.read_as == ("values of the file are separated by ';'",)
+
+
+def test_excel_files_of_several_sheets(tmp_path):
+    with pd.ExcelWriter(tmp_path / "votes.xlsx") as writer:
+        VOTES.to_excel(writer, sheet_name="May", index=False)
+        VOTES.to_excel(writer, sheet_name="June", index=False)
+    with pytest.raises(
+        DataError, match=r"votes.xlsx: it has 2 sheets with values \('May', 'June'\): save the one to read"
+    ):
+        read_battles(tmp_path / "votes.xlsx")
+
+
+def test_columns_of_models_are_text_in_excel(tmp_path):
+    VOTES.assign(model_a=[1, 2, 3, 1], model_b=[2, 3, 1, 3]).to_excel(tmp_path / "votes.xlsx", index=False)
+    assert list(read_battles(tmp_path / "votes.xlsx").models) == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ('[{"model_a": "x"}, 3]', "value 2 of the array is no JSON object, {...}, but int"),
+        ("[" * 100_000, "cannot be read as an array of JSON objects"),
+        ("[]", "the file is empty"),
+        (json.dumps({"model_a": ["x"], "model_b": ["y"], "winner": ["tie"]}), "mixes values|list|no labels|compared"),
+    ],
+)
+def test_other_json(text, error, tmp_path):
+    (tmp_path / "votes.json").write_text(text)
+    with pytest.raises(DataError) as caught:
+        read_battles(tmp_path / "votes.json")
+    assert any(part in str(caught.value) for part in error.split("|"))
+
+
+def test_damaged_arrow_files(tmp_path):
+    path = write(tmp_path, "feather")
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(DataError, match=r"votes.feather: cannot be read: .*copy or write it again"):
+        read_battles(path)
+
+
+def test_folders_hold_tables_of_any_known_ending(tmp_path):
+    for ending in ("csv.bz2", "json", "feather"):
+        write(tmp_path, ending)
+    assert read_battles(tmp_path).n_battles == 12
