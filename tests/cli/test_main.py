@@ -106,8 +106,8 @@ def test_too_few_votes_and_simultaneous_ranks(votes, tmp_path):
     result = run("leaderboard", votes, *options)
     assert result.exit_code == 0, result.output
     expected = jaxeval.leaderboard(board, min_battles=least, simultaneous_ranks=True)
-    pd.testing.assert_frame_equal(pd.read_csv(out, keep_default_na=False, na_values=[""]).fillna({"standing": ""}),
-                                  expected, check_dtype=False)  # fmt: skip
+    written = pd.read_csv(out, keep_default_na=False, na_values=[""]).fillna({"standing": ""})
+    pd.testing.assert_frame_equal(expected, written, check_dtype=False)
     few = expected[expected["standing"] == "too few battles"]
     assert few.index.tolist() == [4, 5, 6, 7]
     for name in few["model_name"]:

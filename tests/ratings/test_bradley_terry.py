@@ -85,9 +85,7 @@ class TestKnownAnswers:
         The fit's tolerance of 1e-9 logits is a bound on the error left after the last Newton step, which by then is
         quadratically smaller.
         """
-        frame = pd.read_csv(data / f"evalica_{name}.csv.gz", dtype=str)
-        frame["winner"] = frame.winner.map({"left": "model_a", "right": "model_b", "tie": "tie"})
-        fit = fit_bradley_terry(Battles.from_pandas(frame, model_a="left", model_b="right"))
+        fit = fit_bradley_terry(read_battles(data / f"evalica_{name}.csv.gz", model_a="left", model_b="right"))
         golden = pd.read_csv(data / f"evalica_{name}_golden.csv.gz", dtype={"item": str})
         score = golden[golden.algorithm == "bradley_terry"].set_index("item").score
         log_score = np.log(score) - np.log(score).mean()
