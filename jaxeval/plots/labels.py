@@ -83,9 +83,7 @@ def figure_of(title: str, *takes: Takes) -> Callable[[F], F]:
             return figure
 
         what = "".join(f"It takes {kind.what}. " for kind in takes)
-        said = (
-            '``title`` stands above the figure, "" for none; ``caption`` below it, before the known votes and draws.'
-        )
+        said = '``title`` stands above the figure, "" for none; ``caption`` below it, before the known votes and draws.'
         draw.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n{what}{said}"
         return spelled_out()(draw)  # type: ignore[return-value]
 
