@@ -116,6 +116,18 @@ def deciding(lanes: NDArray[np.int64], left: NDArray[np.int64]) -> NDArray[np.in
     return np.array([min(power_of_two(n), most) if n else 0 for n, most in zip(left.tolist(), lanes, strict=True)])
 
 
+def for_few(size: int, entries: int, left: NDArray[np.int64]) -> int:
+    """Lanes of a chunk for the (S,) lanes ``left`` of slices, of which all would run in chunks of ``size``.
+
+    On a CPU a few lanes of each of many slices take small chunks, where these spare most of what is worth another
+    program.
+    """
+    if not _on_cpu() or size <= _VECTOR:
+        return size
+    all_, few = (int((-(-left // n)).sum()) * n for n in (size, _VECTOR))
+    return _VECTOR if 4 * few <= all_ and (all_ - few) * entries > _CHEAP else size
+
+
 def in_vectors(lanes: int) -> int:
     """``lanes`` rounded down to what XLA vectorises well; few lanes stay as they are."""
     return lanes if lanes < _VECTOR else lanes // _VECTOR * _VECTOR

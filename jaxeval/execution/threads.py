@@ -16,8 +16,8 @@ def in_threads(function: Callable[..., T], *of_slices: Iterable[Any]) -> list[T]
     An error, or Ctrl-C, ends the wait: what has not begun is left.
     """
     arguments = list(zip(*of_slices, strict=False))  # as map does: what repeats is endless
-    if len(arguments) == 1:
-        return [function(*arguments[0])]
+    if len(arguments) < 2:
+        return [function(*own) for own in arguments]
     with ThreadPoolExecutor(min(len(arguments), os.cpu_count() or 1)) as pool:
         try:
             return list(pool.map(function, *zip(*arguments, strict=True)))

@@ -147,6 +147,14 @@ def test_what_is_left_decides_sizes_in_few_steps(backend):
     assert shapes.deciding(lanes, lanes).tolist() == [1000, 1000, 1000]
 
 
+def test_few_lanes_of_many_slices_take_small_chunks(backend):
+    """The folds of a budget sweep that one solver leaves to the next: a few of each of a hundred slices."""
+    left = np.repeat([19, 3, 0], [5, 75, 100])
+    assert shapes.for_few(64, 20_000, left) == {"cpu": 8, "gpu": 64}[backend]
+    assert shapes.for_few(64, 20_000, np.full(180, 19)) == 64  # not so few
+    assert shapes.for_few(64, 20_000, left[:7]) == 64  # to compile takes longer
+
+
 @pytest.mark.parametrize("n_models", [1, 5, 55, 300])
 def test_slices_are_together_where_that_makes_chunks_fewer(backend, n_models):
     """Of 1,000 resamples against 300 models, as Soft-Elo has them: few chunks on an accelerator, filled alike."""

@@ -1,9 +1,11 @@
 """The bootstrap: every draw against a naive refit of the same resample, and what must not change a draw."""
 
+import gc
 import json
 import os
 import subprocess
 import sys
+import weakref
 
 import jax
 import numpy as np
@@ -14,7 +16,9 @@ import twins
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, simulate_votes
 from jaxeval.execution.progress import progress_bar
 from jaxeval.kernels import batch
+from jaxeval.kernels.resample import DrawScheme
 from jaxeval.ratings import dense_refits as dense_module
+from jaxeval.ratings import drawn_votes as votes_module
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.dense_refits import dense_refits
 from jaxeval.ratings.drawn_votes import vote_groups
@@ -476,6 +480,30 @@ np.savez(sys.argv[1], dense=dense.draws, sparse=sparse.draws, n=len(jax.devices(
             lengths.append(len(program.as_text()))
         assert lengths[1] < 1.5 * lengths[0]
 
+    def test_the_tables_of_a_board_are_made_once(self, votes, monkeypatch):
+        made, unit_draw = [], votes_module.unit_draw
+
+        def noted(sizes, scheme, *more):
+            made.append(scheme)
+            return unit_draw(sizes, scheme, *more)
+
+        monkeypatch.setattr(votes_module, "unit_draw", noted)
+        own = Battles.from_pandas(votes)
+        first, later = bootstrap(own, 5, seed=1), bootstrap(own, 9, seed=1, base=0.0)
+        assert made == [DrawScheme.MULTINOMIAL]
+        np.testing.assert_allclose(first.draws, later.draws[:5] + 1000, rtol=0, atol=1e-9)
+        for scheme in ("poisson", "bayesian"):
+            bootstrap(own, 5, scheme=scheme)
+        assert made == [DrawScheme.MULTINOMIAL, DrawScheme.POISSON, DrawScheme.BAYESIAN]
+        cells = weakref.ref(own.cells)
+        del own, first, later
+        gc.collect()
+        assert cells() is None  # its tables hold no board
+        before = len(votes_module._OF_WHOLE_BOARDS)
+        boards = bootstrap(votes, 5, by="half")
+        assert len(votes_module._OF_WHOLE_BOARDS) == before
+        assert len(boards) == 2
+
     def test_single_precision(self, battles, dense):
         board = bootstrap(battles, 100, dtype="float32")
         assert board.settings.dtype == "float32"
@@ -684,6 +712,17 @@ class TestSlices:
         many, few = bootstrap(battles, 100, by="half"), bootstrap(battles, 30, by="half")
         for half in (0, 1):
             np.testing.assert_array_equal(few[half].draws, many[half].draws[:30])
+
+    def test_slices_of_one_width_are_parts_of_one_array(self, battles):
+        one, other = (board.draws_logit for board in bootstrap(battles, 20, by="half").values())
+        assert one.base is other.base is not None
+
+    def test_a_narrow_slice_does_not_hold_the_memory_of_a_wide_one(self, votes):
+        narrow = votes.model_a.isin(["model-01", "model-02"]) & votes.model_b.isin(["model-01", "model-02"])
+        for board in bootstrap(votes.assign(narrow=narrow), 20, by="narrow").values():
+            logits = board.draws_logit
+            held = logits if logits.base is None else logits.base
+            assert held.size == logits.size
 
 
 class TestDegenerate:

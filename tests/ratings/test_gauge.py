@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from jaxeval.ratings import gauge as gauge_module
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, make_scale
 
 MODELS = pd.Index(["alpha", "beta", "gamma", "delta"], name="model")
@@ -92,6 +93,13 @@ def test_a_draw_is_aligned_the_same_whatever_the_other_draws(gauge):
     ratings = scale.aligned_ratings(draws, THETA)
     for part in (slice(0, 3), slice(9, 40), slice(9, 10), slice(20, 27)):
         np.testing.assert_array_equal(scale.aligned_ratings(draws[part], THETA), ratings[part])
+
+
+def test_blocks_of_draws_make_no_difference(monkeypatch):
+    scale, draws = scale_of("votes"), degenerate_draws()
+    ratings = scale.aligned_ratings(draws, THETA)
+    monkeypatch.setattr(gauge_module, "_BLOCK", 12)
+    np.testing.assert_array_equal(scale.aligned_ratings(draws, THETA), ratings)
 
 
 @pytest.mark.parametrize("gauge", ["median", ("alpha",), ("alpha", 1.0, 2.0), None, ["alpha", 1000.0]])
