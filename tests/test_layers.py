@@ -21,6 +21,7 @@ LAYERS = [
     "tables",
     "kernels",
     "execution",
+    "tables",
     "statistics",
     "data",
     "resampling",
