@@ -17,7 +17,15 @@ MARKUP = [
     "NaN",
     "- list: {yaml: 1}",
 ]
-CONTROLS = ["e\x1b]0;title\x07", "c1\x9b31m", "back\x08\x08", "bidi\u202eoverride", "cr\rname", "two\nlines", "z\u200bw"]
+CONTROLS = [
+    "e\x1b]0;title\x07",
+    "c1\x9b31m",
+    "back\x08\x08",
+    "bidi\u202eoverride",
+    "cr\rname",
+    "two\nlines",
+    "z\u200bw",
+]
 SCRIPTS = ["עברית", "نموذج", "模型", "é", "🤖"]
 LONG = ["n" * 300, "word " * 60 + "end"]
 NAMES = [*FORMULAS, *MARKUP, *CONTROLS, *SCRIPTS, *LONG, "a,b", 'a"b', "", " space ", "plain"]

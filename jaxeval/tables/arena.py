@@ -66,10 +66,12 @@ def arena_table(table: pd.DataFrame, published: date | str, about: pd.DataFrame 
     known = pd.DataFrame() if about is None else about.set_axis(about.index.astype(str))
     columns = {
         "model_name": models,
-        **{name: models.astype(str).map(known[name]) if name in known else None for name in ("organization", "license")},
+        **{
+            name: models.astype(str).map(known[name]) if name in known else None for name in ("organization", "license")
+        },
         **{name: table[name].astype(float).where(np.isfinite(table[name].astype(float))) for name in _NUMBERS},
         **{name: table[name] for name in _COUNTS},
-        "category": table["category"] if "category" in table else "overall",
+        "category": table.get("category", "overall"),
         "leaderboard_publish_date": day.isoformat(),
     }
     found = pd.DataFrame(columns, index=table.index).loc[:, list(ARENA_COLUMNS)]

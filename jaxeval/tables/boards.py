@@ -12,7 +12,7 @@ _BOARD = {"model_name", "rating", "rating_lower", "rating_upper", "vote_count", 
 
 def is_board(table: pd.DataFrame) -> bool:
     """Whether a table has the columns of `jaxeval.leaderboard`."""
-    return _BOARD <= set(table.columns)
+    return set(table.columns) >= _BOARD
 
 
 def for_people(table: pd.DataFrame) -> pd.DataFrame:

@@ -31,8 +31,8 @@ def write_table(
     r"""Write a table as its file's ending says, whole or not at all.
 
     ``.csv``, ``.parquet`` and ``.json`` hold every column in full. ``.md`` (GitHub's Markdown), ``.tex`` (LaTeX with
-    booktabs) and ``.html`` (a page) are for people: numbers are rounded, a `leaderboard` keeps its main columns, and the
-    title stands above the table, the notes below. In them a name is never more than text, and characters that are
+    booktabs) and ``.html`` (a page) are for people: numbers are rounded, a `leaderboard` keeps its main columns, and
+    the title stands above the table, the notes below. In them a name is never more than text, and characters that are
     obeyed and not seen are written out. A named index comes first, as columns.
 
     CSV: text that a spreadsheet would run as a formula gets an apostrophe in front. Remove the first character of text

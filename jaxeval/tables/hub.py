@@ -1,7 +1,7 @@
 """Results in the ``.eval_results`` files of the Hugging Face Hub.
 
-A repository of a model on the Hub may hold ``.eval_results/NAME.yaml``; the Hub shows its values on the model's page and
-on the leaderboard of the benchmark. The format is that of https://huggingface.co/docs/hub/eval-results ("work in
+A repository of a model on the Hub may hold ``.eval_results/NAME.yaml``; the Hub shows its values on the model's page
+and on the leaderboard of the benchmark. The format is that of https://huggingface.co/docs/hub/eval-results ("work in
 progress" there) and of ``EvalResultEntry`` in huggingface_hub: a list of entries with ``dataset`` (``id``, ``task_id``
 and perhaps ``revision``), ``value``, and perhaps ``date``, ``source`` (``url``, ``name``, ``user`` or ``org``) and
 ``notes``. The two sources differ on one point, whether ``task_id`` may be left out; it is always written here. A
@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote

@@ -1,9 +1,9 @@
 r"""Tables as CSV that is harmless in spreadsheets.
 
 Excel, LibreOffice and Google Sheets run a cell as a formula if it begins with =, +, - or @, after a tab or a line end
-too, and whoever names a model can so run one on the reader's machine ("CSV injection"). Two answers are usual. OWASP and
-most exporters put an apostrophe in front, which readers of data then have to remove. pandas, R and most libraries write
-text as it is. jaxeval puts the apostrophe where such text stands and nowhere else, so that the names can be told back
+too. So whoever names a model could run one on the reader's machine ("CSV injection"). The field has two answers. OWASP
+advises exporters to put an apostrophe in front, which readers of data then have to remove. pandas and most libraries
+write text as it is. jaxeval puts the apostrophe before such text and nowhere else, so that names can be read back
 without a loss, and leaves it out on request. Parquet and JSON hold names as they are: programs should read those.
 """
 

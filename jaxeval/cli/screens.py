@@ -1,0 +1,299 @@
+"""What every command prints, in one style: the answer, tables, advice, what it rests on, and warnings, on one screen.
+
+A command makes a `Screen` of its result, and `print_screen` lays it out for the width of the terminal. Columns that
+matter least make room for the others, rows and warnings beyond a screen are counted, and ``full`` prints all of them.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from jaxeval.tables.headings import heading
+from jaxeval.wording import counted, named, visible
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console, RenderableType
+
+    #: What is printed at once, and in which style.
+    Part: TypeAlias = tuple[RenderableType, str | None]
+
+#: Lines of a screen where there is no terminal to tell them, and the fewest that a terminal is taken to have.
+_LINES, _FEWEST_LINES = 40, 24
+#: Rows that a table keeps however little room there is.
+_FEWEST_ROWS = 3
+#: Characters from which on names and notes may be folded to make room for other columns.
+_FOLDED = 32
+_GAP = 2
+#: The longest beginning of a sentence, before a colon, that is taken for what it is about.
+_LONGEST_SUBJECT = 80
+_LEAST_TEXT = 40
+
+
+class Column(NamedTuple):
+    """A column of a table: its heading, and its cells as text."""
+
+    head: str
+    cells: Sequence[str]
+    right: bool = True
+    #: Where there is no room, columns of the greatest number go first; those of 0 stay.
+    order: int = 0
+    folds: bool = False
+    style: str | None = None
+
+
+class Grid(NamedTuple):
+    """A table under its title, with sentences below."""
+
+    title: str | None
+    columns: Sequence[Column]
+    meaning: str = ""  # what the numbers are, under the title
+    below: Sequence[str] = ()
+    rows: str = "row"  # what one is called
+    top: int | None = None  # rows shown, whatever the room
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return len(self.columns[0].cells) if self.columns else 0
+
+
+class Screen(NamedTuple):
+    """What a command prints, from top to bottom."""
+
+    answer: Sequence[str]
+    grids: Sequence[Grid]
+    more: Sequence[Grid] = ()  # only on request
+    advice: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+
+
+def grid_of(
+    table: pd.DataFrame,
+    title: str | None,
+    cell: Callable[[Any, Any], str],
+    *,
+    meaning: str = "",
+    below: Sequence[str] = (),
+    rows: str = "row",
+    kept: Sequence[str] = (),
+    least: Sequence[str] = (),
+) -> Grid:
+    """A table as a grid; ``cell`` makes text of a column's name and a value.
+
+    An estimate and the columns of its interval, ``x``, ``x_lower`` and ``x_upper``, become one column. Where there is
+    no room the columns ``least`` go first, then the last ones; the first and those named in ``kept`` stay.
+    """
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    names = [str(name) for name in table]
+    stems = [name.removesuffix("_lower") for name in names if name.endswith("_lower")]
+    stems = [stem for stem in stems if f"{stem}_upper" in names]
+    cells = {name: [cell(name, value) for value in table[name].tolist()] for name in names}
+    numeric = {name: is_numeric_dtype(table[name]) and not is_bool_dtype(table[name]) for name in names}
+    for stem in stems:
+        lower, upper = (cells.pop(f"{stem}_{end}") for end in ("lower", "upper"))
+        own = cells.get(stem, [""] * len(table))
+        known = table[f"{stem}_lower"].notna()
+        cells[stem] = [f"{x} [{a}, {b}]".strip() if there else x
+                       for x, a, b, there in zip(own, lower, upper, known, strict=True)]  # fmt: skip
+        numeric.setdefault(stem, True)
+    shown = list(dict.fromkeys(name.removesuffix("_lower") if name.removesuffix("_lower") in stems else name
+                               for name in names if name in cells or name.removesuffix("_lower") in stems))  # fmt: skip
+    columns = [
+        Column(
+            heading(name),
+            cells[name],
+            right=numeric[name],
+            order=0 if k == 0 or name in kept else k + len(shown) * (name in least),
+            folds=not numeric[name],
+        )
+        for k, name in enumerate(shown)
+    ]
+    return Grid(title, columns, meaning, below, rows)
+
+
+def print_screen(screen: Screen, console: Console, full: bool = False) -> None:
+    """Print a screen; with ``full`` all tables, rows, advice and warnings, and otherwise at most a screen of them.
+
+    The height is that of the terminal, or 40 lines where there is none. A table keeps three rows in any case.
+    """
+    height = max(console.height, _FEWEST_LINES) if console.is_terminal else _LINES
+    grids = [*screen.grids, *screen.more] if full else list(screen.grids)
+    rows = [grid.top or grid.n_rows for grid in grids]
+    texts = _texts(screen, console.width, None)
+    if not full:
+        for share in (3, 4, 5, 6, 8):  # of the screen, for each kind of sentences
+            texts = _texts(screen, console.width, height // share)
+            taken = sum(text.count("\n") + 1 for kind in texts for text, _ in kind) + sum(map(bool, texts))
+            rows = _rows_of_a_screen(grids, [grid.top or grid.n_rows for grid in grids], height - taken - 2, console)
+            if taken + sum(_n_lines(grid, n, console) + 1 for grid, n in zip(grids, rows, strict=True) if n) < height:
+                break
+    hidden = [*(grid for grid, n in zip(grids, rows, strict=True) if n == 0 < grid.n_rows), *screen.more]
+    answer, advice, notes, warnings = texts
+    if hidden and not full:
+        titles = named([grid.title for grid in hidden if grid.title], 3)
+        sentence = f"--full prints {counted(len(hidden), 'more table')}: {titles}"
+        notes = [(_fold(sentence, console.width), "dim"), *notes]
+    tables = [list(_laid_out(grid, n, console)) for grid, n in zip(grids, rows, strict=True) if n or not grid.n_rows]
+    blocks: list[Sequence[Part]] = [answer, *tables, advice, notes, warnings]
+    for k, block in enumerate(filter(None, blocks)):
+        if k:
+            console.print()
+        for part, style in block:
+            console.print(part, style=style)
+
+
+def _texts(screen: Screen, width: int, lines: int | None) -> list[list[tuple[str, str]]]:
+    """The answer, advice, notes and warnings, folded; each within so many lines."""
+    notes = [line for note in screen.notes for line in str(note).split("\n")]
+    few = None if lines is None else lines * 2 // 3
+    kinds = [
+        (screen.answer, "bold", lines, "sentence", "sentences"),
+        ([f"* {sentence}" for sentence in screen.advice], "cyan", few, "piece of advice", "pieces of advice"),
+        (notes, "dim", few, "note", "notes"),
+        (list(_warnings(screen.warnings, lines is None)), "yellow", lines, "warning", "warnings"),
+    ]
+    return [_cut([(_fold(text, width), style) for text in sentences], most, one, many)
+            for sentences, style, most, one, many in kinds]  # fmt: skip
+
+
+def _rows_of_a_screen(grids: Sequence[Grid], wanted: Sequence[int], height: int, console: Console) -> list[int]:
+    """How many rows of each table fit into so many lines: three of each, then by turns; 0 of those without room."""
+    rows = [n if grid.top else min(n, _FEWEST_ROWS) for grid, n in zip(grids, wanted, strict=True)]
+    lines = [_n_lines(grid, n, console) + 1 for grid, n in zip(grids, rows, strict=True)]
+    for k in range(len(grids) - 1, 0, -1):
+        if sum(lines) > height and not grids[k].top:
+            rows[k] = lines[k] = 0
+    left = float(height - sum(lines))
+    growing = [k for k, n in enumerate(rows) if n]
+    while growing:
+        for k in list(growing):
+            # The last row takes the place of the line that says how many more there are.
+            cost = _lines_of_a_row(grids[k], console) - (rows[k] + 1 == grids[k].n_rows)
+            if rows[k] < wanted[k] and cost <= left:
+                left -= cost
+                rows[k] += 1
+            else:
+                growing.remove(k)
+    return rows
+
+
+def _lines_of_a_row(grid: Grid, console: Console) -> float:
+    """Lines that a row takes, on average."""
+    n = min(grid.n_rows, 20)
+    return (_n_lines(grid, n, console) - _n_lines(grid, 0, console) + (n == grid.n_rows)) / n
+
+
+def _n_lines(grid: Grid, rows: int, console: Console) -> int:
+    return sum(len(console.render_lines(part, pad=False)) for part, _ in _laid_out(grid, rows, console))
+
+
+def _laid_out(grid: Grid, n_rows: int, console: Console) -> Iterator[Part]:
+    """The parts of a table as they are printed, with their styles."""
+    columns, left_out = _columns_that_fit(grid.columns, console.width)
+    table = new_grid()
+    if grid.title:
+        yield _fold(grid.title, console.width), "bold"
+    if grid.meaning:
+        yield _fold(grid.meaning, console.width), "dim"
+    for column in columns:
+        table.add_column(
+            column.head,
+            justify="right" if column.right else "left",
+            overflow="fold",
+            no_wrap=not column.folds,
+            style=column.style,
+        )
+    for row in zip(*(column.cells[:n_rows] for column in columns), strict=True):
+        table.add_row(*row)
+    yield table, None
+    below = []
+    if n_rows < grid.n_rows:
+        below.append(
+            f"... and {counted(grid.n_rows - n_rows, f'more {grid.rows}')} (--full prints all, --out writes all)"
+        )
+    if left_out:
+        below.append(f"no room for: {', '.join(left_out)}")
+    for sentence in (*below, *grid.below):
+        yield _fold(sentence, console.width), "dim"
+
+
+def _columns_that_fit(columns: Sequence[Column], width: int) -> tuple[list[Column], list[str]]:
+    """The columns with something in them, without those that there is no room for; and the headings of the latter."""
+    shown = [column for column in columns if column.order == 0 or any(column.cells)]
+    left_out = []
+    while sum(map(_width, shown)) + _GAP * (len(shown) - 1) > width and any(column.order for column in shown):
+        last = max(shown, key=lambda column: column.order)
+        shown.remove(last)
+        left_out.append(last.head)
+    return shown, [head for head in reversed(left_out) if head]
+
+
+def _width(column: Column) -> int:
+    from rich.cells import cell_len
+
+    lines = [line for text in (column.head, *column.cells) for line in visible(text).split("\n")]
+    widest = max(map(cell_len, lines))
+    return min(widest, max(_FOLDED, cell_len(column.head))) if column.folds else widest
+
+
+def new_grid(title: str | None = None) -> Any:
+    """An empty table in the one style of all tables."""
+    from rich.table import Table
+
+    return Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="bold")
+
+
+def _warnings(sentences: Sequence[str], full: bool) -> Iterator[str]:
+    """Warnings, each once; those that differ in names and numbers only stand once, with how often and about what."""
+    each = list(dict.fromkeys(sentences))
+    if full:
+        yield from (f"warning: {sentence}" for sentence in each)
+        return
+    kinds: dict[str, list[str]] = {}
+    for sentence in each:
+        kinds.setdefault(_kind(sentence), []).append(sentence)
+    for alike in kinds.values():
+        if len(alike) == 1:
+            yield f"warning: {alike[0]}"
+            continue
+        subjects = [_subject(sentence) for sentence in alike[1:]]
+        likewise = f"likewise {named(subjects, 4)}" if all(subjects) else f"and {len(subjects):,} more of this kind"
+        yield f"warning, {len(alike):,} times: {alike[0]} ({likewise})"
+
+
+def _subject(sentence: str) -> str:
+    """What a sentence is about: its beginning up to a colon, or nothing."""
+    subject, colon, _ = sentence.partition(": ")
+    return subject if colon and len(subject) <= _LONGEST_SUBJECT else ""
+
+
+def _kind(sentence: str) -> str:
+    """A sentence without its subject and its numbers."""
+    subject = _subject(sentence)
+    return re.sub(r"\d[\d.,]*", "0", sentence[len(subject) :] if subject else sentence)
+
+
+def _fold(sentence: str, width: int) -> str:
+    """A sentence folded at words."""
+    return "\n".join(textwrap.wrap(visible(sentence), max(width, _LEAST_TEXT), subsequent_indent="  "))
+
+
+def _cut(texts: list[tuple[str, str]], lines: int | None, one: str, many: str) -> list[tuple[str, str]]:
+    """As many of the texts as fit into so many lines, at least one, and how many more there are."""
+    if lines is None:
+        return texts
+    shown: list[tuple[str, str]] = []
+    taken = 0
+    for text, style in texts:
+        taken += text.count("\n") + 1
+        if shown and taken > lines:
+            rest = counted(len(texts) - len(shown), f"more {one}", f"more {many}")
+            return [*shown, (f"and {rest} (--full prints all)", style)]
+        shown.append((text, style))
+    return shown
