@@ -89,7 +89,10 @@ def _board(table: pd.DataFrame, title: str) -> Grid:
         n = shown["wins"] + shown["losses"] + shown.get("ties", 0)
     if n is not None:
         extra.append(Column("N", [f"{x:,.6g}" for x in n], order=6))
-    return board_grid(
+    alike = [
+        f"{role} {visible_line(shown[role].iloc[0])}" for role in _WORDS if role in shown and role not in _roles(shown)
+    ]
+    grid = board_grid(
         title,
         list(shown["model"]) if "model" in shown else ["the model"] * len(shown),
         *(shown[name].to_numpy(float) for name in ("rating", "rating_lower", "rating_upper")),
@@ -97,6 +100,7 @@ def _board(table: pd.DataFrame, title: str) -> Grid:
         extra=extra,
         rows="rating",
     )
+    return grid._replace(meaning=", ".join(text for text in alike if "(one " not in text))
 
 
 def _cell(name: Any, value: Any) -> str:

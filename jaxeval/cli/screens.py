@@ -127,7 +127,9 @@ def print_screen(screen: Screen, console: Console, full: bool = False) -> None:
     rows = [grid.top or grid.n_rows for grid in grids]
     texts = _texts(screen, console.width, None)
     if not full:
-        for share in (3, 4, 5, 6, 8):  # of the screen, for each kind of sentences
+        # The share of the screen that sentences of a kind may take, and whether those below tables are printed.
+        for share, legends in ((3, True), (4, True), (5, True), (6, True), (5, False), (8, False)):
+            grids = [grid if legends else grid._replace(below=()) for grid in screen.grids]
             texts = _texts(screen, console.width, height // share)
             taken = sum(text.count("\n") + 1 for kind in texts for text, _ in kind) + sum(map(bool, texts))
             rows = _rows_of_a_screen(grids, [grid.top or grid.n_rows for grid in grids], height - taken - 2, console)
@@ -136,9 +138,10 @@ def print_screen(screen: Screen, console: Console, full: bool = False) -> None:
     hidden = [*(grid for grid, n in zip(grids, rows, strict=True) if n == 0 < grid.n_rows), *screen.more]
     answer, advice, notes, warnings = texts
     if hidden and not full:
+        said = f"--full prints {counted(len(hidden), 'more table')}"
         titles = named([grid.title for grid in hidden if grid.title], 3)
-        sentence = f"--full prints {counted(len(hidden), 'more table')}: {titles}"
-        notes = [(_fold(sentence, console.width), "dim"), *notes]
+        full_text = _fold(f"{said}: {titles}", console.width)
+        notes = [(full_text if full_text.count("\n") < 2 else said, "dim"), *notes]
     tables = [list(_laid_out(grid, n, console)) for grid, n in zip(grids, rows, strict=True) if n or not grid.n_rows]
     blocks: list[Sequence[Part]] = [answer, *tables, advice, notes, warnings]
     for k, block in enumerate(filter(None, blocks)):
@@ -170,11 +173,12 @@ def _rows_of_a_screen(grids: Sequence[Grid], wanted: Sequence[int], height: int,
         if sum(lines) > height and not grids[k].top:
             rows[k] = lines[k] = 0
     left = float(height - sum(lines))
+    costs = [_lines_of_a_row(grid, console) if n else 0.0 for grid, n in zip(grids, rows, strict=True)]
     growing = [k for k, n in enumerate(rows) if n]
     while growing:
         for k in list(growing):
             # The last row takes the place of the line that says how many more there are.
-            cost = _lines_of_a_row(grids[k], console) - (rows[k] + 1 == grids[k].n_rows)
+            cost = costs[k] - (rows[k] + 1 == grids[k].n_rows)
             if rows[k] < wanted[k] and cost <= left:
                 left -= cost
                 rows[k] += 1

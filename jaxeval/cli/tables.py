@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jaxeval.cli.outputs import Findings
 from jaxeval.cli.screens import Screen, grid_of
 from jaxeval.cli.terminal import short_number
-from jaxeval.execution.precision import versions
 from jaxeval.wording import counted, visible_line
 
 if TYPE_CHECKING:
@@ -102,6 +101,8 @@ class Study(NamedTuple):
 
 def study_findings(study: Study, drawn: Mapping[str, Any]) -> Findings:
     """What is written and printed of a study; ``drawn`` are the settings of the resamples."""
+    from jaxeval.execution.precision import versions
+
     resamples = counted(drawn["n_resamples"], "resample")
     intervals = f"{100 * drawn['level']:g}% intervals, {resamples} of {study.unit}, seed {drawn['seed']}"
     drawn_how = intervals if drawn["n_resamples"] else "no resamples, so no intervals"
