@@ -18,7 +18,6 @@ LAYERS = [
     "errors",
     "wording",
     "checks",
-    "tables",
     "kernels",
     "execution",
     "tables",

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,6 +20,7 @@ from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.accuracy.estimates import ESTIMATORS
 from jaxeval.accuracy.judged_sums import POOLED
 from jaxeval.accuracy.statuses import BOUNDED, STATUSES, Status
+from jaxeval.tables.documents import markdown_table, markdown_text
 from jaxeval.tables.shown import Shown, View
 from jaxeval.wording import counted
 
@@ -161,9 +161,9 @@ class JudgeReport(Shown):
         for title, sentences, table in self.sections():
             parts.append(f"## {title}\n")
             if sentences:
-                parts.append("\n".join(f"* {_escaped(sentence)}" for sentence in sentences) + "\n")
+                parts.append("\n".join(f"* {markdown_text(sentence)}" for sentence in sentences) + "\n")
             if table is not None:
-                parts.append(_markdown(table) + "\n")
+                parts.append(markdown_table(table.reset_index(drop=True)))
         return "\n".join(parts)
 
     def _next_labels(self) -> pd.DataFrame:
@@ -229,19 +229,3 @@ def _legend(table: pd.DataFrame, models: list[str]) -> list[str]:
             "Rogan-Gladen is not ok."
         )
     return lines + _statuses(table)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("_", "\\_").replace("*", "\\*")
-
-
-def _markdown(table: pd.DataFrame) -> str:
-    def cell(value: Any) -> str:
-        if isinstance(value, float):
-            return "" if np.isnan(value) else f"{value:.3f}"
-        return _escaped(str(value))
-
-    head = "| " + " | ".join(_escaped(str(c)) for c in table.columns) + " |"
-    rule = "|" + "|".join("---:" if pd.api.types.is_numeric_dtype(table[c]) else "---" for c in table.columns) + "|"
-    rows = ["| " + " | ".join(cell(v) for v in row) + " |" for row in table.itertuples(index=False)]
-    return "\n".join([head, rule, *rows])

@@ -33,7 +33,7 @@ def write_table(
     ``.csv``, ``.parquet`` and ``.json`` hold every column in full. ``.md`` (GitHub's Markdown), ``.tex`` (LaTeX with
     booktabs) and ``.html`` (a page) are for people: numbers are rounded, a `leaderboard` keeps its main columns, and
     the title stands above the table, the notes below. In them a name is never more than text, and characters that are
-    obeyed and not seen are written out. A named index comes first, as columns.
+    obeyed and not seen are written out. An index comes first, as columns, unless it only counts rows.
 
     CSV: text that a spreadsheet would run as a formula gets an apostrophe in front. Remove the first character of text
     that matches ``^'+[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]`` to get it back, or write ``raw_names``.
@@ -105,7 +105,7 @@ def table_bytes(
     if format not in FORMATS:
         raise DataError(f"format={format!r} is none of {', '.join(FORMATS)}")
     attrs = dict(table.attrs) if settings is None else {**table.attrs, "settings": settings}
-    rows = table.reset_index() if any(name is not None for name in table.index.names) else table
+    rows = table.reset_index(drop=_only_counts(table.index))
     file = io.BytesIO()
     if format == "csv":
         from jaxeval.tables.spreadsheets import write_csv
@@ -122,6 +122,13 @@ def table_bytes(
     else:
         return _document(rows, format, title, _notes(attrs) if notes is None else list(notes)).encode()
     return file.getvalue()
+
+
+def _only_counts(index: pd.Index) -> bool:
+    """Whether an index names no rows: numbers without a name."""
+    from pandas.api.types import is_integer_dtype
+
+    return index.nlevels == 1 and index.name is None and (len(index) == 0 or is_integer_dtype(index.dtype))
 
 
 def write_text(text: str, path: str | Path) -> None:

@@ -11,8 +11,6 @@ _HEADINGS = {
     "vote_count": "Votes",
     "rating_lower": "Lower",
     "rating_upper": "Upper",
-    "q0": "q0",
-    "q1": "q1",
 }
 
 

@@ -135,6 +135,11 @@ class TestCsv:
         write_table(table().set_index("model"), tmp_path / "x.csv")
         assert list(pd.read_csv(tmp_path / "x.csv", index_col="model").index[:2]) == [f"'{n}" for n in NAMES[:2]]
 
+    def test_an_index_that_counts_is_no_column(self):
+        table = pd.DataFrame({"x": [1, 2, 3]})
+        assert table_bytes(table[table["x"] > 1], "csv") == b"x\n2\n3\n"
+        assert table_bytes(table.set_axis(["a", "b", "c"]), "csv") == b"index,x\na,1\nb,2\nc,3\n"
+
     def test_plain_tables_stay_as_they_are(self, tmp_path):
         plain = pd.DataFrame({"model": ["a", "b"], "rating": [1.5, None], "n": pd.array([1, None], "Int64")})
         plain["day"] = pd.to_datetime(["2026-01-01", "2026-01-02"])
