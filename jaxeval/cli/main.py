@@ -17,7 +17,7 @@ from jaxeval.cli.anchored import anchored
 from jaxeval.cli.compiling import CompilingCommand, kept_programs
 from jaxeval.cli.judge import judge
 from jaxeval.cli.meta import meta
-from jaxeval.cli.outputs import OutputFile, Outputs, check_outputs, output_options, present
+from jaxeval.cli.outputs import OutputFile, Outputs, check_outputs, output_options, present, quiet_option
 from jaxeval.cli.processes import first_goes_on, gather_files
 from jaxeval.cli.publishing import Publishing, publishing_options
 from jaxeval.cli.run_options import (
@@ -283,7 +283,8 @@ _size_options = several_options(
 @click.option("--ties", default=0.25, type=click.FloatRange(0, 0.5), help="Tie rate of equals.")
 @click.option("--seed", default=0, type=click.IntRange(0))
 @click.option("--out", required=True, type=OutputFile((".parquet", ".csv")), help="Where to write the votes.")
-def simulate(battles: int, models: int, ties: float, seed: int, out: Path) -> None:
+@quiet_option
+def simulate(battles: int, models: int, ties: float, seed: int, out: Path, quiet: bool) -> None:
     """Write simulated arena votes, in the format that `leaderboard` reads."""
     from jaxeval.data.simulate import simulate_votes
     from jaxeval.tables.files import write_table

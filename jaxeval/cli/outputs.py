@@ -98,13 +98,27 @@ class Findings(NamedTuple):
     settings: Mapping[str, Any] = {}
 
 
+def _keep_quiet(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
+    ctx.meta[QUIET] = value
+    return value
+
+
+#: Of commands that print a screen, or tell what they did.
+quiet_option = click.option(
+    "--quiet", is_flag=True, callback=_keep_quiet, help="Print no screen; warnings still go to standard error."
+)
+full_option = click.option(
+    "--full", is_flag=True, help="Print all tables, rows and warnings; by default at most a screen of them."
+)
+
+
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--out``, ``--format``, ``--raw-names``, ``--quiet`` and ``--full``, as ``outputs`` of the command."""
 
     @wraps(command)
     def gathered(*args: Any, **options: Any) -> Any:
         outputs = Outputs(**{name: options.pop(name) for name in Outputs._fields})
-        if outputs.format is not None and (outputs.out is None or not (outputs.to_folder or outputs.out == STDOUT)):
+        if outputs.format is not None and not (outputs.to_folder or outputs.out == STDOUT):
             raise click.UsageError("--format is for --out with a folder or -: the ending of a file says its own")
         click.get_current_context().meta[QUIET] = outputs.silent
         return command(*args, outputs=outputs, **options)
@@ -117,12 +131,7 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help=f"Write the table to a file ({', '.join(_ENDINGS)}), all tables, figures and texts to a folder, or "
             "the table to standard output (-), with no screen then.",
         ),
-        click.option(
-            "--format",
-            type=click.Choice(FORMATS),
-            help="Of tables in a folder or on standard output. [csv]",
-            show_default=False,
-        ),
+        click.option("--format", type=click.Choice(FORMATS), help="Of tables in a folder or on standard output. [csv]"),
         click.option(
             "--raw-names",
             is_flag=True,
@@ -130,8 +139,8 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "begins with =, +, -, @, a tab or a line end, gets an apostrophe in front: remove it when you read the "
             "file back.",
         ),
-        click.option("--quiet", is_flag=True, help="Print no screen; warnings still go to standard error."),
-        click.option("--full", is_flag=True, help="Print all tables, rows and warnings, beyond a screen too."),
+        quiet_option,
+        full_option,
     )
     for option in reversed(added):
         gathered = option(gathered)
@@ -156,8 +165,6 @@ def present(found: Findings, outputs: Outputs) -> None:
 
     Files come first: what is wrong with the terminal must not cost them. Of several processes the first goes on.
     """
-    from jaxeval.cli.screens import print_screen
-
     first_goes_on()
     table = next(iter(found.tables.values()))
     if outputs.out is not None and outputs.to_folder:
@@ -169,11 +176,18 @@ def present(found: Findings, outputs: Outputs) -> None:
         else:
             write_table(_with_attrs(table, found), outputs.out, **options)
             tell(f"wrote {outputs.out}")
-    if not outputs.silent:
-        print_screen(found.screen(), stdout_console(), outputs.full)
+    show(found.screen, found.warnings, outputs.silent, outputs.full)
+
+
+def show(screen: Callable[[], Screen], warnings: Sequence[str], silent: bool, full: bool) -> None:
+    """Print a screen, or only its warnings on standard error."""
+    if silent:
+        for sentence in dict.fromkeys(warnings):
+            complain(f"warning: {sentence}")
         return
-    for sentence in dict.fromkeys(found.warnings):
-        complain(f"warning: {sentence}")
+    from jaxeval.cli.screens import print_screen
+
+    print_screen(screen(), stdout_console(), full)
 
 
 def _notes(found: Findings) -> list[str]:

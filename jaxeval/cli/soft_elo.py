@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.outputs import Findings, OutputFile, Outputs, check_outputs, output_options, present
+from jaxeval.cli.outputs import (
+    Findings,
+    OutputFile,
+    Outputs,
+    check_outputs,
+    full_option,
+    output_options,
+    present,
+    quiet_option,
+    show,
+)
 from jaxeval.cli.run_options import (
     FILE,
     SHARE,
@@ -18,7 +28,7 @@ from jaxeval.cli.run_options import (
     several_options,
     side_options,
 )
-from jaxeval.cli.terminal import stdout_console, tell
+from jaxeval.cli.terminal import tell
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -220,11 +230,21 @@ def _figures(tables: dict[str, pd.DataFrame]) -> dict[str, Figure]:
 @_FIT
 @click.option("--cluster", metavar="COL", help="Battles equal in this column were sampled together: prompts, voters.")
 @click.option("--out", required=True, type=OutputFile((".json",)), help="Where to save it, as JSON.")
+@quiet_option
+@full_option
 def calibrate(
-    file: Path, *, methods: tuple[str, ...], out: Path, ridge: float, base: float, cluster: str | None, **columns: Any
+    file: Path,
+    *,
+    methods: tuple[str, ...],
+    out: Path,
+    quiet: bool,
+    full: bool,
+    ridge: float,
+    base: float,
+    cluster: str | None,
+    **columns: Any,
 ) -> None:
     """Calibrate a judge on the models in FILE, which has human votes, and save the calibration."""
-    from jaxeval.cli.screens import print_screen
     from jaxeval.cli.soft_elo_screens import calibration_screen
     from jaxeval.data.judged_battles import read_judged_battles
     from jaxeval.softelo.calibration import SoftEloCalibration
@@ -234,7 +254,7 @@ def calibrate(
     calibration = SoftEloCalibration.fit(battles, ridge, methods or ("hard", "soft"), base, cluster=cluster)
     calibration.save(out)
     tell(f"wrote {out}")
-    print_screen(calibration_screen(calibration, battles.report), stdout_console())
+    show(lambda: calibration_screen(calibration, battles.report), calibration.warnings, quiet, full)
 
 
 @soft_elo_commands.command()

@@ -31,7 +31,7 @@ _LATEX = {
     "|": r"\textbar{}",
     "`": r"\textasciigrave{}",
     "'": r"\textquotesingle{}",
-    '"': r"\textquotedbl{}",
+    '"': r"\char34{}",  # babel gives the sign itself another meaning
     # After the end of a row both would be read as its options.
     "[": "{[}",
     "]": "{]}",
@@ -39,10 +39,8 @@ _LATEX = {
     # Two in a row would be drawn as one sign.
     "-": "-{}",
     ",": ",{}",
-    "!": "!{}",
-    "?": "?{}",
 }
-_LATEX_SIGN = re.compile("|".join(map(re.escape, _LATEX)))
+_LATEX_SIGN = re.compile(r"[\\{}$&#%_^~<>|`'\"\[\]*]|-(?=-)|,(?=,)")
 _NUMBER = re.compile(r"[+-]?[\d.,]+(e[+-]?\d+)?")
 #: A page holds so many rows.
 _ROWS_OF_A_PAGE = 45

@@ -45,6 +45,8 @@ def test_every_command_has_the_same_options():
         assert set(options) >= SAME, name
         texts[name] = [options[option].help for option in sorted(SAME)]
     assert len({tuple(own) for own in texts.values()}) == 1
+    for name in ("calibrate", "simulate"):
+        assert "--quiet" in [option for p in commands[name].params for option in p.opts]
 
 
 class TestFiles:
@@ -112,6 +114,8 @@ def test_quiet_prints_warnings_alone(tmp_path):
     assert len(pd.read_csv(tmp_path / "x.csv")) == 3
     loud = run("leaderboard", path, "--resamples", 20)
     assert loud.stderr == ""
+    silent = run("simulate", "--battles", 9, "--models", 3, "--quiet", "--out", tmp_path / "votes.parquet")
+    assert (silent.exit_code, silent.output) == (0, "")
 
 
 @pytest.mark.parametrize(

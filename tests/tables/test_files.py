@@ -104,7 +104,7 @@ def read_markdown(text):
 def read_latex(text):
     """Cells of the rows of a tabular, by the signs that this project writes."""
     words = {"textbackslash": "\\", "textasciicircum": "^", "textasciitilde": "~", "textless": "<", "textgreater": ">",
-             "textbar": "|", "textasciigrave": "`", "textquotesingle": "'", "textquotedbl": '"'}  # fmt: skip
+             "textbar": "|", "textasciigrave": "`", "textquotesingle": "'", "char34": '"'}  # fmt: skip
 
     def plain(cell):
         sign = re.compile(r"\\(" + "|".join(words) + r")\{\}|\\([{}$&#%_])|\{([\[\]*])\}|([-,!?])\{\}|([\\{}$&#%_^~])")
