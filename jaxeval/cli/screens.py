@@ -16,7 +16,7 @@ from jaxeval.wording import counted, named, visible
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Console, RenderableType
+    from rich.console import Console, JustifyMethod, RenderableType
 
     #: What is printed at once, and in which style.
     Part: TypeAlias = tuple[RenderableType, str | None]
@@ -91,29 +91,24 @@ def grid_of(
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     names = [str(name) for name in table]
-    stems = [name.removesuffix("_lower") for name in names if name.endswith("_lower")]
-    stems = [stem for stem in stems if f"{stem}_upper" in names]
-    cells = {name: [cell(name, value) for value in table[name].tolist()] for name in names}
-    numeric = {name: is_numeric_dtype(table[name]) and not is_bool_dtype(table[name]) for name in names}
-    for stem in stems:
-        lower, upper = (cells.pop(f"{stem}_{end}") for end in ("lower", "upper"))
-        own = cells.get(stem, [""] * len(table))
-        known = table[f"{stem}_lower"].notna()
-        cells[stem] = [f"{x} [{a}, {b}]".strip() if there else x
-                       for x, a, b, there in zip(own, lower, upper, known, strict=True)]  # fmt: skip
-        numeric.setdefault(stem, True)
-    shown = list(dict.fromkeys(name.removesuffix("_lower") if name.removesuffix("_lower") in stems else name
-                               for name in names if name in cells or name.removesuffix("_lower") in stems))  # fmt: skip
-    columns = [
-        Column(
-            heading(name),
-            cells[name],
-            right=numeric[name],
-            order=0 if k == 0 or name in kept else k + len(shown) * (name in least),
-            folds=not numeric[name],
-        )
-        for k, name in enumerate(shown)
-    ]
+    cells: dict[str, list[str]] = {}
+    for name in names:
+        stem, _, end = name.rpartition("_")
+        texts = [cell(name, value) for value in table[name].tolist()]
+        if not stem or not {f"{stem}_lower", f"{stem}_upper"} <= set(names):
+            cells[name] = texts
+        elif end == "lower":
+            upper = [cell(f"{stem}_upper", value) for value in table[f"{stem}_upper"].tolist()]
+            own = cells.get(stem, [""] * len(table))
+            known = table[name].notna()
+            ends = [f"[{x}, {y}]" if there else "" for x, y, there in zip(texts, upper, known, strict=True)]
+            cells[stem] = [" ".join(filter(None, parts)) for parts in zip(own, ends, strict=True)]
+    columns = []
+    for k, name in enumerate(cells):
+        column = table.get(name, table.get(f"{name}_lower"))
+        number = is_numeric_dtype(column) and not is_bool_dtype(column)
+        order = 0 if k == 0 or name in kept else k + len(cells) * (name in least)
+        columns.append(Column(heading(name), cells[name], right=number, order=order, folds=not number))
     return Grid(title, columns, meaning, below, rows)
 
 
@@ -123,32 +118,57 @@ def print_screen(screen: Screen, console: Console, full: bool = False) -> None:
     The height is that of the terminal, or 40 lines where there is none. A table keeps three rows in any case.
     """
     height = max(console.height, _FEWEST_LINES) if console.is_terminal else _LINES
-    grids = [*screen.grids, *screen.more] if full else list(screen.grids)
-    rows = [grid.top or grid.n_rows for grid in grids]
-    texts = _texts(screen, console.width, None)
-    if not full:
+    width = max(console.width, _LEAST_TEXT)
+    grids = [_Fitted.of(grid, width, grid.top or (None if full else height)) for grid in screen.grids]
+    hidden = list(screen.more)
+    if full:
+        grids += [_Fitted.of(grid, width, None) for grid in screen.more]
+        texts, rows, hidden = _texts(screen, width, None), [grid.most for grid in grids], []
+    else:
         # The share of the screen that sentences of a kind may take, and whether those below tables are printed.
         for share, legends in ((3, True), (4, True), (5, True), (6, True), (5, False), (8, False)):
-            grids = [grid if legends else grid._replace(below=()) for grid in screen.grids]
-            texts = _texts(screen, console.width, height // share)
+            grids = [grid._replace(legends=legends) for grid in grids]
+            texts = _texts(screen, width, height // share)
             taken = sum(text.count("\n") + 1 for kind in texts for text, _ in kind) + sum(map(bool, texts))
-            rows = _rows_of_a_screen(grids, [grid.top or grid.n_rows for grid in grids], height - taken - 2, console)
+            rows = _rows_of_a_screen(grids, height - taken - 2, console)
             if taken + sum(_n_lines(grid, n, console) + 1 for grid, n in zip(grids, rows, strict=True) if n) < height:
                 break
-    hidden = [*(grid for grid, n in zip(grids, rows, strict=True) if n == 0 < grid.n_rows), *screen.more]
+        hidden = [*(grid.grid for grid, n in zip(grids, rows, strict=True) if n < min(grid.most, 1)), *hidden]
     answer, advice, notes, warnings = texts
-    if hidden and not full:
+    if hidden:
         said = f"--full prints {counted(len(hidden), 'more table')}"
-        titles = named([grid.title for grid in hidden if grid.title], 3)
-        full_text = _fold(f"{said}: {titles}", console.width)
-        notes = [(full_text if full_text.count("\n") < 2 else said, "dim"), *notes]
-    tables = [list(_laid_out(grid, n, console)) for grid, n in zip(grids, rows, strict=True) if n or not grid.n_rows]
+        titles = _fold(f"{said}: {named([grid.title for grid in hidden if grid.title], 3)}", width)
+        notes = [(titles if titles.count("\n") < 2 else said, "dim"), *notes]
+    tables = [list(_laid_out(grid, n, width)) for grid, n in zip(grids, rows, strict=True) if n or not grid.most]
     blocks: list[Sequence[Part]] = [answer, *tables, advice, notes, warnings]
     for k, block in enumerate(filter(None, blocks)):
         if k:
             console.print()
         for part, style in block:
             console.print(part, style=style)
+
+
+class _Fitted(NamedTuple):
+    """A table whose columns fit the screen."""
+
+    grid: Grid
+    columns: Sequence[Column]  # with the rows that may be shown
+    most: int  # the number of these
+    left_out: Sequence[str]  # headings of columns that there is no room for
+    legends: bool = True
+
+    @classmethod
+    def of(cls, grid: Grid, width: int, most: int | None) -> _Fitted:
+        """The columns with something in them, without those of the greatest order that there is no room for."""
+        most = grid.n_rows if most is None else min(most, grid.n_rows)
+        columns = [column._replace(cells=column.cells[:most]) for column in grid.columns]
+        shown = [column for column in columns if column.order == 0 or any(column.cells)]
+        left_out = []
+        while sum(map(_width, shown)) + _GAP * (len(shown) - 1) > width and any(column.order for column in shown):
+            last = max(shown, key=lambda column: column.order)
+            shown.remove(last)
+            left_out.append(last.head)
+        return cls(grid, shown, most, [head for head in reversed(left_out) if head])
 
 
 def _texts(screen: Screen, width: int, lines: int | None) -> list[list[tuple[str, str]]]:
@@ -165,12 +185,12 @@ def _texts(screen: Screen, width: int, lines: int | None) -> list[list[tuple[str
             for sentences, style, most, one, many in kinds]  # fmt: skip
 
 
-def _rows_of_a_screen(grids: Sequence[Grid], wanted: Sequence[int], height: int, console: Console) -> list[int]:
+def _rows_of_a_screen(grids: Sequence[_Fitted], height: int, console: Console) -> list[int]:
     """How many rows of each table fit into so many lines: three of each, then by turns; 0 of those without room."""
-    rows = [n if grid.top else min(n, _FEWEST_ROWS) for grid, n in zip(grids, wanted, strict=True)]
+    rows = [grid.most if grid.grid.top else min(grid.most, _FEWEST_ROWS) for grid in grids]
     lines = [_n_lines(grid, n, console) + 1 for grid, n in zip(grids, rows, strict=True)]
     for k in range(len(grids) - 1, 0, -1):
-        if sum(lines) > height and not grids[k].top:
+        if sum(lines) > height and not grids[k].grid.top:
             rows[k] = lines[k] = 0
     left = float(height - sum(lines))
     costs = [_lines_of_a_row(grid, console) if n else 0.0 for grid, n in zip(grids, rows, strict=True)]
@@ -178,8 +198,8 @@ def _rows_of_a_screen(grids: Sequence[Grid], wanted: Sequence[int], height: int,
     while growing:
         for k in list(growing):
             # The last row takes the place of the line that says how many more there are.
-            cost = costs[k] - (rows[k] + 1 == grids[k].n_rows)
-            if rows[k] < wanted[k] and cost <= left:
+            cost = costs[k] - (rows[k] + 1 == grids[k].grid.n_rows)
+            if rows[k] < grids[k].most and cost <= left:
                 left -= cost
                 rows[k] += 1
             else:
@@ -187,55 +207,41 @@ def _rows_of_a_screen(grids: Sequence[Grid], wanted: Sequence[int], height: int,
     return rows
 
 
-def _lines_of_a_row(grid: Grid, console: Console) -> float:
+def _lines_of_a_row(grid: _Fitted, console: Console) -> float:
     """Lines that a row takes, on average."""
-    n = min(grid.n_rows, 20)
-    return (_n_lines(grid, n, console) - _n_lines(grid, 0, console) + (n == grid.n_rows)) / n
+    n = min(grid.most, 20)
+    return (_n_lines(grid, n, console) - _n_lines(grid, 0, console) + (n == grid.grid.n_rows)) / n
 
 
-def _n_lines(grid: Grid, rows: int, console: Console) -> int:
-    return sum(len(console.render_lines(part, pad=False)) for part, _ in _laid_out(grid, rows, console))
+def _n_lines(grid: _Fitted, rows: int, console: Console) -> int:
+    parts = _laid_out(grid, rows, max(console.width, _LEAST_TEXT))
+    return sum(len(console.render_lines(part, pad=False)) for part, _ in parts)
 
 
-def _laid_out(grid: Grid, n_rows: int, console: Console) -> Iterator[Part]:
+def _laid_out(fitted: _Fitted, n_rows: int, width: int) -> Iterator[Part]:
     """The parts of a table as they are printed, with their styles."""
-    columns, left_out = _columns_that_fit(grid.columns, console.width)
-    table = new_grid()
+    from rich.table import Table
+
+    grid = fitted.grid
+    table = Table(box=None, pad_edge=False, header_style="bold")
     if grid.title:
-        yield _fold(grid.title, console.width), "bold"
+        yield _fold(grid.title, width), "bold"
     if grid.meaning:
-        yield _fold(grid.meaning, console.width), "dim"
-    for column in columns:
-        table.add_column(
-            column.head,
-            justify="right" if column.right else "left",
-            overflow="fold",
-            no_wrap=not column.folds,
-            style=column.style,
-        )
-    for row in zip(*(column.cells[:n_rows] for column in columns), strict=True):
+        yield _fold(grid.meaning, width), "dim"
+    for column in fitted.columns:
+        justify: JustifyMethod = "right" if column.right else "left"
+        table.add_column(column.head, justify=justify, overflow="fold", no_wrap=not column.folds, style=column.style)
+    for row in zip(*(column.cells[:n_rows] for column in fitted.columns), strict=True):
         table.add_row(*row)
     yield table, None
     below = []
     if n_rows < grid.n_rows:
-        below.append(
-            f"... and {counted(grid.n_rows - n_rows, f'more {grid.rows}')} (--full prints all, --out writes all)"
-        )
-    if left_out:
-        below.append(f"no room for: {', '.join(left_out)}")
-    for sentence in (*below, *grid.below):
-        yield _fold(sentence, console.width), "dim"
-
-
-def _columns_that_fit(columns: Sequence[Column], width: int) -> tuple[list[Column], list[str]]:
-    """The columns with something in them, without those that there is no room for; and the headings of the latter."""
-    shown = [column for column in columns if column.order == 0 or any(column.cells)]
-    left_out = []
-    while sum(map(_width, shown)) + _GAP * (len(shown) - 1) > width and any(column.order for column in shown):
-        last = max(shown, key=lambda column: column.order)
-        shown.remove(last)
-        left_out.append(last.head)
-    return shown, [head for head in reversed(left_out) if head]
+        more = counted(grid.n_rows - n_rows, f"more {grid.rows}")
+        below.append(f"... and {more} ({'' if grid.top else '--full prints all, '}--out writes all)")
+    if fitted.left_out:
+        below.append(f"no room for: {', '.join(fitted.left_out)}")
+    for sentence in (*below, *(grid.below if fitted.legends else ())):
+        yield _fold(sentence, width), "dim"
 
 
 def _width(column: Column) -> int:
@@ -244,13 +250,6 @@ def _width(column: Column) -> int:
     lines = [line for text in (column.head, *column.cells) for line in visible(text).split("\n")]
     widest = max(map(cell_len, lines))
     return min(widest, max(_FOLDED, cell_len(column.head))) if column.folds else widest
-
-
-def new_grid(title: str | None = None) -> Any:
-    """An empty table in the one style of all tables."""
-    from rich.table import Table
-
-    return Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="bold")
 
 
 def _warnings(sentences: Sequence[str], full: bool) -> Iterator[str]:
@@ -285,7 +284,7 @@ def _kind(sentence: str) -> str:
 
 def _fold(sentence: str, width: int) -> str:
     """A sentence folded at words."""
-    return "\n".join(textwrap.wrap(visible(sentence), max(width, _LEAST_TEXT), subsequent_indent="  "))
+    return "\n".join(textwrap.wrap(visible(sentence), width, subsequent_indent="  "))
 
 
 def _cut(texts: list[tuple[str, str]], lines: int | None, one: str, many: str) -> list[tuple[str, str]]:

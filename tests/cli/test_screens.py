@@ -229,7 +229,7 @@ class TestRoom:
     def test_rows_that_are_asked_for_are_shown(self):
         grid = Grid(None, [Column("N", list(map(str, range(100))))], top=70)
         assert "69" in shown(Screen([], [grid]), 80)
-        assert "... and 30 more rows" in shown(Screen([], [grid]), 80)
+        assert "... and 30 more rows (--out writes all)" in shown(Screen([], [grid]), 80)
 
 
 def test_an_interval_is_one_column():
