@@ -51,6 +51,9 @@ _HOMES = {
     "softelo.soft_elo": ["SoftElo", "soft_elo"],
     "softelo.temperature": ["Temperature", "fit_temperature", "fit_temperatures"],
     "statistics.draws": ["Draws"],
+    "tables.arena": ["arena_table"],
+    "tables.files": ["write_table"],
+    "tables.hub": ["write_eval_results"],
 }
 #: Packages that ``import jaxeval`` makes known, as the names are.
 _PACKAGES = ["plots"]

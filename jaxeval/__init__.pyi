@@ -71,3 +71,6 @@ from jaxeval.softelo.temperature import Temperature as Temperature
 from jaxeval.softelo.temperature import fit_temperature as fit_temperature
 from jaxeval.softelo.temperature import fit_temperatures as fit_temperatures
 from jaxeval.statistics.draws import Draws as Draws
+from jaxeval.tables.arena import arena_table as arena_table
+from jaxeval.tables.files import write_table as write_table
+from jaxeval.tables.hub import write_eval_results as write_eval_results

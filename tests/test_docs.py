@@ -9,9 +9,10 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_worked_examples_run(tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", ["how-it-flows.md", "tables.md"])
+def test_the_worked_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # they may write files
-    failed, tried = doctest.testfile(str(ROOT / "docs" / "how-it-flows.md"), module_relative=False)
+    failed, tried = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
     assert tried > 5
     assert failed == 0  # what differs is printed
 

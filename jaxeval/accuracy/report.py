@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,6 +20,7 @@ from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.accuracy.estimates import ESTIMATORS
 from jaxeval.accuracy.judged_sums import POOLED
 from jaxeval.accuracy.statuses import BOUNDED, STATUSES, Status
+from jaxeval.tables.documents import markdown_table, markdown_text
 from jaxeval.tables.shown import Shown, View
 from jaxeval.wording import counted
 
@@ -28,7 +28,8 @@ NEXT_LABELS = 100
 
 _WEAKENING = {"low J", "few labels", "few test items", "delta J", "near tie", "another share"}
 _SHOWN = ("naive", "calibration_only", "ppi_plus_plus", "rogan_gladen", "rogan_gladen_shared")
-_SPOKEN = {
+#: Names of estimators in sentences.
+SPOKEN = {
     "ppi_plus_plus": "PPI++",
     "rogan_gladen": "Rogan-Gladen with the models' own labels",
     "calibration_only": "labels alone",
@@ -97,11 +98,11 @@ class JudgeReport(Shown):
         ]
         yield "Calibration", calibrated, None
         shown = [f"{rate}{end}" for rate in ("q0", "q1", "j") for end in ("", "_lower", "_upper")]
-        rates = _columns(self._involved(self.accuracy.rates), ["model", "judge", *shown, "m0", "m1", "status"])
+        rates = _columns(self.involved(self.accuracy.rates), ["model", "judge", *shown, "m0", "m1", "status"])
         yield "How good the judges are (all labels)", [f"Intervals are {level}.", *_statuses(rates)], rates
         # In a comparison the shared calibration is that of a model, and belongs to the differences.
         shown = [name for name in _SHOWN if self.comparison is None or name != "rogan_gladen_shared"]
-        table, ends = _rows(self._involved(self.accuracy.table), shown), ["lower", "upper", "boot_lower", "boot_upper"]
+        table, ends = _rows(self.involved(self.accuracy.table), shown), ["lower", "upper", "boot_lower", "boot_upper"]
         shown = ["model", "judge", "estimator", "believe", "estimate", *ends, "status"]
         yield "Accuracy of each model", _legend(table, ["model"]), _columns(table, shown)
         if self.comparison is not None:
@@ -130,7 +131,7 @@ class JudgeReport(Shown):
                 yield f"{subject.about}no claim; PPI++ with labels of both models: {why}"
                 continue
             row = rows[rows["believe"]].iloc[0]
-            said = f"{numbers(row)} by {_SPOKEN[row['estimator']]}"
+            said = f"{numbers(row)} by {SPOKEN[row['estimator']]}"
             if row["lower"] <= 0 <= row["upper"]:
                 yield f"{subject.about}not told apart, {said}"
                 continue
@@ -160,15 +161,15 @@ class JudgeReport(Shown):
         for title, sentences, table in self.sections():
             parts.append(f"## {title}\n")
             if sentences:
-                parts.append("\n".join(f"* {_escaped(sentence)}" for sentence in sentences) + "\n")
+                parts.append("\n".join(f"* {markdown_text(sentence)}" for sentence in sentences) + "\n")
             if table is not None:
-                parts.append(_markdown(table) + "\n")
+                parts.append(markdown_table(table.reset_index(drop=True)))
         return "\n".join(parts)
 
     def _next_labels(self) -> pd.DataFrame:
         """How to split further labels by class (Algorithm 1), from the rates known so far, all items together."""
         naive = self.accuracy.table[self.accuracy.table["estimator"] == "naive"]
-        rates, shares = (of_slice(self._involved(table), "all") for table in (self.accuracy.rates, naive))
+        rates, shares = (of_slice(self.involved(table), "all") for table in (self.accuracy.rates, naive))
         known = rates.merge(shares[["model", "judge", "estimate"]], on=["model", "judge"])
         known = known[(known["m0"] > 0) & (known["m1"] > 0) & known["j"].notna() & known["estimate"].notna()]
         if known.empty:
@@ -178,7 +179,7 @@ class JudgeReport(Shown):
         labels = known[["model", "judge", "m0", "m1"]].rename(columns={"m0": "labels_wrong", "m1": "labels_right"})
         return labels.assign(next_wrong=split.more0, next_right=split.more1)
 
-    def _involved(self, table: pd.DataFrame) -> pd.DataFrame:
+    def involved(self, table: pd.DataFrame) -> pd.DataFrame:
         """The rows of models that are compared."""
         if self.comparison is None:
             return table
@@ -228,19 +229,3 @@ def _legend(table: pd.DataFrame, models: list[str]) -> list[str]:
             "Rogan-Gladen is not ok."
         )
     return lines + _statuses(table)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("_", "\\_").replace("*", "\\*")
-
-
-def _markdown(table: pd.DataFrame) -> str:
-    def cell(value: Any) -> str:
-        if isinstance(value, float):
-            return "" if np.isnan(value) else f"{value:.3f}"
-        return _escaped(str(value))
-
-    head = "| " + " | ".join(_escaped(str(c)) for c in table.columns) + " |"
-    rule = "|" + "|".join("---:" if pd.api.types.is_numeric_dtype(table[c]) else "---" for c in table.columns) + "|"
-    rows = ["| " + " | ".join(cell(v) for v in row) + " |" for row in table.itertuples(index=False)]
-    return "\n".join([head, rule, *rows])

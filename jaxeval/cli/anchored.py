@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.outputs import raw_names_option, write_folder
-from jaxeval.cli.processes import first_goes_on
+from jaxeval.cli.outputs import Findings, Outputs, present
 from jaxeval.cli.run_options import FILE, choice_option, column_options, resampling_options, strata_option
-from jaxeval.cli.terminal import note, plain_cell, print_table, stdout_console, warn
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -20,12 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from jaxeval.anchored.screening import JudgeScreen
-
-#: Columns that are written and not printed: there is no room.
-_FILES_ONLY = [
-    "probability_se", "rating_se", "own_se", "rating_se_predicted", "rating_se_predicted_observed", "informative",
-    "squares",
-]  # fmt: skip
 
 
 @click.command(cls=CompilingCommand)
@@ -51,8 +43,7 @@ _FILES_ONLY = [
 @choice_option("--link", "logit", "probit", "cloglog")
 @click.option("--pool-size", type=click.FloatRange(1), metavar="M", help="Prompts that these were drawn from.")
 @click.option("--threshold", default=0.9, type=click.FloatRange(0, 1), metavar="R", help="ICC(3,k) of a strong judge.")
-@resampling_options("Write CSVs and figures.")
-@raw_names_option
+@resampling_options()
 def anchored(
     file: Path,
     *,
@@ -63,7 +54,7 @@ def anchored(
     threshold: float,
     strata: str | None,
     drawn: dict[str, Any],
-    out: Path | None,
+    outputs: Outputs,
     **columns: Any,
 ) -> None:
     """Rate models by wins, ties and losses against a fixed reference.
@@ -75,8 +66,10 @@ def anchored(
     from jaxeval.anchored.pooling import pooled_scores
     from jaxeval.anchored.scores import anchored_scores
     from jaxeval.anchored.screening import screen_judges
+    from jaxeval.cli.anchored_screen import anchored_screen
     from jaxeval.data.anchored_verdicts import read_anchored_verdicts
     from jaxeval.data.table_files import column_names, naming
+    from jaxeval.execution.precision import versions
 
     options: dict[str, Any] = {"prior": prior, "level": drawn["level"], "pool_size": pool_size, "link": link}
     tables: dict[str, pd.DataFrame] = {}
@@ -121,29 +114,28 @@ def anchored(
         if len(found.additivity):
             tables["anchor_additivity"] = found.additivity
         warnings += found.advice
-    first_goes_on()
-    # Files first: what is wrong with the terminal must not cost them.
-    if out is not None:
-        figures, undrawn = _figures(tables, scores, screen)
-        write_folder(out, tables, figures)
-        warnings += undrawn
-    console = stdout_console()
-    print_table(console, _shown(scores), "Ratings above the reference (Elo)", _cell)
+    # A mean over judges is not as much surer than one judge as two kinds of interval make it look.
+    pooled = "; those of the mean over judges are by the prompts' own variance" if "pooled" in tables else ""
+    notes.append(f"prior {prior:g}; {100 * drawn['level']:g}% Beta intervals{pooled}; link {link}; {versions()}")
+    figures, undrawn = _figures(tables, scores, screen) if outputs.to_folder else ({}, [])
+    warnings += undrawn
     titles = {
         "judges": f"Reliability of the judges' runs (strong: ICC(3,k) of {threshold:g})",
         "pooled": "Mean over the strong judges and all tasks (Elo)" if by_task else "Mean over the strong judges (Elo)",
-        "anchor_coverage": "References: share of probabilities in the informative range, at floor and ceiling",
-        "anchor_swap": "References against each other (Elo)",
     }
-    for name, title in titles.items():
-        if name in tables:
-            print_table(console, tables[name].drop(columns=_FILES_ONLY, errors="ignore"), title, _cell)
-    for line in notes:
-        note(console, line)
-    # A mean over judges is not as much surer than one judge as two kinds of interval make it look.
-    pooled = "; those of the mean over judges are by the prompts' own variance" if "pooled" in tables else ""
-    note(console, f"prior {prior:g}; {100 * drawn['level']:g}% Beta intervals{pooled}; link {link}")
-    warn(console, warnings)
+    settings = {**options, **({} if screen is None else {name: drawn[name] for name in ("n_resamples", "seed")})}
+    present(
+        Findings(
+            screen=lambda: anchored_screen(tables, titles, notes, warnings),
+            tables=tables,
+            warnings=warnings,
+            title="Ratings above the reference (Elo)",
+            notes=notes,
+            figures=lambda: figures,
+            settings={**settings, "threshold": threshold, "versions": versions()},
+        ),
+        outputs,
+    )
 
 
 def _holds_counts(file: Path, names: Sequence[str], verdict: str | None) -> bool:
@@ -179,16 +171,6 @@ def _read_counts(file: Path, by_task: bool, missing: str, **columns: str | None)
     return counts.drop(columns=shadowed).rename(columns={str(name): role for role, name in named.items()})
 
 
-def _shown(scores: pd.DataFrame) -> pd.DataFrame:
-    """Columns for the terminal: not those of roles that the file has no column for, and how many prompts there are."""
-    shown = [c for c in scores if c not in _FILES_ONLY and not (scores[c].astype(str) == f"(one {c})").all()]
-    table = scores[shown].rename(columns={"n_items": "n"})
-    if "n" not in table:
-        total = scores["wins"] + scores["losses"] + scores.get("ties", 0)
-        table.insert(table.columns.get_loc("probability"), "n", total)
-    return table
-
-
 def _figures(
     tables: dict[str, pd.DataFrame], scores: pd.DataFrame, screen: JudgeScreen | None
 ) -> tuple[dict[str, Figure], list[str]]:
@@ -207,14 +189,3 @@ def _figures(
     if screen is not None:
         figures["judges"] = plots.plot_screen(screen)
     return figures, warnings
-
-
-def _cell(name: Any, value: Any) -> str:
-    if isinstance(value, float):
-        if value != value:
-            return "-"
-        elo = any(part in str(name) for part in ("rating", "shift", "offset", "spread"))
-        if str(name) == "n":
-            return f"{value:,.6g}"
-        return f"{value:,.1f}" if elo or str(name) in ("wins", "ties", "losses") else f"{value:.3f}"
-    return plain_cell(value)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxeval.cli.tables import Findings, estimate, number_cell, one_line_cell, pairs_cell, wide
+from jaxeval.cli.tables import Printed, Study, estimate, number_cell, one_line_cell, pairs_cell, wide
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def study_evaluators(
     few_pairs: bool,
     drawn: dict[str, Any],
     with_curves: bool,
-) -> Findings:
+) -> Study:
     """Reads the scores and measures every evaluator beside gold; ``with_curves`` of agreement for a figure."""
     import numpy as np
 
@@ -73,39 +73,45 @@ def study_evaluators(
         }
         return drawings if curves is None else {**drawings, "curves": plots.plot_agreement(curves, agreement, few)}
 
-    printed: list[tuple[pd.DataFrame, str, Any]] = []
+    printed: list[Printed] = []
+    more: list[Printed] = []
     if "comparison" in tables:
-        title = (
-            f"Which evaluator ranks most like {gold}: Kendall's tau-b over all models, and the best evaluator's tau "
-            "less this one's on the models that both scored (pairs of models)"
+        meaning = (
+            "Kendall's tau-b over all models (pairs of models), and the best evaluator's tau less this one's on the "
+            "models that both scored"
         )
-        printed.append((_ranking_rows(tables["tau"], tables["comparison"], few), title, number_cell))
+        ranking = _ranking_rows(tables["tau"], tables["comparison"], few)
+        title = f"Which evaluator ranks most like {gold}"
+        printed.append(Printed(ranking, title, number_cell, "evaluator", meaning))
     taus = wide(hide_few_pairs(tables["tau"], "tau", few), "evaluator", "delta", pairs_cell("tau"))
-    title = "Kendall's tau-b of models whose scores differ by less than delta points (pairs of models)"
-    printed.append((taus, title, number_cell))
-    title = f"All models; the top has {top}; rank deviation in places"
-    printed.append((_measure_rows(hide_few_pairs(tables["agreement"], "value", few)), title, number_cell))
-    changes = hide_few_pairs(tables["rank_change"], "rank_change", few)
-    title = (
-        "Mean |rank - gold rank| by tier of gold (models of the tier that the evaluator scored); tiers are of all "
+    meaning = "Kendall's tau-b of models whose scores differ by less than delta points (pairs of models)"
+    close = Printed(taus, "Close models", number_cell, "evaluator", meaning)
+    (more if printed else printed).append(close)
+    measures = _measure_rows(hide_few_pairs(tables["agreement"], "value", few))
+    meaning = f"the top has {top}; rank deviation in places"
+    more.append(Printed(measures, "All models", number_cell, "evaluator", meaning))
+    changes = wide(hide_few_pairs(tables["rank_change"], "rank_change", few), "evaluator", "tier", _change_cell)
+    meaning = (
+        "mean |rank - gold rank| by tier of gold (models of the tier that the evaluator scored); tiers are of all "
         "models that gold and any evaluator scored"
     )
-    printed.append((wide(changes, "evaluator", "tier", _change_cell), title, number_cell))
+    more.append(Printed(changes, "Rank change by tier", number_cell, "evaluator", meaning))
     gaps = hide_few_pairs(tables["smallest_gap"], "delta", few)
     named = ["evaluator", "delta", "lower", "upper", "largest_gap", "n_pairs", "reached_share", "lack_of_fit", "status"]
     title = f"Smallest gap of scores at which gold agrees with probability {agreement:g}"
-    printed.append((gaps[[name for name in named if name in gaps]], title, one_line_cell))
+    more.append(Printed(gaps[[name for name in named if name in gaps]], title, one_line_cell, "evaluator"))
     if improvements:
         shown = hide_few_in_agreement(tables["improvement"], few)
         rows = wide(shown, "evaluator", "delta", _improvement_cell, lambda delta: counted(delta, "point"))
-        title = (
-            "Probability that gold agrees by the regression, share of pairs of such gaps that do, and average below "
+        meaning = (
+            "probability that gold agrees by the regression, share of pairs of such gaps that do, and average below "
             "(pairs)"
         )
-        printed.append((rows, title, number_cell))
+        printed.append(Printed(rows, "What an improvement means", number_cell, "evaluator", meaning))
     read = f"{counted(len(frame), 'model')}, {counted(frame.shape[1] - 1, 'evaluator')}; gold is {gold}"
-    return Findings(
+    return Study(
         printed=printed,
+        more=more,
         written=tables,
         figures=figures,
         read=read,
@@ -199,7 +205,7 @@ def _ranking_rows(taus: pd.DataFrame, comparison: pd.DataFrame, few: int) -> pd.
     own = hide_few_pairs(taus[np.isinf(taus["delta"])], "tau", few).set_index("evaluator")
     best = comparison["evaluator"].iloc[0]
     others = hide_few_pairs(comparison[comparison["evaluator"] == best], "difference", few).set_index("other")
-    tau, difference = pairs_cell("tau"), pairs_cell("difference")
+    tau, difference = pairs_cell("tau", " "), pairs_cell("difference", " ")
     rows = {
         "evaluator": [best, *others.index],
         "kendall tau": [tau(own.loc[name]) for name in (best, *others.index)],

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.outputs import raw_names_option, write_folder
-from jaxeval.cli.processes import first_goes_on
+from jaxeval.cli.outputs import Findings, Outputs, present
 from jaxeval.cli.run_options import FILE, choice_option, resampling_options, strata_option
-from jaxeval.cli.terminal import named_model, note, plain_cell, print_table, say, stdout_console
-from jaxeval.wording import counted
+from jaxeval.cli.terminal import named_model
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from jaxeval.accuracy.report import JudgeReport
     from jaxeval.data.judged_answers import JudgedAnswers
-
-_MOST_CAUTIONS = 25
 
 
 @click.command(cls=CompilingCommand)
@@ -43,8 +41,7 @@ _MOST_CAUTIONS = 25
 @click.option("--by", metavar="COL", help="Also each slice of this column.")
 @click.option("--stratify", metavar="COL", help="Correct within the values of this column.")
 @strata_option("items")
-@resampling_options("Write CSVs, report.md and figures.", resamples=10_000)
-@raw_names_option
+@resampling_options(resamples=10_000)
 def judge(
     *,
     calibration: Path,
@@ -55,14 +52,15 @@ def judge(
     stratify: str | None,
     strata: str | None,
     drawn: dict[str, Any],
-    out: Path | None,
+    outputs: Outputs,
     **columns: Any,
 ) -> None:
     """Accuracies of models by LLM judges, corrected by human labels, with what the data cannot say.
 
-    Every estimate comes with an interval: the judge's raw share, labels alone, PPI++, Rogan-Gladen with each model's
-    own and with a shared calibration. The column "believe" marks the one to believe, and sentences under each table say
-    why, and what each status means. Columns have the same names in both files.
+    The first table has the estimate to believe for each model and judge, beside the judge's raw share, and why it is
+    believed. With --full follow all estimates with intervals: the judge's raw share, labels alone, PPI++, Rogan-Gladen
+    with each model's own and with a shared calibration, and the rates of the judges. Columns have the same names in
+    both files.
     """
     from jaxeval.accuracy.judge_accuracy import judge_accuracy
     from jaxeval.accuracy.judged_sums import POOLED
@@ -77,11 +75,7 @@ def judge(
     accuracy = judge_accuracy(labelled, judged, by=by, stratify=stratify, strata=strata, shared=whose, **drawn)
     comparison = compare(accuracy, chosen, labels_of_b=shared is None) if chosen else None
     report = judge_report(accuracy, comparison)
-    first_goes_on()
-    # Files first: what is wrong with the terminal must not cost them.
-    if out is not None:
-        _write(report, out)
-    _show(report, labelled, judged)
+    present(_findings(report, labelled, judged), outputs)
 
 
 def _read(path: Path, columns: dict[str, Any], keep: list[str], calibration: bool) -> JudgedAnswers:
@@ -99,49 +93,30 @@ def _read(path: Path, columns: dict[str, Any], keep: list[str], calibration: boo
     return read_judged_answers(path, **named)
 
 
-def _write(report: JudgeReport, out: Path) -> None:
-    from jaxeval.plots import accuracy as plots
+def _findings(report: JudgeReport, labelled: JudgedAnswers, judged: JudgedAnswers) -> Findings:
+    from dataclasses import asdict
 
-    tables = {"accuracy": report.accuracy.table, "rates": report.accuracy.rates}
-    figures = {"accuracy": plots.plot_accuracy(report.accuracy), "rates": plots.plot_rates(report.accuracy)}
-    if report.comparison is not None:
-        tables |= {"differences": report.comparison.table, "stability": report.comparison.stability}
-        figures["differences"] = plots.plot_differences(report.comparison)
-    write_folder(out, tables, figures, {"report.md": report.to_markdown()})
+    from jaxeval.cli.judge_screen import judge_screen
 
+    accuracy, comparison = report.accuracy, report.comparison
 
-def _show(report: JudgeReport, labelled: JudgedAnswers, judged: JudgedAnswers) -> None:
-    console, settings = stdout_console(), report.accuracy.settings
-    for title, sentences, table in report.sections():
-        if table is not None:
-            print_table(console, table, title, _cell)
-            for sentence in sentences:
-                say(console, sentence, "dim")
-            if sentences:
-                console.print()
-        elif title == "What can be claimed":
-            for sentence in sentences:
-                say(console, sentence, "bold")
-            console.print()
-    for name, answers in (("calibration", labelled), ("test", judged)):
-        note(console, f"{name}: {answers.report}")
-    for title, sentences, _ in report.sections():
-        if title == "Calibration":
-            for sentence in sentences:
-                say(console, sentence, "dim")
-        elif title == "Cautions":
-            for sentence in sentences[:_MOST_CAUTIONS]:
-                say(console, f"caution: {sentence}", "yellow")
-            if len(sentences) > _MOST_CAUTIONS:
-                say(console, f"caution: and {len(sentences) - _MOST_CAUTIONS:,} more (--out writes all)", "yellow")
-    note(
-        console,
-        f"{counted(settings.n_resamples, 'resample')}, seed {settings.seed}; level {settings.level:g}; "
-        f"{settings.device}; {settings.versions}",
+    def figures() -> dict[str, Figure]:
+        from jaxeval.plots import accuracy as plots
+
+        found = {"accuracy": plots.plot_accuracy(accuracy), "rates": plots.plot_rates(accuracy)}
+        return found if comparison is None else {**found, "differences": plots.plot_differences(comparison)}
+
+    tables = {"accuracy": accuracy.table, "rates": accuracy.rates}
+    if comparison is not None:
+        tables = {"differences": comparison.table, **tables, "stability": comparison.stability}
+    screen = judge_screen(report, [f"calibration: {labelled.report}", f"test: {judged.report}"])
+    return Findings(
+        screen=lambda: screen,
+        tables=tables,
+        warnings=screen.warnings,
+        title="Accuracy of each model" if comparison is None else "Differences, A minus B",
+        notes=screen.notes,
+        figures=figures,
+        texts={"report.md": report.to_markdown()},
+        settings=asdict(accuracy.settings),
     )
-
-
-def _cell(name: Any, value: Any) -> str:
-    if isinstance(value, float):
-        return "-" if value != value else f"{value:+.3f}" if name in ("difference", "delta_j") else f"{value:.3f}"
-    return plain_cell(value)

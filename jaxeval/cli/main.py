@@ -17,8 +17,9 @@ from jaxeval.cli.anchored import anchored
 from jaxeval.cli.compiling import CompilingCommand, kept_programs
 from jaxeval.cli.judge import judge
 from jaxeval.cli.meta import meta
-from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_table
+from jaxeval.cli.outputs import OutputFile, Outputs, check_outputs, output_options, present, quiet_option
 from jaxeval.cli.processes import first_goes_on, gather_files
+from jaxeval.cli.publishing import Publishing, publishing_options
 from jaxeval.cli.run_options import (
     SHARE,
     choice_option,
@@ -30,7 +31,7 @@ from jaxeval.cli.run_options import (
     strata_option,
 )
 from jaxeval.cli.soft_elo import soft_elo_commands
-from jaxeval.cli.terminal import named_model, stdout_console, tell
+from jaxeval.cli.terminal import named_model, tell
 from jaxeval.errors import ProcessError
 from jaxeval.wording import counted, visible
 
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from jaxeval.data.features import FeatureLike
     from jaxeval.ratings.gauge import Gauge
 
-_TABLE_ENDINGS = (".csv", ".parquet", ".json")
 _FIGURE_ENDINGS = (".png", ".svg", ".pdf")
 #: Options of the leaderboard that say how its files are read.
 _COLUMNS = ("model_a", "model_b", "winner", "target", "weight", "count", "both_bad")
@@ -96,10 +96,10 @@ _board_options = several_options(
     choice_option("--method", "auto", "dense", "sparse",
                   text="Tables of all pairs of models, or the graph of those that met: for 1,000 models or more."),
     run_options,
-    click.option("--top", type=click.IntRange(1), metavar="K", help="Print the first K models; by default 200."),
-    click.option("--out", type=OutputFile(_TABLE_ENDINGS), help="Write the table: .csv, .parquet, or .json, which "
-                 "holds rows and settings, and null for a number that is missing or infinite."),
-    raw_names_option,
+    click.option("--top", type=click.IntRange(1), metavar="K",
+                 help="Print the first K models; by default as many as a screen holds."),
+    output_options,
+    publishing_options,
     click.option("--plot", type=OutputFile(_FIGURE_ENDINGS), help="Draw the ratings: .png, .svg or .pdf."),
 )  # fmt: skip
 
@@ -200,10 +200,12 @@ def leaderboard(
     covariates, of_covariates = _features(features, position, neutral, same_group)
     if effect is not None and (not covariates or by):
         raise click.UsageError("--effect draws what control does to one board: it needs --features, and has no --by")
+    if by and board["publishing"].eval_results:
+        raise click.UsageError("--eval-results writes one value for each model: it has no --by")
     if raw_features and not features:
         raise click.UsageError("--raw-features is about the columns of --features, and there are none")
-    outputs = {"--out": board["out"], "--plot": board["plot"], "--effect": effect, "--state": state}
-    check_outputs(outputs, files_of(files))
+    written = {"--out": board["outputs"].out, "--plot": board["plot"], "--effect": effect, "--state": state}
+    check_outputs(written, files_of(files))
     columns: dict[str, Any] = {name: board.pop(name) for name in _COLUMNS}
     keep = list(dict.fromkeys([*by, *(name for name in (cluster, strata) if name), *of_covariates]))
 
@@ -281,9 +283,11 @@ _size_options = several_options(
 @click.option("--ties", default=0.25, type=click.FloatRange(0, 0.5), help="Tie rate of equals.")
 @click.option("--seed", default=0, type=click.IntRange(0))
 @click.option("--out", required=True, type=OutputFile((".parquet", ".csv")), help="Where to write the votes.")
-def simulate(battles: int, models: int, ties: float, seed: int, out: Path) -> None:
+@quiet_option
+def simulate(battles: int, models: int, ties: float, seed: int, out: Path, quiet: bool) -> None:
     """Write simulated arena votes, in the format that `leaderboard` reads."""
     from jaxeval.data.simulate import simulate_votes
+    from jaxeval.tables.files import write_table
 
     votes = simulate_votes(battles, models, tie_rate=ties, seed=seed)
     write_table(votes, out)
@@ -303,23 +307,28 @@ def demo(battles: int, models: int, plot: Path | None, seed: int, **board: Any) 
 
 
 def _rate(
-    battles: Battles, *, top: int | None, out: Path | None, plot: Path | None, gauge: Gauge, **options: Any
+    battles: Battles,
+    *,
+    top: int | None,
+    outputs: Outputs,
+    publishing: Publishing,
+    plot: Path | None,
+    gauge: Gauge,
+    **options: Any,
 ) -> None:
-    from jaxeval.cli.report import print_leaderboard
+    from jaxeval.cli.report import board_findings
     from jaxeval.ratings.leaderboard import leaderboard
 
-    table = leaderboard(battles, gauge=_gauge(battles, gauge), **options)
+    table = leaderboard(battles, gauge=_gauge(battles, gauge), progress=outputs.progress, **options)
     first_goes_on()
-    # Files first: what is wrong with the terminal must not cost them.
-    if out is not None:
-        write_table(table, out)
-        tell(f"wrote {out}")
     if plot is not None:
         from jaxeval.plots.leaderboard import save_leaderboard
 
         save_leaderboard(table, plot)
         tell(f"drew {plot}")
-    print_leaderboard(table, stdout_console(), top)
+    publishing.publish(table)
+    found = board_findings(table, top)
+    present(found._replace(tables=publishing.tables(found.tables)), outputs)
 
 
 def run() -> None:

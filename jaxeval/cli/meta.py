@@ -10,10 +10,10 @@ from click.core import ParameterSource
 
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.evaluators import study_evaluators
-from jaxeval.cli.outputs import raw_names_option
+from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.references import study_references
 from jaxeval.cli.run_options import FILE, choice_option, column_options, resampling_options, side_options, strata_option
-from jaxeval.cli.tables import present
+from jaxeval.cli.tables import study_findings
 
 _SCORES_ONLY = ("gold", "model", "evaluators", "top", "improvements", "agreement")
 _VOTES_ONLY = ("model_a", "model_b", "winner", "both_bad", "references", "sets", "budgets", "n_repeats", "cluster",
@@ -75,15 +75,14 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
 @click.option("--few-pairs", is_flag=True,
               help="Also show what fewer than 15 pairs of models stand behind, in tables, advice and "
               "figures.")  # fmt: skip
-@resampling_options("Write CSVs (of all numbers, with their pairs), the advice and figures.", fewest=0,
-                    drawn="Of models, or of votes; 0 for no intervals.")  # fmt: skip
-@raw_names_option
-def meta(file: Path | None, votes: Path | None, drawn: dict[str, Any], out: Path | None, **options: Any) -> None:
+@resampling_options(fewest=0, drawn="Of models, or of votes; 0 for no intervals.")
+def meta(file: Path | None, votes: Path | None, drawn: dict[str, Any], outputs: Outputs, **options: Any) -> None:
     """Which evaluators rank models as people do, close ones too.
 
     FILE has a row per model, a column of gold scores and a column per evaluator. The first table compares evaluators
-    with each other, the best first, on the models that they share. With --votes, models are ranked by their votes
-    against single references and sets of them, and compared with the ranking of all votes.
+    with each other, the best first, on the models that they share; the others, on close models, tiers and gaps, follow
+    with --full. With --votes, models are ranked by their votes against single references and sets of them, and compared
+    with the ranking of all votes.
     """
     if (file is None) == (votes is None):
         raise click.UsageError("give a FILE of scores with --gold, or --votes FILE")
@@ -97,5 +96,5 @@ def meta(file: Path | None, votes: Path | None, drawn: dict[str, Any], out: Path
     if votes is not None:
         found = study_references(votes, drawn=drawn, **own)
     elif file is not None:
-        found = study_evaluators(file, drawn=drawn, with_curves=out is not None, **own)
-    present(found, drawn, out)
+        found = study_evaluators(file, drawn=drawn, with_curves=outputs.to_folder, **own)
+    present(study_findings(found, drawn), outputs)

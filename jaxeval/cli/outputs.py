@@ -1,28 +1,28 @@
-"""Files that the commands write: checked before the work, whole or not at all."""
+"""What every command does with its result: files, standard output or a screen, by the same options everywhere."""
 
 from __future__ import annotations
 
-import csv
-import json
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import isfinite
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from jaxeval.cli.terminal import tell
-from jaxeval.execution.atomic_write import whole_file
-from jaxeval.wording import counted, visible
-
-#: Signs, plain and of full width, at the beginning of a cell that spreadsheets take for a formula.
-_FORMULA = re.compile(r"'*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]")
-_RAW_NAMES = "jaxeval.raw_names"
+from jaxeval.cli.processes import first_goes_on
+from jaxeval.cli.terminal import QUIET, complain, print_bytes, stdout_console, tell
+from jaxeval.tables.files import FORMATS, table_bytes, write_table, write_text
+from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from jaxeval.cli.screens import Screen
+
+#: The path that stands for standard output.
+STDOUT = Path("-")
+_ENDINGS = tuple(f".{name}" for name in FORMATS)
 
 
 class OutputFile(click.Path):
@@ -42,11 +42,116 @@ class OutputFile(click.Path):
         return path
 
 
+class _OutputPath(OutputFile):
+    """A file to write, a folder, or - for standard output."""
+
+    def __init__(self) -> None:
+        super().__init__(_ENDINGS)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, or an error that says what is wrong with it."""
+        path = Path(value)
+        if path == STDOUT or path.is_dir() or str(value).endswith("/"):
+            return path
+        if not path.suffix:
+            if path.exists():
+                self.fail(f"{path} is a file and no folder, and has no ending of a table", param, ctx)
+            return path
+        return super().convert(value, param, ctx)
+
+
+class Outputs(NamedTuple):
+    """What is to become of a result."""
+
+    out: Path | None = None
+    format: str | None = None
+    raw_names: bool = False
+    quiet: bool = False
+    full: bool = False
+
+    @property
+    def to_folder(self) -> bool:
+        """Whether all tables are written, into a folder."""
+        return self.out is not None and self.out != STDOUT and (self.out.suffix.lower() not in _ENDINGS)
+
+    @property
+    def progress(self) -> bool | None:
+        """Whether estimators show a bar; None for only on a terminal."""
+        return False if self.quiet else None
+
+    @property
+    def silent(self) -> bool:
+        """Whether no screen is printed."""
+        return self.quiet or self.out == STDOUT
+
+
+class Findings(NamedTuple):
+    """What a command found."""
+
+    screen: Callable[[], Screen]
+    tables: Mapping[str, pd.DataFrame]  # the first is the one that a single file holds
+    warnings: Sequence[str]
+    title: str | None = None  # of the first table
+    notes: Sequence[str] = ()  # what was read and set
+    figures: Callable[[], dict[str, Figure]] = dict
+    texts: Mapping[str, str] = {}
+    settings: Mapping[str, Any] = {}
+
+
+def _keep_quiet(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
+    ctx.meta[QUIET] = value
+    return value
+
+
+#: Of commands that print a screen, or tell what they did.
+quiet_option = click.option(
+    "--quiet", is_flag=True, callback=_keep_quiet, help="Print no screen; warnings still go to standard error."
+)
+full_option = click.option(
+    "--full", is_flag=True, help="Print all tables, rows and warnings; by default at most a screen of them."
+)
+
+
+def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--out``, ``--format``, ``--raw-names``, ``--quiet`` and ``--full``, as ``outputs`` of the command."""
+
+    @wraps(command)
+    def gathered(*args: Any, **options: Any) -> Any:
+        outputs = Outputs(**{name: options.pop(name) for name in Outputs._fields})
+        if outputs.format is not None and not (outputs.to_folder or outputs.out == STDOUT):
+            raise click.UsageError("--format is for --out with a folder or -: the ending of a file says its own")
+        click.get_current_context().meta[QUIET] = outputs.silent
+        return command(*args, outputs=outputs, **options)
+
+    added = (
+        click.option(
+            "--out",
+            type=_OutputPath(),
+            metavar="PATH",
+            help=f"Write the table to a file ({', '.join(_ENDINGS)}), all tables, figures and texts to a folder, or "
+            "the table to standard output (-), with no screen then.",
+        ),
+        click.option("--format", type=click.Choice(FORMATS), help="Of tables in a folder or on standard output. [csv]"),
+        click.option(
+            "--raw-names",
+            is_flag=True,
+            help="Write names to CSV as they are. By default text that a spreadsheet would run as a formula, since it "
+            "begins with =, +, -, @, a tab or a line end, gets an apostrophe in front: remove it when you read the "
+            "file back.",
+        ),
+        quiet_option,
+        full_option,
+    )
+    for option in reversed(added):
+        gathered = option(gathered)
+    return gathered
+
+
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path]) -> None:
     """An error if a file to write, by its option, is one to read, or that of another option."""
     taken = {path.resolve(): "to read" for path in inputs}
     for option, path in outputs.items():
-        if path is None:
+        if path is None or path == STDOUT:
             continue
         if path.resolve() in taken:
             raise click.UsageError(
@@ -55,132 +160,70 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path]) ->
         taken[path.resolve()] = f"of {option}"
 
 
-def raw_names_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--raw-names``, of every command that writes CSV files; it goes to `write_table` in click's context."""
+def present(found: Findings, outputs: Outputs) -> None:
+    """Write what is to be written, then print the screen, or only the warnings on standard error.
 
-    def keep(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-        ctx.meta[_RAW_NAMES] = value
-
-    return click.option(
-        "--raw-names",
-        is_flag=True,
-        expose_value=False,
-        callback=keep,
-        help="Write names to CSV files as they are. By default text that a spreadsheet would run as a formula, since "
-        "it begins with =, +, -, @, a tab or a line end, gets an apostrophe in front: remove it when you read the "
-        "file back.",
-    )(command)
-
-
-def write_table(table: pd.DataFrame, path: Path, index: bool = False, raw_names: bool | None = None) -> None:
-    r"""Write .csv, .parquet or .json, as the ending says, whole or not at all.
-
-    CSV: text, the names of columns too, that a spreadsheet would run as a formula gets an apostrophe in front. So does
-    text that begins with apostrophes and such a sign. Whoever reads the file gets the names back without a loss: remove
-    the first character of text that begins with ``'+[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]``, a regular expression
-    (in pandas: ``names.str.replace(r"^'(?='*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n])", "", regex=True)``).
-
-    JSON: an object of ``rows``, a record each, ``settings``, among them the seed, versions, the report on what was read
-    and the warnings, and ``coefficients`` if there are any. Numbers that are missing or infinite are null, so that a
-    bound is null where the interval has no end or where there is no interval; Parquet and CSV tell the two apart.
-
-    Args:
-        table: ``attrs`` may hold ``settings``, ``report``, ``warnings`` and ``coefficients``, as of `leaderboard`.
-        path: where to write it.
-        index: whether CSV and Parquet hold the index.
-        raw_names: write text to CSV as it is; by default as ``--raw-names`` says.
-
-    Raises:
-        OSError: it cannot be written.
+    Files come first: what is wrong with the terminal must not cost them. Of several processes the first goes on.
     """
-    with whole_file(path) as file:
-        if path.suffix.lower() == ".csv":
-            if raw_names is None:
-                context = click.get_current_context(silent=True)
-                raw_names = context is not None and context.meta.get(_RAW_NAMES, False)
-            _write_csv(table if raw_names else _without_formulas(table, index), file, index)
-        elif path.suffix.lower() == ".parquet":
-            table.to_parquet(file, index=index)
+    first_goes_on()
+    table = next(iter(found.tables.values()))
+    if outputs.out is not None and outputs.to_folder:
+        _write_folder(found, outputs.out, outputs.format or "csv", outputs.raw_names)
+    elif outputs.out is not None:
+        options: dict[str, Any] = {"title": found.title, "notes": _notes(found), "raw_names": outputs.raw_names}
+        if outputs.out == STDOUT:
+            print_bytes(table_bytes(_with_attrs(table, found), outputs.format or "csv", **options))
         else:
-            file.write(_json(table).encode())
+            write_table(_with_attrs(table, found), outputs.out, **options)
+            tell(f"wrote {outputs.out}")
+    show(found.screen, found.warnings, outputs.silent, outputs.full)
 
 
-def write_text(text: str, path: Path) -> None:
-    """Write a text for people as UTF-8, whole or not at all; control characters as escapes, as on the screen.
+def show(screen: Callable[[], Screen], warnings: Sequence[str], silent: bool, full: bool) -> None:
+    """Print a screen, or only its warnings on standard error."""
+    if silent:
+        for sentence in dict.fromkeys(warnings):
+            complain(f"warning: {sentence}")
+        return
+    from jaxeval.cli.screens import print_screen
 
-    Raises:
-        OSError: it cannot be written.
-    """
-    with whole_file(path) as file:
-        file.write(visible(text).encode())
+    print_screen(screen(), stdout_console(), full)
 
 
-def write_folder(
-    out: Path, tables: Mapping[str, pd.DataFrame], figures: dict[str, Figure], texts: Mapping[str, str] | None = None
-) -> None:
-    """Write tables as CSV, figures as PNG and texts into a folder, by their names, and tell so."""
+def _notes(found: Findings) -> list[str]:
+    return [*found.notes, *(f"warning: {sentence}" for sentence in dict.fromkeys(found.warnings))]
+
+
+def _with_attrs(table: pd.DataFrame, found: Findings) -> pd.DataFrame:
+    """The table with what it rests on, where it does not say so itself."""
+    known = table.copy(deep=False)
+    known.attrs = {
+        "report": "\n".join(map(str, found.notes)),
+        "warnings": list(found.warnings),
+        **table.attrs,
+        "settings": {**found.settings, **table.attrs.get("settings", {})},
+    }
+    return known
+
+
+def _write_folder(found: Findings, out: Path, format: str, raw_names: bool) -> None:
+    """Write tables, figures as PNG and texts into a folder, by their names, and tell so."""
     from jaxeval.plots.style import save_figures
 
-    texts = texts or {}
     out.mkdir(parents=True, exist_ok=True)
-    for name, table in tables.items():
-        write_table(table, out / f"{name}.csv", index=table.index.name is not None)
-    for name, text in texts.items():
+    for name, table in found.tables.items():
+        path = out / f"{name}.{format}"
+        write_table(
+            _with_attrs(table, found), path, raw_names=raw_names, title=_title(name, found), notes=_notes(found)
+        )
+    for name, text in found.texts.items():
         write_text(text, out / name)
+    figures = found.figures()
     save_figures(figures, out)
-    *first, last = counted(len(tables), "table"), counted(len(figures), "figure"), *texts
+    *first, last = counted(len(found.tables), "table"), counted(len(figures), "figure"), *found.texts
     tell(f"wrote {', '.join(first)} and {last} to {out}")
 
 
-def _write_csv(table: pd.DataFrame, file: IO[bytes], index: bool) -> None:
-    # Python's csv module quotes line feeds by itself, but carriage returns only from Python 3.13 on.
-    returns = any("\r" in text for text in _texts(table, index))
-    table.to_csv(file, index=index, mode="wb", quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL)
-
-
-def _texts(table: pd.DataFrame, index: bool) -> Iterator[str]:
-    """All text of a table: names of columns, of rows if asked for, and cells."""
-    for values in (table.columns, *([table.index] if index else []), *(table.iloc[:, k] for k in _text_columns(table))):
-        yield from filter(lambda value: isinstance(value, str), values.unique())
-
-
-def _text_columns(table: pd.DataFrame) -> list[int]:
-    """Numbers of the columns that may hold text."""
-    from pandas.api.types import is_numeric_dtype
-
-    return [k for k, kind in enumerate(table.dtypes) if not is_numeric_dtype(kind) and kind.kind not in "mM"]
-
-
-def _without_formulas(table: pd.DataFrame, index: bool) -> pd.DataFrame:
-    """The table with an apostrophe before all text that spreadsheets take for a formula."""
-
-    def harmless(value: Any) -> Any:
-        return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
-
-    found = table.rename(columns=harmless)
-    for k in _text_columns(table):
-        found.isetitem(k, table.iloc[:, k].astype(object).map(harmless))
-    return found.rename(index=harmless) if index else found
-
-
-def _json(table: pd.DataFrame) -> str:
-    attrs = dict(table.attrs)
-    about = {name: attrs[name] for name in ("report", "warnings") if name in attrs}
-    content = {
-        "settings": {**attrs.get("settings", {}), **about},
-        **({"coefficients": attrs["coefficients"]} if attrs.get("coefficients") else {}),
-        "rows": json.loads(table.to_json(orient="records", double_precision=15)),  # which has null for NaN and infinity
-    }
-    return json.dumps(_finite(content), indent=1, allow_nan=False, default=str) + "\n"
-
-
-def _finite(value: Any) -> Any:
-    """``value`` with None in place of every number that JSON lacks, and NumPy's scalars as Python's."""
-    from jaxeval.data.columns import plain
-
-    if isinstance(value, Mapping):
-        return {str(key): _finite(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    found = plain(value)
-    return None if isinstance(found, float) and not isfinite(found) else found
+def _title(name: str, found: Findings) -> str:
+    first = next(iter(found.tables))
+    return found.title if name == first and found.title else name.replace("_", " ").capitalize()

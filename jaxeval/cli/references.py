@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxeval.cli.tables import Findings, estimate, number_cell, one_line_cell, pairs_cell, wide
+from jaxeval.cli.tables import Printed, Study, estimate, number_cell, one_line_cell, pairs_cell, wide
 from jaxeval.cli.terminal import named_model
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def study_references(
     few_pairs: bool,
     drawn: dict[str, Any],
     **options: Any,
-) -> Findings:
+) -> Study:
     """Reads the votes, and studies references on them; ``options`` are of `read_battles` and of `reference_study`."""
     from jaxeval.data.readers import read_battles
     from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_pairs
@@ -55,34 +55,32 @@ def study_references(
             "budgets": plots.plot_reference_budgets(study),
         }
 
-    title = (
-        "Ranking by win rate against one reference, beside the ranking of all votes (misordered: share of pairs in the "
-        "wrong order)"
-    )
-    printed: list[tuple[pd.DataFrame, str, Any]] = [(_reference_rows(study.by_reference, few), title, one_line_cell)]
+    meaning = "beside the ranking of all votes (misordered: share of pairs in the wrong order)"
+    singles = _reference_rows(study.by_reference, few)
+    title = "Ranking by win rate against one reference"
+    printed = [Printed(singles, title, one_line_cell, "reference", meaning, kept=("tau", "pairs"))]
     taus = wide(hide_few_pairs(study.by_tier, "tau", few), "tier", "delta", pairs_cell("tau"))
-    title = (
+    meaning = (
         "Kendall's tau-b of models whose win rates differ by less than delta points: means over the references of a "
         "tier (pairs)"
     )
-    printed.append((taus, title, number_cell))
+    more = [Printed(taus, "Close models", number_cell, "tier", meaning)]
     changes = wide(study.by_tier_and_test_tier, "tier", "test_tier", _change_cell)
-    title = (
-        "Mean rank change, % of the greatest possible, by tier of the reference (rows) and of the models ranked "
-        "(columns); in places (references with enough pairs)"
+    meaning = (
+        "% of the greatest possible, by tier of the reference (rows) and of the models ranked (columns); in places "
+        "(references with enough pairs)"
     )
-    printed.append((changes, title, number_cell))
-    title = "Share of pairs in the wrong order, by votes of a model (pairs)"
-    printed.append((_budget_rows(study.by_budget, few), title, number_cell))
+    more.append(Printed(changes, "Mean rank change", number_cell, "tier", meaning))
+    wrong = _budget_rows(study.by_budget, few)
+    title = "Share of pairs in the wrong order, by votes of a model"
+    more.append(Printed(wrong, title, number_cell, "set", "(pairs)"))
     if len(study.by_set):
         gains = wide(hide_few_pairs(study.by_set, "gain", few), "references", "budget", _set_cell)
-        title = (
-            "Several references: gain in tau over the same ones alone, on the same models, by votes of a model; tau "
-            "alone (pairs)"
-        )
-        printed.append((gains, title, number_cell))
-    return Findings(
+        meaning = "gain in tau over the same ones alone, on the same models, by votes of a model; tau alone (pairs)"
+        more.append(Printed(gains, "Several references", number_cell, "set", meaning))
+    return Study(
         printed=printed,
+        more=more,
         written={name: getattr(study, name) for name in names},
         figures=figures,
         read=battles.report,

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import click
 
+from jaxeval.cli.outputs import Outputs, output_options
 from jaxeval.cli.processes import Processes, connected
 
 #: A function that a command calls, and what adds options to it.
@@ -110,22 +111,23 @@ def strata_option(drawn: str, column: str = "COL") -> Decorator:
     return click.option("--strata", metavar=column, help=sentence)
 
 
-def resampling_options(out: str, resamples: int = 1000, fewest: int = 2, drawn: str | None = None) -> Decorator:
-    """``--level``, ``--resamples``, ``--seed``, `run_options` and ``--out``; with help on ``drawn`` and ``out``.
+def resampling_options(resamples: int = 1000, fewest: int = 2, drawn: str | None = None) -> Decorator:
+    """``--level``, ``--resamples``, ``--seed``, `run_options` and `output_options`; with help on what is ``drawn``.
 
-    All but the last go to the command together, as ``drawn``: the arguments of an estimator.
+    All but those of the output go to the command together, as ``drawn``: the arguments of an estimator.
     """
     names = ("n_resamples", "level", "seed", "checkpoint", "memory_limit")
 
     def decorate(command: Command) -> Command:
         @wraps(command)
-        def gathered(*args: Any, **options: Any) -> Any:
-            return command(*args, drawn={name: options.pop(name) for name in names}, **options)
+        def gathered(*args: Any, outputs: Outputs, **options: Any) -> Any:
+            estimator = {name: options.pop(name) for name in names} | {"progress": outputs.progress}
+            return command(*args, drawn=estimator, outputs=outputs, **options)
 
         added = several_options(
             click.option("--level", default=0.95, metavar="L", type=SHARE),
             draw_options(resamples, fewest, drawn),
-            click.option("--out", type=FOLDER, metavar="DIR", help=out),
+            output_options,
             run_options,
         )
         return added(gathered)

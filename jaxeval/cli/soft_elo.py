@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.outputs import OutputFile, check_outputs, raw_names_option, write_folder, write_table
-from jaxeval.cli.processes import first_goes_on
+from jaxeval.cli.outputs import (
+    Findings,
+    OutputFile,
+    Outputs,
+    check_outputs,
+    full_option,
+    output_options,
+    present,
+    quiet_option,
+    show,
+)
 from jaxeval.cli.run_options import (
     FILE,
-    FOLDER,
     SHARE,
     column_options,
     draw_options,
@@ -20,7 +28,7 @@ from jaxeval.cli.run_options import (
     several_options,
     side_options,
 )
-from jaxeval.cli.terminal import note, plain_cell, print_table, say, short_number, stdout_console, tell, warn
+from jaxeval.cli.terminal import tell
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -97,9 +105,8 @@ _FILE = click.argument("file", type=FILE)
 )
 @click.option("--budget", is_flag=True, help="Also sweep the annotation budget (seconds to minutes).")
 @click.option("--smoothing", is_flag=True, help="Also sweep the constant of label smoothing.")
-@click.option("--out", type=FOLDER, metavar="DIR", help="Write CSVs and figures.")
+@output_options
 @run_options
-@raw_names_option
 def report(
     file: Path,
     *,
@@ -113,7 +120,7 @@ def report(
     length_b: str | None,
     budget: bool,
     smoothing: bool,
-    out: Path | None,
+    outputs: Outputs,
     ridge: float,
     n_resamples: int,
     seed: int,
@@ -123,6 +130,9 @@ def report(
     **columns: Any,
 ) -> None:
     """Hold every model in FILE out in turn: judge against human ratings, conformal intervals, diagnostics."""
+    from dataclasses import asdict
+
+    from jaxeval.cli.soft_elo_screens import held_out_screen
     from jaxeval.data.judged_battles import read_judged_battles
     from jaxeval.softelo.conformal_intervals import conformal_study, leave_one_out_intervals, width_decomposition
     from jaxeval.softelo.judge_diagnostics import diagnose
@@ -133,11 +143,9 @@ def report(
         battles.column(column)  # which must be there, before anything is computed
     for column in filter(None, (cluster, strata)):
         battles.codes(column)
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
     held_out = soft_elo(
         battles, ridge, n_resamples, seed, methods or ("hard", "soft"), base=base, cluster=cluster, strata=strata,
-        memory_limit=memory_limit, checkpoint=checkpoint,
+        memory_limit=memory_limit, checkpoint=checkpoint, progress=outputs.progress,
     )  # fmt: skip
     found = diagnose(battles, held_out, length_a=length_a, length_b=length_b, ridge=ridge, cluster=cluster)
     tables = {
@@ -164,7 +172,8 @@ def report(
         warnings.append(f"no conformal intervals: {error}")
 
     def running(name: str) -> RunOptions:
-        return {"memory_limit": memory_limit, "checkpoint": None if checkpoint is None else checkpoint / name}
+        own = None if checkpoint is None else checkpoint / name
+        return {"memory_limit": memory_limit, "checkpoint": own, "progress": outputs.progress}
 
     if by:
         from jaxeval.softelo.annotation_budget import slice_ratings
@@ -182,27 +191,20 @@ def report(
 
         tables["smoothing"] = label_smoothing_sweep(battles, ridge=ridge)
 
-    first_goes_on()
-    # Files first: what is wrong with the terminal must not cost them.
-    if out is not None:
-        write_folder(out, tables, _figures(tables))
-    console = stdout_console()
-    shown = ["method", "n_models", "n_left_out", "mae", "mae_lower", "mae_upper", "spearman", "kendall", "beta"]
-    print_table(console, held_out.summary.reset_index()[shown], "Held-out ratings against human ratings (Elo)", _cell)
-    if "conformal" in tables:
-        print_table(
-            console, tables["conformal"], f"Split conformal intervals, {counted(splits, 'random split')} (Elo)", _cell
-        )
-    print_table(console, found.headline.reset_index(), "The judge's scores", _cell)
-    if smoothing:
-        print_table(console, tables["smoothing"], "Label smoothing by its constant (Elo)", _cell)
-    if by:
-        print_table(console, tables["slices"], f"Slices by {by}, against the global human rating (Elo)", _cell)
-    note(console, battles.report)
-    note(console, used)
-    for sentence in found.left_out:
-        say(console, f"left out: {sentence}", "dim")
-    warn(console, warnings)
+    notes = [str(battles.report), f"{used}; {held_out.settings.versions}"]
+    notes += [f"left out: {'; '.join(found.left_out)}"] if found.left_out else []
+    present(
+        Findings(
+            screen=lambda: held_out_screen(tables, notes, warnings, splits, by),
+            tables=tables,
+            warnings=warnings,
+            title="Held-out ratings against human ratings (Elo)",
+            notes=notes,
+            figures=lambda: _figures(tables),
+            settings=asdict(held_out.settings),
+        ),
+        outputs,
+    )
 
 
 def _figures(tables: dict[str, pd.DataFrame]) -> dict[str, Figure]:
@@ -228,10 +230,22 @@ def _figures(tables: dict[str, pd.DataFrame]) -> dict[str, Figure]:
 @_FIT
 @click.option("--cluster", metavar="COL", help="Battles equal in this column were sampled together: prompts, voters.")
 @click.option("--out", required=True, type=OutputFile((".json",)), help="Where to save it, as JSON.")
+@quiet_option
+@full_option
 def calibrate(
-    file: Path, *, methods: tuple[str, ...], out: Path, ridge: float, base: float, cluster: str | None, **columns: Any
+    file: Path,
+    *,
+    methods: tuple[str, ...],
+    out: Path,
+    quiet: bool,
+    full: bool,
+    ridge: float,
+    base: float,
+    cluster: str | None,
+    **columns: Any,
 ) -> None:
     """Calibrate a judge on the models in FILE, which has human votes, and save the calibration."""
+    from jaxeval.cli.soft_elo_screens import calibration_screen
     from jaxeval.data.judged_battles import read_judged_battles
     from jaxeval.softelo.calibration import SoftEloCalibration
 
@@ -240,17 +254,7 @@ def calibrate(
     calibration = SoftEloCalibration.fit(battles, ridge, methods or ("hard", "soft"), base, cluster=cluster)
     calibration.save(out)
     tell(f"wrote {out}")
-    console = stdout_console()
-    note(console, battles.report)
-    for name, method in calibration.methods.items():
-        beta = "" if method.beta is None else f", beta {method.beta:.4f}"
-        calibrate = counted(len(method.models), "model calibrates", "models calibrate")
-        console.print(
-            f"{name}: {counted(len(method.anchors), 'anchor')}, {calibrate} (levels up to "
-            f"{calibration.largest_level(name)}){beta}; {_floor(method.floor)}",
-            highlight=False,
-        )
-    warn(console, calibration.warnings)
+    show(lambda: calibration_screen(calibration, battles.report), calibration.warnings, quiet, full)
 
 
 @soft_elo_commands.command()
@@ -264,8 +268,7 @@ def calibrate(
               help="Predict the board's rating after so many votes on the new model; inf: its true strength. "
               "[the median of the calibration models]")  # fmt: skip
 @click.option("--method", default="soft", metavar="NAME")
-@click.option("--out", type=OutputFile((".csv",)), help="Write the table as CSV.")
-@raw_names_option
+@output_options
 def predict(
     calibration: Path,
     file: Path,
@@ -274,7 +277,7 @@ def predict(
     level: float | None,
     human_votes: float | None,
     method: str,
-    out: Path | None,
+    outputs: Outputs,
     **columns: Any,
 ) -> None:
     """Rate the new models in FILE, which needs no human votes, with a saved CALIBRATION.
@@ -282,43 +285,21 @@ def predict(
     Human labels in FILE are not read. Verdicts are read where --method needs them, with the labels of the calibration
     unless --labels names others.
     """
+    from jaxeval.cli.soft_elo_screens import prediction_screen
     from jaxeval.softelo.calibration import SoftEloCalibration
 
-    check_outputs({"--out": out}, [calibration, file])
+    check_outputs({"--out": outputs.out}, [calibration, file])
     loaded = SoftEloCalibration.load(calibration)
     new = loaded.read_new_battles(file, method, **columns)
     table = loaded.predict(new, level, method, human_votes=human_votes, cluster=cluster)
-    if out is not None:
-        write_table(table, out)
-        tell(f"wrote {out}")
-    settings, console = table.attrs["settings"], stdout_console()
-    print_table(console, table, f"Ratings on the human scale with {settings['level']:g} intervals (Elo)", _cell)
-    votes, error = settings["human_votes"], settings["human_error"]
-    endless = "the intervals are for the model's true strength"
-    finite = f"the intervals are for the board's rating after {votes:g} human votes (their error: {error:.1f} Elo)"
-    note(console, f"{finite if error else endless}; {_floor(settings['floor'])}")
-    note(
-        console,
-        f"{counted(settings['n_calibration'], 'model calibrates', 'models calibrate')}: expected coverage "
-        f"{settings['expected_coverage']:.4f}, nominal {settings['level']:g}; ridge {settings['ridge']:g}; "
-        f"method {method}",
+    screen = prediction_screen(table, method)
+    present(
+        Findings(
+            screen=lambda: screen,
+            tables={"predictions": table},
+            warnings=screen.warnings,
+            title=screen.grids[0].title,
+            notes=screen.notes,
+        ),
+        outputs,
     )
-    warn(console, table.attrs["warnings"])
-
-
-def _floor(tau: float) -> str:
-    if tau == 0:
-        return "tau 0: sampling explains the calibration residuals, no error of the judge's own is seen"
-    return f"tau {tau:.1f} Elo: the judge's own error, a floor that no number of battles removes"
-
-
-def _cell(name: Any, value: Any) -> str:
-    if isinstance(value, float):
-        if value != value:
-            return "-"
-        text = str(name)
-        elo = any(
-            part in text for part in ("mae", "width", "elo", "narrow", "wide", "rating", "lower", "upper", "error")
-        )
-        return f"{value:.1f}" if elo and abs(value) >= 3 else short_number(value)
-    return plain_cell(value)

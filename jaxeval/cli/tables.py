@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxeval.cli.outputs import write_folder
-from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.terminal import note, print_table, say, short_number, stdout_console, warn
+from jaxeval.cli.outputs import Findings
+from jaxeval.cli.screens import Screen, grid_of
+from jaxeval.cli.terminal import short_number
 from jaxeval.wording import counted, visible_line
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
-_MOST_SENTENCES = 30
 _LABELS: dict[str, Callable[[Any], str]] = {
     "delta": lambda delta: "all pairs" if delta == float("inf") else f"< {delta:g}",
     "tier": "tier {:g}".format,  # rows of numbers hold whole ones as floats
@@ -41,12 +40,12 @@ def wide(
     return pd.DataFrame(list(found.values()))
 
 
-def pairs_cell(name: str) -> Callable[[pd.Series], str]:
+def pairs_cell(name: str, between: str = "\n") -> Callable[[pd.Series], str]:
     """Cells of the estimate ``name`` and its pairs; the pairs alone where it is missing or hidden."""
 
     def cell(row: pd.Series) -> str:
         n = 0 if row["n_pairs"] != row["n_pairs"] else row["n_pairs"]
-        return estimate(row, name, count=f" ({n:,.0f})")
+        return estimate(row, name, count=f" ({n:,.0f})", between=between)
 
     return cell
 
@@ -76,33 +75,51 @@ def one_line_cell(name: Any, value: Any) -> str:
     return visible_line(value) if isinstance(value, str) else number_cell(name, value)
 
 
-class Findings(NamedTuple):
+class Printed(NamedTuple):
+    """A table as a command of meta-evaluation prints it."""
+
+    table: pd.DataFrame
+    title: str
+    cell: Callable[[Any, Any], str]
+    rows: str
+    meaning: str = ""
+    kept: Sequence[str] = ()  # columns that stay where there is little room
+
+
+class Study(NamedTuple):
     """What a command of meta-evaluation found."""
 
-    printed: Sequence[tuple[pd.DataFrame, str, Callable[[Any, Any], str]]]  # tables, titles, and how cells are shown
-    written: Mapping[str, pd.DataFrame]
-    figures: Callable[[], dict[str, Any]]
+    printed: Sequence[Printed]  # on the screen
+    more: Sequence[Printed]  # only on request
+    written: Mapping[str, pd.DataFrame]  # the first is the main one
+    figures: Callable[[], dict[str, Figure]]
     read: object  # from the file
     unit: str  # what was resampled
     warnings: Sequence[str]
-    advice: Sequence[str]
+    advice: Sequence[str]  # the first sentence is the answer
 
 
-def present(found: Findings, drawn: Mapping[str, Any], out: Path | None) -> None:
-    """Write tables, figures and the advice into the folder ``out``, if any; print what is to be printed."""
-    first_goes_on()
-    # Files first: what is wrong with the terminal must not cost them.
-    if out is not None:
-        write_folder(out, found.written, found.figures(), {"advice.txt": "".join(f"{s}\n" for s in found.advice)})
-    console = stdout_console()
-    for table, title, cell in found.printed:
-        print_table(console, table, title, cell)
-    note(console, found.read)
+def study_findings(study: Study, drawn: Mapping[str, Any]) -> Findings:
+    """What is written and printed of a study; ``drawn`` are the settings of the resamples."""
+    from jaxeval.execution.precision import versions
+
     resamples = counted(drawn["n_resamples"], "resample")
-    intervals = f"{100 * drawn['level']:g}% intervals, {resamples} of {found.unit}, seed {drawn['seed']}"
-    note(console, intervals if drawn["n_resamples"] else "no resamples, so no intervals")
-    warn(console, found.warnings)
-    for sentence in found.advice[:_MOST_SENTENCES]:
-        say(console, f"* {sentence}", "cyan")
-    if len(found.advice) > _MOST_SENTENCES:
-        say(console, f"* and {len(found.advice) - _MOST_SENTENCES:,} more: --out writes all to advice.txt", "cyan")
+    intervals = f"{100 * drawn['level']:g}% intervals, {resamples} of {study.unit}, seed {drawn['seed']}"
+    drawn_how = intervals if drawn["n_resamples"] else "no resamples, so no intervals"
+    notes = [str(study.read), f"{drawn_how}; {versions()}"]
+
+    def screen() -> Screen:
+        shown, more = ([grid_of(p.table, p.title, p.cell, rows=p.rows, meaning=p.meaning, kept=p.kept) for p in some]
+                       for some in (study.printed, study.more))  # fmt: skip
+        return Screen(study.advice[:1], shown, more, study.advice[1:], notes, study.warnings)
+
+    return Findings(
+        screen=screen,
+        tables=study.written,
+        warnings=study.warnings,
+        title=study.printed[0].title,
+        notes=notes,
+        figures=study.figures,
+        texts={"advice.txt": "".join(f"{sentence}\n" for sentence in study.advice)},
+        settings={**{name: drawn[name] for name in ("n_resamples", "level", "seed")}, "versions": versions()},
+    )

@@ -13,6 +13,7 @@ from jaxeval.evaluators.meaningful_gaps import AT_ONCE, NEVER
 from jaxeval.evaluators.tables import with_evaluator
 from jaxeval.wording import counted, named
 
+_MOST_NAMES = 4
 _FALL = 0.1  # tau of close models that is so much lower is worth a "but"
 
 
@@ -56,7 +57,7 @@ def _best(comparison: pd.DataFrame) -> Iterator[str]:
     # It has the largest tau over its own models; over those that another shares it may have the smaller one.
     worse, better = rows["lower"] > 0, rows["upper"] < 0
     parts = [
-        f"{what} {named(list(rows.loc[which, 'other']))}"
+        f"{what} {named(list(rows.loc[which, 'other']), _MOST_NAMES)}"
         for what, which in (
             ("more so than", worse),
             ("but less so, on the models that both scored, than", better),

@@ -333,8 +333,8 @@ def _result(
     by_budget, budget_tau = tables.budget_table(battles, board, labels["tier"], under_budget, settings)
     by_set = tables.same_models_table(battles, board, same, settings)
     advice = [
-        *tier_advice(relative, by_both, settings),
         *single_advice(budget_tau[:, : len(names), :, -1], by_budget, rated.sum(), settings),
+        *tier_advice(relative, by_both, settings),
         *close_advice(by_delta, settings),
         *set_advice(by_set, board, settings),
     ]

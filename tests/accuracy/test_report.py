@@ -161,7 +161,7 @@ def test_markdown_has_the_sections_and_escaped_tables(reversal):
     markdown = reversal.to_markdown()
     titles = [title for title, _, _ in reversal.sections()]
     assert [line[3:] for line in markdown.splitlines() if line.startswith("## ")] == titles
-    assert "| judge | model\\_a | model\\_b |" in markdown
+    assert "| Judge | Model a | Model b |" in markdown
     rows = [line for line in markdown.splitlines() if line.startswith("| judge-1 |")]
     assert len({line.count("|") - line.count("\\|") for line in rows}) <= 2
 

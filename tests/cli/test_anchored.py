@@ -156,11 +156,12 @@ def table_of(output, title):
 
 def test_ties_and_the_number_of_prompts_are_shown(verdicts, counts):
     header, rows = table_of(anchored(verdicts, "--resamples", 50).output, "Ratings above the reference")
-    assert header[:6] == ["Model", "Judge", "Wins", "Ties", "Losses", "N"]
-    assert rows[0][5] == "40"
+    assert header == ["Model", "Rating", "+/-", "Judge", "Probability", "Wins", "Ties", "Losses", "N"]
+    assert rows[0][-1] == "40"
     header, rows = table_of(anchored(counts, "--model", "name").output, "Ratings above the reference")
-    assert header[:6] == ["Model", "Anchor", "Wins", "Ties", "Losses", "N"]
-    assert rows[0][:6] == ["a", "r", "60", "4", "36", "100"]
+    assert header == ["Model", "Rating", "+/-", "Anchor", "Probability", "Wins", "Ties", "Losses", "N"]
+    assert rows[0][0] == "a"
+    assert rows[0][-4:] == ["60", "4", "36", "100"]
 
 
 def test_scores_of_other_prompts_are_told(verdicts, tmp_path):

@@ -43,9 +43,8 @@ def test_tables_claims_and_cautions(files, columns, tmp_path):
     result = run("--calibration", files / "cal.csv", "--test", files / "test.parquet", *columns, *FAST, "--compare",
                  "model-1", "model-2", "--out", out)  # fmt: skip
     assert result.exit_code == 0, result.output
-    for words in ("How good the judges are", "Accuracy of each model", "Differences, A minus B",
-                  "model-1 is ahead", "caution: judge-2, model-1 against model-2: delta J",
-                  "400 resamples, seed 0"):  # fmt: skip
+    for words in ("Believe PPI++", "Accuracy of each model", "Differences, A minus B", "model-1 is ahead",
+                  "warning: judge-2, model-1 against model-2: delta J", "400 resamples, seed 0"):  # fmt: skip
         assert words in result.stdout, words
     assert {p.name for p in out.iterdir()} == {
         "accuracy.csv", "rates.csv", "differences.csv", "stability.csv", "report.md",
@@ -80,8 +79,8 @@ def test_long_files_with_words_for_labels(files, tmp_path):
 def test_a_calibration_of_the_judge_alone_is_shared(files, columns):
     result = run("--calibration", files / "judge_only.csv", "--test", files / "test.parquet", *columns, *FAST)
     assert result.exit_code == 0, result.output
-    assert "No model has labels of its own" in result.stdout
-    assert "rogan_gladen_shared" in result.stdout
+    assert result.stdout.startswith("Believe none of these estimates for sure: no model has labels of its own")
+    assert "Shared calibration" in result.stdout
     assert "only a shared calibration can correct them" in result.stdout
 
 
@@ -125,16 +124,19 @@ def test_missing_judgments_need_a_policy(files, columns, tmp_path):
     result = run(*arguments, "--missing", "drop")
     assert result.exit_code == 0, result.output
     assert "1 judgment is missing: left out, and human labels stay" in result.stdout
-    assert "caution: judge-1: 1 of 360 labelled calibration answers and 0 of 540 test answers" in result.stdout
+    assert "warning: judge-1: 1 of 360 labelled calibration answers and 0 of 540 test answers" in result.stdout
 
 
 def test_the_estimate_to_believe_and_the_statuses_are_explained(files, columns):
     table = pd.read_csv(files / "cal.csv")
     table["judge-2"] = table["item"] % 2
     table.to_csv(files / "guesses.csv", index=False)
-    result = run("--calibration", files / "guesses.csv", "--test", files / "test.parquet", *columns, *FAST)
+    arguments = ("--calibration", files / "guesses.csv", "--test", files / "test.parquet", *columns, *FAST)
+    result = run(*arguments)
     assert result.exit_code == 0, result.output
-    flat = " ".join(result.stdout.split())
+    assert result.stdout.startswith("Believe, of 6 models by judges, PPI++ for 3, none for 3")
+    assert "PPI++: with labels of the model itself" in result.stdout
+    flat = " ".join(run(*arguments, "--full").stdout.split())
     assert "believe ppi_plus_plus: with labels of the model itself" in flat
     shown = [status for status in STATUSES if status != "ok" and f"{status}: {STATUSES[status]}." in flat]
     assert {"J near 0", "J <= 0"} & set(shown)

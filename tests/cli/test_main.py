@@ -1,5 +1,4 @@
 import errno
-import io
 import json
 import os
 import re
@@ -13,16 +12,14 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from matplotlib.figure import Figure
-from rich.console import Console
 from styled import styled as simulated
 
 import jaxeval
 from jaxeval.cli import main as cli
 from jaxeval.cli.main import main
-from jaxeval.cli.outputs import write_table, write_text
-from jaxeval.cli.report import print_leaderboard
 from jaxeval.plots.leaderboard import save_leaderboard
 from jaxeval.plots.style import save_figure
+from jaxeval.tables.files import write_table, write_text
 
 
 @pytest.fixture(scope="module")
@@ -195,16 +192,6 @@ def test_an_encoding_without_bars_costs_neither_table_nor_file(votes, tmp_path):
     assert "Rating" in result.stdout
     assert "?" in result.stdout
     assert len(pd.read_csv(out)) == 8
-
-
-def test_of_many_warnings_the_first_are_printed(votes):
-    table = jaxeval.leaderboard(jaxeval.read_battles(votes), n_resamples=200)
-    table.attrs["warnings"] = [f"number {k}" for k in range(40)]
-    written = io.StringIO()
-    print_leaderboard(table, Console(file=written, width=160))
-    assert written.getvalue().count("warning: ") == 26
-    assert "warning: number 24\n" in written.getvalue()
-    assert "warning: and 15 more (in Python" in written.getvalue()
 
 
 class TestOutputs:

@@ -59,14 +59,27 @@ def votes(tmp_path_factory):
 @pytest.fixture(scope="module")
 def studied(votes):
     """The options of the study of references, and what they print."""
-    options = ["--deltas", "4,12", "--budgets", "10,40", "--repeats", 3, "--resamples", 20, "--set", ",".join(THREE)]
+    options = [
+        "--deltas",
+        "4,12",
+        "--budgets",
+        "10,40",
+        "--repeats",
+        3,
+        "--resamples",
+        20,
+        "--full",
+        "--set",
+        ",".join(THREE),
+    ]
     out = votes.parent / "out"
     return meta("--votes", votes, *options, "--out", out), out
 
 
 @pytest.mark.slow
 def test_scores_beside_gold(board, scores, tmp_path):
-    options = ["--gold", "people", "--deltas", "1.5,3,6", "--resamples", B, "--improvement", 3, "--agreement", 0.8]
+    options = ["--gold", "people", "--deltas", "1.5,3,6", "--resamples", B, "--improvement", 3, "--full"]
+    options += ["--agreement", 0.8]
     said = words(meta(scores, *options, "--out", tmp_path / "out"))
     own = board.set_index("name")
     drawn = {"n_resamples": B}
@@ -103,7 +116,7 @@ def test_evaluators_are_compared_first_and_few_pairs_are_hidden(board, scores, t
     found = compare_evaluators(own, "people", n_resamples=B)
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "comparison.csv"), found, check_dtype=False, rtol=1e-12)
     said = said[said.index("Which evaluator ranks most like people") :]
-    assert "models whose scores differ by less than delta" in said  # which comes second
+    assert "--full prints 4 more tables: Close models, All models, Rank change by tier" in said
     (row,) = found.itertuples()
     first, second = (said.index(f"{name} ") for name in (row.evaluator, row.other))
     assert first < second

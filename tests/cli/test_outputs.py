@@ -1,75 +1,162 @@
-"""Tables as files: read back as they were, harmless in spreadsheets, JSON with its settings."""
+"""Files, standard output and silence: the same options of every command."""
 
 import io
 import json
+import re
 
-import click
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from hostile import NAMES
 
 import jaxeval
 from jaxeval.cli.main import main
-from jaxeval.cli.outputs import write_table, write_text
+from jaxeval.tables.arena import ARENA_COLUMNS
+from jaxeval.tables.records import json_digest
 
-NAMES = ["=cmd|' /C calc'!A0", "+1", "-x", "@y", "\ttab", "\rcr", "\nlf", "'=q", "''-z", "\uff1dwide", "a\rb", "a,b"]
-HARMLESS = ["it's", "'quoted'", "fine", "a=b", ""]
-#: As `write_table` documents it.
-INVERSE = "^'(?='*[=+\\-@\uff1d\uff0b\uff0d\uff20\t\r\n])"
-
-
-def table():
-    names = [*NAMES, *HARMLESS]
-    return pd.DataFrame({"model": names, "=head": pd.Categorical(names), "rating": np.arange(len(names)) - 3.0})
+#: Options that say what becomes of a result.
+SAME = {"--out", "--format", "--raw-names", "--quiet", "--full"}
 
 
-class TestCsv:
-    def test_no_text_begins_as_a_formula(self, tmp_path):
-        write_table(table(), tmp_path / "x.csv")
-        read = pd.read_csv(tmp_path / "x.csv", keep_default_na=False)
-        assert list(read) == ["model", "'=head", "rating"]
-        for column in ("model", "'=head"):
-            assert not read[column].str.match("[=+@\t\r\n-]").any()
-            assert list(read[column][-len(HARMLESS) :]) == HARMLESS
-        np.testing.assert_array_equal(read["rating"], table()["rating"])  # numbers stay numbers, negative ones too
+def run(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
 
-    def test_names_are_read_back_as_documented(self, tmp_path):
-        write_table(table(), tmp_path / "x.csv")
-        read = pd.read_csv(tmp_path / "x.csv", keep_default_na=False)
-        assert list(read["model"].str.replace(INVERSE, "", regex=True)) == list(table()["model"])
+
+@pytest.fixture(scope="module")
+def votes(tmp_path_factory):
+    path = tmp_path_factory.mktemp("votes") / "votes.parquet"
+    jaxeval.simulate_votes(3000, 8).to_parquet(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def board(votes):
+    """Arguments of a command, and what it finds."""
+    expected = jaxeval.leaderboard(jaxeval.read_battles(votes), n_resamples=200)
+    return ("leaderboard", votes, "--resamples", 200), expected
+
+
+def test_every_command_has_the_same_options():
+    commands = {**main.commands, **main.commands["soft-elo"].commands}
+    texts = {}
+    for name in ("leaderboard", "demo", "judge", "anchored", "meta", "report", "predict"):
+        options = {option: p for p in commands[name].params for option in p.opts}
+        assert set(options) >= SAME, name
+        texts[name] = [options[option].help for option in sorted(SAME)]
+    assert len({tuple(own) for own in texts.values()}) == 1
+    for name in ("calibrate", "simulate"):
+        assert "--quiet" in [option for p in commands[name].params for option in p.opts]
+
+
+class TestFiles:
+    @pytest.mark.parametrize("ending", ["csv", "parquet", "json", "md", "tex", "html"])
+    def test_of_every_ending(self, board, tmp_path, ending):
+        out = tmp_path / f"board.{ending}"
+        result = run(*board[0], "--out", out)
+        assert result.exit_code == 0, result.output
+        assert result.stderr.strip() == f"wrote {out}"
+        assert b"model" in out.read_bytes()
+
+    def test_documents_say_what_they_rest_on(self, board, tmp_path):
+        run(*board[0], "--out", tmp_path / "board.md")
+        text = (tmp_path / "board.md").read_text()
+        assert text.startswith("**Leaderboard**")
+        assert "200 multinomial resamples, seed 0; 95% percentile intervals" in text
+        assert "3,000 battles between 8 models" in text
+
+    def test_a_folder_takes_all(self, board, tmp_path):
+        result = run(*board[0], "--out", tmp_path / "study", "--format", "json")
+        assert result.exit_code == 0, result.output
+        assert {path.name for path in (tmp_path / "study").iterdir()} == {"leaderboard.json", "leaderboard.png"}
+        assert result.stderr.strip() == f"wrote 1 table and 1 figure to {tmp_path / 'study'}"
+        dotted = run(*board[0], "--out", f"{tmp_path}/v1.2/")
+        assert dotted.exit_code == 0, dotted.output
+        assert (tmp_path / "v1.2" / "leaderboard.csv").exists()
 
     def test_raw_names(self, tmp_path):
-        """Carriage returns are quoted, so that rows stay rows."""
-        write_table(table(), tmp_path / "x.csv", raw_names=True)
-        read = pd.read_csv(tmp_path / "x.csv", keep_default_na=False)
-        assert list(read["model"]) == list(table()["model"])
-        assert list(read) == list(table())
-
-    def test_text_of_the_index(self, tmp_path):
-        write_table(table().set_index("model"), tmp_path / "x.csv", index=True)
-        assert list(pd.read_csv(tmp_path / "x.csv", index_col="model").index[:2]) == [f"'{n}" for n in NAMES[:2]]
-
-    def test_plain_tables_stay_as_they_are(self, tmp_path):
-        plain = pd.DataFrame({"model": ["a", "b"], "rating": [1.5, None], "n": pd.array([1, None], "Int64")})
-        plain["day"] = pd.to_datetime(["2026-01-01", "2026-01-02"])
-        write_table(plain, tmp_path / "x.csv")
-        assert (tmp_path / "x.csv").read_text() == plain.to_csv(index=False)
-
-    def test_the_option(self, tmp_path):
-        """It is of every command that writes CSV files, and reaches them all."""
         votes = pd.DataFrame({"model_a": ["=a", "b"] * 20, "model_b": ["b", "=a"] * 20, "winner": "model_a"})
         votes.to_parquet(tmp_path / "votes.parquet")
-        arguments = ["leaderboard", str(tmp_path / "votes.parquet"), "--resamples", "50"]
+        arguments = ["leaderboard", tmp_path / "votes.parquet", "--resamples", "50"]
         for more, name in (([], "'=a"), (["--raw-names"], "=a")):
             out = tmp_path / "x.csv"
-            result = CliRunner().invoke(main, [*arguments, "--out", str(out), *more])
+            result = run(*arguments, "--out", out, *more)
             assert result.exit_code == 0, result.output
             assert name in set(pd.read_csv(out)["model_name"])
-        commands = {**main.commands, **main.commands["soft-elo"].commands}
-        writing = {"leaderboard", "demo", "judge", "anchored", "meta", "report", "predict"}
-        for name in writing:
-            assert "--raw-names" in [option for p in commands[name].params for option in p.opts], name
+
+
+class TestStandardOutput:
+    def test_holds_the_table_alone(self, board):
+        result = run(*board[0], "--out", "-")
+        assert result.exit_code == 0, result.output
+        read = pd.read_csv(io.StringIO(result.stdout))
+        np.testing.assert_allclose(read["rating"], board[1]["rating"], atol=1e-9)
+        assert result.stderr == ""
+
+    @pytest.mark.parametrize("format", ["json", "md", "tex", "html"])
+    def test_in_every_format_of_text(self, board, tmp_path, format):
+        result = run(*board[0], "--out", "-", "--format", format)
+        run(*board[0], "--out", tmp_path / f"x.{format}")
+        assert result.stdout == (tmp_path / f"x.{format}").read_text()
+
+    def test_parquet(self, board):
+        result = run(*board[0], "--out", "-", "--format", "parquet")
+        assert len(pd.read_parquet(io.BytesIO(result.stdout_bytes))) == 8
+
+
+def test_quiet_prints_warnings_alone(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("\n".join(["model_a,model_b,winner", *["a,b,model_a", "a,b,model_b"] * 30, "c,a,model_a"]))
+    result = run("leaderboard", path, "--resamples", 20, "--quiet", "--out", tmp_path / "x.csv")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == ""
+    assert {line.split(": ")[0] for line in result.stderr.splitlines()} == {"warning"}
+    assert len(pd.read_csv(tmp_path / "x.csv")) == 3
+    loud = run("leaderboard", path, "--resamples", 20)
+    assert loud.stderr == ""
+    silent = run("simulate", "--battles", 9, "--models", 3, "--quiet", "--out", tmp_path / "votes.parquet")
+    assert (silent.exit_code, silent.output) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--out", "x.txt"], "must end in .csv, .parquet, .json, .md, .tex, .html"),
+        (["--out", "x.csv", "--format", "json"], "--format is for --out with a folder or -"),
+        (["--format", "json"], "--format is for --out with a folder or -"),
+        (["--out", "no-such-folder/x.csv"], "there is no folder no-such-folder"),
+        (["--eval-results", "x"], "--eval-results and --benchmark need each other"),
+        (["--eval-results", "x", "--benchmark", "o/b"], "--benchmark takes ORG/DATASET:TASK"),
+        (["--eval-results", "x", "--benchmark", "o/b:t", "--by", "language"], "it has no --by"),
+        (["--publish-date", "yesterday"], "does not match"),
+    ],
+)
+def test_bad_options_are_one_message(votes, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    result = run("leaderboard", votes, *arguments)
+    assert result.exit_code == 2
+    assert message in " ".join(re.sub("[│╭╮╰╯─]", " ", result.stderr).split())
+    assert list(tmp_path.iterdir()) == []
+
+
+class TestPublishing:
+    def test_the_columns_of_the_arena(self, board, tmp_path):
+        out = tmp_path / "arena.parquet"
+        result = run(*board[0], "--schema", "arena", "--publish-date", "2026-09-13", "--out", out)
+        assert result.exit_code == 0, result.output
+        read = pd.read_parquet(out)
+        assert list(read) == list(ARENA_COLUMNS)
+        assert set(read["leaderboard_publish_date"]) == {"2026-09-13"}
+        assert list(read["rating"]) == list(board[1]["rating"])
+
+    def test_results_of_the_hub(self, board, tmp_path):
+        folder = tmp_path / "hub"
+        result = run(*board[0], "--eval-results", folder, "--benchmark", "org/votes:elo")
+        assert result.exit_code == 0, result.output
+        assert result.stderr.strip() == f"wrote results of 8 models to {folder}"
+        text = (folder / "model-1" / ".eval_results" / "elo.yaml").read_text()
+        assert text.startswith('- dataset:\n    id: "org/votes"\n    task_id: "elo"\n  value: ')
+        assert "95% intervals, 200 resamples" in text
 
 
 class TestJson:
@@ -91,22 +178,16 @@ class TestJson:
         assert content["settings"]["warnings"] == expected.attrs["warnings"]
         assert content["settings"]["warnings"]
         assert content["settings"]["report"] == expected.attrs["report"]
+        assert content["digest"] == json_digest(content)
 
-    def test_infinite_settings_and_other_types(self, tmp_path):
-        frame = pd.DataFrame({"x": [1.0, np.inf, -np.inf, np.nan]})
-        frame.attrs = {"settings": {"n": np.int64(3), "limit": np.inf, "by": ("a",), "path": tmp_path}}
-        write_table(frame, tmp_path / "x.json")
-        content = json.loads((tmp_path / "x.json").read_text(), parse_constant=pytest.fail)
-        assert content["rows"] == [{"x": 1.0}, {"x": None}, {"x": None}, {"x": None}]
-        assert content["settings"] == {"n": 3, "limit": None, "by": ["a"], "path": str(tmp_path)}
-
-
-def test_texts_show_control_characters(tmp_path):
-    write_text("a\x1b[2J\nb\n", tmp_path / "x.md")
-    assert (tmp_path / "x.md").read_text() == "a\\x1b[2J\nb\n"
-
-
-def test_without_a_command_names_are_safe(tmp_path):
-    assert click.get_current_context(silent=True) is None
-    write_table(pd.DataFrame({"m": ["=1"]}), tmp_path / "x.csv")
-    assert pd.read_csv(io.BytesIO((tmp_path / "x.csv").read_bytes()))["m"][0] == "'=1"
+    def test_of_commands_whose_tables_have_no_settings(self, tmp_path):
+        names = [*dict.fromkeys(name for name in NAMES if name)]
+        scores = pd.DataFrame({"model": names, "gold": np.arange(len(names)) % 7, "x": np.arange(len(names)) % 5})
+        scores.to_parquet(tmp_path / "scores.parquet")
+        arguments = ("meta", tmp_path / "scores.parquet", "--gold", "gold", "--resamples", 50, "--out")
+        result = run(*arguments, tmp_path / "x.json")
+        assert result.exit_code == 0, result.output
+        settings = json.loads((tmp_path / "x.json").read_text())["settings"]
+        assert settings["n_resamples"] == 50
+        assert f"jaxeval {jaxeval.__version__}" in settings["versions"]
+        assert f"{len(names)} models" in settings["report"]

@@ -13,7 +13,9 @@ import jaxeval
 from jaxeval.cli.console import PlainConsole
 from jaxeval.cli.main import main
 from jaxeval.cli.report import print_leaderboard
-from jaxeval.cli.terminal import heading, plain_cell, print_table, say, short_number
+from jaxeval.cli.screens import Screen, grid_of, print_screen
+from jaxeval.cli.terminal import plain_cell, short_number
+from jaxeval.tables.headings import heading
 
 EVIL = ["e\x1b]0;title\x07", "c1\x9b31m", "back\x08\x08", "bidi\u202eoverride", "cr\rname", "two\nlines", "[bold]:x:"]
 OBEYED = "\x1b\x9b\x07\x08\r\u202e"
@@ -79,7 +81,8 @@ def test_names_stay_in_their_cells():
     """Escapes are laid out, not added to a finished table; a name has no second line to look like a row."""
     written = io.StringIO()
     table = pd.DataFrame({"model": [*EVIL, "plain"], "n_votes": range(len(EVIL) + 1)})
-    print_table(PlainConsole(file=written, width=80), table, "Tit\x1ble", lambda _, value: plain_cell(value))
+    grid = grid_of(table, "Tit\x1ble", lambda _, value: plain_cell(value))
+    print_screen(Screen([], [grid]), PlainConsole(file=written, width=80))
     lines = written.getvalue().rstrip("\n").split("\n")
     assert lines[0].strip() == "Tit\\x1ble"
     assert lines[1].split() == ["Model", "Votes"]
@@ -130,7 +133,7 @@ def test_numbers_have_no_exponent(value, text):
 
 def test_sentences_are_folded_after_escaping():
     written = io.StringIO()
-    say(PlainConsole(file=written, width=40), "warning: " + "name\x1b " * 10, "yellow")
+    print_screen(Screen([], [], warnings=["name\x1b " * 10]), PlainConsole(file=written, width=40))
     assert max(map(len, written.getvalue().split("\n"))) <= 40
     assert "\x1b" not in written.getvalue()
 

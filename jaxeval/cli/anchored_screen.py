@@ -1,0 +1,114 @@
+"""Ratings above a reference in a terminal, under the leaderboard's headings, and what the judges are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from jaxeval.cli.boards import board_grid, plus_minus
+from jaxeval.cli.screens import Column, Grid, Screen, grid_of
+from jaxeval.cli.terminal import plain_cell
+from jaxeval.wording import counted, named, visible_line
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Columns that are written and not printed: there is no room.
+_FILES_ONLY = [
+    "probability_se", "rating_se", "own_se", "rating_se_predicted", "rating_se_predicted_observed", "informative",
+    "squares",
+]  # fmt: skip
+_WORDS = {"judge": "by", "anchor": "over", "task": "on"}
+
+
+def anchored_screen(
+    tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str], notes: Sequence[str], warnings: Sequence[str]
+) -> Screen:
+    """The screen of anchored ratings: the mean over the strong judges first, where there is one.
+
+    Args:
+        tables: "scores", and perhaps "judges", "pooled", "anchor_coverage" and "anchor_swap".
+        titles: of the judges and of the mean over them.
+        notes: what was read and set.
+        warnings: sentences.
+    """
+    boards = {"pooled": titles["pooled"], "scores": "Ratings above the reference (Elo)"}
+    grids = [_board(tables[name], title) for name, title in boards.items() if name in tables]
+    found = []
+    if "judges" in tables:
+        least = ("single_boot", "average_boot", "n_incomplete", "n", "n_runs")
+        judges = tables["judges"].drop(columns=_FILES_ONLY, errors="ignore")
+        found.append(grid_of(judges, titles["judges"], _cell, rows="judge", kept=("strong",), least=least))
+    if "anchor_coverage" in tables:
+        meaning = "share of probabilities in the informative range, at floor and ceiling"
+        found.append(grid_of(tables["anchor_coverage"], "References", _cell, meaning=meaning, rows="reference"))
+    if "anchor_swap" in tables:
+        swap = tables["anchor_swap"].drop(columns=_FILES_ONLY, errors="ignore")
+        found.append(grid_of(swap, "References against each other (Elo)", _cell, rows="pair"))
+    return Screen(_answer(tables), [*grids, *found[:1]], found[1:], notes=notes, warnings=warnings)
+
+
+def _answer(tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Who is rated highest, and which judges can be relied on."""
+    name = "pooled" if "pooled" in tables else "scores"
+    table = tables[name].sort_values("rating", ascending=False, kind="stable")
+    first = table.iloc[0]
+    interval = plus_minus(first["rating"], first["rating_lower"], first["rating_upper"])
+    roles = [f"{word} {visible_line(first[role])}" for role, word in _WORDS.items() if role in _roles(table)]
+    who = visible_line(first["model"]) if "model" in table else "the model"
+    by = " ".join(["by the mean over the strong judges"] * (name == "pooled") + roles)
+    sentences = [
+        f"{who} is rated highest above the reference: {first['rating']:+.1f} Elo"
+        + (f" ({interval})" if interval else "")
+        + (f", {by}" if by else "")
+    ]
+    if "judges" in tables:
+        judges = tables["judges"]
+        strong = judges.loc[judges["strong"].astype(bool), "judge"].map(visible_line)
+        whose = f": {named(list(strong), 4)}" if len(strong) else ""
+        sentences.append(f"{len(strong):,} of {counted(len(judges), 'judge')} repeat themselves reliably{whose}")
+    return sentences
+
+
+def _roles(table: pd.DataFrame) -> list[str]:
+    """Roles that differ between rows."""
+    return [role for role in _WORDS if role in table and (table[role] != table[role].iloc[0]).any()]
+
+
+def _board(table: pd.DataFrame, title: str) -> Grid:
+    shown = table.sort_values("rating", ascending=False, kind="stable")
+    extra = [Column(role.capitalize(), list(map(visible_line, shown[role])), right=False, order=2, folds=True)
+             for role in _roles(shown)]  # fmt: skip
+    if "probability" in shown:
+        extra.append(Column("Probability", [_cell("probability", x) for x in shown["probability"].tolist()], order=7))
+    for name, order in (("wins", 8), ("ties", 8), ("losses", 8)):
+        if name in shown:
+            extra.append(Column(name.capitalize(), [_cell(name, x) for x in shown[name].tolist()], order=order))
+    n = shown.get("n_items")
+    if n is None and "wins" in shown:
+        n = shown["wins"] + shown["losses"] + shown.get("ties", 0)
+    if n is not None:
+        extra.append(Column("N", [f"{x:,.6g}" for x in n], order=6))
+    alike = [
+        f"{role} {visible_line(shown[role].iloc[0])}" for role in _WORDS if role in shown and role not in _roles(shown)
+    ]
+    grid = board_grid(
+        title,
+        list(shown["model"]) if "model" in shown else ["the model"] * len(shown),
+        *(shown[name].to_numpy(float) for name in ("rating", "rating_lower", "rating_upper")),
+        rank=range(1, len(shown) + 1) if len(shown) == (shown["model"].nunique() if "model" in shown else 0) else (),
+        extra=extra,
+        rows="rating",
+    )
+    return grid._replace(meaning=", ".join(text for text in alike if "(one " not in text))
+
+
+def _cell(name: Any, value: Any) -> str:
+    if isinstance(value, float):
+        if value != value:
+            return "-"
+        elo = any(part in str(name) for part in ("rating", "shift", "offset", "spread"))
+        if str(name) == "n":
+            return f"{value:,.6g}"
+        return f"{value:,.1f}" if elo or str(name) in ("wins", "ties", "losses") else f"{value:.3f}"
+    return plain_cell(value)

@@ -1,0 +1,91 @@
+"""Leaderboards for the Hugging Face Hub: the Arena's columns, and .eval_results files of models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from jaxeval.cli.run_options import FOLDER
+from jaxeval.cli.terminal import tell
+from jaxeval.wording import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Publishing(NamedTuple):
+    """How a leaderboard is published."""
+
+    schema: str = "jaxeval"
+    publish_date: datetime | None = None
+    eval_results: Path | None = None
+    benchmark: str | None = None
+
+    def tables(self, tables: Mapping[str, pd.DataFrame]) -> Mapping[str, pd.DataFrame]:
+        """The tables to write, the leaderboard in the columns that were asked for."""
+        if self.schema == "jaxeval":
+            return tables
+        from jaxeval.tables.arena import arena_table
+
+        day = (self.publish_date or datetime.now(UTC)).date()
+        return {**tables, "leaderboard": arena_table(tables["leaderboard"], day)}
+
+    def publish(self, table: pd.DataFrame) -> None:
+        """Write a file for the repository of every model, where that was asked for."""
+        if self.eval_results is None or self.benchmark is None:
+            return
+        from jaxeval.tables.hub import write_eval_results
+
+        settings = table.attrs["settings"]
+        dataset, _, task = self.benchmark.partition(":")
+        made = f"{100 * settings['level']:g}% intervals, {counted(settings['n_resamples'], 'resample')}, "
+        files = write_eval_results(
+            table, self.eval_results, dataset=dataset, task=task,
+            date=None if self.publish_date is None else self.publish_date.date().isoformat(),
+            notes=f"Elo rating; {made}{settings['versions']}",
+        )  # fmt: skip
+        tell(f"wrote results of {counted(len(files), 'model')} to {self.eval_results}")
+
+
+def publishing_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--schema``, ``--publish-date``, ``--eval-results`` and ``--benchmark``, as `Publishing`, ``publishing``."""
+
+    @wraps(command)
+    def gathered(*args: Any, **options: Any) -> Any:
+        publishing = Publishing(**{name: options.pop(name) for name in Publishing._fields})
+        dataset, colon, task = (publishing.benchmark or "").partition(":")
+        if (publishing.eval_results is None) != (publishing.benchmark is None):
+            raise click.UsageError("--eval-results and --benchmark need each other")
+        if publishing.benchmark is not None and not (dataset and colon and task):
+            raise click.UsageError(f"--benchmark takes ORG/DATASET:TASK, got {publishing.benchmark!r}")
+        return command(*args, publishing=publishing, **options)
+
+    added = (
+        click.option(
+            "--schema",
+            type=click.Choice(["jaxeval", "arena"]),
+            default="jaxeval",
+            help="Columns that --out writes: all, or those of lmarena-ai/leaderboard-dataset.",
+        ),
+        click.option(
+            "--publish-date",
+            type=click.DateTime(["%Y-%m-%d"]),
+            metavar="DATE",
+            help="Day of the leaderboard in --schema arena and --eval-results, as 2026-09-13. [today; none]",
+        ),
+        click.option(
+            "--eval-results",
+            type=FOLDER,
+            metavar="DIR",
+            help="Write DIR/MODEL/.eval_results/TASK.yaml for the repository of every model on the Hugging Face Hub.",
+        ),
+        click.option("--benchmark", metavar="ORG/DATASET:TASK", help="The benchmark of --eval-results on the Hub."),
+    )
+    for option in reversed(added):
+        gathered = option(gathered)
+    return gathered

@@ -1,0 +1,157 @@
+"""Soft-Elo in a terminal: how close the judge comes to the humans, and ratings under the leaderboard's headings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxeval.cli.boards import board_grid
+from jaxeval.cli.screens import Column, Grid, Screen, grid_of
+from jaxeval.cli.terminal import plain_cell, short_number
+from jaxeval.wording import counted, visible_line
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from jaxeval.softelo.calibration import SoftEloCalibration
+
+#: Half of a 95 % interval, in standard errors; for ratings that have no conformal interval.
+_Z = 1.959964
+
+
+def held_out_screen(
+    tables: Mapping[str, pd.DataFrame], notes: Sequence[str], warnings: Sequence[str], splits: int, by: str | None
+) -> Screen:
+    """The screen of ``soft-elo FILE``: the best method's error first, then its ratings beside those of the humans."""
+    summary = tables["summary"].sort_values("mae", kind="stable")
+    best = summary.iloc[0]
+    shown = ["method", "n_models", "n_left_out", "mae", "mae_lower", "mae_upper", "spearman", "kendall", "beta"]
+    grids = [
+        grid_of(summary[shown], "How far each method is from the human ratings (Elo)", elo_cell, rows="method"),
+        _held_out_board(tables, best["method"]),
+    ]
+    more = []
+    if "conformal" in tables:
+        title = f"Split conformal intervals, {counted(splits, 'random split')} (Elo)"
+        more.append(grid_of(tables["conformal"], title, elo_cell, rows="method"))
+    more.append(grid_of(tables["diagnostics"], "The judge's scores", elo_cell, rows="measure"))
+    if "smoothing" in tables:
+        grids.append(grid_of(tables["smoothing"], "Label smoothing by its constant (Elo)", elo_cell))
+    if "slices" in tables:
+        title = f"Slices by {by}, against the global human rating (Elo)"
+        grids.append(grid_of(tables["slices"], title, elo_cell, rows="slice"))
+    if "budget" in tables:
+        more.append(grid_of(tables["budget"], "By the annotation budget (Elo)", elo_cell))
+    return Screen(_how_close(summary), grids, more, notes=notes, warnings=warnings)
+
+
+def _how_close(summary: pd.DataFrame) -> list[str]:
+    """The error of the best method, and of the others."""
+    best = summary.iloc[0]
+    if best["mae"] != best["mae"]:
+        return ["No model has a rating to compare with the humans'"]
+    ends = "" if best["mae_lower"] != best["mae_lower"] else f" [{best['mae_lower']:.1f}, {best['mae_upper']:.1f}]"
+    said = (
+        f"The judge's {visible_line(best['method'])} ratings of models held out are {best['mae']:.1f} Elo{ends} off "
+        "the human ratings on average"
+    )
+    others = [f"{visible_line(row['method'])} {row['mae']:.1f}" for _, row in summary.iloc[1:].iterrows()]
+    return [said + (f"; {', '.join(others)}" if others else "")]
+
+
+def _held_out_board(tables: Mapping[str, pd.DataFrame], method: str) -> Grid:
+    """Judged ratings of models, the best first, with conformal intervals where there are any."""
+    models = tables["models"]
+    own = models[models["method"] == method].sort_values("judge_elo", ascending=False, kind="stable")
+    rating, what = own["judge_elo"].to_numpy(float), "95% intervals of sampling"
+    half = _Z * own["standard_error"].to_numpy(float)
+    lower, upper = rating - half, rating + half
+    if "intervals" in tables:
+        ends = tables["intervals"]
+        ends = ends[ends["method"] == method].set_index("model")[["lower", "upper"]].reindex(own["model"])
+        lower, upper = ends["lower"].to_numpy(float), ends["upper"].to_numpy(float)
+        what = "leave-one-out conformal intervals"
+    return board_grid(
+        f"{visible_line(method).capitalize()} ratings of models held out, with {what} (Elo)",
+        list(own["model"]),
+        rating,
+        lower,
+        upper,
+        rank=range(1, len(own) + 1),
+        extra=[Column("Human", _elo(own["human_elo"]), order=7), Column("Off by", _elo(own["residual"], "+"), order=8)],
+        votes=own["n_human"].tolist(),
+        notes=own["flags"].astype(str).tolist(),
+    )
+
+
+def _elo(values: pd.Series, sign: str = "") -> list[str]:
+    return ["-" if not np.isfinite(x) else f"{x:{sign}.1f}" for x in values]
+
+
+def calibration_screen(calibration: SoftEloCalibration, read: object) -> Screen:
+    """The screen of ``soft-elo calibrate``: what each method can do, and what it cannot."""
+    answer = []
+    for name, method in calibration.methods.items():
+        beta = "" if method.beta is None else f", beta {method.beta:.4f}"
+        calibrate = counted(len(method.models), "model calibrates", "models calibrate")
+        answer.append(
+            f"{name}: {counted(len(method.anchors), 'anchor')}, {calibrate} (levels up to "
+            f"{calibration.largest_level(name)}){beta}; {floor_text(method.floor)}"
+        )
+    return Screen(answer, [], notes=[str(read)], warnings=calibration.warnings)
+
+
+def prediction_screen(table: pd.DataFrame, method: str) -> Screen:
+    """The screen of ``soft-elo predict``: ratings of new models, under the leaderboard's headings."""
+    settings = table.attrs["settings"]
+    shown = table.sort_values("rating", ascending=False, kind="stable")
+    grid = board_grid(
+        f"Ratings on the human scale with {settings['level']:g} intervals (Elo)",
+        list(shown["model"]),
+        *(shown[name].to_numpy(float) for name in ("rating", "lower", "upper")),
+        rank=range(1, len(shown) + 1) if len(shown) > 1 else (),
+        extra=[Column("Battles", [f"{n:,}" for n in shown["n_battles"]], order=5)],
+        notes=shown["flags"].astype(str).tolist(),
+    )
+    first = shown.iloc[0]
+    answer = (
+        f"{visible_line(first['model'])} rates {first['rating']:.1f} [{first['lower']:.1f}, {first['upper']:.1f}] on "
+        "the human scale"
+    )
+    votes, error = settings["human_votes"], settings["human_error"]
+    endless = "the intervals are for the model's true strength"
+    finite = f"the intervals are for the board's rating after {votes:g} human votes (their error: {error:.1f} Elo)"
+    calibrate = counted(settings["n_calibration"], "model calibrates", "models calibrate")
+    notes = [
+        f"{finite if error else endless}; {floor_text(settings['floor'])}",
+        f"{calibrate}: expected coverage {settings['expected_coverage']:.4f}, nominal {settings['level']:g}; ridge "
+        f"{settings['ridge']:g}; method {method}",
+    ]
+    return Screen(
+        [answer if len(shown) == 1 else f"{answer}, the highest of {counted(len(shown), 'new model')}"],
+        [grid],
+        notes=notes,
+        warnings=table.attrs["warnings"],
+    )
+
+
+def floor_text(tau: float) -> str:
+    """The judge's own error in words."""
+    if tau == 0:
+        return "tau 0: sampling explains the calibration residuals, no error of the judge's own is seen"
+    return f"tau {tau:.1f} Elo: the judge's own error, a floor that no number of battles removes"
+
+
+def elo_cell(name: Any, value: Any) -> str:
+    """A cell of a name or a number: Elo with one decimal, all else with four digits."""
+    if isinstance(value, float):
+        if value != value:
+            return "-"
+        text = str(name)
+        elo = any(
+            part in text for part in ("mae", "width", "elo", "narrow", "wide", "rating", "lower", "upper", "error")
+        )
+        return f"{value:.1f}" if elo and abs(value) >= 3 else short_number(value)
+    return plain_cell(value)

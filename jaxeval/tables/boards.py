@@ -1,0 +1,58 @@
+"""A leaderboard for people: the columns of a screen instead of all that programs may want."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_BOARD = {"model_name", "rating", "rating_lower", "rating_upper", "vote_count", "rank", "standing", "degenerate_share"}
+
+
+def is_board(table: pd.DataFrame) -> bool:
+    """Whether a table has the columns of `jaxeval.leaderboard`."""
+    return set(table.columns) >= _BOARD
+
+
+def for_people(table: pd.DataFrame) -> pd.DataFrame:
+    """Of a leaderboard rank and spread, model, rating and interval, votes, tier and notes; other tables as they are."""
+    import pandas as pd
+
+    if not is_board(table):
+        return table
+    by_score = [name for name in table if str(name).startswith("expected_score_")]
+    columns = {
+        **({"category": table["category"]} if "category" in table else {}),
+        "rank": table["rank"],
+        "spread": [rank_spread(row) for row in table.to_dict("records")],
+        **{name: table[name] for name in ("model_name", "rating", "rating_lower", "rating_upper", *by_score)},
+        "vote_count": table["vote_count"],
+        **({"tier": table["tier"]} if "tier" in table else {}),
+        "notes": [row_notes(row) for row in table.to_dict("records")],
+    }
+    shown = pd.DataFrame(columns, index=table.index)
+    empty = [name for name in ("spread", "notes") if not shown[name].astype(bool).any()]
+    return shown.drop(columns=empty)
+
+
+def rank_spread(row: dict[Any, Any]) -> str:
+    """The ranks that the data leave open to a model, as "2-5"; nothing where it takes no rank."""
+    import pandas as pd
+
+    best, worst = row.get("rank_best"), row.get("rank_worst")
+    return "" if pd.isna(best) or pd.isna(worst) else f"{best}-{worst}"
+
+
+def row_notes(row: dict[Any, Any]) -> str:
+    """What is to be said of a model's rating in a few words, or nothing."""
+    notes = []
+    if row["component"] > 1:
+        notes.append(f"group {row['component']}")
+    elif row["standing"]:
+        notes.append(str(row["standing"]))
+    if row["preliminary"]:
+        notes.append("preliminary")
+    if abs(row["rating"]) < float("inf") and row["degenerate_share"] > 0:
+        notes.append(f"no rating in {row['degenerate_share']:.1%} of resamples")
+    return ", ".join(notes)

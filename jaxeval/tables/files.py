@@ -1,0 +1,176 @@
+"""Tables as files: one writer for every command and for Python, whole files or none."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from jaxeval.errors import DataError
+from jaxeval.execution.atomic_write import whole_file
+from jaxeval.wording import visible, visible_line
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Formats by the names of their endings. The last three are documents for people.
+FORMATS = ("csv", "parquet", "json", "md", "tex", "html")
+
+
+def write_table(
+    table: pd.DataFrame,
+    path: str | Path,
+    *,
+    format: str | None = None,
+    title: str | None = None,
+    notes: Iterable[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    raw_names: bool = False,
+) -> None:
+    r"""Write a table as its file's ending says, whole or not at all.
+
+    ``.csv``, ``.parquet`` and ``.json`` hold every column in full. ``.md`` (GitHub's Markdown), ``.tex`` (LaTeX with
+    booktabs) and ``.html`` (a page) are for people: numbers are rounded, a `leaderboard` keeps its main columns, and
+    the title stands above the table, the notes below. In them a name is never more than text, and characters that are
+    obeyed and not seen are written out. An index comes first, as columns, unless it only counts rows.
+
+    CSV: text that a spreadsheet would run as a formula gets an apostrophe in front. Remove the first character of text
+    that matches ``^'+[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]`` to get it back, or write ``raw_names``.
+
+    JSON: an object of ``settings`` (among them the seed, versions, the report on what was read and the warnings),
+    ``coefficients`` if there are any, ``rows``, a record each, and a ``digest`` that tells damage. It is the SHA-256 of
+    the object without it as ``json.dumps(..., sort_keys=True, separators=(",", ":"))`` writes it. Numbers that are
+    missing or infinite are null, so that a bound is null where an interval has no end, or where there is no interval;
+    Parquet and CSV tell the two apart.
+
+    Args:
+        table: ``attrs`` may hold ``settings``, ``report``, ``warnings`` and ``coefficients``, as of `leaderboard`.
+        path: where to write it.
+        format: "csv", "parquet", "json", "md", "tex" or "html", whatever the ending is.
+        title: of documents.
+        notes: lines below the table, in documents; by default what was read, and the warnings.
+        settings: in JSON and Parquet instead of those in ``attrs``.
+        raw_names: write text to CSV as it is.
+
+    Raises:
+        DataError: no format has this ending, or this name.
+        OSError: the file cannot be written.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> import jaxeval
+        >>> board = jaxeval.leaderboard(jaxeval.simulate_battles(2_000, 4, seed=0), n_resamples=200)
+        >>> jaxeval.write_table(board, "board.md", title="Simulated votes", notes=[])
+        >>> print(Path("board.md").read_text())
+        **Simulated votes**
+        <BLANKLINE>
+        | Rank | Spread | Model | Rating | Lower | Upper | Votes | Tier |
+        |---:|---|---|---:|---:|---:|---:|---:|
+        | 1 | 1-1 | model-1 | 1098 | 1080 | 1116 | 806 | 1 |
+        | 2 | 2-2 | model-2 | 992 | 979 | 1003 | 1,254 | 2 |
+        | 3 | 3-3 | model-3 | 968 | 955 | 983 | 887 | 2 |
+        | 4 | 4-4 | model-4 | 942 | 928 | 956 | 1,053 | 3 |
+        <BLANKLINE>
+    """
+    data = table_bytes(
+        table, format or format_of(path), title=title, notes=notes, settings=settings, raw_names=raw_names
+    )
+    with whole_file(path) as file:
+        file.write(data)
+
+
+def format_of(path: str | Path) -> str:
+    """The format that a file's ending names.
+
+    Raises:
+        DataError: none has this ending.
+    """
+    found = Path(path).suffix.lower().removeprefix(".")
+    if found not in FORMATS:
+        raise DataError(f"{path} must end in {', '.join(f'.{name}' for name in FORMATS)}, or the format be named")
+    return found
+
+
+def table_bytes(
+    table: pd.DataFrame,
+    format: str,
+    *,
+    title: str | None = None,
+    notes: Iterable[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    raw_names: bool = False,
+) -> bytes:
+    """What `write_table` writes."""
+    if format not in FORMATS:
+        raise DataError(f"format={format!r} is none of {', '.join(FORMATS)}")
+    attrs = dict(table.attrs) if settings is None else {**table.attrs, "settings": settings}
+    rows = table.reset_index(drop=_only_counts(table.index))
+    file = io.BytesIO()
+    if format == "csv":
+        from jaxeval.tables.spreadsheets import write_csv
+
+        write_csv(rows, file, raw_names)
+    elif format == "parquet":
+        _write_parquet(rows, file, attrs)
+    elif format == "json":
+        from jaxeval.tables.records import json_table
+
+        about = {name: attrs[name] for name in ("report", "warnings") if name in attrs}
+        coefficients = {"coefficients": attrs["coefficients"]} if attrs.get("coefficients") else {}
+        return json_table(rows, {"settings": {**attrs.get("settings", {}), **about}, **coefficients}).encode()
+    else:
+        return _document(rows, format, title, _notes(attrs) if notes is None else list(notes)).encode()
+    return file.getvalue()
+
+
+def _only_counts(index: pd.Index) -> bool:
+    """Whether an index names no rows: numbers without a name."""
+    from pandas.api.types import is_integer_dtype
+
+    return index.nlevels == 1 and index.name is None and (len(index) == 0 or is_integer_dtype(index.dtype))
+
+
+def write_text(text: str, path: str | Path) -> None:
+    """Write a text for people as UTF-8, whole or not at all; control characters as escapes, as on the screen.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with whole_file(path) as file:
+        file.write(visible(text).encode())
+
+
+def _write_parquet(rows: pd.DataFrame, file: IO[bytes], attrs: Mapping[str, Any]) -> None:
+    from jaxeval.tables.records import plain_values
+
+    kept = rows.copy(deep=False)
+    kept.attrs = plain_values(attrs)  # which pandas saves beside the columns, as JSON
+    kept.to_parquet(file, index=False)
+
+
+def _document(rows: pd.DataFrame, format: str, title: str | None, notes: list[str]) -> str:
+    from jaxeval.tables.boards import for_people
+    from jaxeval.tables.headings import heading
+
+    shown = for_people(rows)
+    if format == "html":
+        from html import escape
+
+        from jaxeval.tables.html import html_table
+
+        name = escape(visible_line(title or "Table"))
+        return (
+            f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{name}</title>\n'
+            f"{html_table(shown, title=title, notes=notes, heading=heading)}\n</html>\n"
+        )
+    from jaxeval.tables.documents import latex_table, markdown_table
+
+    write = markdown_table if format == "md" else latex_table
+    return write(shown, title=title, notes=notes)
+
+
+def _notes(attrs: Mapping[str, Any]) -> list[str]:
+    """What was read, and the warnings."""
+    report = str(attrs.get("report") or "")
+    return [*filter(None, [report]), *(f"warning: {sentence}" for sentence in attrs.get("warnings", ()))]

@@ -1,0 +1,260 @@
+"""Every command's screen, in three widths: the answer first, whole numbers, at most a screen, harmless names."""
+
+import io
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from hostile import NAMES
+from rich.cells import cell_len
+
+import jaxeval
+from jaxeval.accuracy.report import judge_report
+from jaxeval.anchored.diagnostics import diagnose_anchors
+from jaxeval.anchored.pooling import pooled_scores
+from jaxeval.cli.anchored_screen import anchored_screen
+from jaxeval.cli.console import PlainConsole
+from jaxeval.cli.evaluators import study_evaluators
+from jaxeval.cli.judge_screen import judge_screen
+from jaxeval.cli.references import study_references
+from jaxeval.cli.report import leaderboard_screen
+from jaxeval.cli.screens import Column, Grid, Screen, grid_of, print_screen
+from jaxeval.cli.soft_elo_screens import calibration_screen, held_out_screen, prediction_screen
+from jaxeval.cli.tables import study_findings
+from jaxeval.softelo.judge_diagnostics import diagnose
+
+WIDTHS = (60, 100, 160)
+LINES = 40
+OBEYED = "\x1b\x9b\x07\x08\r\u202e\u200b"
+DRAWN = {"n_resamples": 40, "level": 0.9, "seed": 0, "progress": False}
+
+
+def shown(screen, width, full=False, **options):
+    written = io.StringIO()
+    print_screen(screen, PlainConsole(file=written, width=width, **options), full)
+    return written.getvalue()
+
+
+@cache
+def leaderboard():
+    return leaderboard_screen(jaxeval.leaderboard(jaxeval.simulate_battles(6000, 50), n_resamples=100))
+
+
+@cache
+def slices():
+    battles = jaxeval.simulate_battles(3000, 8)
+    return leaderboard_screen(jaxeval.leaderboard(battles, by="language", n_resamples=50))
+
+
+@cache
+def judge(pairs=()):
+    answers = jaxeval.simulate_judged_answers(
+        [0.8, 0.6, 0.7], [[0.9, 0.9], [0.9, 0.4], [0.9, 0.9]], [[0.9, 0.9], [0.9, 0.95], [0.9, 0.9]], 300, seed=2
+    )
+    options = {"judgment": ["judge-1", "judge-2"], "model": "model", "item": "item"}
+    labelled, judged = jaxeval.JudgedAnswers.from_pandas(answers, **options).split(0.4)
+    if pairs:
+        comparison = jaxeval.compare_models(labelled, judged, list(pairs), n_resamples=400)
+        return judge_screen(judge_report(comparison.accuracy, comparison), ["read"])
+    accuracy = jaxeval.judge_accuracy(labelled, judged, n_resamples=400)
+    return judge_screen(judge_report(accuracy), ["read"])
+
+
+@cache
+def soft_elo():
+    battles = jaxeval.simulate_judged_battles(1200, 12, noise=2.0, seed=4)
+    held_out = jaxeval.soft_elo(battles, n_resamples=200)
+    found = diagnose(battles, held_out)
+    tables = {"models": held_out.models, "summary": held_out.summary.reset_index(),
+              "diagnostics": found.headline.reset_index()}  # fmt: skip
+    return held_out_screen(tables, [str(battles.report)], held_out.warnings, 5, None)
+
+
+@cache
+def predictions():
+    battles = jaxeval.simulate_judged_battles(1200, 12, noise=2.0, seed=4)
+    frame = pd.DataFrame({"model_a": battles.models[battles.model_a], "model_b": battles.models[battles.model_b],
+                          "gap": battles.score_difference, "human": battles.human})  # fmt: skip
+    new = frame["model_a"].eq("model-03") | frame["model_b"].eq("model-03")
+    options = {"score_difference": "gap", "label_coding": "a_wins_1"}
+    known, other = (jaxeval.JudgedBattles.from_pandas(part, **options) for part in (frame[~new], frame[new]))
+    calibration = jaxeval.SoftEloCalibration.fit(known)
+    return calibration_screen(calibration, known.report), prediction_screen(calibration.predict(other), "soft")
+
+
+@cache
+def anchored():
+    rng = np.random.default_rng(0)
+    rows = [(f"m{m}", f"j{j}", a, i, r, rng.choice(["win", "tie", "loss"], p=[m / 8 + 0.05, 0.1, 0.85 - m / 8]))
+            for m in range(6) for j in range(2) for a in "xy" for i in range(20) for r in range(2)]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=["model", "judge", "anchor", "item", "run", "verdict"])
+    verdicts = jaxeval.AnchoredVerdicts.from_pandas(frame)
+    scores = jaxeval.anchored_scores(verdicts, ["model", "judge", "anchor"])
+    judges = jaxeval.screen_judges(verdicts, -1.0, n_resamples=40)
+    tables = {"scores": scores, "judges": judges.table.reset_index(), "pooled": pooled_scores(verdicts, screen=judges),
+              "anchor_coverage": diagnose_anchors(scores).coverage.reset_index()}  # fmt: skip
+    return anchored_screen(tables, {"judges": "Reliability", "pooled": "Mean"}, ["read"], judges.warnings)
+
+
+@cache
+def meta():
+    rng = np.random.default_rng(0)
+    gold = np.arange(16) * 10.0
+    columns = {"gold": gold, **{f"judge {k}": gold / 10 + rng.normal(0, k + 1, 16) for k in range(6)}}
+    return pd.DataFrame({"model": [f"m{k}" for k in range(16)], **columns})
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory):
+    """The screens of meta-evaluation, which read files."""
+    folder = tmp_path_factory.mktemp("studies")
+    meta().to_csv(folder / "scores.csv", index=False)
+    jaxeval.simulate_votes(4000, 14).to_parquet(folder / "votes.parquet")
+    options = {"few_pairs": False, "deltas": None, "drawn": DRAWN}
+    evaluators = study_evaluators(
+        folder / "scores.csv", gold="gold", model=None, evaluators=(), top=5, improvements=(1.0,), agreement=0.75,
+        n_tiers=4, with_curves=False, **options,
+    )  # fmt: skip
+    references = study_references(
+        folder / "votes.parquet", references=(), sets=(), model_a="model_a", model_b="model_b", winner=None,
+        both_bad="half", item=None, cluster=None, strata=None, budgets=(25, 50), n_repeats=2, n_tiers=4, **options,
+    )  # fmt: skip
+    return {name: study_findings(study, DRAWN).screen() for name, study in
+            (("evaluators", evaluators), ("references", references))}  # fmt: skip
+
+
+SCREENS = {
+    "leaderboard": (leaderboard, "model-01 leads with "),
+    "slices": (slices, "language = "),
+    "judge": (judge, "Believe PPI++"),
+    "comparison": (lambda: judge((("model-1", "model-2"), ("model-1", "model-3"))), "Believe PPI++"),
+    "soft-elo": (soft_elo, "The judge's soft ratings of models held out are "),
+    "calibrate": (lambda: predictions()[0], "hard: 11 anchors"),
+    "predict": (lambda: predictions()[1], "model-03 rates "),
+    "anchored": (anchored, "m5 is rated highest above the reference: "),
+    "evaluators": (None, "judge 0 ranks most like gold"),
+    "references": (None, ""),
+}
+
+
+@pytest.fixture(params=SCREENS)
+def screen(request):
+    make, answer = SCREENS[request.param]
+    return (make() if make else request.getfixturevalue("studies")[request.param]), answer
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+class TestEveryScreen:
+    def test_begins_with_the_answer(self, screen, width):
+        assert " ".join(shown(screen[0], width).split()).startswith(screen[1].strip())
+
+    def test_is_at_most_a_screen_and_as_wide(self, screen, width):
+        lines = shown(screen[0], width).splitlines()
+        assert len(lines) <= LINES
+        assert max(map(cell_len, lines)) <= width
+
+    def test_in_full_lacks_nothing(self, screen, width):
+        text = shown(screen[0], width, full=True)
+        flat = "".join(text.split())
+        assert "--full" not in text
+        for sentence in (*screen[0].answer, *screen[0].advice, *screen[0].warnings):
+            assert "".join(sentence.split()) in flat
+        for grid in (*screen[0].grids, *screen[0].more):
+            assert "".join(grid.title.split()) in flat if grid.title else True
+            if width == 160:
+                cells = [cell for column in grid.columns[:2] for cell in column.cells if "\n" not in cell]
+                assert all("".join(cell.split()) in flat for cell in cells)
+
+    def test_without_colour_it_says_the_same(self, screen, width):
+        plain = shown(screen[0], width)
+        coloured = shown(
+            screen[0], width, force_terminal=True, color_system="standard", height=LINES, legacy_windows=False
+        )
+        assert "\x1b[" in coloured
+        assert "\x1b" not in plain
+        text = "".join(part.partition("m")[2] if k else part for k, part in enumerate(coloured.split("\x1b[")))
+        assert text == plain
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_ratings_have_the_same_headings(width):
+    """Of every command that rates."""
+    heads = [next(line for line in shown(screen, width, full=True).splitlines() if "+/-" in line).split()
+             for screen in (leaderboard(), soft_elo(), predictions()[1], anchored())]  # fmt: skip
+    for own in heads:
+        at = own.index("Model")
+        assert own[at : at + 3] == ["Model", "Rating", "+/-"]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_hostile_names_are_shown_and_not_obeyed(width):
+    rng = np.random.default_rng(0)
+    names = np.array([name for name in NAMES if name])
+    a = rng.integers(len(names), size=6000)
+    b = (a + rng.integers(1, len(names), size=6000)) % len(names)
+    votes = pd.DataFrame({"model_a": names[a], "model_b": names[b], "winner": rng.choice(["model_a", "model_b"], 6000)})
+    screen = leaderboard_screen(jaxeval.leaderboard(jaxeval.Battles.from_pandas(votes), n_resamples=50))
+    text = shown(screen, width, full=True)
+    assert not set(OBEYED) & set(text)
+    assert "[bold red]rich[/]" in text
+    assert max(map(cell_len, text.splitlines())) <= width
+    assert len(shown(screen, width).splitlines()) <= LINES
+
+
+class TestRoom:
+    GRID = Grid(
+        None, [Column("A", ["x" * 20] * 3), Column("B", ["y" * 20] * 3, order=2), Column("C", ["z" * 20] * 3, order=1)]
+    )
+
+    def test_columns_that_matter_least_go_first(self):
+        assert "no room" not in shown(Screen([], [self.GRID]), 64)
+        text = shown(Screen([], [self.GRID]), 63)
+        assert "no room for: B" in text
+        assert "z" * 20 in text
+        assert "no room for: C, B" in shown(Screen([], [self.GRID]), 40)
+
+    def test_rows_and_tables_beyond_a_screen_are_counted(self):
+        def grid(n, title):
+            return Grid(title, [Column("N", list(map(str, range(n))))], rows="number")
+
+        text = shown(Screen(["answer"], [grid(100, "one")], [grid(5, "two")]), 80)
+        assert "... and 68 more numbers (--full prints all, --out writes all)" in text
+        assert "--full prints 1 more table: two" in text
+        assert len(text.splitlines()) == LINES - 1
+        many = shown(Screen([], [grid(100, f"slice {k}") for k in range(30)]), 80)
+        assert "more tables: slice" in many
+        assert len(many.splitlines()) <= LINES
+
+    def test_rows_that_are_asked_for_are_shown(self):
+        grid = Grid(None, [Column("N", list(map(str, range(100))))], top=70)
+        assert "69" in shown(Screen([], [grid]), 80)
+        assert "... and 30 more rows (--out writes all)" in shown(Screen([], [grid]), 80)
+
+
+def test_an_interval_is_one_column():
+    table = pd.DataFrame({"j": ["a", "b"], "x": [0.5, 0.25], "x_lower": [0.25, np.nan], "x_upper": [0.75, np.nan],
+                          "y_lower": [1.0, 2.0], "y_upper": [3.0, 4.0]})  # fmt: skip
+    grid = grid_of(table, None, lambda _, value: value if isinstance(value, str) else f"{value:g}")
+    assert [column.head for column in grid.columns] == ["J", "X", "Y"]
+    assert [list(column.cells) for column in grid.columns[1:]] == [["0.5 [0.25, 0.75]", "0.25"], ["[1, 3]", "[2, 4]"]]
+
+
+class TestWarnings:
+    def test_of_a_kind_are_grouped_and_counted(self):
+        warnings = [f"model-{k}: 3 of {k} votes are odd" for k in range(7)]
+        text = " ".join(shown(Screen([], [], warnings=[*warnings, "other", "other"]), 160).split())
+        expected = (
+            "warning, 7 times: model-0: 3 of 0 votes are odd (likewise model-1, model-2, model-3, model-4 and 2 more)"
+        )
+        assert text == f"{expected} warning: other"
+
+    def test_in_full_each_stands_once(self):
+        text = shown(Screen([], [], warnings=["a: 1 x", "b: 2 x", "a: 1 x"]), 160, full=True)
+        assert text.splitlines() == ["warning: a: 1 x", "warning: b: 2 x"]
+
+    def test_beyond_a_screen_are_counted(self):
+        warnings = [f"{'abcdefghijklmnopqrstuvwxyz'[k]} {'word ' * 30}" for k in range(20)]
+        text = shown(Screen([], [], warnings=warnings), 100)
+        assert "more warnings (--full prints all)" in text
+        assert len(text.splitlines()) <= LINES
