@@ -48,7 +48,7 @@ class Table(Shown, pd.DataFrame):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         if self.empty:
-            return pd.DataFrame.__repr__(self)
+            return repr(pd.DataFrame(self))
         width, most = pd.get_option("display.width") or 80, pd.get_option("display.max_rows") or len(self)
         as_usual = pd.DataFrame.to_string(self, max_rows=most, min_rows=pd.get_option("display.min_rows"))
         if max(map(len, as_usual.splitlines())) <= width and visible(as_usual) == as_usual:
