@@ -127,19 +127,24 @@ def _write(figure: Figure, title: str, caption: str) -> None:
     over, under = figure.get_suptitle(), figure.get_supxlabel()  # what the figure itself says, which comes next
     top, bottom = (_LINE * (1.1 * n + (n > 0)) for n in (_lines(above, over), _lines(below, under)))
     figure.set_size_inches(width, total := height + top + bottom)
-    inside = (0.0, bottom / total, 1.0, height / total)
+    room = {"right": 0.0, "above": 0.0}  # inches that legends beside the axes take
+    for legend in figure.legends:
+        box, side = legend.get_window_extent(), str(legend.get_gid())
+        room[side] = (box.width if side == "right" else box.height) / figure.dpi
+        legend.set_bbox_to_anchor((0.0, bottom / total, 1.0, height / total), figure.transFigure)
     engine = figure.get_layout_engine()
     assert engine is not None
+    inside = (0.0, bottom / total, 1 - room["right"] / width, (height - room["above"]) / total)
     engine.set(rect=inside)  # type: ignore[call-arg]
-    for legend in figure.legends:
-        legend.set_bbox_to_anchor(inside, figure.transFigure)
     at = {"x": 0.1 / width, "ha": "left", "parse_math": False}
     if above:
         figure.text(y=1 - 0.1 / total, s=above, gid="title", va="top", fontsize=11, fontweight="bold", **at)
     if over:
-        figure.suptitle(over, y=1 - (top - _LINE * (0.5 + _lines(over))) / total, va="top", **at)
+        figure.suptitle(
+            over, y=1 - (top - _LINE * (0.5 + _lines(over))) / total, va="top", fontsize=9, color=GREY, **at
+        )
     if under:
-        figure.supxlabel(under, y=(bottom - 0.05) / total, va="top", **at)
+        figure.supxlabel(under, y=(bottom - 0.05) / total, va="top", fontsize=8.5, color=GREY, **at)
     if below:
         figure.text(y=0.1 / total, s=below, gid="caption", va="bottom", fontsize=8, color=GREY, **at)
 
