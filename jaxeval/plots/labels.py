@@ -130,7 +130,7 @@ def _write(figure: Figure, title: str, caption: str) -> None:
     room = {"right": 0.0, "above": 0.0}  # inches that legends beside the axes take
     for legend in figure.legends:
         box, side = legend.get_window_extent(), str(legend.get_gid())
-        room[side] = (box.width if side == "right" else box.height) / figure.dpi
+        room[side] = (box.width if side == "right" else box.height) / figure.dpi + _LINE / 2
         legend.set_bbox_to_anchor((0.0, bottom / total, 1.0, height / total), figure.transFigure)
     engine = figure.get_layout_engine()
     assert engine is not None

@@ -49,14 +49,15 @@ class Table(Shown, pd.DataFrame):  # type: ignore[misc]
     def __repr__(self) -> str:
         if self.empty:
             return repr(pd.DataFrame(self))
-        width, most = pd.get_option("display.width") or 80, pd.get_option("display.max_rows") or len(self)
-        as_usual = pd.DataFrame.to_string(self, max_rows=most, min_rows=pd.get_option("display.min_rows"))
+        options = pd.options.display
+        width, most = options.width or 80, options.max_rows or len(self)
+        as_usual = pd.DataFrame.to_string(self, max_rows=most, min_rows=options.min_rows)
         if max(map(len, as_usual.splitlines())) <= width and visible(as_usual) == as_usual:
             return as_usual
-        return text_table(self, width=width, most_rows=most)
+        return text_table(self, width=width, most_rows=None if len(self) <= most else options.min_rows or most)
 
     def _repr_html_(self) -> str:
-        return self.styled(rows=pd.get_option("display.max_rows"))
+        return self.styled(rows=pd.options.display.max_rows)
 
     def _shown(self) -> View:
         warnings = self.attrs.get("warnings", [])
