@@ -64,7 +64,7 @@ class Table(Shown, pd.DataFrame):  # type: ignore[misc]
         return View(self._title, self, settings_line(self.attrs.get("settings")), warnings)
 
 
-class PropertyTable(pd.DataFrame):  # type: ignore[misc]
+class PropertyTable(Table):
     """A table that a method gave before it became a property: what still calls it gets it."""
 
     def __call__(self) -> pd.DataFrame:

@@ -32,13 +32,12 @@ def text_table(frame: pd.DataFrame, *, width: int = 80, most_rows: int | None = 
         if k in within or (table.shape[0] and not any(texts[k])):  # words that there are none of
             continue
         head, cells = _short(visible_line(", ".join(map(str, name)) if isinstance(name, tuple) else name)), texts[k]
+        names.append(head if k not in ends else f"{head}, {visible_line(table.columns[ends[k].upper])}")
         if own := ends.get(k):
-            own_name = head.removeprefix(f"{table.columns[own.estimate]}_")
-            head = f"{own_name}, {own_name[:-5]}upper" if own_name == "lower" else f"{own_name}, upper"
+            head = f"{head.removeprefix(f'{table.columns[own.estimate]}_')}, upper"
             cells = ["-" if a == b == "-" else f"{a}, {b}" for a, b in zip(texts[k], texts[own.upper], strict=True)]
         is_number = is_numeric_dtype(table.dtypes.iloc[k]) and not is_bool_dtype(table.dtypes.iloc[k])
         columns.append(_aligned([head, *map(_short, cells)], right=is_number))
-        names.append(head)
     kept = 0
     for column in columns:
         used += text_width(column[0]) + 2 * (kept > 0)
