@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from unicodedata import combining, east_asian_width
 
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from jaxeval.tables.cells import cell_texts, find_intervals, with_index
-from jaxeval.wording import counted, named, visible_line
+from jaxeval.wording import counted, named, visible, visible_line
 
 _LONGEST = 36
 
@@ -48,7 +49,15 @@ def text_table(frame: pd.DataFrame, *, width: int = 80, most_rows: int | None = 
     left_out = (len(frame) if n_rows is None else n_rows) - len(shown)
     more = [counted(left_out, "more row")] if left_out > 0 else []
     more += [f"columns not shown: {named(names[kept:], 12)}"] if kept < len(names) else []
-    return "\n".join([*lines, *([f"({'; '.join(more)})"] if more else [])])
+    return "\n".join([*lines, *([folded(f"({'; '.join(more)})", width)] if more else [])])
+
+
+def folded(text: str, width: int, most_lines: int | None = None) -> str:
+    """``text`` without characters that are obeyed and not seen, its lines folded at words; at most so many of each."""
+    lines = visible(text).split("\n")
+    return "\n".join(
+        fill(line, width, subsequent_indent="  ", max_lines=most_lines, placeholder=" …") for line in lines
+    )
 
 
 def text_width(text: str) -> int:
