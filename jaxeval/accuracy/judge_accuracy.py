@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Unpack
 
 import jax
@@ -65,6 +66,7 @@ class JudgeAccuracy(AccuracyTables):
         1  model-2  0.823  0.942  0.765
     """
 
+    @cached_property
     def report(self) -> JudgeReport:
         """The accuracies with their cautions, in words."""
         return judge_report(self)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any, Unpack
 
@@ -55,7 +56,7 @@ class ModelComparison(DifferenceTables):
         >>> table = simulate_judged_answers([0.8, 0.6], q0=[[0.8]], q1=[[0.9]], n_items=600)
         >>> answers = JudgedAnswers.from_pandas(table, judgment="judge-1", model="model", item="item")
         >>> comparison = compare_models(*answers.split(1 / 3), n_resamples=200, progress=False)
-        >>> print(*comparison.report().claims())
+        >>> print(*comparison.report.claims())
         judge-1, model-1 against model-2: model-1 is ahead, +0.192 [+0.128, +0.250] by PPI++
     """
 
@@ -71,6 +72,7 @@ class ModelComparison(DifferenceTables):
         """What is noteworthy about the data."""
         return self.accuracy.warnings
 
+    @cached_property
     def report(self) -> JudgeReport:
         """The comparison with its cautions, in words."""
         return judge_report(self.accuracy, self)

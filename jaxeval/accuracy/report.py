@@ -152,6 +152,10 @@ class JudgeReport(Shown):
             parts.append("")
         return "\n".join(parts)
 
+    def __call__(self) -> JudgeReport:
+        """The same: results gave it by a method before it became a property."""
+        return self
+
     def __str__(self) -> str:
         return self.text
 

@@ -13,7 +13,7 @@ from jaxeval.accuracy.accuracy_tables import AccuracyTables, of_slice
 from jaxeval.accuracy.calibration_planning import allocate_calibration, interval_length, variance_ratio
 from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.plots.labels import Labels, Takes, figure_of
-from jaxeval.plots.style import GREY, finish, legend_name, name_legend, one_axis, panels, shown_name
+from jaxeval.plots.style import GREY, finish, legend_above, legend_name, name_legend, one_axis, panels, shown_name
 from jaxeval.wording import did_you_mean
 
 #: Name and colour of each estimator and method.
@@ -108,7 +108,7 @@ def _intervals(
     names = [" minus\n".join(map(shown_name, subject)) for subject in subjects]
     axes[0].set_yticks(centres, names, fontsize=8.5, parse_math=False)
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(estimators), frameon=False, fontsize=8.5)
+    legend_above(figure, handles, labels)
     return figure
 
 

@@ -15,7 +15,7 @@ from jaxeval.anchored.screening import JudgeScreen
 from jaxeval.arrays import Float
 from jaxeval.errors import DataError
 from jaxeval.plots.labels import Labels, Takes, figure_of
-from jaxeval.plots.style import COLOURS, GREY, finish, legend_name, name_legend, one_axis, plain, shown_name
+from jaxeval.plots.style import COLOURS, GREY, finish, legend_beside, legend_name, one_axis, plain, shown_name
 from jaxeval.wording import counted
 
 _MOST_MODELS = 40
@@ -73,7 +73,7 @@ def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None, **
     if len(models) < len(ranked):
         figure.suptitle(f"the best {len(models)} of {counted(len(ranked), 'model')}", x=0, ha="left", fontsize=9)
     if len(judges) > 1:
-        name_legend(figure, *axes[0].get_legend_handles_labels(), loc="outside right upper")
+        legend_beside(figure, *axes[0].get_legend_handles_labels())
     return figure
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -114,7 +115,10 @@ def plot_history(
     if value == "rank":
         axis.invert_yaxis()
     _name_ends(axis, times, np.array(last), [shown_name(model) for model in shown])
-    if times.dtype.kind != "M":
+    if times.dtype.kind == "M":
+        axis.xaxis.set_major_formatter(ConciseDateFormatter(locator := AutoDateLocator(maxticks=7)))
+        axis.xaxis.set_major_locator(locator)
+    else:
         axis.set_xticks(times, [shown_name(name) for name in boards], fontsize=8, parse_math=False)
     hidden = f"{counted(len(ranked) - len(shown), 'more model')} not shown" if len(shown) < len(ranked) else ""
     finish(axis, x=hidden, y="rating (Elo)" if value == "rating" else "rank")

@@ -15,7 +15,7 @@ from jaxeval.arrays import Float
 from jaxeval.data.battles import Battles
 from jaxeval.plots.labels import Labels, Takes, figure_of
 from jaxeval.plots.leaderboard import LEADERBOARD
-from jaxeval.plots.style import GREY, joint_name, one_axis
+from jaxeval.plots.style import GREY, joint_name, one_axis, width_of
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.statistics.draws import Draws
@@ -43,7 +43,7 @@ def heat_map(values: Float, text: NDArray[Any], rows: Sequence[str], columns: Se
     """Coloured cells (R, C) with their text, a name for every row and column; NaN cells are pale."""
     size = 6.5 if look.inches[1] < 0.3 else 7.0
     height = look.inches[1] * len(rows) + (0.075 * max(map(len, columns), default=1) if look.upright else 0.4)
-    width = 1.2 + 0.07 * max(map(len, rows), default=1) + look.inches[0] * len(columns)
+    width = 1.2 + width_of(rows) + max(look.inches[0] * len(columns), width_of([look.above]))
     figure, axis = one_axis(width, height + 0.7)
     axis.set_facecolor(_EMPTY)
     norm = {"norm": LogNorm(*look.ends)} if look.log else {"vmin": look.ends[0], "vmax": look.ends[1]}

@@ -18,7 +18,7 @@ from jaxeval.wording import counted, named, visible_line
 
 F = TypeVar("F", bound=Callable[..., Figure])
 
-_LINE, _CHARACTERS = 0.2, 13.0  # inches between lines, and characters on an inch
+_LINE = 0.2  # inches between lines
 
 
 class Labels(TypedDict, total=False):
@@ -123,30 +123,34 @@ def _made(settings: Any) -> list[str]:
 def _write(figure: Figure, title: str, caption: str) -> None:
     """Make room above and below for a title and a caption, and write them there."""
     width, height = figure.get_size_inches()
-    above, below = (_folded(text, width) for text in (title, caption))
+    above, below = _folded(title, 8.5 * width), _folded(caption, 14 * width)  # signs that surely fit
     over, under = figure.get_suptitle(), figure.get_supxlabel()  # what the figure itself says, which comes next
     top, bottom = (_LINE * (1.1 * n + (n > 0)) for n in (_lines(above, over), _lines(below, under)))
     figure.set_size_inches(width, total := height + top + bottom)
-    inside = (0.0, bottom / total, 1.0, height / total)
+    room = {"right": 0.0, "above": 0.0}  # inches that legends beside the axes take
+    for legend in figure.legends:
+        box, side = legend.get_window_extent(), str(legend.get_gid())
+        room[side] = (box.width if side == "right" else box.height) / figure.dpi + _LINE / 2
+        legend.set_bbox_to_anchor((0.0, bottom / total, 1.0, height / total), figure.transFigure)
     engine = figure.get_layout_engine()
     assert engine is not None
+    inside = (0.0, bottom / total, 1 - room["right"] / width, (height - room["above"]) / total)
     engine.set(rect=inside)  # type: ignore[call-arg]
-    for legend in figure.legends:
-        legend.set_bbox_to_anchor(inside, figure.transFigure)
     at = {"x": 0.1 / width, "ha": "left", "parse_math": False}
     if above:
-        figure.text(y=1 - 0.1 / total, s=above, va="top", fontsize=11, fontweight="bold", **at)
+        figure.text(y=1 - 0.1 / total, s=above, gid="title", va="top", fontsize=11, fontweight="bold", **at)
     if over:
-        figure.suptitle(over, y=1 - (top - _LINE * (0.5 + _lines(over))) / total, va="top", **at)
+        figure.suptitle(
+            over, y=1 - (top - _LINE * (0.5 + _lines(over))) / total, va="top", fontsize=9, color=GREY, **at
+        )
     if under:
-        figure.supxlabel(under, y=(bottom - 0.05) / total, va="top", **at)
+        figure.supxlabel(under, y=(bottom - 0.05) / total, va="top", fontsize=8.5, color=GREY, **at)
     if below:
-        figure.text(y=0.1 / total, s=below, va="bottom", fontsize=8, color=GREY, **at)
+        figure.text(y=0.1 / total, s=below, gid="caption", va="bottom", fontsize=8, color=GREY, **at)
 
 
-def _folded(text: str, inches: float) -> str:
-    lines = drawable(text).split("\n")
-    return "\n".join(textwrap.fill(line, max(int(inches * _CHARACTERS), 20)) for line in lines)
+def _folded(text: str, signs: float) -> str:
+    return "\n".join(textwrap.fill(line, max(int(signs), 20)) for line in drawable(text).split("\n"))
 
 
 def _lines(*texts: str) -> int:

@@ -9,7 +9,17 @@ from matplotlib.figure import Figure
 
 from jaxeval.evaluators.few_pairs import hide_few_pairs
 from jaxeval.plots.labels import Labels, Takes, figure_of
-from jaxeval.plots.style import COLOURS, GREY, finish, legend_name, name_legend, one_axis, shown_name
+from jaxeval.plots.style import (
+    COLOURS,
+    GREY,
+    finish,
+    legend_above,
+    legend_beside,
+    legend_name,
+    one_axis,
+    shown_name,
+    width_of,
+)
 from jaxeval.references.study import ReferenceStudy
 from jaxeval.wording import counted
 
@@ -31,7 +41,8 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf, **labels: Unpa
         known = ", ".join(f"{d:g}" for d in study.by_delta["delta"].unique())
         raise ValueError(f"delta {delta:g} was not studied; there are {known}")
     rows = rows.dropna(subset=["tau"]).head(_MOST_REFERENCES)
-    figure, axis = one_axis(6.0, 1.2 + 0.2 * len(rows))
+    names = [shown_name(name) for name in rows["reference"]]
+    figure, axis = one_axis(3.6 + width_of(names), 1.2 + 0.2 * len(rows))
     if len(rows) == 0:
         axis.set_axis_off()
         axis.set_title("no reference has two models to rank", loc="left", fontsize=10)
@@ -50,10 +61,9 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf, **labels: Unpa
         label = f"reference of tier {t}" if t == 1 else f"tier {t}"
         axis.scatter([], [], s=16, color=COLOURS[(t - 1) % len(COLOURS)], label=label)
     axis.margins(y=0.02)
-    axis.set_yticks(y, [shown_name(name) for name in rows["reference"]], fontsize=7.5, parse_math=False)
+    axis.set_yticks(y, names, fontsize=7.5, parse_math=False)
     pairs = "all pairs" if np.isinf(delta) else f"pairs within {counted(delta, 'point')} of win rate"
-    handles, labels = axis.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels) or 1, frameon=False, fontsize=8)
+    legend_above(figure, *axis.get_legend_handles_labels())
     finish(axis, x=f"Kendall's tau-b with the ranking of all votes\n{pairs}")
     return figure
 
@@ -113,6 +123,6 @@ def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf, **label
     axis.set_xscale("log")
     axis.set_xticks(study.settings.budgets, [f"{b:,}" for b in study.settings.budgets])
     axis.minorticks_off()
-    name_legend(figure, *axis.get_legend_handles_labels(), loc="outside right upper")
+    legend_beside(figure, *axis.get_legend_handles_labels())
     finish(axis, x="votes of a model", y="share of pairs in the wrong order")
     return figure

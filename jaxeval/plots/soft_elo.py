@@ -52,7 +52,7 @@ def plot_held_out(held_out: HeldOutRatings, **labels: Unpack[Labels]) -> Figure:
 
 
 @figure_of(
-    "Conformal intervals",
+    "The judge's ratings with conformal intervals",
     Takes(
         "the table that leave_one_out_intervals() returns",
         ("model", "method", "human_elo", "judge_elo", "lower", "upper", "width"),

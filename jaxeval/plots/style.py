@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,11 @@ def joint_name(value: Any) -> str:
     return ", ".join(map(shown_name, value)) if isinstance(value, tuple) else shown_name(value)
 
 
+def width_of(names: Iterable[str]) -> float:
+    """Inches that the longest of some names takes beside an axis."""
+    return 0.07 * max(map(len, names), default=1)
+
+
 def legend_name(value: Any) -> str:
     """A name as legends write it: Matplotlib would leave out one that begins with an underscore."""
     text = shown_name(value)
@@ -96,9 +101,22 @@ def panels(n: int, width: float, height: float, **shared: Any) -> tuple[Figure, 
     return figure, np.atleast_1d(figure.subplots(1, n, **shared))
 
 
-def name_legend(owner: Any, handles: Any, names: Sequence[str], **place: str) -> None:
+def name_legend(owner: Any, handles: Any, names: Sequence[str], **place: Any) -> Any:
     """A legend of a figure or an axis, of names as they are: no mathematics in them."""
-    as_they_are(owner.legend(handles, names, frameon=False, fontsize=8, **place))
+    legend = owner.legend(handles, names, frameon=False, fontsize=8, **place)
+    as_they_are(legend)
+    return legend
+
+
+def legend_beside(figure: Figure, handles: Any, names: Sequence[str]) -> None:
+    """A legend at the right of all axes."""
+    name_legend(figure, handles, names, loc="outside right upper").set_gid("right")
+
+
+def legend_above(figure: Figure, handles: Any, names: Sequence[str]) -> None:
+    """A legend above all axes, in as many columns as surely fit."""
+    columns = max(min(len(names), int(figure.get_figwidth() / 1.3)), 1)
+    name_legend(figure, handles, names, loc="outside upper center", ncols=columns).set_gid("above")
 
 
 def as_they_are(legend: Any) -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from jaxeval.plots.labels import Labels, Takes, figure_of
-from jaxeval.plots.style import GREY, finish, one_axis, plain, shown_name
+from jaxeval.plots.style import GREY, finish, one_axis, plain, shown_name, width_of
 from jaxeval.wording import counted
 
 _UP, _DOWN, _EVEN = "#2f7d4f", "#b5473c", "#1f5a93"
@@ -69,7 +69,8 @@ def plot_coefficients(coefficients: pd.DataFrame, **labels: Unpack[Labels]) -> F
     Coefficients of the probit link have no odds ratios: the figure shows them themselves.
     """
     place = np.arange(len(coefficients))
-    figure, axis = one_axis(5.6, 1.1 + 0.32 * len(coefficients))
+    names = [shown_name(name) for name in coefficients.index]
+    figure, axis = one_axis(4.2 + width_of(names), 1.1 + 0.32 * len(coefficients))
     has_odds = bool(coefficients["odds_ratio"].notna().any())
     columns = ["odds_ratio", "odds_ratio_lower", "odds_ratio_upper"] if has_odds else ["coefficient", "lower", "upper"]
     estimate, low, high = (coefficients[name] for name in columns)
@@ -83,7 +84,7 @@ def plot_coefficients(coefficients: pd.DataFrame, **labels: Unpack[Labels]) -> F
         ticks = ticks[(ticks >= ends[0] / 1.05) & (ticks <= ends[1] * 1.05)]
         axis.set_xticks(ticks, [f"{t:g}" for t in ticks])
         axis.minorticks_off()
-    axis.set_yticks(place, [shown_name(name) for name in coefficients.index], fontsize=8.5, parse_math=False)
+    axis.set_yticks(place, names, fontsize=8.5, parse_math=False)
     axis.set_ylim(len(coefficients) - 0.5, -0.5)
     finish(axis, x=f"{'odds ratio' if has_odds else 'coefficient (probits)'} of one unit of the covariate")
     return figure

@@ -26,6 +26,7 @@ from jaxeval.resampling.strata import small_strata_text
 from jaxeval.statistics.clusters import few_clusters_text
 from jaxeval.statistics.comparison import MOST_SQUARE, check_square
 from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.table import Table
 from jaxeval.wording import counted, named
 
 Fit = TypeVar("Fit", bound="BradleyTerryFit")
@@ -175,7 +176,8 @@ class BradleyTerryFit(Shown):
         theta = self.strengths.to_numpy()
         with np.errstate(invalid="ignore"):
             difference = theta[:, None] - theta
-        return pd.DataFrame(self._likelihood.expected(difference), self.ratings.index, self.ratings.index)
+        expected = pd.DataFrame(self._likelihood.expected(difference), self.ratings.index, self.ratings.index)
+        return Table.of(expected, "Expected result of the row's model against the column's")
 
     @property
     def log_likelihood(self) -> float:

@@ -36,6 +36,10 @@ _FEW_ALIKE = 3
 TOO_FEW_BATTLES = "too few battles"
 
 
+#: Columns that matter most to readers.
+_SHOWN_FIRST = ("category", "rank", "model_name", "rating", "rating_lower", "rating_upper", "vote_count", "tier")
+
+
 class LeaderboardOptions(ResampleArguments, total=False):
     """What `leaderboard` hands on to `bootstrap`."""
 
@@ -170,7 +174,7 @@ def leaderboard(
             "level": float(level),
         },
     }
-    return Table.of(table, f"Leaderboard of {counted(table['model_name'].nunique(), 'model')}")
+    return Table.of(table, f"Leaderboard of {counted(table['model_name'].nunique(), 'model')}", _SHOWN_FIRST)
 
 
 def _resampled_before(battles: Any) -> Mapping[Hashable, Bootstrap] | None:

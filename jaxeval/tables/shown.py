@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.tables.html import html_table
-from jaxeval.tables.text import text_table
-from jaxeval.wording import counted, visible, visible_line
+from jaxeval.tables.text import folded, text_table
+from jaxeval.wording import counted, visible_line
 
 #: Rows of the input that data show; results show so many rows at first.
 ROWS_OF_DATA = 5
@@ -87,11 +87,11 @@ class Shown:
 
     def _text(self, rows: int | None, width: int, in_full: bool = False) -> str:
         view = self._shown()
-        parts = [visible(view.title), visible(view.settings)]
+        parts = [folded(text, width, None if in_full else 3) for text in (view.title, view.settings)]
         if view.table is not None and view.table.shape[1]:
             parts.append(text_table(view.table, width=width, most_rows=rows, n_rows=view.n_rows))
         if in_full:
-            parts += [visible(f"warning: {warning}") for warning in view.warnings]
+            parts += [folded(f"warning: {warning}", width) for warning in view.warnings]
         elif view.warnings:
             parts.append(f"{counted(len(view.warnings), 'warning')}: see warnings")
         return "\n".join(part for part in parts if part)

@@ -12,18 +12,19 @@ from jaxeval.wording import visible
 class Table(Shown, pd.DataFrame):  # type: ignore[misc]
     """A DataFrame that a function returns as its result, and what is made of it.
 
-    It prints as pandas prints it, if all columns fit on a line of ``pandas.options.display.width`` characters. Else its
-    first columns are printed, numbers rounded, and the other columns are named below. In notebooks it shows bars.
+    It prints as pandas prints it, if all columns fit on a line of ``pandas.options.display.width`` characters. Else the
+    columns that matter most are printed, numbers rounded, and the other columns are named below. In notebooks it shows
+    bars. The order of the columns themselves does not change.
 
     Examples:
         >>> import jaxeval
         >>> table = jaxeval.leaderboard(jaxeval.simulate_battles(2_000, 3, seed=0), n_resamples=200)
         >>> table
-        model_name  rating  lower, upper  variance  vote_count  rank  rank_best
-        model-1       1060    1048, 1072     37.11       1,160     1          1
-        model-2        994     983, 1003     26.70       1,528     2          2
-        model-3        946      936, 958     33.29       1,312     3          3
-        (columns not shown: rank_worst, tier, component, preliminary, degenerate_share)
+        rank  model_name  rating  lower, upper  vote_count  tier  variance  rank_best
+           1  model-1       1060    1048, 1072       1,160     1     37.11          1
+           2  model-2        994     983, 1003       1,528     2     26.70          2
+           3  model-3        946      936, 958       1,312     3     33.29          3
+        (columns not shown: rank_worst, component, preliminary, degenerate_share)
         >>> table[["model_name", "rating", "rank"]].round()
           model_name  rating  rank
         0    model-1  1060.0     1
@@ -31,15 +32,16 @@ class Table(Shown, pd.DataFrame):  # type: ignore[misc]
         2    model-3   946.0     3
     """
 
-    _metadata = ["_title"]
+    _metadata = ["_title", "_first"]
     _title = ""
+    _first: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, title: str) -> Table:
-        """The frame, with its ``attrs``, and a title for notebooks."""
+    def of(cls, frame: pd.DataFrame, title: str, first: tuple[str, ...] = ()) -> Table:
+        """The frame, with its ``attrs``, a title for notebooks, and the columns that are to be shown first."""
         table = cls(frame)
         table.attrs = frame.attrs
-        table._title = title
+        table._title, table._first = title, first
         return table
 
     @property
@@ -48,22 +50,31 @@ class Table(Shown, pd.DataFrame):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         if self.empty:
-            return pd.DataFrame.__repr__(self)
-        width, most = pd.get_option("display.width") or 80, pd.get_option("display.max_rows") or len(self)
-        as_usual = pd.DataFrame.to_string(self, max_rows=most, min_rows=pd.get_option("display.min_rows"))
+            return repr(pd.DataFrame(self))
+        options = pd.options.display
+        width, most = options.width or 80, options.max_rows or len(self)
+        as_usual = pd.DataFrame.to_string(self, max_rows=most, min_rows=options.min_rows)
         if max(map(len, as_usual.splitlines())) <= width and visible(as_usual) == as_usual:
             return as_usual
-        return text_table(self, width=width, most_rows=most)
+        return text_table(
+            self._in_order, width=width, most_rows=None if len(self) <= most else options.min_rows or most
+        )
 
     def _repr_html_(self) -> str:
-        return self.styled(rows=pd.get_option("display.max_rows"))
+        return self.styled(rows=pd.options.display.max_rows)
+
+    @property
+    def _in_order(self) -> pd.DataFrame:
+        """The columns as they are shown."""
+        first = [name for name in self._first if name in list(self.columns)]  # an index of levels holds their starts
+        return self[[*first, *self.columns.drop(first)]] if first else self
 
     def _shown(self) -> View:
         warnings = self.attrs.get("warnings", [])
-        return View(self._title, self, settings_line(self.attrs.get("settings")), warnings)
+        return View(self._title, self._in_order, settings_line(self.attrs.get("settings")), warnings)
 
 
-class PropertyTable(pd.DataFrame):  # type: ignore[misc]
+class PropertyTable(Table):
     """A table that a method gave before it became a property: what still calls it gets it."""
 
     def __call__(self) -> pd.DataFrame:

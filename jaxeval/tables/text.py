@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from unicodedata import combining, east_asian_width
 
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from jaxeval.tables.cells import cell_texts, find_intervals, with_index
-from jaxeval.wording import counted, named, visible_line
+from jaxeval.wording import counted, named, visible, visible_line
 
 _LONGEST = 36
 
@@ -32,13 +33,12 @@ def text_table(frame: pd.DataFrame, *, width: int = 80, most_rows: int | None = 
         if k in within or (table.shape[0] and not any(texts[k])):  # words that there are none of
             continue
         head, cells = _short(visible_line(", ".join(map(str, name)) if isinstance(name, tuple) else name)), texts[k]
+        names.append(head if k not in ends else f"{head}, {visible_line(table.columns[ends[k].upper])}")
         if own := ends.get(k):
-            own_name = head.removeprefix(f"{table.columns[own.estimate]}_")
-            head = f"{own_name}, {own_name[:-5]}upper" if own_name == "lower" else f"{own_name}, upper"
+            head = f"{head.removeprefix(f'{table.columns[own.estimate]}_')}, upper"
             cells = ["-" if a == b == "-" else f"{a}, {b}" for a, b in zip(texts[k], texts[own.upper], strict=True)]
         is_number = is_numeric_dtype(table.dtypes.iloc[k]) and not is_bool_dtype(table.dtypes.iloc[k])
         columns.append(_aligned([head, *map(_short, cells)], right=is_number))
-        names.append(head)
     kept = 0
     for column in columns:
         used += text_width(column[0]) + 2 * (kept > 0)
@@ -49,7 +49,15 @@ def text_table(frame: pd.DataFrame, *, width: int = 80, most_rows: int | None = 
     left_out = (len(frame) if n_rows is None else n_rows) - len(shown)
     more = [counted(left_out, "more row")] if left_out > 0 else []
     more += [f"columns not shown: {named(names[kept:], 12)}"] if kept < len(names) else []
-    return "\n".join([*lines, *([f"({'; '.join(more)})"] if more else [])])
+    return "\n".join([*lines, *([folded(f"({'; '.join(more)})", width)] if more else [])])
+
+
+def folded(text: str, width: int, most_lines: int | None = None) -> str:
+    """``text`` without characters that are obeyed and not seen, its lines folded at words; at most so many of each."""
+    lines = visible(text).split("\n")
+    return "\n".join(
+        fill(line, width, subsequent_indent="  ", max_lines=most_lines, placeholder=" …") for line in lines
+    )
 
 
 def text_width(text: str) -> int:

@@ -1,0 +1,235 @@
+"""Small results of every kind, of models with hostile names, for what all results must do. Each is made once."""
+
+from datetime import date
+from functools import cache
+
+import numpy as np
+import pandas as pd
+from evaluated import GAPS, GOLD
+from judged import read, residual_table, two_orders
+
+import jaxeval
+from jaxeval.anchored.abstention import Abstention
+from jaxeval.anchored.diagnostics import AnchorDiagnostics
+from jaxeval.anchored.rating_systems import RatingSystems
+from jaxeval.anchored.simulation import simulate_anchored_verdicts
+from jaxeval.evaluators.model_scores import align_scores
+from jaxeval.softelo.conformal_intervals import conformal_study
+
+#: Markup, mathematics, a formula of a spreadsheet, what terminals obey, other ways of writing, length, a hidden name.
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "$\\frac{1$",
+    "=HYPERLINK(1)",
+    "\x1b[31mred\r\n",
+    "\u202egpj.exe",
+    "שלום 你好 🦙",
+    "x" * 300,
+    '_hidden & "it\'s"',
+]
+#: Nothing that is shown may hold them as they are.
+OBEYED = "\x1b\r\u202e"
+
+
+def renamed(frame, names=HOSTILE, columns=("model_a", "model_b")):
+    models = sorted(set().union(*(frame[c] for c in columns)), key=str)
+    new = dict(zip(models, names, strict=False))
+    return frame.assign(**{c: frame[c].map(new) for c in columns})
+
+
+@cache
+def votes():
+    return renamed(jaxeval.simulate_battles(1500, 8, seed=1).to_pandas())
+
+
+@cache
+def battles():
+    return jaxeval.Battles.from_pandas(votes())
+
+
+@cache
+def board():
+    return jaxeval.bootstrap(battles(), 60, progress=False)
+
+
+@cache
+def slices():
+    own = votes()
+    own = own.assign(**{"<b>": np.where(np.arange(len(own)) % 2, "$a", "\x1b[2J")})
+    return jaxeval.bootstrap(jaxeval.Battles.from_pandas(own), 60, by="<b>", progress=False)
+
+
+@cache
+def judged_battles():
+    return read(renamed(two_orders(m=6)))
+
+
+@cache
+def soft_elo():
+    return jaxeval.soft_elo(judged_battles(), n_resamples=30, progress=False)
+
+
+@cache
+def answers():
+    frame = jaxeval.simulate_judged_answers([0.9, 0.6, 0.5], q0=[[0.8]], q1=[[0.9]], n_items=300, seed=2)
+    frame = renamed(frame, columns=("model",)).rename(columns={"judge-1": "<i>$judge"})
+    return jaxeval.JudgedAnswers.from_pandas(frame, judgment="<i>$judge", model="model", item="item")
+
+
+@cache
+def comparison():
+    return jaxeval.compare_models(*answers().split(0.4), n_resamples=100, progress=False)
+
+
+@cache
+def verdicts():
+    frame = simulate_anchored_verdicts(n_items=40, n_judges=3, run_sd=(0.2, 0.3, 2.0), seed=1)
+    frame = renamed(renamed(frame, columns=("model",)), HOSTILE[::-1], columns=("judge",))
+    return jaxeval.AnchoredVerdicts.from_pandas(frame)
+
+
+@cache
+def study():
+    return jaxeval.reference_study(battles(), budgets=[5, 10], n_repeats=2, n_tiers=2, n_resamples=0)
+
+
+def evaluators():
+    return GAPS.set_axis(HOSTILE[1 : 1 + GAPS.shape[1]], axis=1)
+
+
+def items():
+    frame = pd.DataFrame({"model": HOSTILE * 3, "item": np.repeat([1, 2, 3], 8), "score": np.arange(24.0)})
+    return jaxeval.ItemScores.from_pandas(frame)
+
+
+#: Results and data by the name of their class.
+RESULTS = {
+    "Battles": battles,
+    "DataReport": lambda: battles().report,
+    "BradleyTerryFit": lambda: jaxeval.fit_bradley_terry(battles()),
+    "ContextualFit": lambda: jaxeval.fit_bradley_terry(battles(), ties="davidson"),
+    "Bootstrap": board,
+    "ContextualBootstrap": lambda: jaxeval.bootstrap(battles(), 30, ties="davidson", progress=False),
+    "Bootstraps": slices,
+    "Draws": lambda: board().joint,
+    "JudgedBattles": judged_battles,
+    "JudgedReport": lambda: judged_battles().report,
+    "SoftElo": soft_elo,
+    "SoftEloCalibration": lambda: jaxeval.SoftEloCalibration.fit(judged_battles()),
+    "CalibratedMethod": lambda: jaxeval.SoftEloCalibration.fit(judged_battles()).methods["hard"],
+    "Temperature": lambda: jaxeval.fit_temperature([2, 1, -1, 3, -2, 0.5, -3], [1, 1, 0, 1, 0, 1, 0]),
+    "ConformalStudy": lambda: conformal_study(residual_table(), level=0.8, n_repeats=3),
+    "JudgedAnswers": answers,
+    "AnswersReport": lambda: answers().report,
+    "JudgeAccuracy": lambda: comparison().accuracy,
+    "ModelComparison": comparison,
+    "JudgeReport": lambda: comparison().report(),
+    "RoganGladen": lambda: jaxeval.rogan_gladen([0.7, 0.6], 0.8, 0.9, 100, 50, 50),
+    "YoudenJ": lambda: jaxeval.youden_j(0.8, 0.9, 50, 50),
+    "Allocation": lambda: jaxeval.allocate_calibration(np.array([[100, 200], [300, 400]]), 0.5, 0.8, 0.9, 0),
+    "AnchoredVerdicts": verdicts,
+    "AnchoredElo": lambda: jaxeval.anchored_elo(5, 10, 3),
+    "Icc3": lambda: jaxeval.icc3(np.random.default_rng(0).normal(size=(20, 3)) + np.arange(20)[:, None]),
+    "JudgeScreen": lambda: jaxeval.screen_judges(verdicts(), n_resamples=50, progress=False),
+    "AnchorDiagnostics": lambda: AnchorDiagnostics(*3 * [pd.DataFrame({"model": HOSTILE})], ["advice"]),
+    "Abstention": lambda: Abstention(*2 * [pd.DataFrame({"model": HOSTILE})], verdicts(), 0.5),
+    "RatingSystems": lambda: RatingSystems(*2 * [pd.DataFrame({"model": HOSTILE})]),
+    "ReferenceStudy": study,
+    "ItemScores": items,
+    "ModelScores": lambda: align_scores(evaluators(), GOLD),
+    "Table": lambda: jaxeval.leaderboard(slices()),
+}
+
+
+def anchored():
+    return jaxeval.anchored_scores(verdicts())
+
+
+def swapped():
+    own = anchored()
+    return pd.concat([own, own.assign(anchor="$other", rating=own["rating"] + 20)], ignore_index=True)
+
+
+def intervals():
+    table = residual_table(len(HOSTILE)).assign(model=HOSTILE, width=20.0)
+    return table.assign(lower=table["judge_elo"] - 10, upper=table["judge_elo"] + 10)
+
+
+def reliability():
+    table = pd.DataFrame({"predicted": [0.6, 0.8], "agreement": [0.5, 0.9], "standard_error": 0.1, "n_battles": 40})
+    names = ("ece", "beta", "ece_floor", "ece_debiased", "ece_lower", "ece_upper")
+    table.attrs["settings"] = dict.fromkeys(names, 0.1)
+    return table
+
+
+def by_gap():
+    table = pd.DataFrame({"lower": [0.0, 2], "upper": [2, np.inf], "agreement": [0.5, 0.9], "n_battles": [9, 60]})
+    table.attrs["settings"] = dict.fromkeys(("r", "r_lower", "r_upper"), 0.5)
+    return table.assign(standard_error=0.1)
+
+
+def sweep(**columns):
+    return pd.DataFrame({"method": ["hard", "soft", "_$m"], "mae": [30.0, 20, 25], **columns})
+
+
+def simulated_study():
+    return pd.DataFrame({"m": [1, 2] * 2, "bias": [0.1, 0.2] * 2, "estimator": ["naive", "_$e"] * 2})
+
+
+def effect():
+    table = jaxeval.leaderboard(board())
+    columns = {"rating_plain": table["rating"] + 5, "rank_plain": table["rank"], "shift": -5.0}
+    return table.assign(**columns, shift_lower=-9.0, shift_upper=-1.0)
+
+
+def coefficients():
+    return pd.DataFrame({"coefficient": 0.1, "lower": -0.1, "upper": 0.2, "odds_ratio": np.nan}, HOSTILE)
+
+
+def history():
+    early = jaxeval.leaderboard(jaxeval.bootstrap(jaxeval.Battles.from_pandas(votes().head(700)), 30, progress=False))
+    return {date(2026, 1, 1): early, date(2026, 3, 1): jaxeval.leaderboard(board())}
+
+
+#: What each figure is drawn of.
+FIGURES = {
+    "plot_accuracy": lambda: (comparison().accuracy,),
+    "plot_differences": lambda: (comparison(),),
+    "plot_interval_length": lambda: ((0.3, 0.7),),
+    "plot_rates": lambda: (comparison().accuracy,),
+    "plot_regimes": lambda: ((0.5, 0.9),),
+    "plot_study": lambda: (simulated_study(), "m", "bias", "estimator"),
+    "plot_anchor_swap": lambda: (swapped(),),
+    "plot_anchored": lambda: (anchored(),),
+    "plot_pooling": lambda: (
+        pd.DataFrame({"n_judges": [1, 2], "empirical": [2.0, 1], "predicted": 1.5, "predicted_observed": 1.0}),
+    ),
+    "plot_screen": lambda: (jaxeval.screen_judges(verdicts(), n_resamples=50, progress=False),),
+    "plot_subsamples": lambda: (
+        pd.DataFrame({"n": [10, 20], "empirical": [2.0, 1], "theoretical": 1.5, "corrected": 1.0, "adjusted": 0.9}),
+    ),
+    "plot_boards": lambda: tuple(history().values()),
+    "plot_history": lambda: (history(),),
+    "plot_draw_differences": lambda: (board().joint,),
+    "plot_draws": lambda: (board().joint,),
+    "plot_ranks": lambda: (board().joint,),
+    "plot_agreement": lambda: (jaxeval.agreement_by_gap(evaluators(), GOLD, [2.0, 4.0], n_resamples=30),),
+    "plot_rank_change": lambda: (jaxeval.stratified_rank_change(evaluators(), GOLD, n_resamples=30),),
+    "plot_tau_delta": lambda: (jaxeval.kendall_tau_delta(evaluators(), GOLD, [2.0, np.inf], n_resamples=30),),
+    "plot_battle_counts": lambda: (battles(),),
+    "plot_rank_distribution": lambda: (board().joint,),
+    "plot_slices": lambda: (jaxeval.leaderboard(slices()),),
+    "plot_win_probability": lambda: (board(),),
+    "plot_leaderboard": lambda: (jaxeval.leaderboard(slices()),),
+    "plot_reference_budgets": lambda: (study(),),
+    "plot_reference_tiers": lambda: (study(),),
+    "plot_references": lambda: (study(),),
+    "plot_budget": lambda: (sweep(budget=[10.0, 20, 30], beta=0.5),),
+    "plot_calibration": lambda: (by_gap(), reliability()),
+    "plot_held_out": lambda: (soft_elo(),),
+    "plot_intervals": lambda: (intervals(),),
+    "plot_ramp": lambda: (sweep(group=[1, 2, 3], residual=[5.0, 0, -5], standard_error=1.0),),
+    "plot_smoothing": lambda: (sweep(constant=[np.nan, np.nan, 0.2]),),
+    "plot_coefficients": lambda: (coefficients(),),
+    "plot_style_effect": lambda: (effect(),),
+}
