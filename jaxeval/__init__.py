@@ -24,6 +24,7 @@ _HOMES = {
     "data.item_scores": ["ItemScores"],
     "data.judged_answers": ["JudgedAnswers", "read_judged_answers"],
     "data.judged_battles": ["JudgedBattles", "read_judged_battles"],
+    "data.model_tables": ["join_metadata", "read_metadata"],
     "data.readers": ["read_battles"],
     "data.report": ["DataReport"],
     "data.saved_draws": ["read_draws", "save_draws"],

@@ -30,6 +30,8 @@ from jaxeval.data.judged_answers import JudgedAnswers as JudgedAnswers
 from jaxeval.data.judged_answers import read_judged_answers as read_judged_answers
 from jaxeval.data.judged_battles import JudgedBattles as JudgedBattles
 from jaxeval.data.judged_battles import read_judged_battles as read_judged_battles
+from jaxeval.data.model_tables import join_metadata as join_metadata
+from jaxeval.data.model_tables import read_metadata as read_metadata
 from jaxeval.data.readers import read_battles as read_battles
 from jaxeval.data.report import DataReport as DataReport
 from jaxeval.data.saved_draws import read_draws as read_draws

@@ -20,16 +20,8 @@ from jaxeval.cli.meta import meta
 from jaxeval.cli.outputs import OutputFile, Outputs, check_outputs, output_options, present, quiet_option
 from jaxeval.cli.processes import first_goes_on, gather_files
 from jaxeval.cli.publishing import Publishing, publishing_options
-from jaxeval.cli.run_options import (
-    SHARE,
-    choice_option,
-    column_options,
-    draw_options,
-    run_options,
-    several_options,
-    side_options,
-    strata_option,
-)
+from jaxeval.cli.reading import Reading, reading_options
+from jaxeval.cli.run_options import SHARE, choice_option, draw_options, run_options, several_options, strata_option
 from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import named_model, tell
 from jaxeval.errors import ProcessError
@@ -41,8 +33,6 @@ if TYPE_CHECKING:
     from jaxeval.ratings.gauge import Gauge
 
 _FIGURE_ENDINGS = (".png", ".svg", ".pdf")
-#: Options of the leaderboard that say how its files are read.
-_COLUMNS = ("model_a", "model_b", "winner", "target", "weight", "count", "both_bad")
 
 
 class _Commands(click.Group):
@@ -55,7 +45,7 @@ class _Commands(click.Group):
             raise click.ClickException(visible(f"a file ends too early: {error}")) from error
         except MemoryError as error:
             raise click.ClickException(visible(f"there is not enough memory: {error}")) from error
-        except (ValueError, OSError, ProcessError) as error:
+        except (ValueError, OSError, ImportError, ProcessError) as error:
             raise click.ClickException(visible(str(error))) from error
         except click.ClickException as error:  # names of files
             error.message = visible(error.message)  # type: ignore[misc]  # it is final for those who subclass
@@ -127,10 +117,8 @@ main.add_command(meta)
 
 
 @main.command(cls=CompilingCommand)
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, allow_dash=True, path_type=Path))
 @click.option("--by", multiple=True, metavar="COL", help="Rate every group of COL on its own; may be repeated.")
-@choice_option("--missing", "error", "drop", "label",
-               text="Battles without a value of --by: an error, in no group, or a group of their own.")  # fmt: skip
 @click.option("--min-slice-battles", default=0, type=click.IntRange(0), metavar="N",
               help="List groups of --by with fewer battles and do not rate them.")  # fmt: skip
 @click.option("--max-slices", default=500, type=click.IntRange(1), metavar="N",
@@ -138,14 +126,7 @@ main.add_command(meta)
 @click.option("--cluster", metavar="COL", help="Resample whole clusters: prompts, voters, sessions.")
 @strata_option("battles")
 @choice_option("--scheme", "multinomial", "poisson", "bayesian")
-@side_options
-@column_options(
-    winner="Column of labels; winner, or one-hot columns, if there.",
-    target="Column of soft targets in [0, 1] instead of labels.",
-    weight="Column of weights.",
-    count="Column of the number of equal battles that a row stands for.",
-)
-@choice_option("--both-bad", "half", "drop", text="Both-bad votes: count as ties, or leave out.")
+@reading_options
 @click.option(
     "--features", metavar="A,B", help="Columns to control for: differences, side A less side B; or two columns as A:B."
 )
@@ -182,14 +163,15 @@ def leaderboard(
     effect: Path | None,
     state: Path | None,
     raw_features: bool,
+    reading: Reading,
     **board: Any,
 ) -> None:
-    """Rate the models in FILES or folders (.parquet, .csv, .tsv, .jsonl) of votes: columns model_a, model_b, winner.
+    """Rate the models in FILES or folders of votes (.parquet, .csv, .jsonl, .json, .feather, .xlsx, or - for a stream).
 
-    Or in tables of counts: columns model_a, model_b, wins_a, ties, wins_b. Files may be larger than memory.
+    Votes have the columns model_a, model_b and winner, or what the options name; tables of counts model_a, model_b,
+    wins_a, ties and wins_b. Files may be larger than memory.
     """
     from jaxeval.cli.state import State
-    from jaxeval.data.readers import read_battles
     from jaxeval.data.table_files import files_of
     from jaxeval.execution.processes import n_sharing
 
@@ -202,30 +184,33 @@ def leaderboard(
         raise click.UsageError("--effect draws what control does to one board: it needs --features, and has no --by")
     if by and board["publishing"].eval_results:
         raise click.UsageError("--eval-results writes one value for each model: it has no --by")
+    if reading.missing == "label" and not by:
+        raise click.UsageError("--missing label is about groups of --by, and there are none: say drop")
     if raw_features and not features:
         raise click.UsageError("--raw-features is about the columns of --features, and there are none")
     written = {"--out": board["outputs"].out, "--plot": board["plot"], "--effect": effect, "--state": state}
-    check_outputs(written, files_of(files))
-    columns: dict[str, Any] = {name: board.pop(name) for name in _COLUMNS}
+    check_outputs(written, [*files_of(files), *reading.files])
     keep = list(dict.fromkeys([*by, *(name for name in (cluster, strata) if name), *of_covariates]))
 
     def read(paths: Sequence[Path]) -> Battles:
-        return read_battles(paths if len(paths) > 1 else paths[0], keep=keep, **columns)
+        return reading.read(paths, keep)
 
+    board |= {"missing": reading.missing if by else "error", "reading": reading}
     board |= {"features": covariates, "normalize": not raw_features}
     board |= {"by": list(by) or None, "cluster": cluster, "strata": strata, "scheme": scheme}
     if n_sharing() > 1:
         if state is not None or effect is not None:
             raise click.UsageError("--distributed has no --state and no --effect")
-        _rate(gather_files(files, read), **board)
+        _rate(reading.chosen(gather_files(files, read)), **board)
         return
     with contextlib.nullcontext() if state is None else State.opened(state, files) as opened:
         battles = read(files)
         if opened is not None:
             battles = opened.with_added(battles)
-        _rate(battles, **board)
+        chosen = reading.chosen(battles)
+        _rate(chosen, **board)
         if effect is not None:
-            _draw_effect(battles, effect, board)
+            _draw_effect(chosen, effect, board)
         if opened is not None:
             opened.save(battles)
 
@@ -314,6 +299,7 @@ def _rate(
     publishing: Publishing,
     plot: Path | None,
     gauge: Gauge,
+    reading: Reading | None = None,
     **options: Any,
 ) -> None:
     from jaxeval.cli.report import board_findings
@@ -321,6 +307,8 @@ def _rate(
 
     table = leaderboard(battles, gauge=_gauge(battles, gauge), progress=outputs.progress, **options)
     first_goes_on()
+    if reading is not None:
+        table = reading.with_metadata(table)
     if plot is not None:
         from jaxeval.plots.leaderboard import save_leaderboard
 

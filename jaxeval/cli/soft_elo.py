@@ -19,6 +19,7 @@ from jaxeval.cli.outputs import (
     quiet_option,
     show,
 )
+from jaxeval.cli.reading import LabelsOption
 from jaxeval.cli.run_options import (
     FILE,
     SHARE,
@@ -74,8 +75,9 @@ _NEW_COLUMNS = several_options(
     ),
     click.option("--hard-label", type=click.Choice(["scores", "verdict"]),
                  help="What the hard label is. [scores if given in both orders, else verdict if there is one]"),
-    click.option("--labels", "label_coding", type=click.Choice(["a_wins_1", "a_wins_0", "labels"]),
-                 help="What labels mean; numbers are never guessed."),
+    click.option("--labels", "label_coding", type=LabelsOption(), metavar="CODING|L=MEANING,...",
+                 help="What labels mean: a_wins_1 or a_wins_0 of numbers, which are never guessed, or a list such as "
+                 "A=model_a,B=model_b,C=tie."),
     click.option("--judge-name", default="judge", metavar="NAME"),
 )  # fmt: skip
 _COLUMNS = several_options(_NEW_COLUMNS, column_options(human="Human labels. [human or human_pref]"))

@@ -60,10 +60,10 @@ def read_battles(
     each other.
 
     Args:
-        path: a file, a folder, a glob such as "votes/*.parquet", or a list of those, read as one table. The format
-            follows from the ending: .parquet, .feather, .csv, .tsv, .jsonl (or .json, also with one array of objects),
-            .xlsx (with the extra ``jaxeval[excel]``); of text also with .gz, .bz2 or .zst. It follows from the content
-            where the ending is another one.
+        path: a file, a folder, a glob such as "votes/*.parquet", "-" for standard input, or a list of those, read as
+            one table. The format follows from the ending: .parquet, .feather, .csv, .tsv, .jsonl (or .json, also with
+            one array of objects), .xlsx (with the extra ``jaxeval[excel]``); of text also with .gz, .bz2 or .zst. It
+            follows from the content where the ending is another one.
         keep: further columns to read, for ``by=`` and ``cluster=`` of the estimators.
         progress: show a bar on standard error; by default only on a terminal, for reading over 0.7 s.
         **columns: ``model_a``, ``model_b``, ``winner``, ``target``, ``scores``, ``tie_within``, ``winner_model``,

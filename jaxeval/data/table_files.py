@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import codecs
 import io
 import json
 import re
+import shutil
+import sys
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
+from functools import cache
 from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -47,7 +52,7 @@ class WiderType(Exception):  # noqa: N818
 
 
 def files_of(path: str | Path | Sequence[str | Path]) -> list[Path]:
-    """The files that a path, a folder, a glob, or a list of those stands for, each once.
+    """The files that a path, a folder, a glob, or a list of those stands for, each once; "-" is standard input.
 
     Those of a folder (and of the folders in it) and of a glob, which may match folders, come by name; names that begin
     with "_" or "." are hidden, unless the glob spells that out.
@@ -65,8 +70,21 @@ def files_of(path: str | Path | Sequence[str | Path]) -> list[Path]:
     return list(once.values())
 
 
+@cache
+def _standard_input() -> Path:
+    """What standard input holds, as a file for the rest of the process: files are read more than once."""
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    path = Path(folder.name) / "standard input"
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return path
+
+
 def _files_of_one(path: str | Path) -> list[Path]:
     found = Path(path)
+    if str(path) == "-":
+        return [_standard_input()]
     if found.is_dir():
         files = sorted(file for file in found.rglob("*") if file.is_file() and not _hidden(file.relative_to(found)))
         others = [file for file in files if not has_known_ending(file)]

@@ -1,0 +1,156 @@
+"""How files of battles are read, and which of their battles count: options, in the words of `read_battles`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxeval.cli.run_options import FILE, choice_option, column_options, several_options, side_options
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from jaxeval.data.battles import Battles
+    from jaxeval.data.labels import Labels
+
+_CODINGS = ("a_wins_1", "a_wins_0", "labels")
+
+
+class LabelsOption(click.ParamType):  # type: ignore[type-arg]
+    """The name of a coding, or LABEL=MEANING,..."""
+
+    name = "labels"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The coding, or the mapping."""
+        if not isinstance(value, str) or value in _CODINGS:
+            return value
+        pairs = [part.rpartition("=") for part in value.split(",")]
+        if not all(equals for _, equals, _ in pairs):
+            self.fail(
+                f"{value!r} is not {', '.join(_CODINGS)}, or a list such as A=model_a,B=model_b,C=tie", param, ctx
+            )
+        return {label.strip(): meaning.strip() for label, _, meaning in pairs}
+
+
+class _Pair(click.ParamType):  # type: ignore[type-arg]
+    """Two columns, A:B."""
+
+    name = "columns"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Both names."""
+        if isinstance(value, tuple):
+            return value
+        parts = [part.strip() for part in value.split(":")]
+        if len(parts) != 2 or not all(parts):
+            self.fail(f"{value!r} is not two columns such as home_score:away_score", param, ctx)
+        return tuple(parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What the options say; all but the last ones are arguments of `read_battles`."""
+
+    model_a: str
+    model_b: str
+    winner: str | None
+    target: str | None
+    weight: str | None
+    count: str | None
+    labels: Labels | None
+    scores: tuple[str, str] | None
+    tie_within: float
+    winner_model: str | None
+    loser_model: str | None
+    both_bad: str
+    missing: str
+    where: str | None
+    models: tuple[str, ...]
+    exclude: tuple[str, ...]
+    rename: Path | None
+    metadata: Path | None
+
+    def read(self, paths: Sequence[Path], keep: Sequence[str]) -> Battles:
+        """The battles in files."""
+        from jaxeval.data.readers import read_battles
+
+        columns: dict[str, Any] = {name: getattr(self, name) for name in _COLUMNS}
+        columns["missing"] = "drop" if self.missing == "drop" else "error"
+        return read_battles(paths if len(paths) > 1 else paths[0], keep=keep, **columns)
+
+    def chosen(self, battles: Battles) -> Battles:
+        """Those that count, with the models' names that are to be."""
+        if self.rename is not None:
+            from jaxeval.data.model_tables import read_names
+
+            battles = battles.rename(read_names(self.rename))
+        if self.models or self.exclude:
+            return battles.filter(models=self.models or None, exclude=self.exclude)
+        return battles
+
+    def with_metadata(self, table: pd.DataFrame) -> pd.DataFrame:
+        """A table of models with what is known of them besides."""
+        if self.metadata is None:
+            return table
+        from jaxeval.data.model_tables import join_metadata, read_metadata
+
+        return join_metadata(table, read_metadata(self.metadata))
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that are read besides."""
+        return [path for path in (self.rename, self.metadata) if path is not None]
+
+
+_NAMES = tuple(field.name for field in fields(Reading))
+_COLUMNS = _NAMES[: _NAMES.index("models")]
+
+_OPTIONS = several_options(
+    side_options,
+    column_options(
+        winner="Column of labels; winner, or one-hot columns, if there.",
+        target="Column of soft targets in [0, 1] instead of labels.",
+        weight="Column of weights.",
+        count="Column of the number of equal battles that a row stands for.",
+    ),
+    click.option("--labels", type=LabelsOption(), metavar="CODING|L=MEANING,...",
+                 help="What labels mean that do not say so themselves: a_wins_1 or a_wins_0 of numbers, or a list such "
+                 "as A=model_a,B=model_b,C=tie."),
+    click.option("--winner-model", metavar="COL", help="Column of the model that won; there are no ties then."),
+    click.option("--loser-model", metavar="COL", help="Column of the model that lost."),
+    click.option("--scores", type=_Pair(), metavar="A:B", help="Columns of the scores of both sides: the larger wins."),
+    click.option("--tie-within", default=0.0, type=click.FloatRange(0), metavar="D",
+                 help="With --scores: the largest difference that is a tie."),
+    choice_option("--both-bad", "half", "drop", text="Both-bad votes: count as ties, or leave out."),
+    choice_option("--missing", "error", "drop", "label",
+                  text="Rows without a model, a result or a value of --by: an error, or left out; with label, battles "
+                  "without a value of --by are a group of their own."),
+    click.option("--where", metavar="SQL",
+                 help="Read the rows that meet a condition, as \"language = 'en' AND turn = 1\"; needs the extra "
+                 "jaxeval[sql]."),
+    click.option("--models", multiple=True, metavar="NAME",
+                 help="Rate only the battles between these models; may be repeated."),
+    click.option("--exclude", multiple=True, metavar="NAME",
+                 help="Leave out the battles of this model; may be repeated."),
+    click.option("--rename", type=FILE, metavar="FILE",
+                 help="Other names of models: a table with the columns model and name, or a JSON object."),
+    click.option("--metadata", type=FILE, metavar="FILE",
+                 help="A table with a column model: its other columns (organisation, licence, price) reach every "
+                 "output."),
+)  # fmt: skip
+
+
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options, as ``reading`` of the command."""
+
+    @wraps(command)
+    def gathered(*args: Any, **options: Any) -> Any:
+        return command(*args, reading=Reading(**{name: options.pop(name) for name in _NAMES}), **options)
+
+    return _OPTIONS(gathered)

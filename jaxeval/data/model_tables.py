@@ -1,0 +1,99 @@
+"""What is known of models besides their battles: other names, organisations, licences, prices."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from jaxeval.data.columns import as_frame, reject_missing, renames, require_column
+from jaxeval.data.table_files import naming, read_as
+from jaxeval.errors import DataError
+from jaxeval.wording import named
+
+
+def read_names(path: str | Path) -> dict[str, str]:
+    """Other names by names of models, from a table with the columns model and name, or from a JSON object.
+
+    Raises:
+        DataError: the file is neither, or a model is there twice.
+        FileNotFoundError: there is no such file.
+    """
+    path = Path(path)
+    if path.suffix.lower() == ".json":
+        with naming(path):
+            try:
+                found = json.loads(path.read_bytes())
+            except (ValueError, RecursionError) as error:
+                raise DataError(f"cannot be read as JSON: {error}") from error
+            if isinstance(found, dict):
+                odd = next((name for name, other in found.items() if not isinstance(other, str)), None)
+                if odd is not None:
+                    raise DataError(f"the name of {odd!r} must be text, got {found[odd]!r}")
+                return found
+    return read_as(_names, path, ("model", "name"), {})
+
+
+def _names(table: pd.DataFrame) -> dict[str, str]:
+    table = _by_model(table, "name")
+    reject_missing(table["name"].isna().to_numpy(), "name")
+    return {str(model): str(name) for model, name in table["name"].items()}
+
+
+def read_metadata(path: str | Path) -> pd.DataFrame:
+    """A table of what is known of models, by the column model, for `join_metadata`.
+
+    Raises:
+        DataError: there is no such column, or a model is there twice.
+        FileNotFoundError: there is no such file.
+    """
+    return read_as(_by_model, path, ("model",), {})
+
+
+def _by_model(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    """The table, by model."""
+    table = table.rename(columns=renames(["model", *columns], table.columns))
+    for column in ("model", *columns):
+        require_column(table, column)
+    reject_missing(table["model"].isna().to_numpy(), "model")
+    twice = table["model"][table["model"].duplicated()].unique()
+    if len(twice):
+        raise DataError(f"column 'model' names {len(twice):,} models twice: {named(list(twice))}")
+    return table.set_index("model")
+
+
+def join_metadata(table: Any, metadata: Any) -> pd.DataFrame:
+    """A table of models with the columns of another one, by model; models that it does not know have none.
+
+    Args:
+        table: with a column ``model_name`` or ``model``, as `leaderboard` gives it.
+        metadata: with a column ``model``, or by model.
+
+    Raises:
+        DataError: a column is there in both, a model twice, or no model is in both.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> board = jaxeval.leaderboard(jaxeval.simulate_battles(2_000, 3, seed=0), n_resamples=50)
+        >>> known = pd.DataFrame({"model": ["model-2", "model-1"], "licence": ["open", "closed"]})
+        >>> jaxeval.join_metadata(board, known)["licence"].tolist()
+        ['closed', 'open', nan]
+    """
+    metadata = as_frame(metadata)
+    if metadata.index.name != "model":
+        metadata = _by_model(metadata)
+    key = "model_name" if "model_name" in table else "model"
+    require_column(table, key)
+    both = [column for column in metadata if column in table]
+    if both:
+        raise DataError(f"the metadata have columns that the table has, too ({named(both)}): rename them")
+    names = table[key].astype(str)
+    by_name = metadata.set_axis(metadata.index.astype(str))
+    if not names.isin(by_name.index).any():
+        raise DataError(f"the metadata know none of the {len(names):,} models; they know {named(list(by_name.index))}")
+    joined = table.assign(**{column: names.map(by_name[column]) for column in by_name})
+    joined.attrs = table.attrs
+    return joined

@@ -1,0 +1,171 @@
+"""Options that say how files are read, and which battles count."""
+
+import io
+import json
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import jaxeval
+from jaxeval.cli.main import main
+from jaxeval.data.model_tables import join_metadata, read_metadata, read_names
+from jaxeval.errors import DataError
+
+VOTES = jaxeval.simulate_votes(400, 4, seed=0)[["model_a", "model_b", "winner", "language"]]
+WORDS = {"model_a": "1", "model_b": "2", "tie": "0", "both_bad": "0"}
+
+
+def board(*arguments, **options):
+    """The table that the command writes on standard output."""
+    arguments = ["leaderboard", *map(str, arguments), "--resamples", "20", "--out", "-", "--format", "csv"]
+    result = CliRunner().invoke(main, arguments, **options)
+    assert result.exit_code == 0, result.output
+    return pd.read_csv(io.StringIO(result.stdout)).set_index("model_name")
+
+
+def message(*arguments):
+    result = CliRunner().invoke(main, ["leaderboard", *map(str, arguments), "--resamples", "20"])
+    assert result.exit_code, result.output
+    return " ".join(result.output.split())
+
+
+@pytest.fixture(scope="module")
+def votes(tmp_path_factory):
+    path = tmp_path_factory.mktemp("votes") / "votes.csv"
+    VOTES.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def expected(votes):
+    return board(votes)
+
+
+@pytest.mark.parametrize("options", [["--labels", "1=model_a,2=model_b,0=tie"]])
+def test_labels(options, expected, tmp_path):
+    path = tmp_path / "votes.csv"
+    VOTES.assign(winner=VOTES["winner"].map(WORDS)).to_csv(path, index=False)
+    assert "numbers are never guessed" in message(path)
+    pd.testing.assert_frame_equal(board(path, *options), expected)
+    assert "is not a_wins_1, a_wins_0, labels, or a list such as A=model_a" in message(path, "--labels", "1:model_a")
+
+
+def test_codings_of_numbers(expected, tmp_path):
+    path = tmp_path / "votes.csv"
+    number = VOTES["winner"].map({"model_a": 0, "model_b": 1, "tie": 0.5, "both_bad": 0.5})
+    VOTES.assign(winner=number).to_csv(path, index=False)
+    pd.testing.assert_frame_equal(board(path, "--labels", "a_wins_0"), expected)
+
+
+def test_scores_and_winning_models(expected, tmp_path):
+    path = tmp_path / "votes.csv"
+    points = VOTES["winner"].map({"model_a": 3, "model_b": 0, "tie": 1, "both_bad": 1.5})
+    VOTES.drop(columns="winner").assign(home=points, away=1).to_csv(path, index=False)
+    pd.testing.assert_frame_equal(board(path, "--scores", "home:away", "--tie-within", "0.5"), expected)
+    assert "is not two columns such as home_score:away_score" in message(path, "--scores", "home")
+
+    decided = VOTES[VOTES["winner"].isin(["model_a", "model_b"])]
+    a_wins = decided["winner"] == "model_a"
+    won, lost = (
+        decided["model_a"].where(a_wins, decided["model_b"]),
+        decided["model_b"].where(a_wins, decided["model_a"]),
+    )
+    pd.DataFrame({"won": won, "lost": lost}).to_csv(path, index=False)
+    found = board(path, "--winner-model", "won", "--loser-model", "lost")
+    decided.to_csv(path, index=False)
+    ratings = ["rating", "vote_count"]
+    pd.testing.assert_frame_equal(found[ratings], board(path)[ratings])
+    assert "go together" in message(path, "--winner-model", "model_a")
+
+
+def test_rows_without_a_result(expected, tmp_path):
+    path = tmp_path / "votes.csv"
+    pd.concat([VOTES, VOTES[:5].assign(winner=None)]).to_csv(path, index=False)
+    assert "missing" in message(path)
+    pd.testing.assert_frame_equal(board(path, "--missing", "drop"), expected)
+
+
+def test_standard_input(votes, expected):
+    pd.testing.assert_frame_equal(board("-", input=votes.read_bytes()), expected)
+
+
+def test_conditions_and_models(votes):
+    kept = VOTES[(VOTES["language"] == "English") & ~VOTES[["model_a", "model_b"]].isin(["model-4"]).any(axis=1)]
+    found = board(votes, "--where", "language = 'English'", "--exclude", "model-4")
+    assert found["vote_count"].sum() == 2 * len(kept)
+    three = board(votes, "--where", "language = 'English'", *[x for k in (1, 2, 3) for x in ("--models", f"model-{k}")])
+    pd.testing.assert_frame_equal(found, three)
+    assert "did you mean 'language'" in message(votes, "--where", "langage = 'x'")
+    assert "no model 'model-9'" in message(votes, "--exclude", "model-9")
+    assert "none meets the condition" in message(votes, "--where", "language = 'Klingon'")
+
+
+@pytest.mark.parametrize("ending", ["json", "csv"])
+def test_other_names(ending, votes, expected, tmp_path):
+    path = tmp_path / f"names.{ending}"
+    if ending == "json":
+        path.write_text(json.dumps({"model-1": "Zoë | <b>"}))
+    else:
+        pd.DataFrame({"model": ["model-1"], "name": ["Zoë | <b>"]}).to_csv(path, index=False)
+    found = board(votes, "--rename", path)
+    assert found.loc["Zoë | <b>", "vote_count"] == expected.loc["model-1", "vote_count"]
+    path.write_text(json.dumps({"model-1": "model-2"}) if ending == "json" else "model,name\nmodel-1,model-2\n")
+    assert "met each other" in message(votes, "--rename", path)
+
+
+def test_metadata_reach_the_outputs(votes, tmp_path):
+    path = tmp_path / "models.csv"
+    pd.DataFrame({"Model": ["model-2", "model-1", "other"], "licence": ["open", "closed", "?"]}).to_csv(
+        path, index=False
+    )
+    found = board(votes, "--metadata", path)
+    assert found["licence"].dropna().to_dict() == {"model-1": "closed", "model-2": "open"}
+
+
+class TestModelTables:
+    BOARD = pd.DataFrame({"model_name": ["a", "b"], "rating": [1.0, 2.0]})
+
+    @pytest.mark.parametrize(
+        ("metadata", "error"),
+        [
+            ({"model": ["a", "a"], "x": [1, 2]}, "names 1 models twice: a"),
+            ({"model": ["q"], "x": [1]}, "know none of the 2 models; they know q"),
+            ({"model": ["a"], "rating": [1]}, "columns that the table has, too \\(rating\\)"),
+            ({"name": ["a"]}, "no column 'model'"),
+            ({"model": [None], "x": [1]}, "missing"),
+        ],
+    )
+    def test_bad_metadata(self, metadata, error):
+        with pytest.raises(DataError, match=error):
+            join_metadata(self.BOARD, pd.DataFrame(metadata))
+
+    def test_files(self, tmp_path):
+        (tmp_path / "models.jsonl").write_text('{"model": "a", "price": 2.5}\n')
+        joined = join_metadata(self.BOARD, read_metadata(tmp_path / "models.jsonl"))
+        assert joined["price"].tolist()[0] == 2.5
+        assert joined["price"].isna().tolist() == [False, True]
+
+    @pytest.mark.parametrize(
+        ("text", "error"),
+        [("{", "cannot be read as JSON"), ('{"a": 3}', "must be text"), ('[{"model": "a"}]', "'name'")],
+    )
+    def test_bad_names(self, text, error, tmp_path):
+        (tmp_path / "names.json").write_text(text)
+        with pytest.raises(DataError, match=error):
+            read_names(tmp_path / "names.json")
+
+
+@pytest.mark.slow
+def test_football(data):
+    """With goals, and whose home it is: notebooks/style_control.ipynb prints the same."""
+    path = data / "football_international_results.parquet"
+    found = board(path, "--model-a", "home_team", "--model-b", "away_team", "--scores", "home_score:away_score",
+                  "--position", "--neutral", "neutral", "--min-votes", "100")  # fmt: skip
+    frame = pd.read_parquet(path)
+    winner = (frame["home_score"] - frame["away_score"]).map(
+        lambda d: "model_a" if d > 0 else "model_b" if d < 0 else "tie"
+    )
+    battles = jaxeval.Battles.from_pandas(frame.assign(winner=winner), model_a="home_team", model_b="away_team")
+    fit = jaxeval.fit_bradley_terry(battles, features=[jaxeval.position_advantage("neutral")])
+    pd.testing.assert_series_equal(found["rating"], fit.ratings.reindex(found.index), check_names=False, rtol=1e-12)
