@@ -29,7 +29,7 @@ def held_out_screen(
     best = summary.iloc[0]
     shown = ["method", "n_models", "n_left_out", "mae", "mae_lower", "mae_upper", "spearman", "kendall", "beta"]
     grids = [
-        grid_of(summary[shown], "How far each method is from the human ratings (Elo)", elo_cell, rows="method"),
+        grid_of(summary[shown], "Held-out ratings against human ratings (Elo)", elo_cell, rows="method"),
         _held_out_board(tables, best["method"]),
     ]
     more = []

@@ -43,7 +43,7 @@ def test_file_prints_the_headline_tables_and_writes_the_rest(files, tmp_path):
     assert result.exit_code == 0, result.output
     assert "Held-out ratings against human ratings" in result.stdout
     assert "Split conformal intervals, 5 random splits" in result.stdout
-    assert "left out: position bias" in result.stdout
+    assert "left out: verdict disagreement: no verdict column was named; position bias" in result.stdout
     held_out = jaxeval.soft_elo(
         jaxeval.read_judged_battles(files / "known.csv", score_difference="gap", label_coding="a_wins_1"),
         n_resamples=200,
@@ -122,7 +122,7 @@ def test_a_default_level_is_lowered_and_a_given_one_is_not(files, tmp_path):
     result = run("soft-elo", *options, "--level", 0.9)
     assert result.exit_code != 0
     assert "its 6 models support levels up to 0.8571" in " ".join(result.stderr.split())
-    text = " ".join(run("soft-elo", tmp_path / "few.csv", *COLUMNS, "--resamples", 200).stdout.split())
+    text = " ".join(run("soft-elo", tmp_path / "few.csv", *COLUMNS, "--resamples", 200, "--full").stdout.split())
     assert "level 0.75: 3 models calibrate, 3 tested" in text
     for sentence in ("random splits: 3", "leave-one-out intervals: 5", "widths: 6"):
         assert f"warning: {sentence} calibration models support levels up to" in text
@@ -193,7 +193,7 @@ def test_clusters_and_hard_labels(files, tmp_path):
     frame = frame.assign(prompt=np.arange(len(frame)) // 20, verdict=(frame["gap"] > 1) * 1.0)
     frame.to_csv(path, index=False)
     options = ("soft-elo", path, *COLUMNS, "--resamples", 200, "--level", 0.8)
-    result = run(*options, "--cluster", "prompt", "--hard-label", "scores", "--out", out)
+    result = run(*options, "--cluster", "prompt", "--hard-label", "scores", "--out", out, "--full")
     assert result.exit_code == 0, result.output
     text = " ".join(result.stdout.split())
     assert "200 resamples of prompt, seed 0" in text
