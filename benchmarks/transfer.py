@@ -18,7 +18,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from at_once import AtOnce, at_once
+from at_once import at_once
 from harness import as_battles, environment, save
 from peers import simulate_board
 
@@ -30,19 +30,19 @@ RESAMPLES = (1000, 10_000)
 GOAL = 1.5  # bytes returned over those of the results
 
 
-def recorded(refit: AtOnce, n_resamples: int) -> dict[str, Any]:
-    """The bytes that the recorded calls return, and the lanes that they run."""
-    args, results = refit.calls[0]
+def recorded(refit: Any, calls: list[tuple[Any, Any]], n_resamples: int) -> dict[str, Any]:
+    """The bytes that the ``calls`` of ``refit``, arguments and results, return, and the lanes that they run."""
+    args, results = calls[0]
     with double_precision():
-        compiled = refit.program.lower(*args).compile()
+        compiled = refit.lower(*args).compile()
     n_devices = jax.local_device_count()
-    returned = compiled.memory_analysis().output_size_in_bytes * n_devices * len(refit.calls)
+    returned = compiled.memory_analysis().output_size_in_bytes * n_devices * len(calls)
     of_lane = sum(x.nbytes // int(np.prod(x.shape[:3])) for x in jax.tree.leaves(results))
-    chunks = np.sum([np.asarray(args[-1].n_chunks) for args, _ in refit.calls], axis=0)
+    chunks = np.sum([np.asarray(args[-1].n_chunks) for args, _ in calls], axis=0)
     lanes = chunks * args[-1].numbers.shape[-1]
     return {
         "resamples": n_resamples,
-        "calls": len(refit.calls),
+        "calls": len(calls),
         "returned_bytes": returned,
         "times_the_results": returned / (of_lane * n_resamples),
         "lanes_of_devices": lanes.tolist(),
@@ -56,9 +56,11 @@ def on_these_devices() -> dict[str, list[dict[str, Any]]]:
     for name in "SML":
         battles = as_battles(simulate_board(name))
         for n_resamples in RESAMPLES:
+            calls: list[tuple[Any, Any]] = []
             with at_once() as programs:
+                programs["refit"].note = lambda *call, calls=calls: calls.append(call)
                 jaxeval.bootstrap(battles, n_resamples, progress=False)
-            rows.setdefault(name, []).append(recorded(programs["refit"], n_resamples))
+            rows.setdefault(name, []).append(recorded(programs["refit"].program, calls, n_resamples))
     return rows
 
 
