@@ -65,5 +65,11 @@ def visible_line(value: Any) -> str:
     return visible(str(value)).replace("\n", "\\n")
 
 
+def shortened(text: str, most: int) -> str:
+    """``text`` without its middle where it is longer than ``most`` characters."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]}…{text[half + 1 - most :]}"
+
+
 def _escaped(sign: str) -> str:
     return sign if sign == "\n" else repr(sign)[1:-1]

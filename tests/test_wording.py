@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxeval.wording import counted, did_you_mean, visible, visible_line
+from jaxeval.wording import counted, did_you_mean, shortened, visible, visible_line
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,8 @@ def test_visible(text, shown):
 def test_visible_line():
     assert visible_line("a\nb\x1b") == r"a\nb\x1b"
     assert visible_line(3) == "3"
+
+
+@pytest.mark.parametrize(("most", "shown"), [(10, "0123456789"), (9, "0123…6789"), (8, "0123…789")])
+def test_long_texts_lose_their_middle(most, shown):
+    assert shortened("0123456789", most) == shown

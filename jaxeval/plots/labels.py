@@ -45,7 +45,7 @@ class Takes(NamedTuple):
         if not isinstance(given, self.kinds):
             names = [name for name in ("joint", "fit", "table", "models") if _is_any(given, name, self.kinds)]
             hint = f"; pass its .{names[0]}" if names else ""
-            raise TypeError(f"{function} takes {self.what}, got an object of type {type(given).__name__}{hint}")
+            raise TypeError(f"{function} takes {self.what}, got an object of type {_type_name(given)}{hint}")
         if not isinstance(given, pd.DataFrame):
             return
         if missing := [name for name in self.columns if name not in given]:
@@ -54,6 +54,12 @@ class Takes(NamedTuple):
             raise ValueError(f"{function} takes {self.what}; this table {lacking}")
         if missing := [name for name in self.settings if name not in given.attrs.get("settings", {})]:
             raise ValueError(f"{function} takes {self.what}, with {named(missing)} in its attrs['settings']")
+
+
+def _type_name(value: Any) -> str:
+    """The name of a type after its library's, as several have a DataFrame."""
+    library, name = type(value).__module__.split(".")[0], type(value).__name__
+    return name if library == "builtins" else f"{library}.{name}"
 
 
 def _is_any(value: Any, name: str, kinds: tuple[type, ...]) -> bool:
@@ -67,6 +73,7 @@ def figure_of(title: str, *takes: Takes) -> Callable[[F], F]:
         title: the usual one.
         takes: what the first arguments must be, one after the other.
     """
+    usual = title
 
     def decorate(function: F) -> F:
         *own, _ = signature(function).parameters.values()
@@ -87,7 +94,6 @@ def figure_of(title: str, *takes: Takes) -> Callable[[F], F]:
         draw.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n{what}{said}"
         return spelled_out()(draw)  # type: ignore[return-value]
 
-    usual = title
     return decorate
 
 
@@ -101,9 +107,10 @@ def _rests_on(value: Any) -> list[str]:
     if isinstance(value, Mapping):
         return _rests_on(list(value.values())[-1])
     if not isinstance(value, pd.DataFrame):
-        settings = getattr(value, "settings", None) or getattr(getattr(value, "joint", None), "settings", None)
-        report = getattr(getattr(value, "fit", value), "report", None)
-        return [*_votes(getattr(report, "n_battles", None)), *_made(settings)]
+        held = vars(value)  # what it would first have to compute is left alone
+        settings = [getattr(own, "settings", None) for own in (value, held.get("accuracy"), held.get("joint"))]
+        report = vars(held.get("fit", value)).get("report")
+        return [*_votes(getattr(report, "n_battles", None)), *_made(next(filter(None, settings), None))]
     if "vote_count" not in value:
         return _made(value.attrs.get("settings"))
     both = value.groupby("category")["vote_count"].sum().max() if "category" in value else value["vote_count"].sum()

@@ -14,7 +14,7 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 from numpy.typing import NDArray
 
 from jaxeval.execution.atomic_write import whole_file
-from jaxeval.wording import visible, visible_line
+from jaxeval.wording import shortened, visible, visible_line
 
 GREY = "#8a8f98"
 #: Of lines that stand side by side.
@@ -43,9 +43,7 @@ def save_figures(figures: dict[str, Figure], folder: Path) -> list[Path]:
 
 def shown_name(value: Any) -> str:
     """A name as figures write it: on one line, harmless, and without its middle where it would push the axes away."""
-    text = drawable(visible_line(value))
-    half = _LONGEST_NAME // 2
-    return text if len(text) <= _LONGEST_NAME else f"{text[:half]}…{text[1 - half :]}"
+    return shortened(drawable(visible_line(value)), _LONGEST_NAME)
 
 
 def joint_name(value: Any) -> str:

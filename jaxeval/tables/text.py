@@ -9,7 +9,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from jaxeval.tables.cells import cell_texts, find_intervals, with_index
-from jaxeval.wording import counted, named, visible, visible_line
+from jaxeval.wording import counted, named, shortened, visible, visible_line
 
 _LONGEST = 36
 
@@ -66,8 +66,7 @@ def text_width(text: str) -> int:
 
 
 def _short(text: str) -> str:
-    half = _LONGEST // 2
-    return text if len(text) <= _LONGEST else f"{text[:half]}…{text[1 - half :]}"
+    return shortened(text, _LONGEST)
 
 
 def _aligned(cells: list[str], right: bool) -> list[str]:

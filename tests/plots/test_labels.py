@@ -73,7 +73,7 @@ def test_it_says_what_it_takes(name):
 
 def test_the_way_to_what_it_takes_is_told():
     with pytest.raises(
-        TypeError, match=r"^plot_draws takes Draws.*, got an object of type Bootstrap; pass its \.joint$"
+        TypeError, match=r"^plot_draws takes Draws.*, got an object of type jaxeval.Bootstrap; pass its \.joint$"
     ):
         plots.plot_draws(board())
     with pytest.raises(
