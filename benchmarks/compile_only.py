@@ -12,6 +12,7 @@ that `memory_limit` counts with, and the loops and conditionals for which a GPU 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 import time
@@ -20,8 +21,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
-from harness import as_battles, save
+from harness import RESULTS, as_battles, save
 from peers import simulate_board
 from wide import simulate as simulate_wide
 
@@ -78,11 +80,8 @@ def figures_of(call: Call) -> dict[str, Any]:
         return {"failed": f"{type(error).__name__}: {error}"[:400]}
     found["seconds"] = round(time.perf_counter() - start, 1)
     if call.lanes is not None:
-        task, size = call.lanes.task, call.lanes.size
-        found["lanes_of_chunk"] = size
-        found["bytes_by_memory_limit"] = task.fixed_bytes + size * task.lane_bytes
-        found["bytes_of_lanes"] = size * task.lane_bytes
-        found["entries"] = size * task.entries
+        found["lanes_of_chunk"] = call.lanes.size
+        found["bytes_by_memory_limit"] = call.lanes.bytes_said
         found["returned_by_needed"] = round(call.lanes.returned / call.lanes.needed, 2)
     return found
 
@@ -103,7 +102,12 @@ def main() -> None:
             if call.lanes is not None and re.search(arguments.programs, call.name):
                 rows[f"{name}/{call.name}"] = figures = figures_of(call)
                 print(f"{name}/{call.name}: {figures}", flush=True)
-    save(f"compiled_{arguments.platform}", {"device": devices[0].device_kind, "programs": rows})
+    name, kept = f"compiled_{arguments.platform}", dict[str, Any]()
+    if (RESULTS / f"{name}.json").exists():  # of other programs
+        kept = json.loads((RESULTS / f"{name}.json").read_text())["programs"]
+    versions = {"compiled_with": f"jax {jax.__version__}"}
+    kept |= {program: versions | figures for program, figures in rows.items()}
+    save(name, {"compiled_for": devices[0].device_kind, "programs": kept})
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxeval.execution.lanes import LaneRun, Task
 from jaxeval.execution.precision import double_precision
+from jaxeval.execution.shapes import lane_bytes
 from jaxeval.kernels.batch.chunks import Chunks
 from jaxeval.kernels.batch.programs import Program, kept_in
 from jaxeval.kernels.solve import Status
@@ -31,8 +32,8 @@ _COLLECTIVES = "all-gather", "all-reduce", "all-to-all", "collective-permute", "
 class Lanes(NamedTuple):
     """What a call says of its lanes."""
 
-    task: Task
     size: int  # of a chunk
+    bytes_said: int  # that a device's memory needs, as `memory_limit` counts them
     returned: int  # bytes of results that the call gives
     needed: int  # of them, those of lanes that were asked for
 
@@ -117,9 +118,10 @@ class _Recorder:
         results = program.jitted.eval_shape(*arguments.args, **arguments.kwargs)
         if self.task is None:
             raise ValueError(f"{program.__name__} was called outside of a run")
+        size = given["chunks"].numbers.shape[-1]
         lanes = Lanes(
-            task=self.task,
-            size=given["chunks"].numbers.shape[-1],
+            size=size,
+            bytes_said=self.task.fixed_bytes + size * lane_bytes(self.task.lane_bytes),
             returned=sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(results)),
             needed=_asked(given["chunks"])
             * sum(int(np.prod(x.shape[3:])) * x.dtype.itemsize for x in jax.tree.leaves(results)),

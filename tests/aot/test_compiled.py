@@ -36,7 +36,13 @@ HOST_LOOPS = {
 CONDITIONALS = {"hold_out": 1, "hold_out-newton": 1}  # of folds by target map: all but one kind is spared
 MOST_RETURNED = 1.5  # times what is needed
 # Where a slice has fewer lanes than a chunk.
-RETURNED = {"delta_sums": 2.0, "fold_temperatures": 2.5, "hold_out": 1.8, "hold_out-newton": 1.8, "reference_study": 2.0}
+RETURNED = {
+    "delta_sums": 2.0,
+    "fold_temperatures": 2.5,
+    "hold_out": 1.8,
+    "hold_out-newton": 1.8,
+    "reference_study": 2.0,
+}
 OVERHEAD = {"cuda": 2**20, "tpu": 2**24}  # bytes that programs take whatever their lanes
 
 
@@ -55,13 +61,12 @@ def test_programs_over_lanes_compile(platform, estimate):
     calls = [call for call in record(ESTIMATES[estimate], devices(platform)) if call.lanes is not None]
     assert calls
     for call in calls:
-        task, size = call.lanes.task, call.lanes.size
         found = compiled(call)
-        said = f"{call.name}: {found}, {size} lanes of {task.lane_bytes} bytes, and {task.fixed_bytes}"
+        said = f"{call.name}: {found}, {call.lanes}"
         assert found.collectives == 0, said
         assert call.lanes.returned <= RETURNED.get(call.name, MOST_RETURNED) * call.lanes.needed, said
         taken = found.argument_bytes + found.result_bytes + found.temporary_bytes
-        assert taken <= task.fixed_bytes + size * task.lane_bytes + OVERHEAD[platform], said
+        assert taken <= call.lanes.bytes_said + OVERHEAD[platform], said
         if platform == "cuda":
             assert found.host_loops <= HOST_LOOPS[call.name], said
             assert found.conditionals <= CONDITIONALS.get(call.name, 0), said
