@@ -24,7 +24,7 @@ from jaxeval.execution.checkpoints import Checkpoint
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.processes import check_all_present, gather, share_of
 from jaxeval.execution.progress import Advance
-from jaxeval.execution.shapes import Budget, chunk_lanes, deciding, for_few, in_vectors, slots_per_call
+from jaxeval.execution.shapes import Budget, chunk_lanes, deciding, for_few, in_vectors, lane_bytes, slots_per_call
 from jaxeval.kernels.batch.chunks import Chunks
 from jaxeval.kernels.solve import Status
 from jaxeval.wording import counted
@@ -228,7 +228,7 @@ class LaneRun:
         of_slice = deciding(every, left)
         size = self.chunk_size or for_few(chunk_lanes(task.budget, task.entries, of_slice), task.entries, left)
         if self.memory_limit is not None:
-            within = lanes_within(self.memory_limit, task.fixed_bytes, task.lane_bytes)
+            within = lanes_within(self.memory_limit, task.fixed_bytes, lane_bytes(task.lane_bytes))
             size = min(size, within if self.chunk_size else in_vectors(within))
         n_chunks = int((-(-of_slice // size)).sum())
         return size, slots_per_call(n_chunks, task.budget.chunks_per_call)

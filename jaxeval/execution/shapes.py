@@ -5,6 +5,8 @@ A size that is static to a compiled program costs seconds for every value it tak
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -39,6 +41,13 @@ _PADDING = 1.2  # the largest group by which rows grow no more than this
 ELEMENTS = 2**16
 
 
+# A TPU keeps the last two axes of arrays in tiles, and doubles as pairs of singles. Compiled for one, refits of boards
+# of 24 to 300 models took up to twice the bytes of a CPU or GPU for each number of a tile, and 18 bytes on average.
+_TILE = 8, 128
+_TPU_BYTES = 2
+_TPU_ENTRIES = 4
+
+
 class Room(NamedTuple):
     """What the lanes of a chunk may take on one kind of device."""
 
@@ -58,8 +67,8 @@ class Budget(NamedTuple):
 REFITS = Budget(Room(2_000_000, 1024), Room(2**28, 4096), 32)
 # In bytes. Lanes side by side share gathered lines of memory, but wait for the slowest of them, and their arrays leave
 # the cache: four took half the time of sixteen on a CPU.
-SPARSE_REFITS = Budget(Room(2**28, 4), Room(2**32, 128), 32)
-CONTEXTUAL_REFITS = Budget(Room(2**25, 32), Room(2**30, 512), 8)
+SPARSE_REFITS = Budget(Room(2**28, 4), Room(2**29, 128), 32)
+CONTEXTUAL_REFITS = Budget(Room(2**25, 32), Room(2**27, 512), 8)
 # Every chunk makes a table of a model's battles by opponent anew: a few lanes would wait for it more than they work.
 OWN_BATTLES = Budget(Room(2**20, 256), Room(2**26, 4096), 32, _VECTOR)
 FOLDS = Budget(Room(2**22, 1024), Room(2**28, 4096), 32)
@@ -78,6 +87,7 @@ def chunk_lanes(budget: Budget, entries: int, of_slices: NDArray[np.int64]) -> i
     device with most of them a fifth.
     """
     room = budget.cpu if _on_cpu() else budget.accelerator
+    entries *= _TPU_ENTRIES if _on_tpu() else 1
     most = power_of_two(max(min(room.entries // max(entries, 1), room.lanes), budget.least) + 1) // 2
     n_devices = 1
     sizes = [most, *(2**k for k in range(12, 2, -1) if 2**k < most)]
@@ -92,6 +102,24 @@ def chunk_lanes(budget: Budget, entries: int, of_slices: NDArray[np.int64]) -> i
     return next(size for size in sizes if run[size] <= enough)
 
 
+def held_numbers(shape: Sequence[int]) -> int:
+    """Numbers for which memory is taken by an array of ``shape``: on a TPU those of whole tiles."""
+    if not _on_tpu():
+        return math.prod(shape)
+    least = (1,) * (len(shape) - 2) + _TILE[-len(shape) :]
+    return math.prod(_in_steps(n, step) for n, step in zip(shape, least, strict=True))
+
+
+def lane_bytes(of_cpu: int) -> int:
+    """Bytes of a lane on this kind of device, of which a CPU takes ``of_cpu``, and so does a GPU."""
+    return of_cpu * (_TPU_BYTES if _on_tpu() else 1)
+
+
+def side_by_side() -> int:
+    """Lanes for which arrays with the lanes on the last axis have room at least."""
+    return _TILE[1] if _on_tpu() else 1
+
+
 def slices_together(budget: Budget, entries: int, n_slices: int, n_lanes: int) -> int:
     """How many slices of ``n_lanes`` lanes are made one, whose lanes work on the ``entries`` of each of them.
 
@@ -100,6 +128,7 @@ def slices_together(budget: Budget, entries: int, n_slices: int, n_lanes: int) -
     """
     if _on_cpu():
         return 1
+    entries *= _TPU_ENTRIES if _on_tpu() else 1
     most = max(budget.accelerator.entries // max(entries * min(n_lanes, budget.accelerator.lanes), 1), 1)
     n_chunks = -(-n_slices // min(most, n_slices))
     return -(-n_slices // n_chunks)
@@ -293,3 +322,7 @@ def _in_steps(size: int, step: int) -> int:
 
 def _on_cpu() -> bool:
     return jax.default_backend() == "cpu"
+
+
+def _on_tpu() -> bool:
+    return jax.default_backend() == "tpu"

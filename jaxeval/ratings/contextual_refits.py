@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from jaxeval.arrays import as_leaf
 from jaxeval.execution.lanes import Solver, Task
 from jaxeval.execution.precision import on_device
-from jaxeval.execution.shapes import CONTEXTUAL_REFITS, REFITS, padded_size
+from jaxeval.execution.shapes import CONTEXTUAL_REFITS, REFITS, padded_size, side_by_side
 from jaxeval.kernels import batch
 from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.kernels.solve import Status, Terms
@@ -75,7 +75,7 @@ class ContextualRefits(BoardRefits):
             entries, budget = self._entries(solver), CONTEXTUAL_REFITS
         hungriest = _BYTES_PER_ENTRY * self._entries(batch.Solver.NEWTON)
         held = self.held_bytes(self.problem, len(self.fitted.phi))
-        return Task(program, budget, entries, lane_bytes=hungriest, fixed_bytes=held + hungriest)
+        return Task(program, budget, entries, lane_bytes=hungriest, fixed_bytes=held + side_by_side() * hungriest)
 
     def _entries(self, solver: batch.Solver) -> int:
         """Numbers that a lane works on."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import repeat
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float, as_leaf
 from jaxeval.execution.lanes import Solver, Task
 from jaxeval.execution.precision import on_device
-from jaxeval.execution.shapes import REFITS, padded_few, padded_pairs, padded_size
+from jaxeval.execution.shapes import REFITS, held_numbers, padded_few, padded_pairs, padded_size
 from jaxeval.execution.threads import in_threads
 from jaxeval.kernels import batch
 from jaxeval.kernels.tie_models import TieModel
@@ -79,7 +78,7 @@ def table_words(problems: batch.Problem, solver: batch.Solver) -> int:
 
 def _of_slice(stacked: Array) -> int:
     """Numbers that one slice has; from the shape, as to index an array is a call of its own."""
-    return math.prod(stacked.shape[1:])
+    return held_numbers(stacked.shape[1:])
 
 
 def dense_refits(

@@ -9,7 +9,7 @@ import numpy as np
 from jaxeval.arrays import as_leaf
 from jaxeval.execution.lanes import Solver, Task
 from jaxeval.execution.precision import on_device
-from jaxeval.execution.shapes import SPARSE_REFITS
+from jaxeval.execution.shapes import SPARSE_REFITS, side_by_side
 from jaxeval.kernels import batch
 from jaxeval.kernels.adjacency import SLOTS
 from jaxeval.ratings.boards import Board, battles_per_model, main_battles
@@ -20,6 +20,7 @@ from jaxeval.ratings.sparse_boards import recentred
 from jaxeval.resampling.units import pad
 
 _MAX_STEPS = 200
+_SLOT_COPIES = 3  # of the weights by slot, with what a step makes of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +40,9 @@ class SparseRefits(BoardRefits):
             program,
             SPARSE_REFITS,
             slot_bytes,
-            lane_bytes=2 * slot_bytes,
-            fixed_bytes=self.held_bytes(self.problem, len(self.board.theta)),
+            lane_bytes=_SLOT_COPIES * slot_bytes,
+            fixed_bytes=self.held_bytes(self.problem, len(self.board.theta))
+            + (side_by_side() - 1) * _SLOT_COPIES * slot_bytes,
         )
         return [Solver(batch.Solver.SPARSE, "sparse", task, np.ones(1, bool))]
 

@@ -20,7 +20,7 @@ from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.lanes import Call, LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.shapes import FOLDS, padded_cells, padded_few, padded_size
+from jaxeval.execution.shapes import FOLDS, held_numbers, padded_cells, padded_few, padded_size
 from jaxeval.kernels import batch
 from jaxeval.kernels.held_out import FullFit, HeldOut, Judged, Targets
 from jaxeval.kernels.solve import LONGEST_STEP, Status, Terms
@@ -186,11 +186,12 @@ class _Stack:
     def _held_out(self, problem: tuple[Any, ...], lanes: Lanes, ridge: float) -> HeldOut:
         """The folds ``lanes`` by chord steps, and those that do not converge so by Newton's method."""
         call = partial(batch.hold_out, *problem, self.mesh)
-        words = max(self.size**2, self.judged.pair.shape[1])
+        table = held_numbers((self.size, self.size))
+        words = max(table, self.judged.pair.shape[1])
 
         def task(newton: bool) -> Task:
             terms = Terms.of(ridge, TOLERANCE_LOGIT, _NEWTON_STEPS if newton else _CHORD_STEPS)
-            of_lane = words + 4 * self.size**2 if newton else words
+            of_lane = words + 4 * table if newton else words
             return self._task(partial(call, terms, newton=newton), of_lane, problem)
 
         found: HeldOut = self.run.results(task(False), lanes, f"folds-{self.section}-chord")

@@ -15,7 +15,7 @@ from jaxeval.arrays import Float, Int
 from jaxeval.checks import check_room
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.shapes import OWN_BATTLES, padded_few, padded_own, padded_size, slices_together
+from jaxeval.execution.shapes import OWN_BATTLES, held_numbers, padded_few, padded_own, padded_size, slices_together
 from jaxeval.kernels import batch
 from jaxeval.kernels.held_out import OwnProblem
 from jaxeval.kernels.solve import Status, Terms
@@ -130,7 +130,7 @@ def resampled_strengths(
     stratified = any(own.stratum is not None for own in models)
     by_unit = stratified or any(own.cluster is not None or (np.diff(own.opponent) < 0).any() for own in models)
     run = run or LaneRun()
-    of_model = _TABLES * size * theta.shape[1]  # numbers of a lane that iterate
+    of_model = _TABLES * held_numbers((size,)) * theta.shape[1]  # numbers of a lane that iterate
     for width, members in _by_width([own.target.shape[1] for own in models]):
         together = 1 if run.memory_limit else slices_together(OWN_BATTLES, of_model, len(members), n_resamples)
         n_slices = -(-len(members) // together)

@@ -163,3 +163,12 @@ def test_slices_are_together_where_that_makes_chunks_fewer(backend, n_models):
     assert n_chunks == (n_models if backend == "cpu" else 1 if n_models < 30 else n_chunks)
     assert backend == "cpu" or n_chunks <= 10
     assert n_chunks * together < n_models + n_chunks
+
+
+def test_a_tpu_holds_tiles(monkeypatch):
+    assert shapes.held_numbers((3, 24, 130)) == 3 * 24 * 130
+    monkeypatch.setattr(shapes.jax, "default_backend", lambda: "tpu")
+    assert [shapes.held_numbers(shape) for shape in [(), (5,), (3, 20, 130)]] == [1, 128, 3 * 24 * 256]
+    assert shapes.lane_bytes(100) == 200
+    small, large = (chunk_lanes(Budget(Room(1, 1), Room(n, 4096), 32), 1, np.array([5000])) for n in (2**8, 2**10))
+    assert (small, large) == (64, 256)

@@ -1,0 +1,76 @@
+"""Estimates of small boards that call every program over lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import jaxeval
+from jaxeval import Battles
+
+
+@cache
+def _battles(n_votes: int = 3000, n_models: int = 20) -> Battles:
+    votes, rng = jaxeval.simulate_votes(n_votes, n_models, seed=0), np.random.default_rng(0)
+    votes["length"] = rng.normal(size=n_votes)
+    votes["prompt"] = rng.integers(0, n_votes // 3, n_votes)
+    votes["language"] = votes["prompt"] % 3
+    return Battles.from_pandas(votes)
+
+
+def _bootstrap(**options: Any) -> None:
+    jaxeval.bootstrap(_battles(), 256, progress=False, **options)
+
+
+def _judge_accuracy() -> None:
+    rng = np.random.default_rng(0)
+    accuracy, q0, q1 = rng.uniform(0.5, 0.85, 4), rng.uniform(0.6, 0.9, (4, 2)), rng.uniform(0.7, 0.95, (4, 2))
+    table = jaxeval.simulate_judged_answers(accuracy, q0, q1, 300)
+    judged = jaxeval.JudgedAnswers.from_pandas(table, judgment=["judge-1", "judge-2"], model="model", item="item")
+    jaxeval.judge_accuracy(*judged.split(1 / 3), n_resamples=256, progress=False)
+
+
+def _scores() -> tuple[pd.DataFrame, pd.Series]:
+    rng = np.random.default_rng(0)
+    gold, names = 10 * rng.normal(size=30), [f"model-{k}" for k in range(30)]
+    return pd.DataFrame(gold[:, None] + rng.normal(size=(30, 3)), names), pd.Series(gold, names)
+
+
+def _kendall_tau_delta() -> None:
+    jaxeval.kendall_tau_delta(*_scores(), deltas=[1, 2.0], n_resamples=256, progress=False)
+
+
+def _rank_agreement() -> None:
+    jaxeval.rank_agreement(*_scores(), n_resamples=256, progress=False)
+
+
+def _reference_study() -> None:
+    battles = jaxeval.simulate_battles(3000, 12)
+    sets = [[battles.models[k] for k in own] for own in ([1, 4, 7], [2, 5])]
+    jaxeval.reference_study(
+        battles, n_resamples=64, sets=sets, budgets=(20, 50), n_repeats=3, deltas=(5.0, 10.0), progress=False
+    )
+
+
+def _soft_elo() -> None:
+    jaxeval.soft_elo(jaxeval.simulate_judged_battles(3000, 12, seed=0), n_resamples=256, progress=False)
+
+
+ESTIMATES: Mapping[str, Callable[[], None]] = {
+    "multinomial": _bootstrap,
+    "single-precision": partial(_bootstrap, dtype="float32"),
+    "bayesian": partial(_bootstrap, scheme="bayesian"),
+    "clusters": partial(_bootstrap, cluster="prompt"),
+    "sparse": partial(_bootstrap, method="sparse"),
+    "style": partial(_bootstrap, features=["length"]),
+    "davidson": partial(_bootstrap, ties="davidson"),
+    "soft-elo": _soft_elo,
+    "judge-accuracy": _judge_accuracy,
+    "kendall-tau-delta": _kendall_tau_delta,
+    "rank-agreement": _rank_agreement,
+    "reference-study": _reference_study,
+}

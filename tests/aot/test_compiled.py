@@ -1,0 +1,72 @@
+"""Every program over lanes, compiled for accelerators that are not there, and what the compiler says of it.
+
+For a TPU it takes `pip install -e '.[test,aot]'`, for a GPU `jax[cuda13]` beside it. Both belong in an environment of
+their own, as libtpu makes every process of JAX look for a TPU: JAX_PLATFORMS=cpu pytest -m aot tests/aot
+"""
+
+from functools import cache
+
+import pytest
+from aot.calls import compiled, record
+from aot.estimates import ESTIMATES
+from aot.topologies import DEVICES, what_lacks
+
+pytestmark = pytest.mark.aot
+
+# Loops whose turns a GPU's host counts, the chunks' among them, and conditionals, for which it waits, too.
+HOST_LOOPS = {
+    "draw_singles": 2,
+    "delta_sums": 5,
+    "evaluator_resamples": 1,
+    "fold_temperatures": 2,
+    "hold_out": 3,
+    "hold_out-newton": 3,
+    "item_sums": 2,
+    "own_resamples": 4,
+    "reference_study": 7,
+    "refit-chord": 3,
+    "refit-newton": 6,
+    "refit-newton_cg": 7,
+    "refit_contextual-chord": 4,
+    "refit_contextual-newton": 9,
+    "refit_contextual-newton_cg": 11,
+    "refit_contextual-scaled_chord": 9,
+    "refit_sparse-sparse": 7,
+}
+CONDITIONALS = {"hold_out": 1, "hold_out-newton": 1}  # of folds by target map: all but one kind is spared
+MOST_RETURNED = 1.5  # times what is needed
+# Where a slice has fewer lanes than a chunk.
+RETURNED = {
+    "delta_sums": 2.0,
+    "fold_temperatures": 2.5,
+    "hold_out": 1.8,
+    "hold_out-newton": 1.8,
+    "reference_study": 2.0,
+}
+OVERHEAD = {"cuda": 2**20, "tpu": 2**24}  # bytes that programs take whatever their lanes
+
+
+@cache
+def devices(platform):
+    lack = what_lacks(platform)
+    if lack:
+        pytest.skip(lack)
+    return DEVICES[platform]()
+
+
+@pytest.mark.parametrize("estimate", ESTIMATES)
+@pytest.mark.parametrize("platform", DEVICES)
+def test_programs_over_lanes_compile(platform, estimate):
+    """Without talk between devices, into the memory that they are said to take, with as few waits as are known."""
+    calls = [call for call in record(ESTIMATES[estimate], devices(platform)) if call.lanes is not None]
+    assert calls
+    for call in calls:
+        found = compiled(call)
+        said = f"{call.name}: {found}, {call.lanes}"
+        assert found.collectives == 0, said
+        assert call.lanes.returned <= RETURNED.get(call.name, MOST_RETURNED) * call.lanes.needed, said
+        taken = found.argument_bytes + found.result_bytes + found.temporary_bytes
+        assert taken <= call.lanes.bytes_said + OVERHEAD[platform], said
+        if platform == "cuda":
+            assert found.host_loops <= HOST_LOOPS[call.name], said
+            assert found.conditionals <= CONDITIONALS.get(call.name, 0), said
