@@ -146,7 +146,7 @@ def test_warnings_are_printed(tmp_path):
             for option, given, meant in [
                 ("--by", "langauge", "language"),
                 ("--cluster", "voters", "voter"),
-                ("--features", "Voter", "voter"),
+                ("--features", "votr", "voter"),
                 ("--gauge", "modle-1=1000", "model-1"),
             ]
         ),
