@@ -71,6 +71,7 @@ class Reading:
     both_bad: str
     missing: str
     where: str | None
+    baseline: str | None
     models: tuple[str, ...]
     exclude: tuple[str, ...]
     rename: Path | None
@@ -134,6 +135,8 @@ _OPTIONS = several_options(
     click.option("--where", metavar="SQL",
                  help="Read the rows that meet a condition, as \"language = 'en' AND turn = 1\"; needs the extra "
                  "jaxeval[sql]."),
+    click.option("--baseline", metavar="NAME",
+                 help="The model that others were compared with, where files of Arena-Hard do not name it."),
     click.option("--models", multiple=True, metavar="NAME",
                  help="Rate only the battles between these models; may be repeated."),
     click.option("--exclude", multiple=True, metavar="NAME",

@@ -5,8 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
+
+import pandas as pd
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import Rows, frame_of, told_renames
@@ -16,12 +19,14 @@ from jaxeval.data.file_formats import format_of
 from jaxeval.data.labels import Labels
 from jaxeval.data.needed_columns import NeededColumns
 from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS, result_columns
+from jaxeval.data.published_formats import PublishedFormat, published_format
 from jaxeval.data.report import BothBad, MissingResult
 from jaxeval.data.table_files import files_of, head_names, naming, pieces, with_types
 from jaxeval.errors import DataError
 from jaxeval.execution.progress import Advance, progress_bar
 
 _RESULTS = ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS)
+_SIDES = {"model_a", "model_b", "winner_model", "loser_model"}
 _MEGABYTE = 1_000_000
 
 
@@ -49,6 +54,7 @@ def read_battles(
     path: str | Path | Sequence[str | Path],
     *,
     keep: Sequence[str] = (),
+    baseline: str | None = None,
     progress: bool | None = None,
     **columns: Unpack[BattleColumns],
 ) -> Battles:
@@ -65,6 +71,7 @@ def read_battles(
             one array of objects), .xlsx (with the extra ``jaxeval[excel]``); of text also with .gz, .bz2 or .zst. It
             follows from the content where the ending is another one.
         keep: further columns to read, for ``by=`` and ``cluster=`` of the estimators.
+        baseline: the model that others were compared with, where a published format does not name it (Arena-Hard).
         progress: show a bar on standard error; by default only on a terminal, for reading over 0.7 s.
         **columns: ``model_a``, ``model_b``, ``winner``, ``target``, ``scores``, ``tie_within``, ``winner_model``,
             ``loser_model``, ``labels``, ``weight``, ``count``, ``cluster``, ``both_bad``, ``missing`` and ``where``, as
@@ -104,6 +111,9 @@ def read_battles(
     several = f"{files[0].name} and {len(files) - 1} more" if len(files) > 1 else files[0].name
     label = Path(path).name if isinstance(path, str | Path) else several
     text = (*sides, role["winner"] or "winner")
+    form = published_format(head_names(files[0])) if asked.searched and not columns.keys() & _SIDES else None
+    if form is not None:
+        return _published(form, files, label, baseline, keep, columns)
     rows, starts, first_columns = EqualRows(), [], None
     spelled: dict[str, str] = {}
     megabytes = sum(file.stat().st_size // _MEGABYTE for file in files)
@@ -133,6 +143,37 @@ def read_battles(
     told = dict.fromkeys(sentence for file in files for sentence in format_of(file).told)
     told |= dict.fromkeys([*told_renames(spelled), *battles.report.read_as])
     return replace(battles, report=replace(battles.report, read_as=tuple(told)))
+
+
+def _published(
+    form: PublishedFormat,
+    files: Sequence[Path],
+    label: str,
+    baseline: str | None,
+    keep: Sequence[str],
+    columns: BattleColumns,
+) -> Battles:
+    """Battles of files in a published format."""
+    parts = []
+    for file in files:
+        needed = NeededColumns(named=form.marks, results=(), beside=form.further)
+        with naming(file):
+            found = with_types(file, partial(_part, file, form, needed, baseline))
+            parts.append(found)
+    frame = pd.concat(parts, ignore_index=True)
+    try:
+        battles = Battles.from_pandas(frame, keep=keep, **columns)
+    except DataError as error:
+        raise type(error)(f"{label}: {error}") from error
+    told = f"read as {form.name}: {form.told}"
+    return replace(battles, report=replace(battles.report, read_as=(told, *battles.report.read_as)))
+
+
+def _part(
+    file: Path, form: PublishedFormat, needed: NeededColumns, baseline: str | None, widened: dict[str, Any]
+) -> pd.DataFrame:
+    tables = [frame_of(piece) for piece in pieces(file, needed, (), widened)]
+    return form.battles(pd.concat(tables, ignore_index=True), baseline)
 
 
 def _rows_of(

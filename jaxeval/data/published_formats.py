@@ -1,0 +1,136 @@
+"""Files of judgments as well-known benchmarks publish them, as tables of battles; each is told by its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.data.columns import numbers_or_nan, reject_values
+from jaxeval.errors import DataError
+from jaxeval.wording import counted
+
+#: Scores that differ by no more are ties: as in FastChat, which MT-bench comes with.
+_MT_BENCH_TIE = 0.1
+_GAMES = 2
+
+
+class PublishedFormat(NamedTuple):
+    """A schema, and what makes battles of its rows."""
+
+    name: str
+    marks: tuple[str, ...]  # columns that tell it
+    further: tuple[str, ...]  # columns that are read besides, if they are there
+    battles: Callable[[pd.DataFrame, str | None], pd.DataFrame]  # of a table, and of a baseline that it does not name
+    told: str  # what was done, in a sentence
+
+
+def published_format(names: Sequence[str]) -> PublishedFormat | None:
+    """The published format that a file with columns of these names has."""
+    return next((form for form in _FORMATS if set(form.marks) <= set(names)), None)
+
+
+def _mt_bench_pairs(table: pd.DataFrame, _: str | None) -> pd.DataFrame:
+    first, second = table["g1_winner"], table["g2_winner"]
+    winner = first.where(first == second, "tie").map({"model_1": "model_a", "model_2": "model_b", "tie": "tie"})
+    winner = winner.where(first.isin(["model_1", "model_2", "tie"]) & second.isin(["model_1", "model_2", "tie"]))
+    battles = table.rename(columns={"model_1": "model_a", "model_2": "model_b"})
+    return _with_judge(battles.assign(winner=winner))
+
+
+def _mt_bench_scores(table: pd.DataFrame, _: str | None) -> pd.DataFrame:
+    table = _with_judge(table)
+    score = numbers_or_nan(table["score"], "score")
+    table = table.assign(score=np.where(score < 0, np.nan, score))
+    same = [name for name in ("question_id", "turn", "judge") if name in table]
+    twice = table.duplicated([*same, "model"])
+    if twice.any():
+        where = f"first row {int(twice.argmax())}; rows count from 0"
+        raise DataError(
+            f"{counted(int(twice.sum()), 'row scores', 'rows score')} a model again for the same {', '.join(same)} ({where}): "
+            "keep one of them"
+        )
+    pairs = table.merge(table[[*same, "model", "score"]], on=same, suffixes=("", "_b"))
+    pairs = pairs[pairs["model"] < pairs["model_b"]].rename(columns={"model": "model_a"})
+    difference = pairs["score"] - pairs["score_b"]
+    target = np.where(difference.abs() <= _MT_BENCH_TIE, 0.5, np.where(difference > 0, 1.0, 0.0))
+    pairs = pairs.assign(target=np.where(difference.isna(), np.nan, target))
+    return pairs.drop(columns=["score", "score_b"])
+
+
+def _alpaca_eval(table: pd.DataFrame, _: str | None) -> pd.DataFrame:
+    preference = numbers_or_nan(table["preference"], "preference")
+    preference = np.where(preference == 0, 1.5, preference)  # a draw of earlier versions
+    outside = ~(np.isnan(preference) | ((preference >= 1) & (preference <= 2)))
+    reject_values(preference, outside, "preference", "AlpacaEval's preferences lie in [1, 2], and 0 is a draw")
+    names = {"generator_1": "model_a", "generator_2": "model_b", "instruction": "item", "annotator": "judge"}
+    return table.assign(target=2 - preference).rename(columns=names).drop(columns="preference")
+
+
+def _arena_hard(table: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
+    if "baseline" not in table and baseline is None:
+        raise DataError(
+            "it does not name the baseline of Arena-Hard: say baseline='gpt-4-0314' or what it was (--baseline)"
+        )
+    own = table["baseline"] if "baseline" in table else pd.Series(baseline, table.index)
+    games = [_scores(row, games) for row, games in enumerate(table["games"])]
+    rest = table.drop(columns=[name for name in ("games", "baseline") if name in table]).rename(
+        columns={"uid": "question_id"}
+    )
+    both = []
+    for game in range(_GAMES):
+        sides = (own, rest["model"]) if game == 0 else (rest["model"], own)
+        scores = [scores[game] for scores in games]
+        both.append(rest.assign(model_a=sides[0], model_b=sides[1], winner=scores, game=game + 1))
+    return _with_judge(pd.concat(both, ignore_index=True).drop(columns="model"))
+
+
+def _scores(row: int, games: Any) -> list[str | None]:
+    """Grades of the games of a row; in the first one the baseline is A, in the second one the model."""
+    if not hasattr(games, "__len__") or len(games) != _GAMES:
+        raise DataError(
+            f"games of row {row} (counted from 0): Arena-Hard has {_GAMES} games of a pair, one in each order"
+        )
+    return [game.get("score") if isinstance(game, dict) else None for game in games]
+
+
+def _with_judge(table: pd.DataFrame) -> pd.DataFrame:
+    """Judges by their names, without that of the prompt."""
+    if "judge" not in table:
+        return table
+    names = [str(x[0]) if hasattr(x, "__len__") and not isinstance(x, str) and len(x) else x for x in table["judge"]]
+    return table.assign(judge=names)
+
+
+_FORMATS = (
+    PublishedFormat(
+        "MT-bench's judgments of pairs",
+        ("question_id", "model_1", "model_2", "g1_winner", "g2_winner"),
+        ("turn", "judge"),
+        _mt_bench_pairs,
+        "orders that disagree are a tie, and judgments that failed are missing",
+    ),
+    PublishedFormat(
+        "MT-bench's scores of single answers",
+        ("question_id", "model", "score", "judge", "turn"),
+        (),
+        _mt_bench_scores,
+        f"a battle for every pair of models on a question, a tie within {_MT_BENCH_TIE}; scores of -1 are missing",
+    ),
+    PublishedFormat(
+        "AlpacaEval's annotations",
+        ("generator_1", "generator_2", "preference"),
+        ("instruction", "dataset", "annotator"),
+        _alpaca_eval,
+        "the target is 2 less the preference",
+    ),
+    PublishedFormat(
+        "Arena-Hard's judgments",
+        ("model", "games"),
+        ("uid", "question_id", "category", "judge", "baseline"),
+        _arena_hard,
+        "two battles a row, one in each order",
+    ),
+)
