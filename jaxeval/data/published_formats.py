@@ -49,8 +49,8 @@ def _mt_bench_scores(table: pd.DataFrame, _: str | None) -> pd.DataFrame:
     if twice.any():
         where = f"first row {int(twice.argmax())}; rows count from 0"
         raise DataError(
-            f"{counted(int(twice.sum()), 'row scores', 'rows score')} a model again for the same {', '.join(same)} ({where}): "
-            "keep one of them"
+            f"{counted(int(twice.sum()), 'row scores', 'rows score')} a model again for the same {', '.join(same)} "
+            f"({where}): keep one of them"
         )
     pairs = table.merge(table[[*same, "model", "score"]], on=same, suffixes=("", "_b"))
     pairs = pairs[pairs["model"] < pairs["model_b"]].rename(columns={"model": "model_a"})

@@ -20,8 +20,8 @@ def write(folder, rows, name="file.jsonl"):
 def pair(question, one, two, first, second, turn=1):
     return {
         "question_id": question, "model_1": one, "model_2": two, "g1_winner": first, "g2_winner": second,
-        "judge": JUDGE, "g1_user_prompt": "...", "g1_judgment": "[[A]]", "g2_user_prompt": "...", "g2_judgment": "[[B]]", "turn": turn,
-        "tstamp": 1.5e9,
+        "judge": JUDGE, "g1_user_prompt": "...", "g1_judgment": "[[A]]", "g2_user_prompt": "...", "g2_judgment": "[[B]]",
+        "turn": turn, "tstamp": 1.5e9,
     }  # fmt: skip
 
 
@@ -101,7 +101,7 @@ def test_arena_hard(tmp_path):
 
 def test_arena_hard_without_a_baseline(tmp_path):
     path = write(tmp_path, [arena_hard("a", "x", "A>B", "B>A"), arena_hard("b", "x", "A>B", None)])
-    with pytest.raises(DataError, match=r"file.jsonl: it does not name the baseline .* --baseline"):
+    with pytest.raises(DataError, match=r"file.jsonl: it does not name the baseline of Arena-Hard: say which"):
         read_battles(path)
     battles = read_battles(path, baseline="gpt-4-0314", missing="drop")
     assert battles_of(battles) == [("gpt-4-0314", "x", 1.0), ("gpt-4-0314", "x", 1.0), ("x", "gpt-4-0314", 0.0)]
