@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 from evaluated import GAPS, GOLD
+from hostile import FORMULAS, LONG, MARKUP, SCRIPTS
 from judged import read, residual_table, two_orders
 
 import jaxeval
@@ -18,15 +19,9 @@ from jaxeval.softelo.conformal_intervals import conformal_study
 
 #: Markup, mathematics, a formula of a spreadsheet, what terminals obey, other ways of writing, length, a hidden name.
 HOSTILE = [
-    "<script>alert(1)</script>",
-    "$\\frac{1$",
-    "=HYPERLINK(1)",
-    "\x1b[31mred\r\n",
-    "\u202egpj.exe",
-    "שלום 你好 🦙",
-    "x" * 300,
-    '_hidden & "it\'s"',
-]
+    MARKUP[0], "$\\frac{1$", FORMULAS[0], "cr\r\nname", "e\x1b]0;bidi\u202eoverride", " ".join(SCRIPTS), LONG[0],
+    "_hidden & \"it's\"",
+]  # fmt: skip
 #: Nothing that is shown may hold them as they are.
 OBEYED = "\x1b\r\u202e"
 

@@ -124,7 +124,7 @@ def anchored_scores(
         "pool_size": pool_size if np.isscalar(pool_size) else None if pool_size is None else "by row",
     }  # fmt: skip
     scores.attrs["warnings"] = warnings
-    return Table.of(scores, "Reference-anchored scores")
+    return Table.of(scores, "Reference-anchored scores", (*by, "rating", "rating_lower", "rating_upper"))
 
 
 def _checked_counts(table: pd.DataFrame) -> pd.DataFrame:

@@ -294,7 +294,11 @@ class Draws(Shown):
         if self.status is not None:
             parts.append(pd.DataFrame({"status": self.status}, self.names))
         table = pd.concat(parts, axis=1).sort_values("estimate", ascending=False, kind="stable")
-        return Table.of(table, f"Draws of {counted(len(self.names), 'quantity', 'quantities')}")
+        return Table.of(
+            table,
+            f"Draws of {counted(len(self.names), 'quantity', 'quantities')}",
+            ("rank", "estimate", "lower", "upper"),
+        )
 
     def _told_apart(self) -> Float:
         """(M,) estimates, equal where they differ by rounding alone."""
