@@ -57,11 +57,9 @@ def _answer(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     roles = [f"{word} {visible_line(first[role])}" for role, word in _WORDS.items() if role in _roles(table)]
     who = visible_line(first["model"]) if "model" in table else "the model"
     by = " ".join(["by the mean over the strong judges"] * (name == "pooled") + roles)
-    sentences = [
-        f"{who} is rated highest above the reference: {first['rating']:+.1f} Elo"
-        + (f" ({interval})" if interval else "")
-        + (f", {by}" if by else "")
-    ]
+    rated = "is rated highest above" if len(table) > 1 else "beside"
+    end = f" ({interval})" if interval else ""
+    sentences = [f"{who} {rated} the reference: {first['rating']:+.1f} Elo{end}{f', {by}' if by else ''}"]
     if "judges" in tables:
         judges = tables["judges"]
         strong = judges.loc[judges["strong"].astype(bool), "judge"].map(visible_line)

@@ -31,9 +31,9 @@ def judge_screen(report: JudgeReport, read: Sequence[str]) -> Screen:
     """
     settings, comparison = report.accuracy.settings, report.comparison
     sections = {title: (sentences, table) for title, sentences, table in report.sections()}
-    accuracy = report.accuracy.table
+    accuracy = report.involved(report.accuracy.table)
     answer = [_what_to_believe(accuracy), *sections.get(_CLAIMED, ([], None))[0]]
-    grids = [_believed(report.involved(accuracy), "Accuracy of each model: the estimate to believe", ("model",),
+    grids = [_believed(accuracy, "Accuracy of each model: the estimate to believe", ("model",),
                        "estimate", settings.level)]  # fmt: skip
     if comparison is not None:
         title = "Differences, A minus B: the estimate to believe"

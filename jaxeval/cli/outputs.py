@@ -53,10 +53,10 @@ class _OutputPath(OutputFile):
         path = Path(value)
         if path == STDOUT or path.is_dir() or str(value).endswith("/"):
             return path
-        if not path.suffix:
-            if path.exists():
-                self.fail(f"{path} is a file and no folder, and has no ending of a table", param, ctx)
+        if not path.suffix and not path.exists():
             return path
+        if path.suffix.lower() not in _ENDINGS:
+            self.fail(f"{path} must end in {', '.join(_ENDINGS)}, or in / where it is to be a folder", param, ctx)
         return super().convert(value, param, ctx)
 
 

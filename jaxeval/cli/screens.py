@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _LINES, _FEWEST_LINES = 40, 24
 #: Rows that a table keeps however little room there is.
 _FEWEST_ROWS = 3
+#: Rows of the first table for which sentences make room, down to a share of the screen.
+_ENOUGH_ROWS, _SMALLEST_SHARE = 8, 6
 #: Characters from which on names and notes may be folded to make room for other columns.
 _FOLDED = 32
 _GAP = 2
@@ -126,12 +128,14 @@ def print_screen(screen: Screen, console: Console, full: bool = False) -> None:
         texts, rows, hidden = _texts(screen, width, None), [grid.most for grid in grids], []
     else:
         # The share of the screen that sentences of a kind may take, and whether those below tables are printed.
-        for share, legends in ((3, True), (4, True), (5, True), (6, True), (5, False), (8, False)):
+        for share, legends in ((3, True), (4, True), (5, True), (_SMALLEST_SHARE, True), (5, False), (8, False)):
             grids = [grid._replace(legends=legends) for grid in grids]
             texts = _texts(screen, width, height // share)
             taken = sum(text.count("\n") + 1 for kind in texts for text, _ in kind) + sum(map(bool, texts))
             rows = _rows_of_a_screen(grids, height - taken - 2, console)
-            if taken + sum(_n_lines(grid, n, console) + 1 for grid, n in zip(grids, rows, strict=True) if n) < height:
+            lines = sum(_n_lines(grid, n, console) + 1 for grid, n in zip(grids, rows, strict=True) if n)
+            enough = not grids or rows[0] >= min(grids[0].most, _ENOUGH_ROWS) or share == _SMALLEST_SHARE
+            if taken + lines < height and enough:
                 break
         hidden = [*(grid.grid for grid, n in zip(grids, rows, strict=True) if n < min(grid.most, 1)), *hidden]
     answer, advice, notes, warnings = texts

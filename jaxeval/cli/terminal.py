@@ -61,8 +61,10 @@ def short_number(value: float) -> str:
 
 
 def plain_cell(value: Any) -> str:
-    """A cell of a name or of a whole number."""
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else visible_line(value)
+    """A cell of a name, of a whole number, or of yes and no."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else visible_line(value)
 
 
 def named_model(models: pd.Index, name: str) -> Any:

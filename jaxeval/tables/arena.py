@@ -37,8 +37,8 @@ def arena_table(table: pd.DataFrame, published: date | str, about: pd.DataFrame 
     Args:
         table: as `jaxeval.leaderboard` gives it.
         published: the day of the leaderboard, as a date or "2026-09-13".
-        about: organizations and licenses: columns ``organization`` and ``license``, by model as the index. Models that
-            it lacks have null.
+        about: organizations and licenses: columns ``organization`` and ``license``, by model as the index; by default
+            those columns of ``table``, if it has them. Models without have null.
 
     Raises:
         DataError: the table is no leaderboard; ``published`` is no date.
@@ -63,11 +63,13 @@ def arena_table(table: pd.DataFrame, published: date | str, about: pd.DataFrame 
     except ValueError as error:
         raise DataError(f"published={published!r} is no date such as 2026-09-13") from error
     models = table["model_name"]
-    known = pd.DataFrame() if about is None else about.set_axis(about.index.astype(str))
+    makers = table.set_axis(models.astype(str)) if about is None else about.set_axis(about.index.astype(str))
+    makers = makers[~makers.index.duplicated()]  # of several categories
     columns = {
         "model_name": models,
         **{
-            name: models.astype(str).map(known[name]) if name in known else None for name in ("organization", "license")
+            name: models.astype(str).map(makers[name]) if name in makers else None
+            for name in ("organization", "license")
         },
         **{name: table[name].astype(float).where(np.isfinite(table[name].astype(float))) for name in _NUMBERS},
         **{name: table[name] for name in _COUNTS},

@@ -181,7 +181,7 @@ def test_references_without_a_judge_in_common(verdicts, tmp_path):
     pd.concat([frame.assign(anchor="x"), frame.assign(anchor="y", judge=frame["judge"] + "-y")]).to_csv(
         path, index=False
     )
-    result = anchored(path, "--resamples", 50, "--out", tmp_path / "out")
+    result = anchored(path, "--resamples", 50, "--full", "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     said = " ".join(result.output.split())
     assert "no figure of the references against each other: no two references have a model in common" in said

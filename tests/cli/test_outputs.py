@@ -121,7 +121,7 @@ def test_quiet_prints_warnings_alone(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--out", "x.txt"], "must end in .csv, .parquet, .json, .md, .tex, .html"),
+        (["--out", "v1.2"], "v1.2 must end in .csv, .parquet, .json, .md, .tex, .html, or in / where it is"),
         (["--out", "x.csv", "--format", "json"], "--format is for --out with a folder or -"),
         (["--format", "json"], "--format is for --out with a folder or -"),
         (["--out", "no-such-folder/x.csv"], "there is no folder no-such-folder"),

@@ -15,7 +15,6 @@ from jaxeval.cli.main import main
 from jaxeval.cli.report import print_leaderboard
 from jaxeval.cli.screens import Screen, grid_of, print_screen
 from jaxeval.cli.terminal import plain_cell, short_number
-from jaxeval.tables.headings import heading
 
 EVIL = ["e\x1b]0;title\x07", "c1\x9b31m", "back\x08\x08", "bidi\u202eoverride", "cr\rname", "two\nlines", "[bold]:x:"]
 OBEYED = "\x1b\x9b\x07\x08\r\u202e"
@@ -107,13 +106,6 @@ def test_only_one_module_prints():
                     found.append(f"{file.relative_to(home)}: {name}")
     # The words of the first are constants, and the second, for Python and notebooks, escapes what it prints.
     assert sorted(found) == ["execution/progress.py: Console", "tables/shown.py: print"]
-
-
-def test_headings_begin_with_a_capital():
-    assert heading("rank_deviation") == "Rank deviation"
-    assert heading("n_left_out") == "Left out"
-    assert heading("mae_lower") == "MAE lower"
-    assert heading("< 5") == "< 5"
 
 
 @pytest.mark.parametrize(

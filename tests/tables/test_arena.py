@@ -32,6 +32,13 @@ def test_columns_types_and_values(board):
         assert [row[name] for row in rows] == list(board[name])
 
 
+def test_makers_that_the_table_knows(board):
+    twice = pd.concat([board.assign(category=c, organization=["a", "b", None, "d"]) for c in ("x", "y")])
+    found = arena_table(twice, "2026-09-13")
+    assert found["organization"].fillna("?").tolist() == ["a", "b", "?", "d"] * 2
+    assert found["license"].isna().all()
+
+
 def test_what_is_not_finite_or_has_no_rank_is_null(board):
     table = board.assign(rating=[1.0, np.inf, -np.inf, np.nan], rank=pd.array([1, None, None, None], "Int64"))
     found = arena_table(table.assign(category="de"), "2026-09-13")
