@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from threading import Lock
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
 _lock = Lock()
+_inside: list[Any] = []  # the limit, once for every block that runs
 
 
 @cache
@@ -25,8 +27,18 @@ def one_blas_thread() -> Iterator[None]:
 
     OpenBLAS, which JAX calls for Cholesky factors on the CPU, keeps its other threads spinning for tens of
     milliseconds after each call, on cores that the next computation wants. At the sizes of leaderboards they do not
-    speed up the factorisation either. The number is global to the process: a lock keeps calls from different threads
-    from restoring each other's.
+    speed up the factorisation either. The number is global to the process: the first thread that enters sets it, and
+    the last one that leaves restores it.
     """
-    with _lock, _controller().limit(limits=1, user_api="blas"):
+    with _lock:
+        if not _inside:
+            _inside.append(_controller().limit(limits=1, user_api="blas"))
+        else:
+            _inside.append(_inside[0])
+    try:
         yield
+    finally:
+        with _lock:
+            limit = _inside.pop()
+            if not _inside:
+                limit.restore_original_limits()
