@@ -25,7 +25,9 @@ class _Best(NamedTuple):
     value: Float[Array, ""]
 
 
-def newton(table: PairTable, active: Bool[Array, "M"], terms: Terms, start: Float[Array, "M"] | None = None) -> Solution:
+def newton(
+    table: PairTable, active: Bool[Array, "M"], terms: Terms, start: Float[Array, "M"] | None = None
+) -> Solution:
     """Newton's method from ``start``, or from equal strengths.
 
     Far from the maximum the penalty may be convex: steps are then those of the table with leverages, whose information
@@ -34,6 +36,7 @@ def newton(table: PairTable, active: Bool[Array, "M"], terms: Terms, start: Floa
     """
     if start is None:
         start = jnp.zeros_like(table.score)
+    wins = jnp.asarray(table.wins)  # kept for it
 
     def factor(matrix: Array) -> tuple[tuple[Array, bool], Array]:
         matrix, shift = regular(matrix, active, len(active), terms.ridge)
@@ -49,7 +52,7 @@ def newton(table: PairTable, active: Bool[Array, "M"], terms: Terms, start: Floa
         leverage = v * (own[:, None] + own - 2 * inverse)
         # Without the common shift, along which `regular` put a curvature of its own.
         log_det = 2 * jnp.sum(jnp.log(jnp.diagonal(root[0]))) - jnp.log(shift)
-        value = jnp.sum(jnp.where(table.wins > 0, table.wins * jnp.log(p), 0.0)) + log_det / 2
+        value = jnp.sum(jnp.where(wins > 0, wins * jnp.log(p), 0.0)) + log_det / 2
         grad = table.score + row_sums(leverage / 2 - (table.n + leverage) * p)
         bent = _laplacian(v + leverage * (3 * p * q - 0.5)) + _squared_products(v * (q - p), inverse) / 2
         exact, adjusted = (jsl.cho_solve(factor(x)[0], grad) for x in (bent, _laplacian(v + leverage * p * q)))

@@ -27,7 +27,7 @@ _MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON_CG: 60, batch.Solver.N
 # In turn, each for the lanes that those before it left.
 _SOLVERS = {batch.Solver.CHORD: "chord", batch.Solver.NEWTON_CG: "newton-cg", batch.Solver.NEWTON: "newton"}
 # Tables that a lane works on; Newton's factor is one more.
-_TABLES = {batch.Solver.CHORD: 1, batch.Solver.NEWTON_CG: 3, batch.Solver.NEWTON: 4, batch.Solver.FIRTH: 8}
+_TABLES = {batch.Solver.CHORD: 1, batch.Solver.NEWTON_CG: 3, batch.Solver.NEWTON: 4, batch.Solver.FIRTH: 12}
 # What a compiled chunk takes for each number that a lane works on, at most: seen in XLA's own figures.
 _BYTES_PER_WORD = 10
 
