@@ -15,14 +15,15 @@ from jax import Array
 from jaxeval.kernels.kinds import Bool, Float
 from jaxeval.kernels.links import share
 from jaxeval.kernels.pair_tables import PairTable, row_sums
-from jaxeval.kernels.solve import Solution, Step, Terms, capped, centred, loop, regular
+from jaxeval.kernels.solve import Solution, Status, Step, Terms, capped, centred, loop, regular
 
 
 class _Best(NamedTuple):
-    """The point from which the last step was taken, and the penalised log-likelihood there."""
+    """The point from which the last step was taken."""
 
     theta: Float[Array, "M"]
-    value: Float[Array, ""]
+    value: Float[Array, ""]  # penalised log-likelihood there
+    is_concave: Bool[Array, ""]  # whether it is concave there
 
 
 def newton(
@@ -31,8 +32,9 @@ def newton(
     """Newton's method from ``start``, or from equal strengths.
 
     Far from the maximum the penalty may be convex: steps are then those of the table with leverages, whose information
-    is positive. A step that loses penalised likelihood is halved. ``table`` holds wins, but no battles of models that
-    are not ``active``, whose theta stays 0; ``terms`` have no ridge.
+    is positive. A step that loses penalised likelihood is halved. What ends between two maxima has not converged: a
+    model that beat a far weaker one and lost to a far stronger one may have its maximum near either. ``table`` holds
+    wins, but no battles of models that are not ``active``, whose theta stays 0; ``terms`` have no ridge.
     """
     if start is None:
         start = jnp.zeros_like(table.score)
@@ -56,14 +58,18 @@ def newton(
         grad = table.score + row_sums(leverage / 2 - (table.n + leverage) * p)
         bent = _laplacian(v + leverage * (3 * p * q - 0.5)) + _squared_products(v * (q - p), inverse) / 2
         exact, adjusted = (jsl.cho_solve(factor(x)[0], grad) for x in (bent, _laplacian(v + leverage * p * q)))
-        ahead = capped(centred(jnp.where(jnp.all(jnp.isfinite(exact)), exact, adjusted), active))
+        is_concave = jnp.all(jnp.isfinite(exact))
+        ahead = capped(centred(jnp.where(is_concave, exact, adjusted), active))
         rounding = 100 * jnp.finfo(theta.dtype).eps * jnp.abs(value)
         gains = value >= best.value - rounding
-        kept = _Best(jnp.where(gains, theta, best.theta), jnp.where(gains, value, best.value))
+        here = _Best(theta, value, is_concave)
+        kept = _Best(*(jnp.where(gains, new, old) for new, old in zip(here, best, strict=True)))
         return Step(jnp.where(gains, ahead, (best.theta - theta) / 2), grad, kept)
 
-    nowhere = _Best(start, jnp.full_like(start, -jnp.inf, shape=()))
-    return loop(step, centred(start, active), nowhere, terms.tolerance, terms.max_steps)[0]
+    nowhere = _Best(start, jnp.full_like(start, -jnp.inf, shape=()), jnp.bool_(False))
+    end, best = loop(step, centred(start, active), nowhere, terms.tolerance, terms.max_steps)
+    between = (end.status == Status.CONVERGED) & ~best.is_concave
+    return end._replace(status=jnp.where(between, jnp.int8(Status.STEP_LIMIT), end.status))
 
 
 def _laplacian(v: Float[Array, "M M"]) -> Float[Array, "M M"]:

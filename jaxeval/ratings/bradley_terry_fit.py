@@ -212,6 +212,11 @@ class BradleyTerryFit(Shown):
                 f"{counted(len(alone), 'model has', 'models have')} all battles in one cluster: the data do not show "
                 f"how much other clusters would differ, and errors and intervals are too small: {named(alone)}"
             )
+        if self.settings.penalty != "none" and self.settings.reweight:
+            messages.append(
+                "the penalty takes a battle that reweight counts as a fiftieth for a fiftieth of a battle, and draws "
+                "ratings together fifty times as hard"
+            )
         strata, unit = self._drawn.strata, "battle" if self._drawn.clusters is None else "cluster"
         messages += few_clusters_text(self.n_clusters)
         messages += small_strata_text(None if strata is None else strata.size, unit)
