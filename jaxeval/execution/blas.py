@@ -12,7 +12,7 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 _lock = Lock()
-_inside: list[Any] = []  # the limit, once for every block that runs
+_inside: list[Any] = []  # the one limit, as often as there are blocks that run
 
 
 @cache
@@ -31,10 +31,7 @@ def one_blas_thread() -> Iterator[None]:
     the last one that leaves restores it.
     """
     with _lock:
-        if not _inside:
-            _inside.append(_controller().limit(limits=1, user_api="blas"))
-        else:
-            _inside.append(_inside[0])
+        _inside.append(_inside[0] if _inside else _controller().limit(limits=1, user_api="blas"))
     try:
         yield
     finally:

@@ -151,7 +151,10 @@ def _fit_dense(slices: Sequence[_Given], options: FitOptions, starts: Sequence[F
     if not slices:
         return []
     connections, actives, link = [], [], options.response.link
-    size = padded_size(max(len(models) for models, *_ in slices))
+    widest = max(len(models) for models, *_ in slices)
+    if options.penalty == "firth":
+        check_square(widest, MOST_INVERTED, "the inverse that Firth's penalty needs", 'penalty="none"')
+    size = padded_size(widest)
     n_slices = padded_few(len(slices))
     n_all, wins_all = np.zeros((2, n_slices, size, size))
     score_all = np.zeros((n_slices, size))

@@ -164,7 +164,7 @@ class Bootstrap(Shown):
         if kind == "wald":
             return self.fit.interval(level)
         if kind not in get_args(IntervalKind):
-            raise ValueError(f"kind must be 'percentile', 'basic' or 'wald', got {kind!r}")
+            raise ValueError(f"kind must be 'wald', 'percentile' or 'basic', got {kind!r}")
         return self._in_gauge.interval(level, kind)
 
     @property

@@ -52,7 +52,10 @@ class DenseRefits(BoardRefits):
         return len(self.secure)
 
     def solvers(self) -> list[Solver]:
-        """Chord steps where no resample separates models, Newton-CG where it finds what joins groups, Newton."""
+        """Chord steps where no resample separates models, Newton-CG where it finds what joins groups, Newton.
+
+        With Firth's penalty its own alone.
+        """
         takes = {batch.Solver.CHORD: self.secure, batch.Solver.NEWTON_CG: ~self.weakly_joined}
         every = np.ones(self.n_slices, bool)
         held = self.held_bytes(self.problems, self.problems.start.shape[-1])
@@ -66,7 +69,7 @@ class DenseRefits(BoardRefits):
             self.program(batch.refit, self.problems, form, self.options.ridge, _MAX_STEPS[solver]),
             REFITS,
             table_words(self.problems, solver),
-            lane_bytes=_BYTES_PER_WORD * table_words(self.problems, max(solver, batch.Solver.NEWTON)),
+            lane_bytes=_BYTES_PER_WORD * max(table_words(self.problems, s) for s in (solver, batch.Solver.NEWTON)),
             fixed_bytes=held,
         )
 

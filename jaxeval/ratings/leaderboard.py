@@ -29,6 +29,9 @@ from jaxeval.wording import counted, named
 
 #: Under so many votes a rating is marked preliminary, as at the Arena.
 PRELIMINARY_VOTES = 300
+#: Under so many battles percentile intervals are too narrow: those of 95 % hold .935 at 50 and .945 at 200
+#: (benchmarks/few_battles.py).
+FEW_BATTLES = 100
 #: Up to so many slices that share a warning have it each; beyond, the first has it in full.
 _FEW_ALIKE = 3
 #: The standing of models with fewer battles than ``min_battles``.
@@ -225,14 +228,14 @@ def _rank_warnings(board: Bootstrap, min_battles: int) -> list[str]:
 
 
 def _few_battles(board: Bootstrap, interval: BoardInterval) -> list[str]:
-    """A sentence on preliminary models, where their intervals could be better."""
+    """A sentence on models whose intervals could be better."""
     options = board.settings
-    few = board.models[board.fit.n_battles < PRELIMINARY_VOTES]
+    few = board.models[board.fit.n_battles < FEW_BATTLES]
     if not len(few) or options.beside_firth or options.reweight or (options.penalty == "firth" and interval == "wald"):
         return []
     return [
-        f"{counted(len(few), 'model is', 'models are')} preliminary, with fewer than {PRELIMINARY_VOTES} battles: "
-        f'{named(few)}. Intervals of few battles hold best with penalty="firth" and interval="wald" (--penalty firth '
+        f"{counted(len(few), 'preliminary model has', 'preliminary models have')} fewer than {FEW_BATTLES} battles: "
+        f'{named(few)}. Intervals of so few hold best with penalty="firth" and interval="wald" (--penalty firth '
         "--interval wald), which also rate models that won or lost everything"
     ]
 

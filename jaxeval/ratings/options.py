@@ -23,7 +23,7 @@ from jaxeval.kernels.links import Link
 from jaxeval.kernels.resample import DrawScheme
 from jaxeval.kernels.tie_models import Response, TieModel
 from jaxeval.ratings.gauge import Gauge
-from jaxeval.ratings.sparse_boards import FitMethod, check_dense
+from jaxeval.ratings.sparse_boards import FitMethod, check_dense, resolved
 from jaxeval.wording import counted
 
 Scheme = Literal["multinomial", "poisson", "bayesian", "cluster"]
@@ -77,7 +77,7 @@ class FitOptions:
             "features": len(self.features) > 0,
             f"ties={self.ties!r}": self.ties != "half",
             f"link={self.link!r}": self.link != "logit",
-            f"method={self.method!r}": self.method == "sparse",
+            f"method={self.method!r}": resolved(self.method, 0) == "sparse",
         }
         return [name for name, asked in refused.items() if asked]
 

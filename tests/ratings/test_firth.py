@@ -297,7 +297,7 @@ def test_wald_intervals_of_tables():
     np.testing.assert_array_equal(table["rating_upper"], bounds["upper"][table.index])
     assert table.attrs["settings"]["interval"] == "wald"
     assert not any("too few for" in text for text in table.attrs["warnings"])
-    with pytest.raises(ValueError, match="kind must be 'percentile', 'basic' or 'wald', got 'exact'"):
+    with pytest.raises(ValueError, match="kind must be 'wald', 'percentile' or 'basic', got 'exact'"):
         board.interval(kind="exact")
     with pytest.raises(ValueError, match="level must be between 0 and 1"):
         board.fit.interval(1.0)
@@ -325,7 +325,7 @@ def test_preliminary_models_come_with_a_suggestion():
         return [x for x in leaderboard(battles, **options, **more).attrs["warnings"] if 'penalty="firth"' in x]
 
     (text,) = suggested()
-    assert text.startswith("5 models are preliminary, with fewer than 300 battles: model-1, ")
+    assert text.startswith("5 preliminary models have fewer than 100 battles: model-1, ")
     assert "--penalty firth --interval wald" in text
     assert suggested(penalty="firth") == [text]
     assert suggested(penalty="firth", interval="wald") == []
@@ -392,7 +392,13 @@ def test_refused_by_name(options, named):
             rate(battles, penalty="firth", **options)
 
 
-def test_unknown_penalties_are_errors():
+def test_unknown_penalties_and_methods_and_too_many_models_are_errors():
+    battles = simulate_battles(60, 5, seed=0)
+    with pytest.raises(ValueError, match="method must be 'auto', 'dense' or 'sparse', got 'exact'"):
+        fit_bradley_terry(battles, penalty="firth", method="exact")
+    many = pd.DataFrame({"model_a": np.arange(6_001), "model_b": np.arange(1, 6_002), "winner": "tie"}).astype(str)
+    with pytest.raises(ValueError, match="inverse that Firth's penalty needs is a table of 6,002 x 6,002 models"):
+        fit_bradley_terry(many, penalty="firth")
     with pytest.raises(ValueError, match="penalty must be one of 'none', 'firth', got 'jeffreys'"):
         fit_bradley_terry(simulate_battles(60, 5, seed=0), penalty="jeffreys")
 
