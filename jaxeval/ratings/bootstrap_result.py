@@ -245,7 +245,7 @@ class Bootstrap(Shown):
             worst = ", ".join(f"{m} ({s:.1%})" for m, s in share.head(5).items())
             messages.append(
                 f"{counted(len(share), 'model has', 'models have')} no finite rating in some resamples (share of "
-                f"them), which makes the interval unreliable: {worst}"
+                f"them), which makes intervals of draws unreliable: {worst}"
             )
         held = self.fit.scale.weights > 0
         lost = float((self.converged & ~np.isfinite(self.draws_logit[:, held]).any(1)).mean())
@@ -260,8 +260,8 @@ class Bootstrap(Shown):
         equal = self.models[self.without_spread & np.isfinite(self.fit.ratings)]
         if len(equal):
             messages.append(
-                f"all resamples give the same rating to {named(equal)}: the data do not show how uncertain it is, and "
-                "there is no interval"
+                f"all resamples give the same rating to {named(equal)}: they do not show how uncertain it is, and "
+                "give no interval"
             )
         failed = int((~self.converged).sum())
         if failed:

@@ -174,6 +174,12 @@ class BradleyTerryFit(Shown):
 
         Raises:
             ValueError: a level that is none.
+
+        Examples:
+            >>> import jaxeval
+            >>> fit = jaxeval.fit_bradley_terry(jaxeval.simulate_battles(40, 3, seed=0), penalty="firth")
+            >>> fit.interval(0.9).round().loc["model-1"].tolist()
+            [935.0, 1096.0]
         """
         error = self.standard_errors_hessian
         if self.n_clusters is not None:

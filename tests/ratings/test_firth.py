@@ -275,12 +275,13 @@ def test_resamples_do_not_depend_on_chunks_slices_or_their_number():
 def test_checkpoints_and_files_hold_the_penalty(tmp_path):
     battles = simulate_battles(60, 5, seed=0)
     folder = tmp_path / "kept"
-    before = bootstrap(battles, 20, penalty="firth", checkpoint=folder, progress=False)
-    after = bootstrap(battles, 20, penalty="firth", checkpoint=folder, progress=False)
-    np.testing.assert_array_equal(before.draws, after.draws)
+    whole = bootstrap(battles, 20, penalty="firth", progress=False)
+    for n_resamples in (8, 20):  # the second run goes on from the first
+        kept = bootstrap(battles, n_resamples, penalty="firth", checkpoint=folder, progress=False)
+        np.testing.assert_allclose(kept.draws, whole.draws[:n_resamples], rtol=0, atol=1e-9)
     with pytest.raises(DataError, match=r"holds resamples of another run \(.*penalty 'firth', not 'none'"):
         bootstrap(battles, 20, checkpoint=folder, progress=False)
-    before.fit.save(tmp_path / "ratings.json")
+    whole.fit.save(tmp_path / "ratings.json")
     assert read_ratings(tmp_path / "ratings.json").attrs["settings"]["penalty"] == "firth"
 
 
