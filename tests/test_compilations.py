@@ -34,7 +34,9 @@ def assert_compiled_once(rate, sizes):
 BOARDS = [(55, 25_000), (49, 20_000), (64, 40_000), (56, 25_500), (64, 20_000), (49, 40_000)]
 
 
-@pytest.mark.parametrize("options", [{}, {"scheme": "poisson"}, {"scheme": "bayesian"}, {"link": "probit"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"scheme": "poisson"}, {"scheme": "bayesian"}, {"link": "probit"}, {"penalty": "firth"}], ids=str
+)
 def test_boards_of_similar_sizes_share_programs(options):
     def rate(n_models, n_battles):
         battles = jaxeval.simulate_battles(n_battles, n_models, seed=n_models)

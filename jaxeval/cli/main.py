@@ -78,7 +78,11 @@ _board_options = several_options(
     click.option("--min-votes", "min_battles", default=0, type=click.IntRange(0), metavar="N",
                  help="Models with fewer votes are rated with the others, but take no rank: they stand at the end, "
                  "and the rank spread, the tiers and the figures leave them out."),
+    choice_option("--interval", "percentile", "basic", "wald",
+                  text="Intervals from the resamples, or (wald) from the errors of the fit."),
     click.option("--ridge", default=0.0, type=click.FloatRange(0), metavar="R"),
+    choice_option("--penalty", "none", "firth",
+                  text="Firth's bias reduction, for models with few votes: with --interval wald."),
     click.option("--gauge", default="mean", type=_Gauge(), metavar="mean|votes|MODEL=RATING",
                  help="What fixes the level of the ratings; ranks and tiers do not depend on it."),
     click.option("--base", default=1000.0, help="Mean rating of the gauges mean and votes."),

@@ -146,6 +146,8 @@ def settings_lines(table: pd.DataFrame) -> list[str]:
         weights += f"; {features}, with ridge {settings['feature_ridge']:g}"
     if settings.get("ties", "half") != "half":
         weights += f"; ties by {_TIE_SCALES[settings['ties']]}; by expected score: a tie is half a win"
+    if settings.get("penalty", "none") != "none":
+        weights += f"; {settings['penalty'].capitalize()}'s penalty"
     if settings.get("link", "logit") != "logit":
         weights += f"; {settings['link']} link"
     cluster = f" of {settings['cluster']}" if settings["cluster"] else ""

@@ -151,7 +151,10 @@ def _fit_dense(slices: Sequence[_Given], options: FitOptions, starts: Sequence[F
     if not slices:
         return []
     connections, actives, link = [], [], options.response.link
-    size = padded_size(max(len(models) for models, *_ in slices))
+    widest = max(len(models) for models, *_ in slices)
+    if options.penalty == "firth":
+        check_square(widest, MOST_INVERTED, "the inverse that Firth's penalty needs", 'penalty="none"')
+    size = padded_size(widest)
     n_slices = padded_few(len(slices))
     n_all, wins_all = np.zeros((2, n_slices, size, size))
     score_all = np.zeros((n_slices, size))
@@ -159,8 +162,7 @@ def _fit_dense(slices: Sequence[_Given], options: FitOptions, starts: Sequence[F
     for s, (models, cells, pair_n, pair_wins, _) in enumerate(slices):
         m = len(models)
         cells.fill_tables(pair_n, pair_wins, n_all[s], wins_all[s])
-        found = analyse(n_all[s, :m, :m], wins_all[s, :m, :m])
-        active = (found.standing == Standing.IDENTIFIED) | (options.ridge > 0)
+        found, active = _identified(n_all[s, :m, :m], wins_all[s, :m, :m], options)
         _leave_out(~active, n_all[s], wins_all[s])
         score_all[s] = wins_all[s].sum(1)
         active_all[s, :m] = active
@@ -168,7 +170,8 @@ def _fit_dense(slices: Sequence[_Given], options: FitOptions, starts: Sequence[F
         actives.append(active)
     start = None if starts is None else stacked([pad(x, (size,)) for x in starts], n_slices)
     with double_precision(), one_blas_thread():
-        solution = batch.fit(n_all, score_all, active_all, _terms(options), start, wins_all, link)
+        solver = batch.Solver.FIRTH if options.penalty == "firth" else batch.Solver.NEWTON
+        solution = batch.fit(n_all, score_all, active_all, _terms(options), start, wins_all, link, solver)
         theta, status, n_steps, grad_norm = map(np.asarray, solution)
     return [
         Board(
@@ -184,6 +187,20 @@ def _fit_dense(slices: Sequence[_Given], options: FitOptions, starts: Sequence[F
         )
         for s, given in enumerate(slices)
     ]
+
+
+def _identified(n: Float, wins: Float, options: FitOptions) -> tuple[Connectivity, Bool]:
+    """What (M, M) tables identify, and (M,) models with a finite rating.
+
+    With Firth's penalty all that met in the largest component have one. How they stand to its main group is still told.
+    """
+    if options.penalty == "none":
+        found = analyse(n, wins)
+        return found, (found.standing == Standing.IDENTIFIED) | (options.ridge > 0)
+    met = analyse(n, n)
+    active = met.standing == Standing.IDENTIFIED
+    own = analyse(np.where(active, n, 0), np.where(active, wins, 0))
+    return met._replace(standing=np.where(active, own.standing, met.standing)), active
 
 
 def _terms(options: FitOptions) -> Terms:
@@ -269,4 +286,5 @@ def main_battles(board: Board) -> Float:
     every resample that has it. Groups of about equal size would else take turns.
     """
     battles = per_model(board.cells.first, board.cells.second, board.n, len(board.theta))
-    return np.where(board.connectivity.standing == Standing.IDENTIFIED, battles, 0.0)
+    is_main = board.active if board.ridge == 0 else board.connectivity.standing == Standing.IDENTIFIED
+    return np.where(is_main, battles, 0.0)

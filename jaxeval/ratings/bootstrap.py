@@ -82,9 +82,9 @@ def bootstrap(
             scheme "bayesian" sum to each stratum's number of battles; the scheme "poisson" knows no strata.
         ridge: as in `fit_bradley_terry`, like ``gauge``, ``base`` and ``reweight``.
         dtype: precision of the refits; "float32" stays within 0.05 Elo of "float64" on boards that are not sparse.
-        features: as in `fit_bradley_terry`, like ``normalize``, ``feature_ridge``, ``ties`` and ``link``. With
-            features, or a tie model, results are `ContextualBootstrap`. With a tie model resamples are also refitted
-            with ties as half a win, see `ContextualBootstrap.expected_score`.
+        features: as in `fit_bradley_terry`, like ``normalize``, ``feature_ridge``, ``ties``, ``link`` and
+            ``penalty``. With features, or a tie model, results are `ContextualBootstrap`. With a tie model resamples
+            are also refitted with ties as half a win, see `ContextualBootstrap.expected_score`.
         method: as in `fit_bradley_terry`, for each slice by its own number of models; the draws are the same.
         chunk_size: resamples computed together; by default sized to the cache (CPU) or to 1 GB (GPU, TPU).
         memory_limit: bytes that the refits, their tables and results may take, give or take a fifth; chunks shrink to

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar, get_args
 
 import jax
 import numpy as np
@@ -27,6 +27,11 @@ from jaxeval.tables.shown import Shown, View, settings_line
 from jaxeval.wording import counted, named
 
 B = TypeVar("B", bound="Bootstrap")
+
+#: How intervals of ratings come about: from the draws, or from the fit alone.
+BoardInterval = IntervalKind | Literal["wald"]
+
+_FIRST_SOLVERS = batch.Solver.CHORD, batch.Solver.SPARSE, batch.Solver.FIRTH
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,14 +152,19 @@ class Bootstrap(Shown):
         """Standard deviation of each model's finite draws, Elo (ddof = 1); NaN if those are equal."""
         return self._in_gauge.standard_errors
 
-    def interval(self, level: float = 0.95, kind: IntervalKind = "percentile") -> pd.DataFrame:
+    def interval(self, level: float = 0.95, kind: BoardInterval = "percentile") -> pd.DataFrame:
         """Confidence intervals of the ratings, Elo: columns ``lower`` and ``upper``.
 
-        "percentile" takes quantiles of the draws, "basic" reflects them about the estimate. Infinite draws count as
+        "wald" gives those of the fit, see `BradleyTerryFit.interval`, whatever the draws. "percentile" takes quantiles
+        of the draws, "basic" reflects them about the estimate. Infinite draws count as
         such, so a bound is infinite when more resamples than the tail holds are degenerate; NaN draws are left out
         (``degenerate`` counts them). A model without a finite rating has no interval, nor one `without_spread`. With
         fewer than 2 / (1 - level) draws the bounds are about the extreme draws: too narrow.
         """
+        if kind == "wald":
+            return self.fit.interval(level)
+        if kind not in get_args(IntervalKind):
+            raise ValueError(f"kind must be 'wald', 'percentile' or 'basic', got {kind!r}")
         return self._in_gauge.interval(level, kind)
 
     @property
@@ -235,7 +245,7 @@ class Bootstrap(Shown):
             worst = ", ".join(f"{m} ({s:.1%})" for m, s in share.head(5).items())
             messages.append(
                 f"{counted(len(share), 'model has', 'models have')} no finite rating in some resamples (share of "
-                f"them), which makes the interval unreliable: {worst}"
+                f"them), which makes intervals of draws unreliable: {worst}"
             )
         held = self.fit.scale.weights > 0
         lost = float((self.converged & ~np.isfinite(self.draws_logit[:, held]).any(1)).mean())
@@ -250,8 +260,8 @@ class Bootstrap(Shown):
         equal = self.models[self.without_spread & np.isfinite(self.fit.ratings)]
         if len(equal):
             messages.append(
-                f"all resamples give the same rating to {named(equal)}: the data do not show how uncertain it is, and "
-                "there is no interval"
+                f"all resamples give the same rating to {named(equal)}: they do not show how uncertain it is, and "
+                "give no interval"
             )
         failed = int((~self.converged).sum())
         if failed:
@@ -325,6 +335,6 @@ def bootstrap_result(
         grad_norm=refitted.grad_norm,
         degenerate=pd.DataFrame({name: (standing[lost] == code).sum(0) for code, name in names.items()}, board.models),
         settings=BootstrapSettings.of(vars(options) | made),
-        n_by_slower_solvers=int((~np.isin(refitted.solver, (batch.Solver.CHORD, batch.Solver.SPARSE))).sum()),
+        n_by_slower_solvers=int((~np.isin(refitted.solver, _FIRST_SOLVERS)).sum()),
         _context=context,
     )

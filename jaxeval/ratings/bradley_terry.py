@@ -40,6 +40,11 @@ def fit_bradley_terry(
     With ``link="probit"`` F is the normal distribution function: Thurstone's Case V (DOI 10.1037/h0070288; Mosteller
     1951, DOI 10.1007/BF02313422). theta is then in probits, and rating = base + (400 / ln 10) 1.702 theta.
 
+    With ``penalty="firth"`` it maximises the log-likelihood + 1/2 log det of the information (Firth 1993, DOI
+    10.1093/biomet/80.1.27; Kosmidis and Firth 2009, DOI 10.1093/biomet/asp055): the bias of order 1 / battles is gone,
+    and all models that met, directly or through others, have finite ratings, undefeated and winless ones too. It is
+    what R's BradleyTerry2 does with ``br = TRUE``.
+
     Args:
         battles: `Battles`, or a table with the standard columns.
         ridge: >= 0, coefficient of the squared norm. With 0, models that the data cannot place get infinite or
@@ -54,6 +59,9 @@ def fit_bradley_terry(
         ties: "half" a win; or a model of ties, "davidson" or "rao_kupper". A model of ties has ratings on another
             scale, see `ContextualFit`; its ``expected_score`` has those on the scale of "half".
         link: "logit" or "probit", from strengths to the probability of a win. Tie models are of logits.
+        penalty: "none", or "firth", for models with few battles: see `BradleyTerryFit.interval`. It is for logits and
+            ties as half, without a ridge, features or the sparse method. A battle of weight w is w battles to it, so
+            that ``reweight``, which takes most battles as a fiftieth, makes it fifty times as strong.
         cluster: column of the clusters (prompts, voters, sessions) that ``standard_errors`` and ``covariance`` take as
             independent, in place of battles; the ratings stay what they are.
         strata: column of strata that battles, or clusters, come from in fixed numbers: the same errors are then those
@@ -67,8 +75,8 @@ def fit_bradley_terry(
         The fit; a `ContextualFit` with features or a tie model.
 
     Raises:
-        ValueError: a negative ridge, a ``feature_ridge`` without features, an impossible gauge, an unknown link, or a
-            tie model of another link than the logit.
+        ValueError: a negative ridge, a ``feature_ridge`` without features, an impossible gauge, an unknown link, a
+            tie model of another link than the logit, or a penalty with what it does not go with.
         TypeError: ``features`` is no list of covariates.
         DataError: ``battles`` is a table that cannot be read, a feature is missing or undone by the models, or
             ``cluster`` or ``strata`` names no column, or one with missing values.

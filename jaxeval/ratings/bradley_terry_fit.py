@@ -25,6 +25,7 @@ from jaxeval.ratings.saved_ratings import save_ratings
 from jaxeval.resampling.strata import small_strata_text
 from jaxeval.statistics.clusters import few_clusters_text
 from jaxeval.statistics.comparison import MOST_SQUARE, check_square
+from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.tables.shown import Shown, View, settings_line
 from jaxeval.tables.table import Table
 from jaxeval.wording import counted, named
@@ -164,6 +165,28 @@ class BradleyTerryFit(Shown):
         variance = np.diag(c)[:, None] + np.diag(c) - 2 * c
         return self._frame(self._scale.unit * np.sqrt(np.maximum(variance, 0)))
 
+    def interval(self, level: float = 0.95) -> pd.DataFrame:
+        """Wald confidence intervals of the ratings, Elo: columns ``lower`` and ``upper``; NaN without a finite rating.
+
+        They are rating -+ z standard errors, those of ``standard_errors_hessian``. In a clustered fit each model takes
+        the larger one of these and of ``standard_errors``, which know of clusters but are too small for few battles.
+        With ``penalty="firth"`` they suit models with a handful of battles, see `fit_bradley_terry`.
+
+        Raises:
+            ValueError: a level that is none.
+
+        Examples:
+            >>> import jaxeval
+            >>> fit = jaxeval.fit_bradley_terry(jaxeval.simulate_battles(40, 3, seed=0), penalty="firth")
+            >>> fit.interval(0.9).round().loc["model-1"].tolist()
+            [935.0, 1096.0]
+        """
+        error = self.standard_errors_hessian
+        if self.n_clusters is not None:
+            error = np.maximum(error, self.standard_errors)
+        half = normal_quantile(level) * error.where(np.isfinite(self.ratings))
+        return pd.DataFrame({"lower": self.ratings - half, "upper": self.ratings + half})
+
     @property
     def win_probability(self) -> pd.DataFrame:
         """(M, M) expected result of the row's model against the column's, a tie counting half, all covariates even.
@@ -188,12 +211,17 @@ class BradleyTerryFit(Shown):
     def warnings(self) -> list[str]:
         """What the data cannot say, in words; empty for a healthy board."""
         far = self.logits.index[~(np.abs(self.logits) < _FAR_LOGIT) & self._board.active]
-        messages = board_warnings(self.component, self.standing, self.settings.ridge, self.status, far)
+        messages = board_warnings(self.component, self.standing, self.settings, self.status, far)
         alone = self._in_one_cluster
         if len(alone):
             messages.append(
                 f"{counted(len(alone), 'model has', 'models have')} all battles in one cluster: the data do not show "
                 f"how much other clusters would differ, and errors and intervals are too small: {named(alone)}"
+            )
+        if self.settings.penalty != "none" and self.settings.reweight:
+            messages.append(
+                "the penalty takes a battle that reweight counts as a fiftieth for a fiftieth of a battle, and draws "
+                "ratings together fifty times as hard"
             )
         strata, unit = self._drawn.strata, "battle" if self._drawn.clusters is None else "cluster"
         messages += few_clusters_text(self.n_clusters)
@@ -251,10 +279,13 @@ class BradleyTerryFit(Shown):
         return pd.DataFrame(np.where(both, values, np.nan), models, models)
 
 
-def board_warnings(component: pd.Series, standing: pd.Series, ridge: float, status: str, far: pd.Index) -> list[str]:
+def board_warnings(
+    component: pd.Series, standing: pd.Series, options: FitOptions, status: str, far: pd.Index
+) -> list[str]:
     """Sentences on a board's identifiability and convergence; ``far`` are the models with ratings beyond reason."""
-    messages = []
-    held = f" (the ridge of {ridge:g} alone makes it finite)" if ridge > 0 else ""
+    messages, ridge = [], options.ridge
+    holds = f"the ridge of {ridge:g}" if ridge > 0 else "the penalty" if options.penalty != "none" else ""
+    held = f" ({holds} alone makes it finite)" if holds else ""
     n_components = component.max()
     if n_components > 1:
         sizes = component.value_counts().sort_index()

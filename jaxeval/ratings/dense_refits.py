@@ -23,11 +23,11 @@ from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import BoardRefits, refit_form
 from jaxeval.resampling.units import pad, stacked
 
-_MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON_CG: 60, batch.Solver.NEWTON: 200}
+_MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON_CG: 60, batch.Solver.NEWTON: 200, batch.Solver.FIRTH: 200}
 # In turn, each for the lanes that those before it left.
 _SOLVERS = {batch.Solver.CHORD: "chord", batch.Solver.NEWTON_CG: "newton-cg", batch.Solver.NEWTON: "newton"}
 # Tables that a lane works on; Newton's factor is one more.
-_TABLES = {batch.Solver.CHORD: 1, batch.Solver.NEWTON_CG: 3, batch.Solver.NEWTON: 4}
+_TABLES = {batch.Solver.CHORD: 1, batch.Solver.NEWTON_CG: 3, batch.Solver.NEWTON: 4, batch.Solver.FIRTH: 12}
 # What a compiled chunk takes for each number that a lane works on, at most: seen in XLA's own figures.
 _BYTES_PER_WORD = 10
 
@@ -52,10 +52,15 @@ class DenseRefits(BoardRefits):
         return len(self.secure)
 
     def solvers(self) -> list[Solver]:
-        """Chord steps where no resample separates models, Newton-CG where it finds what joins groups, Newton."""
+        """Chord steps where no resample separates models, Newton-CG where it finds what joins groups, Newton.
+
+        With Firth's penalty its own alone.
+        """
         takes = {batch.Solver.CHORD: self.secure, batch.Solver.NEWTON_CG: ~self.weakly_joined}
         every = np.ones(self.n_slices, bool)
         held = self.held_bytes(self.problems, self.problems.start.shape[-1])
+        if self.options.penalty == "firth":
+            return [Solver(batch.Solver.FIRTH, "firth", self._task(batch.Solver.FIRTH, held), every)]
         return [Solver(code, name, self._task(code, held), takes.get(code, every)) for code, name in _SOLVERS.items()]
 
     def _task(self, solver: batch.Solver, held: int) -> Task:
@@ -64,7 +69,7 @@ class DenseRefits(BoardRefits):
             self.program(batch.refit, self.problems, form, self.options.ridge, _MAX_STEPS[solver]),
             REFITS,
             table_words(self.problems, solver),
-            lane_bytes=_BYTES_PER_WORD * table_words(self.problems, batch.Solver.NEWTON),
+            lane_bytes=_BYTES_PER_WORD * max(table_words(self.problems, s) for s in (solver, batch.Solver.NEWTON)),
             fixed_bytes=held,
         )
 

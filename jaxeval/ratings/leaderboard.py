@@ -19,17 +19,19 @@ from jaxeval.errors import DataError
 from jaxeval.execution.processes import check_alike, together
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.bootstrap import bootstrap
-from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps
+from jaxeval.ratings.bootstrap_result import BoardInterval, Bootstrap, Bootstraps
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
 from jaxeval.ratings.options import BootstrapOptions, ResampleArguments
 from jaxeval.ratings.slices import slice_name, slice_title
 from jaxeval.statistics.differences import MOST_COMPARISONS, MOST_NOT_FINITE
-from jaxeval.statistics.draws import IntervalKind
 from jaxeval.tables.table import Table
 from jaxeval.wording import counted, named
 
 #: Under so many votes a rating is marked preliminary, as at the Arena.
 PRELIMINARY_VOTES = 300
+#: Under so many battles percentile intervals are too narrow: those of 95 % hold .935 at 50 and .945 at 200
+#: (benchmarks/few_battles.py).
+FEW_BATTLES = 100
 #: Up to so many slices that share a warning have it each; beyond, the first has it in full.
 _FEW_ALIKE = 3
 #: The standing of models with fewer battles than ``min_battles``.
@@ -52,7 +54,7 @@ def leaderboard(
     *,
     by: str | Sequence[str] | None = None,
     level: float = 0.95,
-    interval: IntervalKind = "percentile",
+    interval: BoardInterval = "percentile",
     rank_at_most: int | Sequence[int] = (),
     min_battles: int = 0,
     simultaneous_ranks: bool = False,
@@ -64,7 +66,8 @@ def leaderboard(
         battles: `Battles`, a table with the standard columns, or the result of `bootstrap` (whose settings then hold).
         by: column, or columns, whose groups have a leaderboard each, as in `bootstrap`.
         level: of the intervals, of the sets of ranks, and simultaneously of all differences for the tiers.
-        interval: "percentile" or "basic".
+        interval: "percentile" or "basic", from the draws; or "wald", from the errors of the fit, see
+            `BradleyTerryFit.interval`: with ``penalty="firth"`` for models with few battles.
         rank_at_most: k, or several: adds columns ``p_rank_<k>``, the share of resamples with rank k or better.
         min_battles: models with fewer battles take part in the fit and are rated, but they take no rank. They stand at
             the end of the table with the standing "too few battles"; they are not compared for tiers and sets of ranks,
@@ -147,12 +150,12 @@ def leaderboard(
         if name is not None:
             table.insert(7, "category", name)
         tables.append(table)
-        of_slice.append([*board.warnings, *_rank_warnings(board, min_battles)])
+        of_slice.append([*board.warnings, *_rank_warnings(board, min_battles), *_few_battles(board, interval)])
     warnings = boards.warnings if isinstance(boards, Bootstraps) else []
     warnings += of_slice[0] if names == [None] else shared_warnings(names, of_slice, list(boards.values()))
     first = next(iter(boards.values()))
     enough = ceil(2 / (1 - Fraction(str(level))))  # one draw in each tail
-    if len(first.draws) < enough:
+    if len(first.draws) < enough and interval != "wald":
         warnings.append(
             f"{counted(len(first.draws), 'resample is', 'resamples are')} too few for {100 * level:g}% intervals, "
             f"whose tails each hold less than one of them: take {enough:,} or more"
@@ -224,7 +227,20 @@ def _rank_warnings(board: Bootstrap, min_battles: int) -> list[str]:
     return messages
 
 
-def _expected_scores(board: Bootstrap, level: float, interval: IntervalKind) -> dict[str, Any]:
+def _few_battles(board: Bootstrap, interval: BoardInterval) -> list[str]:
+    """A sentence on models whose intervals could be better."""
+    options = board.settings
+    few = board.models[board.fit.n_battles < FEW_BATTLES]
+    if not len(few) or options.beside_firth or options.reweight or (options.penalty == "firth" and interval == "wald"):
+        return []
+    return [
+        f"{counted(len(few), 'preliminary model has', 'preliminary models have')} fewer than {FEW_BATTLES} battles: "
+        f'{named(few)}. Intervals of so few hold best with penalty="firth" and interval="wald" (--penalty firth '
+        "--interval wald), which also rate models that won or lost everything"
+    ]
+
+
+def _expected_scores(board: Bootstrap, level: float, interval: BoardInterval) -> dict[str, Any]:
     """With a tie model, columns of the ratings and intervals on the scale of expected scores."""
     if not isinstance(board, ContextualBootstrap) or board.expected_score is board:
         return {}
@@ -240,7 +256,7 @@ def _expected_scores(board: Bootstrap, level: float, interval: IntervalKind) -> 
 def _table(
     board: Bootstrap,
     level: float,
-    interval: IntervalKind,
+    interval: BoardInterval,
     ks: Sequence[int],
     min_battles: int,
     simultaneous_ranks: bool,

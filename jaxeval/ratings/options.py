@@ -23,12 +23,13 @@ from jaxeval.kernels.links import Link
 from jaxeval.kernels.resample import DrawScheme
 from jaxeval.kernels.tie_models import Response, TieModel
 from jaxeval.ratings.gauge import Gauge
-from jaxeval.ratings.sparse_boards import FitMethod, check_dense
+from jaxeval.ratings.sparse_boards import FitMethod, check_dense, resolved
 from jaxeval.wording import counted
 
 Scheme = Literal["multinomial", "poisson", "bayesian", "cluster"]
 Ties = Literal["half", "davidson", "rao_kupper"]
 LinkName = Literal["logit", "probit"]
+Penalty = Literal["none", "firth"]
 Precision = Literal["float64", "float32"]
 
 #: The kernels' schemes. Clusters are drawn as battles are: as many as there are, with replacement.
@@ -53,6 +54,7 @@ class FitOptions:
     feature_ridge: float = 0.0
     ties: Ties = "half"
     link: LinkName = "logit"
+    penalty: Penalty = "none"
     cluster: str | None = None
     strata: str | None = None
     method: FitMethod = "auto"
@@ -66,6 +68,18 @@ class FitOptions:
     def contextual(self) -> bool:
         """Whether there are covariates or a tie model."""
         return len(self.features) > 0 or self.ties != "half"
+
+    @property
+    def beside_firth(self) -> list[str]:
+        """What Firth's penalty, whose leverages need the information of logits and its inverse, does not go with."""
+        refused = {
+            f"ridge={self.ridge:g}": self.ridge > 0,
+            "features": len(self.features) > 0,
+            f"ties={self.ties!r}": self.ties != "half",
+            f"link={self.link!r}": self.link != "logit",
+            f"method={self.method!r}": resolved(self.method, 0) == "sparse",
+        }
+        return [name for name, asked in refused.items() if asked]
 
     @property
     def response(self) -> Response:
@@ -99,7 +113,16 @@ class FitOptions:
             )
         if own.contextual:
             check_dense(own.method)
-        return own
+        if own.penalty not in get_args(Penalty):
+            raise ValueError(f"penalty must be one of {', '.join(map(repr, get_args(Penalty)))}, got {own.penalty!r}")
+        if own.penalty == "none":
+            return own
+        if own.beside_firth:
+            raise ValueError(
+                f"penalty={own.penalty!r} is of plain Bradley-Terry boards on tables of all pairs, got "
+                f"{', '.join(own.beside_firth)}: leave either out"
+            )
+        return replace(own, method="dense")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +197,7 @@ class FitArguments(TypedDict, total=False):
     feature_ridge: float
     ties: Ties
     link: LinkName
+    penalty: Penalty
     cluster: str | None
     strata: str | None
     method: FitMethod

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.arrays import Float
+from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.lanes import Call, LaneRun, Solver, device_mesh
 from jaxeval.kernels import batch
 from jaxeval.kernels.resample import Packing
@@ -118,7 +119,8 @@ def refit(problem: BoardRefits, run: LaneRun, section: str, n_models: Sequence[i
         section: names the problem in the run's checkpoint.
         n_models: (S,) models of the slices.
     """
-    solved = run.solve(problem, section)
+    with one_blas_thread():  # which Newton's method factors by
+        solved = run.solve(problem, section)
     lanes = problem.n_slices, problem.n_resamples
     parameters, status, n_steps, grad_norm, standing = (x.reshape(*lanes, *x.shape[1:]) for x in solved.results)
     solver = solved.solver.reshape(lanes)

@@ -20,8 +20,8 @@ def write(folder, rows, name="file.jsonl"):
 def pair(question, one, two, first, second, turn=1):
     return {
         "question_id": question, "model_1": one, "model_2": two, "g1_winner": first, "g2_winner": second,
-        "judge": JUDGE, "g1_user_prompt": "...", "g1_judgment": "[[A]]", "g2_user_prompt": "...", "g2_judgment": "[[B]]",
-        "turn": turn, "tstamp": 1.5e9,
+        "judge": JUDGE, "turn": turn, "tstamp": 1.5e9,
+        "g1_user_prompt": "...", "g1_judgment": "[[A]]", "g2_user_prompt": "...", "g2_judgment": "[[B]]",
     }  # fmt: skip
 
 

@@ -36,6 +36,23 @@ def test_the_library_that_jax_calls_is_among_them():
     assert done.stdout.strip() == "{1}"
 
 
+def test_blocks_of_several_threads_do_not_wait_for_each_other():
+    before = threads()
+    entered = []
+
+    def enter():
+        with one_blas_thread():
+            entered.append(set(threads().values()))
+
+    with one_blas_thread():
+        other = Thread(target=enter, daemon=True)
+        other.start()
+        other.join(60)
+        assert entered == [{1}]
+        assert set(threads().values()) == {1}  # the first block goes on
+    assert threads() == before
+
+
 def test_restored_after_an_error_too():
     before = threads()
     with pytest.raises(ZeroDivisionError), one_blas_thread():

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh
 
-from jaxeval.kernels import connectivity, dense_solve, likelihood, pair_tables, resample, tie_tables
+from jaxeval.kernels import connectivity, dense_solve, firth, likelihood, pair_tables, resample, tie_tables
 from jaxeval.kernels.batch.chunks import Chunks, over_lanes
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.connectivity import Standing
@@ -34,6 +34,8 @@ class Solver(IntEnum):
     "Steps by the full data's information, scaled to each resample's own curvature; of covariates and tie models only."
     SPARSE = 4
     "Newton's method by conjugate gradients on the graph of pairs."
+    FIRTH = 5
+    "Newton's method on tables with leverages, for another maximum than that of the others; see `firth`."
 
 
 class Problem(NamedTuple):
@@ -70,7 +72,7 @@ class RefitForm(NamedTuple):
     ties: TieModel = TieModel.HALF  # another one is for chord steps alone
 
 
-@program("link")
+@program("link", "solver")
 def fit(
     n: Num[Array, "S M M"],
     score: Float[Array, "S M"],
@@ -79,10 +81,13 @@ def fit(
     start: Float[Array, "S M"] | None = None,
     wins: Num[Array, "S M M"] | None = None,
     link: Link = Link.LOGIT,
+    solver: Solver = Solver.NEWTON,
 ) -> Solution:
-    """Newton fits of S tables, from ``start`` if given; all links but the logit need the ``wins``."""
+    """Newton fits of S tables, from ``start`` if given; all but the logit's without a penalty need the ``wins``."""
 
     def one(active: Array, start: Array | None, *table: Any) -> Solution:
+        if solver == Solver.FIRTH:
+            return firth.newton(pair_tables.PairTable(*table), active, terms, start)
         return dense_solve.newton(link, pair_tables.PairTable(*table), active, terms, start)
 
     return jax.vmap(one)(active, start, n, score, wins)
@@ -146,12 +151,16 @@ def _solve(problem: Problem, form: RefitForm, terms: Terms, dense: tuple[Num[Arr
     if form.solver == Solver.CHORD or table.wins is None:
         of_link = partial(likelihood.gradient, form.link, ridge=terms.ridge)
         return Refits(*dense_solve.chord(of_link, table, start, inverse, terms), nobody)
-    standing = connectivity.standing(table.n, table.wins, problem.main_battles)
+    # With leverages, models compare as soon as they met.
+    edges = table.n if form.solver == Solver.FIRTH else table.wins
+    standing = connectivity.standing(table.n, edges, problem.main_battles)
     active = rated(standing, terms.ridge)
     both = active[:, None] & active
     wins = jnp.where(both, table.wins, 0)
     connected = pair_tables.PairTable(jnp.where(both, table.n, 0), pair_tables.row_sums(wins).astype(form.dtype), wins)
-    if form.solver == Solver.NEWTON:
+    if form.solver == Solver.FIRTH:
+        end = firth.newton(connected, active, terms, start)
+    elif form.solver == Solver.NEWTON:
         end = dense_solve.newton(form.link, connected, active, terms)
     else:
         end = dense_solve.newton_cg(form.link, connected, start, inverse, diagonal, terms)

@@ -1,0 +1,94 @@
+"""Firth's bias reduction on an (M, M) table of pairs: the likelihood times Jeffreys' prior, one problem at a time.
+
+Maximises the log-likelihood + 1/2 log det information, of logits (Firth 1993, DOI 10.1093/biomet/80.1.27). Its gradient
+is that of a table in which every pair has h more battles and either side h / 2 more points, h being the pair's
+leverage: the sum of the hat values of its battles (Kosmidis and Firth 2009, DOI 10.1093/biomet/asp055). The maximum is
+finite for all models that met, directly or through others (Kosmidis and Firth 2021, DOI 10.1093/biomet/asaa052).
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import jax.scipy.linalg as jsl
+from jax import Array
+
+from jaxeval.kernels.kinds import Bool, Float
+from jaxeval.kernels.links import share
+from jaxeval.kernels.pair_tables import PairTable, row_sums
+from jaxeval.kernels.solve import Solution, Status, Step, Terms, capped, centred, loop, regular
+
+
+class _Best(NamedTuple):
+    """The point from which the last step was taken."""
+
+    theta: Float[Array, "M"]
+    value: Float[Array, ""]  # penalised log-likelihood there
+    is_concave: Bool[Array, ""]  # whether it is concave there
+
+
+def newton(
+    table: PairTable, active: Bool[Array, "M"], terms: Terms, start: Float[Array, "M"] | None = None
+) -> Solution:
+    """Newton's method from ``start``, or from equal strengths.
+
+    Far from the maximum the penalty may be convex: steps are then those of the table with leverages, whose information
+    is positive. A step that loses penalised likelihood is halved. What ends between two maxima has not converged: a
+    model that beat a far weaker one and lost to a far stronger one may have its maximum near either. ``table`` holds
+    wins, but no battles of models that are not ``active``, whose theta stays 0; ``terms`` have no ridge.
+    """
+    if start is None:
+        start = jnp.zeros_like(table.score)
+    wins = jnp.asarray(table.wins)  # kept for it
+
+    def factor(matrix: Array) -> tuple[tuple[Array, bool], Array]:
+        matrix, shift = regular(matrix, active, len(active), terms.ridge)
+        return jsl.cho_factor(matrix), shift
+
+    def step(theta: Array, _: Array, best: _Best) -> Step:
+        e = jnp.exp(theta)
+        p, q = share(e[:, None], e), share(e, e[:, None])
+        v = table.n * p * q
+        root, shift = factor(_laplacian(v))
+        inverse = jsl.cho_solve(root, jnp.eye(len(theta), dtype=theta.dtype))
+        own = jnp.diagonal(inverse)
+        leverage = v * (own[:, None] + own - 2 * inverse)
+        # Without the common shift, along which `regular` put a curvature of its own.
+        log_det = 2 * jnp.sum(jnp.log(jnp.diagonal(root[0]))) - jnp.log(shift)
+        value = jnp.sum(jnp.where(wins > 0, wins * jnp.log(p), 0.0)) + log_det / 2
+        grad = table.score + row_sums(leverage / 2 - (table.n + leverage) * p)
+        bent = _laplacian(v + leverage * (3 * p * q - 0.5)) + _squared_products(v * (q - p), inverse) / 2
+        exact, adjusted = (jsl.cho_solve(factor(x)[0], grad) for x in (bent, _laplacian(v + leverage * p * q)))
+        is_concave = jnp.all(jnp.isfinite(exact))
+        ahead = capped(centred(jnp.where(is_concave, exact, adjusted), active))
+        rounding = 100 * jnp.finfo(theta.dtype).eps * jnp.abs(value)
+        gains = value >= best.value - rounding
+        here = _Best(theta, value, is_concave)
+        kept = _Best(*(jnp.where(gains, new, old) for new, old in zip(here, best, strict=True)))
+        return Step(jnp.where(gains, ahead, (best.theta - theta) / 2), grad, kept)
+
+    nowhere = _Best(start, jnp.full_like(start, -jnp.inf, shape=()), jnp.bool_(False))
+    end, best = loop(step, centred(start, active), nowhere, terms.tolerance, terms.max_steps)
+    between = (end.status == Status.CONVERGED) & ~best.is_concave
+    return end._replace(status=jnp.where(between, jnp.int8(Status.STEP_LIMIT), end.status))
+
+
+def _laplacian(v: Float[Array, "M M"]) -> Float[Array, "M M"]:
+    """sum_e v_e b_e b_e' over pairs e = (i, j), b_e being 1 for i, -1 for j."""
+    return jnp.diag(row_sums(v)) - v
+
+
+def _squared_products(u: Float[Array, "M M"], c: Float[Array, "M M"]) -> Float[Array, "M M"]:
+    """sum_ef u_e u_f (b_e' C b_f)^2 b_e b_f' over pairs e and f, in five products of tables; u_ij = -u_ji.
+
+    With u the slopes of the information's weights and C its inverse, it is minus the part of the second derivatives of
+    log det that comes from two pairs.
+    """
+
+    def product(a: Array, b: Array) -> Array:
+        return jnp.matmul(a, b, precision="highest")
+
+    square, total, uc = c * c, row_sums(u), product(u, c)
+    us, crossed, mixed = product(u, square), product(uc, u.T), product(c * uc, u.T)
+    # Each entry is the sum of u_ka u_lb (c_kl - c_kb - c_al + c_ab)^2 over a and b, term by term.
+    half = total * us - 2 * total * c * uc - 2 * mixed
+    return half + half.T + total[:, None] * total * square + product(us, u.T) + 2 * c * crossed + 2 * uc * uc.T
