@@ -101,7 +101,7 @@ def test_arena_hard(tmp_path):
 
 def test_arena_hard_without_a_baseline(tmp_path):
     path = write(tmp_path, [arena_hard("a", "x", "A>B", "B>A"), arena_hard("b", "x", "A>B", None)])
-    with pytest.raises(DataError, match=r"file.jsonl: it does not name the baseline of Arena-Hard: say which"):
+    with pytest.raises(DataError, match=r"file.jsonl: it does not name the baseline of Arena-Hard: say baseline="):
         read_battles(path)
     battles = read_battles(path, baseline="gpt-4-0314", missing="drop")
     assert battles_of(battles) == [("gpt-4-0314", "x", 1.0), ("gpt-4-0314", "x", 1.0), ("x", "gpt-4-0314", 0.0)]
