@@ -32,6 +32,8 @@ from jaxeval.data.judged_battles import JudgedBattles as JudgedBattles
 from jaxeval.data.judged_battles import read_judged_battles as read_judged_battles
 from jaxeval.data.model_tables import join_metadata as join_metadata
 from jaxeval.data.model_tables import read_metadata as read_metadata
+from jaxeval.data.rankings import Rankings as Rankings
+from jaxeval.data.rankings import read_rankings as read_rankings
 from jaxeval.data.readers import read_battles as read_battles
 from jaxeval.data.report import DataReport as DataReport
 from jaxeval.data.saved_draws import read_draws as read_draws
@@ -60,6 +62,8 @@ from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit as BradleyTerryFit
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap as ContextualBootstrap
 from jaxeval.ratings.contextual_fit import ContextualFit as ContextualFit
 from jaxeval.ratings.leaderboard import leaderboard as leaderboard
+from jaxeval.ratings.plackett_luce import PlackettLuceFit as PlackettLuceFit
+from jaxeval.ratings.plackett_luce import fit_plackett_luce as fit_plackett_luce
 from jaxeval.ratings.saved_ratings import read_ratings as read_ratings
 from jaxeval.ratings.style_effect import style_effect as style_effect
 from jaxeval.ratings.tie_comparison import compare_tie_models as compare_tie_models

@@ -1,6 +1,7 @@
 """Naive float64 NumPy twins of the fast code, one definition each; slow, plain, and kept to test against."""
 
 from fractions import Fraction
+from itertools import permutations, product
 from math import ceil
 
 import numpy as np
@@ -380,3 +381,29 @@ def gap_regression(scores, gold, rows, scale, ridge):
 def conformal_quantile(scores, level):
     rank = ceil(Fraction(str(level)) * (len(scores) + 1))
     return sorted(scores)[rank - 1] if rank <= len(scores) else np.inf
+
+
+# Plackett-Luce: rankings as lists of levels, each a list of the numbers of the items that tie.
+
+
+def ranking_log_likelihood(theta, levels):
+    """Mean over all orders of the items that tie."""
+    orders = list(product(*(permutations(level) for level in levels)))
+    total = 0.0
+    for order in orders:
+        items = [item for level in order for item in level]
+        for k, item in enumerate(items):
+            total += theta[item] - np.log(np.exp(theta[items[k:]]).sum())
+    return total / len(orders)
+
+
+def plackett_luce(rankings, n_items, weight=None, ridge=0.0):
+    """Log-strengths of mean zero, by a general minimiser."""
+    weight = np.ones(len(rankings)) if weight is None else weight
+
+    def loss(theta):
+        each = [w * ranking_log_likelihood(theta, levels) for w, levels in zip(weight, rankings, strict=True)]
+        return ridge * theta @ theta + theta.mean() ** 2 - sum(each)  # the mean has no other pull
+
+    found = minimize(loss, np.zeros(n_items), method="BFGS", options={"gtol": 1e-9}).x
+    return found - found.mean()

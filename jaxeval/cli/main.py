@@ -1,4 +1,4 @@
-"""The command line: ``jaxeval leaderboard, soft-elo, judge, anchored, meta, simulate`` and ``demo``."""
+"""The command line: ``jaxeval leaderboard, rankings, soft-elo, judge, anchored, meta, simulate`` and ``demo``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,15 @@ from jaxeval.cli.outputs import OutputFile, Outputs, check_outputs, output_optio
 from jaxeval.cli.processes import first_goes_on, gather_files
 from jaxeval.cli.publishing import Publishing, publishing_options
 from jaxeval.cli.reading import Reading, reading_options
-from jaxeval.cli.run_options import SHARE, choice_option, draw_options, run_options, several_options, strata_option
+from jaxeval.cli.run_options import (
+    SHARE,
+    choice_option,
+    column_options,
+    draw_options,
+    run_options,
+    several_options,
+    strata_option,
+)
 from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import named_model, tell
 from jaxeval.errors import ProcessError
@@ -86,15 +94,29 @@ _board_options = several_options(
     click.option("--gauge", default="mean", type=_Gauge(), metavar="mean|votes|MODEL=RATING",
                  help="What fixes the level of the ratings; ranks and tiers do not depend on it."),
     click.option("--base", default=1000.0, help="Mean rating of the gauges mean and votes."),
-    click.option("--reweight", is_flag=True, help="Inverse-pair-frequency weights, 1 / max(battles of pair, 50)."),
-    choice_option("--method", "auto", "dense", "sparse",
-                  text="Tables of all pairs of models, or the graph of those that met: for 1,000 models or more."),
     run_options,
     click.option("--top", type=click.IntRange(1), metavar="K",
                  help="Print the first K models; by default as many as a screen holds."),
     output_options,
     publishing_options,
     click.option("--plot", type=OutputFile(_FIGURE_ENDINGS), help="Draw the ratings: .png, .svg or .pdf."),
+)  # fmt: skip
+
+#: Those of battles of two models.
+_pair_options = several_options(
+    click.option("--reweight", is_flag=True, help="Inverse-pair-frequency weights, 1 / max(battles of pair, 50)."),
+    choice_option("--method", "auto", "dense", "sparse",
+                  text="Tables of all pairs of models, or the graph of those that met: for 1,000 models or more."),
+)  # fmt: skip
+
+#: What is rated on its own, and what is drawn together.
+_group_options = several_options(
+    click.option("--by", multiple=True, metavar="COL", help="Rate every group of COL on its own; may be repeated."),
+    click.option("--min-slice-battles", default=0, type=click.IntRange(0), metavar="N",
+                 help="List groups of --by with fewer battles and do not rate them."),
+    click.option("--max-slices", default=500, type=click.IntRange(1), metavar="N",
+                 help="Refuse more groups of --by than that."),
+    click.option("--cluster", metavar="COL", help="Resample whole clusters: prompts, voters, sessions."),
 )  # fmt: skip
 
 #: click's own completion, and the cache of `jaxeval.cli.compile_cache`.
@@ -122,12 +144,7 @@ main.add_command(meta)
 
 @main.command(cls=CompilingCommand)
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, allow_dash=True, path_type=Path))
-@click.option("--by", multiple=True, metavar="COL", help="Rate every group of COL on its own; may be repeated.")
-@click.option("--min-slice-battles", default=0, type=click.IntRange(0), metavar="N",
-              help="List groups of --by with fewer battles and do not rate them.")  # fmt: skip
-@click.option("--max-slices", default=500, type=click.IntRange(1), metavar="N",
-              help="Refuse more groups of --by than that.")  # fmt: skip
-@click.option("--cluster", metavar="COL", help="Resample whole clusters: prompts, voters, sessions.")
+@_group_options
 @strata_option("battles")
 @choice_option("--scheme", "multinomial", "poisson", "bayesian")
 @reading_options
@@ -152,6 +169,7 @@ main.add_command(meta)
 @click.option("--state", type=OutputFile((".parquet",)), metavar="FILE",
               help="Add FILES to the battles that earlier runs saved there, rate all, and save them; a run "
               "that finds another adding waits for it.")  # fmt: skip
+@_pair_options
 @_board_options
 def leaderboard(
     *,
@@ -217,6 +235,48 @@ def leaderboard(
             _draw_effect(chosen, effect, board)
         if opened is not None:
             opened.save(battles)
+
+
+@main.command(cls=CompilingCommand)
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@column_options(
+    ranking="Column of lists; or, beside items and ranks, of the names of the rankings. [ranking]",
+    item="Column of items. [item]",
+    rank="Column of ranks, 1 for the best; items of one rank tie. [rank]",
+    weight="Column of weights.",
+    count="Column of the number of equal rankings that a list stands for.",
+)
+@_group_options
+@strata_option("rankings")
+@choice_option("--scheme", "multinomial", "poisson", "bayesian")
+@choice_option("--missing", "error", "drop", "label",
+               text="Rankings without a value of --by: an error, in no group, or a group of their own.")  # fmt: skip
+@_board_options
+def rankings(
+    *,
+    files: tuple[Path, ...],
+    ranking: str | None,
+    item: str | None,
+    rank: str | None,
+    weight: str | None,
+    count: str | None,
+    by: tuple[str, ...],
+    **board: Any,
+) -> None:
+    """Rate the items of rankings in FILES or folders, by the model of Plackett and Luce.
+
+    A ranking is a list, the best item first, as a > b = c or in JSON; or it is some rows of items and ranks. The table
+    is that of `leaderboard`, with rankings in place of votes.
+    """
+    from jaxeval.data.rankings import read_rankings
+    from jaxeval.data.table_files import files_of
+
+    if by and board["publishing"].eval_results:
+        raise click.UsageError("--eval-results writes one value for each item: it has no --by")
+    check_outputs({"--out": board["outputs"].out, "--plot": board["plot"]}, files_of(files))
+    columns: Any = {"ranking": ranking, "item": item, "rank": rank, "weight": weight, "count": count}
+    found = read_rankings(files, **{name: column for name, column in columns.items() if column is not None})
+    _rate(found.rows, by=list(by) or None, **board)
 
 
 def _features(
@@ -285,6 +345,7 @@ def simulate(battles: int, models: int, ties: float, seed: int, out: Path, quiet
 
 @main.command(cls=CompilingCommand)
 @_size_options
+@_pair_options
 @_board_options
 def demo(battles: int, models: int, plot: Path | None, seed: int, **board: Any) -> None:
     """Simulate votes, rate them, print the leaderboard and draw it to leaderboard.png."""

@@ -17,6 +17,7 @@ import numpy as np
 from jaxeval.checks import check_room
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, design
+from jaxeval.data.rankings import RankingCells, RankingRows, Rankings
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.processes import together
 from jaxeval.execution.runs import Identity, of_run, open_run
@@ -30,6 +31,9 @@ from jaxeval.ratings.contextual_fit import ContextualFit, board_fit
 from jaxeval.ratings.contextual_refits import contextual_refits
 from jaxeval.ratings.dense_refits import dense_refits
 from jaxeval.ratings.options import BootstrapArguments, BootstrapOptions, Scheme
+from jaxeval.ratings.plackett_luce import PlackettLuceFit, check_for_rankings, ranking_fit
+from jaxeval.ratings.ranking_boards import fit_ranking_board
+from jaxeval.ratings.ranking_refits import ranking_refits
 from jaxeval.ratings.refits import RESULT_BYTES, BoardRefits, Refitted, refit
 from jaxeval.ratings.slices import Slices, make_slices
 from jaxeval.ratings.sparse_boards import resolved
@@ -66,7 +70,9 @@ def bootstrap(
     resamples, chunk size and number of devices, and whatever other slices there are.
 
     Args:
-        battles: `Battles`, or a table with the standard columns.
+        battles: `Battles`, or a table with the standard columns; or `Rankings`, whose items are rated by
+            `fit_plackett_luce`. Rankings are then drawn and counted wherever these words say battles. They have no
+            ``reweight``, ``features``, ``ties`` or ``link``.
         n_resamples: B.
         seed: any integer from 0 to 2**63 - 1.
         scheme: "multinomial" draws N battles with replacement, exactly; "poisson" gives each battle a Poisson(1)
@@ -123,9 +129,11 @@ def bootstrap(
         (100, 4)
     """
     given = {**locals(), **options}  # which are not listed again
-    battles = as_battles(battles)  # read
+    battles = battles.rows if isinstance(battles, Rankings) else as_battles(battles)  # read
     with together(battles.n_processes):
         asked = BootstrapOptions.of(given).checked(battles)
+        if isinstance(battles, RankingRows):
+            check_for_rankings(asked)
         slices = make_slices(battles, design(battles, asked.features, asked.normalize), asked)  # compressed
         check_room(asked.n_resamples, RESULT_BYTES * sum(len(models) for models, _ in slices.boards))
         n_lanes = len(slices.boards) * asked.n_resamples * (1 if asked.ties == "half" else 2)
@@ -168,12 +176,20 @@ def _result(fit: BradleyTerryFit, refitted: Refitted, half: Bootstrap | None, op
 
 def _fits(battles: Battles, slices: Slices, block: Sequence[int], options: BootstrapOptions) -> list[BradleyTerryFit]:
     """The full-data fits of the slices of a ``block``."""
+    fits: list[BradleyTerryFit] = []
+    if isinstance(battles, RankingRows):
+        for s in block:
+            models, cells = slices.boards[s]
+            assert isinstance(cells, RankingCells)
+            with slices.naming(s):
+                own = fit_ranking_board(models, cells, options)
+                fits.append(ranking_fit(own, slices.drawn[s], battles.report, options))
+        return fits
     boards = [slices.boards[s] for s in block]
     fitted = fit_slices(boards, slices.covariates, options, strict=slices.groups is None)
-    fits = []
-    for s, own in zip(block, fitted, strict=True):
+    for s, board in zip(block, fitted, strict=True):
         with slices.naming(s):
-            fits.append(board_fit(own, slices.drawn[s], battles.report, options))
+            fits.append(board_fit(board, slices.drawn[s], battles.report, options))
     return fits
 
 
@@ -184,7 +200,9 @@ def _problems(
     labels, drawn = slices.labels, slices.drawn
     dense = []
     for s, fit in fits.items():
-        if isinstance(fit, ContextualFit):
+        if isinstance(fit, PlackettLuceFit):
+            yield f"slice-{s}", [s], ranking_refits(fit._rankings, labels[s], drawn[s], options)
+        elif isinstance(fit, ContextualFit):
             section = f"slice-{s}" if options.ties == "half" else f"{options.ties}-slice-{s}"
             yield section, [s], contextual_refits(fit._contextual, labels[s], drawn[s], options)
         elif fit._board.graph is not None:

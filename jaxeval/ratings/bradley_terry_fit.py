@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
+import scipy
 
 from jaxeval.arrays import Float
 from jaxeval.data.report import DataReport
@@ -16,7 +17,6 @@ from jaxeval.execution.precision import device_name, versions
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
 from jaxeval.ratings.boards import Board, battles_per_model, rated_theta
-from jaxeval.ratings.contextual_boards import Likelihood
 from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, ELO_PER_UNIT, Scale, make_scale
 from jaxeval.ratings.options import FitOptions, Precision
@@ -64,6 +64,45 @@ class FitSettings(FitOptions):
         return self.reweight
 
 
+class FittedBoard(Protocol):
+    """A log-likelihood at its maximum: what it says of P parameters, of which the first M are the log-strengths."""
+
+    @property
+    def board(self) -> Board:
+        """Models, what they identify, and log-strengths."""
+        ...
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of covariates."""
+        ...
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What the data cannot say of these."""
+        ...
+
+    def inverse_information(self) -> Float:
+        """(P, P) pseudo-inverse of the information."""
+        ...
+
+    def scores(self) -> scipy.sparse.csr_array:
+        """(C, P) derivatives of the log-likelihood of one judgment in each cell, its weight included."""
+        ...
+
+    def score_variance(self) -> Float:
+        """(P, P) variance of the sum of all scores if the model is right and judgments are independent."""
+        ...
+
+    def log_likelihood(self) -> float:
+        """Of all judgments, without ridge terms."""
+        ...
+
+    def expected(self, difference: Float) -> Float:
+        """Expected results of two models by differences of their strengths."""
+        ...
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class BradleyTerryFit(Shown):
     """A fitted board. Series are indexed by model; ratings and errors in Elo.
@@ -89,7 +128,7 @@ class BradleyTerryFit(Shown):
     grad_norm: float
     settings: FitSettings
     report: DataReport
-    _likelihood: Likelihood = field(repr=False)  # of a board, or of one with covariates or a tie model
+    _likelihood: FittedBoard = field(repr=False)
     _scale: Scale = field(repr=False)
     _drawn: VoteGroups = field(repr=False)
     _ties_as_half: BradleyTerryFit | None = field(default=None, repr=False)
@@ -332,11 +371,16 @@ def _not_converged(status: str, far: pd.Index) -> list[str]:
 
 
 def fit_result(
-    kind: type[Fit], likelihood: Likelihood, drawn: VoteGroups, report: DataReport, options: FitOptions
+    kind: type[Fit],
+    likelihood: FittedBoard,
+    drawn: VoteGroups,
+    report: DataReport,
+    options: FitOptions,
+    count: Float | None = None,
 ) -> Fit:
-    """The public face of a fitted board, of a class of fits."""
+    """The public face of a fitted board, of a class of fits; ``count`` (M,) are judgments, by default battles."""
     board, models = likelihood.board, likelihood.board.models
-    count = battles_per_model(board.cells, len(models))
+    count = battles_per_model(board.cells, len(models)) if count is None else count
     scale = make_scale(options.gauge, options.base, models, count, board.active, ELO_PER_UNIT[board.link])
     theta = rated_theta(board)
     standing = [STANDING_TEXT[s] for s in board.connectivity.standing.tolist()]

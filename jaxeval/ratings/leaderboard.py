@@ -63,7 +63,8 @@ def leaderboard(
     """Ratings with bootstrap intervals, best first.
 
     Args:
-        battles: `Battles`, a table with the standard columns, or the result of `bootstrap` (whose settings then hold).
+        battles: `Battles`, a table with the standard columns, `Rankings` (whose items are then the models, and rankings
+            their votes), or the result of `bootstrap` (whose settings then hold).
         by: column, or columns, whose groups have a leaderboard each, as in `bootstrap`.
         level: of the intervals, of the sets of ranks, and simultaneously of all differences for the tiers.
         interval: "percentile" or "basic", from the draws; or "wald", from the errors of the fit, see

@@ -1,0 +1,213 @@
+"""The places of items in rankings, read from a table: of ordered lists, or of items and ranks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Bool, Float, Int
+from jaxeval.data.columns import factorize_sorted, numbers, plain, reject_missing, reject_values, require_column
+from jaxeval.errors import DataError
+from jaxeval.wording import counted
+
+#: A tie of t items is the mean of its orders, which takes the sums of 2**t - 1 sets of items.
+MOST_TIED = 10
+
+
+class Places(NamedTuple):
+    """Rankings end to end: ranking r has the places ``start[r]`` to ``start[r + 1]``, the best item first.
+
+    Items that tie stand in the order of their numbers.
+    """
+
+    start: Int  # (N + 1,)
+    item: NDArray[np.int32]  # (E,) number of the item
+    level: Int  # (E,) 0 for the best of a ranking, and one more for each step down
+
+    @property
+    def length(self) -> Int:
+        """(N,) items of each ranking."""
+        return np.diff(self.start)
+
+    @property
+    def ranking(self) -> NDArray[np.intp]:
+        """(E,) the ranking of each place."""
+        return np.repeat(np.arange(len(self.start) - 1), self.length)
+
+    def of(self, rankings: NDArray[Any]) -> Places:
+        """Those of some rankings."""
+        length = self.length[rankings]
+        end = np.cumsum(length)
+        place = np.repeat(self.start[:-1][rankings] - (end - length), length) + np.arange(length.sum())
+        return Places(np.concatenate([[0], end]), self.item[place], self.level[place])
+
+
+def has_places(frame: pd.DataFrame, item: str | None, rank: str | None) -> bool:
+    """Whether a row of a table is a place of a ranking, and no list."""
+    return item is not None or rank is not None or {"item", "rank"} <= set(frame.columns)
+
+
+class Found(NamedTuple):
+    """The places of a table, in any order."""
+
+    frame: pd.DataFrame
+    roles: tuple[str, ...]  # columns that are no further ones
+    ranking: NDArray[np.intp]  # (E,) number of the ranking of each place
+    row: NDArray[np.intp]  # (E,) row of the table
+    names: Sequence[Any]  # (N,) of the rankings
+    item: NDArray[np.intp]  # (E,)
+    items: pd.Index
+    rank: Float  # (E,)
+
+
+def from_places(frame: pd.DataFrame, ranking: str, item: str, rank: str) -> Found:
+    """A row a place."""
+    for column in (ranking, item, rank):
+        require_column(frame, column)
+    number, names = pd.factorize(frame[ranking])
+    reject_missing(number < 0, ranking)
+    ranks = numbers(frame[rank], rank)
+    bad = ~((ranks >= 1) & (ranks == np.floor(ranks)) & (ranks < 2**53))
+    reject_values(ranks, bad, rank, "ranks must be whole numbers from 1, the best")
+    values = frame[item]
+    reject_missing(_blank(values), item)
+    codes, items = factorize_sorted(values, item)
+    found = Found(
+        frame=frame, roles=(ranking, item, rank), ranking=number, row=np.arange(len(frame)), names=list(names),
+        item=codes, items=items, rank=ranks,
+    )  # fmt: skip
+    _reject_short(found)
+    by_ranking = pd.Series(ranks).groupby(number)
+    # After a tie of two the next rank is one more (dense), or two more, as after a race (min).
+    off = [
+        np.bincount(number, by_ranking.rank(method=method).to_numpy() != ranks, len(names)) > 0
+        for method in ("dense", "min")
+    ]
+    _reject(
+        off[0] & off[1], found, "have gaps in their ranks",
+        "give the places of each ranking the ranks 1, 2, 3 and so on, one rank for items that tie",
+    )  # fmt: skip
+    return found
+
+
+def from_lists(frame: pd.DataFrame, ranking: str) -> Found:
+    """A row a ranking."""
+    require_column(frame, ranking)
+    values = frame[ranking]
+    lists = (list, tuple, np.ndarray)
+    reject_missing(np.array([not isinstance(x, lists) and bool(pd.isna(x)) for x in values], bool), ranking)
+    rows, ranks, items, missing = [], [], [], np.zeros(len(frame), bool)
+    for row, value in enumerate(values):
+        for level, tied in enumerate(_levels(value, ranking, row), start=1):
+            missing[row] |= len(tied) == 0
+            rows += [row] * len(tied)
+            ranks += [level] * len(tied)
+            items += tied
+    row_of = np.array(rows, np.intp)
+    named = pd.Series(items, dtype=object).infer_objects()
+    missing[row_of[_blank(named)]] = True
+    found = Found(
+        frame=frame, roles=(ranking,), ranking=row_of, row=row_of, names=range(len(frame)),
+        item=np.zeros(0, np.intp), items=pd.Index([]), rank=np.array(ranks, float),
+    )  # fmt: skip
+    _reject(missing, found, "hold a missing item, or an empty name", "name the item, or leave it out of the list")
+    _reject_short(found)  # before names are sorted, of which there may be none
+    codes, names = factorize_sorted(named, ranking)
+    return found._replace(item=codes, items=names)
+
+
+def _levels(value: Any, ranking: str, row: int) -> Iterable[list[Any]]:
+    """The levels of a list, the best first: the items that tie on each."""
+    if isinstance(value, str):
+        if not value.lstrip().startswith("["):
+            return [[name.strip() for name in level.split("=")] for level in value.split(">")]
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise DataError(f"column {ranking!r} holds a list that is no JSON, in row {row}: {error}") from error
+    if not isinstance(value, list | tuple | np.ndarray):
+        raise DataError(
+            f"column {ranking!r} must hold ordered lists, or text such as 'a > b = c', got {plain(value)!r} in row "
+            f"{row} (rows count from 0); name the columns item= and rank= if each row is a place of a ranking"
+        )
+    return [list(level) if isinstance(level, list | tuple | np.ndarray) else [level] for level in value]
+
+
+def _blank(names: pd.Series) -> Bool:
+    """Which names are missing or empty."""
+    blank = names.isna().to_numpy(bool)
+    text = names.map(lambda name: isinstance(name, str) and not name.strip())
+    return blank | text.to_numpy(bool, na_value=False)
+
+
+def _reject(bad: Bool, found: Found, what: str, advice: str) -> None:
+    """An error that counts the rankings (N,) that are ``bad``, and says where the first is."""
+    if bad.any():
+        number = int(bad.argmax())
+        rows = found.row[found.ranking == number]
+        row = rows.min() if len(rows) else number  # an empty list has a row, and no place
+        called = f", {plain(found.names[number])!r}," if len(found.frame) > len(bad) else ""
+        raise DataError(
+            f"{int(bad.sum()):,} of {counted(len(bad), 'ranking')} {what} (the first{called} is in row {row}; rows "
+            f"count from 0): {advice}"
+        )
+
+
+def _reject_short(found: Found) -> None:
+    _reject(
+        np.bincount(found.ranking, minlength=len(found.names)) < 2, found, "hold fewer than two items",
+        "one item alone says nothing; drop those rankings",
+    )  # fmt: skip
+
+
+def sorted_places(found: Found) -> Places:
+    """The places of all rankings, the best item of each first.
+
+    Raises:
+        DataError: a ranking holds an item twice, or more items tie than the mean over their orders can be taken of.
+    """
+    n = len(found.names)
+    pairs = pd.Series(found.ranking * len(found.items) + found.item)
+    twice = np.bincount(found.ranking, pairs.duplicated().to_numpy(), n) > 0
+    _reject(twice, found, "hold an item twice", "an item has one place in a ranking; drop all others")
+    order = np.lexsort([found.item, found.rank, found.ranking])
+    ranking, rank = found.ranking[order], found.rank[order]
+    start = np.concatenate([[0], np.cumsum(np.bincount(ranking, minlength=n))])
+    step = np.diff(rank, prepend=0) != 0
+    step[start[:-1]] = True
+    number = np.cumsum(step) - 1
+    tied = np.maximum.reduceat(np.bincount(number)[number], start[:-1])
+    _reject(
+        tied > MOST_TIED, found, f"tie more than {MOST_TIED} items (up to {tied.max()})",
+        f"a tie is the mean of its orders, which takes 2**{tied.max()} sums; break ties, or leave items out",
+    )  # fmt: skip
+    return Places(start, found.item[order].astype(np.int32), number - number[start[:-1]][ranking])
+
+
+def first_rows(found: Found) -> NDArray[np.intp]:
+    """(N,) the first row of the table that each ranking has."""
+    first = np.full(len(found.names), len(found.frame))
+    np.minimum.at(first, found.ranking, found.row)
+    return first
+
+
+def varying_columns(found: Found) -> dict[str, str]:
+    """Columns that differ within a ranking, and in words in how many."""
+    frame, first, varying = found.frame, first_rows(found), {}
+    if len(frame) == len(first):
+        return {}
+    for name in set(frame.columns[~frame.columns.duplicated(keep=False)]) - set(found.roles):
+        try:
+            codes = pd.factorize(frame[name])[0]
+        except TypeError:  # lists and the like, of which there are no groups
+            continue
+        differs = np.bincount(found.ranking, codes[found.row] != codes[first][found.ranking], len(first)) > 0
+        if differs.any():
+            one = plain(found.names[int(differs.argmax())])
+            varying[name] = f"{counted(int(differs.sum()), 'ranking')} (the first is {one!r})"
+    return varying

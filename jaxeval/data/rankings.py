@@ -1,0 +1,335 @@
+"""Rankings: which items were put in which order, encoded once; and their compression to cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Float
+from jaxeval.data.battles import Battles
+from jaxeval.data.cells import Cells, count_by
+from jaxeval.data.columns import as_frame, numbers, reject_values, renumbered, require_column, whole_numbers
+from jaxeval.data.ranking_places import (
+    Found,
+    Places,
+    first_rows,
+    from_lists,
+    from_places,
+    has_places,
+    sorted_places,
+    varying_columns,
+)
+from jaxeval.data.report import DataReport
+from jaxeval.data.table_files import files_of, read_as
+from jaxeval.errors import DataError, NoRowsError
+from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
+from jaxeval.wording import counted
+
+
+@dataclass(frozen=True, eq=False)
+class RankingCells(Cells):
+    """Rankings compressed: equal ones of one weight are a cell, sorted by length, items, ties and weight.
+
+    No cell belongs to a pair of models: all are in one group, and have no target.
+    """
+
+    places: Places  # of the C rankings
+
+    @property
+    def hard(self) -> bool:
+        """Whether cells are wins, ties and losses of pairs: they are not."""
+        return False
+
+    def localise(self, models: pd.Index) -> tuple[pd.Index, RankingCells]:
+        """The items among ``models`` that are ranked here, and the cells renumbered to them."""
+        present, (item,) = renumbered(len(models), self.places.item)
+        return models[present], replace(self, places=self.places._replace(item=item))
+
+    def pair_sums(self) -> tuple[Float, Float]:
+        """Rankings have no sums by pair.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError("rankings are no battles: fit them by fit_plackett_luce, or resample them by bootstrap")
+
+    def per_item(self, n_items: int) -> Float:
+        """(M,) rankings of each item."""
+        return np.bincount(self.places.item, self.count[self.places.ranking], n_items).astype(np.float64)
+
+
+@dataclass(frozen=True, repr=False)
+class RankingsReport(DataReport):
+    """What was read of rankings, and what was left out; where `DataReport` counts battles, here are rankings."""
+
+    n_places: int = 0  # items of all rankings together
+
+    def __str__(self) -> str:
+        left_out = f"\n{counted(self.n_zero_weight, 'ranking')} of weight 0 left out" if self.n_zero_weight else ""
+        return (
+            f"{counted(self.n_rows, 'row')}: {counted(self.n_battles, 'ranking')} of {counted(self.n_models, 'item')}, "
+            f"{self.n_places / max(self.n_battles, 1):.4g} in each on average, {self.n_ties:,} with ties{left_out}"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RankingRows(Battles):
+    """Rankings as rows that are grouped, drawn and compressed as battles are. Nothing else of battles holds for them.
+
+    ``model_a`` and ``model_b`` are the first and the last item of each.
+    """
+
+    places: Places = field(default_factory=lambda: Places(*np.zeros((3, 1), np.int64)), repr=False)
+    varying: dict[str, str] = field(default_factory=dict, repr=False)  # columns that differ within a ranking, and where
+
+    def column(self, name: str) -> pd.Series:
+        """As of `Battles`; an error for a column that differs within a ranking."""
+        if name in self.varying:
+            raise DataError(f"column {name!r} differs within {self.varying[name]}: rankings have no group by it")
+        return super().column(name)
+
+    def compress(self, rows: slice | NDArray[np.intp]) -> tuple[Cells, NDArray[np.intp]]:
+        """Cells of some rankings, and the cell of each."""
+        chosen = np.arange(self.n_rows)[rows]
+        places = self.places.of(chosen)
+        weight = np.ones(len(chosen)) if self.weight is None else self.weight[chosen]
+        weights, of_weight = np.unique(weight, return_inverse=True)
+        # One number a place: its item, and whether it ties with the place before. Rankings of one length are a table.
+        tied = np.diff(places.level, prepend=-1) == 0
+        tied[places.start[:-1]] = False
+        code, length = 2 * places.item.astype(np.int64) + tied, places.length
+        cell_of_row, first, n_cells = np.empty(len(chosen), np.intp), [], 0
+        for size in np.unique(length):
+            own = np.flatnonzero(length == size)
+            table = np.column_stack([code[places.start[own][:, None] + np.arange(size)], of_weight[own]])
+            _, one, cell = np.unique(table, axis=0, return_index=True, return_inverse=True)
+            first.append(own[one])
+            cell_of_row[own] = n_cells + cell.reshape(-1)
+            n_cells += len(one)
+        one = np.concatenate(first)
+        count = count_by(cell_of_row, None if self.count is None else self.count[chosen], n_cells)
+        cells = RankingCells(
+            first=np.array([0], np.int32),
+            second=np.array([1], np.int32),
+            pair=np.zeros(n_cells, np.int64),
+            target=np.zeros(n_cells),
+            weight=weights[of_weight[one]],
+            count=count,
+            places=places.of(one),
+        )
+        return cells, cell_of_row
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rankings(Shown):
+    """N rankings of two items or more, out of M items. A ranking need not hold all items, and items may tie.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"ranking": [["a", "b", "c"], ["b", ["a", "c"]], ["c", "a"]]})
+        >>> rankings = jaxeval.Rankings.from_pandas(table)
+        >>> print(rankings.report)
+        3 rows: 3 rankings of 3 items, 2.667 in each on average, 1 with ties
+        >>> rankings.to_lists()
+        [['a', 'b', 'c'], ['b', ['a', 'c']], ['c', 'a']]
+    """
+
+    rows: RankingRows
+
+    @classmethod
+    def from_pandas(
+        cls,
+        df: Any,
+        *,
+        ranking: str = "ranking",
+        item: str | None = None,
+        rank: str | None = None,
+        weight: str | None = None,
+        count: str | None = None,
+        cluster: str | None = None,
+    ) -> Rankings:
+        """Rankings from a DataFrame, or any table with the Arrow interface (polars, pyarrow, DuckDB).
+
+        A table holds ordered lists, a row a ranking; or items and their ranks, a row a place. It is read the second way
+        if ``item`` or ``rank`` is named, or if it has the columns "item" and "rank".
+
+        Args:
+            df: the table.
+            ranking: column of ordered lists, the best item first. Items that tie are a list within the list. A list may
+                be text: ``a > b = c``, or JSON. Of items and ranks: the column that names each place's ranking.
+            item: column of items; by default "item".
+            rank: column of ranks from 1, the best; by default "rank". Items of one rank tie. The rank after a tie of
+                two is one more (1, 2, 2, 3) or two more (1, 2, 2, 4), in all places of a ranking alike.
+            weight: column of weights >= 0; none by default. A weight of 2 counts double in the fit, but stays one
+                ranking.
+            count: column of the number of equal rankings that a list, or all places of a ranking, stand for.
+            cluster: column that the cluster bootstrap resamples by default (prompts, voters, sessions).
+
+        Raises:
+            DataError: a column is missing, an item or a rank is missing, a ranking holds one item only, or an item
+                twice, or more than ten items tie; ranks have gaps; a weight, a count or a cluster differs within a
+                ranking. The message names the column, and says how many rankings and which row.
+
+        Examples:
+            >>> import jaxeval
+            >>> import pandas as pd
+            >>> places = pd.DataFrame({"ranking": [7, 7, 7, 8, 8], "item": [*"abcab"], "rank": [1, 2, 2, 2, 1]})
+            >>> jaxeval.Rankings.from_pandas(places).to_lists()
+            [['a', ['b', 'c']], ['b', 'a']]
+        """
+        frame = as_frame(df)
+        if len(frame) == 0:
+            raise NoRowsError("the table has no rows: nothing to rate")
+        if has_places(frame, item, rank):
+            found = from_places(frame, ranking, item or "item", rank or "rank")
+        else:
+            found = from_lists(frame, ranking)
+        return cls(_rows(found, weight, count, cluster))
+
+    @property
+    def items(self) -> pd.Index:
+        """The M items, sorted by name."""
+        return self.rows.models
+
+    @property
+    def n_rankings(self) -> int:
+        """Rankings that take part in fits."""
+        return self.rows.n_battles
+
+    @property
+    def report(self) -> DataReport:
+        """What was read, and what was left out."""
+        return self.rows.report
+
+    def __len__(self) -> int:
+        return self.n_rankings
+
+    def to_lists(self) -> list[list[Any]]:
+        """The rankings as lists, the best item first; items that tie are a list within the list."""
+        return [
+            [level[0] if len(level) == 1 else level for level in levels] for levels in self._levels(self.rows.n_rows)
+        ]
+
+    def _levels(self, n: int) -> list[list[list[Any]]]:
+        """The items on each level of the first ``n`` rankings."""
+        places, found = self.rows.places, []
+        for start, end in zip(places.start[:n], places.start[1 : n + 1], strict=True):
+            items, ends = self.items[places.item[start:end]], np.cumsum(np.bincount(places.level[start:end]))
+            found.append([list(level) for level in np.split(items, ends[:-1])])
+        return found
+
+    def _shown(self) -> View:
+        first = [" > ".join(" = ".join(map(str, level)) for level in levels) for levels in self._levels(ROWS_OF_DATA)]
+        table = pd.DataFrame({"ranking": first})
+        return View(f"Rankings: {self.report}", table, n_rows=self.rows.n_rows)
+
+
+class RankingColumns(TypedDict, total=False):
+    """How a table of rankings is read: see `Rankings.from_pandas`."""
+
+    ranking: str
+    item: str | None
+    rank: str | None
+    weight: str | None
+    count: str | None
+    cluster: str | None
+
+
+def read_rankings(path: str | Path | Sequence[str | Path], **columns: Unpack[RankingColumns]) -> Rankings:
+    r"""Rankings from Parquet, CSV (or TSV, gzipped or not) and JSON-lines files.
+
+    Args:
+        path: a file, a folder, a glob such as "days/*.csv", or a list of those; endings say the formats, as of
+            `read_battles`. Rankings of two files are never one, whatever they are called.
+        **columns: ``ranking``, ``item``, ``rank``, ``weight``, ``count`` and ``cluster``, as of `Rankings.from_pandas`.
+            In a CSV file a list is text, as ``a > b = c``. In JSON lines and Parquet a ranking with ties is a list of
+            lists, as ``[["a"], ["b", "c"]]``.
+
+    Raises:
+        DataError: a file cannot be read as a table of rankings; the error names it.
+        FileNotFoundError: there is no such file.
+
+    Examples:
+        >>> import jaxeval
+        >>> from pathlib import Path
+        >>> _ = Path("rankings.csv").write_text("ranking,judge\na > b > c,x\nb > a = c,y\n")
+        >>> jaxeval.read_rankings("rankings.csv").n_rankings
+        2
+    """
+    if hasattr(path, "__arrow_c_stream__"):
+        raise TypeError(f"read_rankings reads files, got a {type(path).__name__}: Rankings.from_pandas reads tables")
+    files, text = files_of(path), [columns.get("item") or "item"]
+    if len(files) == 1:
+        return read_as(Rankings.from_pandas, files[0], text, columns)
+    frames = [read_as(as_frame, file, text, {}) for file in files]
+    table, ranking = pd.concat(frames, ignore_index=True), columns.get("ranking", "ranking")
+    if ranking in table and has_places(table, columns.get("item"), columns.get("rank")):
+        of_file = np.repeat([file.name for file in files], [len(frame) for frame in frames])
+        there = table[ranking].notna()
+        table[ranking] = (table[ranking].astype(str) + " of " + of_file).where(there)
+    try:
+        return Rankings.from_pandas(table, **columns)
+    except DataError as error:
+        raise DataError(f"{files[0].name} and {len(files) - 1} more: {error}") from error
+
+
+def as_rankings(rankings: Any) -> Rankings:
+    """``rankings`` itself, or read from a table with the standard column names."""
+    return rankings if isinstance(rankings, Rankings) else Rankings.from_pandas(rankings)
+
+
+def _rows(found: Found, weight: str | None, count: str | None, cluster: str | None) -> RankingRows:
+    """The rankings of a table, with what the table says of each."""
+    frame, n = found.frame, len(found.names)
+    every = sorted_places(found)
+    varying = varying_columns(found)
+    for name in (weight, count, cluster):
+        if name is not None:
+            require_column(frame, name)
+        if name in varying:
+            raise DataError(f"column {name!r} differs within {varying[name]}: give all places of a ranking one value")
+    of_rankings = frame.iloc[first_rows(found)].reset_index(drop=True)
+    weights = np.ones(n) if weight is None else numbers(of_rankings[weight], weight)
+    bad = ~((weights == 0) | ((weights >= 1e-100) & (weights <= 1e100)))
+    reject_values(weights, bad, str(weight), "weights must lie between 1e-100 and 1e100, or be 0")
+    counts = np.ones(n, np.int64) if count is None else whole_numbers(of_rankings[count], count)
+    n_zero = int(counts[weights == 0].sum())
+    kept = np.flatnonzero((weights > 0) & (counts > 0))
+    if len(kept) == 0:
+        raise DataError(f"no ranking is left of {n:,}: {n_zero:,} have weight 0, the others count none")
+    places, weights, counts = every.of(kept), weights[kept], counts[kept]
+    present, (item,) = renumbered(len(found.items), places.item)
+    has_ties = places.level[places.start[1:] - 1] < places.length - 1
+    report = RankingsReport(
+        n_rows=len(frame),
+        n_battles=int(counts.sum()),
+        n_models=int(present.sum()),
+        n_ties=int(counts[has_ties].sum()),
+        n_both_bad=0,
+        both_bad="half",
+        n_self_battles=0,
+        n_zero_weight=n_zero,
+        models_left_out=tuple(found.items[~present]),
+        n_places=int(counts @ places.length),
+    )
+    return RankingRows(
+        models=found.items[present].rename("model"),
+        model_a=item[places.start[:-1]],
+        model_b=item[places.start[1:] - 1],
+        target=np.ones(len(kept)),
+        weight=None if np.all(weights == 1) else weights,
+        report=report,
+        columns=of_rankings.loc[:, ~of_rankings.columns.isin([*found.roles, *varying, weight, count])],
+        kept=kept,
+        cluster=cluster,
+        count=None if np.all(counts == 1) else counts,
+        places=places._replace(item=item),
+        varying=varying,
+    )

@@ -1,0 +1,234 @@
+"""The Plackett-Luce model of rankings (DOI 10.2307/2346567, 10.1214/aos/1079120141), for many resamples at once.
+
+A ranking is a row of choices: the best item of all, then the best of those that are left, and so on. An item i is
+chosen out of a set A with probability exp(theta_i) / sum over j in A of exp(theta_j). A tie is the mean of its orders,
+so that it is a mean of choices, too. The log-likelihood of any rankings is therefore
+
+    sum_i chosen_i theta_i - sum_A times_A log sum_{j in A} exp(theta_j),
+
+with the number of times that an item is chosen, and that a set is chosen from. Those are all that is needed of a
+resample. Sets that several rankings share are looked at once.
+
+Lanes are the last axis of all arrays, so that an item's numbers of all lanes are one line of memory.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxeval.kernels import solve
+from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Num
+from jaxeval.kernels.solve import Solution, Status, Step, Terms, capped, centred, iterate, loop
+
+_UNROLLED = 8  # items of a set that are added in one pass over the sets
+
+
+class Use(NamedTuple):
+    """Which of the C cells of rankings use a number of something, and how often each; padding does so 0 times."""
+
+    number: Int32[Array, "T"]
+    cell: Int32[Array, "T"]
+    factor: Float[Array, "T"]
+
+
+class Choices(NamedTuple):
+    """The sets that are chosen from, and what the C cells of rankings say of them; the last of M items is padding.
+
+    Sets have widths of 2, 4, 8 and so on: the places that a set does not fill hold the last item. They are numbered one
+    width after the other.
+    """
+
+    sets: tuple[Int32[Array, "_ _"], ...]  # items of each set
+    of_sets: Use  # times that a ranking chooses from a set, its weight included
+    of_items: Use  # times that it chooses an item
+    edges: Use  # pairs of items, first * M + second, the first of which took a place before the second, or its own
+
+
+class Counts(NamedTuple):
+    """The sufficient statistics of R resamples."""
+
+    times: tuple[Float[Array, "_ R"], ...]  # that each set is chosen from, by width
+    chosen: Float[Array, "M R"]  # that each item is chosen
+
+
+class Rated(NamedTuple):
+    """Which items move in R resamples, and what becomes of the others."""
+
+    active: Bool[Array, "M R"]  # with a finite strength
+    above: Bool[Array, "M R"]  # infinitely strong: whatever is chosen from a set with such an item is such an item
+
+
+class Base(NamedTuple):
+    """The fit of the full data, which refits start from."""
+
+    theta: Float[Array, "M"]
+    inverse: Float[Array, "M M"]  # pseudo-inverse of its information
+    diagonal: Float[Array, "M"]  # of that information
+
+
+def take(values: Num[Array, "rows R"], index: Int32[Array, "_"]) -> Num[Array, "_ R"]:
+    """``values[index]``, unchecked."""
+    return values.at[index].get(mode="promise_in_bounds")
+
+
+def used(use: Use, count: Num[Array, "C R"], n: int) -> Float[Array, "{n} R"]:
+    """How often each of ``n`` things is used by ``count`` rankings of the cells."""
+    zero = jnp.zeros((n, count.shape[1]))
+    return zero.at[use.number].add(use.factor[:, None] * take(count, use.cell), mode="promise_in_bounds")
+
+
+def counted_choices(choices: Choices, count: Num[Array, "C R"], n_items: int) -> Counts:
+    """Those of ``count`` rankings of the cells."""
+    widths = [s.shape[1] for s in choices.sets]
+    times = used(choices.of_sets, count, sum(widths))
+    ends = [sum(widths[:k]) for k in range(1, len(widths))]
+    return Counts(tuple(jnp.split(times, ends)), used(choices.of_items, count, n_items))
+
+
+def edges(choices: Choices, count: Num[Array, "C R"], n_items: int) -> Bool[Array, "R {n_items} {n_items}"]:
+    """Whether an item took a place before the other's, or the same, right before it in some ranking."""
+    table = used(choices.edges, count, n_items**2) > 0
+    return table.T.reshape(-1, n_items, n_items)
+
+
+def rated_items(standing: Int8[Array, "M R"], is_item: Bool[Array, "M"], terms: Terms) -> Rated:
+    """What moves: with a ridge every item, else those of the main group."""
+    free = terms.ridge > 0
+    active = is_item[:, None] & ((standing == Standing.IDENTIFIED) | free)
+    return Rated(active, (standing == Standing.ABOVE) & ~free)
+
+
+def _over_places(items: Int32[Array, "width A"], add: Callable[[Array, Array], Array], start: Array) -> Array:
+    """``add`` to ``start`` for each place of sets of one width, whose items are given."""
+    if len(items) <= _UNROLLED:
+        for of_place in items:
+            start = add(start, of_place)
+        return start
+    return lax.fori_loop(0, len(items), lambda k, total: add(total, items[k]), start)
+
+
+def set_sums(choices: Choices, values: Float[Array, "M R"]) -> list[Float[Array, "_ R"]]:
+    """Sums of the ``values`` of the items of every set, by width; those of the last item must be 0."""
+
+    def of_width(items: Array) -> Array:
+        zero = jnp.zeros((items.shape[1], values.shape[1]))
+        return _over_places(items, lambda total, item: total + take(values, item), zero)
+
+    return [of_width(jnp.asarray(items)) for items in choices.sets]
+
+
+def item_sums(choices: Choices, values: list[Float[Array, "_ R"]], n_items: int) -> Float[Array, "{n_items} R"]:
+    """Sums of the ``values`` of every item's sets, given by width."""
+
+    def of_width(total: Array, items: Array, own: Array) -> Array:
+        return _over_places(items, lambda sums, item: sums.at[item].add(own, mode="promise_in_bounds"), total)
+
+    total = jnp.zeros((n_items, values[0].shape[1]))
+    for items, own in zip(choices.sets, values, strict=True):
+        total = of_width(total, jnp.asarray(items), own)
+    return total
+
+
+class Slope(NamedTuple):
+    """The log-likelihood's derivatives at one point, for R resamples."""
+
+    grad: Float[Array, "M R"]
+    expected: Float[Array, "M R"]  # times that each item would be chosen
+    mass: Float[Array, "M R"]  # exp(theta) of items that move, 0 of others
+    bend: list[Float[Array, "_ R"]]  # times / sum^2 of the sets
+
+
+def slope(choices: Choices, counts: Counts, rated: Rated, theta: Float[Array, "M R"], ridge: Num[Array, ""]) -> Slope:
+    """Derivatives at ``theta``.
+
+    Without a ridge, items outside of the main group are at their limits: sets with an infinitely strong item say
+    nothing about others, and infinitely weak items are in no set.
+    """
+    mass = jnp.where(rated.active, jnp.exp(theta), 0.0)
+    sums = set_sums(choices, jnp.where(rated.above, jnp.inf, mass))
+    per_sum = [jnp.where(total > 0, 1 / jnp.where(total > 0, total, 1.0), 0.0) for total in sums]
+    share = [times * own for times, own in zip(counts.times, per_sum, strict=True)]
+    expected = mass * item_sums(choices, share, len(theta))
+    grad = jnp.where(rated.active, counts.chosen - expected - 2 * ridge * theta, 0.0)
+    return Slope(grad, expected, mass, [s * own for s, own in zip(share, per_sum, strict=True)])
+
+
+def product(choices: Choices, at: Slope, p: Float[Array, "M R"], ridge: Num[Array, ""]) -> Float[Array, "M R"]:
+    """The information times ``p``, for items that move."""
+    along = set_sums(choices, at.mass * p)
+    back = item_sums(choices, [b * x for b, x in zip(at.bend, along, strict=True)], len(p))
+    return jnp.where(at.mass > 0, at.expected * p - at.mass * back + 2 * ridge * p, 0.0)
+
+
+def diagonal(choices: Choices, at: Slope, ridge: Num[Array, ""]) -> Float[Array, "M R"]:
+    """That of the information, for items that move."""
+    own = at.expected - at.mass**2 * item_sums(choices, at.bend, len(at.mass))
+    return jnp.where(at.mass > 0, jnp.maximum(own, 0.0) + 2 * ridge, 0.0)
+
+
+def information(choices: Choices, at: Slope, ridge: Num[Array, ""]) -> Float[Array, "R M M"]:
+    """The whole of it, a column after the other."""
+    m, n_lanes = at.mass.shape
+
+    def column(k: Array) -> Array:
+        unit = jnp.zeros((m, n_lanes)).at[k].set(1.0)
+        return product(choices, at, unit, ridge)
+
+    return jnp.moveaxis(lax.map(column, jnp.arange(m)), -1, 0)
+
+
+def chord(choices: Choices, counts: Counts, rated: Rated, base: Base, terms: Terms) -> Solution:
+    """Steps by the full data's information, shared by all lanes: for resamples that rate the items that it rates.
+
+    Other lanes are left alone, and have not converged.
+    """
+    alike = jnp.all(rated.active == (base.diagonal > 0)[:, None], 0)
+    own = Counts(tuple(jnp.where(alike, x, 0.0) for x in counts.times), jnp.where(alike, counts.chosen, 0.0))
+
+    def step(theta: Array) -> tuple[Array, Array]:
+        grad = jnp.where(alike, slope(choices, own, rated, theta, terms.ridge).grad, 0.0)
+        return jnp.matmul(base.inverse, grad, precision="highest"), grad
+
+    start = jnp.broadcast_to(base.theta[:, None], rated.active.shape)
+    end = iterate(step, start, terms.tolerance, terms.max_steps)
+    return end._replace(status=jnp.where(alike, end.status, jnp.int8(Status.STEP_LIMIT)))
+
+
+def newton_cg(choices: Choices, counts: Counts, rated: Rated, base: Base, terms: Terms) -> Solution:
+    """Newton's method with steps by preconditioned conjugate gradients, as `dense_solve.newton_cg`."""
+    n_items = len(base.theta)
+
+    def step(theta: Array) -> tuple[Array, Array]:
+        at = slope(choices, counts, rated, theta, terms.ridge)
+        own = diagonal(choices, at, terms.ridge)
+        apply = solve.preconditioner(base.inverse, base.diagonal, own, terms.ridge, n_items)
+        change = solve.newton_cg_step(
+            lambda p: product(choices, at, p, terms.ridge),
+            lambda r: jnp.where(rated.active, apply(r), 0.0),
+            own,
+            at.grad,
+        )
+        return capped(change), at.grad
+
+    start = jnp.where(rated.active, base.theta[:, None], 0.0)
+    return iterate(step, centred(start, rated.active), terms.tolerance, terms.max_steps)
+
+
+def newton(
+    choices: Choices, counts: Counts, rated: Rated, start: Float[Array, "M R"], terms: Terms
+) -> tuple[Solution, Float[Array, "R M M"]]:
+    """Newton's method by each lane's own information, and that information at the end, up to the tolerance."""
+    n_items, n_lanes = rated.active.shape
+
+    def step(theta: Array, _: Array, __: Array) -> Step:
+        at = slope(choices, counts, rated, theta, terms.ridge)
+        matrix = information(choices, at, terms.ridge)
+        regular, _ = solve.regular(matrix, rated.active.T, n_items, terms.ridge)
+        change = solve.solved(regular, at.grad.T).T
+        return Step(capped(centred(change, rated.active)), at.grad, matrix)
+
+    matrix = jnp.zeros((n_lanes, n_items, n_items))
+    return loop(step, centred(start, rated.active), matrix, terms.tolerance, terms.max_steps)

@@ -1,0 +1,83 @@
+"""Refits to resampled rankings: what is drawn, and the cascade of solvers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jaxeval.arrays import as_leaf
+from jaxeval.execution.lanes import Solver, Task
+from jaxeval.execution.precision import on_device
+from jaxeval.execution.shapes import CONTEXTUAL_REFITS, UNIT_ROWS, padded_cells, padded_units
+from jaxeval.kernels import batch
+from jaxeval.kernels.batch.plackett_luce import RankingForm, RankingProblem, refit_rankings
+from jaxeval.kernels.resample import DrawScheme, Packing
+from jaxeval.ratings.drawn_votes import VoteGroups, unit_members
+from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.ranking_boards import RankingBoard, padded_use
+from jaxeval.ratings.refits import BoardRefits
+from jaxeval.resampling.draw import unit_draw
+from jaxeval.resampling.units import pad
+
+# In turn, each for the lanes that those before it left; and their limits of steps.
+_SOLVERS = {
+    batch.Solver.CHORD: ("chord", 30),
+    batch.Solver.NEWTON_CG: ("newton-cg", 60),
+    batch.Solver.NEWTON: ("newton", 200),
+}
+# Numbers that a lane has for each set, for each ranking and for each pair of items, at most.
+_PER_SET, _PER_CELL, _PER_PAIR = 8, 4, 4
+
+
+@dataclass(frozen=True, eq=False)
+class RankingRefits(BoardRefits):
+    """Refits of one slice of rankings by chord steps, Newton-CG and Newton."""
+
+    problem: RankingProblem
+    form: RankingForm  # of chord steps
+
+    def solvers(self) -> list[Solver]:
+        """The fastest first; chord steps leave resamples that do not rate the same items as the full data."""
+        return [
+            Solver(code, name, self._task(code, max_steps), np.array([True]))
+            for code, (name, max_steps) in _SOLVERS.items()
+        ]
+
+    def _task(self, solver: batch.Solver, max_steps: int) -> Task:
+        n_sets = sum(s.shape[1] for s in self.problem.choices.sets)
+        m = len(self.problem.main_weight)
+        entries = _PER_SET * n_sets + _PER_CELL * self.form.n_cells
+        pairs = (_PER_PAIR if solver == batch.Solver.NEWTON else 1) * m**2
+        form = self.form._replace(solver=solver)
+        return Task(
+            self.program(refit_rankings, self.problem, form, self.options.ridge, max_steps),
+            CONTEXTUAL_REFITS,
+            entries + pairs,
+            lane_bytes=8 * (entries + _PER_PAIR * m**2),
+            fixed_bytes=self.held_bytes(self.problem, m),
+        )
+
+
+def ranking_refits(fitted: RankingBoard, label: str, drawn: VoteGroups, options: BootstrapOptions) -> RankingRefits:
+    """The refits of a slice called ``label``: rankings are drawn, or clusters of them."""
+    members = unit_members(fitted.cells, drawn)
+    n_columns = padded_units(members.units.shape[1])
+    column, row = np.divmod(members.unit, UNIT_ROWS)
+    grid = pad(members.units, (UNIT_ROWS, n_columns))
+    draw = unit_draw(grid, options.drawn, label, Packing(None), members.stratum)
+    m, size = len(fitted.board.theta), len(fitted.base.theta)
+    problem = RankingProblem(
+        units=draw.units,
+        members=padded_use(members.cell, row * n_columns + column, members.times.astype(float)),
+        choices=fitted.choices,
+        stream=as_leaf(draw.stream, np.uint64),
+        base=fitted.base,
+        is_item=as_leaf(np.arange(size) < m, np.bool_),
+        main_weight=as_leaf(pad(fitted.main_weight, (size,)), np.float64),
+    )
+    count_dtype: Any = np.float64 if options.drawn == DrawScheme.BAYESIAN else np.int32
+    n_cells = padded_cells(len(fitted.cells.count))
+    form = RankingForm(options.drawn, count_dtype, n_cells, batch.Solver.CHORD)
+    return RankingRefits(options, on_device(problem), form)
