@@ -109,8 +109,9 @@ def _rests_on(value: Any) -> list[str]:
     if not isinstance(value, pd.DataFrame):
         held = vars(value)  # what it would first have to compute is left alone
         settings = [getattr(own, "settings", None) for own in (value, held.get("accuracy"), held.get("joint"))]
-        report = vars(held.get("fit", value)).get("report")
-        return [*_votes(getattr(report, "n_battles", None)), *_made(next(filter(None, settings), None))]
+        n = getattr(held.get("fit", value), "n_battles", None)  # of each model, or in all
+        n = int(n.sum()) // 2 if isinstance(n, pd.Series) else n
+        return [*_votes(n), *_made(next(filter(None, settings), None))]
     if "vote_count" not in value:
         return _made(value.attrs.get("settings"))
     both = value.groupby("category")["vote_count"].sum().max() if "category" in value else value["vote_count"].sum()

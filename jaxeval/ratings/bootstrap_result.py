@@ -286,7 +286,7 @@ class Bootstraps(Shown, dict[Hashable, Bootstrap]):
     def _shown(self) -> View:
         rows = {
             "n_models": [len(board.models) for board in self.values()],
-            "n_battles": [board.fit.report.n_battles for board in self.values()],
+            "n_battles": [int(board.fit.n_battles.sum()) // 2 for board in self.values()],
             "best": [board.fit._best_first().index[0] for board in self.values()],
         }
         table = pd.DataFrame(rows, pd.Index(map(slice_name, self), name=" / ".join(self.by)))

@@ -138,7 +138,8 @@ class BradleyTerryFit(Shown):
         return View(title, self._best_first(), settings_line(self.settings), self.warnings)
 
     def _how_many(self) -> str:
-        return f"{counted(self.report.n_battles, 'battle')} between {counted(len(self.ratings), 'model')}"
+        n = int(self.n_battles.sum()) // 2  # the report may count those of other slices, too
+        return f"{counted(n, 'battle')} between {counted(len(self.ratings), 'model')}"
 
     def _best_first(self) -> pd.DataFrame:
         """Ranks among finite ratings, ratings and battles; and what is wrong with models, if anything is."""

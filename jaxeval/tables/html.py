@@ -14,17 +14,20 @@ from jaxeval.arrays import Float
 from jaxeval.tables.cells import Interval, as_numbers, cell_texts, find_intervals, with_index
 from jaxeval.wording import counted, visible, visible_line
 
+_LONG = 40  # characters of a text that may take several lines
 # Colours that are seen on white and on black.
 _BAND, _POINT, _SHARE = "rgba(70,130,190,.4)", "rgb(40,100,170)", "rgba(70,130,190,.25)"
 _STYLE = (
+    ".jaxeval{overflow-x:auto}"
     ".jaxeval table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
     ".jaxeval caption,.jaxeval p{text-align:left;margin:.2em 0}"
     ".jaxeval caption{caption-side:top;font-weight:bold}"
     ".jaxeval p{font-size:.9em;white-space:pre-line;overflow-wrap:anywhere}"
     ".jaxeval th,.jaxeval td{padding:.15em .6em;text-align:left;vertical-align:top;unicode-bidi:isolate;"
-    "max-width:24em;overflow-wrap:anywhere}"
-    ".jaxeval .number{text-align:right;white-space:nowrap}"
-    ".jaxeval .bar{min-width:9em;background-repeat:no-repeat;background-position:center;background-size:100% 45%}"
+    "white-space:nowrap}"
+    ".jaxeval .long{min-width:20em;white-space:normal;overflow-wrap:anywhere}"
+    ".jaxeval .number{text-align:right}"
+    ".jaxeval .bar{min-width:9em;background-repeat:no-repeat;background-position:center;background-size:100% .6em}"
     ".jaxeval thead th{border-bottom:1px solid}"
 )
 
@@ -71,11 +74,11 @@ def html_table(
     for k, name in enumerate(table.columns):
         column, parts = table.iloc[:, k], name if isinstance(name, tuple) else (name,)
         number = is_numeric_dtype(column.dtype) and not is_bool_dtype(column.dtype)
-        top.append(_cell("th", ", ".join(map(heading, parts)), 'scope="col"' + ' class="number"' * number))
-        tag, kind = ("th", 'scope="row"') if k < n_names else ("td", 'class="number"' if number else "")
-        full = _full_length(name, column) if bars and k not in in_interval else None
-        share = [""] * len(column) if full is None else [_share(x / full) for x in as_numbers(column)]
-        columns.append([_cell(tag, text, f"{kind}{own}") for text, own in zip(texts[k], share, strict=True)])
+        top.append(_cell('th scope="col"', ", ".join(map(heading, parts)), number))
+        tag = 'th scope="row"' if k < n_names else "td"
+        full = _full_length(str(name), column, not intervals) if bars and k not in in_interval else None
+        styles = [""] * len(column) if full is None else [_share(x / full) for x in as_numbers(column)]
+        columns.append([_cell(tag, text, number, style) for text, style in zip(texts[k], styles, strict=True)])
         if k in scales:
             top.append("<td></td>")
             columns.append([f'<td class="bar"{style}></td>' for style in scales[k].bars()])
@@ -114,20 +117,24 @@ def _gradient(x: float, a: float, b: float) -> str:
     left, right = max(x - 1, 0), min(x + 1, 100)
     a, b = min(a, left), max(b, right)
     return (
-        f"linear-gradient(90deg,transparent {a:.1f}%,{_BAND} {a:.1f}% {left:.1f}%,{_POINT} {left:.1f}% {right:.1f}%,"
-        f"{_BAND} {right:.1f}% {b:.1f}%,transparent {b:.1f}%)"
+        f"linear-gradient(90deg,transparent {a:.1f}%,{_BAND} {a:.1f}%,{_BAND} {left:.1f}%,{_POINT} {left:.1f}%,"
+        f"{_POINT} {right:.1f}%,{_BAND} {right:.1f}%,{_BAND} {b:.1f}%,transparent {b:.1f}%)"
     )
 
 
-def _full_length(name: Any, column: pd.Series) -> float | None:
-    """The value whose bar fills the cell: 1 of shares, the largest of counts; None for other numbers."""
+def _full_length(name: str, column: pd.Series, alone: bool) -> float | None:
+    """The value whose bar fills the cell: 1 of shares, the largest of counts; None for other numbers.
+
+    Numbers from 0 to 1 are shares where the table has no intervals beside them (``alone``), or by their name.
+    """
     values = as_numbers(column)
     known = values[np.isfinite(values)]
     if len(known) == 0 or known.min() < 0 or known.max() == 0:
         return None
     if is_float_dtype(column.dtype):
-        return 1.0 if known.max() <= 1 else None
-    is_count = is_integer_dtype(column.dtype) and (str(name).startswith("n_") or str(name).endswith("_count"))
+        is_share = alone or name.startswith("p_") or name.endswith("share")
+        return 1.0 if is_share and known.max() <= 1 else None
+    is_count = is_integer_dtype(column.dtype) and (name.startswith("n_") or name.endswith("_count"))
     return float(known.max()) if is_count else None
 
 
@@ -137,8 +144,9 @@ def _share(share: float) -> str:
     return f' style="background:linear-gradient(90deg,{_SHARE} {100 * share:.1f}%,transparent {100 * share:.1f}%)"'
 
 
-def _cell(tag: str, text: str, kind: str) -> str:
-    return f"<{tag} {kind}>{_text(text)}</{tag}>" if kind else f"<{tag}>{_text(text)}</{tag}>"
+def _cell(tag: str, text: str, number: bool, style: str = "") -> str:
+    kind = ' class="long"' if len(text) > _LONG else ' class="number"' if number else ""
+    return f"<{tag}{kind}{style}>{_text(text)}</{tag[:2]}>"
 
 
 def _text(text: str) -> str:

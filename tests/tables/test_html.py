@@ -87,6 +87,8 @@ def test_missing_and_infinite_values_break_no_bar():
 def test_shares_and_counts_have_bars_behind_them():
     frame = pd.DataFrame({"share": [0.25, 1.0], "n_battles": [10, 40], "seed": [10, 40], "gap": [-0.5, 0.5]})
     assert re.findall(r"([\d.]+)%,transparent \1%", html_table(frame)) == ["25.0", "25.0", "100.0", "100.0"]
+    beside = frame.assign(x=0.5, x_lower=0.4, x_upper=0.6).rename(columns={"share": "value"})
+    assert html_table(beside).count('"background:linear') == 2
 
 
 def test_ends_belong_to_the_nearest_number_between_them():

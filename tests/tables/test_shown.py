@@ -74,6 +74,12 @@ def test_intervals_are_bars(name):
     assert html.count('class="bar" style=') >= 2
 
 
+def test_slices_count_their_own_battles():
+    boards = RESULTS["Bootstraps"]()
+    assert boards._shown().table["n_battles"].tolist() == [750, 750]
+    assert "60 resamples of 750 battles between 8 models" in repr(next(iter(boards.values())))
+
+
 def test_a_member_is_a_property_everywhere_or_a_method_everywhere():
     kinds = {}
     for owner in public_classes().values():
