@@ -80,11 +80,22 @@ def frame_of(table: pa.Table) -> pd.DataFrame:
         if pa.types.is_dictionary(column.type) and pa.types.is_unsigned_integer(column.type.index_type):
             signed = pa.dictionary(pa.int64(), column.type.value_type)
             table = table.set_column(k, table.column_names[k], column.cast(signed))
+        elif pa.types.is_nested(column.type) and "string_view" in str(column.type):  # as polars has lists of text
+            table = table.set_column(k, table.column_names[k], column.cast(_without_views(column.type)))
     frame = table.to_pandas()
     for k, column in enumerate(table.columns):
         if column.null_count and pa.types.is_int64(column.type) and pc.max(pc.abs(column)).as_py() >= 2**53:
             frame.isetitem(k, column.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get))
     return frame
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """A type of lists of strings, or of lists of those, as one that Arrow makes pandas of."""
+    import pyarrow as pa
+
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_without_views(kind.value_type))
+    return pa.string() if pa.types.is_string_view(kind) else kind
 
 
 def plain(value: Any) -> Any:

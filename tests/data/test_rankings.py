@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from ranked import levels, named, places, simulated, table
@@ -34,6 +35,7 @@ class TestForms:
             pd.DataFrame({"ranking": mixed}),
             pd.DataFrame({"ranking": [json.dumps(ranking) for ranking in nested]}),
             pa.table({"ranking": nested}),
+            pl.DataFrame({"ranking": nested}),
             places(LISTS),
         ]
         for frame in forms:
