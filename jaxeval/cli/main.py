@@ -89,8 +89,6 @@ _board_options = several_options(
     choice_option("--interval", "percentile", "basic", "wald",
                   text="Intervals from the resamples, or (wald) from the errors of the fit."),
     click.option("--ridge", default=0.0, type=click.FloatRange(0), metavar="R"),
-    choice_option("--penalty", "none", "firth",
-                  text="Firth's bias reduction, for models with few votes: with --interval wald."),
     click.option("--gauge", default="mean", type=_Gauge(), metavar="mean|votes|MODEL=RATING",
                  help="What fixes the level of the ratings; ranks and tiers do not depend on it."),
     click.option("--base", default=1000.0, help="Mean rating of the gauges mean and votes."),
@@ -104,6 +102,8 @@ _board_options = several_options(
 
 #: Those of battles of two models.
 _pair_options = several_options(
+    choice_option("--penalty", "none", "firth",
+                  text="Firth's bias reduction, for models with few votes: with --interval wald."),
     click.option("--reweight", is_flag=True, help="Inverse-pair-frequency weights, 1 / max(battles of pair, 50)."),
     choice_option("--method", "auto", "dense", "sparse",
                   text="Tables of all pairs of models, or the graph of those that met: for 1,000 models or more."),

@@ -72,7 +72,7 @@ def bootstrap(
     Args:
         battles: `Battles`, or a table with the standard columns; or `Rankings`, whose items are rated by
             `fit_plackett_luce`. Rankings are then drawn and counted wherever these words say battles. They have no
-            ``reweight``, ``features``, ``ties`` or ``link``.
+            ``reweight``, ``penalty``, ``features``, ``ties`` or ``link``.
         n_resamples: B.
         seed: any integer from 0 to 2**63 - 1.
         scheme: "multinomial" draws N battles with replacement, exactly; "poisson" gives each battle a Poisson(1)

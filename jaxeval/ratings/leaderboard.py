@@ -22,6 +22,7 @@ from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bootstrap_result import BoardInterval, Bootstrap, Bootstraps
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
 from jaxeval.ratings.options import BootstrapOptions, ResampleArguments
+from jaxeval.ratings.plackett_luce import PlackettLuceFit
 from jaxeval.ratings.slices import slice_name, slice_title
 from jaxeval.statistics.differences import MOST_COMPARISONS, MOST_NOT_FINITE
 from jaxeval.tables.table import Table
@@ -232,7 +233,8 @@ def _few_battles(board: Bootstrap, interval: BoardInterval) -> list[str]:
     """A sentence on models whose intervals could be better."""
     options = board.settings
     few = board.models[board.fit.n_battles < FEW_BATTLES]
-    if not len(few) or options.beside_firth or options.reweight or (options.penalty == "firth" and interval == "wald"):
+    no_better = isinstance(board.fit, PlackettLuceFit) or (options.penalty == "firth" and interval == "wald")
+    if not len(few) or options.beside_firth or options.reweight or no_better:
         return []
     return [
         f"{counted(len(few), 'preliminary model has', 'preliminary models have')} fewer than {FEW_BATTLES} battles: "

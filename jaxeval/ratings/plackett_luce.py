@@ -19,7 +19,7 @@ from jaxeval.ratings.slices import whole_board
 from jaxeval.wording import counted
 
 #: Options of a fit that are about battles, and what each is without.
-_OF_BATTLES = {"features": (), "ties": "half", "link": "logit", "reweight": False}
+_OF_BATTLES = {"features": (), "ties": "half", "link": "logit", "reweight": False, "penalty": "none"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -284,6 +284,7 @@ np.savez(sys.argv[1], n=jax.device_count(), draws=bootstrap(Rankings.from_pandas
             {"link": "probit"},
             {"ties": "davidson"},
             {"reweight": True},
+            {"penalty": "firth"},
             {"features": ["judge"]},
             {"method": "sparse"},
             {"dtype": "float32"},
@@ -305,6 +306,13 @@ class TestTables:
         assert (table_["rank_best"] <= table_["rank"]).all()
         assert (table_["rank"] <= table_["rank_worst"]).all()
         assert "60 rankings of 6 items" in table_.attrs["report"]
+        assert table_.attrs["warnings"] == []  # Firth's penalty is none of rankings
+
+    def test_intervals_of_the_fit(self, rankings, resampled):
+        own = leaderboard(resampled, interval="wald").set_index("model_name")
+        half = (own["rating_upper"] - own["rating_lower"]) / 2
+        error = fit_plackett_luce(rankings).standard_errors_hessian[own.index]
+        np.testing.assert_allclose(half, 1.959964 * error, rtol=1e-6)
 
     def test_by_and_a_table_of_the_result(self, rankings, resampled):
         assert set(leaderboard(rankings, by="language", n_resamples=50)["category"]) == {"de", "en"}
