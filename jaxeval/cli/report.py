@@ -80,7 +80,7 @@ def _leader(title: str | None, block: pd.DataFrame, level: float) -> str:
     first = ranked.iloc[0]
     interval = plus_minus(first["rating"], first["rating_lower"], first["rating_upper"])
     said = f"{start}{visible_line(first['model_name'])} leads with {first['rating']:.1f}"
-    said += f" ({interval})" if interval else ""
+    said += f" ({interval})" if interval and "inf" not in interval else ""
     if len(ranked) == 1 or pd.isna(first.get("tier")):
         return said
     alike = ranked.loc[ranked["tier"] == first["tier"], "model_name"].iloc[1:].map(visible_line)
