@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_float_dtype
 
 from jaxeval.cli.boards import board_grid, plus_minus
 from jaxeval.cli.outputs import Findings
 from jaxeval.cli.screens import Column, Grid, Screen, print_screen
+from jaxeval.cli.terminal import plain_cell
 from jaxeval.ratings.slices import slice_title
-from jaxeval.tables.boards import rank_spread, row_notes
+from jaxeval.tables.boards import more_columns, rank_spread, row_notes
+from jaxeval.tables.headings import heading
 from jaxeval.wording import counted, named, visible_line
 
 if TYPE_CHECKING:
@@ -77,7 +80,7 @@ def _leader(title: str | None, block: pd.DataFrame, level: float) -> str:
     first = ranked.iloc[0]
     interval = plus_minus(first["rating"], first["rating_lower"], first["rating_upper"])
     said = f"{start}{visible_line(first['model_name'])} leads with {first['rating']:.1f}"
-    said += f" ({interval})" if interval else ""
+    said += f" ({interval})" if interval and "inf" not in interval else ""
     if len(ranked) == 1 or pd.isna(first.get("tier")):
         return said
     alike = ranked.loc[ranked["tier"] == first["tier"], "model_name"].iloc[1:].map(visible_line)
@@ -92,6 +95,10 @@ def _board(title: str | None, block: pd.DataFrame, top: int | None) -> Grid:
     extra = []
     if "expected_score_rating" in block:
         extra = [Column("By expected score", [_by_score(row) for row in rows], order=7)]
+    for name in more_columns(block):
+        number = is_float_dtype(block[name])
+        cells = [_besides(value) for value in block[name].tolist()]
+        extra.append(Column(heading(name), cells, right=number, order=8, folds=not number))
     return board_grid(
         None if title is None else visible_line(title),
         list(block["model_name"]),
@@ -125,6 +132,11 @@ def _coefficients(table: pd.DataFrame, link: str) -> Grid:
         ],
         rows="covariate",
     )  # fmt: skip
+
+
+def _besides(value: Any) -> str:
+    """A cell of what was joined to the board, or asked for besides."""
+    return "" if pd.isna(value) else f"{value:.3f}" if isinstance(value, float) else plain_cell(value)
 
 
 def _by_score(row: dict[Any, Any]) -> str:

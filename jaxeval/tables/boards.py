@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _BOARD = {"model_name", "rating", "rating_lower", "rating_upper", "vote_count", "rank", "standing", "degenerate_share"}
+_OWN = {*_BOARD, "variance", "rank_best", "rank_worst", "tier", "category", "component", "preliminary"}
 
 
 def is_board(table: pd.DataFrame) -> bool:
@@ -15,8 +16,16 @@ def is_board(table: pd.DataFrame) -> bool:
     return set(table.columns) >= _BOARD
 
 
+def more_columns(table: pd.DataFrame) -> list[Any]:
+    """Columns of a leaderboard that were asked for: what is known of its models besides, and shares of ranks."""
+    return [name for name in table if name not in _OWN and not str(name).startswith("expected_score_")]
+
+
 def for_people(table: pd.DataFrame) -> pd.DataFrame:
-    """Of a leaderboard rank and spread, model, rating and interval, votes, tier and notes; other tables as they are."""
+    """Of a leaderboard rank and spread, model, rating and interval, votes, tier, notes and what was joined to it.
+
+    Other tables stay as they are.
+    """
     import pandas as pd
 
     if not is_board(table):
@@ -29,6 +38,7 @@ def for_people(table: pd.DataFrame) -> pd.DataFrame:
         **{name: table[name] for name in ("model_name", "rating", "rating_lower", "rating_upper", *by_score)},
         "vote_count": table["vote_count"],
         **({"tier": table["tier"]} if "tier" in table else {}),
+        **{name: table[name] for name in more_columns(table)},
         "notes": [row_notes(row) for row in table.to_dict("records")],
     }
     shown = pd.DataFrame(columns, index=table.index)

@@ -202,6 +202,15 @@ def test_hostile_names_are_shown_and_not_obeyed(width):
     assert len(shown(screen, width).splitlines()) <= LINES
 
 
+def test_what_is_known_of_models_besides_is_shown():
+    board = jaxeval.leaderboard(jaxeval.simulate_battles(2_000, 4, seed=0), n_resamples=200, rank_at_most=1)
+    joined = board.assign(organization=["red\x1b", None, "blue", "blue"])
+    joined.attrs = board.attrs
+    text = shown(leaderboard_screen(joined), 160)
+    assert "P rank 1  Organization" in text
+    assert "1.000  red\\x1b" in text
+
+
 class TestRoom:
     GRID = Grid(
         None, [Column("A", ["x" * 20] * 3), Column("B", ["y" * 20] * 3, order=2), Column("C", ["z" * 20] * 3, order=1)]

@@ -367,7 +367,7 @@ class TestCommand:
         """The second to end would take the first one's battles away."""
         state = tmp_path / "state.parquet"
         with monkeypatch.context() as patch:
-            patch.setattr("jaxeval.cli.report.print_leaderboard", lambda *_, **__: other.save(state))
+            patch.setattr("jaxeval.cli.outputs.show", lambda *_, **__: other.save(state))
             result = self.run(tmp_path / "day-2.parquet", "--state", state)
         assert result.exit_code == 1
         assert "was changed while this run was at work" in " ".join(result.stderr.split())

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import jaxeval
-from jaxeval.tables.boards import for_people, rank_spread, row_notes
+from jaxeval.tables.boards import for_people, more_columns, rank_spread, row_notes
 
 
 def test_the_columns_of_a_screen():
@@ -14,6 +14,13 @@ def test_the_columns_of_a_screen():
     flagged = board.assign(preliminary=[True, False, False, False], category="de")
     assert list(for_people(flagged)) == ["category", *main, "notes"]
     assert for_people(flagged)["notes"].tolist() == ["preliminary", "", "", ""]
+
+
+def test_what_was_joined_or_asked_for_is_shown():
+    board = jaxeval.leaderboard(jaxeval.simulate_battles(2_000, 4, seed=0), n_resamples=200, rank_at_most=1)
+    assert more_columns(board) == ["p_rank_1"]
+    joined = board.assign(organization=["red", None, "blue", "blue"])
+    assert list(for_people(joined))[-2:] == ["p_rank_1", "organization"]
 
 
 def test_other_tables_stay_as_they_are():
