@@ -115,7 +115,7 @@ class _Column(NamedTuple):
         there = self.codes >= 0
         times = None if self.rows is None else self.rows.times[there]
         counts = np.bincount(self.codes[there], times, minlength=len(self.distinct)).astype(int)
-        text = ", ".join(f"{str(self.distinct[k])!r} ({counts[k]:,})" for k in which[:_MOST_SHOWN])
+        text = ", ".join(f"{_shown(self.distinct[k])!r} ({counts[k]:,})" for k in which[:_MOST_SHOWN])
         return text if len(which) <= _MOST_SHOWN else f"{text} and {len(which) - _MOST_SHOWN} more"
 
     @property
@@ -204,10 +204,10 @@ def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> 
         readings.append(names)
     if own.numeric and not readings:
         raise DataError(
-            f"column {own.name!r} has numeric labels ({own.all}), and numbers are never guessed: say "
-            f"{option}='a_wins_1' if 1 is a win of side A, {option}='a_wins_0' if 0 is one, or what each means, "
-            f"{option}={{'1': 'model_a', '2': 'model_b'}} (on the command line --labels a_wins_1, --labels a_wins_0, "
-            f"--labels 1=model_a,2=model_b){advice}"
+            f"column {own.name!r} has numeric labels ({own.all}), and numbers are never guessed: say what they mean with "
+            f"{option}='a_wins_1' (1 is a win of side A), {option}='a_wins_0' (0 is one), or {option}={{'1': 'model_a', "
+            "'2': 'model_b'}; on the command line --labels a_wins_1, --labels a_wins_0 or --labels "
+            f"1=model_a,2=model_b{advice}"
         )
     if not readings:
         results = [STANDARD.get(value) if isinstance(value, str) else None for value in own.distinct]
@@ -273,6 +273,11 @@ def _neither(own: _Column, sides: Sides | None) -> str:
         return "; or of the winners' names"
     rows = f"; it names neither side in {counted(count_rows(neither, own.rows), 'row')}{first_place(neither, own.rows)}"
     return f"; or of the winners' names, which it holds in part{rows if neither.any() else ''}"
+
+
+def _shown(label: Any) -> str:
+    """A label as it is written: whole numbers without a point."""
+    return f"{label:g}" if isinstance(label, float) else str(label)
 
 
 def _key(value: Any) -> str:
