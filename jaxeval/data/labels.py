@@ -204,9 +204,9 @@ def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> 
         readings.append(names)
     if own.numeric and not readings:
         raise DataError(
-            f"column {own.name!r} has numeric labels ({own.all}), and numbers are never guessed: say what they mean with "
-            f"{option}='a_wins_1' (1 is a win of side A), {option}='a_wins_0' (0 is one), or {option}={{'1': 'model_a', "
-            "'2': 'model_b'}; on the command line --labels a_wins_1, --labels a_wins_0 or --labels "
+            f"column {own.name!r} has numeric labels ({own.all}), and numbers are never guessed: say what they mean "
+            f"with {option}='a_wins_1' (1 is a win of side A), {option}='a_wins_0' (0 is one), or {option}={{'1': "
+            "'model_a', '2': 'model_b'}; on the command line --labels a_wins_1, --labels a_wins_0 or --labels "
             f"1=model_a,2=model_b{advice}"
         )
     if not readings:
