@@ -272,6 +272,8 @@ class Bootstrap(Shown):
 class Bootstraps(Shown, dict[Hashable, Bootstrap]):
     """The bootstraps of slices, by group, and what no slice has.
 
+    Draws of slices of about as many models are parts of one array: its memory is free when none of them is left.
+
     Attributes:
         by: the columns whose groups the slices are.
         left_out: battles of the slices with too few of them, by group; those are not rated.
