@@ -106,7 +106,7 @@ def held_numbers(shape: Sequence[int]) -> int:
     """Numbers for which memory is taken by an array of ``shape``: on a TPU those of whole tiles."""
     if not _on_tpu():
         return math.prod(shape)
-    least = (1,) * (len(shape) - 2) + _TILE[-len(shape) :]
+    least = (1,) * (len(shape) - 2) + _TILE[2 - min(len(shape), 2) :]
     return math.prod(_in_steps(n, step) for n, step in zip(shape, least, strict=True))
 
 
