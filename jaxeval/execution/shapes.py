@@ -70,7 +70,7 @@ REFITS = Budget(Room(2_000_000, 1024), Room(2**28, 4096), 32)
 SPARSE_REFITS = Budget(Room(2**28, 4), Room(2**29, 128), 32)
 CONTEXTUAL_REFITS = Budget(Room(2**25, 32), Room(2**27, 512), 8)
 # Every chunk makes a table of a model's battles by opponent anew: a few lanes would wait for it more than they work.
-OWN_BATTLES = Budget(Room(2**20, 256), Room(2**26, 4096), 32, _VECTOR)
+OWN_BATTLES = Budget(Room(2**20, 256), Room(2**28, 4096), 32, _VECTOR)
 FOLDS = Budget(Room(2**22, 1024), Room(2**28, 4096), 32)
 ITEMS = Budget(Room(2**18, 512), Room(2**26, 4096), 32, _VECTOR)
 DRAWS = Budget(Room(2**18, 256), Room(2**26, 4096), 32, _VECTOR)
