@@ -67,7 +67,7 @@ class Budget(NamedTuple):
 REFITS = Budget(Room(2_000_000, 1024), Room(2**28, 4096), 32)
 # In bytes. Lanes side by side share gathered lines of memory, but wait for the slowest of them, and their arrays leave
 # the cache: four took half the time of sixteen on a CPU.
-SPARSE_REFITS = Budget(Room(2**28, 4), Room(2**29, 128), 32)
+SPARSE_REFITS = Budget(Room(2**28, 4), Room(2**31, 128), 32)
 CONTEXTUAL_REFITS = Budget(Room(2**25, 32), Room(2**27, 512), 8)
 # Every chunk makes a table of a model's battles by opponent anew: a few lanes would wait for it more than they work.
 OWN_BATTLES = Budget(Room(2**20, 256), Room(2**28, 4096), 32, _VECTOR)
