@@ -96,18 +96,16 @@ def main() -> None:
     if lack := what_lacks(arguments.platform):
         parser.error(lack)
     devices = DEVICES[arguments.platform]()[: arguments.devices]
-    rows: dict[str, dict[str, Any]] = {}
-    for name, estimate in ESTIMATES.items():
-        for call in record(estimate, devices) if re.search(arguments.estimates, name) else []:
+    name, programs = f"compiled_{arguments.platform}", dict[str, Any]()
+    if (RESULTS / f"{name}.json").exists():  # other programs stay
+        programs = json.loads((RESULTS / f"{name}.json").read_text())["programs"]
+    for title, estimate in ESTIMATES.items():
+        for call in record(estimate, devices) if re.search(arguments.estimates, title) else []:
             if call.lanes is not None and re.search(arguments.programs, call.name):
-                rows[f"{name}/{call.name}"] = figures = figures_of(call)
-                print(f"{name}/{call.name}: {figures}", flush=True)
-    name, kept = f"compiled_{arguments.platform}", dict[str, Any]()
-    if (RESULTS / f"{name}.json").exists():  # of other programs
-        kept = json.loads((RESULTS / f"{name}.json").read_text())["programs"]
-    versions = {"compiled_with": f"jax {jax.__version__}"}
-    kept |= {program: versions | figures for program, figures in rows.items()}
-    save(name, {"compiled_for": devices[0].device_kind, "programs": kept})
+                figures = {"compiled_with": f"jax {jax.__version__}", **figures_of(call)}
+                print(f"{title}, {call.name}: {figures}", flush=True)
+                programs[f"{title}, {call.name}"] = figures
+                save(name, {"compiled_for": devices[0].device_kind, "programs": programs})
 
 
 if __name__ == "__main__":

@@ -67,10 +67,10 @@ class Budget(NamedTuple):
 REFITS = Budget(Room(2_000_000, 1024), Room(2**28, 4096), 32)
 # In bytes. Lanes side by side share gathered lines of memory, but wait for the slowest of them, and their arrays leave
 # the cache: four took half the time of sixteen on a CPU.
-SPARSE_REFITS = Budget(Room(2**28, 4), Room(2**29, 128), 32)
+SPARSE_REFITS = Budget(Room(2**28, 4), Room(2**31, 128), 32)
 CONTEXTUAL_REFITS = Budget(Room(2**25, 32), Room(2**27, 512), 8)
 # Every chunk makes a table of a model's battles by opponent anew: a few lanes would wait for it more than they work.
-OWN_BATTLES = Budget(Room(2**20, 256), Room(2**26, 4096), 32, _VECTOR)
+OWN_BATTLES = Budget(Room(2**20, 256), Room(2**28, 4096), 32, _VECTOR)
 FOLDS = Budget(Room(2**22, 1024), Room(2**28, 4096), 32)
 ITEMS = Budget(Room(2**18, 512), Room(2**26, 4096), 32, _VECTOR)
 DRAWS = Budget(Room(2**18, 256), Room(2**26, 4096), 32, _VECTOR)
@@ -106,7 +106,7 @@ def held_numbers(shape: Sequence[int]) -> int:
     """Numbers for which memory is taken by an array of ``shape``: on a TPU those of whole tiles."""
     if not _on_tpu():
         return math.prod(shape)
-    least = (1,) * (len(shape) - 2) + _TILE[-len(shape) :]
+    least = (1,) * (len(shape) - 2) + _TILE[2 - min(len(shape), 2) :]
     return math.prod(_in_steps(n, step) for n, step in zip(shape, least, strict=True))
 
 

@@ -9,7 +9,7 @@ Models with several rows are numbered first, those with one row after them; padd
 """
 
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -80,11 +80,8 @@ def _over_slots(
 ) -> Shaped[Array, "R *lanes"]:
     """``slot(k)``, k = 0 .. 7, combined one after the other."""
 
-    def in_a_loop(start: Array) -> Array:
-        return lax.fori_loop(1, SLOTS, lambda k, so_far: combine(so_far, slot(k)), start)
-
-    def unrolled(start: Array) -> Array:
-        return reduce(lambda so_far, k: combine(so_far, slot(k)), range(1, SLOTS), start)
+    def turns(start: Array, unroll: bool | None) -> Array:
+        return lax.fori_loop(1, SLOTS, lambda k, so_far: combine(so_far, slot(k)), start, unroll=unroll)
 
     # A loop compiles faster. On an accelerator each of its turns is a launch, and what is unrolled is one in all.
-    return lax.platform_dependent(slot(0), cpu=in_a_loop, default=unrolled)
+    return lax.platform_dependent(slot(0), cpu=partial(turns, unroll=None), default=partial(turns, unroll=True))

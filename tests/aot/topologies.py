@@ -33,10 +33,11 @@ def gpus() -> list[Any]:
 #: What makes the devices of each platform, and the module that it takes.
 DEVICES: dict[str, Callable[[], list[Any]]] = {"tpu": tpus, "cuda": gpus}
 _MODULES = {"tpu": ["libtpu"], "cuda": ["jax_cuda13_plugin", "jax_cuda12_plugin"]}
+_WHEELS = {"tpu": "jaxeval[aot]", "cuda": "jax[cuda13]"}
 
 
 def what_lacks(platform: str) -> str | None:
     """Why nothing can be compiled for ``platform``; None where it can."""
     if any(find_spec(name) for name in _MODULES[platform]):
         return None
-    return f"compiling for {platform} takes the module {' or '.join(_MODULES[platform])}: install jaxeval[aot]"
+    return f"to compile for {platform} takes {' or '.join(_MODULES[platform])}: pip install '{_WHEELS[platform]}'"
