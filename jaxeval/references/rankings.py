@@ -18,7 +18,7 @@ from jaxeval.data.cells import Cells
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.shapes import REFERENCES, padded_columns, padded_rows, padded_size
+from jaxeval.execution.shapes import REFERENCES, held_numbers, padded_columns, padded_rows, padded_size
 from jaxeval.kernels import batch
 from jaxeval.kernels.references import Pools, SharedItems, Votes
 from jaxeval.kernels.solve import Terms
@@ -115,7 +115,7 @@ def rankings(
     gold = np.full((n_lanes, size), np.nan)
     gold[:, :m] = board.theta
     pools = [p.cell for p in (problem.single, problem.several) if p is not None]
-    words = sum(cell.size for cell in pools) * (2 + 2 * len(budgets))
+    words = sum(held_numbers(cell.shape) for cell in pools) * (2 + 2 * len(budgets))
     with double_precision():
         problem, asked, gold = jax.device_put((problem, asked, padded_rows(gold)))
     call = partial(batch.reference_study, problem, form, mesh, asked, gold)
