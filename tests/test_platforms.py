@@ -25,8 +25,16 @@ PRODUCTS = {"dot", "einsum", "inner", "matmul", "outer", "tensordot", "vdot", "v
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("solver", [0, 1, 2])
 def test_refits_lower(platform, scheme, solver):
+    assert_lowers(BootstrapOptions(scheme=scheme), solver, platform)
+
+
+@pytest.mark.parametrize("platform", ["cuda", "rocm", "tpu"])
+def test_refits_with_a_penalty_lower(platform):
+    assert_lowers(BootstrapOptions(penalty="firth"), 0, platform)
+
+
+def assert_lowers(options, solver, platform):
     battles = simulate_battles(500, 8, seed=0)
-    options = BootstrapOptions(scheme=scheme)
     refits = dense_refits(fit_boards([(battles.models, battles.cells)], options), [""], [VoteGroups()], options)
     call = refits.solvers()[solver].task.call
     n_devices = jax.local_device_count()

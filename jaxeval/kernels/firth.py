@@ -9,13 +9,12 @@ finite for all models that met, directly or through others (Kosmidis and Firth 2
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import jax.scipy.linalg as jsl
 from jax import Array
 
 from jaxeval.kernels.kinds import Bool, Float
 from jaxeval.kernels.links import share
 from jaxeval.kernels.pair_tables import PairTable, row_sums
-from jaxeval.kernels.solve import Solution, Status, Step, Terms, capped, centred, loop, regular
+from jaxeval.kernels.solve import Solution, Status, Step, Terms, capped, centred, loop, regular, solved_and_log_det
 
 
 class _Best(NamedTuple):
@@ -40,26 +39,25 @@ def newton(
         start = jnp.zeros_like(table.score)
     wins = jnp.asarray(table.wins)  # kept for it
 
-    def factor(matrix: Array) -> tuple[tuple[Array, bool], Array]:
+    def solve(matrix: Array, right: Array) -> tuple[Array, Array]:
         matrix, shift = regular(matrix, active, len(active), terms.ridge)
-        return jsl.cho_factor(matrix), shift
+        solution, log_det = solved_and_log_det(matrix, right)
+        return solution, log_det - jnp.log(shift)  # along the common shift `regular` put a curvature of its own
 
     def step(theta: Array, _: Array, best: _Best) -> Step:
         e = jnp.exp(theta)
         p, q = share(e[:, None], e), share(e, e[:, None])
         v = table.n * p * q
-        root, shift = factor(_laplacian(v))
-        inverse = jsl.cho_solve(root, jnp.eye(len(theta), dtype=theta.dtype))
+        inverse, log_det = solve(_laplacian(v), jnp.eye(len(theta), dtype=theta.dtype))
         own = jnp.diagonal(inverse)
         leverage = v * (own[:, None] + own - 2 * inverse)
-        # Without the common shift, along which `regular` put a curvature of its own.
-        log_det = 2 * jnp.sum(jnp.log(jnp.diagonal(root[0]))) - jnp.log(shift)
         value = jnp.sum(jnp.where(wins > 0, wins * jnp.log(p), 0.0)) + log_det / 2
         grad = table.score + row_sums(leverage / 2 - (table.n + leverage) * p)
         bent = _laplacian(v + leverage * (3 * p * q - 0.5)) + _squared_products(v * (q - p), inverse) / 2
-        exact, adjusted = (jsl.cho_solve(factor(x)[0], grad) for x in (bent, _laplacian(v + leverage * p * q)))
-        is_concave = jnp.all(jnp.isfinite(exact))
-        ahead = capped(centred(jnp.where(is_concave, exact, adjusted), active))
+        exact, of_bent = solve(bent, grad[:, None])
+        adjusted, _ = solve(_laplacian(v + leverage * p * q), grad[:, None])
+        is_concave = jnp.isfinite(of_bent)
+        ahead = capped(centred(jnp.where(is_concave, exact, adjusted)[:, 0], active))
         rounding = 100 * jnp.finfo(theta.dtype).eps * jnp.abs(value)
         gains = value >= best.value - rounding
         here = _Best(theta, value, is_concave)

@@ -283,27 +283,40 @@ def regular(
 
 
 def solved(matrix: Float[Array, "*lanes P P"], right: Float[Array, "*lanes P"]) -> Float[Array, "*lanes P"]:
-    """Solution x of ``matrix`` x = ``right``, the matrix being positive definite.
+    """Solution x of ``matrix`` x = ``right``, the matrix being positive definite."""
+    return solved_and_log_det(matrix, right[..., None])[0][..., 0]
+
+
+def solved_and_log_det(
+    matrix: Float[Array, "*lanes P P"], right: Float[Array, "*lanes P K"]
+) -> tuple[Float[Array, "*lanes P K"], Float[Array, "*lanes"]]:
+    """Solutions X of ``matrix`` X = ``right``, and the log of its determinant: NaN if it is not positive definite.
 
     XLA for TPUs factors no double-precision matrix where several devices share the lanes. There Gauss and Jordan's
     elimination takes the factor's place: of such a matrix it needs no pivoting.
     """
 
-    def by_factor(matrix: Array, right: Array) -> Array:
-        return jsl.cho_solve(jsl.cho_factor(matrix), right[..., None])[..., 0]
+    def by_factor(matrix: Array, right: Array) -> tuple[Array, Array]:
+        factor = jsl.cho_factor(matrix)
+        return jsl.cho_solve(factor, right), 2 * jnp.sum(jnp.log(jnp.diagonal(factor[0], axis1=-2, axis2=-1)), -1)
 
-    def by_elimination(matrix: Array, right: Array) -> Array:
-        row = jnp.arange(right.shape[-1])[:, None]
+    def by_elimination(matrix: Array, right: Array) -> tuple[Array, Array]:
+        row = jnp.arange(right.shape[-2])[:, None]
 
-        def eliminate(k: Array, table: Array) -> Array:
+        def eliminate(k: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+            table, log_det = state
             own = lax.dynamic_index_in_dim(table, k, -2)
-            own = own / lax.dynamic_index_in_dim(own, k, -1)
-            return jnp.where(row == k, own, table - lax.dynamic_index_in_dim(table, k, -1) * own)
+            pivot = lax.dynamic_index_in_dim(own, k, -1)
+            own = own / pivot
+            left = jnp.where(row == k, own, table - lax.dynamic_index_in_dim(table, k, -1) * own)
+            return left, log_det + jnp.log(pivot[..., 0, 0])
 
-        table = jnp.concatenate([matrix, right[..., None]], -1)
-        return lax.fori_loop(0, right.shape[-1], eliminate, table)[..., -1]
+        start = jnp.concatenate([matrix, right], -1), jnp.zeros(matrix.shape[:-2], matrix.dtype)
+        table, log_det = lax.fori_loop(0, right.shape[-2], eliminate, start)
+        return table[..., right.shape[-2] :], log_det
 
-    return lax.platform_dependent(matrix, right, tpu=by_elimination, default=by_factor)
+    found: tuple[Array, Array] = lax.platform_dependent(matrix, right, tpu=by_elimination, default=by_factor)
+    return found
 
 
 def pseudo_inverse(

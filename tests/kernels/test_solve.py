@@ -119,6 +119,21 @@ def test_positive_definite_systems_are_solved(platform, dtype):
     np.testing.assert_allclose(found, np.linalg.solve(matrix, right[..., None])[..., 0], atol=tolerance)
 
 
+@pytest.mark.parametrize("platform", ["cpu", "tpu"])
+def test_determinants_of_what_is_solved(platform):
+    """Those of matrices that are not positive definite have no log."""
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(4, 6, 6))
+    matrix = root @ root.swapaxes(1, 2) - np.array([0.0, 0.0, 9.0, 0.0])[:, None, None] * np.eye(6)
+    with as_on(platform):
+        found, log_det = jax.jit(lambda *given: solve.solved_and_log_det(*given))(matrix, np.tile(np.eye(6), (4, 1, 1)))
+    definite = np.linalg.eigvalsh(matrix)[:, 0] > 0
+    assert definite.tolist() == [True, True, False, True]
+    np.testing.assert_array_equal(np.isfinite(log_det), definite)
+    np.testing.assert_allclose(log_det[definite], np.linalg.slogdet(matrix[definite])[1], atol=1e-10)
+    np.testing.assert_allclose(found[definite], np.linalg.inv(matrix[definite]), rtol=1e-8, atol=1e-8)
+
+
 def test_the_regular_information_keeps_its_precision():
     """Else the loop of a fit in single precision would turn to double, and fail."""
     moves, ridge = np.array([True, True, False]), np.float32(0.1)
