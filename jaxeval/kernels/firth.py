@@ -39,9 +39,10 @@ def newton(
         start = jnp.zeros_like(table.score)
     wins = jnp.asarray(table.wins)  # kept for it
 
-    def solve(matrix: Array, right: Array) -> tuple[Array, Array]:
-        matrix, shift = regular(matrix, active, len(active), terms.ridge)
-        solution, log_det = solved_and_log_det(matrix, right)
+    def solve(matrices: Array, right: Array) -> tuple[Array, Array]:
+        moves = jnp.broadcast_to(active, matrices.shape[:-1])
+        matrices, shift = regular(matrices, moves, len(active), terms.ridge)
+        solution, log_det = solved_and_log_det(matrices, jnp.broadcast_to(right, (*moves.shape, right.shape[-1])))
         return solution, log_det - jnp.log(shift)  # along the common shift `regular` put a curvature of its own
 
     def step(theta: Array, _: Array, best: _Best) -> Step:
@@ -54,9 +55,11 @@ def newton(
         value = jnp.sum(jnp.where(wins > 0, wins * jnp.log(p), 0.0)) + log_det / 2
         grad = table.score + row_sums(leverage / 2 - (table.n + leverage) * p)
         bent = _laplacian(v + leverage * (3 * p * q - 0.5)) + _squared_products(v * (q - p), inverse) / 2
-        exact, of_bent = solve(bent, grad[:, None])
-        adjusted, _ = solve(_laplacian(v + leverage * p * q), grad[:, None])
-        is_concave = jnp.isfinite(of_bent)
+        # In one call: jaxlib's LAPACK shares batches out to the threads of XLA, and two calls side by side, one on
+        # each of two threads, wait for each other's share for ever.
+        systems = jnp.stack([bent, _laplacian(v + leverage * p * q)])
+        (exact, adjusted), log_dets = solve(systems, grad[:, None])
+        is_concave = jnp.isfinite(log_dets[0])
         ahead = capped(centred(jnp.where(is_concave, exact, adjusted)[:, 0], active))
         rounding = 100 * jnp.finfo(theta.dtype).eps * jnp.abs(value)
         gains = value >= best.value - rounding
