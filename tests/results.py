@@ -97,12 +97,23 @@ def items():
     return jaxeval.ItemScores.from_pandas(frame)
 
 
+@cache
+def rankings():
+    orders = np.argsort(np.random.default_rng(0).normal(size=(40, len(HOSTILE))) + np.arange(len(HOSTILE)))
+    return jaxeval.Rankings.from_pandas(
+        pd.DataFrame({"ranking": [[HOSTILE[k] for k in order[:5]] for order in orders]})
+    )
+
+
 #: Results and data by the name of their class.
 RESULTS = {
     "Battles": battles,
     "DataReport": lambda: battles().report,
     "BradleyTerryFit": lambda: jaxeval.fit_bradley_terry(battles()),
     "ContextualFit": lambda: jaxeval.fit_bradley_terry(battles(), ties="davidson"),
+    "Rankings": rankings,
+    "RankingsReport": lambda: rankings().report,
+    "PlackettLuceFit": lambda: jaxeval.fit_plackett_luce(rankings()),
     "Bootstrap": board,
     "ContextualBootstrap": lambda: jaxeval.bootstrap(battles(), 30, ties="davidson", progress=False),
     "Bootstraps": slices,

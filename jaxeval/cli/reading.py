@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.run_options import FILE, choice_option, column_options, several_options, side_options
+from jaxeval.cli.terminal import named_model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +36,9 @@ class LabelsOption(click.ParamType):  # type: ignore[type-arg]
             self.fail(
                 f"{value!r} is not {', '.join(_CODINGS)}, or a list such as A=model_a,B=model_b,C=tie", param, ctx
             )
+        labels = [label.strip() for label, _, _ in pairs]
+        if len(set(labels)) < len(labels):
+            self.fail(f"{value!r} says twice what a label means", param, ctx)
         return {label.strip(): meaning.strip() for label, _, meaning in pairs}
 
 
@@ -86,14 +90,20 @@ class Reading:
         return read_battles(paths if len(paths) > 1 else paths[0], keep=keep, **columns)
 
     def chosen(self, battles: Battles) -> Battles:
-        """Those that count, with the models' names that are to be."""
+        """Those that count, with the models' names that are to be; names to leave out may be those before or after."""
+        before = [name for name in self.exclude if named_model(battles.models, name) in battles.models]
+        if before and self.rename is not None:
+            battles = battles.filter(exclude=[named_model(battles.models, name) for name in before])
         if self.rename is not None:
             from jaxeval.data.model_tables import read_names
 
-            battles = battles.rename(read_names(self.rename))
-        if self.models or self.exclude:
-            return battles.filter(models=self.models or None, exclude=self.exclude)
-        return battles
+            names = read_names(self.rename)
+            battles = battles.rename({named_model(battles.models, name): other for name, other in names.items()})
+        models, exclude = (
+            [named_model(battles.models, name) for name in names]
+            for names in (self.models, [name for name in self.exclude if self.rename is None or name not in before])
+        )
+        return battles.filter(models=models or None, exclude=exclude) if models or exclude else battles
 
     def with_metadata(self, table: pd.DataFrame) -> pd.DataFrame:
         """A table of models with what is known of them besides."""

@@ -87,7 +87,10 @@ def _leader(title: str | None, block: pd.DataFrame, level: float) -> str:
     sure = f"the {100 * level:g}% level"
     if len(alike):
         return f"{said}; the data do not tell it from {named(list(alike), 3)} at {sure}"
-    return f"{said}, ahead of all others at {sure}"
+    if first["rank_worst"] > 1:
+        return f"{said}; the data leave it ranks 1 to {first['rank_worst']:.0f} at {sure}"
+    besides = len(block) - len(ranked)
+    return f"{said}, ahead of all others{' that have a rank' if besides else ''} at {sure}"
 
 
 def _board(title: str | None, block: pd.DataFrame, top: int | None) -> Grid:

@@ -75,7 +75,7 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
     if len(frame) == 0:
         raise NoRowsError("the table has no rows: nothing to rate")
     named = [c for c in (model_a, model_b, *asked.named, weight, cluster) if c is not None]
-    renamed = renames(outcomes.sought(named, asked, frame.columns), frame.columns)
+    renamed = renames(outcomes.sought(named, asked), frame.columns)
     frame = frame.rename(columns=renamed)
     results = ["winner", "target", *outcomes.ONE_HOT_COLUMNS]
     if asked.searched and outcomes.has_counts(frame.columns):
@@ -91,13 +91,13 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
         met = rows_where(frame, how.where)
         n_excluded = count_rows(~met, rows)
         if n_excluded == n_rows:
-            raise DataError(f"no battle is left of {counted(n_rows, 'row')}: none meets the condition {how.where!r}")
+            raise NoRowsError(f"no battle is left of {counted(n_rows, 'row')}: none meets the condition {how.where!r}")
         frame, rows = _selected(frame, rows, met)
     if missing == "drop":
         whole = outcomes.there(frame, [model_a, model_b], asked)
         n_missing = count_rows(~whole, rows)
         if not whole.any():
-            raise DataError(f"no battle is left of {counted(n_rows, 'row')}: every row lacks a model or a result")
+            raise NoRowsError(f"no battle is left of {counted(n_rows, 'row')}: every row lacks a model or a result")
         frame, rows = _selected(frame, rows, whole)
     models, first, second = encode_models(frame, model_a, model_b, rows)
     found = outcomes.read_outcomes(frame, asked, Sides(models, first, second), rows)

@@ -309,6 +309,9 @@ class Battles(Shown):
         if not renamed:
             hint = did_you_mean(next(iter(names), ""), self.models)
             raise DataError(f"none of the {len(names):,} names to replace is a model's{hint}")
+        odd = next((name for name in renamed if pd.isna(names[name]) or not str(names[name]).strip()), None)
+        if odd is not None:
+            raise DataError(f"the new name of {odd!r} is missing or blank")
         new = pd.Index([names.get(name, name) for name in self.models])
         merged, models = pd.factorize(new, sort=True)
         first, second = (merged[side].astype(np.int32) for side in (self.model_a, self.model_b))
@@ -364,6 +367,7 @@ class Battles(Shown):
         }
         data |= {name: x[:n] for name in ("weight", "count") if (x := getattr(self, name)) is not None}
         rest = self.columns[:n] if self.kept is None else self.columns.iloc[self.kept[:n]]
+        rest = rest.rename(columns={name: f"{name}_" for name in data if name in rest})  # of the input
         return pd.concat([pd.DataFrame(data), rest.reset_index(drop=True)], axis=1)
 
     def _meeting(self, where: str | Callable[[pd.DataFrame], Any] | NDArray[Any]) -> Bool:

@@ -110,12 +110,13 @@ def renames(wanted: Iterable[str], columns: Sequence[Any]) -> dict[Any, str]:
     """
     by_key: dict[str, list[Any]] = {}
     for column in columns:
-        by_key.setdefault(_folded(column), []).append(column)
-    near = {name: by_key.get(_folded(name), []) for name in wanted if name not in columns}
+        by_key.setdefault(folded(column), []).append(column)
+    near = {name: by_key.get(folded(name), []) for name in wanted if name not in columns}
     return {found[0]: name for name, found in near.items() if len(found) == 1}
 
 
-def _folded(name: Any) -> str:
+def folded(name: Any) -> str:
+    """A name without case, blanks, hyphens and underscores."""
     return re.sub(r"[\s_-]+", "", str(name).casefold())
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Bool
+from jaxeval.data.columns import renames
 from jaxeval.errors import DataError
 from jaxeval.wording import did_you_mean
 
 if TYPE_CHECKING:
     import duckdb
+
+_ROW = "number of the row, for jaxeval"
 
 
 def columns_of(condition: str) -> tuple[str, ...]:
@@ -44,27 +47,38 @@ def rows_where(frame: pd.DataFrame, condition: str) -> Bool:
     """
     import duckdb
 
-    needed = columns_of(condition)
-    by_name = {str(column).casefold(): column for column in frame.columns}
-    for name in needed:
-        if name.casefold() not in by_name:
-            have = ", ".join(map(repr, frame.columns))
-            raise DataError(
-                f"condition {condition!r}: no column {name!r}; there are {have}{did_you_mean(name, by_name)}"
-            )
-    used = [by_name[name.casefold()] for name in needed]
-    table = _arrow(frame[used] if used else pd.DataFrame({"row": np.zeros(len(frame))}))
+    columns = {name: _meant(name, frame.columns, condition) for name in columns_of(condition)}
+    table = _arrow({_ROW: np.arange(len(frame)), **{name: frame[column] for name, column in columns.items()}})
     with _connection() as connection:
         try:
-            meets = connection.from_arrow(table).project(duckdb.SQLExpression(condition)).fetchnumpy()
+            chosen = duckdb.SQLExpression(condition).alias("meets"), duckdb.ColumnExpression(_ROW)
+            found = connection.from_arrow(table).project(*chosen).fetchnumpy()
         except duckdb.Error as error:
             raise DataError(f"condition {condition!r}: {str(error).splitlines()[0]}") from error
-    (values,) = meets.values()
+    values, rows = found["meets"], np.asarray(found[_ROW])
     if values.dtype != bool:
         raise DataError(
             f"condition {condition!r} is neither true nor false, but {values.dtype}: compare it, as in x = 1"
         )
-    return np.asarray(np.ma.filled(values, False))
+    if not np.array_equal(np.sort(rows), np.arange(len(frame))):
+        raise DataError(
+            f"condition {condition!r} does not say yes or no once for each row: leave unnest and the like out"
+        )
+    meets = np.zeros(len(frame), bool)
+    meets[rows] = np.ma.filled(values, False)  # window functions change the order
+    return meets
+
+
+def _meant(name: str, columns: pd.Index, condition: str) -> Any:
+    """The column that a condition calls ``name``, whatever the case, blanks and underscores."""
+    if name in columns:
+        return name
+    near = [column for column in columns if str(column).casefold() == name.casefold()]
+    near = near or list(renames([name], list(columns)))
+    if len(near) != 1:
+        have = ", ".join(map(repr, columns))
+        raise DataError(f"condition {condition!r}: no column {name!r}; there are {have}{did_you_mean(name, columns)}")
+    return near[0]
 
 
 def _connection() -> duckdb.DuckDBPyConnection:
@@ -76,11 +90,15 @@ def _connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(":memory:", config={"enable_external_access": "false", "threads": "2"})
 
 
-def _arrow(frame: pd.DataFrame) -> Any:
+def _arrow(columns: Mapping[str, Any]) -> Any:
+    """A table of columns; of those that differ in case only, which are the same to SQL, the first."""
     import pyarrow as pa
 
+    once: dict[str, str] = {}
+    for name in columns:
+        once.setdefault(name.casefold(), name)
     try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
+        return pa.table({name: pa.array(columns[name], from_pandas=True) for name in once.values()})
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise DataError(f"a column of the condition mixes values of several types: {error}") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -71,9 +72,10 @@ def format_of(path: Path) -> FileFormat:
         return FileFormat(kind, compression, "\t" if kind == Kind.TSV else ",")
     with opened(path, compression)[0] as content:
         text = content.read(_HEAD_BYTES)
+    text = text.removeprefix(codecs.BOM_UTF8)
     if kind is None and text.lstrip()[:1] in (b"{", b"["):
         return FileFormat(Kind.JSON, compression)
-    header = text.removeprefix(codecs.BOM_UTF8).split(b"\n", 1)[0]
+    header = re.sub(b'"[^"]*"', b"", text.lstrip().split(b"\n", 1)[0])
     found = next((sign for sign in (b",", b"\t", b";") if sign in header), None)
     if kind is None and (found is None or b"\0" in text):
         raise DataError(f"unknown file type; known endings are {ENDINGS}")

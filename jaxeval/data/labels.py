@@ -88,8 +88,7 @@ class _Reading(NamedTuple):
     """One way to read all labels of a column."""
 
     words: str
-    target: Float  # (N,)
-    of_label: list[Result] | None  # None: the sides' own names
+    results: LabelledResults
 
 
 class _Column(NamedTuple):
@@ -187,6 +186,10 @@ def check_labels(labels: Any, option: str = "labels") -> None:
     """An error that names the ``option``, unless ``labels`` is a coding, a mapping to the standard words, or None."""
     if isinstance(labels, Mapping):
         odd = next((word for word in labels.values() if word not in STANDARD), None)
+        forms = [_form(label) for label in labels]
+        twice = next((label for label, form in zip(labels, forms, strict=True) if forms.count(form) > 1), None)
+        if twice is not None:
+            raise ValueError(f"{option} says twice what {str(twice)!r} means")
         if odd is None and labels:
             return
         found = "an empty mapping" if odd is None else repr(odd)
@@ -199,9 +202,8 @@ def check_labels(labels: Any, option: str = "labels") -> None:
 def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> LabelledResults:
     """What labels say by themselves: all of them in the words of one family, or all of them names of the sides."""
     readings = [] if own.numeric else _by_words(own)
-    names = None if sides is None else _by_names(own, sides)
-    if names is not None and not (own.numeric and set(own.numbers) <= _CODED):
-        readings.append(names)
+    if sides is not None and not (own.numeric and set(own.numbers) <= _CODED):
+        readings += _by_names(own, sides)
     if own.numeric and not readings:
         raise DataError(
             f"column {own.name!r} has numeric labels ({own.all}), and numbers are never guessed: say what they mean "
@@ -221,7 +223,7 @@ def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> 
         )
     reading, *others = readings
     for other in others:
-        if not np.array_equal(reading.target, other.target, equal_nan=True):
+        if not np.array_equal(reading.results.target, other.results.target, equal_nan=True):
             label = str(own.distinct[0])
             raise DataError(
                 f"column {own.name!r} ({own.all}) may hold {reading.words}, or {other.words}, and the two differ: say "
@@ -230,37 +232,41 @@ def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> 
             )
     is_standard = all(value in STANDARD for value in own.distinct)
     told = "" if is_standard else f"column {own.name!r}: read {own.all} as {reading.words}"
-    if reading.of_label is None:
-        return LabelledResults(reading.target, np.zeros(len(own.codes), bool), None, told)
-    return own.results(reading.of_label, told)
+    return reading.results._replace(told=told)
 
 
 def _by_words(own: _Column) -> list[_Reading]:
     """Readings by the families that hold all labels."""
     keys = [_key(value) for value in own.distinct]
-    found = []
-    for words, family in _FAMILIES.items():
-        if all(key in family for key in keys):
-            of_label = [family[key] for key in keys]
-            found.append(_Reading(words, own.results(of_label, "").target, of_label))
-    return found
+    return [
+        _Reading(words, own.results([family[key] for key in keys], ""))
+        for words, family in _FAMILIES.items()
+        if all(key in family for key in keys)
+    ]
 
 
-def _by_names(own: _Column, sides: Sides) -> _Reading | None:
-    """The reading by names of the winners, and words of ties; None where some label is neither."""
-    names = pd.Index([_key(model) for model in sides.models])
+def _by_names(own: _Column, sides: Sides) -> list[_Reading]:
+    """Readings by names of the winners, beside words for ties; two where a word for ties is a model's name."""
     keys = [_key(value) for value in own.distinct]
-    exact = sides.models.get_indexer(pd.Index(own.distinct, dtype=object))
-    if not names.is_unique and (exact < 0).any():
-        return None
-    of_label = np.where(exact >= 0, exact, names.get_indexer(keys) if names.is_unique else -1)
-    tie = np.array([key in _TIES for key in keys] + [False]) & (np.append(of_label, -1) < 0)
-    winner = np.append(of_label, -1)[own.codes]
-    is_first, is_second, is_tie = winner == sides.first, winner == sides.second, tie[own.codes]
-    if not (of_label >= 0).any() or not (is_first | is_second | is_tie | (own.codes < 0)).all():
-        return None
-    target = np.select([is_tie | (is_first & is_second), is_first, is_second], [0.5, 1.0, 0.0], np.nan)
-    return _Reading("names of the winners", target, None)
+    folded = pd.Index([_key(model) for model in sides.models])
+    of_label = sides.models.get_indexer(pd.Index(own.distinct, dtype=object))
+    if folded.is_unique:
+        of_label = np.where(of_label >= 0, of_label, folded.get_indexer(keys))
+    ties = np.array([key in _TIES for key in keys], bool)
+    found = []
+    for words, named in (
+        ("names of the winners", of_label),
+        ("the same with words for ties", np.where(ties, -1, of_label)),
+    ):
+        winner = np.append(named, -1)[own.codes]
+        is_tie = np.append(ties & (named < 0), False)[own.codes]
+        is_first, is_second, missing = winner == sides.first, winner == sides.second, own.codes < 0
+        if (named >= 0).any() and (is_first | is_second | is_tie | missing).all():
+            even = is_tie | (is_first & is_second)
+            target = np.select([even, is_first, is_second], [0.5, 1.0, 0.0], np.nan)
+            bad = np.array([*(key in _TIES and _TIES[key].both_bad for key in keys), False])
+            found.append(_Reading(words, LabelledResults(target, bad[own.codes] & is_tie, None)))
+    return found
 
 
 def _neither(own: _Column, sides: Sides | None) -> str:

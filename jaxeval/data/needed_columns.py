@@ -52,8 +52,7 @@ class NeededColumns(NamedTuple):
 
     def spelled(self, names: Sequence[str]) -> dict[str, str]:
         """Of the ``names`` that a file has those of needed columns in another spelling, and how they are needed."""
-        results = () if any(c in names for c in self.results) else self.results
-        return renames([*self.named, *results], names)
+        return renames([*self.named, *self.results, *(["count"] if self.results and not self.counted else [])], names)
 
     def renamed(self, spelled: Mapping[str, str]) -> NeededColumns:
         """The same columns by the names that `spelled` found."""

@@ -19,6 +19,8 @@ from jaxeval.wording import counted, did_you_mean
 ONE_HOT_COLUMNS = ("winner_model_a", "winner_model_b", "winner_tie")
 #: Of a table of counts: battles that side A won, that were ties, that side B won.
 COUNT_COLUMNS = ("wins_a", "ties", "wins_b")
+#: Names by which a result is found that nobody named, and the one that must not stand beside it.
+STANDARD_COLUMNS = ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS, "count")
 
 #: What a table's result may be, in words.
 EXPECTED_RESULTS = (
@@ -106,20 +108,24 @@ def result_columns(
     )
 
 
-def sought(named: Sequence[str], asked: ResultColumns, columns: Container[Any]) -> list[str]:
-    """Names of columns that may be there in another spelling: all ``named``, and the results if none is there."""
-    results = ["winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS]
-    return [*named, *(results if asked.searched and not any(c in columns for c in results) else [])]
+def sought(named: Sequence[str], asked: ResultColumns) -> list[str]:
+    """Names of columns that may be there in another spelling: all ``named``, and those of results and counts."""
+    return [*named, *(STANDARD_COLUMNS if asked.searched else [])]
 
 
 def there(frame: pd.DataFrame, models: Sequence[str], asked: ResultColumns) -> Bool:
     """(N,) whether a row has its models and its result."""
-    results = [c for c in (asked.winner, asked.target, *(asked.scores or ())) if c is not None]
+    results: Sequence[str] = [c for c in (asked.winner, asked.target, *(asked.scores or ())) if c is not None]
     if asked.searched:
-        results = [c for c in ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS) if c in frame.columns]
+        labelled = [c for c in ("winner", "target") if c in frame.columns]
+        results = labelled or (COUNT_COLUMNS if has_counts(frame.columns) else ONE_HOT_COLUMNS)
     whole = np.ones(len(frame), bool)
-    for name in dict.fromkeys([*models, *results]):
-        codes, found = pd.factorize(frame[name])
+    for name in dict.fromkeys([*models, *(c for c in results if c in frame.columns)]):
+        try:
+            codes, found = pd.factorize(frame[name])
+        except TypeError:  # lists and the like: what they are is told later
+            whole &= frame[name].notna().to_numpy()
+            continue
         blank = [isinstance(value, str) and not value.strip() for value in found]
         whole &= ~np.array([*blank, True])[codes]
     return whole
@@ -202,8 +208,14 @@ def _by_scores(frame: pd.DataFrame, of_a: str, of_b: str, tie_within: float, row
         values = numbers(frame[name], name, rows)
         reject_values(values, (values < 0) | np.isinf(values), name, "scores must be finite and >= 0", rows)
         scores.append(values)
-    difference = scores[0] - scores[1]
-    return np.where(np.abs(difference) <= tie_within, 0.5, np.where(difference > 0, 1.0, 0.0))
+    return by_difference(scores[0], scores[1], tie_within)
+
+
+def by_difference(of_a: Float, of_b: Float, tie_within: float) -> Float:
+    """(N,) targets by scores, of which the larger wins; 1.1 and 1.0 differ by 0.1, whatever their last binary digit."""
+    difference = of_a - of_b
+    close = np.abs(difference) <= tie_within + 4 * np.finfo(float).eps * np.maximum(np.abs(of_a), np.abs(of_b))
+    return np.where(close, 0.5, np.where(difference > 0, 1.0, 0.0))
 
 
 def opposed_winners(winner: pd.Series, target: Float) -> tuple[Bool, Bool]:

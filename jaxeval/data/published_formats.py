@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from jaxeval.data.columns import numbers_or_nan, reject_values
+from jaxeval.data.columns import folded, numbers_or_nan, reject_missing, reject_values
+from jaxeval.data.outcomes import by_difference
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
@@ -29,6 +30,8 @@ class PublishedFormat(NamedTuple):
 
 def published_format(names: Sequence[str]) -> PublishedFormat | None:
     """The published format that a file with columns of these names has."""
+    if {"modela", "modelb"} <= {folded(name) for name in names}:
+        return None  # a table of battles
     return next((form for form in _FORMATS if set(form.marks) <= set(names)), None)
 
 
@@ -44,6 +47,7 @@ def _mt_bench_scores(table: pd.DataFrame, _: str | None) -> pd.DataFrame:
     table = _with_judge(table)
     score = numbers_or_nan(table["score"], "score")
     table = table.assign(score=np.where(score < 0, np.nan, score))
+    reject_missing(table["model"].isna().to_numpy(), "model")
     same = [name for name in ("question_id", "turn", "judge") if name in table]
     twice = table.duplicated([*same, "model"])
     if twice.any():
@@ -54,9 +58,9 @@ def _mt_bench_scores(table: pd.DataFrame, _: str | None) -> pd.DataFrame:
         )
     pairs = table.merge(table[[*same, "model", "score"]], on=same, suffixes=("", "_b"))
     pairs = pairs[pairs["model"] < pairs["model_b"]].rename(columns={"model": "model_a"})
-    difference = pairs["score"] - pairs["score_b"]
-    target = np.where(difference.abs() <= _MT_BENCH_TIE, 0.5, np.where(difference > 0, 1.0, 0.0))
-    pairs = pairs.assign(target=np.where(difference.isna(), np.nan, target))
+    one, two = pairs["score"].to_numpy(), pairs["score_b"].to_numpy()
+    target = np.where(np.isnan(one) | np.isnan(two), np.nan, by_difference(one, two, _MT_BENCH_TIE))
+    pairs = pairs.assign(target=target)
     return pairs.drop(columns=["score", "score_b"])
 
 
@@ -75,6 +79,7 @@ def _arena_hard(table: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
             "it does not name the baseline of Arena-Hard: say baseline='gpt-4-0314' or what it was (--baseline)"
         )
     own = table["baseline"] if "baseline" in table else pd.Series(baseline, table.index)
+    own = own if baseline is None else own.fillna(baseline)
     games = [_scores(row, games) for row, games in enumerate(table["games"])]
     rest = table.drop(columns=[name for name in ("games", "baseline") if name in table]).rename(
         columns={"uid": "question_id"}

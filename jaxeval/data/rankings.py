@@ -271,7 +271,7 @@ def read_rankings(path: str | Path | Sequence[str | Path], **columns: Unpack[Ran
     frames = [read_as(as_frame, file, text, {}) for file in files]
     table, ranking = pd.concat(frames, ignore_index=True), columns.get("ranking", "ranking")
     if ranking in table and has_places(table, columns.get("item"), columns.get("rank")):
-        of_file = np.repeat([file.name for file in files], [len(frame) for frame in frames])
+        of_file = np.repeat([f"file {k}" for k in range(1, len(files) + 1)], [len(frame) for frame in frames])
         there = table[ranking].notna()
         table[ranking] = (table[ranking].astype(str) + " of " + of_file).where(there)
     try:

@@ -12,7 +12,7 @@ from typing import Any, TypedDict, Unpack
 import pandas as pd
 
 from jaxeval.data.battles import Battles
-from jaxeval.data.columns import Rows, frame_of, told_renames
+from jaxeval.data.columns import Rows, folded, frame_of, told_renames
 from jaxeval.data.conditions import columns_of
 from jaxeval.data.equal_rows import EqualRows
 from jaxeval.data.file_formats import format_of
@@ -102,8 +102,10 @@ def read_battles(
     )  # fmt: skip
     sides = (role["winner_model"] or role["model_a"], role["loser_model"] or role["model_b"])
     roles = [*sides, *asked.named, *(role[name] for name in ("weight", "cluster") if role[name] is not None), *keep]
+    known = {folded(name) for name in (*roles, *(_RESULTS if asked.searched else ()))}
+    of_condition = [name for name in columns_of(role["where"]) if folded(name) not in known] if role["where"] else []
     needed = NeededColumns(
-        named=tuple(dict.fromkeys([*roles, *(columns_of(role["where"]) if role["where"] else ())])),
+        named=tuple(dict.fromkeys([*roles, *of_condition])),
         results=_RESULTS if asked.searched else (),
         counted=role["count"] is not None,
         beside=("winner",) if role["target"] not in (None, "winner") else (),
@@ -154,26 +156,20 @@ def _published(
     columns: BattleColumns,
 ) -> Battles:
     """Battles of files in a published format."""
-    parts = []
+    needed, parts = NeededColumns(named=form.marks, results=(), beside=form.further), []
     for file in files:
-        needed = NeededColumns(named=form.marks, results=(), beside=form.further)
         with naming(file):
-            found = with_types(file, partial(_part, file, form, needed, baseline))
-            parts.append(found)
-    frame = pd.concat(parts, ignore_index=True)
+            parts.append(with_types(file, partial(_part, file, needed)))
     try:
-        battles = Battles.from_pandas(frame, keep=keep, **columns)
+        battles = Battles.from_pandas(form.battles(pd.concat(parts, ignore_index=True), baseline), keep=keep, **columns)
     except DataError as error:
         raise type(error)(f"{label}: {error}") from error
     told = f"read as {form.name}: {form.told}"
     return replace(battles, report=replace(battles.report, read_as=(told, *battles.report.read_as)))
 
 
-def _part(
-    file: Path, form: PublishedFormat, needed: NeededColumns, baseline: str | None, widened: dict[str, Any]
-) -> pd.DataFrame:
-    tables = [frame_of(piece) for piece in pieces(file, needed, (), widened)]
-    return form.battles(pd.concat(tables, ignore_index=True), baseline)
+def _part(file: Path, needed: NeededColumns, widened: dict[str, Any]) -> pd.DataFrame:
+    return pd.concat([frame_of(piece) for piece in pieces(file, needed, (), widened)], ignore_index=True)
 
 
 def _rows_of(

@@ -345,7 +345,14 @@ def _excel(path: Path, needed: NeededColumns, text: Sequence[str]) -> pa.Table:
     import pyarrow as pa
 
     try:
-        sheets = pd.read_excel(path, sheet_name=None, dtype=dict.fromkeys(text, str), engine="openpyxl")
+        sheets = pd.read_excel(
+            path,
+            sheet_name=None,
+            dtype=dict.fromkeys(text, str),
+            engine="openpyxl",
+            keep_default_na=False,
+            na_values=[""],
+        )
     except ImportError as error:
         raise ImportError("Excel files need openpyxl: pip install 'jaxeval[excel]'") from error
     except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
@@ -427,7 +434,7 @@ def _json(
     """Lines of JSON, or one array of objects, which is held as a whole."""
     stream, raw = opened(path, form.compression)
     with stream:
-        begun = io.BytesIO(stream.read(_BLANKS))
+        begun = io.BytesIO(stream.read(_BLANKS).removeprefix(codecs.BOM_UTF8))
         if begun.getvalue().lstrip()[:1] == b"[":
             begun = _lines_of_array(begun.read() + stream.read())
 

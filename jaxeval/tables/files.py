@@ -102,8 +102,12 @@ def table_bytes(
     raw_names: bool = False,
 ) -> bytes:
     """What `write_table` writes."""
+    import pandas as pd
+
     if format not in FORMATS:
         raise DataError(f"format={format!r} is none of {', '.join(FORMATS)}")
+    if not isinstance(table, pd.DataFrame):
+        raise TypeError(f"a table to write is a DataFrame, got {type(table).__name__}: pass one of its tables")
     attrs = dict(table.attrs) if settings is None else {**table.attrs, "settings": settings}
     rows = table.reset_index(drop=_only_counts(table.index))
     file = io.BytesIO()
@@ -142,11 +146,16 @@ def write_text(text: str, path: str | Path) -> None:
 
 
 def _write_parquet(rows: pd.DataFrame, file: IO[bytes], attrs: Mapping[str, Any]) -> None:
+    import pyarrow as pa
+
     from jaxeval.tables.records import plain_values
 
     kept = rows.copy(deep=False)
     kept.attrs = plain_values(attrs)  # which pandas saves beside the columns, as JSON
-    kept.to_parquet(file, index=False)
+    try:
+        kept.to_parquet(file, index=False)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise DataError(f"the table cannot be written as Parquet, which needs columns of one type: {error}") from error
 
 
 def _document(rows: pd.DataFrame, format: str, title: str | None, notes: list[str]) -> str:

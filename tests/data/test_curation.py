@@ -30,10 +30,17 @@ class TestConditions:
             ("model_a IN ('x', 'y') AND NOT winner LIKE 'model%'", [0, 0, 0, 0, 1, 1]),
             ("true -- and nothing else", [1] * 6),
             ("TRUE", [1] * 6),
+            ("row_number() OVER (PARTITION BY model_a ORDER BY turn DESC) = 1", [1, 1, 1, 0, 0, 0]),
+            ("count(*) OVER (PARTITION BY model_a) = 1", [0, 0, 1, 0, 0, 0]),
         ],
     )
     def test_rows(self, condition, expected):
         np.testing.assert_array_equal(rows_where(VOTES, condition), np.array(expected, bool))
+
+    def test_a_column_as_it_is_written_comes_first(self):
+        frame = pd.DataFrame({"lang": ["en", "de"], "Lang": ["de", "en"]})
+        assert rows_where(frame, "lang = 'en'").tolist() == [True, False]
+        assert rows_where(frame[["Lang"]], "LANG = 'en'").tolist() == [False, True]
 
     def test_columns(self):
         assert columns_of("language = 'en' AND \"a b\" > 1 OR length(language) > 2") == ("language", "a b")
@@ -46,6 +53,8 @@ class TestConditions:
             ("1 = 1) FROM battles; DROP TABLE battles --", "is no condition in SQL"),
             ("turn + 1", "is neither true nor false, but int"),
             ("turn = 'one'", "Conversion Error"),
+            ("count(*) > 0", "Binder Error"),
+            ("unnest([true, false])", "does not say yes or no once for each row"),
             ("EXISTS (SELECT 1 FROM read_csv('/etc/passwd'))", "Permission Error"),
             ("(SELECT count(*) FROM votes) > 0", "Catalog Error"),
             ("__import__('os').system('true') = 0", "is no condition in SQL|Catalog Error|no column"),
@@ -81,6 +90,12 @@ class TestReading:
         expected = Battles.from_pandas(VOTES, where="language = 'en' AND turn = 1")
         assert battles.target.tolist() == expected.target.tolist()
         assert (battles.report, list(battles.columns)) == (expected.report, ["turn"])
+
+    def test_columns_that_results_are_read_from(self, tmp_path):
+        VOTES.rename(columns={"winner": "Winner", "language": "Language"}).to_csv(tmp_path / "votes.csv", index=False)
+        condition = "Winner <> '?' AND LANGUAGE = 'en'"
+        battles = read_battles(tmp_path / "votes.csv", where=condition, keep=["language"])
+        assert (battles.n_battles, list(battles.columns)) == (3, ["language"])
 
     def test_keep(self):
         assert list(Battles.from_pandas(KNOWN, keep=["turn"]).columns) == ["turn"]
@@ -152,6 +167,11 @@ class TestRename:
     def test_opponents_are_not_merged(self):
         with pytest.raises(DataError, match="'x' and 'y' met each other, and would both be called 'y': 2 battles are"):
             Battles.from_pandas(KNOWN).rename({"x": "y"})
+
+    @pytest.mark.parametrize("name", [None, np.nan, " "])
+    def test_no_new_name(self, name):
+        with pytest.raises(DataError, match="the new name of 'x' is missing or blank"):
+            Battles.from_pandas(KNOWN).rename({"x": name})
 
     def test_no_such_name(self):
         with pytest.raises(DataError, match="none of the 1 names to replace is a model's; did you mean 'x'"):

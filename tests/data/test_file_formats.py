@@ -73,6 +73,23 @@ def test_values_separated_by_semicolons_are_told(tmp_path):
     assert battles.report.read_as == ("values of the file are separated by ';'",)
 
 
+def test_quoted_signs_do_not_separate_values(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text(VOTES.rename(columns={"turn": "turn, or page"}).to_csv(index=False, sep=";", quoting=1))
+    assert format_of(path).delimiter == ";"
+    assert read_battles(path, keep=["turn, or page"]).n_battles == 4
+
+
+def test_an_array_that_begins_with_a_mark_of_bytes(tmp_path):
+    (tmp_path / "votes.json").write_text(ARRAY, encoding="utf-8-sig")
+    assert read_battles(tmp_path / "votes.json").n_battles == 4
+
+
+def test_names_that_look_missing_in_excel(tmp_path):
+    VOTES.replace({"x": "NA"}).to_excel(tmp_path / "votes.xlsx", index=False)
+    assert list(read_battles(tmp_path / "votes.xlsx").models) == ["NA", "y", "z"]
+
+
 def test_excel_files_of_several_sheets(tmp_path):
     with pd.ExcelWriter(tmp_path / "votes.xlsx") as writer:
         VOTES.to_excel(writer, sheet_name="May", index=False)

@@ -56,6 +56,11 @@ def test_both_bad_in_other_words():
     assert (battles.n_battles, battles.report.n_both_bad) == (3, 1)
 
 
+def test_both_bad_beside_names_of_winners():
+    battles = read(["x", "z", "both_bad", "draw"], both_bad="drop")
+    assert (battles.n_battles, battles.report.n_both_bad) == (3, 1)
+
+
 def test_grades_weigh_as_in_arena_hard():
     battles = read(["A>>B", "B>A", "A=B", "B>>A"])
     assert battles.target.tolist() == [1, 0, 0.5, 0]
@@ -108,6 +113,7 @@ def test_mappings():
     [
         ({"A": "left"}, "'left'"),
         ({}, "an empty mapping"),
+        ({"1": "model_a", 1.0: "model_b"}, "says twice what '1' means"),
         ("b_wins", "labels is one of 'a_wins_1', 'a_wins_0', 'labels', or a mapping"),
     ],
 )
@@ -131,6 +137,20 @@ class TestTwoReadings:
         with pytest.raises(DataError, match="may hold the sides model_a and model_b, or names of the winners"):
             Battles.from_pandas(frame)
 
+    def test_a_model_called_tie_beside_names_of_winners(self):
+        frame = pd.DataFrame(
+            {"model_a": ["tie", "x", "tie"], "model_b": ["x", "tie", "x"], "winner": ["x", "x", "tie"]}
+        )
+        with pytest.raises(DataError, match="may hold names of the winners, or the same with words for ties"):
+            Battles.from_pandas(frame)
+
+    def test_a_standard_name_in_another_case(self):
+        frame = pd.DataFrame({"model_a": ["x"], "model_b": ["y"], "Winner": ["x"], "target": [0.0]})
+        with pytest.raises(DataError, match="both a 'winner' and a 'target' column"):
+            Battles.from_pandas(frame)
+        with pytest.raises(DataError, match="has a column 'count' beside 'winner'"):
+            Battles.from_pandas(frame.drop(columns="target").assign(Count=3))
+
     def test_models_called_as_numbers(self):
         frame = pd.DataFrame({"model_a": [17, 23], "model_b": [23, 40], "winner": [23, 40]})
         assert Battles.from_pandas(frame).target.tolist() == [0, 0]
@@ -150,6 +170,13 @@ class TestScores:
         assert Battles.from_pandas(frame, scores=("home", "away")).target.tolist() == [1, 0, 0.5, 1]
         close = Battles.from_pandas(frame, scores=("home", "away"), tie_within=1)
         assert close.target.tolist() == [0.5, 0, 0.5, 0.5]
+        tenths = PAIRS.assign(home=[1.1, 0.3, 1.0, 1.2], away=[1.0, 0.2, 1.1, 1.0])
+        assert Battles.from_pandas(tenths, scores=("home", "away"), tie_within=0.1).target.tolist() == [
+            0.5,
+            0.5,
+            0.5,
+            1,
+        ]
 
     @pytest.mark.parametrize(
         ("home", "error"),
@@ -205,6 +232,16 @@ class TestMissing:
         assert battles.target.tolist() == [1, 0]
         assert (battles.report.n_rows, battles.report.n_missing) == (4, 2)
         assert "2 rows without a model or a result left out on request" in str(battles.report)
+
+    def test_columns_that_are_not_the_result_may_be_empty(self):
+        battles = Battles.from_pandas(
+            PAIRS.assign(winner="tie", winner_tie=None, wins_a=[1, None, 2, 3]), missing="drop"
+        )
+        assert (battles.n_battles, battles.report.n_missing) == (4, 0)
+
+    def test_lists_are_no_results(self):
+        with pytest.raises(DataError, match="no labels"):
+            Battles.from_pandas(PAIRS.assign(winner=[["a"], None, ["b"], {}]), missing="drop")
 
     def test_further_errors_name_rows_of_the_input(self):
         frame = self.FRAME.assign(w=[1, 1, 1, -1])

@@ -70,6 +70,19 @@ def test_mt_bench_scores(tmp_path):
         read_battles(write(tmp_path, [*rows, rows[0]]))
 
 
+def test_mt_bench_scores_of_several_files(tmp_path):
+    rows = [single(81, "x", 9), single(81, "y", 7.5), single(81, "z", 3)]
+    files = [write(tmp_path, rows[:2], "one.jsonl"), write(tmp_path, rows[2:], "two.jsonl")]
+    assert battles_of(read_battles(files)) == battles_of(read_battles(write(tmp_path, rows)))
+    with pytest.raises(DataError, match="column 'model' has 1 missing value"):
+        read_battles(write(tmp_path, [*rows, rows[0] | {"model": None}]))
+
+
+def test_a_table_of_battles_is_none_of_them(tmp_path):
+    row = {"model_a": "x", "model_b": "y", "winner": "tie", "generator_1": "x", "generator_2": "y", "preference": 1}
+    assert battles_of(read_battles(write(tmp_path, [row]))) == [("x", "y", 0.5)]
+
+
 @pytest.mark.parametrize("name", ["annotations.json", "annotations.jsonl"])
 def test_alpaca_eval(name, tmp_path):
     rows = [

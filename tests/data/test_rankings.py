@@ -212,3 +212,13 @@ class TestCells:
                 [name for name, own in zip(items, level, strict=True) if own == k] for k in range(level[-1] + 1)
             ]
         assert named(LISTS[0])
+
+
+def test_several_files_of_one_name(tmp_path):
+    """Rankings of two files are never one, whatever they are called."""
+    paths = []
+    for k, items in enumerate(["ab", "cd"]):
+        (tmp_path / str(k)).mkdir()
+        paths.append(tmp_path / str(k) / "r.csv")
+        paths[k].write_text("ranking,item,rank\n" + "".join(f"1,{item},{rank}\n" for rank, item in enumerate(items, 1)))
+    assert jaxeval.read_rankings(paths).to_lists() == [["a", "b"], ["c", "d"]]
