@@ -272,14 +272,14 @@ class TestWarnings:
 @pytest.mark.parametrize(
     ("rank_worst", "rank_of_last", "said"),
     [
-        (1, 2, "ahead of all others at the 95% level"),
-        (3, 2, "the data leave it ranks 1 to 3 at the 95% level"),
+        (1, 3, "ahead of all others at the 95% level"),
+        (3, 3, "the data leave it ranks 1 to 3 at the 95% level"),
         (1, None, "ahead of all others that have a rank at the 95% level"),
     ],
 )
 def test_who_leads(rank_worst, rank_of_last, said):
     """Nobody is ahead of models that the data cannot rank, or of those that may be better."""
-    block = pd.DataFrame({"model_name": ["a", "b"], "rating": [1100.0, 1000], "rating_lower": [1050.0, 950],
-                          "rating_upper": [1150.0, 1050], "rank": [1, rank_of_last], "rank_worst": [rank_worst, 3],
-                          "tier": [1, None]})  # fmt: skip
+    columns = {"rating": 1100.0, "rating_lower": 1050.0, "rating_upper": 1150.0, "tier": [1, 2, None]}
+    names = {"model_name": ["a", "b", "c"], "rank": [1, 2, rank_of_last], "rank_worst": [rank_worst, 3, 3]}
+    block = pd.DataFrame(names | columns)
     assert _leader(None, block, 0.95).endswith(said)
