@@ -48,6 +48,13 @@ def read_metadata(path: str | Path) -> pd.DataFrame:
     Raises:
         DataError: there is no such column, or a model is there twice.
         FileNotFoundError: there is no such file.
+
+    Examples:
+        >>> import jaxeval
+        >>> from pathlib import Path
+        >>> _ = Path("models.csv").write_text("model,licence\\nmodel-1,open\\n")
+        >>> jaxeval.read_metadata("models.csv")["licence"].to_dict()
+        {'model-1': 'open'}
     """
     return read_as(_by_model, path, ("model",), {})
 
