@@ -51,8 +51,8 @@ def read_metadata(path: str | Path) -> pd.DataFrame:
 
     Examples:
         >>> import jaxeval
-        >>> from pathlib import Path
-        >>> _ = Path("models.csv").write_text("model,licence\\nmodel-1,open\\n")
+        >>> import pandas as pd
+        >>> pd.DataFrame({"model": ["model-1"], "licence": ["open"]}).to_csv("models.csv")
         >>> jaxeval.read_metadata("models.csv")["licence"].to_dict()
         {'model-1': 'open'}
     """
