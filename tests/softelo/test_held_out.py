@@ -98,7 +98,7 @@ with jaxeval.share_resamples():
     found = jaxeval.soft_elo(battles, n_resamples=101, checkpoint=folder + "/run")
     assert ran["temperatures-0"] == [3, 4][rank], ran
     assert ran["folds-0-chord"] == 9, ran
-    assert ran["own-512"] == 303, ran
+    assert ran["own-512-1"] == 303, ran
     save, lanes.Checkpoint.save = lanes.Checkpoint.save, None  # nothing is left to be kept
     again = jaxeval.soft_elo(battles, n_resamples=101, checkpoint=folder + "/run")
     np.testing.assert_array_equal(again.draws, found.draws)
