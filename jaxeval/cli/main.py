@@ -194,7 +194,7 @@ def leaderboard(
     wins_a, ties and wins_b. Files may be larger than memory.
     """
     from jaxeval.cli.state import State
-    from jaxeval.data.table_files import files_of
+    from jaxeval.data.file_lists import files_of
     from jaxeval.execution.processes import n_sharing
 
     if cluster and scheme != "multinomial":
@@ -268,8 +268,8 @@ def rankings(
     A ranking is a list, the best item first, as a > b = c or in JSON; or it is some rows of items and ranks. The table
     is that of `leaderboard`, with rankings in place of votes.
     """
+    from jaxeval.data.file_lists import files_of
     from jaxeval.data.rankings import read_rankings
-    from jaxeval.data.table_files import files_of
 
     if by and board["publishing"].eval_results:
         raise click.UsageError("--eval-results writes one value for each item: it has no --by")

@@ -129,8 +129,8 @@ def gather_files(paths: Sequence[Path], read: Callable[[list[Path]], Battles]) -
     """
     import jax
 
+    from jaxeval.data.file_lists import files_of
     from jaxeval.data.gathered_battles import gather_battles
-    from jaxeval.data.table_files import files_of
     from jaxeval.execution.processes import check_alike
 
     files = files_of(paths)

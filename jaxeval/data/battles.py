@@ -17,11 +17,11 @@ from jaxeval.data.battle_rows import HowToRead, n_battles_of, read_battle_rows
 from jaxeval.data.cells import Cells, compressed
 from jaxeval.data.columns import Rows, as_frame, factorize_sorted, frame_of, reject_missing, renumbered, require_column
 from jaxeval.data.conditions import rows_where
+from jaxeval.data.file_lists import check_regular
 from jaxeval.data.labels import Labels
 from jaxeval.data.outcomes import result_columns
 from jaxeval.data.report import BothBad, DataReport, MissingResult
 from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, concat_tables, read_table, write_table
-from jaxeval.data.table_files import check_regular
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View

@@ -15,6 +15,7 @@ from jaxeval.arrays import Float
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
 from jaxeval.data.columns import as_frame, numbers, reject_values, renumbered, require_column, whole_numbers
+from jaxeval.data.file_lists import files_of
 from jaxeval.data.ranking_places import (
     Found,
     Places,
@@ -26,7 +27,7 @@ from jaxeval.data.ranking_places import (
     varying_columns,
 )
 from jaxeval.data.report import DataReport
-from jaxeval.data.table_files import files_of, read_as
+from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
 from jaxeval.wording import counted

@@ -16,12 +16,13 @@ from jaxeval.data.columns import Rows, folded, frame_of, told_renames
 from jaxeval.data.conditions import columns_of
 from jaxeval.data.equal_rows import EqualRows
 from jaxeval.data.file_formats import format_of
+from jaxeval.data.file_lists import files_of
 from jaxeval.data.labels import Labels
 from jaxeval.data.needed_columns import NeededColumns
 from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS, result_columns
 from jaxeval.data.published_formats import PublishedFormat, published_format
 from jaxeval.data.report import BothBad, MissingResult
-from jaxeval.data.table_files import files_of, head_names, naming, pieces, with_types
+from jaxeval.data.table_files import head_names, naming, pieces, with_types
 from jaxeval.errors import DataError
 from jaxeval.execution.progress import Advance, progress_bar
 

@@ -17,9 +17,10 @@ import numpy as np
 
 from jaxeval.arrays import Int
 from jaxeval.data.equal_rows import EqualRows, Merged
+from jaxeval.data.file_lists import files_of
 from jaxeval.data.report import DataReport
 from jaxeval.data.table_digest import table_digest
-from jaxeval.data.table_files import STATE_KEY, files_of, undamaged
+from jaxeval.data.table_files import STATE_KEY, undamaged
 from jaxeval.data.versioned_json import check_version
 from jaxeval.errors import DataError
 

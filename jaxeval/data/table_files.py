@@ -1,21 +1,14 @@
-"""Tables in Parquet, CSV and JSON-lines files, read piece by piece, and only the columns that are needed."""
+"""Tables in files of every format, read piece by piece, and only the columns that are needed."""
 
 from __future__ import annotations
 
-import atexit
 import codecs
 import io
 import json
 import re
-import shutil
-import sys
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from fnmatch import fnmatchcase
-from functools import cache
-from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,7 +16,8 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.data.columns import frame_of
-from jaxeval.data.file_formats import ENDINGS, FileFormat, Kind, format_of, has_known_ending, opened
+from jaxeval.data.file_formats import FileFormat, Kind, format_of, opened
+from jaxeval.data.file_lists import check_regular
 from jaxeval.data.json_limits import MOST_BYTES
 from jaxeval.data.json_lines import json_tables
 from jaxeval.data.needed_columns import ALL_COLUMNS, NeededColumns
@@ -49,84 +43,6 @@ _WRITE_AGAIN = "; it may be cut short or damaged: copy or write it again"
 
 class WiderType(Exception):  # noqa: N818
     """A CSV column does not hold what its first megabyte suggested: the file must be read again, with other types."""
-
-
-def files_of(path: str | Path | Sequence[str | Path]) -> list[Path]:
-    """The files that a path, a folder, a glob, or a list of those stands for, each once; "-" is standard input.
-
-    Those of a folder (and of the folders in it) and of a glob, which may match folders, come by name; names that begin
-    with "_" or "." are hidden, unless the glob spells that out.
-
-    Raises:
-        DataError: a folder holds no table, or files that are none.
-        FileNotFoundError: there is no such file.
-    """
-    files = [file for one in ([path] if isinstance(path, str | Path) else path) for file in _files_of_one(one)]
-    if not files:
-        raise FileNotFoundError("the list of files is empty")
-    once: dict[Path, Path] = {}
-    for file in files:
-        once.setdefault(file.resolve(), file)
-    return list(once.values())
-
-
-@cache
-def _standard_input() -> Path:
-    """What standard input holds, as a file for the rest of the process: files are read more than once."""
-    folder = tempfile.TemporaryDirectory()
-    atexit.register(folder.cleanup)
-    path = Path(folder.name) / "standard input"
-    with path.open("wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-    return path
-
-
-def _files_of_one(path: str | Path) -> list[Path]:
-    found = Path(path)
-    if str(path) == "-":
-        return [_standard_input()]
-    if found.is_dir():
-        files = sorted(file for file in found.rglob("*") if file.is_file() and not _hidden(file.relative_to(found)))
-        others = [file for file in files if not has_known_ending(file)]
-        if others or not files:
-            what = f"holds {others[0].name}, which is no table" if others else "holds no file"
-            name = found.name or found  # "." has no name
-            raise DataError(
-                f"{name}: the directory {what}; known endings are {ENDINGS}; a pattern such as "
-                f"{name}/*.parquet chooses files"
-            )
-        return files
-    if not found.exists() and any(sign in str(path) for sign in "*?["):
-        matches = sorted(Path(match) for match in glob(str(path), recursive=True))
-        matches = [match for match in matches if not _hidden(match, found.parts)]
-        if not matches:
-            raise FileNotFoundError(f"no file matches {path}")
-        return [file for match in matches for file in _files_of_one(match)]
-    check_regular(found)
-    return [found]
-
-
-def check_regular(path: Path) -> None:
-    """See to it that ``path`` is a file that can be read again and again.
-
-    Raises:
-        FileNotFoundError: there is nothing.
-        DataError: it is a pipe, a device or a socket.
-    """
-    if not path.exists():
-        raise FileNotFoundError(f"no such file: {path}")
-    if not path.is_file():
-        kind = "a folder" if path.is_dir() else "a pipe" if path.is_fifo() else "a device or a socket"
-        raise DataError(f"{path.name} is {kind}, and no file: write its content to a file, which is read twice")
-
-
-def _hidden(path: Path, patterns: Sequence[str] = ()) -> bool:
-    """Whether a name in the path begins with "_" or ".", which none of the ``patterns`` of names spells out."""
-    marks = ("_", ".")
-    spelled = [pattern for pattern in patterns if pattern.startswith(marks)]
-    return any(
-        part.startswith(marks) and not any(fnmatchcase(part, pattern) for pattern in spelled) for part in path.parts
-    )
 
 
 def read_whole_table(path: Path, text: Sequence[str]) -> pa.Table:

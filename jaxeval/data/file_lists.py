@@ -1,0 +1,94 @@
+"""Which files a path, a folder, a pattern, or standard input stands for."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from functools import cache
+from glob import glob
+from pathlib import Path
+
+from jaxeval.data.file_formats import ENDINGS, has_known_ending
+from jaxeval.errors import DataError
+
+
+def files_of(path: str | Path | Sequence[str | Path]) -> list[Path]:
+    """The files that a path, a folder, a glob, or a list of those stands for, each once; "-" is standard input.
+
+    Those of a folder (and of the folders in it) and of a glob, which may match folders, come by name; names that begin
+    with "_" or "." are hidden, unless the glob spells that out.
+
+    Raises:
+        DataError: a folder holds no table, or files that are none.
+        FileNotFoundError: there is no such file.
+    """
+    files = [file for one in ([path] if isinstance(path, str | Path) else path) for file in _files_of_one(one)]
+    if not files:
+        raise FileNotFoundError("the list of files is empty")
+    once: dict[Path, Path] = {}
+    for file in files:
+        once.setdefault(file.resolve(), file)
+    return list(once.values())
+
+
+@cache
+def _standard_input() -> Path:
+    """What standard input holds, as a file for the rest of the process: files are read more than once."""
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    path = Path(folder.name) / "standard input"
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return path
+
+
+def _files_of_one(path: str | Path) -> list[Path]:
+    found = Path(path)
+    if str(path) == "-":
+        return [_standard_input()]
+    if found.is_dir():
+        files = sorted(file for file in found.rglob("*") if file.is_file() and not _hidden(file.relative_to(found)))
+        others = [file for file in files if not has_known_ending(file)]
+        if others or not files:
+            what = f"holds {others[0].name}, which is no table" if others else "holds no file"
+            name = found.name or found  # "." has no name
+            raise DataError(
+                f"{name}: the directory {what}; known endings are {ENDINGS}; a pattern such as "
+                f"{name}/*.parquet chooses files"
+            )
+        return files
+    if not found.exists() and any(sign in str(path) for sign in "*?["):
+        matches = sorted(Path(match) for match in glob(str(path), recursive=True))
+        matches = [match for match in matches if not _hidden(match, found.parts)]
+        if not matches:
+            raise FileNotFoundError(f"no file matches {path}")
+        return [file for match in matches for file in _files_of_one(match)]
+    check_regular(found)
+    return [found]
+
+
+def check_regular(path: Path) -> None:
+    """See to it that ``path`` is a file that can be read again and again.
+
+    Raises:
+        FileNotFoundError: there is nothing.
+        DataError: it is a pipe, a device or a socket.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"no such file: {path}")
+    if not path.is_file():
+        kind = "a folder" if path.is_dir() else "a pipe" if path.is_fifo() else "a device or a socket"
+        raise DataError(f"{path.name} is {kind}, and no file: write its content to a file, which is read twice")
+
+
+def _hidden(path: Path, patterns: Sequence[str] = ()) -> bool:
+    """Whether a name in the path begins with "_" or ".", which none of the ``patterns`` of names spells out."""
+    marks = ("_", ".")
+    spelled = [pattern for pattern in patterns if pattern.startswith(marks)]
+    return any(
+        part.startswith(marks) and not any(fnmatchcase(part, pattern) for pattern in spelled) for part in path.parts
+    )
