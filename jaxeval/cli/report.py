@@ -83,14 +83,14 @@ def _leader(title: str | None, block: pd.DataFrame, level: float) -> str:
     said += f" ({interval})" if interval and "inf" not in interval else ""
     if len(ranked) == 1 or pd.isna(first.get("tier")):
         return said
-    alike = ranked.loc[ranked["tier"] == first["tier"], "model_name"].iloc[1:].map(visible_line)
     sure = f"the {100 * level:g}% level"
+    if first["rank_worst"] == 1:  # tiers compare all pairs at once, and so may still join it with others
+        besides = len(block) - len(ranked)
+        return f"{said}, ahead of all others{' that have a rank' if besides else ''} at {sure}"
+    alike = ranked.loc[ranked["tier"] == first["tier"], "model_name"].iloc[1:].map(visible_line)
     if len(alike):
         return f"{said}; the data do not tell it from {named(list(alike), 3)} at {sure}"
-    if first["rank_worst"] > 1:
-        return f"{said}; the data leave it ranks 1 to {first['rank_worst']:.0f} at {sure}"
-    besides = len(block) - len(ranked)
-    return f"{said}, ahead of all others{' that have a rank' if besides else ''} at {sure}"
+    return f"{said}; the data leave it ranks 1 to {first['rank_worst']:.0f} at {sure}"
 
 
 def _board(title: str | None, block: pd.DataFrame, top: int | None) -> Grid:
