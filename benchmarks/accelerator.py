@@ -1,204 +1,278 @@
-"""The engine on whatever device JAX finds, at Arena scale, beside the limits of that device.
+"""The check-up of a GPU or TPU: one command that measures all there is to measure, in less than ten minutes.
 
-    python benchmarks/accelerator.py                    # all cases; the JSON is named after the device
-    python benchmarks/accelerator.py --cases S M L      # a quick look: nothing is written
+    python benchmarks/accelerator.py --out checkup                   # on the device that JAX finds
+    python benchmarks/accelerator.py --out checkup --deadline 200 --steps ceilings 'L/1,000' profile
+    python benchmarks/accelerator.py --out checkup --small           # a quick look, on any machine
+    python benchmarks/accelerator_page.py checkup                    # the table of benchmarks/README.md
 
-Cases: S, M and L (25,000 votes between 55 models, 200,000 and 130, 2,000,000 and 300) with 1,000 and 10,000 resamples;
-`arena`, 7,000,000 votes, 400 models, 29 categories, 10,000 resamples each; `style`, 1,000 style-controlled resamples of
-2,000,000 rows; `soft-elo`, the leave-one-model-out study of 25,000 and 1,000,000 judged battles. On a CPU the last
-three are cut to sizes that end within minutes, and say so.
+The steps, in their order:
 
-Ceilings are measured here: bytes a second of copying a large array, floating-point operations a second of a matrix
-product in double and in single precision, and words a second of the counter-based generator. For the refits of votes
-the work is counted (`Work`), and each time is given as a multiple of the time that the slowest ceiling would allow.
-Single precision runs beside double, and their largest difference is given in Elo.
+* `machine`: the machine, versions, devices. `ceilings`: bytes, operations and random words a second at most, on random
+  data; what a launch and a turn of a loop take.
+* `equality`: what every estimator gives (`unchanged.py`) beside a CPU, whose process runs at the same time. Ratings and
+  draws may differ by 1e-6 Elo, those in single precision by 0.05.
+* `S/1,000` to `L/10,000`: bootstraps of the boards of `bootstrap.py`: first call, median, time in compiled programs and
+  outside of them, memory, and the work that was counted. `L/1,000, float32`: the same in single precision.
+* `profile`: a trace of L/1,000, and its longest operations. `other chunks`: how far draws move in chunks of another
+  size, and in another run. `chunk sweep`: L/1,000 in chunks of several sizes.
+* `arena`: 7,000,000 votes between 400 models in 29 categories, 10,000 resamples each. `soft-elo`: 25,000 battles of 55
+  models; `soft-elo, large`: 1,000,000 of 300. `style control`: 2,000,000 rows with 4 covariates. `wide`: 200,000
+  matches between 5,000 competitors.
+
+`checkup.json` in the folder is written anew after every step. A step that raises an error leaves the others. So does
+one that ends its process or takes longer than a third of the deadline: the others go on in a new process. A step that
+no longer fits before the deadline is skipped, and the file says so. The same command goes on with what is not there
+yet; to measure again, name another folder. The time of every bootstrap is compared with the least time that the
+ceilings allow for the work that was counted.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
 import time
-from typing import Any, NamedTuple
+import traceback
+from pathlib import Path
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from harness import arena_battles, as_battles, environment, save
-from peers import Board, simulate_board
+import unchanged
+from accelerator_steps import FULL, SMALL, limits, steps_of
+from harness import peak_memory_mb
 
-import jaxeval
-from jaxeval.execution.precision import double_precision
-from jaxeval.execution.shapes import padded_size
-from jaxeval.kernels import squares
+from jaxeval.execution.atomic_write import whole_file
 
-CASES = ("S", "M", "L", "arena", "style", "soft-elo")
-CATEGORIES = 29
+FILE = "checkup.json"
+EQUALITY = "equality"
+TOLERANCE, SINGLE_TOLERANCE = 1e-6, 0.05  # Elo
+MOST_OF_DEADLINE = 1 / 3  # that one step may take
+EQUALITY_NEEDS = 60.0  # seconds
 
-
-class Ceilings(NamedTuple):
-    """What the device can do at most, as measured."""
-
-    bytes_per_second: float
-    float64_flops: float
-    float32_flops: float
-    random_words_per_second: float
+Record = dict[str, Any]
 
 
-class Work(NamedTuple):
-    """Counted work of a batch of refits, at least.
-
-    A lane draws a word for each of K x Q units, writes Q pair words, and a table of M x M words; each step reads the
-    table once and takes a product with an (M, M) matrix (2 M^2 operations) and a gradient (about 9 M^2).
-    """
-
-    bytes: float
-    flops: float
-    words: float
-
-    def least_seconds(self, ceilings: Ceilings, flops: float) -> float:
-        """Seconds that the slowest of the ceilings allows."""
-        return max(
-            self.bytes / ceilings.bytes_per_second, self.flops / flops, self.words / ceilings.random_words_per_second
-        )
+def read(folder: Path) -> Record:
+    """What the folder holds so far."""
+    path = folder / FILE
+    empty: Record = {"steps": {}}
+    return json.loads(path.read_text()) if path.exists() else empty
 
 
-def best_seconds(run: Any, repeats: int = 5) -> float:
-    run()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return min(times)
+def note(folder: Path, name: str, **said: Any) -> None:
+    """Add to the folder what is known of a step."""
+    record = read(folder)
+    record["steps"][name] = said
+    write(folder, record)
 
 
-def measured_ceilings() -> Ceilings:
-    accelerator = jax.default_backend() != "cpu"
-    n, size = (2**28, 8192) if accelerator else (2**25, 1024)
-    with double_precision():
-        x = jnp.ones(n, jnp.float64)
-        copy = jax.jit(lambda x: x + 1)
-        moved = 16 * n / best_seconds(lambda: copy(x).block_until_ready())
-        flops = []
-        for kind in (jnp.float64, jnp.float32):
-            a = jnp.ones((size, size), kind)
-            product = jax.jit(lambda a: jnp.matmul(a, a, precision="highest"))
-            flops.append(2 * size**3 / best_seconds(lambda p=product, a=a: p(a).block_until_ready()))
-        number = jnp.arange(n, dtype=jnp.uint64)
-        draw = jax.jit(lambda c: jnp.sum(squares.words32(c, jnp.uint64(0x9E3779B97F4A7C15)), dtype=jnp.uint64))
-        words = n / best_seconds(lambda: draw(number).block_until_ready())
-    return Ceilings(moved, *flops, words)
+def write(folder: Path, record: Record) -> None:
+    """Write what the folder holds, whole or not at all."""
+    record["limits"] = limits(record["steps"])
+    with whole_file(folder / FILE) as file:
+        file.write((json.dumps(_plain(record), indent=1, allow_nan=False) + "\n").encode())
 
 
-def work_of(n_models: int, n_pairs: int, lanes: int, mean_steps: float, word: int) -> Work:
-    m2 = padded_size(n_models) ** 2
-    return Work(
-        bytes=lanes * (2 * 4 * n_pairs + 4 * m2 + mean_steps * word * m2),
-        flops=lanes * mean_steps * 11 * m2,
-        words=lanes * 3 * n_pairs,
-    )
+def _plain(x: Any) -> Any:
+    """``x`` for JSON, without numbers that JSON does not have."""
+    if isinstance(x, dict):
+        return {str(key): _plain(value) for key, value in x.items()}
+    if isinstance(x, list | tuple):
+        return [_plain(value) for value in x]
+    if isinstance(x, float | np.floating):
+        return float(x) if math.isfinite(x) else None
+    return x
 
 
-def timed(run: Any, repeats: int) -> tuple[Any, float, float]:
-    """The result, the seconds of the first call, and the median of the later ones."""
-    start = time.perf_counter()
-    result = run()
-    first = time.perf_counter() - start
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return result, first, float(np.median(times)) if times else first
+def device_peak() -> int:
+    """Most bytes of the device's memory that this process held so far; 0 where the device does not tell."""
+    return (jax.local_devices()[0].memory_stats() or {}).get("peak_bytes_in_use", 0)
 
 
-def refits(board: Board, n_resamples: int, ceilings: Ceilings, repeats: int) -> dict[str, Any]:
-    battles = as_battles(board)
-    pairs = len(battles.cells.first)
-    rows: dict[str, Any] = {"votes": len(board.target), "models": board.n_models, "resamples": n_resamples}
-    draws = {}
-    for dtype, word, flops in (("float64", 8, ceilings.float64_flops), ("float32", 4, ceilings.float32_flops)):
-        run = lambda dtype=dtype: jaxeval.bootstrap(battles, n_resamples, dtype=dtype, progress=False)  # noqa: E731
-        result, first, seconds = timed(run, repeats)
-        work = work_of(board.n_models, pairs, n_resamples, float(result.n_steps.mean()), word)
-        least = work.least_seconds(ceilings, flops)
-        draws[dtype] = result.draws[:1000]
-        rows[dtype] = {
-            "seconds": seconds, "first_call_seconds": first, "mean_steps": float(result.n_steps.mean()),
-            "converged": bool(result.converged.all()), **work._asdict(), "least_seconds": least,
-            "times_the_limit": seconds / least,
-        }  # fmt: skip
-        print(f"  {dtype}: {seconds:.3f} s (first call {first:.1f} s), {seconds / least:.0f} times the limit")
-    rows["max_difference_elo"] = float(np.nanmax(np.abs(draws["float64"] - draws["float32"])))
-    print(f"  single from double precision: {rows['max_difference_elo']:.4f} Elo at most")
-    return rows
-
-
-def arena(cpu: bool) -> dict[str, Any]:
-    n_votes, n_models, n_resamples = (700_000, 200, 1000) if cpu else (7_000_000, 400, 10_000)
-    battles = arena_battles(n_votes, n_models, CATEGORIES)
-    boards, first, seconds = timed(
-        lambda: jaxeval.bootstrap(battles, n_resamples, by="category", progress=False), 0 if cpu else 2
-    )
-    print(f"  {len(boards)} categories: {seconds:.2f} s (first call {first:.1f} s)")
-    return {
-        "votes": n_votes, "models": n_models, "categories": CATEGORIES, "resamples": n_resamples, "seconds": seconds,
-        "first_call_seconds": first, "converged": all(bool(b.converged.all()) for b in boards.values()),
-    }  # fmt: skip
-
-
-def style(cpu: bool) -> dict[str, Any]:
-    n_votes, n_models = (200_000, 130) if cpu else (2_000_000, 300)
-    rng = np.random.default_rng(0)
-    votes = jaxeval.simulate_votes(n_votes, n_models, seed=0)
-    names = ["length", "headers", "lists", "bold"]
+def work(folder: Path, names: list[str], ends: float, small: bool) -> None:
+    """Run the steps in this process."""
+    sizes = SMALL if small else FULL
+    steps = steps_of(sizes)
     for name in names:
-        votes[name] = rng.normal(size=n_votes)
-    battles = jaxeval.Battles.from_pandas(votes)
-    result, first, seconds = timed(
-        lambda: jaxeval.bootstrap(battles, 1000, features=names, progress=False), 0 if cpu else 2
+        left = ends - time.time()
+        if left < steps[name].needs:
+            skip(folder, name, left, steps[name].needs)
+            continue
+        note(folder, name, state="running", began=time.time())
+        before, start = device_peak(), time.perf_counter()
+        try:
+            said: Record = {"state": "done", "found": steps[name].run(sizes, folder)}
+        except Exception as error:
+            traceback.print_exc()
+            said = {"state": "failed", "why": f"{type(error).__name__}: {error}"[:1000]}
+        peak = device_peak()
+        # Both peaks are of the process: one that did not rise tells only that the step took no more.
+        said |= {"peak_device_bytes": peak if peak > before else None, "peak_host_mb": peak_memory_mb()}
+        note(folder, name, **said, took_seconds=time.perf_counter() - start)
+        print(f"{name}: {said['state']} after {time.perf_counter() - start:.1f} s", flush=True)
+
+
+def skip(folder: Path, name: str, left: float, needs: float) -> None:
+    """Say that a step does not fit."""
+    why = f"{max(left, 0):.0f} s were left before the deadline; it starts with {needs:.0f} at least"
+    note(folder, name, state="skipped", why=why)
+    print(f"{name}: skipped, {why}", flush=True)
+
+
+def run_steps(folder: Path, names: list[str], ends: float, most: float, small: bool) -> None:
+    """Run the steps in processes of their own: in a single one, unless a step has to be cut or ends it."""
+    while names:
+        options = ["--worker", str(ends), "--out", str(folder), *(["--small"] if small else []), "--steps", *names]
+        worker = subprocess.Popen([sys.executable, __file__, *options])
+        why = _ended(worker, folder, ends, most)
+        steps = read(folder)["steps"]
+        # What ran, or what should have come first; else this would go on for ever.
+        of = [n for n in names if steps.get(n, {}).get("state") == "running"] or [n for n in names if n not in steps]
+        for name in of[:1]:
+            began = steps.get(name, {}).get("began", time.time())
+            note(folder, name, state="cut", why=why, took_seconds=time.time() - began)
+            print(f"{name}: cut, {why}", flush=True)
+        names = [name for name in names if name not in read(folder)["steps"]]
+        if time.time() > ends:
+            for name in names:
+                skip(folder, name, 0, 0)
+            return
+
+
+def _ended(worker: subprocess.Popen[bytes], folder: Path, ends: float, most: float) -> str:
+    """Wait for the end of a process, or end it where it must; why it ended."""
+    try:
+        while worker.poll() is None:
+            time.sleep(0.1)
+            running = [s["began"] for s in read(folder)["steps"].values() if s["state"] == "running"]
+            if time.time() > ends:
+                return "the deadline had passed"
+            if running and time.time() - running[0] > most:
+                return f"a step gets {most:.0f} s of this deadline"
+    finally:
+        worker.kill()
+        worker.wait()
+    return f"its process ended with exit code {worker.returncode}"
+
+
+def draw(folder: Path, small: bool) -> None:
+    """Save what every estimator gives on this process's device, array by array, as far as it gets."""
+    for estimator in unchanged.ESTIMATORS[: 1 if small else None]:
+        try:
+            for k, (name, x) in enumerate(estimator()):
+                with whole_file(folder / f"{estimator.__name__}.{name.replace('/', '.')}.npy") as file:
+                    np.save(file, np.asarray(x, float))
+                if small and k == 1:
+                    break
+        except Exception as error:
+            traceback.print_exc()
+            (folder / f"{estimator.__name__}.failed").write_text(f"{type(error).__name__}: {error}"[:500])
+    (folder / "whole").touch()
+
+
+def equality(folder: Path, seconds: float, small: bool) -> Record:
+    """What estimators give on the device and on a CPU, side by side, as far as both get in these ``seconds``."""
+    with tempfile.TemporaryDirectory() as kept:
+        places = {"device": Path(kept) / "device", "cpu": Path(kept) / "cpu"}
+        environ = {**os.environ, "JAXEVAL_DATA": kept}  # simulated boards alone
+        started = []
+        try:
+            for name, place in places.items():
+                place.mkdir()
+                command = [sys.executable, __file__, "--draw", str(place), *(["--small"] if small else [])]
+                platform = {"JAX_PLATFORMS": "cpu"} if name == "cpu" else {}
+                started.append(subprocess.Popen(command, env={**environ, **platform}))
+            ends = time.time() + seconds
+            while time.time() < ends and any(process.poll() is None for process in started):
+                time.sleep(0.1)
+        finally:
+            for process in started:
+                process.kill()
+                process.wait()
+        return _compared(places["device"], places["cpu"])
+
+
+def _compared(device: Path, cpu: Path) -> Record:
+    found: Record = {"arrays": {}, "only_on_one": [], "too_far": [], "failed": {}}
+    for place in (device, cpu):
+        found["failed"] |= {f"{place.name}, {path.stem}": path.read_text() for path in place.glob("*.failed")}
+        if not (place / "whole").exists():
+            found["failed"][place.name] = "it did not come to its end"
+    both = [{path.stem for path in place.glob("*.npy")} for place in (device, cpu)]
+    found["only_on_one"] = sorted(both[0] ^ both[1])
+    for name in sorted(both[0] & both[1]):
+        x, y = (np.load(place / f"{name}.npy") for place in (device, cpu))
+        farthest = float(unchanged.differences(x, y).max(initial=0)) if x.shape == y.shape else math.nan
+        most = SINGLE_TOLERANCE if ".single." in name else TOLERANCE
+        found["arrays"][name] = farthest
+        found["too_far"] += [] if farthest <= most else [name]
+    return found
+
+
+def compare_with_cpu(folder: Path, ends: float, most: float, small: bool) -> None:
+    """The step `equality`, whose two processes are not the worker's."""
+    left, start = ends - time.time(), time.perf_counter()
+    if left < EQUALITY_NEEDS:
+        skip(folder, EQUALITY, left, EQUALITY_NEEDS)
+        return
+    found = equality(folder, min(left, most), small)
+    state = (
+        "done" if found["arrays"] and not (found["failed"] or found["too_far"] or found["only_on_one"]) else "failed"
     )
-    print(f"  style control: {seconds:.2f} s (first call {first:.1f} s)")
-    return {
-        "votes": n_votes, "models": n_models, "covariates": 4, "resamples": 1000, "seconds": seconds,
-        "first_call_seconds": first, "converged": bool(result.converged.all()),
-    }  # fmt: skip
+    why = {} if state == "done" else {"why": f"too far: {found['too_far']}; failed: {found['failed']}"}
+    note(folder, EQUALITY, state=state, **why, found=found, took_seconds=time.perf_counter() - start)
+    print(f"{EQUALITY}: {len(found['arrays'])} arrays, {len(found['too_far'])} too far apart", flush=True)
 
 
-def soft_elo(cpu: bool) -> list[dict[str, Any]]:
-    rows = []
-    for n_battles, n_models in ((25_000, 55),) if cpu else ((25_000, 55), (1_000_000, 300)):
-        judged = jaxeval.simulate_judged_battles(n_battles, n_models, seed=0)
-        _, first, seconds = timed(lambda judged=judged: jaxeval.soft_elo(judged), 3)
-        print(f"  Soft-Elo of {n_battles:,} battles: {seconds:.2f} s (first call {first:.1f} s)")
-        rows.append({"battles": n_battles, "models": n_models, "seconds": seconds, "first_call_seconds": first})
-    return rows
+def check_up(folder: Path, asked: list[str], deadline: float, small: bool) -> None:
+    """Run all steps that were ``asked`` for and that the folder does not hold yet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    record = read(folder)
+    if record.setdefault("small", small) != small:
+        raise SystemExit(f"{folder / FILE} holds a check-up of other sizes (--small): name another folder")
+    ends, most = time.time() + deadline, MOST_OF_DEADLINE * deadline
+    again = ("skipped", "running")  # what a check-up that was killed was at
+    names = [name for name in asked if record["steps"].get(name, {}).get("state", "skipped") in again]
+    for name in names:
+        record["steps"].pop(name, None)
+    write(folder, record)
+    before = [name for name in names if name in ("machine", "ceilings")]
+    run_steps(folder, before, ends, most, small)
+    if EQUALITY in names:
+        compare_with_cpu(folder, ends, most, small)
+    run_steps(folder, [name for name in names if name not in (*before, EQUALITY)], ends, most, small)
+    for name, row in read(folder)["limits"].items():
+        print(f"{name}: {row['times_the_limit']:.1f} times the least that the ceilings allow")
+    print(f"wrote {folder / FILE}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
-    cases = parser.parse_args().cases
-    cpu = jax.default_backend() == "cpu"
-    print(environment())
-    ceilings = measured_ceilings()
-    print(
-        f"ceilings: {ceilings.bytes_per_second / 1e9:.0f} GB/s, {ceilings.float64_flops / 1e9:.0f} and "
-        f"{ceilings.float32_flops / 1e9:.0f} GFLOP/s (double, single), "
-        f"{ceilings.random_words_per_second / 1e9:.1f} billion random words a second"
-    )
-    results: dict[str, Any] = {}
-    for name in cases:
-        print(name)
-        if name in ("S", "M", "L"):
-            board = simulate_board(name)
-            sizes = (1000,) if cpu and name == "L" else (1000, 10_000)
-            results[name] = [refits(board, b, ceilings, 3 if cpu else 9) for b in sizes]
-        else:
-            results[name] = {"arena": arena, "style": style, "soft-elo": soft_elo}[name](cpu)
-    if tuple(cases) == CASES:
-        kind = jax.devices()[0].device_kind.lower().replace(" ", "-")
-        save(f"accelerator-{kind}", {"ceilings": ceilings._asdict(), "results": results})
+    parser.add_argument("--out", type=Path, help="folder of what is found")
+    parser.add_argument("--deadline", type=float, default=540.0, help="seconds, after which nothing runs any more")
+    parser.add_argument("--small", action="store_true", help="everything in small")
+    parser.add_argument("--steps", nargs="+", metavar="STEP", help="these alone")
+    parser.add_argument("--worker", type=float, help=argparse.SUPPRESS)  # run steps here, until then
+    parser.add_argument("--draw", type=Path, help=argparse.SUPPRESS)  # save what estimators give here
+    given = parser.parse_args()
+    if given.draw:
+        draw(given.draw, given.small)
+        return
+    if given.out is None:
+        parser.error("--out FOLDER is needed")
+    known = [*steps_of(SMALL if given.small else FULL), EQUALITY]
+    asked = given.steps or known
+    if unknown := [name for name in asked if name not in known]:
+        parser.error(f"no such step: {', '.join(unknown)}; there are {', '.join(known)}")
+    if given.worker:
+        work(given.out, asked, given.worker, given.small)
+    else:
+        check_up(given.out, asked, given.deadline, given.small)
 
 
 if __name__ == "__main__":

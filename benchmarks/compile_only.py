@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
-from harness import RESULTS, as_battles, save
+from harness import RESULTS, as_battles, save, styled_battles
 from peers import simulate_board
 from wide import simulate as simulate_wide
 
@@ -43,11 +42,9 @@ def _peers(board: str) -> Battles:
     return as_battles(simulate_board(board))
 
 
-def _style() -> Battles:
-    votes, rng = jaxeval.simulate_votes(200_000, 130, seed=0), np.random.default_rng(0)
-    for name in ("length", "headers", "lists", "bold"):
-        votes[name] = rng.normal(size=len(votes))
-    return Battles.from_pandas(votes)
+def _style() -> None:
+    battles, names = styled_battles(200_000, 130)
+    _bootstrap(lambda: battles, features=names)
 
 
 def _soft_elo(n_battles: int, n_models: int) -> None:
@@ -62,9 +59,7 @@ ESTIMATES: dict[str, Callable[[], None]] = {
         for dtype in ("float64", "float32")
     },
     "M, bayesian": partial(_bootstrap, partial(_peers, "M"), scheme="bayesian"),
-    "style control, 200,000 rows of 4 covariates": partial(
-        _bootstrap, _style, features=["length", "headers", "lists", "bold"]
-    ),
+    "style control, 200,000 rows of 4 covariates": _style,
     "wide, 5,000 models": partial(_bootstrap, lambda: Battles.from_pandas(simulate_wide(200_000, 5_000))),
     "Soft-Elo, 25,000 battles of 55 models": partial(_soft_elo, 25_000, 55),
     "Soft-Elo, 1,000,000 battles of 300 models": partial(_soft_elo, 1_000_000, 300),

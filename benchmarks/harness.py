@@ -137,6 +137,15 @@ def arena_battles(n_votes: int, n_models: int, n_categories: int = 29) -> Battle
     return Battles.from_pandas(votes)
 
 
+def styled_battles(n_votes: int, n_models: int) -> tuple[Battles, list[str]]:
+    """Battles with four covariates, and the names of these."""
+    votes, rng = simulate_votes(n_votes, n_models, seed=0), np.random.default_rng(0)
+    names = ["length", "headers", "lists", "bold"]
+    for name in names:
+        votes[name] = rng.normal(size=n_votes)
+    return Battles.from_pandas(votes), names
+
+
 def compared(ours: dict[str, float], first: float, **theirs: float) -> dict[str, Any]:
     """Our seconds, those of compiling by the ``first`` call, and of each of ``theirs`` the seconds and the ratio."""
     found: dict[str, Any] = {"jaxeval_seconds": ours, "compile_seconds": first - ours["median"]}

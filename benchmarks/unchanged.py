@@ -136,6 +136,13 @@ def save(path: Path) -> None:
     print(f"{len(found)} arrays in {path}")
 
 
+def differences(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """How far ``y`` is from ``x``; what is missing or infinite in only one of them is not finite."""
+    same = (x == y) | (np.isnan(x) & np.isnan(y))
+    with np.errstate(invalid="ignore"):
+        return np.where(same, 0.0, np.abs(x - y))
+
+
 def compare(before: Path, after: Path) -> int:
     """Print the differences; 1 where something moved."""
     with np.load(before) as old, np.load(after) as new:
@@ -147,10 +154,7 @@ def compare(before: Path, after: Path) -> int:
             elif old[name].shape != new[name].shape:
                 what = f"shape {old[name].shape} before, {new[name].shape} after"
             else:
-                x, y = old[name], new[name]
-                same = (x == y) | (np.isnan(x) & np.isnan(y))
-                with np.errstate(invalid="ignore"):
-                    gap = np.where(same, 0.0, np.abs(x - y))
+                gap = differences(old[name], new[name])
                 what = "" if (gap <= TOLERANCE).all() else "moved: "
                 what += (
                     f"{np.nanmax(gap, initial=0):.1e}" if np.isfinite(gap).all() else "missing or infinite elsewhere"

@@ -26,6 +26,8 @@ from jaxeval.kernels.batch.programs import Program, kept_in
 from jaxeval.kernels.solve import Status
 
 _CASCADES = {"refit", "refit_contextual", "refit_sparse", "hold_out"}
+# Operations that name, group or steer others; all else a GPU launches.
+_NOT_LAUNCHED = {"bitcast", "call", "conditional", "constant", "get-tuple-element", "parameter", "tuple", "while"}
 _COLLECTIVES = "all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter"
 
 
@@ -64,6 +66,7 @@ class Figures(NamedTuple):
     conditionals: int
     scatters: int
     collectives: int
+    launches: list[int]  # of kernels: outside of loops, and in a turn of each loop, in their order, outer ones first
 
 
 def compiled(call: Call) -> Figures:
@@ -90,7 +93,31 @@ def compiled(call: Call) -> Figures:
         conditionals=len(lines("conditional")),
         scatters=len(lines("scatter")),
         collectives=sum(len(lines(f"{name}(?:-start)?")) for name in _COLLECTIVES),
+        launches=_launches(text),
     )
+
+
+def _launches(text: str) -> list[int]:
+    """Of the compiled program ``text``."""
+    blocks = re.findall(r"^(ENTRY )?%?([\w.-]+) [^\n]*\{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL)
+    body = {name: lines.splitlines() for _, name, lines in blocks}
+
+    def counted(names: list[str]) -> list[int]:
+        """Those of the computations ``names`` together, and of the loops within."""
+        own, within = 0, list[int]()
+        for line in (line for name in names for line in body[name]):
+            found = re.search(r" = .*? ([a-z][\w-]*)\(", line)
+            operation = found[1] if found else ""
+            own += operation not in _NOT_LAUNCHED
+            if operation in ("call", "conditional", "while"):
+                called = re.findall(r"(?:body|condition|to_apply|_computation)=%?([\w.-]+)", line)
+                called += re.findall(r"%?([\w.-]+)", "".join(re.findall(r"branch_computations=\{(.*?)\}", line)))
+                inner = counted(called)
+                own += 0 if operation == "while" else inner.pop(0)
+                within += inner
+        return [own, *within]
+
+    return counted([name for entry, name, _ in blocks if entry])
 
 
 def _shape(x: Any) -> Any:
