@@ -106,15 +106,18 @@ def work(folder: Path, names: list[str], ends: float, small: bool) -> None:
         note(folder, name, state="running", began=time.time())
         before, start = device_peak(), time.perf_counter()
         try:
-            said: Record = {"state": "done", "found": steps[name].run(sizes, folder)}
+            found = steps[name].run(sizes, folder)
         except Exception as error:
             traceback.print_exc()
-            said = {"state": "failed", "why": f"{type(error).__name__}: {error}"[:1000]}
-        peak = device_peak()
+            why = f"{type(error).__name__}: {error}"[:1000]
+            note(folder, name, state="failed", why=why, took_seconds=time.perf_counter() - start)
+            print(f"{name}: failed after {time.perf_counter() - start:.1f} s", flush=True)
+            return  # the device may be of no more use to this process
+        took, peak = time.perf_counter() - start, device_peak()
         # Both peaks are of the process: one that did not rise tells only that the step took no more.
-        said |= {"peak_device_bytes": peak if peak > before else None, "peak_host_mb": peak_memory_mb()}
-        note(folder, name, **said, took_seconds=time.perf_counter() - start)
-        print(f"{name}: {said['state']} after {time.perf_counter() - start:.1f} s", flush=True)
+        peaks = {"peak_device_bytes": peak if peak > before else None, "peak_host_mb": peak_memory_mb()}
+        note(folder, name, state="done", found=found, **peaks, took_seconds=took)
+        print(f"{name}: done after {took:.1f} s", flush=True)
 
 
 def skip(folder: Path, name: str, left: float, needs: float) -> None:
@@ -125,15 +128,16 @@ def skip(folder: Path, name: str, left: float, needs: float) -> None:
 
 
 def run_steps(folder: Path, names: list[str], ends: float, most: float, small: bool) -> None:
-    """Run the steps in processes of their own: in a single one, unless a step has to be cut or ends it."""
+    """Run the steps in processes of their own: in a single one, unless a step fails or has to be cut."""
     while names:
         options = ["--worker", str(ends), "--out", str(folder), *(["--small"] if small else []), "--steps", *names]
         worker = subprocess.Popen([sys.executable, __file__, *options])
         why = _ended(worker, folder, ends, most)
         steps = read(folder)["steps"]
-        # What ran, or what should have come first; else this would go on for ever.
-        of = [n for n in names if steps.get(n, {}).get("state") == "running"] or [n for n in names if n not in steps]
-        for name in of[:1]:
+        cut = [name for name in names if steps.get(name, {}).get("state") == "running"]
+        if names[0] not in steps:  # the process did not begin
+            cut = names[:1]
+        for name in cut:
             began = steps.get(name, {}).get("began", time.time())
             note(folder, name, state="cut", why=why, took_seconds=time.time() - began)
             print(f"{name}: cut, {why}", flush=True)

@@ -31,6 +31,9 @@ for name in sys.argv[sys.argv.index("--steps") + 1 :]:
         os.abort()
     if name == "hangs":
         time.sleep(60)
+    if name == "fails":
+        note(name, state="failed", why="an error")
+        sys.exit()
     note(name, state="done", found={})
 """
 
@@ -95,14 +98,27 @@ def test_all_of_it_in_small(tmp_path, modules):
 def test_a_step_that_ends_its_process_or_hangs_leaves_the_others(tmp_path, modules, monkeypatch):
     (tmp_path / "worker.py").write_text(WORKER)
     monkeypatch.setattr(modules.command, "__file__", str(tmp_path / "worker.py"))
-    names = ["first", "aborts", "hangs", "does not begin", "last"]
+    names = ["first", "aborts", "fails", "hangs", "does not begin", "last"]
     modules.command.write(tmp_path, {"steps": {}})
     modules.command.run_steps(tmp_path, names, ends=modules.command.time.time() + 60, most=0.5, small=True)
     steps = modules.command.read(tmp_path)["steps"]
-    assert [steps[name]["state"] for name in names] == ["done", "cut", "cut", "cut", "done"]
+    assert [steps[name]["state"] for name in names] == ["done", "cut", "failed", "cut", "cut", "done"]
     assert steps["aborts"]["why"] == "its process ended with exit code -6"
     assert "0 s of this deadline" in steps["hangs"]["why"]
     assert steps["does not begin"]["why"] == "its process ended with exit code 3"
+
+
+def test_an_error_is_noted_and_ends_the_process_of_the_step(tmp_path, modules, monkeypatch, capsys):
+    def fails(sizes, folder):
+        raise ValueError("no such device")
+
+    steps = {name: modules.steps.Step(fails, 1) for name in ("fails", "next")}
+    monkeypatch.setattr(modules.command, "steps_of", lambda sizes: steps)
+    modules.command.work(tmp_path, list(steps), ends=modules.command.time.time() + 60, small=True)
+    found = modules.command.read(tmp_path)["steps"]
+    assert list(found) == ["fails"]
+    assert (found["fails"]["state"], found["fails"]["why"]) == ("failed", "ValueError: no such device")
+    assert "no such device" in capsys.readouterr().err
 
 
 def test_what_does_not_fit_is_skipped_and_said_so(tmp_path, modules, monkeypatch, capsys):
