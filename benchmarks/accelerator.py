@@ -121,8 +121,8 @@ def work(folder: Path, names: list[str], ends: float, small: bool) -> None:
 
 
 def skip(folder: Path, name: str, left: float, needs: float) -> None:
-    """Say that a step does not fit."""
-    why = f"{max(left, 0):.0f} s were left before the deadline; it starts with {needs:.0f} at least"
+    """Say that a step of ``needs`` seconds does not fit into those that are ``left``."""
+    why = f"{max(left, 0):.0f} s were left before the deadline, and it starts with {needs:.0f} at least"
     note(folder, name, state="skipped", why=why)
     print(f"{name}: skipped, {why}", flush=True)
 
@@ -135,16 +135,16 @@ def run_steps(folder: Path, names: list[str], ends: float, most: float, small: b
         why = _ended(worker, folder, ends, most)
         steps = read(folder)["steps"]
         cut = [name for name in names if steps.get(name, {}).get("state") == "running"]
-        if names[0] not in steps:  # the process did not begin
+        if names[0] not in steps and time.time() < ends:  # the process did not begin
             cut = names[:1]
         for name in cut:
             began = steps.get(name, {}).get("began", time.time())
             note(folder, name, state="cut", why=why, took_seconds=time.time() - began)
             print(f"{name}: cut, {why}", flush=True)
         names = [name for name in names if name not in read(folder)["steps"]]
-        if time.time() > ends:
+        if time.time() >= ends:
             for name in names:
-                skip(folder, name, 0, 0)
+                skip(folder, name, 0, steps_of(SMALL if small else FULL)[name].needs)
             return
 
 

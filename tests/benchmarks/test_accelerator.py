@@ -128,7 +128,7 @@ def test_what_does_not_fit_is_skipped_and_said_so(tmp_path, modules, monkeypatch
     modules.command.compare_with_cpu(tmp_path, ends=modules.command.time.time() + 3, most=1, small=True)
     steps = modules.command.read(tmp_path)["steps"]
     assert [step["state"] for step in steps.values()] == ["skipped"] * 3
-    assert "before the deadline; it starts with 15 at least" in steps["S/1,000"]["why"]
+    assert "before the deadline, and it starts with 15 at least" in steps["S/1,000"]["why"]
     assert capsys.readouterr().out.count("skipped") == 3
     # They run when there is time, and what is done does not run again.
     modules.command.check_up(tmp_path, ["machine"], deadline=30, small=True)
@@ -144,10 +144,12 @@ def test_the_end_of_the_deadline_ends_what_runs(tmp_path, modules, monkeypatch):
     (tmp_path / "worker.py").write_text(WORKER)
     monkeypatch.setattr(modules.command, "__file__", str(tmp_path / "worker.py"))
     modules.command.write(tmp_path, {"steps": {}})
+    monkeypatch.setattr(modules.command, "steps_of", lambda sizes: {"last": modules.steps.Step(len, 5)})
     modules.command.run_steps(tmp_path, ["hangs", "last"], modules.command.time.time() + 0.7, most=60, small=True)
     steps = modules.command.read(tmp_path)["steps"]
     assert (steps["hangs"]["state"], steps["hangs"]["why"]) == ("cut", "the deadline had passed")
     assert steps["last"]["state"] == "skipped"
+    assert steps["last"]["why"] == "0 s were left before the deadline, and it starts with 5 at least"
 
 
 def test_arrays_are_compared_as_finely_as_their_precision(tmp_path, modules):
