@@ -138,7 +138,12 @@ def _shown(seconds: float) -> str:
 def kept(folder: Path) -> Path:
     """Where results/ has the check-up of a ``folder`` now."""
     text = (folder / "checkup.json").read_text()
-    device = json.loads(text)["steps"]["machine"]["found"]["device"]
+    record = json.loads(text)
+    if record["small"]:
+        raise SystemExit(f"{folder} holds a check-up in small, which tells nothing of a device")
+    if record["steps"].get("machine", {}).get("state") != "done":
+        raise SystemExit(f"{folder} does not say which device it was: run the step machine")
+    device = record["steps"]["machine"]["found"]["device"]
     path = RESULTS / f"accelerator_{re.sub('[^a-z0-9]+', '-', device.lower())}.json"
     path.write_text(text)
     return path

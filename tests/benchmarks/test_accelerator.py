@@ -228,3 +228,14 @@ def test_the_readme_has_the_page_of_the_results(modules):
     assert modules.page.with_page(readme, modules.page.page(records)) == readme
     with pytest.raises(SystemExit, match="has no lines"):
         modules.page.with_page("no markers", "text")
+
+
+def test_results_are_kept_by_device(tmp_path, modules, monkeypatch):
+    monkeypatch.setattr(modules.page, "RESULTS", tmp_path)
+    machine = {"state": "done", "found": {"device": "NVIDIA H200"}}
+    (tmp_path / "checkup.json").write_text(json.dumps({"small": False, "steps": {"machine": machine}}))
+    assert modules.page.kept(tmp_path) == tmp_path / "accelerator_nvidia-h200.json"
+    for record, why in (({"small": True, "steps": {}}, "in small"), ({"small": False, "steps": {}}, "which device")):
+        (tmp_path / "checkup.json").write_text(json.dumps(record))
+        with pytest.raises(SystemExit, match=why):
+            modules.page.kept(tmp_path)

@@ -79,7 +79,7 @@ def test_the_limits_of_1000_resamples():
 
 COMPILED = {
     "compiled_cuda": ["S, float64, refit-chord", "M, float64, refit-chord", "L, float64, refit-chord",
-                      "L, float32, refit-chord", "L, float64, refit-newton_cg", "M, bayesian, refit-chord",
+                      "L, float32, refit-chord", "S, float64, refit-newton_cg", "M, bayesian, refit-chord",
                       "style control, 200,000 rows of 4 covariates, refit_contextual-chord",
                       "wide, 5,000 models, refit_sparse-sparse",
                       "Soft-Elo, 1,000,000 battles of 300 models, own_resamples"],
