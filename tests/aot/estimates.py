@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from ranked import simulated, table
 
 import jaxeval
-from jaxeval import Battles
+from jaxeval import Battles, Rankings
 
 
 @cache
@@ -24,6 +25,10 @@ def _battles(n_votes: int = 3000, n_models: int = 20) -> Battles:
 
 def _bootstrap(**options: Any) -> None:
     jaxeval.bootstrap(_battles(), 256, progress=False, **options)
+
+
+def _rankings() -> None:
+    jaxeval.bootstrap(Rankings.from_pandas(table(simulated(400, 12))), 256, progress=False)
 
 
 def _judge_accuracy() -> None:
@@ -68,6 +73,8 @@ ESTIMATES: Mapping[str, Callable[[], None]] = {
     "sparse": partial(_bootstrap, method="sparse"),
     "style": partial(_bootstrap, features=["length"]),
     "davidson": partial(_bootstrap, ties="davidson"),
+    "firth": partial(_bootstrap, penalty="firth"),
+    "rankings": _rankings,
     "soft-elo": _soft_elo,
     "judge-accuracy": _judge_accuracy,
     "kendall-tau-delta": _kendall_tau_delta,

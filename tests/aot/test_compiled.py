@@ -25,12 +25,16 @@ HOST_LOOPS = {
     "own_resamples": 3,
     "reference_study": 6,
     "refit-chord": 3,
+    "refit-firth": 6,
     "refit-newton": 6,
     "refit-newton_cg": 7,
     "refit_contextual-chord": 6,
     "refit_contextual-newton": 10,
     "refit_contextual-newton_cg": 12,
     "refit_contextual-scaled_chord": 10,
+    "refit_rankings-chord": 6,
+    "refit_rankings-newton": 6,
+    "refit_rankings-newton_cg": 7,
     "refit_sparse-sparse": 7,
 }
 CONDITIONALS = {"hold_out": 1, "hold_out-newton": 1}  # of folds by target map: all but one kind is spared
