@@ -98,10 +98,22 @@ def test_what_the_compiler_says(result, program):
 
 
 def test_versions_and_devices():
-    for name, device in (("compiled_cuda", "compiled_for"), ("compiled_tpu", "device")):
+    for name in ("compiled_cuda", "compiled_tpu"):
         found = results(name)
-        assert found[device] in PAGE
-        assert f"jax {found['environment']['versions']['jax']}" in PAGE
+        assert found["compiled_for"] in PAGE
+        for row in found["programs"].values():
+            assert row["compiled_with"] in PAGE
+
+
+def test_a_program_of_a_tpu():
+    row = results("compiled_tpu")["programs"]["M, float64, refit-chord"]
+    said = (
+        f"took {row['seconds'] / 60:.0f} minutes on two cores that others kept busy. They run in chunks of "
+        f"{row['lanes_of_chunk']} resamples and take {row['temporary_bytes'] / 1e6:.0f} MB of temporary memory, "
+        f"where the limit counts {row['bytes_by_memory_limit'] / 1e6:,.0f} MB"
+    )
+    assert said in " ".join(PAGE.split())
+    assert row["temporary_bytes"] <= row["bytes_by_memory_limit"]
 
 
 def test_what_is_returned_and_who_is_busy():
