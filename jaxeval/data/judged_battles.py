@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import Rows, as_frame, encode_models, factorize_sorted, renumbered, require_column
-from jaxeval.data.judge_scores import Scores, score_differences, sign_labels
+from jaxeval.data.judge_scores import Scores, over_orders, score_differences, sign_labels
 from jaxeval.data.labels import Labels, Sides, check_labels, read_labels
+from jaxeval.data.presentation_orders import OneOrder, orders_in_rows
 from jaxeval.data.report import JudgedReport
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
@@ -94,6 +95,8 @@ class JudgedBattles(Shown):
         label_coding: Labels | None = None,
         model_a: str = "model_a",
         model_b: str = "model_b",
+        item: str | None = None,
+        one_order: OneOrder | Literal["separate"] | None = None,
         judge_name: str = "judge",
     ) -> JudgedBattles:
         """Judged battles from a DataFrame, or any table with the Arrow interface.
@@ -125,6 +128,12 @@ class JudgedBattles(Shown):
                 of others that `Battles.from_pandas` knows). Numbers are never guessed: without it they are an error.
             model_a: column of the model on side A.
             model_b: column of the model on side B.
+            item: column of the prompts; by default "item", "question_id" or another usual name. Where rows of an item
+                have a pair of models in both orders, these are the two orders of one battle: ``model_a`` is the side
+                that was shown first in a row. Columns "judge" and "run", if there, tell such rows apart.
+            one_order: what to do about battles with one order, where others have both: an error (None), "keep", or
+                "drop"; "separate" takes each row as a battle of its own. With columns of both orders "keep" also takes
+                a battle that lacks the scores of one of them; otherwise it has no score.
             judge_name: how results call this judge.
 
         Raises:
@@ -164,15 +173,28 @@ class JudgedBattles(Shown):
         told = tuple(results.told for results in read.values() if results.told)
         humans = missing if human is None else read[human].target
         verdicts = [read[column].target for column in (verdict, verdict_swapped) if column is not None]
-        difference, orders = score_differences(
+        each = score_differences(
             frame, scores_a, scores_b, scores_a_swapped, scores_b_swapped, score_difference, verdicts
         )
+        n_rows = len(frame)
+        in_rows = None
+        if len(each) == len(verdicts or each) == 1 and one_order != "separate":
+            in_rows = orders_in_rows(frame, item, sides, one_order)
+        if in_rows is not None:
+            each, verdicts = in_rows.turned(each, 0.0), in_rows.turned(verdicts, 0.5)
+            humans, told = in_rows.one_label(humans), (*told, in_rows.told)
+            frame, first, second = frame.iloc[in_rows.base], first[in_rows.base], second[in_rows.base]
+        keep = one_order == "keep"
+        difference, orders = over_orders(each, keep)
         scored = scores_a is not None or score_difference is not None
-        both = np.stack(verdicts, axis=1) if len(verdicts) == 2 else None
+        printed, verdict_orders = (
+            over_orders([2 * label - 1 for label in verdicts], keep) if verdicts else (missing, None)
+        )
         whole = cls(
             models=models, model_a=first, model_b=second, score_difference=difference, human=humans,
-            judge=sign_labels(difference, orders), orders=orders, verdict_orders=both,
-            verdict=sign_labels(both.sum(1) - 1, None) if both is not None else verdicts[0] if verdicts else None,
+            judge=sign_labels(difference, orders), orders=orders,
+            verdict_orders=None if verdict_orders is None else (1 + verdict_orders) / 2,
+            verdict=sign_labels(printed, None) if verdicts else None,
             columns=frame.reset_index(drop=True), judge_name=judge_name, report=JudgedReport(read_as=told),
             scored=scored,
             hard_label=_hard_label(hard_label, bool(verdicts), scored, orders is not None), label_coding=label_coding,
@@ -180,13 +202,13 @@ class JudgedBattles(Shown):
         is_self, unscored = first == second, np.isnan(difference)
         if (is_self | unscored).all():
             raise DataError(
-                f"no battle is left of {counted(len(frame), 'row')}: {is_self.sum():,} of a model against itself, "
+                f"no battle is left of {counted(n_rows, 'row')}: {is_self.sum():,} of a model against itself, "
                 f"{unscored.sum():,} without a score of the judge"
             )
         kept = whole.subset(~(is_self | unscored))
         report = replace(
             kept.report,
-            n_rows=len(frame),
+            n_rows=n_rows,
             n_self_battles=int(is_self.sum()),
             n_without_score=int((unscored & ~is_self).sum()),
         )
