@@ -66,18 +66,14 @@ def read_calls(column: pd.Series, judge: NDArray[np.intp], rules: ReplyRules) ->
     confidence = np.array([reply.confidence for reply in replies])
     confidence = confidence / _PERCENT if rules.confidence == "percent" else confidence
     names = sorted({name for own in expected if own for name in own})
-    place = {name: k for k, name in enumerate(names)}
-    scores = np.full((len(replies), 2, len(names)), np.nan)
-    for row, (reply, result, of_judge) in enumerate(zip(replies, results, (expected[j] for j in judge), strict=True)):
+    for row, (reply, result, number) in enumerate(zip(replies, results, judge, strict=True)):
         if not reply.wrong:
-            problem = _problem(reply, result is not None, of_judge, rules)
-            if not problem and reply.confidence == reply.confidence and not 0 <= confidence[row] <= 1:
-                problem = "confidence out of range"
-            wrong[row] = problem
-            if not problem and of_judge:
-                for side, given in enumerate(reply.scores or ()):
-                    for name in of_judge:
-                        scores[row, side, place[name]] = given[name]
+            wrong[row] = _problem(reply, result is not None, expected[number], rules.criteria)
+    outside = ~np.isnan(confidence) & ~((confidence >= 0) & (confidence <= 1))
+    wrong[outside & (wrong == "")] = "confidence out of range"
+    scores = _scores(replies, wrong == "", names)
+    if rules.scale is not None:
+        wrong = np.where(wrong == "", _beyond(scores, names, rules.scale), wrong)
     named = np.array([np.nan if result is None else result.target for result in results])
     stated = ~np.isnan(named)
     with np.errstate(invalid="ignore"):
@@ -132,7 +128,7 @@ def _expected(
     return [counts.most_common(1)[0][0] if counts else None for counts in found]
 
 
-def _problem(reply: Reply, known: bool, expected: frozenset[str] | None, rules: ReplyRules) -> str:
+def _problem(reply: Reply, known: bool, expected: frozenset[str] | None, chosen: tuple[str, ...] | None) -> str:
     """Why a reply that is well-formed cannot be read, or ""."""
     if reply.word and not known:
         return f"{reply.word[:40]!r} is no verdict"
@@ -141,14 +137,30 @@ def _problem(reply: Reply, known: bool, expected: frozenset[str] | None, rules: 
     if expected is None or reply.scores is None:
         return ""
     for side in reply.scores:
-        lacking = expected - side.keys()
-        odd = side.keys() - expected if rules.criteria is None else ()
-        if lacking or odd:
-            parts = (("missing", lacking), ("odd", odd))
-            return "; ".join(f"{word} criteria {', '.join(sorted(names))[:60]}" for word, names in parts if names)
-        if rules.scale is not None:
-            low, high = rules.scale
-            beyond = next((name for name in sorted(expected) if not low <= side[name] <= high), None)
-            if beyond is not None:
-                return f"criterion {beyond!r} beyond its scale of {low:g} to {high:g}"
+        if side.keys() != expected:
+            lacking = expected - side.keys()
+            odd = side.keys() - expected if chosen is None else ()
+            parts = [f"{word} criteria {', '.join(sorted(names))[:60]}"
+                     for word, names in (("missing", lacking), ("odd", odd)) if names]  # fmt: skip
+            if parts:
+                return "; ".join(parts)
     return ""
+
+
+def _scores(replies: Sequence[Reply], good: Bool, names: list[str]) -> Float:
+    """(N, 2, C) scores of the ``good`` replies (N,), NaN where there is none."""
+    scores = np.full((len(replies), 2, len(names)), np.nan)
+    rows = [row for row in np.flatnonzero(good).tolist() if replies[row].scores is not None]
+    if rows:
+        scores[rows] = [
+            [[side.get(name, np.nan) for name in names] for side in replies[row].scores or ()] for row in rows
+        ]
+    return scores
+
+
+def _beyond(scores: Float, names: list[str], scale: tuple[float, float]) -> NDArray[Any]:
+    """(N,) what is wrong with scores (N, 2, C) beyond their scale, or ""."""
+    low, high = scale
+    outside = np.asarray(((scores < low) | (scores > high)).any(axis=1))
+    texts = np.array([f"criterion {name!r} beyond its scale of {low:g} to {high:g}" for name in names] or [""], object)
+    return np.where(outside.any(axis=1), texts[outside.argmax(axis=1) if len(names) else 0], "")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from math import isfinite, nan
 from typing import Any, NamedTuple
@@ -56,7 +55,7 @@ class _OddReply(ValueError):  # noqa: N818
 def read_reply(value: Any) -> Reply:
     """What a reply says: text, or an object of JSON."""
     try:
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             return _of_object(value) or Reply(wrong="an object without a verdict or scores")
         if value is None or (isinstance(value, float) and value != value) or not str(value).strip():
             return Reply(wrong="empty")
@@ -98,10 +97,10 @@ def _of_json(text: str) -> tuple[Reply | None, str]:
         value, end, repaired = found
         said = _of_object(value)
         if said is not None:
-            replies.append(said._replace(repaired=repaired))
+            replies.append(said._replace(repaired=True) if repaired else said)
         # A repaired text has other places: what follows it is not looked at.
         at = None if repaired else _OBJECT.search(text, end)
-    if len({repr(reply._replace(repaired=False)) for reply in replies}) > 1:
+    if len(replies) > 1 and len({repr(reply._replace(repaired=False)) for reply in replies}) > 1:
         raise _OddReply("several answers that differ")
     return (replies[0] if replies else None), "JSON without a verdict or scores" if at is None and not replies else ""
 
@@ -143,13 +142,13 @@ def _no_number(name: str) -> Any:
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_number, strict=False)
 
 
-def _of_object(value: Mapping[Any, Any]) -> Reply | None:
+def _of_object(value: dict[Any, Any]) -> Reply | None:
     """What an object says; None if it has none of the keys that are known."""
     there = _there(value)
     scores = _scores(there)
-    if scores is None and isinstance(there.get("scores"), Mapping):
+    if scores is None and isinstance(there.get("scores"), dict):
         scores = _scores(_there(there["scores"]))
-    given = [there[key] for key in _VERDICT if isinstance(there.get(key), str | int | float)]
+    given = [there[key] for key in _VERDICT if key in there and isinstance(there[key], str | int | float)]
     words = {word.strip().casefold(): word.strip() for word in given if isinstance(word, str) and word.strip()}
     if len(words) > 1:
         raise _OddReply("JSON with several verdicts that differ")
@@ -159,7 +158,7 @@ def _of_object(value: Mapping[Any, Any]) -> Reply | None:
     return Reply(word[: 2 * _LONGEST_WORD], _confidence(there.get("confidence")), scores)
 
 
-def _there(value: Mapping[Any, Any]) -> dict[str, Any]:
+def _there(value: dict[Any, Any]) -> dict[str, Any]:
     """What an object holds by folded keys. Arrow gives objects all keys that any has, those not there as None."""
     return {_folded(str(key)[:_LONGEST_WORD]): entry for key, entry in value.items() if entry is not None}
 
@@ -169,7 +168,7 @@ def _folded(key: str) -> str:
     return folded(key)
 
 
-def _scores(there: Mapping[str, Any]) -> tuple[Criteria, Criteria] | None:
+def _scores(there: dict[str, Any]) -> tuple[Criteria, Criteria] | None:
     """Scores of both sides, where there are keys for them."""
     for stem in _STEMS:
         given = [there.get(f"{stem}{side}") for side in "ab"]
@@ -184,11 +183,11 @@ def _scores(there: Mapping[str, Any]) -> tuple[Criteria, Criteria] | None:
 
 def _criteria(value: Any) -> Criteria:
     """Numbers by criterion; one number is that of the criterion "score"."""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return {"score": _number(value, "score")}
     found = {spelled(str(name)[:_LONGEST_WORD]): _number(score, str(name)) for name, score in value.items()
              if score is not None}  # fmt: skip
-    if len(found) < sum(score is not None for score in value.values()):
+    if len(found) < len(value) - list(value.values()).count(None):
         raise _OddReply("JSON that names a criterion twice")
     if not found:
         raise _OddReply("scores without a criterion")
@@ -202,7 +201,9 @@ def spelled(name: str) -> str:
 
 
 def _number(value: Any, name: str) -> float:
-    if isinstance(value, Mapping):
+    if type(value) is int and abs(value) <= MOST_CHARACTERS:
+        return float(value)
+    if isinstance(value, dict):
         value = next((value[key] for key in _NUMBER_OF_CRITERION if key in value), None)
     try:
         number = nan if isinstance(value, bool) or value is None else float(value)

@@ -197,7 +197,8 @@ def read_labels(
 def spoken_results(words: Sequence[str], labels: Mapping[Any, str] | None) -> list[Result | None]:
     """What each word that a judge printed says of the side shown first, by ``labels`` and then by `SPOKEN`, or None."""
     own = {_form(label): STANDARD[word] for label, word in (labels or {}).items()}
-    return [own.get(_form(word)) or SPOKEN.get(_key(word)) for word in words]
+    of_word = {word: own.get(_form(word)) or SPOKEN.get(_key(word)) for word in set(words)}
+    return [of_word[word] for word in words]
 
 
 def check_labels(labels: Any, option: str = "labels") -> None:

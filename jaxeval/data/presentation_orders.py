@@ -109,7 +109,7 @@ class OrdersInRows(NamedTuple):
         return self.rows[:, 0]
 
     def turned(self, values: Sequence[Float], middle: float) -> list[Float]:
-        """(n,) values of both orders by those of rows (N,), if there are any; the other's are mirrored at the middle."""
+        """(n,) values of both orders by those of rows (N,), if there are any; mirrored at the middle for the other."""
         absent = self.rows[:, 1] < 0
         both = [(own[self.base], np.where(absent, np.nan, 2 * middle - own[self.rows[:, 1]])) for own in values]
         return [of_order for orders in both for of_order in orders]
