@@ -31,7 +31,8 @@ from jaxeval.data.judge_outputs import read_judge_outputs as read_judge_outputs
 from jaxeval.data.judged_answers import JudgedAnswers as JudgedAnswers
 from jaxeval.data.judged_answers import read_judged_answers as read_judged_answers
 from jaxeval.data.judged_battles import JudgedBattles as JudgedBattles
-from jaxeval.data.judged_battles import read_judged_battles as read_judged_battles
+from jaxeval.data.judged_files import read_judged_battles as read_judged_battles
+from jaxeval.data.judged_files import read_judges as read_judges
 from jaxeval.data.model_tables import join_metadata as join_metadata
 from jaxeval.data.model_tables import read_metadata as read_metadata
 from jaxeval.data.rankings import Rankings as Rankings

@@ -26,7 +26,7 @@ _ADVICE = {
     "confidence": "confidence='percent' if they are stated in per cent (--confidence percent)",
     "beyond": "scale=(0, 100) or what the scale is (--scale 0:100)",
     "criteria": "criteria=[...] to name those that count (--criteria)",
-    "is no verdict": "labels={'1': 'model_a', ...} to say what words mean (--labels)",
+    "is no verdict": "labels={'1': 'model_a', ...} to say what words mean (--words)",
 }
 
 

@@ -57,6 +57,7 @@ OUTPUT = (
 )  # fmt: skip
 SHOWN_FIRST = ("shown_first", "order", "swapped", "presentation_order")
 _BATTLE = ["judge", "item", "model_a", "model_b", "run"]
+_OWN = (*_BATTLE, "verdict", "verdict_a_first", "verdict_b_first", "confidence", "score_a", "score_b")
 _SIDES = np.array(["model_a", "model_b"], object)
 
 
@@ -72,7 +73,8 @@ class JudgeOutputs(Shown):
     ``battles`` has a row per judge, item, pair and run: ``verdict``, the common side of both orders, or the side that
     one of them names where the other is a tie, and a tie where they name different sides; ``verdict_a_first`` and
     ``verdict_b_first``, missing where the order is; the means over orders of ``confidence``, ``score_a`` and
-    ``score_b``; and ``human``, the label that people agree on, where there are labels.
+    ``score_b``; ``human``, the label that people agree on, where there are labels; and the further columns of the
+    table, as beside the first call on the item and pair.
 
     ``human`` has a row per human label: ``item, model_a, model_b, rater, verdict``. It is None without labels. In all
     three tables the pair of an item is written in one order, that of the first call.
@@ -97,7 +99,8 @@ class JudgeOutputs(Shown):
     report: OutputsReport
 
     def _shown(self) -> View:
-        return View(f"JudgeOutputs: {self.report}", self.battles.head(ROWS_OF_DATA), n_rows=len(self.battles))
+        title = f"JudgeOutputs: {str(self.report).splitlines()[0]}"
+        return View(title, self.battles.head(ROWS_OF_DATA), n_rows=len(self.battles))
 
     @property
     def judges(self) -> list[Any]:
@@ -203,6 +206,7 @@ class JudgeOutputs(Shown):
             if given is not None:
                 beside = human_labels is None
                 labelled, battles["human"], n_unused, n_disputed = _joined(given, battles, people, beside=beside)
+        battles = _with_further(battles, frame, rows, [*roles.values(), usual_column(frame, human or None, LABEL[:3])])
         report = OutputsReport(
             **_counts(table, battles, rows), n_rows=len(frame), n_unparsed=int(calls.unread.sum()), one_order=one_order,
             n_repaired=int(calls.repaired[rows.row].sum()), n_strong=int(calls.strong[rows.row].sum()),
@@ -213,9 +217,7 @@ class JudgeOutputs(Shown):
         return cls(table, battles, labelled, report)
 
     def judged(self, judge: Any = None) -> JudgedBattles:
-        """The battles of one judge, as `soft_elo` and others take them.
-
-        Their columns are ``item`` and ``run``.
+        """The battles of one judge, as `soft_elo` and others take them; items, runs and further columns are beside.
 
         Args:
             judge: which one; it may be left out where there is one.
@@ -230,14 +232,15 @@ class JudgeOutputs(Shown):
         calls = self.calls[self.calls["judge"] == judge].reset_index(drop=True)
         own = self.battles[self.battles["judge"] == judge].reset_index(drop=True)
         orders = rows_by_order(calls.groupby(_BATTLE, sort=False).ngroup().to_numpy(), _b_first(calls))
-        table = own[["item", "run", "model_a", "model_b"]].assign(_zero=0.0)
+        further = own.columns.drop([name for name in (*_OWN, "human") if name in own])
+        table = own[["item", "run", "model_a", "model_b", *further]].copy()
         given: dict[str, Any] = {}
         difference = (calls["score_a"] - calls["score_b"]).to_numpy()
         for side, swapped in zip(np.flatnonzero((orders >= 0).any(axis=0)), ("", "_swapped"), strict=False):
             row = orders[:, side]
             if not np.isnan(difference).all():
-                table[f"_score{swapped}"] = np.where(row < 0, np.nan, difference[row])
-                given |= {f"scores_a{swapped}": f"_score{swapped}", f"scores_b{swapped}": "_zero"}
+                table[f"_a{swapped}"], table[f"_b{swapped}"] = np.where(row < 0, np.nan, difference[row]), 0.0
+                given |= {f"scores_a{swapped}": f"_a{swapped}", f"scores_b{swapped}": f"_b{swapped}"}
             if calls["stated"].any():
                 table[f"_verdict{swapped}"] = np.where(row < 0, np.nan, targets_of(calls["verdict"])[row])
                 given[f"verdict{swapped}"] = f"_verdict{swapped}"
@@ -283,11 +286,12 @@ class _Rows(NamedTuple):
     model_a: NDArray[Any]
     model_b: NDArray[Any]
     b_first: Bool
+    origin: NDArray[np.intp]  # (K,) row of the table of the first call on the item and pair
     told: tuple[str, ...] = ()
     n_self: int = 0
 
     def take(self, which: Bool) -> _Rows:
-        return self._replace(**{name: getattr(self, name)[which] for name in self._fields[:8]})
+        return self._replace(**{name: getattr(self, name)[which] for name in self._fields[:9]})
 
     @property
     def battle(self) -> NDArray[np.intp]:
@@ -329,8 +333,10 @@ def _rows(
     pairs = pairs_of(item[kept], first[kept], second[kept], len(models))
     sides = np.asarray(models, object)[np.stack([first[kept], second[kept]])]
     sides = np.where(pairs.flipped, sides[::-1], sides)
+    start = np.unique(pairs.unit, return_index=True)[1]
     rows = _Rows(
-        row=kept, judge=judges[judge[kept]], item=items[item[kept]], run=runs[run[kept]], unit=pairs.unit,
+        row=kept, origin=kept[start][pairs.unit], unit=pairs.unit, judge=judges[judge[kept]],
+        item=items[item[kept]], run=runs[run[kept]],
         model_a=sides[0], model_b=sides[1], b_first=b_first[kept] ^ pairs.flipped, told=(told,),
         n_self=int(is_self.sum()),
     )  # fmt: skip
@@ -431,6 +437,13 @@ def _battles_table(calls: pd.DataFrame, rows: _Rows) -> pd.DataFrame:
     for name in ("confidence", "score_a", "score_b"):
         battles[name] = mean_score(np.where(absent, np.nan, calls[name].to_numpy()[orders]))
     return battles
+
+
+def _with_further(battles: pd.DataFrame, frame: pd.DataFrame, rows: _Rows, read: list[Any]) -> pd.DataFrame:
+    """Battles with the columns of the table that were not ``read``."""
+    names = [name for name in frame.columns if name not in read and name not in battles.columns]
+    first = rows.origin[np.unique(rows.battle, return_index=True)[1]]
+    return pd.concat([battles, frame[names].iloc[first].reset_index(drop=True)], axis=1)
 
 
 def _counts(calls: pd.DataFrame, battles: pd.DataFrame, rows: _Rows) -> dict[str, int]:

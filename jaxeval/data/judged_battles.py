@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -16,9 +15,7 @@ from jaxeval.data.judge_scores import Scores, over_orders, score_differences, si
 from jaxeval.data.labels import Labels, Sides, check_labels, read_labels
 from jaxeval.data.presentation_orders import OneOrder, orders_in_rows
 from jaxeval.data.report import JudgedReport
-from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
-from jaxeval.execution.signatures import with_options_of
 from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
 from jaxeval.wording import counted, did_you_mean
 
@@ -128,9 +125,9 @@ class JudgedBattles(Shown):
                 of others that `Battles.from_pandas` knows). Numbers are never guessed: without it they are an error.
             model_a: column of the model on side A.
             model_b: column of the model on side B.
-            item: column of the prompts; by default "item", "question_id" or another usual name. Where rows of an item
-                have a pair of models in both orders, these are the two orders of one battle: ``model_a`` is the side
-                that was shown first in a row. Columns "judge" and "run", if there, tell such rows apart.
+            item: column of the prompts, by which two rows with the models in both orders are one battle: ``model_a`` is
+                the side that was shown first in a row. Columns "judge" and "run", if there, tell rows apart. By default
+                "item", "question_id" or another usual name, if most pairs of models have both orders there, once each.
             one_order: what to do about battles with one order, where others have both: an error (None), "keep", or
                 "drop"; "separate" takes each row as a battle of its own. With columns of both orders "keep" also takes
                 a battle that lacks the scores of one of them; otherwise it has no score.
@@ -179,10 +176,11 @@ class JudgedBattles(Shown):
         n_rows = len(frame)
         in_rows = None
         if len(each) == len(verdicts or each) == 1 and one_order != "separate":
-            in_rows = orders_in_rows(frame, item, sides, one_order)
+            in_rows, sentence = orders_in_rows(frame, item, sides, one_order)
+            told += (sentence,) if sentence else ()
         if in_rows is not None:
             each, verdicts = in_rows.turned(each, 0.0), in_rows.turned(verdicts, 0.5)
-            humans, told = in_rows.one_label(humans), (*told, in_rows.told)
+            humans = in_rows.one_label(humans)
             frame, first, second = frame.iloc[in_rows.base], first[in_rows.base], second[in_rows.base]
         keep = one_order == "keep"
         difference, orders = over_orders(each, keep)
@@ -308,20 +306,3 @@ def _hard_label_text(battles: JudgedBattles) -> str:
 def _column(name: str | Literal[False] | None, defaults: tuple[str, ...], frame: pd.DataFrame) -> str | None:
     """The column that is named, or else the first default that the table has; None where False asks for none."""
     return next((c for c in defaults if c in frame.columns), None) if name is None else name or None
-
-
-@with_options_of(JudgedBattles.from_pandas)
-def read_judged_battles(path: str | Path, **columns: Any) -> JudgedBattles:
-    r"""Judged battles from a file of the formats of `read_battles`, by the options of `JudgedBattles.from_pandas`.
-
-    The sample of the Soft-Elo paper reads with ``label_coding="a_wins_0"``. Errors are as in `read_battles`.
-
-    Examples:
-        >>> import jaxeval
-        >>> from pathlib import Path
-        >>> _ = Path("judged.csv").write_text("model_a,model_b,scores_a,scores_b\nx,y,8,6.5\ny,z,5,7\n")
-        >>> jaxeval.read_judged_battles("judged.csv").n_battles
-        2
-    """
-    text = [columns.get("model_a", "model_a"), columns.get("model_b", "model_b")]
-    return read_as(JudgedBattles.from_pandas, path, text, columns)

@@ -101,7 +101,6 @@ class OrdersInRows(NamedTuple):
     """The rows of n battles, in both orders."""
 
     rows: NDArray[np.intp]  # (n, 2) with the models as the first row writes them, and the other way round; -1 for none
-    told: str  # what was found, in words
 
     @property
     def base(self) -> NDArray[np.intp]:
@@ -131,31 +130,42 @@ class OrdersInRows(NamedTuple):
         return np.where(np.isnan(own), other, own)
 
 
-def orders_in_rows(frame: pd.DataFrame, item: str | None, sides: Sides, one_order: str | None) -> OrdersInRows | None:
-    """The orders of battles whose rows (N,) hold one each; None where no item has a pair in both orders.
+def orders_in_rows(
+    frame: pd.DataFrame, item: str | None, sides: Sides, one_order: str | None
+) -> tuple[OrdersInRows | None, str]:
+    """The orders of battles whose rows (N,) hold one each, or None; and what was found, in words.
+
+    Where no column of items is named, rows are taken so if most battles have both orders, and none has one twice.
 
     Raises:
-        DataError: some battles have one order, or an order twice.
+        DataError: some battles have one order; or, by the items that were named, an order twice.
     """
-    item = usual_column(frame, item, ITEM)
-    if item is None:
-        return None
-    names = [item, *(name for usual in (JUDGE, RUN) if (name := usual_column(frame, None, usual)) is not None)]
+    column = usual_column(frame, item, ITEM)
+    if column is None:
+        return None, ""
+    names = [column, *(name for usual in (JUDGE, RUN) if (name := usual_column(frame, None, usual)) is not None)]
     number = frame.groupby(names, sort=False, dropna=False, observed=True).ngroup().to_numpy()
     pairs = pairs_of(number, sides.first, sides.second, len(sides.models))
     if not pairs.flipped.any():
-        return None
+        return None, ""
     own = np.flatnonzero(sides.first != sides.second)
     battle, b_first = pd.factorize(pairs.unit[own])[0], pairs.flipped[own]
     again = pd.Series(2 * battle + b_first).duplicated().to_numpy()
+    rows = rows_by_order(battle, b_first)
+    one = rows[:, 1] < 0
+    both = int((~one).sum())
+    if item is None and (again.any() or 2 * both < len(rows)):
+        times = counted(both, "pair of models is", "pairs of models are")
+        return None, (
+            f"column {column!r}: {times} there in both orders, and rows are battles of their own; item={column!r} "
+            f"(--item) makes two orders one battle"
+        )
     if again.any():
         raise DataError(
             f"rows of one {', '.join(names)} have pairs of models in both orders, and {again.sum():,} repeat an order "
             f"(first in row {own[again.argmax()]}; rows count from 0): name the prompts with item= (--item), or "
             f"{_SEPARATE}"
         )
-    rows = rows_by_order(battle, b_first)
-    one = rows[:, 1] < 0
     if one.any() and one_order is None:
         raise DataError(
             f"{one_order_text(int(one.sum()), len(one))} (first in row {own[rows[one][0, 0]]}; rows count from 0), by "
@@ -163,7 +173,6 @@ def orders_in_rows(frame: pd.DataFrame, item: str | None, sides: Sides, one_orde
             f"command line --one-order), or {_SEPARATE}"
         )
     rows = rows[~one] if one_order == "drop" else rows
-    both = int((rows[:, 1] >= 0).sum())
-    told = f"column {item!r}: two rows with the models in both orders are one battle ({both:,} times)"
+    told = f"column {column!r}: two rows with the models in both orders are one battle ({both:,} times)"
     left = f"; {one.sum():,} judged in one order {'left out' if one_order == 'drop' else 'kept'}" if one.any() else ""
-    return OrdersInRows(np.where(rows < 0, -1, own[rows]), told + left)
+    return OrdersInRows(np.where(rows < 0, -1, own[rows])), told + left

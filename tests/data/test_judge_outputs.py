@@ -213,6 +213,15 @@ def test_human_labels_beside_the_calls_count_once():
     assert "human" not in read(["A", "B"], {"human": ["?", "?"]}, human=False).battles
 
 
+def test_further_columns_are_those_of_the_first_call():
+    columns = {"length_a": [10, 20, 30, 40], "length_b": [20, 10, 40, 30], "run": [1, 1, 1, 1], "verdict": [1, 2, 3, 4]}
+    outputs = read(["A", "B", "no idea", "A"], columns, unparsed="drop", one_order="keep")
+    assert outputs.battles[["model_a", "length_a", "length_b"]].to_numpy().tolist() == [["x", 10, 20], ["y", 40, 30]]
+    judged = outputs.judged()
+    assert list(judged.columns) == ["item", "run", "length_a", "length_b"]
+    assert judged.column("length_a").tolist() == [10, 40]
+
+
 def test_what_was_done_is_reported():
     outputs = [scored(8, 6, preference="B"), scored(6, 8).replace("}}", ",}}"), "[[A]]", "A"]
     frame = calls(outputs, judge=["s", "s", "v", "v"])
