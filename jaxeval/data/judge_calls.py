@@ -16,6 +16,8 @@ from jaxeval.data.labels import spoken_results
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
+#: What becomes of replies that cannot be read.
+Unparsed = Literal["error", "drop"]
 #: How confidence is stated.
 Confidence = Literal["share", "percent"]
 _PERCENT = 100.0

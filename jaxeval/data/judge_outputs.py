@@ -24,12 +24,13 @@ from jaxeval.data.columns import (
     told_renames,
 )
 from jaxeval.data.human_labels import LABEL, People, agreed, human_labels_of, targets_of, words_of
-from jaxeval.data.judge_calls import Calls, Confidence, ReplyRules, mean_score, read_calls, unread_error
+from jaxeval.data.judge_calls import Calls, Confidence, ReplyRules, Unparsed, mean_score, read_calls, unread_error
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.data.labels import Labels, check_labels
 from jaxeval.data.presentation_orders import (
     ITEM,
     JUDGE,
+    OUTPUT,
     RUN,
     OneOrder,
     one_order_text,
@@ -45,16 +46,10 @@ from jaxeval.execution.signatures import with_options_of
 from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
 from jaxeval.wording import counted, named
 
-#: What becomes of replies that cannot be read.
-Unparsed = Literal["error", "drop"]
 #: What becomes of further calls of a judge on a pair in the same order.
 Repeats = Literal["error", "first", "runs"]
 
-#: Columns of what judges printed, and of the order shown, taken where none is named.
-OUTPUT = (
-    "output", "judge_output", "raw_judge_output", "raw_output", "reply", "judge_reply", "judge_response", "raw",
-    "completion", "generated_text",
-)  # fmt: skip
+#: Columns of the order shown, taken where none is named.
 SHOWN_FIRST = ("shown_first", "order", "swapped", "presentation_order")
 _BATTLE = ["judge", "item", "model_a", "model_b", "run"]
 _OWN = (*_BATTLE, "verdict", "verdict_a_first", "verdict_b_first", "confidence", "score_a", "score_b")

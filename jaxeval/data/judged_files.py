@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from jaxeval.data.columns import factorize_sorted, folded, frame_of
-from jaxeval.data.judge_outputs import OUTPUT, JudgeOutputs, read_judge_outputs
+from jaxeval.data.judge_outputs import JudgeOutputs, read_judge_outputs
 from jaxeval.data.judged_battles import DEFAULT_SCORES, DEFAULT_VERDICT, JudgedBattles
-from jaxeval.data.presentation_orders import JUDGE, usual_column
+from jaxeval.data.presentation_orders import JUDGE, OUTPUT, usual_column
 from jaxeval.data.table_files import head_names, naming, read_whole_table
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of

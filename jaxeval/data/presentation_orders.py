@@ -21,6 +21,11 @@ OneOrder = Literal["error", "keep", "drop"]
 ITEM = ("item", "item_id", "question_id", "prompt_id", "instruction_id", "instruction_index", "question", "prompt")
 JUDGE = ("judge", "judge_model", "judge_name")
 RUN = ("run", "trial", "repetition")
+#: Columns of what judges printed.
+OUTPUT = (
+    "output", "judge_output", "raw_judge_output", "raw_output", "reply", "judge_reply", "judge_response", "raw",
+    "completion", "generated_text",
+)  # fmt: skip
 _SEPARATE = "take rows as battles of their own with one_order='separate' (on the command line --one-order separate)"
 _A_FIRST = ("model_a", "a", "ab", "a_first", "original", "first", "false", "0", "0.0")
 _B_FIRST = ("model_b", "b", "ba", "b_first", "swapped", "reversed", "second", "true", "1", "1.0")

@@ -190,6 +190,7 @@ class AnswersReport(Shown):
     n_labels: int = 0  # answers with a human label
     n_runs: int = 1  # most runs of a judge on one answer
     n_missing: int = 0  # judgments missing in the rows read
+    n_unparsed: int = 0  # replies that cannot be read: missing judgments
     missing: MissingJudgment = "error"  # what was done about them
     n_dropped_items: int = 0  # left out whole: missing="complete"
     n_absent: int = 0  # of items x models, those without an answer
@@ -201,12 +202,14 @@ class AnswersReport(Shown):
     def __str__(self) -> str:
         done = {"drop": "left out, and human labels stay", "incorrect": "counted as incorrect"}
         missing = counted(self.n_missing, "judgment is", "judgments are")
+        unread = counted(self.n_unparsed, "reply", "replies")
         shared = counted(self.n_repeated, "answer shares", "answers share")
         return _lines(
             f"{counted(self.n_rows, 'row')}: {counted(self.n_items, 'item')}, {counted(self.n_models, 'model')}, "
             f"{counted(self.n_judges, 'judge')}; {counted(self.n_judgments, 'judgment')}, "
             f"{counted(self.n_labels, 'human label')}",
             (self.n_runs > 1, f"up to {self.n_runs:,} runs of a judge on one answer, averaged"),
+            (self.n_unparsed, f"{unread} that cannot be read left out on request"),
             (self.n_missing, f"{missing} missing: {done.get(self.missing, 'items left out')}"),
             (
                 self.n_dropped_items,
