@@ -26,10 +26,13 @@ from jaxeval.data.features import position_advantage as position_advantage
 from jaxeval.data.features import same_group as same_group
 from jaxeval.data.gathered_battles import gather_battles as gather_battles
 from jaxeval.data.item_scores import ItemScores as ItemScores
+from jaxeval.data.judge_outputs import JudgeOutputs as JudgeOutputs
+from jaxeval.data.judge_outputs import read_judge_outputs as read_judge_outputs
 from jaxeval.data.judged_answers import JudgedAnswers as JudgedAnswers
 from jaxeval.data.judged_answers import read_judged_answers as read_judged_answers
 from jaxeval.data.judged_battles import JudgedBattles as JudgedBattles
-from jaxeval.data.judged_battles import read_judged_battles as read_judged_battles
+from jaxeval.data.judged_files import read_judged_battles as read_judged_battles
+from jaxeval.data.judged_files import read_judges as read_judges
 from jaxeval.data.model_tables import join_metadata as join_metadata
 from jaxeval.data.model_tables import read_metadata as read_metadata
 from jaxeval.data.rankings import Rankings as Rankings
@@ -39,6 +42,7 @@ from jaxeval.data.report import DataReport as DataReport
 from jaxeval.data.saved_draws import read_draws as read_draws
 from jaxeval.data.saved_draws import save_draws as save_draws
 from jaxeval.data.simulate import simulate_battles as simulate_battles
+from jaxeval.data.simulate import simulate_judge_outputs as simulate_judge_outputs
 from jaxeval.data.simulate import simulate_judged_battles as simulate_judged_battles
 from jaxeval.data.simulate import simulate_strengths as simulate_strengths
 from jaxeval.data.simulate import simulate_votes as simulate_votes

@@ -60,6 +60,13 @@ def judged_battles():
 
 
 @cache
+def judge_outputs():
+    return jaxeval.JudgeOutputs.from_pandas(
+        renamed(jaxeval.simulate_judge_outputs(30, 8, judge_noise=[0.5, 1], unlabelled=0.5, seed=1))
+    )
+
+
+@cache
 def soft_elo():
     return jaxeval.soft_elo(judged_battles(), n_resamples=30, progress=False)
 
@@ -120,6 +127,8 @@ RESULTS = {
     "Draws": lambda: board().joint,
     "JudgedBattles": judged_battles,
     "JudgedReport": lambda: judged_battles().report,
+    "JudgeOutputs": judge_outputs,
+    "OutputsReport": lambda: judge_outputs().report,
     "SoftElo": soft_elo,
     "SoftEloCalibration": lambda: jaxeval.SoftEloCalibration.fit(judged_battles()),
     "CalibratedMethod": lambda: jaxeval.SoftEloCalibration.fit(judged_battles()).methods["hard"],

@@ -42,6 +42,30 @@ class LabelsOption(click.ParamType):  # type: ignore[type-arg]
         return {label.strip(): meaning.strip() for label, _, meaning in pairs}
 
 
+class _Scale(click.ParamType):  # type: ignore[type-arg]
+    """LOW:HIGH."""
+
+    name = "scale"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Both numbers."""
+        try:
+            low, high = (float(end) for end in value.split(":")) if isinstance(value, str) else value
+        except ValueError:
+            self.fail(f"{value!r} is not the least and the largest score, such as 1:10", param, ctx)
+        return low, high
+
+
+class _Names(click.ParamType):  # type: ignore[type-arg]
+    """NAME,NAME,..."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The names."""
+        return tuple(name.strip() for name in value.split(",")) if isinstance(value, str) else value
+
+
 class _Pair(click.ParamType):  # type: ignore[type-arg]
     """Two columns, A:B."""
 
@@ -167,3 +191,29 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(*args, reading=Reading(**{name: options.pop(name) for name in _NAMES}), **options)
 
     return _OPTIONS(gathered)
+
+
+#: How what judges printed is read, in the words of `JudgeOutputs.from_pandas`; nothing is given by default.
+reply_options = several_options(
+    column_options(
+        output="What the judge printed: JSON, fenced or not, or text. [output or reply, if there are no scores]",
+        item="Prompts, by which the two orders of a battle are found. [item or question_id]",
+        judge="Judges: each is read by itself. [judge]",
+        run="Repeated runs. [run]",
+        shown_first="Which side was shown first. [shown_first, order or swapped; else model_a]",
+    ),
+    click.option("--words", "labels", type=LabelsOption(), metavar="L=MEANING,...",
+                 help="What other verdicts mean, as 1=model_a,2=model_b: model_a is the side shown first."),
+    click.option("--criteria", type=_Names(), metavar="NAME,...", help="Criteria that count. [those of most replies]"),
+    click.option("--scale", type=_Scale(), metavar="LOW:HIGH", help="Of a criterion's scores. [1:10]"),
+    click.option("--confidence", type=click.Choice(["share", "percent"]), help="How confidence is stated. [share]"),
+    click.option("--unparsed", type=click.Choice(["error", "drop"]), help="Replies that cannot be read. [error]"),
+    click.option("--one-order", type=click.Choice(["error", "keep", "drop", "separate"]),
+                 help="Battles judged in one order only; separate takes each row of a table as a battle. [error]"),
+    click.option("--repeats", type=click.Choice(["error", "first", "runs"]),
+                 help="An order that is judged twice: keep the first call, or make runs of them. [error]"),
+    click.option("--human-labels", type=FILE, metavar="FILE",
+                 help="A table of human labels, joined by item and pair: item, model_a, model_b, winner, and rater."),
+    click.option("--people", type=click.Choice(["error", "majority", "drop"]),
+                 help="People who contradict each other on an item. [error]"),
+)  # fmt: skip

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 import click
 
@@ -19,7 +21,7 @@ from jaxeval.cli.outputs import (
     quiet_option,
     show,
 )
-from jaxeval.cli.reading import LabelsOption
+from jaxeval.cli.reading import LabelsOption, reply_options
 from jaxeval.cli.run_options import (
     FILE,
     SHARE,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from jaxeval.data.judged_battles import JudgedBattles
     from jaxeval.execution.runs import RunOptions
 
 _DEFAULT_LEVEL = "[0.9, or the largest level that the calibration models support]"
@@ -78,7 +81,9 @@ _NEW_COLUMNS = several_options(
     click.option("--labels", "label_coding", type=LabelsOption(), metavar="CODING|L=MEANING,...",
                  help="What labels mean: a_wins_1 or a_wins_0 of numbers, which are never guessed, or a list such as "
                  "A=model_a,B=model_b,C=tie."),
-    click.option("--judge-name", default="judge", metavar="NAME"),
+    click.option("--judge-name", metavar="NAME", help="What to call a judge without a name. [judge]"),
+    click.option("--only-judge", metavar="NAME", help="Read this judge only, of several."),
+    reply_options,
 )  # fmt: skip
 _COLUMNS = several_options(_NEW_COLUMNS, column_options(human="Human labels. [human or human_pref]"))
 _FIT = several_options(
@@ -131,23 +136,114 @@ def report(
     memory_limit: int | None,
     **columns: Any,
 ) -> None:
-    """Hold every model in FILE out in turn: judge against human ratings, conformal intervals, diagnostics."""
+    """Hold every model in FILE out in turn: judge against human ratings, conformal intervals, diagnostics.
+
+    FILE holds scores or verdicts of a judge, or what judges printed, in a column such as output.
+    """
+    from jaxeval.cli.soft_elo_screens import held_out_screen
+    from jaxeval.data.judged_files import read_judges
+
+    judges = read_judges(file, **columns)
+    for battles in judges.values():
+        for column in filter(None, (by, length_a, length_b)):
+            battles.column(column)  # which must be there, before anything is computed
+        for column in filter(None, (cluster, strata)):
+            battles.codes(column)
+
+    def found(judge: str, battles: JudgedBattles) -> _HeldOut:
+        folder = checkpoint if checkpoint is None or len(judges) == 1 else checkpoint / quote(judge, safe=" ")
+        running: RunOptions = {"memory_limit": memory_limit, "checkpoint": folder, "progress": outputs.progress}
+        return _held_out(
+            battles, running, level=level, splits=splits, methods=methods, cluster=cluster, strata=strata, by=by,
+            length_a=length_a, length_b=length_b, budget=budget, smoothing=smoothing, ridge=ridge,
+            n_resamples=n_resamples, seed=seed, base=base,
+        )  # fmt: skip
+
+    each = {judge: found(judge, battles) for judge, battles in judges.items()}
+    # The screen shows one judge in full: the only one, or the one closest to the humans.
+    best = min(each, key=lambda judge: each[judge].error)
+    shown, whole = each[best], each[best] if len(each) == 1 else _of_all(each)
+    notes = [f"{best}: {note}" if len(each) > 1 else note for note in shown.notes]
+    present(
+        Findings(
+            screen=lambda: held_out_screen(
+                shown.tables, notes, whole.warnings, splits, by, None if len(each) == 1 else whole.tables["summary"]
+            ),
+            tables=whole.tables,
+            warnings=whole.warnings,
+            title="Held-out ratings against human ratings (Elo)",
+            notes=whole.notes,
+            figures=lambda: _figures(shown.tables),
+            settings=shown.settings,
+        ),
+        outputs,
+    )
+
+
+class _HeldOut(NamedTuple):
+    """What holding models out told about a judge."""
+
+    tables: dict[str, pd.DataFrame]
+    warnings: list[str]
+    notes: list[str]
+    settings: dict[str, Any]
+
+    @property
+    def error(self) -> float:
+        """Mean error of the best method; infinite where no model could be rated."""
+        error = self.tables["summary"]["mae"].min()
+        return float(error) if error == error else float("inf")
+
+
+def _of_all(each: Mapping[str, _HeldOut]) -> _HeldOut:
+    """The findings about several judges, with a column that names them."""
+    import pandas as pd
+
+    names = dict.fromkeys(name for found in each.values() for name in found.tables)
+    tables = {
+        name: pd.concat(
+            [found.tables[name].assign(judge=judge) for judge, found in each.items() if name in found.tables],
+            ignore_index=True,
+        )
+        for name in names
+    }
+    tables = {name: table[["judge", *table.columns.drop("judge")]] for name, table in tables.items()}
+    said = {
+        kind: [f"{judge}: {text}" for judge, found in each.items() for text in getattr(found, kind)]
+        for kind in ("warnings", "notes")
+    }
+    return _HeldOut(tables, **said, settings={judge: found.settings for judge, found in each.items()})
+
+
+def _held_out(
+    battles: JudgedBattles,
+    running: RunOptions,
+    *,
+    level: float | None,
+    splits: int,
+    methods: tuple[str, ...],
+    cluster: str | None,
+    strata: str | None,
+    by: str | None,
+    length_a: str | None,
+    length_b: str | None,
+    budget: bool,
+    smoothing: bool,
+    ridge: float,
+    n_resamples: int,
+    seed: int,
+    base: float,
+) -> _HeldOut:
+    """Every model of one judge held out in turn."""
     from dataclasses import asdict
 
-    from jaxeval.cli.soft_elo_screens import held_out_screen
-    from jaxeval.data.judged_battles import read_judged_battles
     from jaxeval.softelo.conformal_intervals import conformal_study, leave_one_out_intervals, width_decomposition
     from jaxeval.softelo.judge_diagnostics import diagnose
     from jaxeval.softelo.soft_elo import soft_elo
 
-    battles = read_judged_battles(file, **columns)
-    for column in filter(None, (by, length_a, length_b)):
-        battles.column(column)  # which must be there, before anything is computed
-    for column in filter(None, (cluster, strata)):
-        battles.codes(column)
     held_out = soft_elo(
         battles, ridge, n_resamples, seed, methods or ("hard", "soft"), base=base, cluster=cluster, strata=strata,
-        memory_limit=memory_limit, checkpoint=checkpoint, progress=outputs.progress,
+        **running,
     )  # fmt: skip
     found = diagnose(battles, held_out, length_a=length_a, length_b=length_b, ridge=ridge, cluster=cluster)
     tables = {
@@ -173,19 +269,19 @@ def report(
     except ValueError as error:  # too few models: their ratings are shown all the same
         warnings.append(f"no conformal intervals: {error}")
 
-    def running(name: str) -> RunOptions:
-        own = None if checkpoint is None else checkpoint / name
-        return {"memory_limit": memory_limit, "checkpoint": own, "progress": outputs.progress}
+    def within(name: str) -> RunOptions:
+        folder = running["checkpoint"]
+        return {**running, "checkpoint": None if folder is None else Path(folder) / name}
 
     if by:
         from jaxeval.softelo.annotation_budget import slice_ratings
 
-        tables["slices"] = slice_ratings(battles, by, ridge, **running("slices"))
+        tables["slices"] = slice_ratings(battles, by, ridge, **within("slices"))
         warnings += tables["slices"].attrs["warnings"]
     if budget:
         from jaxeval.softelo.annotation_budget import budget_sweep
 
-        tables["budget"] = budget_sweep(battles, ridge=ridge, seed=seed, cluster=cluster, **running("budget"))
+        tables["budget"] = budget_sweep(battles, ridge=ridge, seed=seed, cluster=cluster, **within("budget"))
         warnings += tables["budget"].attrs["warnings"]
 
     if smoothing:
@@ -195,18 +291,7 @@ def report(
 
     notes = [str(battles.report), f"{used}; {held_out.settings.versions}"]
     notes += [f"left out: {'; '.join(found.left_out)}"] if found.left_out else []
-    present(
-        Findings(
-            screen=lambda: held_out_screen(tables, notes, warnings, splits, by),
-            tables=tables,
-            warnings=warnings,
-            title="Held-out ratings against human ratings (Elo)",
-            notes=notes,
-            figures=lambda: _figures(tables),
-            settings=asdict(held_out.settings),
-        ),
-        outputs,
-    )
+    return _HeldOut(tables, warnings, notes, asdict(held_out.settings))
 
 
 def _figures(tables: dict[str, pd.DataFrame]) -> dict[str, Figure]:
@@ -248,7 +333,7 @@ def calibrate(
 ) -> None:
     """Calibrate a judge on the models in FILE, which has human votes, and save the calibration."""
     from jaxeval.cli.soft_elo_screens import calibration_screen
-    from jaxeval.data.judged_battles import read_judged_battles
+    from jaxeval.data.judged_files import read_judged_battles
     from jaxeval.softelo.calibration import SoftEloCalibration
 
     check_outputs({"--out": out}, [file])

@@ -22,16 +22,23 @@ _Z = 1.959964
 
 
 def held_out_screen(
-    tables: Mapping[str, pd.DataFrame], notes: Sequence[str], warnings: Sequence[str], splits: int, by: str | None
+    tables: Mapping[str, pd.DataFrame],
+    notes: Sequence[str],
+    warnings: Sequence[str],
+    splits: int,
+    by: str | None,
+    judges: pd.DataFrame | None = None,
 ) -> Screen:
-    """The screen of ``soft-elo FILE``: the best method's error first, then its ratings beside those of the humans."""
+    """The screen of ``soft-elo FILE``: the best method's error first, then its ratings beside those of the humans.
+
+    With the summaries of several ``judges`` the screen begins with them, and ``tables`` are those of the best.
+    """
     summary = tables["summary"].sort_values("mae", kind="stable")
     best = summary.iloc[0]
     shown = ["method", "n_models", "n_left_out", "mae", "mae_lower", "mae_upper", "spearman", "kendall", "beta"]
-    grids = [
-        grid_of(summary[shown], "Held-out ratings against human ratings (Elo)", elo_cell, rows="method"),
-        _held_out_board(tables, best["method"]),
-    ]
+    title = "Held-out ratings against human ratings (Elo)"
+    heads = summary[shown] if judges is None else judges.sort_values("mae", kind="stable")[["judge", *shown]]
+    grids = [grid_of(heads, title, elo_cell, rows="method"), _held_out_board(tables, best["method"])]
     more = []
     if "conformal" in tables:
         title = f"Split conformal intervals, {counted(splits, 'random split')} (Elo)"
@@ -44,7 +51,11 @@ def held_out_screen(
         grids.append(grid_of(tables["slices"], title, elo_cell, rows="slice"))
     if "budget" in tables:
         more.append(grid_of(tables["budget"], "By the annotation budget (Elo)", elo_cell))
-    return Screen(_how_close(summary), grids, more, notes=notes, warnings=warnings)
+    answer = _how_close(summary)
+    if judges is not None:
+        name = visible_line(judges.sort_values("mae", kind="stable")["judge"].iloc[0])
+        answer = [f"Of {counted(judges['judge'].nunique(), 'judge')}, {name} comes closest", *answer]
+    return Screen(answer, grids, more, notes=notes, warnings=warnings)
 
 
 def _how_close(summary: pd.DataFrame) -> list[str]:

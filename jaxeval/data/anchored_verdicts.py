@@ -23,6 +23,9 @@ from jaxeval.data.columns import (
     reject_missing,
     require_column,
 )
+from jaxeval.data.judge_calls import Confidence, ReplyRules, Unparsed
+from jaxeval.data.presentation_orders import OUTPUT
+from jaxeval.data.replied_columns import replied_verdicts, usual_replies
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
@@ -33,7 +36,7 @@ Missing = Literal["error", "drop"]
 
 #: Columns by the role that they have, as they are called unless named.
 ROLES = ("model", "judge", "anchor", "task", "item", "run")
-_OF_LABEL = {"win": 1.0, "tie": 0.5, "loss": 0.0}
+_OF_LABEL = {"win": 1.0, "tie": 0.5, "loss": 0.0, "W": 1.0, "T": 0.5, "L": 0.0, "w": 1.0, "t": 0.5, "l": 0.0}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,6 +63,8 @@ class AnchoredVerdicts(Shown):
     n_rows: int
     n_missing: int  # verdicts missing: left out
     named_items: bool = True  # False where each row is an item for want of a column
+    confidence: Float | None = None  # (N,) as the judge stated it, in [0, 1]; NaN where it did not
+    n_unparsed: int = 0  # replies that cannot be read: left out
 
     def _shown(self) -> View:
         first = slice(None, ROWS_OF_DATA)
@@ -80,13 +85,18 @@ class AnchoredVerdicts(Shown):
         item: str | None = None,
         run: str | None = None,
         missing: Missing = "error",
+        reference: str | None = None,
+        confidence: Confidence = "share",
+        unparsed: Unparsed = "error",
     ) -> AnchoredVerdicts:
         """Verdicts from a DataFrame, or any table with the Arrow interface, a row each.
 
         Args:
             df: the table.
-            verdict: column of "win", "tie" and "loss" of the model against the reference; or of numbers in [0, 1], the
-                outcome for the model: 1, 0.5, 0 or a win probability (decimals and categories of numbers, too).
+            verdict: column of "win", "tie" and "loss" (or W, T, L) of the model against the reference; or of numbers in
+                [0, 1], the outcome for the model: 1, 0.5, 0 or a win probability (decimals and categories of numbers,
+                too). With ``reference`` it holds what the judge printed; by default "output" then, or as usual, if
+                there is no column "verdict".
             model: column of models; by default "model" if there, like the others by their own names.
             judge: column of judges.
             anchor: column of the references.
@@ -94,6 +104,11 @@ class AnchoredVerdicts(Shown):
             item: column of prompts; without it, and without runs, each row is a prompt.
             run: column that numbers repeated runs; a judge judges an answer once a run.
             missing: what to do about missing verdicts: "error", or "drop", leave them out and count them.
+            reference: the side of the reference in what the judge printed: "A", as in the paper, if the judge saw it
+                first; "B"; or a column of those. Of an answer judged with the reference on either side, the outcome is
+                the mean of both.
+            confidence: how replies, or a column "confidence", state it: "share" in [0, 1], or "percent".
+            unparsed: what to do about replies that cannot be read: "error" or "drop".
 
         Raises:
             DataError: a column is missing, verdicts cannot be read or repeat, none is left, or there are runs without
@@ -106,6 +121,11 @@ class AnchoredVerdicts(Shown):
             raise DataError("the table has no rows")
         named = {"model": model, "judge": judge, "anchor": anchor, "task": task, "item": item, "run": run}
         columns = {role: name or (role if role in frame.columns else None) for role, name in named.items()}
+        if verdict == "verdict" and verdict not in frame.columns:
+            verdict = usual_replies(frame, OUTPUT) or verdict
+            replies = verdict != "verdict"
+        else:
+            replies = reference is not None
         for name in (verdict, *(c for c in columns.values() if c)):
             require_column(frame, name)
         if columns["run"] and not columns["item"]:
@@ -113,11 +133,21 @@ class AnchoredVerdicts(Shown):
                 f"column {columns['run']!r} numbers repeated runs, but no column says of which prompt: name it with "
                 "item= (on the command line --item); without it each row would be a prompt of its own"
             )
-        outcome = _outcomes(frame[verdict], verdict)
+        unread, stated = np.zeros(len(frame), bool), _stated(frame, confidence)
+        if replies:
+            of_judge = frame[columns["judge"]] if columns["judge"] else pd.Series(0, frame.index)
+            said = replied_verdicts(
+                frame, verdict, reference, pd.factorize(of_judge, use_na_sentinel=False)[0],
+                ReplyRules(confidence=confidence), unparsed == "drop",
+            )  # fmt: skip
+            outcome, unread = said.outcome, said.unread
+            stated = said.confidence if stated is None else stated
+        else:
+            outcome = _outcomes(frame[verdict], verdict)
         absent = np.isnan(outcome)
         if missing == "error":
             advice = "leave them out with missing='drop', which counts them (on the command line --missing drop)"
-            reject_missing(absent, verdict, advice=advice)
+            reject_missing(absent & ~unread, verdict, advice=advice)
         if absent.all():
             raise DataError(f"no verdict is left of {counted(len(frame), 'row')}")
         number, levels = {}, {}
@@ -129,10 +159,13 @@ class AnchoredVerdicts(Shown):
             else:
                 number[role], levels[role] = np.zeros(len(frame), np.int64), pd.Index([f"(one {role})"])
         verdicts = cls(
-            outcome=outcome, number=number, levels=levels, n_rows=len(frame), n_missing=int(absent.sum()),
+            outcome=outcome, number=number, levels=levels, n_rows=len(frame), n_missing=int((absent & ~unread).sum()),
             named_items=columns["item"] is not None,
+            confidence=None if stated is None or np.isnan(stated).all() else stated, n_unparsed=int(unread.sum()),
         )._items_by_task()  # fmt: skip
         verdicts = verdicts.take(~absent) if absent.any() else verdicts
+        if reference in frame.columns:
+            return verdicts._both_sides(frame[reference][~absent])
         verdicts._reject_repeats(frame[~absent], [c for c in columns.values() if c], columns["run"])
         return verdicts
 
@@ -145,12 +178,29 @@ class AnchoredVerdicts(Shown):
         lines = [f"{counted(self.n_rows, 'row')}: {counted(len(self.outcome), 'verdict')}; {shape}"]
         if self.n_missing:
             lines.append(f"{counted(self.n_missing, 'missing verdict')} left out")
+        if self.n_unparsed:
+            lines.append(f"{counted(self.n_unparsed, 'reply', 'replies')} that cannot be read left out on request")
         return "\n".join(lines)
 
     def take(self, rows: Bool | NDArray[np.intp]) -> AnchoredVerdicts:
         """The verdicts that a mask, or row numbers, select; levels stay."""
         number = {role: x[rows] for role, x in self.number.items()}
-        return replace(self, outcome=self.outcome[rows], number=number)
+        confidence = None if self.confidence is None else self.confidence[rows]
+        return replace(self, outcome=self.outcome[rows], number=number, confidence=confidence)
+
+    def _both_sides(self, side: pd.Series) -> AnchoredVerdicts:
+        """One verdict of each answer that was judged with the reference on one ``side`` (N,) or on both: their mean."""
+        number, _ = self.groups(ROLES)
+        again = pd.Series(number).groupby([number, side.to_numpy()]).cumcount().to_numpy() > 0
+        if again.any():
+            raise DataError(
+                f"{counted(again.sum(), 'verdict repeats', 'verdicts repeat')} another of the same answer and side of "
+                "the reference: name the column that numbers runs with run= (on the command line --run)"
+            )
+        first, times = np.unique(number, return_index=True)[1], np.bincount(number)
+        whole = self.take(first)
+        stated = None if self.confidence is None else np.bincount(number, self.confidence) / times
+        return replace(whole, outcome=np.bincount(number, self.outcome) / times, confidence=stated)
 
     def groups(self, roles: str | Sequence[str]) -> tuple[Int, pd.DataFrame]:
         """(N,) number of each verdict's combination of ``roles``, and a table of the combinations that occur.
@@ -245,15 +295,33 @@ def _outcomes(column: pd.Series, name: str) -> Float:
     if unknown:
         counts = np.bincount(codes[codes >= 0], minlength=len(labels))
         found = ", ".join(f"{str(labels[k])!r} ({counts[k]:,})" for k in unknown[:10])
-        hint = ""
+        sides = (
+            "; if judges printed them of the two sides that they saw, say which is the reference: reference='A', or "
+        )
+        hint = f"{sides}'B' (--reference)" if any(isinstance(labels[k], str | dict) for k in unknown) else ""
         if all(_is_number(labels[k]) for k in unknown):
             mixed, text = len(unknown) < len(labels), "these are numbers as text: make them numbers with .astype(float)"
             hint = f"; {'numbers may not be mixed with labels' if mixed else text}"
         raise DataError(
-            f"column {name!r} has unknown verdicts: {found}; known are 'win', 'tie' and 'loss' of the model, or "
-            f"numbers in [0, 1]{hint}"
+            f"column {name!r} has unknown verdicts: {found}; known are 'win', 'tie' and 'loss' of the model, W, T and "
+            f"L, or numbers in [0, 1]{hint}"
         )
     return np.array([*(_OF_LABEL[label] for label in labels), np.nan])[codes]
+
+
+def _stated(frame: pd.DataFrame, confidence: Confidence) -> Float | None:
+    """(N,) confidence by a column of that name, in [0, 1], or None."""
+    if "confidence" not in frame.columns:
+        return None
+    values = numbers_or_nan(frame["confidence"], "confidence") / (100 if confidence == "percent" else 1)
+    outside = ~np.isnan(values) & ~((values >= 0) & (values <= 1))
+    if outside.any():
+        raise DataError(
+            f"column 'confidence': {counted(outside.sum(), 'value lies', 'values lie')} outside of "
+            f"{'0 to 100' if confidence == 'percent' else '[0, 1]'}{first_place(outside)}: say confidence='percent' if "
+            "they are in per cent (on the command line --confidence percent), or correct them"
+        )
+    return values
 
 
 def _all_numbers(column: pd.Series) -> bool:

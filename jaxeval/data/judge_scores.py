@@ -31,8 +31,8 @@ def score_differences(
     scores_b_swapped: Scores | None,
     score_difference: str | None,
     verdicts: Sequence[Float],
-) -> tuple[Float, Float | None]:
-    """(N,) score differences A minus B, NaN without a score, and (N, 2) those of the two orders if both are given.
+) -> list[Float]:
+    """(N,) score differences A minus B of one order, or of both; NaN without a score.
 
     Without scores they are those of the ``verdicts`` (N,), of no, one or both orders.
     """
@@ -44,7 +44,7 @@ def score_differences(
     if score_difference is not None:
         if given:
             raise ValueError("give score_difference= or columns of scores, not both")
-        return _rounded(finite_or_nan(frame[score_difference], score_difference)), None
+        return [_rounded(finite_or_nan(frame[score_difference], score_difference))]
     if scores_a is None and given:
         raise ValueError("scores of the swapped order need scores_a= and scores_b= of the other beside them")
     if not given:
@@ -54,13 +54,22 @@ def score_differences(
                 "no scores of a judge: name them with scores_a= and scores_b=, score_difference=, or verdict= for a "
                 f"judge that gives verdicts only; the table has {have}"
             )
-        each = [2 * label - 1 for label in verdicts]
-    else:
-        each = [_rounded(_criteria_difference(frame, a, b)) for a, b in given]
+        return [2 * label - 1 for label in verdicts]
+    return [_rounded(_criteria_difference(frame, a, b)) for a, b in given]
+
+
+def over_orders(each: Sequence[Float], keep_one: bool = False) -> tuple[Float, Float | None]:
+    """(N,) mean of what one order or both say (N,), and (N, 2) of both orders if there are two.
+
+    A battle that lacks one order has no mean, or with ``keep_one`` the value of the other.
+    """
     if len(each) == 1:
         return each[0], None
     orders = np.stack(each, axis=1)
-    return _rounded(orders.mean(1)), orders
+    mean = orders.mean(1)
+    if keep_one:
+        mean = np.where(np.isnan(mean), np.where(np.isnan(orders[:, 0]), orders[:, 1], orders[:, 0]), mean)
+    return _rounded(mean), orders
 
 
 def sign_labels(difference: Float, orders: Float | None) -> Float:

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_finite
 from jaxeval.data.columns import as_frame, factorize_sorted, finite_or_nan, first_place, numbers_or_nan, require_column
+from jaxeval.data.judge_calls import Unparsed
+from jaxeval.data.presentation_orders import OUTPUT
+from jaxeval.data.replied_columns import holds_text, replied_grades, usual_replies
 from jaxeval.data.report import AnswersReport, MissingJudgment
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
@@ -87,13 +90,15 @@ class JudgedAnswers(Shown):
         positive: Any = None,
         threshold: float | None = None,
         missing: MissingJudgment = "error",
+        unparsed: Unparsed = "error",
     ) -> JudgedAnswers:
         """Judged answers from a DataFrame, or any table with the Arrow interface.
 
         Args:
             df: a row per item, model, judge and run, or per item, model and run with a column per judge.
-            judgment: column of judgments, or a list of columns, one a judge: 0, 1, booleans, or scores; by default
-                "judgment" or "verdict".
+            judgment: column of judgments, or a list of columns, one a judge: 0, 1, booleans, or scores; or what the
+                judge printed: Yes or No, a grade, or JSON with one of these; by default "judgment", "verdict", "output"
+                or another usual name of replies.
             label: column of human labels, 0 or 1; by default "human" or "label" if there. May have missing values.
             model: column that names the model; without it all answers belong to one.
             judge: column that names the judge, where ``judgment`` is one column.
@@ -109,6 +114,8 @@ class JudgedAnswers(Shown):
             missing: what to do about missing judgments: "error"; "drop" the judgment, but keep the answer and its
                 label; "complete", drop the item for all models and judges, also where a model has no answer to it;
                 "incorrect", count it as 0.
+            unparsed: what to do about replies that cannot be read: "error"; or "drop", which makes missing judgments of
+                them that are no error.
 
         Raises:
             DataError: a column is missing, values cannot be read, an answer is judged twice, or nothing is left. The
@@ -145,15 +152,17 @@ class JudgedAnswers(Shown):
         else:
             judge_number, judges = _codes(frame, judge, pd.Index([]))
         rows = np.tile(np.arange(len(frame)), len(judgments))
-        value = np.concatenate([_judgments(frame[c], c, positive, threshold) for c in judgments])
+        read = [_judgments(frame[c], c, positive, threshold, unparsed == "drop") for c in judgments]
+        value, unread = (np.concatenate(parts) for parts in zip(*read, strict=True))
         spot = place[rows] * len(judges) + judge_number
         _reject_repeats(frame, spot, rows, [c for c in (item, model, judge) if c], run)
 
         absent = np.isnan(value)
-        if missing == "error" and absent.any():
+        if missing == "error" and (absent & ~unread).any():
+            place = (absent & ~unread).argmax()
             raise DataError(
-                f"{absent.sum():,} of {len(value):,} judgments are missing (first in row {rows[absent.argmax()]} of "
-                f"{judges[judge_number[absent.argmax()]]!r}; rows count from 0): choose what to do about them with "
+                f"{(absent & ~unread).sum():,} of {len(value):,} judgments are missing (first in row {rows[place]} of "
+                f"{judges[judge_number[place]]!r}; rows count from 0): choose what to do about them with "
                 "missing='drop', 'complete' or 'incorrect' (on the command line --missing)"
             )
         if missing == "incorrect":
@@ -185,7 +194,8 @@ class JudgedAnswers(Shown):
             answers._counts(),
             n_rows=len(frame),
             n_runs=int(times.max()),
-            n_missing=int(absent.sum()),
+            n_missing=int((absent & ~unread).sum()),
+            n_unparsed=int(unread.sum()),
             missing=missing,
             n_dropped_items=0 if whole else int((~complete).sum()),
         )
@@ -274,7 +284,8 @@ def read_judged_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
 
 def _judgment_columns(frame: pd.DataFrame, judgment: str | Sequence[str] | None) -> list[str]:
     if judgment is None:
-        found = [c for c in DEFAULT_JUDGMENT if c in frame.columns][:1]
+        replies = usual_replies(frame, OUTPUT)
+        found = [c for c in DEFAULT_JUDGMENT if c in frame.columns][:1] or ([replies] if replies else [])
         if not found:
             have = ", ".join(map(repr, frame.columns))
             raise DataError(
@@ -295,10 +306,16 @@ def _codes(frame: pd.DataFrame, column: str | None, default: pd.Index) -> tuple[
     return factorize_sorted(frame[column], column)
 
 
-def _judgments(column: pd.Series, name: str, positive: Any, threshold: float | None) -> Float:
-    """(rows,) judgments, NaN where missing."""
-    values = finite_or_nan(column, name) if positive is None else _two_valued(column, positive)
-    return values if threshold is None else np.where(np.isnan(values), np.nan, values >= threshold)
+def _judgments(column: pd.Series, name: str, positive: Any, threshold: float | None, drop: bool) -> tuple[Float, Bool]:
+    """(rows,) judgments, NaN where missing, and which of them are replies that cannot be read."""
+    unread = np.zeros(len(column), bool)
+    if positive is not None:
+        values = _two_valued(column, positive)
+    elif holds_text(column):
+        values, unread = replied_grades(column, drop)
+    else:
+        values = finite_or_nan(column, name)
+    return values if threshold is None else np.where(np.isnan(values), np.nan, values >= threshold), unread
 
 
 def _labels(column: pd.Series, name: str, positive: Any) -> Float:

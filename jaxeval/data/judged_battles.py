@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -12,12 +11,11 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import Rows, as_frame, encode_models, factorize_sorted, renumbered, require_column
-from jaxeval.data.judge_scores import Scores, score_differences, sign_labels
+from jaxeval.data.judge_scores import Scores, over_orders, score_differences, sign_labels
 from jaxeval.data.labels import Labels, Sides, check_labels, read_labels
+from jaxeval.data.presentation_orders import OneOrder, orders_in_rows
 from jaxeval.data.report import JudgedReport
-from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
-from jaxeval.execution.signatures import with_options_of
 from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
 from jaxeval.wording import counted, did_you_mean
 
@@ -94,6 +92,8 @@ class JudgedBattles(Shown):
         label_coding: Labels | None = None,
         model_a: str = "model_a",
         model_b: str = "model_b",
+        item: str | None = None,
+        one_order: OneOrder | Literal["separate"] | None = None,
         judge_name: str = "judge",
     ) -> JudgedBattles:
         """Judged battles from a DataFrame, or any table with the Arrow interface.
@@ -125,6 +125,12 @@ class JudgedBattles(Shown):
                 of others that `Battles.from_pandas` knows). Numbers are never guessed: without it they are an error.
             model_a: column of the model on side A.
             model_b: column of the model on side B.
+            item: column of the prompts, by which two rows with the models in both orders are one battle: ``model_a`` is
+                the side that was shown first in a row. Columns "judge" and "run", if there, tell rows apart. By default
+                "item", "question_id" or another usual name, if most pairs of models have both orders there, once each.
+            one_order: what to do about battles with one order, where others have both: an error (None), "keep", or
+                "drop"; "separate" takes each row as a battle of its own. With columns of both orders "keep" also takes
+                a battle that lacks the scores of one of them; otherwise it has no score.
             judge_name: how results call this judge.
 
         Raises:
@@ -164,15 +170,29 @@ class JudgedBattles(Shown):
         told = tuple(results.told for results in read.values() if results.told)
         humans = missing if human is None else read[human].target
         verdicts = [read[column].target for column in (verdict, verdict_swapped) if column is not None]
-        difference, orders = score_differences(
+        each = score_differences(
             frame, scores_a, scores_b, scores_a_swapped, scores_b_swapped, score_difference, verdicts
         )
+        n_rows = len(frame)
+        in_rows = None
+        if len(each) == len(verdicts or each) == 1 and one_order != "separate":
+            in_rows, sentence = orders_in_rows(frame, item, sides, one_order)
+            told += (sentence,) if sentence else ()
+        if in_rows is not None:
+            each, verdicts = in_rows.turned(each, 0.0), in_rows.turned(verdicts, 0.5)
+            humans = in_rows.one_label(humans)
+            frame, first, second = frame.iloc[in_rows.base], first[in_rows.base], second[in_rows.base]
+        keep = one_order == "keep"
+        difference, orders = over_orders(each, keep)
         scored = scores_a is not None or score_difference is not None
-        both = np.stack(verdicts, axis=1) if len(verdicts) == 2 else None
+        printed, verdict_orders = (
+            over_orders([2 * label - 1 for label in verdicts], keep) if verdicts else (missing, None)
+        )
         whole = cls(
             models=models, model_a=first, model_b=second, score_difference=difference, human=humans,
-            judge=sign_labels(difference, orders), orders=orders, verdict_orders=both,
-            verdict=sign_labels(both.sum(1) - 1, None) if both is not None else verdicts[0] if verdicts else None,
+            judge=sign_labels(difference, orders), orders=orders,
+            verdict_orders=None if verdict_orders is None else (1 + verdict_orders) / 2,
+            verdict=sign_labels(printed, None) if verdicts else None,
             columns=frame.reset_index(drop=True), judge_name=judge_name, report=JudgedReport(read_as=told),
             scored=scored,
             hard_label=_hard_label(hard_label, bool(verdicts), scored, orders is not None), label_coding=label_coding,
@@ -180,13 +200,13 @@ class JudgedBattles(Shown):
         is_self, unscored = first == second, np.isnan(difference)
         if (is_self | unscored).all():
             raise DataError(
-                f"no battle is left of {counted(len(frame), 'row')}: {is_self.sum():,} of a model against itself, "
+                f"no battle is left of {counted(n_rows, 'row')}: {is_self.sum():,} of a model against itself, "
                 f"{unscored.sum():,} without a score of the judge"
             )
         kept = whole.subset(~(is_self | unscored))
         report = replace(
             kept.report,
-            n_rows=len(frame),
+            n_rows=n_rows,
             n_self_battles=int(is_self.sum()),
             n_without_score=int((unscored & ~is_self).sum()),
         )
@@ -286,20 +306,3 @@ def _hard_label_text(battles: JudgedBattles) -> str:
 def _column(name: str | Literal[False] | None, defaults: tuple[str, ...], frame: pd.DataFrame) -> str | None:
     """The column that is named, or else the first default that the table has; None where False asks for none."""
     return next((c for c in defaults if c in frame.columns), None) if name is None else name or None
-
-
-@with_options_of(JudgedBattles.from_pandas)
-def read_judged_battles(path: str | Path, **columns: Any) -> JudgedBattles:
-    r"""Judged battles from a file of the formats of `read_battles`, by the options of `JudgedBattles.from_pandas`.
-
-    The sample of the Soft-Elo paper reads with ``label_coding="a_wins_0"``. Errors are as in `read_battles`.
-
-    Examples:
-        >>> import jaxeval
-        >>> from pathlib import Path
-        >>> _ = Path("judged.csv").write_text("model_a,model_b,scores_a,scores_b\nx,y,8,6.5\ny,z,5,7\n")
-        >>> jaxeval.read_judged_battles("judged.csv").n_battles
-        2
-    """
-    text = [columns.get("model_a", "model_a"), columns.get("model_b", "model_b")]
-    return read_as(JudgedBattles.from_pandas, path, text, columns)

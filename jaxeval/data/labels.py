@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -62,6 +62,18 @@ _FAMILIES: dict[str, dict[str, Result]] = {
     "results of chess games": {"1-0": _A, "0-1": _B, "1/2-1/2": _TIE, "½-½": _TIE, "0.5-0.5": _TIE},
     "grades from A>>B to B>>A": _GRADES,
 }
+#: What a judge prints of the two sides that it was shown: words that mean one thing in all families that are here, and
+#: the "C" that prompts ask for where none is better (arXiv:2306.05685), which in a table may be a model's name.
+SPOKEN: dict[str, Result] = {
+    **{
+        f"{noun}{letter}": result
+        for noun in ("", "assistant ", "completion ", "response ", "answer ", "model ", "output ")
+        for letter, result in (("a", _A), ("b", _B), ("c", _TIE))
+    },
+    **{word: result for name in ("model_a and model_b", "A and B", "left and right", "first and second")
+       for word, result in _FAMILIES[f"the sides {name}"].items()},
+    **_GRADES,
+}  # fmt: skip
 #: Numbers that two codings read in opposite ways.
 _CODED = {-1.0, 0.0, 0.5, 1.0, 2.0}
 _MOST_SHOWN = 10
@@ -180,6 +192,13 @@ def read_labels(
         numbers = [coding.get(number) for number in own.numbers]
         return own.results(own.known(numbers, f"{option}={labels!r} knows 0, 0.5 and 1"), "")
     return _recognised(own, sides, option, advice)
+
+
+def spoken_results(words: Sequence[str], labels: Mapping[Any, str] | None) -> list[Result | None]:
+    """What each word that a judge printed says of the side shown first, by ``labels`` and then by `SPOKEN`, or None."""
+    own = {_form(label): STANDARD[word] for label, word in (labels or {}).items()}
+    of_word = {word: own.get(_form(word)) or SPOKEN.get(_key(word)) for word in set(words)}
+    return [of_word[word] for word in words]
 
 
 def check_labels(labels: Any, option: str = "labels") -> None:

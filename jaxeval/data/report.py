@@ -121,6 +121,64 @@ class JudgedReport(Shown):
 
 
 @dataclass(frozen=True, repr=False)
+class OutputsReport(Shown):
+    """What was read of the raw outputs of judges, and what was left out, in calls unless said otherwise."""
+
+    n_rows: int = 0
+    n_calls: int = 0  # that are read and used
+    n_judges: int = 0
+    n_models: int = 0
+    n_battles: int = 0
+    n_both_orders: int = 0  # battles judged in both orders
+    n_contradictions: int = 0  # of them, those whose orders name different sides
+    n_unparsed: int = 0  # left out on request: cannot be read
+    n_repaired: int = 0  # read once commas or quotes of their JSON were mended
+    n_strong: int = 0  # strong grades, as A>>B, that count as others do
+    n_self_battles: int = 0  # a model against itself: left out
+    n_repeated: int = 0  # of an order that was judged before: left out, or made runs, on request
+    n_one_order: int = 0  # battles judged in one order only, kept or left out on request
+    one_order: str = "keep"  # what was done with them
+    n_against_scores: int = 0  # calls whose verdict names the side that they score lower
+    n_human: int = 0  # human labels
+    n_battles_with_human: int = 0
+    n_human_unused: int = 0  # human labels of items and pairs that no judge saw
+    n_disputed: int = 0  # items and pairs on which people contradict each other
+    read_as: tuple[str, ...] = ()  # how columns and replies were read
+
+    def _shown(self) -> View:
+        return View(f"{type(self).__name__}: {self}")
+
+    def __str__(self) -> str:
+        done = "kept: a preference for a position is in them" if self.one_order == "keep" else "left out on request"
+        unread, mended = (counted(n, "reply", "replies") for n in (self.n_unparsed, self.n_repaired))
+        labelled = counted(self.n_battles_with_human, "battle has", "battles have")
+        share = f" ({self.n_contradictions / self.n_both_orders:.1%})" if self.n_both_orders else ""
+        return _lines(
+            f"{counted(self.n_rows, 'row')}: {counted(self.n_calls, 'call')} of {counted(self.n_judges, 'judge')}, "
+            f"{counted(self.n_battles, 'battle')} between {counted(self.n_models, 'model')}",
+            (
+                self.n_both_orders,
+                f"{counted(self.n_both_orders, 'battle')} judged in both orders; their verdicts name different sides "
+                f"in {self.n_contradictions:,}{share}, which are ties",
+            ),
+            (self.n_one_order, f"{counted(self.n_one_order, 'battle')} judged in one order only {done}"),
+            (self.n_unparsed, f"{unread} that cannot be read left out on request"),
+            (self.n_repaired, f"{mended} read after commas or quotes were mended"),
+            (self.n_strong, f"{counted(self.n_strong, 'strong grade')} counted like the others"),
+            (self.n_self_battles, f"{counted(self.n_self_battles, 'call')} {_SELF}"),
+            (self.n_repeated, f"{counted(self.n_repeated, 'call')} of an order judged before, treated as requested"),
+            (
+                self.n_against_scores,
+                f"{counted(self.n_against_scores, 'call')} with a verdict for the side scored lower",
+            ),
+            (self.n_human, f"{counted(self.n_human, 'human label')}; {labelled} one"),
+            (self.n_human_unused, f"{counted(self.n_human_unused, 'human label')} of what no judge saw, not used"),
+            (self.n_disputed, f"people contradict each other on {counted(self.n_disputed, 'item')}"),
+            *((True, sentence) for sentence in self.read_as),
+        )
+
+
+@dataclass(frozen=True, repr=False)
 class AnswersReport(Shown):
     """What was read of a table of judged answers, and what was left out."""
 
@@ -132,6 +190,7 @@ class AnswersReport(Shown):
     n_labels: int = 0  # answers with a human label
     n_runs: int = 1  # most runs of a judge on one answer
     n_missing: int = 0  # judgments missing in the rows read
+    n_unparsed: int = 0  # replies that cannot be read: missing judgments
     missing: MissingJudgment = "error"  # what was done about them
     n_dropped_items: int = 0  # left out whole: missing="complete"
     n_absent: int = 0  # of items x models, those without an answer
@@ -143,12 +202,14 @@ class AnswersReport(Shown):
     def __str__(self) -> str:
         done = {"drop": "left out, and human labels stay", "incorrect": "counted as incorrect"}
         missing = counted(self.n_missing, "judgment is", "judgments are")
+        unread = counted(self.n_unparsed, "reply", "replies")
         shared = counted(self.n_repeated, "answer shares", "answers share")
         return _lines(
             f"{counted(self.n_rows, 'row')}: {counted(self.n_items, 'item')}, {counted(self.n_models, 'model')}, "
             f"{counted(self.n_judges, 'judge')}; {counted(self.n_judgments, 'judgment')}, "
             f"{counted(self.n_labels, 'human label')}",
             (self.n_runs > 1, f"up to {self.n_runs:,} runs of a judge on one answer, averaged"),
+            (self.n_unparsed, f"{unread} that cannot be read left out on request"),
             (self.n_missing, f"{missing} missing: {done.get(self.missing, 'items left out')}"),
             (
                 self.n_dropped_items,

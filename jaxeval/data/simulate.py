@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
@@ -13,6 +16,8 @@ from jaxeval.data.judged_battles import JudgedBattles
 
 _LANGUAGES = {"English": 0.55, "Chinese": 0.15, "Russian": 0.12, "German": 0.1, "Japanese": 0.08}
 _BOTH_BAD_SHARE_OF_TIES = 0.4
+#: Of Appendix A of arXiv:2606.13221.
+_CRITERIA = ("adherence", "helpfulness", "factuality", "completeness", "clarity", "fluency")
 
 
 def simulate_strengths(n_models: int = 55, spread: float = 1.0, seed: int = 0) -> pd.Series:
@@ -202,6 +207,97 @@ def simulate_judged_battles(
         label_coding="a_wins_1",
         judge_name=judge_name,
     )
+
+
+class JudgedOptions(TypedDict, total=False):
+    """How judged battles are simulated: see `simulate_judged_battles`."""
+
+    strengths: pd.Series | None
+    temperature: float
+    noise: float
+    tie_rate: float
+    position_bias: float
+    length_bias: float
+    unlabelled: float
+
+
+def simulate_judge_outputs(
+    n_battles: int = 1000,
+    n_models: int = 8,
+    *,
+    judge_noise: Sequence[float] = (0.0, 1.0, 2.0),
+    malformed: float = 0.0,
+    seed: int = 0,
+    **options: Unpack[JudgedOptions],
+) -> pd.DataFrame:
+    """What judges print about the battles of `simulate_judged_battles`, a row per call, each pair in both orders.
+
+    A reply scores both sides on six criteria from 1 to 10 and names the better one, as JSON in fences: the format of
+    Appendix A of arXiv:2606.13221. A judge without noise of its own gives exactly those battles when its replies are
+    read.
+
+    Args:
+        judge_noise: of each judge, the standard deviation of what it adds to each order's score difference, points.
+        malformed: share of the replies that are cut short.
+        **options: as in `simulate_judged_battles`.
+
+    Returns:
+        The columns ``item, judge, model_a, model_b, output, human``; ``model_a`` is the side shown first.
+
+    Raises:
+        ValueError: no judge, a negative noise, or a share out of [0, 1].
+
+    Examples:
+        >>> import jaxeval
+        >>> calls = jaxeval.simulate_judge_outputs(100, 4, judge_noise=[0.0])
+        >>> print(calls["output"][0][:46])
+        ```json
+        {"scores_A": {"adherence": 3, "helpful
+        >>> jaxeval.JudgeOutputs.from_pandas(calls).judged().n_battles
+        100
+    """
+    noises = np.atleast_1d(np.asarray(judge_noise, float))
+    if not (noises.size and (noises >= 0).all() and 0 <= malformed <= 1):
+        raise ValueError(f"judges need a noise >= 0 each, got {judge_noise!r}; and a share in [0, 1], got {malformed}")
+    battles = simulate_judged_battles(n_battles, n_models, seed=seed, **options)
+    rng = np.random.default_rng([seed, 3])
+    sides = np.stack([battles.models[battles.model_a], battles.models[battles.model_b]])
+    label = np.select([battles.human == 1, battles.human == 0.5, battles.human == 0], ["model_a", "tie", "model_b"], "")
+    other = pd.Series(label).replace({"model_a": "model_b", "model_b": "model_a"}).to_numpy()
+    assert battles.orders is not None
+    parts = []
+    for k, noise in enumerate(noises, start=1):
+        # In sixths of a point, within the scale.
+        seen = np.rint(6 * (battles.orders + rng.normal(0, noise, battles.orders.shape))).clip(-54, 54).astype(int)
+        for order, sign in enumerate((1, -1)):
+            replies = _replies(sign * seen[:, order], rng)
+            cut = rng.random(n_battles) < malformed
+            outputs = [text[: len(text) // 3] if short else text for text, short in zip(replies, cut, strict=True)]
+            first, second = sides[::sign]
+            human = pd.Series(label if order == 0 else other, dtype=object).replace("", None)
+            parts.append(
+                pd.DataFrame({"item": np.arange(n_battles), "judge": f"judge-{k}", "model_a": first, "model_b": second,
+                              "output": outputs, "human": human})
+            )  # fmt: skip
+    return pd.concat(parts).sort_values("item", kind="stable", ignore_index=True)
+
+
+def _replies(sixths: NDArray[np.int_], rng: np.random.Generator) -> list[str]:
+    """Replies (N,) with integer scores whose differences, first side less second, sum to ``sixths`` (N,)."""
+    n = len(_CRITERIA)
+    gap = sixths[:, None] // n + (np.arange(n) < (sixths % n)[:, None])
+    low = 1 + np.floor((10 - np.abs(gap)) * rng.random(gap.shape)).astype(int)
+    scores = np.stack([low + np.maximum(gap, 0), low - np.minimum(gap, 0)], axis=1)
+    names = np.array(["B", "C", "A"])[1 + np.sign(sixths)]
+    return [
+        "```json\n"
+        + json.dumps(
+            {**{f"scores_{side}": dict(zip(_CRITERIA, own, strict=True)) for side, own in zip("AB", both, strict=True)},
+             "preference": name}
+        )
+        + "\n```"
+        for both, name in zip(scores.tolist(), names.tolist(), strict=True)
+    ]  # fmt: skip
 
 
 def _given_or_drawn(strengths: pd.Series | None, n_models: int, n_battles: int, seed: int) -> pd.Series:

@@ -19,7 +19,8 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.data.battles import Battles
-from jaxeval.data.judged_battles import JudgedBattles, read_judged_battles
+from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.data.judged_files import read_judged_battles
 from jaxeval.data.labels import Labels
 from jaxeval.data.versioned_json import read_versioned, write_versioned
 from jaxeval.errors import DataError

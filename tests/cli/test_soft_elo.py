@@ -214,3 +214,35 @@ def test_clusters_and_hard_labels(files, tmp_path):
     result = run(*options, "--cluster", "prompt")
     assert result.exit_code != 0
     assert "column 'prompt' has 5 missing values (first in row 0" in " ".join(result.stderr.split())
+
+
+def test_raw_replies_need_no_option_and_all_judges_are_read(tmp_path):
+    raw = jaxeval.simulate_judge_outputs(300, 6, judge_noise=[0, 1], seed=4)
+    raw.to_json(tmp_path / "raw.jsonl", orient="records", lines=True)
+    result = run("soft-elo", tmp_path / "raw.jsonl", "--resamples", 20, "--out", tmp_path / "out", "--full")
+    assert result.exit_code == 0, result.output
+    assert "Of 2 judges, judge-" in result.stdout
+    assert "600 battles judged in both orders" in result.stdout
+    summary = pd.read_csv(tmp_path / "out" / "summary.csv")
+    assert summary["judge"].tolist() == ["judge-1"] * 2 + ["judge-2"] * 2
+    one = jaxeval.soft_elo(jaxeval.JudgeOutputs.from_pandas(raw).judged("judge-2"), n_resamples=20, progress=False)
+    np.testing.assert_allclose(summary["mae"][2:], one.summary["mae"])
+    assert set(pd.read_csv(tmp_path / "out" / "position_bias.csv")["judge"]) == {"judge-1", "judge-2"}
+    assert jaxeval.read_judged_battles(tmp_path / "raw.jsonl", only_judge="judge-1").judge_name == "judge-1"
+
+
+def test_options_of_replies(tmp_path):
+    raw = jaxeval.simulate_judge_outputs(60, 6, judge_noise=[0, 1], seed=4, malformed=0.02)
+    raw = raw.rename(columns={"output": "said"})
+    raw.to_json(tmp_path / "raw.jsonl", orient="records", lines=True)
+    out = ("--out", tmp_path / "c.json")
+    result = run("soft-elo", "calibrate", tmp_path / "raw.jsonl", "--output", "said", *out)
+    assert "cannot be read" in result.output
+    assert "--unparsed drop" in result.output
+    drop = ("--output", "said", "--unparsed", "drop", "--one-order", "drop")
+    several = run("soft-elo", "calibrate", tmp_path / "raw.jsonl", *drop, *out)
+    assert "holds 2 judges, judge-1, judge-2, and one is needed: name it with only_judge=" in several.output
+    wrong = run("soft-elo", "calibrate", tmp_path / "raw.jsonl", *drop, "--scores-a", "x", *out)
+    assert "read as what judges printed, for which scores_a= (--scores-a) has no meaning" in wrong.output
+    odd = run("soft-elo", "calibrate", tmp_path / "raw.jsonl", *drop, "--scale", "10", *out)
+    assert "is not the least and the largest score" in odd.output

@@ -276,3 +276,69 @@ def test_labels_that_are_not_wanted_are_not_read():
     coded = jaxeval.JudgedBattles.from_pandas(frame.assign(human_pref=[0, 1]), verdict=False, label_coding="a_wins_0")
     assert coded.label_coding == "a_wins_0"
     assert list(coded.human) == [1, 0]
+
+
+def in_rows(n=40, seed=0):
+    """The same judged battles in two shapes: a row with columns of both orders, and a row for each order."""
+    rng = np.random.default_rng(seed)
+    first, second = rng.integers(1, 11, (2, 2, n)).astype(float)
+    wide = pd.DataFrame(
+        {"item": np.arange(n), "model_a": np.array([*"xyz"])[np.arange(n) % 3],
+         "model_b": np.array([*"yzx"])[np.arange(n) % 3], "a1": first[0], "b1": first[1], "a2": second[0],
+         "b2": second[1], "human": rng.choice(["model_a", "tie", "model_b"], n)}
+    )  # fmt: skip
+    other = {"model_a": "model_b", "model_b": "model_a", "tie": "tie"}
+    one = wide[["item", "model_a", "model_b", "human"]].assign(scores_a=first[0], scores_b=first[1])
+    two = pd.DataFrame(
+        {"item": wide["item"], "model_a": wide["model_b"], "model_b": wide["model_a"],
+         "human": wide["human"].map(other), "scores_a": second[1], "scores_b": second[0]}
+    )  # fmt: skip
+    return wide, pd.concat([one, two], ignore_index=True)
+
+
+def test_both_orders_in_rows_of_their_own_are_one_battle():
+    wide, rows = in_rows()
+    expected = JudgedBattles.from_pandas(
+        wide, scores_a="a1", scores_b="b1", scores_a_swapped="a2", scores_b_swapped="b2", item="item"
+    )
+    battles = JudgedBattles.from_pandas(rows)
+    for name in ("model_a", "model_b", "score_difference", "orders", "human", "judge"):
+        np.testing.assert_array_equal(getattr(battles, name), getattr(expected, name))
+    assert "two rows with the models in both orders are one battle (40 times)" in str(battles.report)
+    assert position_bias(battles).loc["flip", "n_battles"] > 0
+    separate = JudgedBattles.from_pandas(rows, one_order="separate")
+    assert (separate.n_battles, separate.orders) == (80, None)
+    verdicts = rows.assign(verdict=np.where(rows["scores_a"] > rows["scores_b"], "model_a", "model_b"))
+    printed = JudgedBattles.from_pandas(verdicts)
+    np.testing.assert_array_equal(printed.verdict_orders[:, 0] * 2 - 1, np.where(expected.orders[:, 0] > 0, 1, -1))
+
+
+def test_rows_with_one_order_are_an_error_kept_or_left_out():
+    wide, rows = in_rows()
+    some = rows.drop(index=[45, 46])
+    with pytest.raises(DataError, match=r"2 of 40 battles are judged in one order only.*first in row 5.*'separate'"):
+        JudgedBattles.from_pandas(some)
+    assert JudgedBattles.from_pandas(some, one_order="drop").n_battles == 38
+    kept = JudgedBattles.from_pandas(some, one_order="keep")
+    assert kept.n_battles == 40
+    assert kept.score_difference[5] == wide["a1"][5] - wide["b1"][5]
+    with pytest.raises(
+        DataError, match=r"human labels beside the two orders of 1 battle differ \(first in rows 0 and 40"
+    ):
+        JudgedBattles.from_pandas(rows.assign(human=["model_a"] + ["tie"] * 79))
+
+
+def test_rows_that_share_a_prompt_by_chance_are_battles_of_their_own():
+    _, rows = in_rows()
+    few = rows.iloc[:41]
+    battles = JudgedBattles.from_pandas(few)
+    assert battles.n_battles == 41
+    assert "1 pair of models is there in both orders, and rows are battles of their own" in str(battles.report)
+    with pytest.raises(DataError, match="39 of 40 battles are judged in one order only"):
+        JudgedBattles.from_pandas(few, item="item")
+    twice = pd.concat([rows, rows.iloc[:3]], ignore_index=True)
+    assert JudgedBattles.from_pandas(twice).n_battles == 83
+    with pytest.raises(DataError, match=r"3 repeat an order \(first in row 80"):
+        JudgedBattles.from_pandas(twice, item="item")
+    runs = JudgedBattles.from_pandas(twice.assign(run=[0] * 80 + [1] * 3), one_order="keep")
+    assert runs.n_battles == 43

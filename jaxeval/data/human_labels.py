@@ -1,0 +1,103 @@
+"""Human labels of pairs: who said what about which item, and the one label that people agree on."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Float
+from jaxeval.data.columns import as_frame, encode_models, require_column
+from jaxeval.data.labels import Labels, Sides, read_labels
+from jaxeval.data.presentation_orders import ITEM
+from jaxeval.errors import DataError
+from jaxeval.wording import counted
+
+#: What becomes of items on which people contradict each other.
+People = Literal["error", "majority", "drop"]
+#: Columns of labels, and of who gave them, taken where none is named.
+LABEL = ("human", "human_pref", "human_label", "winner", "verdict", "label")
+RATER = ("rater", "annotator", "voter", "user")
+_WORDS = np.array(["model_b", "tie", "model_a"], object)
+
+
+def words_of(target: Float) -> NDArray[Any]:
+    """(N,) "model_a", "model_b" or "tie" of targets that the first model wins, None where they are missing."""
+    known = ~np.isnan(target)
+    words = np.full(len(target), None, object)
+    words[known] = _WORDS[(1 + np.sign(target[known] - 0.5)).astype(int)]
+    return words
+
+
+def targets_of(words: pd.Series) -> Float:
+    """(N,) targets of such words, NaN where they are missing."""
+    return words.map(dict(zip(_WORDS, (0.0, 0.5, 1.0), strict=True))).to_numpy(float)
+
+
+def human_labels_of(
+    table: Any, coding: Labels | None, columns: dict[str, str | None]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Labels from a table of their own, as ``item, model_a, model_b, rater, verdict``; and how they were read.
+
+    Args:
+        table: a label a row: an item, two models, the label, and who gave it if there is a column.
+        coding: what labels mean.
+        columns: names of the columns ``item``, ``model_a`` and ``model_b`` in the table of calls, by which the labels'
+            own are called too; if they are not there, the usual ones are taken.
+
+    Raises:
+        DataError: a column is missing, or labels cannot be read.
+    """
+    frame = as_frame(table).reset_index(drop=True)
+    usual = {"item": ITEM, "model_a": ("model_a",), "model_b": ("model_b",), "label": LABEL}
+    named = {}
+    for role, names in usual.items():
+        own = columns.get(role)
+        names = names if own is None else (own, *names)
+        named[role] = next((name for name in names if name in frame.columns), None)
+        if named[role] is None:
+            have = ", ".join(map(repr, frame.columns))
+            raise DataError(
+                f"the table of human labels has no column of the {role.replace('_', ' ')}, such as "
+                f"{' or '.join(map(repr, names[:3]))}; it has {have}"
+            )
+        require_column(frame, str(named[role]))
+    item, a, b, label = (frame[named[role]] for role in usual)
+    models, first, second = encode_models(frame, str(a.name), str(b.name))
+    read = read_labels(label, coding, Sides(models, first, second), may_miss=True, option="label_coding")
+    rater = next((frame[name] for name in RATER if name in frame.columns), None)
+    labels = pd.DataFrame({"item": item, "model_a": a, "model_b": b, "rater": rater, "verdict": words_of(read.target)})[
+        ~np.isnan(read.target)
+    ]
+    return labels.reset_index(drop=True), [f"human labels: {read.told}"] if read.told else []
+
+
+def agreed(unit: NDArray[np.intp], target: Float, n_units: int, people: People) -> tuple[Float, int]:
+    """(n_units,) the label of each unit by those that people gave (N,), NaN without one; and how many they dispute.
+
+    A majority is the side that more people name than the other one, or a tie; ties count for neither side.
+
+    Raises:
+        DataError: people contradict each other, and ``people`` is "error".
+    """
+    votes = np.zeros((n_units, 3))
+    np.add.at(votes, (unit, np.rint(2 * target).astype(int)), 1)
+    disputed = (votes > 0).sum(1) > 1
+    n = int(disputed.sum())
+    if n and people == "error":
+        first = int(disputed.argmax())
+        n_labels, row = counted(int(votes[first].sum()), "label"), int((unit == first).argmax())
+        said = ", ".join(f"{word} ({count:g})" for word, count in zip(_WORDS, votes[first], strict=True) if count)
+        raise DataError(
+            f"people contradict each other on {counted(n, 'item and pair', 'items and pairs')} (first of the "
+            f"{n_labels} in row {row} of the labels: {said}); take the majority with people='majority', or leave "
+            "out their labels with people='drop' (on the command line --people)"
+        )
+    most = votes.max(1)
+    # A side needs more votes than the other side and than ties; otherwise people are split, which is a tie.
+    sides = np.where(votes[:, 2] == most, 1.0, 0.0) - np.where(votes[:, 0] == most, 1.0, 0.0)
+    sides = np.where(votes[:, 1] == most, 0.0, sides)
+    label = np.where(most > 0, (1 + sides) / 2, np.nan)
+    return np.where(disputed & (people == "drop"), np.nan, label), n

@@ -1,0 +1,168 @@
+"""A column of judges' replies as numbers: verdicts on the side shown first, confidence, and scores by criterion."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Bool, Float
+from jaxeval.data.judge_replies import Reply, read_reply, spelled
+from jaxeval.data.labels import spoken_results
+from jaxeval.errors import DataError
+from jaxeval.wording import counted
+
+#: What becomes of replies that cannot be read.
+Unparsed = Literal["error", "drop"]
+#: How confidence is stated.
+Confidence = Literal["share", "percent"]
+_PERCENT = 100.0
+_MOST_REASONS = 5
+_MOST_SHOWN = 80
+#: Words that options resolve, and the sentence about each.
+_ADVICE = {
+    "confidence": "confidence='percent' if they are stated in per cent (--confidence percent)",
+    "beyond": "scale=(0, 100) or what the scale is (--scale 0:100)",
+    "criteria": "criteria=[...] to name those that count (--criteria)",
+    "is no verdict": "labels={'1': 'model_a', ...} to say what words mean (--words)",
+}
+
+
+class ReplyRules(NamedTuple):
+    """What replies are to be."""
+
+    labels: Mapping[Any, str] | None = None  # what words mean beside the usual ones
+    criteria: tuple[str, ...] | None = None  # those that count; None: those of most replies of the judge
+    scale: tuple[float, float] | None = None  # of every criterion; None: any
+    confidence: Confidence = "share"
+
+
+class Calls(NamedTuple):
+    """N calls; "first" is the side that was shown first."""
+
+    target: Float  # (N,) that the first side wins: as the judge named it, or by the sign of its scores
+    stated: Bool  # (N,) whether the judge named it
+    confidence: Float  # (N,) in [0, 1], NaN where none was stated
+    criteria: list[str]
+    scores: Float  # (N, 2, C) of the sides shown first and second, NaN where a judge has no such criterion
+    wrong: NDArray[Any]  # (N,) why a call cannot be read, "" where it can
+    repaired: Bool  # (N,) JSON that was mended
+    strong: Bool  # (N,) a strong grade
+
+    @property
+    def unread(self) -> Bool:
+        """(N,) whether a call cannot be read."""
+        return self.wrong != ""
+
+
+def read_calls(column: pd.Series, judge: NDArray[np.intp], rules: ReplyRules) -> Calls:
+    """What replies (N,) say, by the number of the judge (N,) of each, who scores by the same criteria throughout."""
+    replies = [read_reply(value) for value in column]
+    wrong = np.array([reply.wrong for reply in replies], object)
+    expected = _expected(replies, judge, rules.criteria)
+    results = spoken_results([reply.word for reply in replies], rules.labels)
+    confidence = np.array([reply.confidence for reply in replies])
+    confidence = confidence / _PERCENT if rules.confidence == "percent" else confidence
+    names = sorted({name for own in expected if own for name in own})
+    for row, (reply, result, number) in enumerate(zip(replies, results, judge, strict=True)):
+        if not reply.wrong:
+            wrong[row] = _problem(reply, result is not None, expected[number], rules.criteria)
+    outside = ~np.isnan(confidence) & ~((confidence >= 0) & (confidence <= 1))
+    wrong[outside & (wrong == "")] = "confidence out of range"
+    scores = _scores(replies, wrong == "", names)
+    if rules.scale is not None:
+        wrong = np.where(wrong == "", _beyond(scores, names, rules.scale), wrong)
+    named = np.array([np.nan if result is None else result.target for result in results])
+    stated = ~np.isnan(named)
+    with np.errstate(invalid="ignore"):
+        sign = (1 + np.sign(mean_difference(scores[:, 0], scores[:, 1]))) / 2
+    return Calls(
+        target=np.where(stated, named, sign), stated=stated, confidence=confidence, criteria=names, scores=scores,
+        wrong=wrong, repaired=np.array([reply.repaired for reply in replies]),
+        strong=np.array([result is not None and result.weight != 1 for result in results]),
+    )  # fmt: skip
+
+
+def mean_score(scores: Float) -> Float:
+    """(N,) mean over the criteria (N, C) that there are, NaN without one."""
+    n = (~np.isnan(scores)).sum(-1)
+    return np.where(n > 0, np.nansum(scores, -1) / np.maximum(n, 1), np.nan)
+
+
+def mean_difference(first: Float, second: Float) -> Float:
+    """(N,) mean score of the first side less that of the second; equal levels are equal, as in `judge_scores`."""
+    return np.round(mean_score(first) - mean_score(second), 9) + 0.0
+
+
+def unread_error(column: pd.Series, wrong: NDArray[Any], which: Bool) -> DataError:
+    """The error about replies ``which`` (N,) cannot be read: how many, why, where, and which options help."""
+    rows = np.flatnonzero(which)
+    reasons = Counter(wrong[rows])
+    parts = []
+    for reason, times in reasons.most_common(_MOST_REASONS):
+        row = next(row for row in rows if wrong[row] == reason)
+        parts.append(f"{times:,} {reason} (first in row {row})")
+    others = sum(reasons.values()) - sum(times for _, times in reasons.most_common(_MOST_REASONS))
+    parts += [f"{others:,} for other reasons"] if others else []
+    text = str(column.iloc[rows[0]])
+    shown = repr(text[:_MOST_SHOWN]) + ("..." if len(text) > _MOST_SHOWN else "")
+    advice = [sentence for word, sentence in _ADVICE.items() if any(word in reason for reason in reasons)]
+    return DataError(
+        f"column {column.name!r}: {counted(len(rows), 'reply', 'replies')} of {len(column):,} cannot be read: "
+        f"{'; '.join(parts)}; rows count from 0. The first of them: {shown}. Say {', or '.join([*advice, ''])}"
+        "unparsed='drop' to leave them out and count them (on the command line --unparsed drop)"
+    )
+
+
+def _expected(
+    replies: Sequence[Reply], judge: NDArray[np.intp], criteria: tuple[str, ...] | None
+) -> list[frozenset[str] | None]:
+    """The criteria of each judge: those that were named, or those of most replies; None if it gives verdicts only."""
+    found: list[Counter[frozenset[str] | None]] = [Counter() for _ in range(judge.max(initial=-1) + 1)]
+    own = None if criteria is None else frozenset(map(spelled, criteria))
+    for reply, number in zip(replies, judge, strict=True):
+        if not reply.wrong:
+            found[number][None if reply.scores is None else own or frozenset(reply.scores[0])] += 1
+    return [counts.most_common(1)[0][0] if counts else None for counts in found]
+
+
+def _problem(reply: Reply, known: bool, expected: frozenset[str] | None, chosen: tuple[str, ...] | None) -> str:
+    """Why a reply that is well-formed cannot be read, or ""."""
+    if reply.word and not known:
+        return f"{reply.word[:40]!r} is no verdict"
+    if (reply.scores is None) != (expected is None):
+        return "with scores, which the judge's others lack" if expected is None else "without the scores of the others"
+    if expected is None or reply.scores is None:
+        return ""
+    for side in reply.scores:
+        if side.keys() != expected:
+            lacking = expected - side.keys()
+            odd = side.keys() - expected if chosen is None else ()
+            parts = [f"{word} criteria {', '.join(sorted(names))[:60]}"
+                     for word, names in (("missing", lacking), ("odd", odd)) if names]  # fmt: skip
+            if parts:
+                return "; ".join(parts)
+    return ""
+
+
+def _scores(replies: Sequence[Reply], good: Bool, names: list[str]) -> Float:
+    """(N, 2, C) scores of the ``good`` replies (N,), NaN where there is none."""
+    scores = np.full((len(replies), 2, len(names)), np.nan)
+    rows = [row for row in np.flatnonzero(good).tolist() if replies[row].scores is not None]
+    if rows:
+        scores[rows] = [
+            [[side.get(name, np.nan) for name in names] for side in replies[row].scores or ()] for row in rows
+        ]
+    return scores
+
+
+def _beyond(scores: Float, names: list[str], scale: tuple[float, float]) -> NDArray[Any]:
+    """(N,) what is wrong with scores (N, 2, C) beyond their scale, or ""."""
+    low, high = scale
+    outside = np.asarray(((scores < low) | (scores > high)).any(axis=1))
+    texts = np.array([f"criterion {name!r} beyond its scale of {low:g} to {high:g}" for name in names] or [""], object)
+    return np.where(outside.any(axis=1), texts[outside.argmax(axis=1) if len(names) else 0], "")

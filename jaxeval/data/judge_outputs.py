@@ -1,0 +1,524 @@
+"""Raw outputs of judges: what they printed, call by call, as verdicts on pairs of models, both orders in one battle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Bool
+from jaxeval.checks import checked_finite
+from jaxeval.data.columns import (
+    as_frame,
+    encode_models,
+    factorize_sorted,
+    frame_of,
+    plain,
+    renames,
+    require_column,
+    told_renames,
+)
+from jaxeval.data.human_labels import LABEL, People, agreed, human_labels_of, targets_of, words_of
+from jaxeval.data.judge_calls import Calls, Confidence, ReplyRules, Unparsed, mean_score, read_calls, unread_error
+from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.data.labels import Labels, check_labels
+from jaxeval.data.presentation_orders import (
+    ITEM,
+    JUDGE,
+    OUTPUT,
+    RUN,
+    OneOrder,
+    one_order_text,
+    pairs_of,
+    rows_by_order,
+    second_side_first,
+    usual_column,
+)
+from jaxeval.data.report import OutputsReport
+from jaxeval.data.table_files import naming, read_as, read_whole_table
+from jaxeval.errors import DataError
+from jaxeval.execution.signatures import with_options_of
+from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
+from jaxeval.wording import counted, named
+
+#: What becomes of further calls of a judge on a pair in the same order.
+Repeats = Literal["error", "first", "runs"]
+
+#: Columns of the order shown, taken where none is named.
+SHOWN_FIRST = ("shown_first", "order", "swapped", "presentation_order")
+_BATTLE = ["judge", "item", "model_a", "model_b", "run"]
+_OWN = (*_BATTLE, "verdict", "verdict_a_first", "verdict_b_first", "confidence", "score_a", "score_b")
+_SIDES = np.array(["model_a", "model_b"], object)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JudgeOutputs(Shown):
+    """Verdicts of judges on pairs of models, read of what they printed.
+
+    ``calls`` has a row per call: ``judge, item, model_a, model_b, run``; ``shown_first`` ("model_a" or "model_b");
+    ``verdict`` ("model_a", "model_b" or "tie", whatever the order shown); ``stated``, whether the judge named it, or it
+    is the sign of its scores; ``confidence`` in [0, 1], NaN where none was stated; ``score_a`` and ``score_b``, the
+    mean over criteria, NaN for plain verdicts; and a column for each criterion and side, as ``score_a:clarity``.
+
+    ``battles`` has a row per judge, item, pair and run: ``verdict``, the common side of both orders, or the side that
+    one of them names where the other is a tie, and a tie where they name different sides; ``verdict_a_first`` and
+    ``verdict_b_first``, missing where the order is; the means over orders of ``confidence``, ``score_a`` and
+    ``score_b``; ``human``, the label that people agree on, where there are labels; and the further columns of the
+    table, as beside the first call on the item and pair.
+
+    ``human`` has a row per human label: ``item, model_a, model_b, rater, verdict``. It is None without labels. In all
+    three tables the pair of an item is written in one order, that of the first call.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> calls = pd.DataFrame({"item": [1, 1, 2, 2], "model_a": [*"xyxy"], "model_b": [*"yxyx"]})
+        >>> calls = calls.assign(output=['{"score": "A", "confidence": 0.9}', "B", "Verdict: [[B]]", "[[B]]"])
+        >>> outputs = jaxeval.JudgeOutputs.from_pandas(calls)
+        >>> outputs.battles[["item", "model_a", "model_b", "verdict", "verdict_b_first"]].to_numpy().tolist()
+        [[1, 'x', 'y', 'model_a', 'model_a'], [2, 'x', 'y', 'tie', 'model_a']]
+        >>> print(outputs.report)
+        4 rows: 4 calls of 1 judge, 2 battles between 2 models
+        2 battles judged in both orders; their verdicts name different sides in 1 (50.0%), which are ties
+        column 'model_a': read as the side shown first
+    """
+
+    calls: pd.DataFrame
+    battles: pd.DataFrame
+    human: pd.DataFrame | None
+    report: OutputsReport
+
+    def _shown(self) -> View:
+        title = f"JudgeOutputs: {str(self.report).splitlines()[0]}"
+        return View(title, self.battles.head(ROWS_OF_DATA), n_rows=len(self.battles))
+
+    @property
+    def judges(self) -> list[Any]:
+        """Names of the judges, in the order in which they were read."""
+        return list(self.battles["judge"].unique())
+
+    @classmethod
+    def from_pandas(
+        cls,
+        df: Any,
+        *,
+        output: str | None = None,
+        model_a: str = "model_a",
+        model_b: str = "model_b",
+        item: str | None = None,
+        judge: str | None = None,
+        run: str | None = None,
+        shown_first: str | None = None,
+        labels: Mapping[Any, str] | None = None,
+        criteria: Sequence[str] | None = None,
+        scale: tuple[float, float] | None = (1.0, 10.0),
+        confidence: Confidence = "share",
+        unparsed: Unparsed = "error",
+        one_order: OneOrder = "error",
+        repeats: Repeats = "error",
+        human: str | Literal[False] | None = None,
+        human_labels: Any = None,
+        label_coding: Labels | None = None,
+        people: People = "error",
+    ) -> JudgeOutputs:
+        """Outputs of judges from a DataFrame, or any table with the Arrow interface, a call each.
+
+        A reply is JSON or text, with or without fences and prose about it. It names the better side: A, B, or C for a
+        tie, under the key "score", "preference", "verdict" or "winner"; ``[[A]]``, ``[[A>>B]]``, "tie". Or it scores
+        both sides, by criterion or in one number: ``{"scores_A": {"clarity": 8}, "scores_B": {"clarity": 6}}``. "A" is
+        the side that was shown first.
+
+        Args:
+            df: one row a call.
+            output: column of the replies: text, or objects of JSON; by default "output", "reply" or another usual name.
+            model_a: column of the first model. Without ``shown_first`` it is the one that was shown first.
+            model_b: column of the second model.
+            item: column of the prompts; by default "item", "question_id" or another usual name. The two orders of a
+                battle are found by item, pair, judge and run. Without items each row is one of its own.
+            judge: column of judges; by default "judge" if there. Without it there is one.
+            run: column of repeated runs; by default "run" if there.
+            shown_first: column of the order: the name of the model that was shown first; or "model_a" and "model_b",
+                "AB" and "BA", "original" and "swapped"; or true and false, in a column with "swap" in its name. By
+                default "shown_first", "order" or "swapped" if there.
+            labels: what other verdicts mean for the sides shown, as ``{"1": "model_a", "2": "model_b", "0": "tie"}``.
+            criteria: the criteria that count. By default those that most replies of the judge have, and a reply with
+                others is one that cannot be read.
+            scale: the least and the largest score of a criterion; None for any.
+            confidence: "share", stated in [0, 1], or "percent", in [0, 100].
+            unparsed: what to do about replies that cannot be read, "error" or "drop": malformed ones, those with
+                missing, odd or outlying criteria, and confidence out of range.
+            one_order: what to do about battles that are judged in one order only: "error", "keep" or "drop".
+            repeats: what to do where an order is judged twice: "error"; "first", which keeps the first call; or "runs",
+                which makes runs of the calls.
+            human: column of human labels beside the calls, about the columns ``model_a`` and ``model_b``; by default
+                "human" or "human_pref" if there. False reads none.
+            human_labels: instead, a table of human labels, or the name of a file with one: an item, ``model_a`` and
+                ``model_b`` in either order, a label ("human", "winner" or "verdict"), and a "rater" if there is one.
+            label_coding: what human labels mean, as in `JudgedBattles.from_pandas`.
+            people: what to do where people contradict each other on an item: "error"; "majority", a tie where they are
+                split; or "drop", which leaves the item without a label.
+
+        Raises:
+            DataError: a column is missing, replies cannot be read, an order is missing or judged twice, or people
+                contradict each other. The message says how often, where first, and which option decides.
+        """
+        for name, value, known in (
+            ("confidence", confidence, Confidence), ("unparsed", unparsed, Unparsed),
+            ("one_order", one_order, OneOrder), ("repeats", repeats, Repeats), ("people", people, People),
+        ):  # fmt: skip
+            if value not in get_args(known):
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, get_args(known)))}, got {value!r}")
+        rules = ReplyRules(labels, None if criteria is None else tuple(criteria), _checked_scale(scale), confidence)
+        if labels is not None:
+            check_labels(labels)
+        frame = as_frame(df).reset_index(drop=True)
+        if len(frame) == 0:
+            raise DataError("the table has no rows: nothing was judged")
+        renamed = renames([model_a, model_b], list(frame.columns))
+        frame = frame.rename(columns=renamed)
+        roles = {
+            name: usual_column(frame, given, usual)
+            for name, given, usual in (
+                ("output", output, OUTPUT), ("item", item, ITEM), ("judge", judge, JUDGE), ("run", run, RUN),
+                ("shown_first", shown_first, SHOWN_FIRST),
+            )
+        } | {"model_a": model_a, "model_b": model_b}  # fmt: skip
+        rows, calls = _rows(frame, roles, rules, unparsed)
+        told = [*told_renames(renamed), *rows.told]
+        rows, n_repeated = _without_repeats(rows, roles, repeats)
+        rows, n_one = _in_both_orders(rows, roles, one_order)
+        table = _calls_table(rows, calls)
+        battles = _battles_table(table, rows)
+        labelled, n_unused, n_disputed = None, 0, 0
+        if human_labels is not None or human is not False:
+            given, more = _labels_given(frame, roles, human, human_labels, label_coding)
+            told += more
+            if given is not None:
+                beside = human_labels is None
+                labelled, battles["human"], n_unused, n_disputed = _joined(given, battles, people, beside=beside)
+        battles = _with_further(battles, frame, rows, [*roles.values(), usual_column(frame, human or None, LABEL[:3])])
+        report = OutputsReport(
+            **_counts(table, battles, rows), n_rows=len(frame), n_unparsed=int(calls.unread.sum()), one_order=one_order,
+            n_repaired=int(calls.repaired[rows.row].sum()), n_strong=int(calls.strong[rows.row].sum()),
+            n_self_battles=rows.n_self, n_repeated=n_repeated, n_one_order=n_one,
+            n_human=0 if labelled is None else len(labelled), n_human_unused=n_unused, n_disputed=n_disputed,
+            read_as=tuple(told),
+        )  # fmt: skip
+        return cls(table, battles, labelled, report)
+
+    def judged(self, judge: Any = None) -> JudgedBattles:
+        """The battles of one judge, as `soft_elo` and others take them; items, runs and further columns are beside.
+
+        Args:
+            judge: which one; it may be left out where there is one.
+
+        Raises:
+            ValueError: there is no such judge, or there are several and none is named.
+        """
+        if judge is None and len(self.judges) == 1:
+            (judge,) = self.judges
+        if judge not in self.judges:
+            raise ValueError(f"name one of the judges {named(self.judges)}; got {judge!r}")
+        calls = self.calls[self.calls["judge"] == judge].reset_index(drop=True)
+        own = self.battles[self.battles["judge"] == judge].reset_index(drop=True)
+        orders = rows_by_order(calls.groupby(_BATTLE, sort=False).ngroup().to_numpy(), _b_first(calls))
+        further = own.columns.drop([name for name in (*_OWN, "human") if name in own])
+        table = own[["item", "run", "model_a", "model_b", *further]].copy()
+        given: dict[str, Any] = {}
+        difference = (calls["score_a"] - calls["score_b"]).to_numpy()
+        for side, swapped in zip(np.flatnonzero((orders >= 0).any(axis=0)), ("", "_swapped"), strict=False):
+            row = orders[:, side]
+            if not np.isnan(difference).all():
+                table[f"_a{swapped}"], table[f"_b{swapped}"] = np.where(row < 0, np.nan, difference[row]), 0.0
+                given |= {f"scores_a{swapped}": f"_a{swapped}", f"scores_b{swapped}": f"_b{swapped}"}
+            if calls["stated"].any():
+                table[f"_verdict{swapped}"] = np.where(row < 0, np.nan, targets_of(calls["verdict"])[row])
+                given[f"verdict{swapped}"] = f"_verdict{swapped}"
+        if "human" in own:
+            table["human"] = targets_of(own["human"])
+        return JudgedBattles.from_pandas(
+            table, **{"verdict": False, "human": "human" if "human" in own else False, **given}, judge_name=str(judge),
+            label_coding="a_wins_1", one_order="keep",
+        )  # fmt: skip
+
+
+@with_options_of(JudgeOutputs.from_pandas)
+def read_judge_outputs(path: str | Path, **columns: Any) -> JudgeOutputs:
+    r"""Outputs of judges from a file of the formats of `read_battles`, by the options of `JudgeOutputs.from_pandas`.
+
+    Raises:
+        DataError: the file cannot be read as a table of replies.
+        FileNotFoundError: there is no such file.
+
+    Examples:
+        >>> import json
+        >>> import jaxeval
+        >>> from pathlib import Path
+        >>> call = {"item": 1, "model_a": "x", "model_b": "y", "output": '```json\n{"score": "A"}\n```'}
+        >>> swapped = call | {"model_a": "y", "model_b": "x", "output": '{"score": "B", "confidence": 0.7}'}
+        >>> _ = Path("calls.jsonl").write_text("\n".join(map(json.dumps, [call, swapped])))
+        >>> outputs = jaxeval.read_judge_outputs("calls.jsonl")
+        >>> outputs.battles[["model_a", "model_b", "verdict", "confidence"]].to_numpy().tolist()
+        [['x', 'y', 'model_a', 0.7]]
+    """
+    text = [columns.get(role, role) for role in ("model_a", "model_b")]
+    return read_as(JudgeOutputs.from_pandas, path, text, columns)
+
+
+class _Rows(NamedTuple):
+    """K calls that are used; each (item, pair) writes its models in one order."""
+
+    row: NDArray[np.intp]  # (K,) of the table
+    judge: NDArray[Any]  # (K,) names
+    item: NDArray[Any]
+    run: NDArray[Any]
+    unit: NDArray[np.intp]  # (K,) number of the item and pair
+    model_a: NDArray[Any]
+    model_b: NDArray[Any]
+    b_first: Bool
+    origin: NDArray[np.intp]  # (K,) row of the table of the first call on the item and pair
+    told: tuple[str, ...] = ()
+    n_self: int = 0
+
+    def take(self, which: Bool) -> _Rows:
+        return self._replace(**{name: getattr(self, name)[which] for name in self._fields[:9]})
+
+    @property
+    def battle(self) -> NDArray[np.intp]:
+        """(K,) number of each call's battle, in the order of their first calls."""
+        judge, run = (pd.factorize(names)[0] for names in (self.judge, self.run))
+        return pd.factorize((judge * (self.unit.max() + 1) + self.unit) * (run.max() + 1) + run)[0]
+
+
+def _rows(
+    frame: pd.DataFrame, roles: dict[str, str | None], rules: ReplyRules, unparsed: Unparsed
+) -> tuple[_Rows, Calls]:
+    """The calls that can be read, and what all of them say."""
+    output, a, b = roles["output"], str(roles["model_a"]), str(roles["model_b"])
+    if output is None:
+        have = ", ".join(map(repr, frame.columns))
+        raise DataError(
+            "no column of what the judge printed, such as 'output': name it with output= (on the command line "
+            f"--output); the table has {have}"
+        )
+    require_column(frame, a)
+    require_column(frame, b)
+    models, first, second = encode_models(frame, a, b)
+    judge, judges = _levels(frame, roles["judge"], ["judge"])
+    item, items = _levels(frame, roles["item"], range(len(frame)))
+    run, runs = _levels(frame, roles["run"], [0])
+    shown = roles["shown_first"]
+    b_first = np.zeros(len(frame), bool) if shown is None else second_side_first(frame[shown], models, first, second)
+    told = f"column {shown or a!r}: read as the side shown first"
+    is_self = first == second
+    calls = read_calls(frame[output], judge, rules)
+    if unparsed == "error" and (calls.unread & ~is_self).any():
+        raise unread_error(frame[output], calls.wrong, calls.unread & ~is_self)
+    kept = np.flatnonzero(~(calls.unread | is_self))
+    if len(kept) == 0:
+        raise DataError(
+            f"no call is left of {counted(len(frame), 'row')}: {calls.unread.sum():,} cannot be read, and "
+            f"{is_self.sum():,} are of a model against itself"
+        )
+    pairs = pairs_of(item[kept], first[kept], second[kept], len(models))
+    sides = np.asarray(models, object)[np.stack([first[kept], second[kept]])]
+    sides = np.where(pairs.flipped, sides[::-1], sides)
+    start = np.unique(pairs.unit, return_index=True)[1]
+    rows = _Rows(
+        row=kept, origin=kept[start][pairs.unit], unit=pairs.unit, judge=judges[judge[kept]],
+        item=items[item[kept]], run=runs[run[kept]],
+        model_a=sides[0], model_b=sides[1], b_first=b_first[kept] ^ pairs.flipped, told=(told,),
+        n_self=int(is_self.sum()),
+    )  # fmt: skip
+    return rows, calls
+
+
+def _levels(frame: pd.DataFrame, column: str | None, without: Sequence[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """(N,) number and (L,) names of the values of a column; or those of rows ``without`` one."""
+    if column is None:
+        number = np.arange(len(frame)) if len(without) == len(frame) else np.zeros(len(frame), np.intp)
+        return number, np.array(without, object)
+    number, names = factorize_sorted(frame[column], column)
+    return number, np.array([plain(name) for name in names], object)
+
+
+def _without_repeats(rows: _Rows, roles: dict[str, str | None], repeats: Repeats) -> tuple[_Rows, int]:
+    """The calls without those of an order that was judged before, or these as further runs; and how many they are."""
+    key = 2 * rows.battle + rows.b_first
+    times = pd.Series(key).groupby(key).cumcount().to_numpy()
+    n = int((times > 0).sum())
+    if n == 0 or repeats == "first":
+        return rows.take(times == 0), n
+    if repeats == "runs":
+        numbered = [f"{run}/{k}" if k else run for run, k in zip(rows.run, times, strict=True)]
+        return rows._replace(run=np.array(times if roles["run"] is None else numbered, object)), n
+    k = int((times > 0).argmax())
+    of = f"judge {rows.judge[k]!r}, item {rows.item[k]!r}, {rows.model_a[k]!r} and {rows.model_b[k]!r}"
+    hint = "" if roles["shown_first"] else "; without a column of the order (--shown-first) model_a is shown first"
+    raise DataError(
+        f"{counted(n, 'call repeats', 'calls repeat')} an order that the judge had judged (first in row {rows.row[k]}: "
+        f"{of}; rows count from 0){hint}; name the column of runs with run= (--run), keep the first calls with "
+        "repeats='first', or make runs of them with repeats='runs' (on the command line --repeats)"
+    )
+
+
+def _in_both_orders(rows: _Rows, roles: dict[str, str | None], one_order: OneOrder) -> tuple[_Rows, int]:
+    """The calls of the battles that count; and how many battles are judged in one order only."""
+    battle = rows.battle
+    one = np.bincount(battle) == 1
+    n = int(one.sum())
+    if n == 0 or one_order == "keep":
+        return rows, n
+    if one_order == "error":
+        k = int(one[battle].argmax())
+        hint = "" if roles["item"] else "; no column says of which item a call is: name it with item= (--item)"
+        raise DataError(
+            f"{one_order_text(n, len(one))} (first in row {rows.row[k]}: {rows.model_a[k]!r} and {rows.model_b[k]!r}, "
+            f"item {rows.item[k]!r}; rows count from 0){hint}; keep them with one_order='keep', or leave them out with "
+            "one_order='drop' (on the command line --one-order)"
+        )
+    if one.all():
+        raise DataError("no battle is judged in both orders, so that one_order='drop' leaves out all of them")
+    return rows.take(~one[battle]), n
+
+
+def _calls_table(rows: _Rows, calls: Calls) -> pd.DataFrame:
+    """`JudgeOutputs.calls`."""
+    shown = calls.scores[rows.row]
+    scores = np.where(rows.b_first[:, None, None], shown[:, ::-1], shown)
+    target = calls.target[rows.row]
+    by_criterion = {
+        f"score_{side}:{name}": scores[:, k, c] for c, name in enumerate(calls.criteria) for k, side in enumerate("ab")
+    }
+    return pd.DataFrame(
+        {
+            "judge": rows.judge,
+            "item": pd.Series(rows.item).infer_objects(),
+            "model_a": rows.model_a,
+            "model_b": rows.model_b,
+            "run": pd.Series(rows.run).infer_objects(),
+            "shown_first": _SIDES[rows.b_first.astype(int)],
+            "verdict": words_of(np.where(rows.b_first, 1 - target, target)),
+            "stated": calls.stated[rows.row],
+            "confidence": calls.confidence[rows.row],
+            "score_a": mean_score(scores[:, 0]),
+            "score_b": mean_score(scores[:, 1]),
+            **by_criterion,
+        }
+    )
+
+
+def _b_first(calls: pd.DataFrame) -> Bool:
+    return (calls["shown_first"] == "model_b").to_numpy()
+
+
+def _battles_table(calls: pd.DataFrame, rows: _Rows) -> pd.DataFrame:
+    """`JudgeOutputs.battles`, without human labels."""
+    orders = rows_by_order(rows.battle, rows.b_first)
+    absent = orders < 0
+    target = np.where(absent, np.nan, targets_of(calls["verdict"])[orders])
+    # A side and a tie are the side; two sides are a tie.
+    common = (1 + np.sign(np.nansum(target - 0.5, axis=1))) / 2
+    battles = calls[_BATTLE].iloc[orders.max(axis=1)].reset_index(drop=True)
+    # The call that comes first names the pair, as it does in `calls`.
+    battles["verdict"] = words_of(common)
+    for k, side in enumerate("ab"):
+        battles[f"verdict_{side}_first"] = words_of(target[:, k])
+    for name in ("confidence", "score_a", "score_b"):
+        battles[name] = mean_score(np.where(absent, np.nan, calls[name].to_numpy()[orders]))
+    return battles
+
+
+def _with_further(battles: pd.DataFrame, frame: pd.DataFrame, rows: _Rows, read: list[Any]) -> pd.DataFrame:
+    """Battles with the columns of the table that were not ``read``."""
+    names = [name for name in frame.columns if name not in read and name not in battles.columns]
+    first = rows.origin[np.unique(rows.battle, return_index=True)[1]]
+    return pd.concat([battles, frame[names].iloc[first].reset_index(drop=True)], axis=1)
+
+
+def _counts(calls: pd.DataFrame, battles: pd.DataFrame, rows: _Rows) -> dict[str, int]:
+    """Numbers of the report that the tables tell."""
+    first, second = (targets_of(battles[f"verdict_{side}_first"]) for side in "ab")
+    gap, verdict = (calls["score_a"] - calls["score_b"]).to_numpy(), targets_of(calls["verdict"])
+    return {
+        "n_calls": len(calls),
+        "n_judges": int(battles["judge"].nunique()),
+        "n_models": len(set(rows.model_a) | set(rows.model_b)),
+        "n_battles": len(battles),
+        "n_both_orders": int((~np.isnan(first + second)).sum()),
+        "n_contradictions": int((np.abs(first - second) == 1).sum()),
+        "n_against_scores": int(((verdict - 0.5) * gap < 0).sum()),
+        "n_battles_with_human": int(battles["human"].notna().sum()) if "human" in battles else 0,
+    }
+
+
+def _labels_given(
+    frame: pd.DataFrame,
+    roles: dict[str, str | None],
+    human: str | Literal[False] | None,
+    table: Any,
+    coding: Labels | None,
+) -> tuple[pd.DataFrame | None, list[str]]:
+    """Human labels, of a table of their own or beside the calls; and how they were read."""
+    columns = {role: roles[role] for role in ("item", "model_a", "model_b")}
+    if table is not None:
+        if isinstance(table, str | Path):
+            with naming(Path(table)):
+                text = [str(columns["model_a"]), str(columns["model_b"])]
+                return human_labels_of(frame_of(read_whole_table(Path(table), text)), coding, columns)
+        return human_labels_of(table, coding, columns)
+    column = usual_column(frame, human or None, LABEL[:3])
+    if column is None:
+        return None, []
+    beside = frame[[roles["model_a"], roles["model_b"], column]].rename(columns={column: "human"})
+    beside["item"] = frame[roles["item"]] if roles["item"] else np.arange(len(frame))
+    labels, told = human_labels_of(beside, coding, {**columns, "item": "item"})
+    return labels, told
+
+
+def _joined(
+    labels: pd.DataFrame, battles: pd.DataFrame, people: People, *, beside: bool
+) -> tuple[pd.DataFrame, NDArray[Any], int, int]:
+    """Human labels of pairs as battles write them, and the word that people agree on of each battle.
+
+    Then come the number of labels of what no judge saw, and of the items and pairs that people dispute. Labels
+    ``beside`` the calls stand by each call of an item, and count once.
+    """
+    tables = (battles, labels)
+    item = pd.factorize(np.concatenate([table["item"].astype(str) for table in tables]))[0]
+    a, b = (np.concatenate([table[side].astype(str) for table in tables]) for side in ("model_a", "model_b"))
+    first, second = pd.factorize(np.concatenate([a, b]))[0].reshape(2, -1).astype(np.int32)
+    pairs = pairs_of(item, first, second, int(max(first.max(), second.max())) + 1)
+    # Battles come first, and all of an item write the pair alike: labels are turned to them.
+    turned, n = pairs.flipped[len(battles) :], len(battles)
+    sides = labels[["model_a", "model_b"]].to_numpy(object)
+    sides = np.where(turned[:, None], sides[:, ::-1], sides)
+    target = targets_of(labels["verdict"])
+    target = np.where(turned, 1 - target, target)
+    labels = labels.assign(model_a=sides[:, 0], model_b=sides[:, 1], verdict=words_of(target), _unit=pairs.unit[n:])
+    if beside:
+        labels = labels.drop_duplicates(["_unit", "verdict"], ignore_index=True)
+    seen = np.isin(labels["_unit"], pairs.unit[:n])
+    if len(labels) and not seen.any():
+        raise DataError(
+            f"none of {counted(len(labels), 'human label')} is of an item and a pair that was judged: labels have "
+            f"items such as {str(labels['item'].iloc[0])[:40]!r}, calls such as {str(battles['item'].iloc[0])[:40]!r}"
+        )
+    used = labels[seen]
+    label, disputed = agreed(used["_unit"].to_numpy(), targets_of(used["verdict"]), int(pairs.unit.max()) + 1, people)
+    words = words_of(label[pairs.unit[:n]])
+    return used.drop(columns="_unit").reset_index(drop=True), words, int((~seen).sum()), disputed
+
+
+def _checked_scale(scale: tuple[float, float] | None) -> tuple[float, float] | None:
+    if scale is None:
+        return None
+    low, high = (checked_finite("scale", end) for end in scale)
+    if low >= high:
+        raise ValueError(f"scale must be the least and the largest score, got {scale!r}")
+    return low, high

@@ -1,0 +1,228 @@
+"""What a judge printed in one call: a verdict in words, scores by criterion, or a grade; JSON, fenced or not, or text.
+
+A reply is data: nothing of it is run. Where it can be read in two ways, it is not read, and says why.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from math import isfinite, nan
+from typing import Any, NamedTuple
+
+from jaxeval.data.columns import folded
+
+#: Characters of a reply, at most: models stop far earlier, and what is longer is some other column.
+MOST_CHARACTERS = 1_000_000
+#: Keys of a verdict in JSON, in folded spelling; numbers under the last ones are strengths where another one has words.
+_VERDICT = (
+    "verdict", "finalverdict", "preference", "overallpreference", "winner", "choice", "decision", "better", "judgment",
+    "judgement", "correct", "label", "result", "score", "rating", "grade", "answer",
+)  # fmt: skip
+_STEMS = ("scores", "score", "", "completion", "response", "answer", "assistant", "model", "output")
+_NUMBER_OF_CRITERION = ("score", "rating", "value")
+_OBJECT = re.compile(r"\{\s*(?:[\"“”„]|\})")
+_BRACKETS = re.compile(r"\[\[([^\[\]\n]{1,60})\]\]")
+#: A line that names the verdict, and nothing after it.
+_NAMED = re.compile(
+    r"(?:\W*(?:my|the|final|overall|verdict|winner|preference|choice|decision|rating|score|grade|judge?ment|is)\b)+"
+    r"\W*:\s*(.{1,60})$",
+    re.IGNORECASE,
+)
+# Text within quotes stays; before the end of a list or an object, a comma is one too many.
+_TRAILING_COMMA = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[}\]])', re.DOTALL)
+_STRAIGHT = str.maketrans("“”„", '"""')
+_LONGEST_WORD = 60
+
+Criteria = dict[str, float]
+
+
+class Reply(NamedTuple):
+    """What one reply says."""
+
+    word: str = ""  # the verdict, or the grade, as it was printed
+    confidence: float = nan
+    scores: tuple[Criteria, Criteria] | None = None  # of the sides shown first and second
+    wrong: str = ""  # why it cannot be read
+    repaired: bool = False  # commas before a closing bracket, or typographic quotes, were mended
+
+
+class _OddReply(ValueError):  # noqa: N818
+    """A reply says something that cannot be what was meant."""
+
+
+def read_reply(value: Any) -> Reply:
+    """What a reply says: text, or an object of JSON."""
+    try:
+        if isinstance(value, dict):
+            return _of_object(value) or Reply(wrong="an object without a verdict or scores")
+        if value is None or (isinstance(value, float) and value != value) or not str(value).strip():
+            return Reply(wrong="empty")
+        text = str(value).strip()
+        if len(text) > MOST_CHARACTERS:
+            return Reply(wrong=f"longer than {MOST_CHARACTERS:,} characters")
+        return _of_text(text)
+    except _OddReply as odd:
+        return Reply(wrong=str(odd))
+
+
+def _of_text(text: str) -> Reply:
+    said, broken = _of_json(text) if "{" in text else (None, "")
+    if said is not None:
+        return said
+    words = {word.strip().casefold(): word.strip() for word in _BRACKETS.findall(text)}
+    if len(words) > 1:
+        raise _OddReply("several verdicts in brackets")
+    if words:
+        return Reply(word=next(iter(words.values())))
+    if broken:
+        raise _OddReply(broken)
+    last = text[text.rfind("\n") + 1 :].strip().strip("*_`\"'. ")
+    named = _NAMED.match(last) if len(last) <= 2 * _LONGEST_WORD else None
+    word = (named[1] if named else last).strip("*_`\"'. ")
+    if len(word) > _LONGEST_WORD:
+        raise _OddReply("prose without a verdict")
+    return Reply(word=word)
+
+
+def _of_json(text: str) -> tuple[Reply | None, str]:
+    """What the objects in ``text`` say, None if nothing; and why one of them cannot be read, if that is so."""
+    replies: list[Reply] = []
+    at = _OBJECT.search(text)
+    while at is not None:
+        found = _object(text, at.start())
+        if isinstance(found, str):
+            return None, found
+        value, end, repaired = found
+        said = _of_object(value)
+        if said is not None:
+            replies.append(said._replace(repaired=True) if repaired else said)
+        # A repaired text has other places: what follows it is not looked at.
+        at = None if repaired else _OBJECT.search(text, end)
+    if len(replies) > 1 and len({repr(reply._replace(repaired=False)) for reply in replies}) > 1:
+        raise _OddReply("several answers that differ")
+    return (replies[0] if replies else None), "JSON without a verdict or scores" if at is None and not replies else ""
+
+
+def _object(text: str, start: int) -> tuple[Any, int, bool] | str:
+    """The object that begins at ``start``, where it ends, and whether it was mended; or why there is none."""
+    try:
+        return *_DECODER.raw_decode(text, start), False
+    except _OddReply:
+        raise
+    except RecursionError:
+        return "lists and objects within each other, too deep to read"
+    except ValueError as error:
+        reason = f"JSON that cannot be read ({str(error).split(':')[0]})"
+    plain = _TRAILING_COMMA.sub(lambda found: found[1] or "", text[start:])
+    straight = _TRAILING_COMMA.sub(lambda found: found[1] or "", text[start:].translate(_STRAIGHT))
+    for mended in dict.fromkeys((plain, straight)):
+        try:
+            return *_DECODER.raw_decode(mended), True
+        except _OddReply:
+            raise
+        except (ValueError, RecursionError):
+            continue
+    return reason
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _OddReply("JSON that names a key twice")
+    return found
+
+
+def _no_number(name: str) -> Any:
+    raise _OddReply(f"JSON that holds {name}, which is no number")
+
+
+# Judges break lines within quotes: not strict.
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_number, strict=False)
+
+
+def _of_object(value: dict[Any, Any]) -> Reply | None:
+    """What an object says; None if it has none of the keys that are known."""
+    there = _there(value)
+    scores = _scores(there)
+    if scores is None and isinstance(there.get("scores"), dict):
+        scores = _scores(_there(there["scores"]))
+    given = [there[key] for key in _VERDICT if key in there and isinstance(there[key], str | int | float)]
+    words = {word.strip().casefold(): word.strip() for word in given if isinstance(word, str) and word.strip()}
+    if len(words) > 1:
+        raise _OddReply("JSON with several verdicts that differ")
+    word = next(iter(words.values()), "") or next((str(number) for number in given if not isinstance(number, str)), "")
+    if not word and scores is None:
+        return None
+    return Reply(word[: 2 * _LONGEST_WORD], _confidence(there.get("confidence")), scores)
+
+
+def _there(value: dict[Any, Any]) -> dict[str, Any]:
+    """What an object holds by folded keys. Arrow gives objects all keys that any has, those not there as None."""
+    return {_folded(str(key)[:_LONGEST_WORD]): entry for key, entry in value.items() if entry is not None}
+
+
+@lru_cache(maxsize=4096)
+def _folded(key: str) -> str:
+    return folded(key)
+
+
+def _scores(there: dict[str, Any]) -> tuple[Criteria, Criteria] | None:
+    """Scores of both sides, where there are keys for them."""
+    for stem in _STEMS:
+        given = [there.get(f"{stem}{side}") for side in "ab"]
+        # Text under other keys is what the judge says of the answers.
+        sides = [_criteria(side) for side in given if not (side is None or (isinstance(side, str) and stem != "score"))]
+        if len(sides) == 1:
+            raise _OddReply("scores of one side only")
+        if sides:
+            return sides[0], sides[1]
+    return None
+
+
+def _criteria(value: Any) -> Criteria:
+    """Numbers by criterion; one number is that of the criterion "score"."""
+    if not isinstance(value, dict):
+        return {"score": _number(value, "score")}
+    found = {spelled(str(name)[:_LONGEST_WORD]): _number(score, str(name)) for name, score in value.items()
+             if score is not None}  # fmt: skip
+    if len(found) < len(value) - list(value.values()).count(None):
+        raise _OddReply("JSON that names a criterion twice")
+    if not found:
+        raise _OddReply("scores without a criterion")
+    return found
+
+
+@lru_cache(maxsize=4096)
+def spelled(name: str) -> str:
+    """A criterion's name without the case and the blanks that judges give it."""
+    return re.sub(r"[\s_-]+", "_", name.strip().casefold())
+
+
+def _number(value: Any, name: str) -> float:
+    if type(value) is int and abs(value) <= MOST_CHARACTERS:
+        return float(value)
+    if isinstance(value, dict):
+        value = next((value[key] for key in _NUMBER_OF_CRITERION if key in value), None)
+    try:
+        number = nan if isinstance(value, bool) or value is None else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = nan
+    if not isfinite(number):
+        raise _OddReply(f"criterion {name[:_LONGEST_WORD]!r} has no number")
+    return number
+
+
+def _confidence(value: Any) -> float:
+    """A stated confidence: a number, also as text, or text in per cent as a share."""
+    if value is None:
+        return nan
+    text = str(value).strip()
+    try:
+        number = nan if isinstance(value, bool) else float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except (ValueError, OverflowError):
+        number = nan
+    if not isfinite(number):
+        raise _OddReply("a confidence that is no number")
+    return number

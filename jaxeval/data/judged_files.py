@@ -1,0 +1,124 @@
+"""Files of judged battles: tables of scores and verdicts, or what judges printed; of one judge, or of several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from jaxeval.data.columns import factorize_sorted, folded, frame_of
+from jaxeval.data.judge_outputs import JudgeOutputs, read_judge_outputs
+from jaxeval.data.judged_battles import DEFAULT_SCORES, DEFAULT_VERDICT, JudgedBattles
+from jaxeval.data.presentation_orders import JUDGE, OUTPUT, usual_column
+from jaxeval.data.table_files import head_names, naming, read_whole_table
+from jaxeval.errors import DataError
+from jaxeval.execution.signatures import with_options_of
+from jaxeval.wording import named
+
+#: Options of tables, and of what judges printed.
+_OF_TABLES = tuple(signature(JudgedBattles.from_pandas).parameters)[1:]
+_OF_REPLIES = tuple(signature(JudgeOutputs.from_pandas).parameters)[1:]
+#: Those that say where a table holds what a judge said.
+_SAYINGS = ("scores_a", "scores_b", "score_difference", "verdict")
+
+
+def read_judges(path: str | Path, *, only_judge: str | None = None, **columns: Any) -> dict[str, JudgedBattles]:
+    """Judged battles in a file, by the name of the judge; see `read_judged_battles`.
+
+    Args:
+        path: a file.
+        only_judge: the one judge whose battles are wanted.
+        columns: as in `read_judged_battles`; those that are None are not given.
+
+    Raises:
+        DataError: the file cannot be read as judged battles, or has not the judge.
+        ValueError: an option is about tables and the file holds replies, or the other way round.
+    """
+    path = Path(path)
+    given = {name: value for name, value in columns.items() if value is not None}
+    if given.get("one_order") == "error":
+        del given["one_order"]
+    of_replies = "output" in given or _holds_replies(head_names(path), given)
+    known = {*(_OF_REPLIES if of_replies else _OF_TABLES), "judge", "judge_name"}
+    idle = next((name for name, value in given.items() if name not in known and value is not False), None)
+    if idle is not None:
+        what = "what judges printed" if of_replies else "a table of scores or verdicts"
+        raise ValueError(
+            f"{path.name} is read as {what}, for which {idle}= (--{idle.replace('_', '-')}) has no meaning"
+        )
+    name = given.pop("judge_name", "judge")
+    given = {key: value for key, value in given.items() if key in known}
+    judges = (_of_replies if of_replies else _of_table)(path, given)
+    if len(judges) == 1 and "judge" in judges:
+        judges = {name: replace(judges["judge"], judge_name=name)}
+    if only_judge is not None:
+        if only_judge not in judges:
+            raise DataError(f"{path.name} has no judge {only_judge!r}; it has {named(list(judges))}")
+        return {only_judge: judges[only_judge]}
+    return judges
+
+
+@with_options_of(JudgedBattles.from_pandas)
+def read_judged_battles(path: str | Path, **columns: Any) -> JudgedBattles:
+    r"""Judged battles from a file of the formats of `read_battles`: a table of scores or verdicts, or raw replies.
+
+    The options are those of `JudgedBattles.from_pandas`. Where the table has no column of scores or verdicts, and one
+    of replies ("output" or another usual name), they are those of `JudgeOutputs.from_pandas`. ``only_judge`` names one
+    of several judges. The sample of the Soft-Elo paper reads with ``label_coding="a_wins_0"``. Errors are as in
+    `read_battles`.
+
+    Examples:
+        >>> import jaxeval
+        >>> from pathlib import Path
+        >>> _ = Path("judged.csv").write_text("model_a,model_b,scores_a,scores_b\nx,y,8,6.5\ny,z,5,7\n")
+        >>> jaxeval.read_judged_battles("judged.csv").n_battles
+        2
+    """
+    judges = read_judges(path, **columns)
+    if len(judges) > 1:
+        raise DataError(
+            f"{Path(path).name} holds {len(judges):,} judges, {named(list(judges))}, and one is needed: name it with "
+            "only_judge= (on the command line --only-judge)"
+        )
+    (battles,) = judges.values()
+    return battles
+
+
+def _holds_replies(names: Sequence[str], given: Mapping[str, Any]) -> bool:
+    """Whether a file with columns of these names holds what judges printed, and no table of it."""
+    own = {folded(name) for name in names}
+    table = any(given.get(option) for option in _SAYINGS) or set(DEFAULT_SCORES) <= set(names)
+    return not table and own.isdisjoint(DEFAULT_VERDICT) and any(folded(name) in own for name in OUTPUT)
+
+
+def _of_replies(path: Path, given: Mapping[str, Any]) -> dict[str, JudgedBattles]:
+    outputs = read_judge_outputs(path, **given)
+    judges = {}
+    for name in outputs.judges:
+        battles = outputs.judged(name)
+        told = (*str(outputs.report).splitlines(), *battles.report.read_as)
+        judges[str(name)] = replace(battles, report=replace(battles.report, read_as=told))
+    return judges
+
+
+def _of_table(path: Path, given: dict[str, Any]) -> dict[str, JudgedBattles]:
+    """Battles of each judge of a table; those of "judge" where no column names any."""
+    column = given.pop("judge", None)
+    with naming(path):
+        text = [given.get("model_a", "model_a"), given.get("model_b", "model_b")]
+        frame = frame_of(read_whole_table(path, text))
+        column = usual_column(frame, column, JUDGE)
+        if column is None:
+            return {"judge": JudgedBattles.from_pandas(frame, **given)}
+        number, names = factorize_sorted(frame[column], column)
+        judges = {}
+        for k, name in enumerate(map(str, names)):
+            try:
+                judges[name] = JudgedBattles.from_pandas(frame[number == k], **given, judge_name=name)
+            except DataError as error:
+                raise DataError(
+                    f"judge {name!r} ({(number == k).sum():,} rows, counted by themselves): {error}"
+                ) from error
+        return judges

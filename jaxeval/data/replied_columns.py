@@ -1,0 +1,129 @@
+"""Columns of what judges printed, where tables have verdicts: grades of single answers, and verdicts on a reference."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Bool, Float
+from jaxeval.data.columns import finite_or_nan, folded, require_column
+from jaxeval.data.judge_calls import ReplyRules, read_calls, unread_error
+from jaxeval.data.judge_replies import read_reply
+from jaxeval.data.labels import SPOKEN
+from jaxeval.errors import DataError
+from jaxeval.wording import counted
+
+#: What judges call right and wrong answers.
+_GRADES = {
+    **dict.fromkeys(["yes", "true", "correct", "pass", "y"], 1.0),
+    **dict.fromkeys(["no", "false", "incorrect", "fail", "n"], 0.0),
+}
+
+
+class RepliedVerdicts(NamedTuple):
+    """What N replies say of models against a reference."""
+
+    outcome: Float  # (N,) of the model: 1 a win, 0 a loss, NaN where it cannot be read
+    confidence: Float  # (N,) as it was stated, in [0, 1]; NaN where it was not
+    unread: Bool  # (N,)
+
+
+def holds_text(column: pd.Series) -> bool:
+    """Whether a column holds text or objects, and no numbers or truth values."""
+    if isinstance(column.dtype, pd.CategoricalDtype) or not (
+        column.dtype == object or pd.api.types.is_string_dtype(column)
+    ):
+        return False
+    first = column.dropna()
+    return len(first) > 0 and all(isinstance(value, str | dict) for value in first)
+
+
+def replied_grades(column: pd.Series, drop: bool) -> tuple[Float, Bool]:
+    """(N,) grades of single answers, as 1 and 0 for Yes and No, or numbers; and which replies cannot be read.
+
+    Missing replies are missing grades. ``drop`` makes those that cannot be read missing, too.
+
+    Raises:
+        DataError: some cannot be read, or words and numbers stand side by side.
+    """
+    missing = column.isna().to_numpy()
+    grade, wrong = np.full(len(column), np.nan), np.full(len(column), "", object)
+    in_words = np.zeros(len(column), bool)
+    for row in np.flatnonzero(~missing):
+        reply = read_reply(column.iloc[row])
+        key = reply.word.strip("[] ").casefold()
+        in_words[row] = key in _GRADES
+        try:
+            grade[row] = _GRADES[key] if in_words[row] else float(key or "nan")
+        except ValueError:
+            wrong[row] = f"{reply.word[:40]!r} is no grade"
+        if reply.wrong or not (np.isfinite(grade[row]) or wrong[row]):
+            wrong[row], grade[row] = reply.wrong or "no grade", np.nan
+    unread = wrong != ""
+    if unread[~missing].all():
+        finite_or_nan(column, str(column.name))  # no column of replies: an error that says so
+    if unread.any() and not drop:
+        raise unread_error(column, wrong, unread)
+    numbers = ~in_words & ~np.isnan(grade) & ~np.isin(grade, (0.0, 1.0))
+    if in_words.any() and numbers.any():
+        raise DataError(
+            f"column {column.name!r} holds words such as Yes and No ({in_words.sum():,}) and grades in numbers "
+            f"({numbers.sum():,}): read one kind at a time"
+        )
+    return grade, unread
+
+
+def replied_verdicts(
+    frame: pd.DataFrame, column: str, reference: str | None, judge: NDArray[np.intp], rules: ReplyRules, drop: bool
+) -> RepliedVerdicts:
+    """Outcomes of models by replies about two sides, one of which is the reference.
+
+    Args:
+        frame: N rows.
+        column: of the replies; missing ones are missing outcomes.
+        reference: "A" where the judge saw the reference first, "B" where second, or a column that says so.
+        judge: (N,) number of the judge.
+        rules: what replies are to be.
+        drop: leave out those that cannot be read.
+
+    Raises:
+        DataError: replies cannot be read, or the side of the reference is not known.
+    """
+    missing = frame[column].isna().to_numpy()
+    calls = read_calls(frame[column], judge, rules)
+    unread = calls.unread & ~missing
+    if unread.any() and not drop:
+        raise unread_error(frame[column], calls.wrong, unread)
+    first = _reference_first(frame, column, reference)
+    outcome = np.where(first, 1 - calls.target, calls.target)
+    return RepliedVerdicts(np.where(calls.unread, np.nan, outcome), calls.confidence, unread)
+
+
+def _reference_first(frame: pd.DataFrame, column: str, reference: str | None) -> Bool:
+    """(N,) whether the judge saw the reference first."""
+    if reference is None:
+        raise DataError(
+            f"column {column!r} holds what judges printed about two sides, and nothing says which one the reference "
+            "is: reference='A' if the judge saw it first, as with the prompts of the method, 'B' if second, or the "
+            "name of a column with A and B (on the command line --reference)"
+        )
+    if reference in ("A", "B") and reference not in frame.columns:
+        return np.full(len(frame), reference == "A")
+    require_column(frame, reference)
+    sides = [SPOKEN.get(str(value).strip().casefold()) for value in frame[reference]]
+    odd = np.array([side is None or side.target == 0.5 for side in sides])
+    if odd.any():
+        raise DataError(
+            f"column {reference!r} does not say which side the reference is in {counted(odd.sum(), 'row')} (first in "
+            f"row {int(odd.argmax())}; rows count from 0): A where the judge saw it first, B where second"
+        )
+    return np.array([side is not None and side.target == 1 for side in sides])
+
+
+def usual_replies(frame: pd.DataFrame, usual: tuple[str, ...]) -> str | None:
+    """The column of replies by one of the ``usual`` names, if it holds text."""
+    names = {folded(name) for name in usual}
+    return next((name for name in frame.columns if folded(name) in names and holds_text(frame[name])), None)

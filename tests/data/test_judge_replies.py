@@ -1,0 +1,101 @@
+import json
+import re
+
+import pytest
+
+from jaxeval.data.judge_replies import MOST_CHARACTERS, read_reply
+
+BOTH = {"scores_A": {"clarity": 8, "fluency": 7}, "scores_B": {"clarity": 6, "fluency": 7}, "preference": "A"}
+SCORES = ({"clarity": 8.0, "fluency": 7.0}, {"clarity": 6.0, "fluency": 7.0})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(BOTH),
+        f"```json\n{json.dumps(BOTH, indent=2)}\n```",
+        f"Here is {{my}} verdict:\n```\n{json.dumps(BOTH)}\n```\nA is {{far}} clearer.",
+        json.dumps(BOTH).replace('"clarity"', '"Clarity "').replace("scores_A", "Scores A"),
+        json.dumps(BOTH).replace("7}", "7,}"),
+        json.dumps(BOTH).replace("7}", '"7"}'),
+        json.dumps({"scores": {"A": BOTH["scores_A"], "B": BOTH["scores_B"]}, "winner": "A"}),
+        json.dumps(BOTH).replace("8", '{"score": 8, "reason": "short, and clear"}'),
+        json.dumps(BOTH) + "\n" + json.dumps(BOTH),
+        json.dumps(BOTH)[:-1] + ', "reason": "A, [[A]], is better,\n  }, and “clear”,"}',
+        json.dumps(BOTH).translate({34: "“"}),
+    ],
+)
+def test_criteria_of_both_sides_are_read_however_they_are_wrapped(text):
+    reply = read_reply(text)
+    assert (reply.scores, reply.word, reply.wrong) == (SCORES, "A", "")
+
+
+def test_an_object_is_read_as_its_text_is():
+    assert read_reply({**BOTH, "absent": None}) == read_reply(json.dumps(BOTH))
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ('{"score": "B", "confidence": 0.75, "reason": "shorter"}', "B"),
+        ('{"score": "B", "confidence": 0.75,\n}', "B"),
+        ("[[A]]", "A"),
+        ("A is better. Final verdict: [[A>>B]]", "A>>B"),
+        ("First [[A]] I thought, and [[A]] it is", "A"),
+        ("**tie**", "tie"),
+        ("Long prose.\n\nMy final verdict is: B.", "B"),
+        ("Some prose\nYes", "Yes"),
+        ("Rating: [[7]]", "7"),
+        ('{"rating": 7}', "7"),
+        ('{"correct": true}', "True"),
+        ('{"winner": "A", "score": 8}', "A"),
+    ],
+)
+def test_verdicts_and_grades_are_read(text, word):
+    reply = read_reply(text)
+    assert (reply.word, reply.wrong) == (word, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        (None, "empty"),
+        (float("nan"), "empty"),
+        ("  \n ", "empty"),
+        ("a" * (MOST_CHARACTERS + 1), "longer than"),
+        ("I cannot compare these two answers, since neither of them says anything at all.", "prose without a verdict"),
+        ('{"scores_A": {"clarity": 8}, "scores_B": {"cla', "JSON that cannot be read"),
+        ('{"scores_A": {"clarity": 8}, "preference": "A"\n"preference": "A"', "JSON that cannot be read"),
+        ('{"score": "A", "score": "B"}', "names a key twice"),
+        ('{"Score": "A", "verdict": "B"}', "several verdicts that differ"),
+        ('{"score": "A"} {"score": "B"}', "several answers that differ"),
+        ("[[A]] or [[B]]", "several verdicts in brackets"),
+        ('{"score": "A", "confidence": NaN}', "NaN"),
+        ('{"score": "A", "confidence": -Infinity}', "Infinity"),
+        ('{"score": "A", "confidence": 1e999}', "confidence that is no number"),
+        ('{"score": "A", "confidence": "high"}', "confidence that is no number"),
+        ('{"scores_A": {"clarity": 1e999}, "scores_B": {"clarity": 1}}', "'clarity' has no number"),
+        ('{"scores_A": {"clarity": true}, "scores_B": {"clarity": 1}}', "'clarity' has no number"),
+        ('{"scores_A": {"clarity": "good"}, "scores_B": {"clarity": 1}}', "'clarity' has no number"),
+        ('{"scores_A": {"clarity": ' + "9" * 400 + '}, "scores_B": {"clarity": 1}}', "'clarity' has no number"),
+        ('{"scores_A": {"clarity": ' + "9" * 5000 + '}, "scores_B": {"clarity": 1}}', "JSON that cannot be read"),
+        ('{"scores_A": {"clarity": 1, "Clarity": 2}, "scores_B": {"clarity": 1}}', "names a criterion twice"),
+        ('{"scores_A": {}, "scores_B": {}}', "without a criterion"),
+        ('{"scores_A": {"clarity": 8}}', "one side only"),
+        ('{"opinion": "A"}', "without a verdict"),
+        ("{}", "without a verdict"),
+        ('{"a":' * 100_000, "JSON|too deep"),
+        ('{"a":' + "[" * 100_000, "JSON|too deep"),
+    ],
+)
+def test_what_cannot_be_read_says_why(text, wrong):
+    reply = read_reply(text)
+    assert re.search(wrong, reply.wrong), reply
+    assert not reply.word
+    assert reply.scores is None
+
+
+@pytest.mark.parametrize("sign", ["{", '{"a":', "[[A", '{"a":1}', "“", "{,", ", }", "```", "verdict: ", "\n", "\\"])
+def test_hostile_length_costs_no_more_than_it_is_long(sign):
+    # In quadratic time this would take hours.
+    assert read_reply("{" + '"' * (sign == "\\") + sign * (400_000 // len(sign))).wrong
