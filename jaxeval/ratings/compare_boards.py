@@ -51,7 +51,7 @@ def compare_boards(
     options_b: Mapping[str, Any] | None = None,
     level: float = 0.95,
     min_battles: int = 0,
-    top: int = 10,
+    top: int = 5,
     **options: Unpack[LeaderboardOptions],
 ) -> BoardComparison:
     """Two boards on one scale: this week and last, people and a judge, two slices, with and without style control.
