@@ -75,10 +75,10 @@ def shared_votes(a: Battles, b: Battles, sharing: Sharing | None = None, id: Seq
         for name, pair in zip(id, columns, strict=True):
             for battles, column in zip((a, b), pair, strict=True):
                 reject_missing(column.isna().to_numpy(), name, battles.rows)
-        what = f"{'columns' if len(id) > 1 else 'column'} {named(list(map(repr, id)))}"
+        what = f"the {'columns' if len(id) > 1 else 'column'} {named(list(map(repr, id)))}"
         return _checked(a, b, _alike(_named_once(a, b, _codes(columns, id), what), what))
     if sharing == "index":
-        what = "labels of the rows"
+        what = "the labels of the rows"
         codes = _codes([(_label(a), _label(b))], ["index"])
         return _checked(a, b, _alike(_named_once(a, b, codes, what), what))
     if sharing == "rows":

@@ -191,7 +191,7 @@ class BoardComparison(Shown):
         if self.identical:
             return [f"no model of {n:,} moved: the boards hold the same votes, rated alike"]
         if len(movers):
-            said = [f"{row['model_name']} {row['moved']} {_with_ends(row)}" for row in _records(movers)[:_MOST_NAMED]]
+            said = [f"{row['model_name']} {_with_ends(row)}" for row in _records(movers)[:_MOST_NAMED]]
             more = f" and {len(movers) - len(said):,} more" if len(movers) > len(said) else ""
             first = f"{len(movers):,} of {counted(n, 'model')} moved at the {level}, for all at once: "
             sentences = [f"{first}{', '.join(said)}{more}"]

@@ -92,8 +92,8 @@ def compare_boards(
         >>> votes = jaxeval.simulate_votes(2_000, 4, seed=0).reset_index(names="vote")
         >>> last, this = votes.head(1_500), votes.tail(1_500)
         >>> found = jaxeval.compare_boards(last, this, id="vote", n_resamples=200)
-        >>> found.notes[0]
-        "1,500 votes on a and 1,500 on b, 1,000 of them on both, known by column 'vote'; one draw of the union for both"
+        >>> found.pairing.n_shared, found.pairing.known
+        (1000, "the column 'vote'")
         >>> found.table[["model_name", "difference", "moved"]].round().values.tolist()[0]
         ['model-1', 5.0, '']
     """
