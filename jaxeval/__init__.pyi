@@ -59,10 +59,12 @@ from jaxeval.evaluators.rank_correlation import kendall_tau_delta as kendall_tau
 from jaxeval.evaluators.rank_correlation import rank_agreement as rank_agreement
 from jaxeval.evaluators.separability import separability as separability
 from jaxeval.execution.processes import share_resamples as share_resamples
+from jaxeval.ratings.board_comparison import BoardComparison as BoardComparison
 from jaxeval.ratings.bootstrap import bootstrap as bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap as Bootstrap
 from jaxeval.ratings.bradley_terry import fit_bradley_terry as fit_bradley_terry
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit as BradleyTerryFit
+from jaxeval.ratings.compare_boards import compare_boards as compare_boards
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap as ContextualBootstrap
 from jaxeval.ratings.contextual_fit import ContextualFit as ContextualFit
 from jaxeval.ratings.leaderboard import leaderboard as leaderboard

@@ -51,7 +51,7 @@ def board_grid(
         Column("Model", list(map(visible_line, models)), right=False, folds=True),
         Column("Rating", [f"{x:.{decimals}f}" if np.isfinite(x) else "unrated" for x in rating]),
         Column("+/-", distances, right=False, order=1),
-        Column("", _bars(rating, lower, upper), right=False, order=9, style="cyan"),
+        Column("", bars(rating, lower, upper), right=False, order=9, style="cyan"),
         *extra,
         Column("Votes", list(map(whole, votes)), order=5) if len(votes) else None,
         Column("Tier", list(map(whole, tier)), order=6) if len(tier) else None,
@@ -72,7 +72,7 @@ def plus_minus(rating: float, lower: float, upper: float, decimals: int = 1) -> 
     return f"{upper - rating:+.{decimals}f}/{lower - rating:+.{decimals}f}"
 
 
-def _bars(rating: Float, lower: Float, upper: Float) -> list[str]:
+def bars(rating: Float, lower: Float, upper: Float) -> list[str]:
     """Intervals drawn in characters over the range of all finite bounds."""
     bounds = np.column_stack([lower, upper])
     finite = bounds[np.isfinite(bounds)]

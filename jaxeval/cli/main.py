@@ -1,4 +1,4 @@
-"""The command line: ``jaxeval leaderboard, rankings, soft-elo, judge, anchored, meta, simulate`` and ``demo``."""
+"""The command line: ``jaxeval leaderboard, compare-boards, rankings, soft-elo, judge, anchored, meta`` and more."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import click
 
 from jaxeval._version import __version__
 from jaxeval.cli.anchored import anchored
+from jaxeval.cli.board_options import GaugeOption, covariates_of, gauge_of, pair_options, response_options
+from jaxeval.cli.compare_boards import compare_boards
 from jaxeval.cli.compiling import CompilingCommand, kept_programs
 from jaxeval.cli.judge import judge
 from jaxeval.cli.meta import meta
@@ -31,13 +33,12 @@ from jaxeval.cli.run_options import (
     strata_option,
 )
 from jaxeval.cli.soft_elo import soft_elo_commands
-from jaxeval.cli.terminal import named_model, tell
+from jaxeval.cli.terminal import tell
 from jaxeval.errors import ProcessError
 from jaxeval.wording import counted, visible
 
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
-    from jaxeval.data.features import FeatureLike
     from jaxeval.ratings.gauge import Gauge
 
 _FIGURE_ENDINGS = (".png", ".svg", ".pdf")
@@ -60,21 +61,6 @@ class _Commands(click.Group):
             raise
 
 
-class _Gauge(click.ParamType):  # type: ignore[type-arg]
-    """mean, votes, or MODEL=RATING."""
-
-    name = "gauge"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value in ("mean", "votes") or isinstance(value, tuple):
-            return value
-        model, equals, rating = value.rpartition("=")
-        try:
-            return model, float(rating if equals else "")
-        except ValueError:
-            self.fail(f"{value!r} is not mean, votes, or MODEL=RATING", param, ctx)
-
-
 #: Options of a leaderboard that every command printing one has.
 _board_options = several_options(
     draw_options(fewest=1),
@@ -89,7 +75,7 @@ _board_options = several_options(
     choice_option("--interval", "percentile", "basic", "wald",
                   text="Intervals from the resamples, or (wald) from the errors of the fit."),
     click.option("--ridge", default=0.0, type=click.FloatRange(0), metavar="R"),
-    click.option("--gauge", default="mean", type=_Gauge(), metavar="mean|votes|MODEL=RATING",
+    click.option("--gauge", default="mean", type=GaugeOption(), metavar="mean|votes|MODEL=RATING",
                  help="What fixes the level of the ratings; ranks and tiers do not depend on it."),
     click.option("--base", default=1000.0, help="Mean rating of the gauges mean and votes."),
     run_options,
@@ -98,15 +84,6 @@ _board_options = several_options(
     output_options,
     publishing_options,
     click.option("--plot", type=OutputFile(_FIGURE_ENDINGS), help="Draw the ratings: .png, .svg or .pdf."),
-)  # fmt: skip
-
-#: Those of battles of two models.
-_pair_options = several_options(
-    choice_option("--penalty", "none", "firth",
-                  text="Firth's bias reduction, for models with few votes: with --interval wald."),
-    click.option("--reweight", is_flag=True, help="Inverse-pair-frequency weights, 1 / max(battles of pair, 50)."),
-    choice_option("--method", "auto", "dense", "sparse",
-                  text="Tables of all pairs of models, or the graph of those that met: for 1,000 models or more."),
 )  # fmt: skip
 
 #: What is rated on its own, and what is drawn together.
@@ -140,6 +117,7 @@ main.add_command(soft_elo_commands)
 main.add_command(judge)
 main.add_command(anchored)
 main.add_command(meta)
+main.add_command(compare_boards)
 
 
 @main.command(cls=CompilingCommand)
@@ -158,18 +136,12 @@ main.add_command(meta)
               "repeated.")  # fmt: skip
 @click.option("--feature-ridge", default=0.0, type=click.FloatRange(0), metavar="R")
 @click.option("--raw-features", is_flag=True, help="Do not divide features by their root mean square.")
-@choice_option("--ties", "half", "davidson", "rao_kupper",
-               text="Ties: half a win, or a model of their own. Ratings of a tie model are on another scale (Davidson: "
-               "log-odds of decisive battles); those by expected score (a tie is half a win) stand "
-               "beside.")  # fmt: skip
-@choice_option("--link", "logit", "probit",
-               text="From strengths to the probability of a win: Bradley and Terry's, or Thurstone's "
-               "(Case V).")  # fmt: skip
+@response_options
 @click.option("--effect", type=OutputFile(_FIGURE_ENDINGS), help="Draw how far control moves each model.")
 @click.option("--state", type=OutputFile((".parquet",)), metavar="FILE",
               help="Add FILES to the battles that earlier runs saved there, rate all, and save them; a run "
               "that finds another adding waits for it.")  # fmt: skip
-@_pair_options
+@pair_options
 @_board_options
 def leaderboard(
     *,
@@ -201,7 +173,7 @@ def leaderboard(
         raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
     if strata and scheme == "poisson":
         raise click.UsageError("--scheme poisson draws every battle on its own, and --strata fixes how many: leave one")
-    covariates, of_covariates = _features(features, position, neutral, same_group)
+    covariates, of_covariates = covariates_of(features, position, neutral, same_group)
     if effect is not None and (not covariates or by):
         raise click.UsageError("--effect draws what control does to one board: it needs --features, and has no --by")
     if by and board["publishing"].eval_results:
@@ -279,30 +251,6 @@ def rankings(
     _rate(found.rows, by=list(by) or None, **board)
 
 
-def _features(
-    names: str | None, position: bool, neutral: str | None, same_groups: tuple[str, ...]
-) -> tuple[list[FeatureLike], list[str]]:
-    """The covariates, and the columns that they need."""
-    from jaxeval.data.features import position_advantage, same_group
-
-    if neutral and not position:
-        raise click.UsageError("--neutral says where --position does not hold: it needs --position")
-    pairs = _split(names.split(","), "--features takes columns A,B or pairs of columns A:B", 1, 2) if names else []
-    groups = _split(same_groups, "--same-group takes three columns COL:A:B", 3, 3)
-    given: list[FeatureLike] = [parts[0] if len(parts) == 1 else (parts[0], parts[1]) for parts in pairs]
-    given += [position_advantage(neutral)] if position else []
-    given += [same_group(*parts) for parts in groups]
-    return given, [name for parts in [*pairs, *groups, [neutral] if neutral else []] for name in parts]
-
-
-def _split(texts: Sequence[str], takes: str, least: int, most: int) -> list[list[str]]:
-    """Columns of each of ``texts``, joined by colons."""
-    found = [[part.strip() for part in text.split(":")] for text in texts]
-    if any(not least <= len(parts) <= most or not all(parts) for parts in found):
-        raise click.UsageError(f"{takes}, got {','.join(texts)!r}")
-    return found
-
-
 def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:
     from jaxeval.plots.style import save_figure
     from jaxeval.plots.style_control import plot_style_effect
@@ -311,14 +259,9 @@ def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:
     names = ["features", "normalize", "feature_ridge", "ties", "link", "n_resamples", "seed", "scheme", "cluster",
              "strata", "level", "ridge", "base", "reweight", "min_battles"]  # fmt: skip
     options = {name: board[name] for name in names}
-    table = style_effect(battles, gauge=_gauge(battles, board["gauge"]), **options)
+    table = style_effect(battles, gauge=gauge_of(battles, board["gauge"]), **options)
     save_figure(plot_style_effect(table), path, dpi=160)
     tell(f"drew {path}")
-
-
-def _gauge(battles: Battles, gauge: Gauge) -> Gauge:
-    """The gauge of the option, an anchor by the name that the battles have for it."""
-    return (named_model(battles.models, str(gauge[0])), gauge[1]) if isinstance(gauge, tuple) else gauge
 
 
 _size_options = several_options(
@@ -345,7 +288,7 @@ def simulate(battles: int, models: int, ties: float, seed: int, out: Path, quiet
 
 @main.command(cls=CompilingCommand)
 @_size_options
-@_pair_options
+@pair_options
 @_board_options
 def demo(battles: int, models: int, plot: Path | None, seed: int, **board: Any) -> None:
     """Simulate votes, rate them, print the leaderboard and draw it to leaderboard.png."""
@@ -370,7 +313,7 @@ def _rate(
     from jaxeval.cli.report import board_findings
     from jaxeval.ratings.leaderboard import leaderboard
 
-    table = leaderboard(battles, gauge=_gauge(battles, gauge), progress=outputs.progress, **options)
+    table = leaderboard(battles, gauge=gauge_of(battles, gauge), progress=outputs.progress, **options)
     first_goes_on()
     if reading is not None:
         table = reading.with_metadata(table)

@@ -13,7 +13,7 @@ _HOMES = {
         "plot_study",
     ],
     "anchored": ["plot_anchor_swap", "plot_anchored", "plot_pooling", "plot_screen", "plot_subsamples"],
-    "boards": ["plot_boards", "plot_history"],
+    "boards": ["plot_boards", "plot_comparison", "plot_history"],
     "draws": ["plot_draw_differences", "plot_draws", "plot_ranks"],
     "evaluators": ["plot_agreement", "plot_rank_change", "plot_tau_delta"],
     "heat": ["plot_battle_counts", "plot_rank_distribution", "plot_slices", "plot_win_probability"],

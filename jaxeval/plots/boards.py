@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -15,6 +15,8 @@ from jaxeval.arrays import Float
 from jaxeval.plots.labels import Labels, Takes, figure_of
 from jaxeval.plots.leaderboard import LEADERBOARD
 from jaxeval.plots.style import COLOURS, finish, legend_name, one_axis, shown_name
+from jaxeval.plots.style_control import draw_shifts, shift_colours
+from jaxeval.ratings.board_comparison import BoardComparison
 from jaxeval.wording import counted
 
 _NAMES_AN_INCH = 5.0
@@ -48,22 +50,59 @@ def plot_boards(
     models = list(dict.fromkeys(model for board in both for model in board.index[board["rank"].notna()]))
     shown = models[: top or len(models)]
     figure, axis = one_axis(7.4, 1.4 + 0.24 * max(len(shown), 1))
-    place = np.arange(len(shown))
     ratings = [board.reindex(shown).where(board["rank"].notna()) for board in both]
-    joined = np.array([table["rating"].to_numpy(float, na_value=np.nan) for table in ratings])
-    axis.hlines(place, *np.sort(joined, axis=0), color="#c9d0d8", linewidth=1, zorder=1)
-    for table, name, colour, shift in zip(ratings, names[::-1], COLOURS, (0.14, -0.14), strict=False):
-        rating, lower, upper = table[_ENDS].to_numpy(float, na_value=np.nan).T
-        ends = np.isfinite(lower) & np.isfinite(upper)
-        axis.hlines((place + shift)[ends], lower[ends], upper[ends], color=colour, linewidth=2, alpha=0.5)
-        axis.scatter(rating, place + shift, s=18, color=colour, zorder=3, label=legend_name(name))
+    _draw_two(axis, [table[_ENDS] for table in ratings], names[::-1])
     ranks = ["-" if pd.isna(r) else str(r) for table in ratings for r in table["rank"]]
-    text = [f"{now} ({was})  {shown_name(m)}" for now, was, m in zip(ranks, ranks[len(shown) :], shown, strict=False)]
-    axis.set_yticks(place, text, fontsize=8, parse_math=False)
-    axis.set_ylim(max(len(shown), 1) - 0.5, -0.5)
+    _name_rows(axis, shown, ranks[: len(shown)], ranks[len(shown) :])
     hidden = f"\n{counted(len(models) - len(shown), 'more model')} not shown" if len(shown) < len(models) else ""
     finish(axis, x=f"rating (Elo) with intervals{hidden}", legend=True)
     return figure
+
+
+@figure_of("Two boards compared", Takes("the BoardComparison that compare_boards() returns", kinds=(BoardComparison,)))
+def plot_comparison(comparison: BoardComparison, top: int | None = 40, **labels: Unpack[Labels]) -> Figure:
+    """The ratings of each model on both boards, in one gauge, and the differences, in colour of those that moved.
+
+    Beside each name stands its rank on board b and, in brackets, on board a, among the models that are compared.
+
+    Args:
+        comparison: as `compare_boards` returns it.
+        top: models shown, the best of board b; the figure says how many are not.
+    """
+    table = comparison.table.sort_values("rating_b", ascending=False, kind="stable")
+    shown = table.head(top or len(table))
+    figure = Figure(figsize=(9.4, 1.5 + 0.24 * max(len(shown), 1)), layout="constrained")
+    ratings, differences = figure.subplots(1, 2, sharey=True, width_ratios=[3, 2])
+    ends = [shown[[f"rating_{side}", f"rating_{side}_lower", f"rating_{side}_upper"]] for side in "ba"]
+    _draw_two(ratings, ends, comparison.names[::-1])
+    colours = shift_colours(shown["moved"] == "up", shown["moved"] == "down")
+    draw_shifts(differences, shown[["difference", "difference_lower", "difference_upper"]], colours)
+    _name_rows(ratings, list(shown["model_name"]), list(shown["rank_b"]), list(shown["rank_a"]))
+    level = f"{100 * comparison.level:g}%"
+    names = [shown_name(name) for name in comparison.names]
+    hidden = f"\n{counted(len(table) - len(shown), 'more model')} not shown" if len(shown) < len(table) else ""
+    finish(ratings, x=f"rating (Elo), {level} interval; rank on {names[1]} ({names[0]}){hidden}", legend=True)
+    finish(differences, x=f"{names[1]} less {names[0]} (Elo), {level} interval\ncoloured: moved, for all at once")
+    return figure
+
+
+def _draw_two(axis: Any, boards: Sequence[pd.DataFrame], names: Sequence[str]) -> None:
+    """Two ratings of each row, joined by a line, and their intervals; ``boards`` hold values, lower and upper ends."""
+    values = [board.to_numpy(float, na_value=np.nan).T for board in boards]
+    place = np.arange(len(boards[0]))
+    axis.hlines(place, *np.sort(np.array([rating for rating, _, _ in values]), axis=0), color="#c9d0d8", linewidth=1,
+                zorder=1)  # fmt: skip
+    for (rating, lower, upper), name, colour, shift in zip(values, names, COLOURS, (0.14, -0.14), strict=False):
+        ends = np.isfinite(lower) & np.isfinite(upper)
+        axis.hlines((place + shift)[ends], lower[ends], upper[ends], color=colour, linewidth=2, alpha=0.5)
+        axis.scatter(rating, place + shift, s=18, color=colour, zorder=3, label=legend_name(name))
+
+
+def _name_rows(axis: Any, models: Sequence[Any], now: Sequence[Any], was: Sequence[Any]) -> None:
+    """Names beside the rows, from the top down, with two ranks of each."""
+    text = [f"{new} ({old})  {shown_name(m)}" for new, old, m in zip(now, was, models, strict=True)]
+    axis.set_yticks(np.arange(len(models)), text, fontsize=8, parse_math=False)
+    axis.set_ylim(max(len(models), 1) - 0.5, -0.5)
 
 
 _BOARDS = Takes("a mapping of dates to tables that leaderboard() returns", kinds=(Mapping,))

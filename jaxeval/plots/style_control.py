@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from jaxeval.plots.labels import Labels, Takes, figure_of
 from jaxeval.plots.style import GREY, finish, one_axis, plain, shown_name, width_of
@@ -33,8 +34,7 @@ def plot_style_effect(effect: pd.DataFrame, top: int = 40, **labels: Unpack[Labe
     place = np.arange(len(shown))
     figure = Figure(figsize=(8.6, 1.5 + 0.21 * max(len(shown), 1)), layout="constrained")
     ratings, shifts = figure.subplots(1, 2, sharey=True, width_ratios=[3, 2])
-    sure = np.where(shown["shift_lower"] > 0, 1, np.where(shown["shift_upper"] < 0, -1, 0))
-    colours = np.select([sure > 0, sure < 0], [_UP, _DOWN], GREY)
+    colours = shift_colours(shown["shift_lower"] > 0, shown["shift_upper"] < 0)
     ratings.hlines(place, shown["rating_plain"], shown["rating"], color=colours, linewidth=2, alpha=0.6)
     ratings.scatter(shown["rating_plain"], place, s=18, facecolors="white", edgecolors=GREY, zorder=3, label="plain")
     ratings.scatter(shown["rating"], place, s=20, color=_EVEN, zorder=3, label="controlled")
@@ -46,15 +46,27 @@ def plot_style_effect(effect: pd.DataFrame, top: int = 40, **labels: Unpack[Labe
     more = f"\n{counted(hidden, 'more model')} not shown" if hidden else ""
     ratings.set_xlabel(f"rating (Elo); rank with control, and (without){more}", fontsize=8.5)
     ratings.legend(frameon=False, fontsize=8, loc="lower right")
-    shifts.hlines(place, shown["shift_lower"], shown["shift_upper"], color=colours, linewidth=2.2, alpha=0.5)
-    shifts.scatter(shown["shift"], place, s=16, color=colours, zorder=3)
-    shifts.axvline(0, color="black", linewidth=0.8)
+    draw_shifts(shifts, shown[["shift", "shift_lower", "shift_upper"]], colours)
     level = effect.attrs.get("settings", {}).get("level", 0.95)
     shifts.set_xlabel(f"shift by control (Elo), {100 * level:g}% interval", fontsize=8.5)
     for axis in (ratings, shifts):
         plain(axis)
         axis.tick_params(axis="y", length=0, labelsize=8)
     return figure
+
+
+def shift_colours(up: pd.Series, down: pd.Series) -> NDArray[Any]:
+    """Colours of rows that surely went up, or down, and grey."""
+    return np.select([up, down], [_UP, _DOWN], GREY)
+
+
+def draw_shifts(axis: Any, columns: pd.DataFrame, colours: NDArray[Any]) -> None:
+    """Rows from the top down about a line at 0; ``columns`` are shifts, lower and upper ends of their intervals."""
+    shift, lower, upper = columns.to_numpy(float, na_value=np.nan).T
+    place = np.arange(len(columns))
+    axis.hlines(place, lower, upper, color=colours, linewidth=2.2, alpha=0.5)
+    axis.scatter(shift, place, s=16, color=colours, zorder=3)
+    axis.axvline(0, color="black", linewidth=0.8)
 
 
 @figure_of(

@@ -20,7 +20,7 @@ from jaxeval.data.features import FeatureLike, design
 from jaxeval.data.rankings import RankingCells, RankingRows, Rankings
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.processes import together
-from jaxeval.execution.runs import Identity, of_run, open_run
+from jaxeval.execution.runs import Identity, RunOptions, of_run, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.execution.threads import in_threads
 from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps, bootstrap_result
@@ -135,13 +135,22 @@ def bootstrap(
         if isinstance(battles, RankingRows):
             check_for_rankings(asked)
         slices = make_slices(battles, design(battles, asked.features, asked.normalize), asked)  # compressed
-        check_room(asked.n_resamples, RESULT_BYTES * sum(len(models) for models, _ in slices.boards))
-        n_lanes = len(slices.boards) * asked.n_resamples * (1 if asked.ties == "half" else 2)
-        with open_run(partial(_identity, slices, asked), n_lanes, "refitting resamples", **of_run(options)) as run:
-            results = _resampled(battles, slices, asked, run)  # fitted, posed, run and tabled
+        results = resampled(battles, slices, asked, of_run(options))  # fitted, posed, run and tabled
         if slices.groups is None:
             return results[0]
         return Bootstraps(zip(slices.groups, results, strict=True), slices, asked)
+
+
+def resampled(battles: Battles, slices: Slices, options: BootstrapOptions, how: RunOptions) -> list[Bootstrap]:
+    """Every slice of ``battles`` fitted, and its resamples refitted, run as ``how`` says.
+
+    Raises:
+        MemoryLimitError, ProcessError, DataError: as `bootstrap`.
+    """
+    check_room(options.n_resamples, RESULT_BYTES * sum(len(models) for models, _ in slices.boards))
+    n_lanes = len(slices.boards) * options.n_resamples * (1 if options.ties == "half" else 2)
+    with open_run(partial(_identity, slices, options), n_lanes, "refitting resamples", **how) as run:
+        return _resampled(battles, slices, options, run)
 
 
 def _identity(slices: Slices, options: BootstrapOptions) -> Identity:

@@ -103,7 +103,7 @@ def contextual_refits(
 ) -> ContextualRefits:
     """The refits of a slice called ``label``: battles are drawn, or the clusters of its rows."""
     board, members, rows = fitted.board, fitted.members, fitted.rows
-    if drawn.repeating or drawn.strata:
+    if drawn.together or drawn.strata:
         members = unit_members(fitted.cells, drawn)
         rows = make_rows(fitted.cells, members, board.pair_weight)
     grid = pad(members.units, (members.units.shape[0], unit_columns(members)))

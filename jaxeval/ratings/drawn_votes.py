@@ -90,16 +90,68 @@ class StratumRows(NamedTuple):
     of_cluster: Int | None  # (K,) stratum of each cluster
 
 
+class Members(NamedTuple):
+    """Units on a grid, and the battles that each draws: ``times`` (E,) battles of ``cell`` (E,) for ``unit`` (E,)."""
+
+    units: Int  # (UNIT_ROWS, C) battles, or clusters, in each unit
+    unit: Int  # unit number, column * UNIT_ROWS + row
+    cell: Int
+    times: Int
+    stratum: Int | None  # (C,) of each column of units; None where there is one
+    cluster: Int | None  # (K,) unit numbers of the clusters of several battles, -1 of the others
+
+    def of_cells(self, number: Int) -> Members:
+        """The same units with the battles of another table of cells: ``number`` (C,) of each cell, -1 for none."""
+        cell = number[self.cell]
+        order = np.argsort(cell, kind="stable")
+        there = order[cell[order] >= 0]
+        return self._replace(unit=self.unit[there], cell=cell[there], times=self.times[there])
+
+
 class VoteGroups(NamedTuple):
     """Which votes of a slice are drawn together, and within which strata."""
 
     clusters: ClusterRows | None = None
     strata: StratumRows | None = None  # None for one, too
+    shared: Members | None = None  # the units of a draw from more votes than the slice's own, which other boards share
 
     @property
     def repeating(self) -> ClusterRows | None:
         """The clusters, where some hold several votes."""
         return self.clusters if self.clusters is not None and self.clusters.repeats else None
+
+    @property
+    def together(self) -> bool:
+        """Whether units are drawn that are not single votes of the slice."""
+        return self.repeating is not None or self.shared is not None
+
+
+class GroupCodes(NamedTuple):
+    """The clusters and strata of rows of votes, by number; None for none."""
+
+    cluster: NDArray[np.intp] | None = None  # (R,)
+    names: pd.Index = pd.Index([])  # of the clusters
+    stratum: NDArray[np.intp] | None = None  # (R,)
+    strata: str = ""  # the column of strata
+
+    def groups(self, rows: slice | NDArray[np.intp], cell: NDArray[np.intp], count: Int | None) -> VoteGroups:
+        """Those of some ``rows``, from the cell of each and how many votes it stands for (None: one).
+
+        Raises:
+            DataError: a cluster lies in several strata.
+        """
+        clusters = None if self.cluster is None else cluster_rows(self.cluster[rows], cell, count)
+        stratum = None if self.stratum is None else checked_strata(self.stratum[rows])
+        if stratum is None:
+            return VoteGroups(clusters)
+        if self.cluster is None:
+            return VoteGroups(None, _stratum_rows(stratum, cell, count))
+        found, number = np.unique(self.cluster[rows], return_inverse=True)
+        by_cluster = stratum_of_groups(stratum, number, self.names[found], self.strata)
+        times = np.ones(len(cell), np.int64) if count is None else count
+        alone = count_by(number, times, len(found))[number] == 1
+        own = _stratum_rows(stratum, cell, np.where(alone, times, 0))
+        return VoteGroups(clusters, own._replace(size=np.bincount(by_cluster), of_cluster=by_cluster))
 
 
 #: The groups of some rows of battles, from those rows and the cell of each.
@@ -113,22 +165,10 @@ def vote_groups(battles: Battles, cluster: str | None, strata: str | None) -> Gr
         DataError: there is no such column, values are missing, or a cluster lies in several strata.
     """
     of_cluster, names = (None, pd.Index([])) if cluster is None else battles.codes(cluster)
-    of_stratum = None if strata is None else battles.codes(strata)[0]
+    codes = GroupCodes(of_cluster, names, None if strata is None else battles.codes(strata)[0], strata or "")
 
     def groups_of(rows: slice | NDArray[np.intp], cell: NDArray[np.intp]) -> VoteGroups:
-        count = None if battles.count is None else battles.count[rows]
-        clusters = None if of_cluster is None else cluster_rows(of_cluster[rows], cell, count)
-        stratum = None if of_stratum is None else checked_strata(of_stratum[rows])
-        if stratum is None or strata is None:
-            return VoteGroups(clusters)
-        if of_cluster is None:
-            return VoteGroups(None, _stratum_rows(stratum, cell, count))
-        found, number = np.unique(of_cluster[rows], return_inverse=True)
-        by_cluster = stratum_of_groups(stratum, number, names[found], strata)
-        times = np.ones(len(cell), np.int64) if count is None else count
-        alone = count_by(number, times, len(found))[number] == 1
-        own = _stratum_rows(stratum, cell, np.where(alone, times, 0))
-        return VoteGroups(clusters, own._replace(size=np.bincount(by_cluster), of_cluster=by_cluster))
+        return codes.groups(rows, cell, None if battles.count is None else battles.count[rows])
 
     return groups_of
 
@@ -196,7 +236,7 @@ def drawn_entries(
     cells: Sequence[Cells], scheme: DrawScheme, groups: Sequence[VoteGroups], n_pairs: int, keep_ties: bool = False
 ) -> DrawnEntries:
     """What the draws add to; arguments as of `dense_refits`, and ``n_pairs`` is P with padding."""
-    clustered, stratified = any(g.repeating for g in groups), any(g.strata for g in groups)
+    clustered, stratified = any(g.together for g in groups), any(g.strata for g in groups)
     packed = not clustered and scheme != DrawScheme.BAYESIAN and all(own.hard for own in cells)
     if keep_ties:  # three numbers to a word: none may be too large
         packed = packed and max(own.battles.max() for own in cells) < _MOST_OF_THIRD
@@ -294,22 +334,14 @@ def _cell_entries(cells: Cells, n_rows: int, strata: StratumRows | None) -> Entr
     )
 
 
-class Members(NamedTuple):
-    """Units on a grid, and the battles that each draws: ``times`` (E,) battles of ``cell`` (E,) for ``unit`` (E,)."""
-
-    units: Int  # (UNIT_ROWS, C) battles, or clusters, in each unit
-    unit: Int  # unit number, column * UNIT_ROWS + row
-    cell: Int
-    times: Int
-    stratum: Int | None  # (C,) of each column of units; None where there is one
-    cluster: Int | None  # (K,) unit numbers of the clusters of several battles, -1 of the others
-
-
 def unit_members(cells: Cells, groups: VoteGroups) -> Members:
     """Votes and clusters: those of one vote are exchangeable within their cell, any other cluster is a unit of its own.
 
-    In every stratum the former come first, placed as votes drawn one by one, and the latter in further columns.
+    In every stratum the former come first, placed as votes drawn one by one, and the latter in further columns. Units
+    that several boards share are given.
     """
+    if groups.shared is not None:
+        return groups.shared
     clusters, strata = groups.repeating, groups.strata
     at = _places(cells, strata)
     alone, size, together = at.alone, np.zeros(0, np.int64), np.zeros(0, bool)

@@ -156,12 +156,8 @@ def leaderboard(
     warnings = boards.warnings if isinstance(boards, Bootstraps) else []
     warnings += of_slice[0] if names == [None] else shared_warnings(names, of_slice, list(boards.values()))
     first = next(iter(boards.values()))
-    enough = ceil(2 / (1 - Fraction(str(level))))  # one draw in each tail
-    if len(first.draws) < enough and interval != "wald":
-        warnings.append(
-            f"{counted(len(first.draws), 'resample is', 'resamples are')} too few for {100 * level:g}% intervals, "
-            f"whose tails each hold less than one of them: take {enough:,} or more"
-        )
+    if interval != "wald":
+        warnings += too_few_draws(len(first.draws), level)
     table = pd.concat(tables, ignore_index=True)
     coefficients = [
         {**({} if name is None else {"category": name}), **record}
@@ -180,6 +176,17 @@ def leaderboard(
         },
     }
     return Table.of(table, f"Leaderboard of {counted(table['model_name'].nunique(), 'model')}", _SHOWN_FIRST)
+
+
+def too_few_draws(n: int, level: float) -> list[str]:
+    """A sentence where ``n`` draws do not have one in each tail of an interval."""
+    enough = ceil(2 / (1 - Fraction(str(level))))
+    if n >= enough:
+        return []
+    return [
+        f"{counted(n, 'resample is', 'resamples are')} too few for {100 * level:g}% intervals, whose tails each hold "
+        f"less than one of them: take {enough:,} or more"
+    ]
 
 
 def _resampled_before(battles: Any) -> Mapping[Hashable, Bootstrap] | None:

@@ -102,6 +102,11 @@ def whole_board(battles: Battles, covariates: Design, options: FitOptions) -> tu
     return cells, groups_of(slice(None), cell)
 
 
+def whole_board_rows(battles: Battles, covariates: Design, options: FitOptions) -> NDArray[np.intp]:
+    """(R,) the cell of `whole_board` that each row is of."""
+    return _compressed(battles, covariates, options)[0](slice(None))[1]
+
+
 def _compressed(battles: Battles, covariates: Design, options: FitOptions) -> tuple[Compress, GroupsOf]:
     """How rows become cells, and what says which rows, in which cells, belong together."""
     compressed: Compress = battles.compress

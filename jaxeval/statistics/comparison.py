@@ -80,7 +80,7 @@ def rank_at_most_share(draws: Float, k: int) -> Float:
     Equal draws share the places that they cover: of two models that tie for the first, each is first in half a draw.
     Models that are NaN in a draw take no rank in it, and it does not count for them.
     """
-    best, worst = _places(draws)
+    best, worst = places(draws)
     n = (~np.isnan(best)).sum(0)
     share = np.clip((k + 1 - best) / (worst - best + 1), 0, 1)
     return np.where(n > 0, np.nansum(share, 0) / np.maximum(n, 1), np.nan)
@@ -91,7 +91,7 @@ def rank_distribution(draws: Float) -> Float:
 
     Equal draws share the places that they cover, as in `rank_at_most_share`; NaN for a model without any draw.
     """
-    best, worst = _places(draws)
+    best, worst = places(draws)
     draw, model = np.nonzero(~np.isnan(best))
     first, last = (ends[draw, model].astype(np.intp) for ends in (best, worst))
     step = np.zeros((best.shape[1], best.shape[1] + 1))
@@ -101,7 +101,7 @@ def rank_distribution(draws: Float) -> Float:
     return np.where(n > 0, np.clip(step.cumsum(1)[:, :-1], 0, None) / np.maximum(n, 1), np.nan)
 
 
-def _places(draws: Float) -> tuple[Float, Float]:
+def places(draws: Float) -> tuple[Float, Float]:
     """(B, M) first and last of the places that each draw covers with those equal to it; NaN where it is NaN."""
     best, worst = (pd.DataFrame(-draws).rank(axis=1, method=end).to_numpy() for end in ("min", "max"))
     return best, worst

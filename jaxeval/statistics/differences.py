@@ -90,11 +90,25 @@ class Differences:
         best, worst = np.where(self.ranked, 1, 0), np.where(self.ranked, n_ranked, 0)
         of_all = self.critical(level) if simultaneous else None
         for i, error in self._rows():
-            critical = self._critical_of_one(i, error, share) if of_all is None else of_all
+            critical = self._critical_of_one(i, error, share, self._largest[i]) if of_all is None else of_all
             apart = self._apart(i, error, critical)
             best[self.models[i]] += (apart & (self.estimate > self.estimate[i])).sum()
             worst[self.models[i]] -= (apart & (self.estimate < self.estimate[i])).sum()
         return best, worst
+
+    def apart_from(self, model: int, level: float) -> Bool:
+        """(N,) models that are told apart from the one at position ``model``, all of them at once at ``level``.
+
+        The family is the differences of that model, as for its set of ranks.
+        """
+        apart = np.zeros(len(self.ranked), bool)
+        for i in np.flatnonzero(self.models == model).tolist():
+            error, largest = self.errors(slice(i, i + 1))[0], np.full(self.draws.shape[1], np.nan)
+            for _, statistic in self._statistics(i, slice(0, len(self.models)), error):
+                np.fmax(largest, _largest_of(statistic), out=largest)
+            critical = self._critical_of_one(i, error, _exact(level), largest)
+            apart[self.models] = self._apart(i, error, critical)
+        return apart
 
     def errors(self, rows: slice) -> Float:
         """(R, F) standard errors of the differences of the models ``rows`` to every model; NaN where they are noise."""
@@ -165,13 +179,13 @@ class Differences:
         """(F,) models that are told apart from model ``i``: their difference is beyond the ``critical`` value."""
         return np.asarray(np.abs(self.estimate - self.estimate[i]) > critical * error)
 
-    def _critical_of_one(self, i: int, error: Float, level: Fraction) -> float:
-        """The critical value of the differences of model ``i``, by steps down.
+    def _critical_of_one(self, i: int, error: Float, level: Fraction, largest: Float) -> float:
+        """The critical value of the differences of model ``i``, by steps down from their ``largest`` statistics (B,).
 
         Differences beyond the critical value leave the family, and the rest have a critical value of their own, until
         none leaves (Mogstad, Romano, Shaikh and Wilhelm 2023, DOI 10.1093/restud/rdad006).
         """
-        largest, n_left = self._largest[i], int((~np.isnan(error)).sum())
+        n_left = int((~np.isnan(error)).sum())
         while True:
             critical = _critical(largest, level)
             left = np.where(self._apart(i, error, critical), np.nan, error)

@@ -257,6 +257,21 @@ class Draws(Shown):
         best, worst = self.differences(among).rank_sets(level, simultaneous)
         return self._positive({"rank_best": best, "rank_worst": worst})
 
+    def apart_from(self, value: float = 0.0, level: float = 0.95) -> pd.Series:
+        """Whether each quantity is told apart from a ``value``, all of them at once at ``level``.
+
+        The largest |draw - estimate| / standard error over all quantities, draw by draw, gives the critical value
+        (max-t, by steps down as for `rank_sets`): with probability ``level`` none that has the value is told apart from
+        it. Quantities that are not finite in more than 1 % of the draws are not told apart.
+
+        Raises:
+            ValueError: a level that is none.
+        """
+        there = np.isfinite(self.draws).any(1)  # others failed
+        beside = np.column_stack([self.draws, np.where(there, value, np.nan)]), np.append(self.estimate, value)
+        compared = differences(*beside, np.isfinite(beside[1]), self.precision)
+        return pd.Series(compared.apart_from(len(self.names), level)[:-1], self.names, name="apart")
+
     def rank(self, among: Bool | None = None) -> pd.Series:
         """Rank by the estimate among those `ranked`, 1 = the largest; missing for the others."""
         strength = pd.Series(np.where(self.ranked(among), self._told_apart(), np.nan), self.names)

@@ -162,3 +162,41 @@ def test_infinite_estimates_have_no_interval_of_either_kind():
     found = Draws(NAMES, np.array([np.inf, 0.0, np.nan, 0.0]), draws)
     for kind in ("percentile", "basic"):
         assert found.interval(kind=kind).isna().all(axis=1).tolist() == [True, False, True, False]
+
+
+class TestApartFromANumber:
+    @pytest.fixture
+    def draws(self):
+        rng = np.random.default_rng(0)
+        return rng.normal(size=(400, 12)) @ (np.eye(12) + 0.3)
+
+    def test_against_a_naive_search(self, draws):
+        """By steps down: what is beyond the critical value leaves, and the rest have one of their own."""
+        estimate = np.array([0, 0.5, -2, 3.5, 5, -6, 1, 0, 4.4, 9, 0.1, -3.4])
+        statistic = np.abs(draws) / (error := draws.std(0, ddof=1))
+        left = np.ones(12, bool)
+        while True:
+            critical = np.sort(statistic[:, left].max(1))[int(np.ceil(0.95 * 400)) - 1]
+            away = left & (np.abs(estimate - 1) / error > critical)
+            if not away.any():
+                break
+            left &= ~away
+        own = Draws(pd.RangeIndex(12), estimate, estimate + draws).apart_from(1.0)
+        assert own.tolist() == (~left).tolist()
+        assert 0 < own.sum() < 12
+
+    def test_what_is_held_or_fails_is_not_told_apart(self, draws):
+        estimate = np.full(12, 50.0)
+        shown = estimate + draws
+        shown[:, 0] = 50.0
+        shown[:20, 1] = np.nan
+        shown[-3:] = np.nan
+        own = Draws(pd.RangeIndex(12), estimate, shown).apart_from()
+        assert own.tolist() == [False, False, *[True] * 10]
+
+    def test_all_at_once(self):
+        """Twelve that have the number: some is told apart in 5 of 100 samples."""
+        rng = np.random.default_rng(1)
+        false = [Draws(pd.RangeIndex(12), x := rng.normal(size=12), x + rng.normal(size=(200, 12))).apart_from().any()
+                 for _ in range(300)]  # fmt: skip
+        assert abs(np.mean(false) - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 300)

@@ -1,0 +1,81 @@
+"""Options of boards of battles that several commands have, and what they say in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxeval.cli.run_options import choice_option, several_options
+from jaxeval.cli.terminal import named_model
+
+if TYPE_CHECKING:
+    from jaxeval.data.battles import Battles
+    from jaxeval.data.features import FeatureLike
+    from jaxeval.ratings.gauge import Gauge
+
+
+class GaugeOption(click.ParamType):  # type: ignore[type-arg]
+    """mean, votes, or MODEL=RATING."""
+
+    name = "gauge"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The gauge as `bootstrap` takes it."""
+        if value in ("mean", "votes") or isinstance(value, tuple):
+            return value
+        model, equals, rating = value.rpartition("=")
+        try:
+            return model, float(rating if equals else "")
+        except ValueError:
+            self.fail(f"{value!r} is not mean, votes, or MODEL=RATING", param, ctx)
+
+
+#: Those of battles of two models.
+pair_options = several_options(
+    choice_option("--penalty", "none", "firth",
+                  text="Firth's bias reduction, for models with few votes: with --interval wald."),
+    click.option("--reweight", is_flag=True, help="Inverse-pair-frequency weights, 1 / max(battles of pair, 50)."),
+    choice_option("--method", "auto", "dense", "sparse",
+                  text="Tables of all pairs of models, or the graph of those that met: for 1,000 models or more."),
+)  # fmt: skip
+
+#: How results come about.
+response_options = several_options(
+    choice_option("--ties", "half", "davidson", "rao_kupper",
+                  text="Ties: half a win, or a model of their own. Ratings of a tie model are on another scale "
+                  "(Davidson: log-odds of decisive battles); those by expected score (a tie is half a win) stand "
+                  "beside."),
+    choice_option("--link", "logit", "probit",
+                  text="From strengths to the probability of a win: Bradley and Terry's, or Thurstone's (Case V)."),
+)  # fmt: skip
+
+
+def covariates_of(
+    names: str | None, position: bool, neutral: str | None, same_groups: tuple[str, ...]
+) -> tuple[list[FeatureLike], list[str]]:
+    """The covariates, and the columns that they need."""
+    from jaxeval.data.features import position_advantage, same_group
+
+    if neutral and not position:
+        raise click.UsageError("--neutral says where --position does not hold: it needs --position")
+    pairs = _split(names.split(","), "--features takes columns A,B or pairs of columns A:B", 1, 2) if names else []
+    groups = _split(same_groups, "--same-group takes three columns COL:A:B", 3, 3)
+    given: list[FeatureLike] = [parts[0] if len(parts) == 1 else (parts[0], parts[1]) for parts in pairs]
+    given += [position_advantage(neutral)] if position else []
+    given += [same_group(*parts) for parts in groups]
+    return given, [name for parts in [*pairs, *groups, [neutral] if neutral else []] for name in parts]
+
+
+def _split(texts: Sequence[str], takes: str, least: int, most: int) -> list[list[str]]:
+    """Columns of each of ``texts``, joined by colons."""
+    found = [[part.strip() for part in text.split(":")] for text in texts]
+    if any(not least <= len(parts) <= most or not all(parts) for parts in found):
+        raise click.UsageError(f"{takes}, got {','.join(texts)!r}")
+    return found
+
+
+def gauge_of(battles: Battles, gauge: Gauge) -> Gauge:
+    """The gauge of the option, an anchor by the name that the battles have for it."""
+    return (named_model(battles.models, str(gauge[0])), gauge[1]) if isinstance(gauge, tuple) else gauge

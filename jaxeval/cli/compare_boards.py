@@ -1,0 +1,229 @@
+"""``jaxeval compare-boards``: two boards of votes on one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxeval.cli.board_options import GaugeOption, covariates_of, gauge_of, pair_options, response_options
+from jaxeval.cli.compiling import CompilingCommand
+from jaxeval.cli.outputs import OutputFile, Outputs, check_outputs, present
+from jaxeval.cli.processes import first_goes_on
+from jaxeval.cli.reading import LabelsOption, Reading, reading_options
+from jaxeval.cli.run_options import choice_option, resampling_options, strata_option
+from jaxeval.cli.terminal import tell
+
+if TYPE_CHECKING:
+    from jaxeval.data.battles import Battles
+    from jaxeval.data.labels import Labels
+    from jaxeval.ratings.board_comparison import BoardComparison
+    from jaxeval.ratings.bootstrap_result import Bootstraps
+
+#: Columns that may name a vote, but for case, blanks and underscores: a warning looks at them, and nothing else does.
+_MAY_NAME_VOTES = {"id", "voteid", "battleid", "conversationid", "questionid", "uuid", "item", "tstamp", "timestamp",
+                   "time", "date", "judge", "voter", "user", "evaluationsessionid", "evaluationorder"}  # fmt: skip
+#: What conditions may be about besides columns that are read for them.
+_OF_BATTLES = ("model_a", "model_b", "target", "weight")
+
+
+@click.command("compare-boards", cls=CompilingCommand)
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--names", metavar="A,B", help="What the boards are called. [a,b; or the slices]")
+@click.option("--id", multiple=True, metavar="COL",
+              help="Column that names a vote: those of one name are one vote, drawn once for both boards, whatever "
+              "their results; may be repeated where several columns name a vote.")  # fmt: skip
+@click.option("--shared", type=click.Choice(["rows", "index", "none"]),
+              help="Which votes are on both boards, where no column names them: rows that are equal in all columns of "
+              "both files; rows of the same number; or none, though both boards are of one file.")  # fmt: skip
+@click.option("--by", metavar="COL", help="The boards are two groups of COL, which --slices names.")
+@click.option("--slices", metavar="X,Y", help="The groups of --by.")
+@click.option("--where-a", metavar="SQL", help="Votes of board a, by a condition as of --where.")
+@click.option("--where-b", metavar="SQL", help="Votes of board b.")
+@click.option("--winner-b", metavar="COL", help="Column of labels of board b, as a judge's beside those of people.")
+@click.option("--target-b", metavar="COL", help="Column of soft targets of board b.")
+@click.option("--labels-b", type=LabelsOption(), metavar="CODING|L=MEANING,...",
+              help="What the labels of board b mean, where they differ from --labels.")  # fmt: skip
+@click.option("--features", metavar="A,B", help="Columns that both boards control for, as of `leaderboard`.")
+@click.option("--features-b", metavar="A,B", help="Columns that board b controls for, and board a does not.")
+@reading_options
+@click.option("--cluster", metavar="COL",
+              help="Resample whole clusters: prompts, voters, sessions. Those on both boards are drawn once for "
+              "both.")  # fmt: skip
+@strata_option("battles")
+@choice_option("--scheme", "multinomial", "poisson", "bayesian")
+@response_options
+@pair_options
+@click.option("--ridge", default=0.0, type=click.FloatRange(0), metavar="R")
+@click.option("--gauge", default="mean", type=GaugeOption(), metavar="mean|MODEL=RATING",
+              help="What holds both boards on one scale: the mean of the models compared, or one of them.")  # fmt: skip
+@click.option("--base", default=1000.0, help="Mean rating of the gauge mean.")
+@click.option("--min-votes", "min_battles", default=0, type=click.IntRange(0), metavar="N",
+              help="Models with fewer votes on a board are not compared.")  # fmt: skip
+@click.option("--overlap", default=5, type=click.IntRange(1), metavar="K",
+              help="How many models the top has, whose overlap is told.")  # fmt: skip
+@resampling_options()
+@click.option("--top", type=click.IntRange(1), metavar="K",
+              help="Print the first K models; by default as many as a screen holds.")  # fmt: skip
+@click.option("--plot", type=OutputFile((".png", ".svg", ".pdf")), help="Draw the boards and their differences.")
+def compare_boards(
+    *,
+    files: tuple[Path, ...],
+    names: str | None,
+    slices: str | None,
+    reading: Reading,
+    features: str | None,
+    features_b: str | None,
+    id: tuple[str, ...],
+    drawn: dict[str, Any],
+    outputs: Outputs,
+    top: int | None,
+    plot: Path | None,
+    by: str | None,
+    where_a: str | None,
+    where_b: str | None,
+    winner_b: str | None,
+    target_b: str | None,
+    labels_b: Labels | None,
+    **options: Any,
+) -> None:
+    """Compare two boards: who moved, ranks on both, and how far they agree.
+
+    FILES are two files or folders of votes, such as last week's and this week's. One file holds both boards where an
+    option says which: --by and --slices, --where-a and --where-b, --winner-b or --target-b, or --features-b.
+    """
+    from jaxeval.cli.comparison_screen import comparison_findings
+    from jaxeval.data.file_lists import files_of
+    from jaxeval.ratings.compare_boards import compare_boards as compared
+
+    telling = {"--by": by, "--where-a": where_a, "--where-b": where_b, "--winner-b": winner_b, "--target-b": target_b,
+               "--features-b": features_b}  # fmt: skip
+    _check(len(files), {name for name, value in telling.items() if value is not None}, slices, options)
+    pair = _two(slices, "--slices") if slices else None
+    check_outputs({"--out": outputs.out, "--plot": plot}, [*files_of(files), *reading.files])
+    own, of_own = covariates_of(features, False, None, ())
+    more, of_more = covariates_of(features_b, False, None, ())
+    of_b = reading
+    if winner_b or target_b:
+        of_b = replace(reading, winner=winner_b, target=target_b)
+        if len(files) == 1 and not id and options["shared"] is None:
+            options["shared"] = "index"  # the two results of a row are of one vote
+    of_b = of_b if labels_b is None else replace(of_b, labels=labels_b)
+    options["top"] = options.pop("overlap")
+    groups = (by, options["cluster"], options["strata"])
+    keep = [*id, *of_own, *of_more, *(name for name in groups if name)]
+    keep += _for_votes(files, options["shared"]) if len(files) > 1 and not id else []
+    boards = _chosen(reading, _read(files, (reading, of_b), keep, (where_a, where_b)))
+    named = _two(names, "--names") if names else pair or ("a", "b")
+    asked = {**options, **drawn, "features": own, "names": named, "gauge": gauge_of(boards[0], options["gauge"])}
+    if by is not None and pair is not None:
+        found = _slices(boards[0], by, pair, reading.missing, asked)
+    else:
+        of_b_alone = {"features": [*own, *more]} if more else None
+        found = compared(boards[0], boards[1], id=id, options_b=of_b_alone, **asked)
+    first_goes_on()
+    table = reading.with_metadata(found.table)
+    if plot is not None:
+        from jaxeval.plots.boards import plot_comparison
+        from jaxeval.plots.style import save_figure
+
+        save_figure(plot_comparison(found), plot, dpi=160)
+        tell(f"drew {plot}")
+    present(comparison_findings(found, table, top), outputs)
+
+
+def _check(n_files: int, telling: set[str], slices: str | None, options: dict[str, Any]) -> None:
+    """Usage errors of options that do not go together; ``telling`` are those given that tell two boards apart."""
+    if n_files > 2:
+        raise click.UsageError(f"two boards are compared, got {n_files} files: put those of a board into a folder")
+    if ("--by" in telling) != (slices is not None):
+        raise click.UsageError("--by and --slices need each other: the column, and two of its groups")
+    if n_files == 1 and not telling:
+        raise click.UsageError(
+            "one file holds two boards where an option says which: --by COL --slices X,Y; --where-a and --where-b; "
+            "--winner-b or --target-b; or --features-b. Else name a second file"
+        )
+    if "--by" in telling and (n_files > 1 or len(telling) > 1 or options["shared"] is not None):
+        raise click.UsageError("--by takes two groups of one file: leave a second file, --shared and the like out")
+    if options["gauge"] == "votes":
+        raise click.UsageError("--gauge votes weighs the models of each board otherwise: take mean, or MODEL=RATING")
+    if options["cluster"] and options["scheme"] != "multinomial":
+        raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
+    if options["strata"] and options["scheme"] == "poisson":
+        raise click.UsageError("--scheme poisson draws every battle on its own, and --strata fixes how many: leave one")
+
+
+def _two(text: str, option: str) -> tuple[str, str]:
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) != 2 or not all(parts) or parts[0] == parts[1]:
+        raise click.UsageError(f"{option} takes two names X,Y, got {text!r}")
+    return parts[0], parts[1]
+
+
+def _for_votes(files: Sequence[Path], shared: str | None) -> list[str]:
+    """Columns of both files by which votes are compared: all, if equal rows are one vote; else those for a warning."""
+    from jaxeval.data.columns import folded
+    from jaxeval.data.file_lists import files_of
+    from jaxeval.data.table_files import head_names
+
+    first, second = (head_names(files_of([file])[0]) for file in files)
+    common = [name for name in first if name in second]
+    return [name for name in common if shared == "rows" or (shared is None and folded(name) in _MAY_NAME_VOTES)]
+
+
+def _read(
+    files: Sequence[Path], readings: tuple[Reading, Reading], keep: Sequence[str], where: Sequence[str | None]
+) -> list[Battles]:
+    """Both boards; one file is read once, so that its votes are known again, unless its results are read otherwise."""
+    from jaxeval.data.conditions import columns_of
+
+    of_conditions = [name for text in where if text for name in columns_of(text)]
+    columns = list(dict.fromkeys([*keep, *(name for name in of_conditions if name not in _OF_BATTLES)]))
+    first = readings[0].read(files[:1], columns)
+    again = len(files) > 1 or readings[0] is not readings[1]
+    boards = [first, readings[1].read(files[-1:], columns) if again else first]
+    return [board.filter(text) if text else board for board, text in zip(boards, where, strict=True)]
+
+
+def _chosen(reading: Reading, boards: Sequence[Battles]) -> list[Battles]:
+    """The models that count, by their new names. What names models of one board alone is asked of that board alone."""
+    from jaxeval.data.model_tables import read_names
+
+    new = {} if reading.rename is None else read_names(reading.rename)
+    before = [set(map(str, board.models)) for board in boards]
+    known = [own | {new[name] for name in new if name in own} for own in before]
+    found = []
+    for board, own, here in zip(boards, before, known, strict=True):
+        models, exclude = (
+            tuple(name for name in names if name in here or not any(name in other for other in known))
+            for names in (reading.models, reading.exclude)
+        )
+        renames = own & {*new} or not any(other & {*new} for other in before)
+        asked = replace(reading, models=models or reading.models, exclude=exclude)
+        found.append((asked if renames else replace(asked, rename=None)).chosen(board))
+    return found
+
+
+def _slices(battles: Battles, by: str, pair: tuple[str, str], missing: Any, asked: dict[str, Any]) -> BoardComparison:
+    """Two groups of ``by`` compared, with the draws that `leaderboard` has of them."""
+    import numpy as np
+
+    from jaxeval.errors import DataError
+    from jaxeval.ratings.bootstrap import bootstrap
+    from jaxeval.ratings.compare_boards import compare_boards as compared
+    from jaxeval.wording import did_you_mean, named
+
+    codes, values = battles.codes(by, missing)
+    groups = list(map(str, values))
+    for name in pair:
+        if name not in groups:
+            raise DataError(f"no group {name!r} of {by!r}; there are {named(groups)}{did_you_mean(name, groups)}")
+    numbers = [groups.index(name) for name in pair]
+    shown = {name: asked.pop(name) for name in ("names", "gauge", "base", "level", "min_battles", "top")}
+    asked.pop("shared")
+    boards: Bootstraps = bootstrap(battles.filter(np.isin(codes, numbers)), by=by, missing=missing, **asked)
+    one, other = (boards[values[number]] for number in numbers)
+    return compared(one, other, **shown)

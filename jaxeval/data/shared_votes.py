@@ -1,0 +1,218 @@
+"""Which votes are on two boards: told by a column that names them, by the table that both come from, or by all columns.
+
+Nothing is guessed. Where nothing tells, no vote is shared, and `look_equal` counts the rows that look alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Bool, Int
+from jaxeval.data.battles import Battles
+from jaxeval.data.columns import reject_missing
+from jaxeval.errors import DataError
+from jaxeval.wording import counted, named
+
+#: Votes are one where they are equal in all columns, or have the same label in the index; or no vote is shared.
+Sharing = Literal["rows", "index", "none"]
+#: A column of both tables.
+Pair: TypeAlias = tuple[pd.Series, pd.Series]
+#: Rows of a table, at most: two numbers make one.
+_MOST_ROWS = 2**31
+
+
+class SharedVotes(NamedTuple):
+    """Battles on two boards: ``times`` (K,) of row ``a`` (K,) of one table and row ``b`` (K,) of the other."""
+
+    a: NDArray[np.intp]
+    b: NDArray[np.intp]
+    times: Int
+    known: str = ""  # by what, in words
+
+    @property
+    def n_battles(self) -> int:
+        """How many they are."""
+        return int(self.times.sum())
+
+    def same_result(self, a: Battles, b: Battles) -> Bool:
+        """(K,) whether both boards hold the same result of a vote."""
+        first = np.asarray(a.models[a.model_a[self.a]] == b.models[b.model_a[self.b]])
+        target = b.target[self.b]
+        return np.asarray(a.target[self.a] == np.where(first, target, 1 - target))
+
+
+#: No battle is shared.
+NO_VOTES = SharedVotes(*np.zeros((3, 0), np.intp))
+
+
+def shared_votes(a: Battles, b: Battles, sharing: Sharing | None = None, id: Sequence[str] = ()) -> SharedVotes:
+    """The battles that two tables share.
+
+    Args:
+        a: battles of one board.
+        b: battles of the other.
+        sharing: "rows": rows that are equal in all columns that both have are one vote, as often as both have it;
+            "index": rows of the same label in the index of their table; "none": no vote is shared. By default rows of
+            one table of battles, of which `Battles.filter` or `Battles.rename` made both.
+        id: columns that name a vote, in place of ``sharing``.
+
+    Raises:
+        ValueError: an unknown ``sharing``, or one beside ``id``.
+        DataError: a column is not there or has missing values, a table has a vote twice, or a vote is between other
+            models in the other table.
+    """
+    if sharing is not None and sharing not in get_args(Sharing):
+        raise ValueError(f"shared must be 'rows', 'index' or 'none', got {sharing!r}")
+    if sharing is not None and id:
+        raise ValueError(f"id= and shared={sharing!r} both say which votes are shared: leave one out")
+    if id:
+        columns = [(a.column(name), b.column(name)) for name in id]
+        for name, pair in zip(id, columns, strict=True):
+            for battles, column in zip((a, b), pair, strict=True):
+                reject_missing(column.isna().to_numpy(), name, battles.rows)
+        what = f"the {'columns' if len(id) > 1 else 'column'} {named(list(map(repr, id)))}"
+        return _checked(a, b, _alike(_named_once(a, b, _codes(columns, id), what), what))
+    if sharing == "index":
+        what = "the labels of the rows"
+        codes = _codes([(_label(a), _label(b))], ["index"])
+        return _checked(a, b, _alike(_named_once(a, b, codes, what), what))
+    if sharing == "rows":
+        names, columns = _common(a, b)
+        rows = [np.repeat(np.arange(x.n_rows), 1 if x.count is None else x.count) for x in (a, b)]
+        codes = _codes([*columns, *_results(a, b)], names)
+        keys = [_joint(code[row], _before(code[row])) for code, row in zip(codes, rows, strict=True)]
+        found = _alike((keys[0], keys[1]), f"equal rows, in {named([*names, 'models', 'result'], 6)}")
+        return found._replace(a=rows[0][found.a], b=rows[1][found.b])
+    if sharing is None and a.columns is b.columns:
+        found = _alike((_place(a), _place(b)), "the one table that both are parts of")
+        return _checked(a, b, found if a.count is None else found._replace(times=a.count[found.a]))
+    return NO_VOTES
+
+
+def look_equal(a: Battles, b: Battles) -> int:
+    """Rows that look like one vote in both tables: equal in all columns, and unlike all other rows of their table.
+
+    Columns that only one of them has do not count. Without further ones nothing tells votes apart: there are none.
+    """
+    if a.columns.columns.intersection(b.columns.columns).empty:
+        return 0
+    names, columns = _common(a, b, may_fail=True)
+    if not names:
+        return 0
+    alone = [code[np.bincount(code)[code] == 1] for code in _codes([*columns, *_results(a, b)], names)]
+    return len(np.intersect1d(alone[0], alone[1], assume_unique=True))
+
+
+def joint_codes(pair: Pair, name: str) -> tuple[tuple[NDArray[np.intp], NDArray[np.intp]], pd.Index]:
+    """Numbers of the values of a column of both tables, and the values.
+
+    Raises:
+        DataError: the values cannot be compared.
+    """
+    both = pd.concat([x.astype(object) if isinstance(x.dtype, pd.CategoricalDtype) else x for x in pair])
+    try:
+        codes, values = pd.factorize(both, use_na_sentinel=False)
+    except TypeError as error:
+        raise DataError(
+            f"column {name!r} holds values that cannot be compared ({error}): say which columns name a vote, by id= "
+            "(on the command line --id)"
+        ) from error
+    return (codes[: len(pair[0])], codes[len(pair[0]) :]), pd.Index(values)
+
+
+def _codes(pairs: Sequence[Pair], names: Sequence[str]) -> tuple[Int, Int]:
+    """A number for each row of both tables, equal for rows that are equal in all columns and for no others."""
+    one, other = np.zeros(len(pairs[0][0]), np.int64), np.zeros(len(pairs[0][1]), np.int64)
+    for k, pair in enumerate(pairs):
+        codes, _ = joint_codes(pair, names[k] if k < len(names) else "")
+        key = np.concatenate([_joint(x, y) for x, y in zip((one, other), codes, strict=True)])
+        joined = pd.factorize(key)[0]
+        one, other = joined[: len(one)], joined[len(one) :]
+    return one, other
+
+
+def _joint(code: Int, other: Int) -> Int:
+    """One number of two, each under 2**31."""
+    return np.asarray(code * _MOST_ROWS + other)
+
+
+def _before(code: Int) -> Int:
+    """How often the number of each row came in the rows before it."""
+    return np.asarray(pd.Series(code).groupby(code).cumcount())
+
+
+def _common(a: Battles, b: Battles, may_fail: bool = False) -> tuple[list[str], list[Pair]]:
+    """The further columns that both have; if that ``may_fail``, without those whose values cannot be compared."""
+    names, pairs = [], []
+    for name in a.columns.columns.intersection(b.columns.columns):
+        pair = a.column(name), b.column(name)
+        try:
+            joint_codes(pair, name)
+        except DataError:
+            if not may_fail:
+                raise
+            continue
+        names.append(name)
+        pairs.append(pair)
+    return names, pairs
+
+
+def _results(a: Battles, b: Battles) -> list[Pair]:
+    """Models, results and weights of both."""
+    ones = [np.ones(x.n_rows) if x.weight is None else x.weight for x in (a, b)]
+    columns = [[x.models[x.model_a], x.models[x.model_b], x.target, own] for x, own in zip((a, b), ones, strict=True)]
+    return [(pd.Series(one), pd.Series(other)) for one, other in zip(*columns, strict=True)]
+
+
+def _label(battles: Battles) -> pd.Series:
+    """The label of each row in the index of the table that it was read from."""
+    index = battles.columns.index
+    return pd.Series(index if battles.kept is None else index[battles.kept])
+
+
+def _place(battles: Battles) -> Int:
+    """The row of the input that each row is, of which wins, ties and losses may be counted side by side."""
+    kept = np.arange(battles.n_rows) if battles.kept is None else battles.kept
+    return _joint(kept, np.searchsorted([0.5, 1.0], battles.target, side="right"))
+
+
+def _named_once(a: Battles, b: Battles, codes: tuple[Int, Int], what: str) -> tuple[Int, Int]:
+    """The ``codes`` themselves, or an error if several battles of a table have one."""
+    for battles, code, board in zip((a, b), codes, "ab", strict=True):
+        several = np.bincount(code)[code] > 1
+        if battles.count is not None:
+            several |= battles.count > 1
+        if several.any():
+            raise DataError(
+                f"{what}: {counted(int(several.sum()), 'row')} of board {board} share their name with others (first in "
+                f"row {int(several.argmax())}; rows count from 0), so that it names no vote: name further columns"
+            )
+    return codes
+
+
+def _alike(keys: tuple[Int, Int], known: str) -> SharedVotes:
+    """Rows of the same key, which each table has once."""
+    _, a, b = np.intersect1d(*keys, assume_unique=True, return_indices=True)
+    return SharedVotes(a, b, np.ones(len(a), np.int64), known)
+
+
+def _checked(a: Battles, b: Battles, found: SharedVotes) -> SharedVotes:
+    """The votes themselves, or an error if some of them are between other models on the other board."""
+    sides = [np.stack([x.models[x.model_a[rows]], x.models[x.model_b[rows]]])
+             for x, rows in ((a, found.a), (b, found.b))]  # fmt: skip
+    one, other = sides
+    differ = ~(((one == other) | (one == other[::-1])).all(0))
+    if differ.any():
+        k = int(differ.argmax())
+        pairs = [f"{x[0, k]!s} and {x[1, k]!s}" for x in sides]
+        raise DataError(
+            f"{found.known}: {differ.sum():,} of {counted(found.n_battles, 'shared vote')} are between other models on "
+            f"board b (first in row {int(found.a[k])} of a, between {pairs[0]}, and in row {int(found.b[k])} of b, "
+            f"between {pairs[1]}; rows count from 0): name other columns, or rename the models first"
+        )
+    return found

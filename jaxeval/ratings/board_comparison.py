@@ -1,0 +1,241 @@
+"""The result of comparing two boards: ratings on one scale, who moved, ranks on both, and how far they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.arrays import Float
+from jaxeval.ratings.bootstrap_result import Bootstrap
+from jaxeval.statistics.agreement import RANGES, ranking_agreement
+from jaxeval.statistics.comparison import draw_bounds, places
+from jaxeval.statistics.draws import Draws
+from jaxeval.statistics.quantiles import centred
+from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.table import Table
+from jaxeval.wording import counted, named
+
+#: Models that sentences name.
+_MOST_NAMED = 5
+_SHOWN_FIRST = ("model_name", "difference", "difference_lower", "difference_upper", "moved", "rank_a", "rank_b",
+                "rating_a", "rating_b")  # fmt: skip
+
+
+class Pairing(NamedTuple):
+    """What two boards share, and how their resamples were drawn."""
+
+    n_a: int  # votes of each board
+    n_b: int
+    n_shared: int  # of them on both
+    known: str  # by what, in words
+    n_other_result: int  # shared votes with another result on the other board
+    together: bool  # one draw of the union; else independent draws
+    n_groups: int = 0  # clusters on both boards,
+    cluster: str | None = None  # by this column
+    made_before: bool = False  # draws that were there are taken as they are
+
+    def sentence(self, names: tuple[str, str]) -> str:
+        """How votes and draws hang together, in words."""
+        votes = f"{counted(self.n_a, 'vote')} on {names[0]} and {self.n_b:,} on {names[1]}"
+        if self.made_before:
+            drawn = "both have the same draws" if self.together else "the draws of each stay, as independent ones"
+            return f"{votes}; {drawn}"
+        known = f" by {self.known}" if self.known else ""
+        shared = f"{self.n_shared:,} of them on both, known{known}"
+        if not self.n_shared:
+            shared = f"none known to be on both{known}"
+        if self.n_other_result:
+            shared += f" ({counted(self.n_other_result, 'has', 'have')} another result on {names[1]})"
+        groups = f"; {counted(self.n_groups, 'group')} by {self.cluster!r} on both" if self.n_groups else ""
+        drawn = "one draw of the union for both" if self.together else "independent draws"
+        return f"{votes}, {shared}{groups}; {drawn}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BoardComparison(Shown):
+    """Two boards on one scale, over the M models that both rate. Differences are those of board b less board a.
+
+    ``ratings`` are the joint draws of both boards in one gauge; draw r of both is of the same resample where votes are
+    shared. ``boards`` are the bootstraps that they come from.
+
+    Examples:
+        >>> import jaxeval
+        >>> votes = jaxeval.simulate_battles(3_000, 4, seed=0)
+        >>> week = votes.filter(lambda table: table["model_a"].index < 2_000)
+        >>> found = jaxeval.compare_boards(week, votes, names=("last week", "this week"), n_resamples=200)
+        >>> print(found.answer[0])
+        no model of 4 moved at the 95% level; the largest difference is that of model-3: -5.8 (-12.6 to +2.4)
+        >>> found.table[["model_name", "rank_a", "rank_b"]].head(1).to_numpy().tolist()
+        [['model-1', 1, 1]]
+    """
+
+    names: tuple[str, str]
+    boards: tuple[Bootstrap, Bootstrap] = field(repr=False)
+    ratings: tuple[Draws, Draws] = field(repr=False)  # of the models compared
+    identical: bool  # the same votes, rated alike, on the same draws: there is no difference at all
+    pairing: Pairing
+    only: tuple[pd.Index, pd.Index]  # models on one board alone
+    left_out: Mapping[Hashable, str]  # models on both that are not compared, and why
+    top: int
+    level: float
+    settings: Mapping[str, Any]
+    notes: tuple[str, ...]  # what was read and done
+    told: tuple[str, ...] = field(default=(), repr=False)  # warnings of the comparison itself
+
+    def _shown(self) -> View:
+        title = f"BoardComparison: {' and '.join(self.names)}, {counted(len(self.models), 'model')} on both"
+        return View(title, self.table.set_index("model_name"), settings_line(self.settings), self.warnings)
+
+    @property
+    def models(self) -> pd.Index:
+        """The M models that are compared."""
+        return self.ratings[0].names
+
+    @cached_property
+    def joint(self) -> Draws:
+        """All ratings as joint draws, whose names have the levels ``board`` and ``model``."""
+        a, b = self.ratings
+        both = [(name, model) for name, own in zip(self.names, (a, b), strict=True) for model in own.names]
+        anchored = None if a.anchored is None or b.anchored is None else np.concatenate([a.anchored, b.anchored])
+        return Draws(
+            pd.MultiIndex.from_tuples(both, names=["board", "model"]),
+            np.concatenate([a.estimate, b.estimate]),
+            np.concatenate([a.draws, b.draws], axis=1),
+            gauge=a.gauge,
+            anchored=anchored,
+            precision=max(a.precision, b.precision),
+            warnings=tuple(self.warnings),
+            settings=self.settings,
+        )
+
+    @cached_property
+    def difference(self) -> Draws:
+        """The ratings on board b less those on board a, draw by draw, Elo."""
+        found = self.ratings[1] - self.ratings[0]
+        held = np.full(len(self.models), self.identical)
+        return Draws(
+            found.names,
+            found.estimate,
+            found.draws,
+            gauge=self.ratings[0].gauge,
+            anchored=held if found.anchored is None else held | found.anchored,
+            precision=found.precision,
+            settings=self.settings,
+        )
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A row per model, first those that moved, the largest difference first, then the others by rating on b.
+
+        ``rating_a`` and ``rating_b`` (Elo, in one gauge), ``difference`` and ``rank_change`` (rank on b less rank on a:
+        negative is up) have the ends ``_lower`` and ``_upper`` of a percentile interval of each model by itself.
+        ``moved`` is "up" or "down" where the difference is not 0 for all models at once (`Draws.apart_from`), else "".
+        ``rank_best_a`` to ``rank_worst_a`` are the ranks that the draws leave open on board a, among the models
+        compared, as are ``rank_best_b`` to ``rank_worst_b``. ``vote_count_a`` and ``vote_count_b`` count all votes of a
+        model. ``attrs`` holds ``warnings`` and ``settings``.
+        """
+        difference, (a, b) = self.difference, self.ratings
+        apart = difference.apart_from(0.0, self.level).to_numpy()
+        columns: dict[str, Any] = {"model_name": self.models.to_numpy()}
+        for name, own in (("difference", difference), ("rating_a", a), ("rating_b", b)):
+            ends = own.interval(self.level)
+            columns |= {name: own.estimate, **{f"{name}_{end}": ends[end].to_numpy() for end in ("lower", "upper")}}
+        columns["moved"] = np.where(apart, np.where(difference.estimate > 0, "up", "down"), "")
+        for side, own in (("a", a), ("b", b)):
+            ranks = own.ranks(self.level)
+            columns |= {f"{name}_{side}": ranks[name].array for name in ("rank", "rank_best", "rank_worst")}
+        columns["rank_change"] = columns["rank_b"] - columns["rank_a"]
+        bounds = draw_bounds(_ranks(b.draws) - _ranks(a.draws), self.level)
+        columns |= dict(zip(("rank_change_lower", "rank_change_upper"), bounds, strict=True))
+        for side, board in zip("ab", self.boards, strict=True):
+            columns[f"vote_count_{side}"] = board.fit.n_battles.loc[self.models].to_numpy()
+        table = pd.DataFrame(columns)
+        size = np.where(apart, -np.abs(difference.estimate), np.inf)
+        table = table.iloc[np.lexsort([-self.ratings[1].estimate, size])].reset_index(drop=True)
+        table.attrs = {"warnings": self.warnings, "settings": dict(self.settings), "report": "\n".join(self.notes)}
+        return Table.of(table, f"{' and '.join(self.names)} compared", _SHOWN_FIRST)
+
+    @property
+    def movers(self) -> pd.DataFrame:
+        """The rows of `table` of models that moved."""
+        return self.table[self.table["moved"] != ""]
+
+    @cached_property
+    def agreement(self) -> pd.DataFrame:
+        """Rows ``kendall_tau`` (tau-b), ``spearman`` and ``top_overlap``, the share of the first ``top`` on both.
+
+        ``value``, and the ``lower`` and ``upper`` end of a percentile interval of the draws. Draws have the noise of
+        votes twice, which lowers every agreement: they are moved to have the estimate as their mean.
+        """
+        a, b = self.ratings
+        first, second = (np.concatenate([own.estimate[None], own.draws]) for own in (a, b))
+        found = ranking_agreement(first, second, self.top, max(a.precision, b.precision))
+        rows = {}
+        for name, values in found.items():
+            lower, upper = draw_bounds(centred(values)[:, None], self.level, RANGES[name])
+            rows[name] = {"value": values[0], "lower": lower[0], "upper": upper[0]}
+        table = pd.DataFrame(rows).T.rename_axis("measure")
+        table.attrs = {"settings": {**self.settings, "top": self.top, "n_models": len(self.models)}}
+        return Table.of(table, "Agreement of the boards")
+
+    @cached_property
+    def answer(self) -> list[str]:
+        """What came out, in sentences: who moved, and how far the boards agree."""
+        table, movers = self.table, self.movers
+        n, level = len(table), f"{100 * self.level:g}% level"
+        if self.identical:
+            return [f"no model of {n:,} moved: the boards hold the same votes, rated alike"]
+        if len(movers):
+            said = [f"{row['model_name']} {_with_ends(row)}" for row in _records(movers)[:_MOST_NAMED]]
+            more = f" and {len(movers) - len(said):,} more" if len(movers) > len(said) else ""
+            first = f"{len(movers):,} of {counted(n, 'model')} moved at the {level}, for all at once: "
+            sentences = [f"{first}{', '.join(said)}{more}"]
+        else:
+            row = _records(table.loc[[table["difference"].abs().idxmax()]])[0]
+            largest = f"the largest difference is that of {row['model_name']}: {_with_ends(row)}"
+            sentences = [f"no model of {n:,} moved at the {level}; {largest}"]
+        values = self.agreement
+        tau = [values.loc["kendall_tau", name] for name in ("value", "lower", "upper")]
+        if np.isfinite(tau[0]):
+            overlap = values.loc["top_overlap", "value"]
+            first = f"; {overlap:.0%} of the first {self.top} are the same" if np.isfinite(overlap) else ""
+            sentences.append(f"Kendall's tau between the boards is {tau[0]:.3f} ({tau[1]:.3f} to {tau[2]:.3f}){first}")
+        return sentences
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the comparison, and each board, leave open, in words."""
+        messages = list(self.told)
+        for name, only in zip(self.names, self.only, strict=True):
+            if len(only):
+                messages.append(
+                    f"{counted(len(only), 'model is', 'models are')} on {name} only, and not compared: {named(only)}"
+                )
+        for why in dict.fromkeys(self.left_out.values()):
+            models = [model for model, own in self.left_out.items() if own == why]
+            messages.append(f"{counted(len(models), 'model')} not compared, {why}: {named(models)}")
+        for name, board in zip(self.names, self.boards, strict=True):
+            messages += [f"{name}: {warning}" for warning in board.warnings]
+        return messages
+
+
+def _records(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
+    return table.to_dict("records")
+
+
+def _with_ends(row: Mapping[Any, Any]) -> str:
+    """A difference with its interval."""
+    ends = row["difference_lower"], row["difference_upper"]
+    interval = "" if pd.isna(ends[0]) else f" ({ends[0]:+.1f} to {ends[1]:+.1f})"
+    return f"{row['difference']:+.1f}{interval}"
+
+
+def _ranks(values: Float) -> Float:
+    """(B, M) ranks from the top, equals sharing the mean of theirs."""
+    best, worst = places(values)
+    return (best + worst) / 2

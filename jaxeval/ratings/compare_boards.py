@@ -1,0 +1,321 @@
+"""Two boards compared: refitted on one draw of all votes where they share some, else on independent draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias, Unpack
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.arrays import Int
+from jaxeval.checks import checked_integer
+from jaxeval.data.battles import Battles, as_battles
+from jaxeval.data.rankings import Rankings
+from jaxeval.data.readers import read_battles
+from jaxeval.data.shared_votes import SharedVotes, Sharing, look_equal, shared_votes
+from jaxeval.errors import DataError
+from jaxeval.execution.runs import digest_of, of_run
+from jaxeval.execution.signatures import spelled_out
+from jaxeval.ratings.board_comparison import BoardComparison, Pairing
+from jaxeval.ratings.bootstrap import bootstrap
+from jaxeval.ratings.bootstrap_result import Bootstrap
+from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
+from jaxeval.ratings.gauge import Gauge, make_scale
+from jaxeval.ratings.leaderboard import LeaderboardOptions, too_few_draws
+from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.refits import TOLERANCE_LOGIT
+from jaxeval.ratings.shared_draws import Posed, common_groups, shared_units
+from jaxeval.statistics.draws import Draws
+from jaxeval.statistics.quantiles import checked_level
+from jaxeval.wording import counted, named
+
+#: What a board may be given as.
+BoardLike: TypeAlias = Battles | Bootstrap | str | Path | Any
+#: Options in which the boards may differ: those of the model, not of the draws.
+_OF_ONE_BOARD = ("features", "normalize", "feature_ridge", "ties", "link", "penalty", "ridge", "reweight", "method")
+#: From this share of the smaller board's rows on, rows that look equal are told.
+_MANY_ALIKE = 0.5
+
+
+@spelled_out(BootstrapOptions)
+def compare_boards(
+    a: BoardLike,
+    b: BoardLike,
+    *,
+    names: tuple[str, str] = ("a", "b"),
+    id: str | Sequence[str] = (),
+    shared: Sharing | None = None,
+    options_b: Mapping[str, Any] | None = None,
+    level: float = 0.95,
+    min_battles: int = 0,
+    top: int = 5,
+    **options: Unpack[LeaderboardOptions],
+) -> BoardComparison:
+    """Two boards on one scale: this week and last, people and a judge, two slices, with and without style control.
+
+    Where both boards share votes, each resample draws the votes of their union once, and both boards are refitted to
+    what it drew. So the interval of a difference knows what the boards have in common. Else the boards have independent
+    draws. Which votes are shared is never guessed: ``id`` or ``shared`` say it, or both boards are parts of the same
+    `Battles`. With ``cluster=``, clusters that are on both boards are drawn once for both, too.
+
+    Args:
+        a: `Battles`, a table with the standard columns, a file or a list of files; or a `Bootstrap`, such as a slice of
+            `bootstrap` with ``by=``, whose draws stay as they are: they are independent of those of the other board
+            (draw r of one then stands beside draw r + 1 of the other, as both may have used the same random numbers).
+        b: the same of the other board.
+        names: what the boards are called.
+        id: column, or columns, that name a vote: those of the same name are one, whatever their results are, as of
+            people and of a judge. No vote may be twice on a board.
+        shared: "rows": rows that are equal in all columns that both tables have are one vote, as often as both have
+            them; "index": rows of the same label in the indexes of both tables, as of one table that is read twice;
+            "none": no vote is shared, though both boards are parts of one table.
+        options_b: options that board b has otherwise: ``features``, ``normalize``, ``feature_ridge``, ``ties``,
+            ``link``, ``penalty``, ``ridge``, ``reweight`` or ``method``.
+        level: of the intervals and of the sets of ranks, and for all models at once of who moved.
+        min_battles: models with fewer battles on a board are not compared.
+        top: how many models the top has, whose overlap is told.
+        **options: of `bootstrap`, by its names and with its defaults, for both boards. ``gauge`` ("mean", or a model
+            and its rating) and ``base`` are those of the comparison: "mean" holds the mean of the models compared. A
+            ``checkpoint`` gets a folder for each board.
+
+    Raises:
+        TypeError: a board or an option is of another type than it says, or options are given for draws that are there.
+        ValueError: as in `bootstrap`, or a name, a gauge or an option of ``options_b`` that cannot be.
+        DataError: as in `bootstrap`; the boards have fewer than two models in common; ``id`` names a vote twice or
+            names votes between other models; a vote is in two clusters.
+
+    Examples:
+        >>> import jaxeval
+        >>> votes = jaxeval.simulate_votes(2_000, 4, seed=0).reset_index(names="vote")
+        >>> last, this = votes.head(1_500), votes.tail(1_500)
+        >>> found = jaxeval.compare_boards(last, this, id="vote", n_resamples=200)
+        >>> found.pairing.n_shared, found.pairing.known
+        (1000, "the column 'vote'")
+        >>> found.table[["model_name", "difference", "moved"]].round().values.tolist()[0]
+        ['model-1', 5.0, '']
+    """
+    asked = _Asked(
+        names=_checked_names(names),
+        level=checked_level(level),
+        min_battles=checked_integer("min_battles", min_battles),
+        top=checked_integer("top", top, 1),
+        gauge=options.pop("gauge", "mean"),
+        base=options.pop("base", 1000.0),
+    )
+    ids, of_b = [id] if isinstance(id, str) else list(id), dict(options_b or {})
+    if options.get("by") is not None:
+        raise ValueError("two boards are compared: pass two slices of what bootstrap() with by= returns")
+    if unknown := [name for name in of_b if name not in _OF_ONE_BOARD]:
+        raise ValueError(f"options_b takes {named(_OF_ONE_BOARD, 20)}, got {unknown[0]!r}: both boards are drawn alike")
+    columns = [*ids, *_columns(options), *_columns(of_b)]
+    one, other = _side(a, columns), _side(b, columns)
+    if not (isinstance(one, Battles) and isinstance(other, Battles)):
+        how = [*options, *(["options_b"] if of_b else []), *(["id"] if ids else []), *(["shared"] if shared else [])]
+        return _compared(_resampled_before(one, other, how), asked)
+    if a is b or (isinstance(a, str | Path) and a == b):
+        other = one  # one table
+    votes = shared_votes(one, other, shared, ids)
+    found = _resampled(one, other, (dict(options), {**options, **of_b}), votes, apart=shared == "none")
+    told = []
+    if not found.pairing.together:
+        told = _looking_alike(one, other, ids) if shared is None else []
+    return _compared(replace(found, told=[*found.told, *told]), asked)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of two boards whose draws are there."""
+
+    names: tuple[str, str]
+    level: float
+    min_battles: int
+    top: int
+    gauge: Gauge
+    base: float
+
+
+@dataclass(frozen=True)
+class _Resampled:
+    """Two boards with their draws."""
+
+    boards: tuple[Bootstrap, Bootstrap]
+    pairing: Pairing
+    told: Sequence[str] = ()
+
+
+def _checked_names(names: tuple[str, str]) -> tuple[str, str]:
+    one, other = map(str, names) if len(names) == 2 else ("", "")
+    if not one.strip() or not other.strip() or one == other:
+        raise ValueError(f"names must be two different names of the boards, got {names!r}")
+    return one, other
+
+
+def _columns(options: Mapping[str, Any]) -> list[str]:
+    """Columns that options name."""
+    names = [options[name] for name in ("cluster", "strata") if options.get(name) is not None]
+    for feature in options.get("features", ()):
+        names += [feature] if isinstance(feature, str) else [x for x in feature if isinstance(x, str)]
+    return list(dict.fromkeys(names))
+
+
+def _side(given: BoardLike, columns: Sequence[str]) -> Battles | Bootstrap:
+    """The battles of a board, or its draws; of a file the ``columns`` are read, too."""
+    if isinstance(given, Bootstrap):
+        return given
+    if isinstance(given, str | Path) or (isinstance(given, list) and all(isinstance(x, str | Path) for x in given)):
+        return read_battles(given, keep=columns)
+    if isinstance(given, Rankings):
+        raise TypeError("boards of rankings are compared by their draws: pass bootstrap(rankings) of each")
+    if isinstance(given, Mapping):
+        raise TypeError(
+            f"a board is one slice: pass one of {named(list(given), 4)}, as boards[{next(iter(given), '')!r}]"
+        )
+    return as_battles(given)
+
+
+def _resampled(
+    a: Battles, b: Battles, options: tuple[dict[str, Any], dict[str, Any]], votes: SharedVotes, apart: bool
+) -> _Resampled:
+    """Both boards refitted to one draw of the union, if they share votes or clusters; else to independent draws.
+
+    ``apart``: clusters, too, are another's on each board.
+    """
+    posed = [Posed.of(battles, BootstrapOptions.of(own)) for battles, own in zip((a, b), options, strict=True)]
+    cluster = posed[0].options.cluster
+    if cluster != posed[1].options.cluster:
+        raise ValueError(
+            f"the boards have the clusters {cluster!r} and {posed[1].options.cluster!r}: name one by cluster="
+        )
+    n_groups = 0 if cluster is None or apart else common_groups(a, b, cluster)
+    together = votes.n_battles > 0 or n_groups > 0
+    pairing = Pairing(
+        n_a=a.n_battles,
+        n_b=b.n_battles,
+        n_shared=votes.n_battles,
+        known=votes.known,
+        n_other_result=int(votes.times[~votes.same_result(a, b)].sum()),
+        together=together,
+        n_groups=n_groups,
+        cluster=cluster,
+    )
+    how = [of_run(own) for own in options]
+    for run, folder in zip(how, "ab", strict=True):
+        if run.get("checkpoint") is not None:
+            run["checkpoint"] = Path(str(run["checkpoint"])) / folder
+    if not together:
+        one, other = (bootstrap(x, **{**own, **run}) for x, own, run in zip((a, b), options, how, strict=True))
+        return _Resampled((one, other), pairing)
+    units = shared_units(posed[0], posed[1], votes)
+    first = posed[0].resampled(units[0], how[0])
+    alike = posed[0].digest == posed[1].digest and digest_of(units[0]) == digest_of(units[1])
+    return _Resampled((first, first if alike else posed[1].resampled(units[1], how[1])), pairing)
+
+
+def _resampled_before(one: Battles | Bootstrap, other: Battles | Bootstrap, given: Sequence[str]) -> _Resampled:
+    """Boards whose draws are there."""
+    if not (isinstance(one, Bootstrap) and isinstance(other, Bootstrap)):
+        raise TypeError("one board has draws and the other has none: pass the battles of both, or bootstrap() of both")
+    if given:
+        raise TypeError(f"the resamples are there: pass {', '.join(given)} to bootstrap(), which made them")
+    if len(one.draws) != len(other.draws):
+        raise ValueError(
+            f"the boards have {len(one.draws):,} and {counted(len(other.draws), 'resample')}: make as many of both"
+        )
+    n_a, n_b = (int(board.fit.n_battles.sum()) // 2 for board in (one, other))
+    pairing = Pairing(n_a=n_a, n_b=n_b, n_shared=0, known="", n_other_result=0, together=False, made_before=True)
+    if one.models.equals(other.models) and np.array_equal(one.draws_logit, other.draws_logit, equal_nan=True):
+        return _Resampled((one, one), pairing._replace(together=True))
+    told = []
+    if one.fit.n_battles.equals(other.fit.n_battles):
+        told.append(
+            "both boards have as many battles of every model, and their draws are taken as independent: if they rest "
+            "on the same votes, intervals of differences are too wide. Pass the battles themselves, with what board b "
+            "has otherwise as options_b: they are then drawn together"
+        )
+    return _Resampled((one, other), pairing, told)
+
+
+def _looking_alike(a: Battles, b: Battles, ids: Sequence[str]) -> list[str]:
+    """A warning where boards without shared votes look as if they had some."""
+    if ids:
+        kinds = [" and ".join(str(x.column(name).dtype) for x in (a, b)) for name in ids]
+        return [f"no vote of one board is on the other by {named(ids)} (columns of the types {'; '.join(kinds)})"]
+    least, alike = min(a.n_rows, b.n_rows), look_equal(a, b)
+    if alike < _MANY_ALIKE * least or alike == 0:
+        return []
+    return [
+        f"{alike:,} of the {least:,} rows of the smaller board look like rows of the other, and are taken as other "
+        "votes: if they are the same, intervals of differences are too wide. Name the column that tells votes apart by "
+        "id= (on the command line --id), or say shared='rows' (--shared rows); shared='none' says that they are others"
+    ]
+
+
+def _compared(found: _Resampled, asked: _Asked) -> BoardComparison:
+    """The models that both boards rate, on one scale."""
+    boards, names, told = found.boards, asked.names, list(found.told)
+    if boards[0].settings.ties != boards[1].settings.ties:
+        boards = tuple(x.expected_score if isinstance(x, ContextualBootstrap) else x for x in boards)  # type: ignore[assignment]
+        told.append("the boards have ties by different models: they are compared by expected score, a tie half a win")
+    a, b = boards
+    both = a.models.intersection(b.models)
+    only = a.models.difference(b.models, sort=False), b.models.difference(a.models, sort=False)
+    left_out: dict[Any, str] = {}
+    for name, board in zip(names, boards, strict=True):
+        of_both = board.fit.n_battles.loc[both], np.isfinite(board.fit.ratings.loc[both])
+        for model, n, rated in zip(both, *of_both, strict=True):
+            if n < asked.min_battles:
+                left_out.setdefault(model, f"as there are fewer than {counted(asked.min_battles, 'battle')} on {name}")
+            elif not rated:
+                left_out.setdefault(model, f"as there is no finite rating on {name}")
+    models = both[~both.isin(list(left_out))]
+    if len(models) < 2:
+        raise DataError(
+            f"{counted(len(models), 'model')} can be compared, and a comparison needs two: of {len(a.models):,} on "
+            f"{names[0]} and {len(b.models):,} on {names[1]} {len(both):,} are on both, and {len(left_out):,} of these "
+            "have too few battles or no finite rating. Are the models called alike? Battles.rename gives them other "
+            "names (on the command line --rename)"
+        )
+    n = len(a.draws)
+    order = [np.arange(n)] * 2
+    if not found.pairing.together:  # the two may have used the same random numbers
+        later = int(digest_of((a.models, a.draws_logit)) < digest_of((b.models, b.draws_logit)))
+        order[later] = np.roll(order[later], -1)
+    ratings = [_on_scale(board, models, asked, rows) for board, rows in zip(boards, order, strict=True)]
+    drawn = {name: getattr(a.settings, name) for name in ("n_resamples", "seed", "scheme", "cluster", "strata")}
+    shown = {"level": asked.level, "gauge": ratings[0].gauge, "min_battles": asked.min_battles, "names": list(names)}
+    reports = [f"{name}: {x.fit.report!s}" for name, x in zip(names, boards, strict=True)]
+    return BoardComparison(
+        names=names,
+        boards=(a, b),
+        ratings=(ratings[0], ratings[1]),
+        identical=a is b,
+        pairing=found.pairing,
+        only=only,
+        left_out=left_out,
+        top=asked.top,
+        level=asked.level,
+        settings={**drawn, **shown, "versions": a.settings.versions},
+        notes=(found.pairing.sentence(names), *reports),
+        told=(*told, *too_few_draws(n, asked.level)),
+    )
+
+
+def _on_scale(board: Bootstrap, models: pd.Index, asked: _Asked, draws: Int) -> Draws:
+    """The ratings of ``models`` alone, in a gauge that they hold; the ``draws`` in an order."""
+    at, fit = board.models.get_indexer(models), board.fit
+    rated, unit = np.ones(len(at), bool), fit.scale.unit
+    scale = make_scale(asked.gauge, asked.base, models, fit.n_battles.to_numpy()[at], rated, unit)
+    theta = fit.theta[at]
+    return Draws(
+        models,
+        scale.ratings(theta),
+        scale.aligned_ratings(board.draws_logit[draws][:, at], theta),
+        converged=board.converged[draws],
+        gauge=scale.gauge,
+        anchored=scale.weights >= 1,
+        precision=10 * unit * TOLERANCE_LOGIT[board.settings.dtype],
+        settings=board.settings,
+    )
