@@ -4,15 +4,18 @@ Every program of the refits is accepted for CUDA, ROCm and TPU, and products ask
 """
 
 import ast
+from functools import partial
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxeval import kernels, simulate_battles
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
+from jaxeval.kernels.platforms import by_platform, traced_for
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.dense_refits import dense_refits
 from jaxeval.ratings.drawn_votes import VoteGroups
@@ -24,26 +27,57 @@ PRODUCTS = {"dot", "einsum", "inner", "matmul", "outer", "tensordot", "vdot", "v
 @pytest.mark.parametrize("platform", ["cuda", "rocm", "tpu"])
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("solver", [0, 1, 2])
-def test_refits_lower(platform, scheme, solver):
-    assert_lowers(BootstrapOptions(scheme=scheme), solver, platform)
+def test_refits_lower(monkeypatch, platform, scheme, solver):
+    assert_lowers(monkeypatch, BootstrapOptions(scheme=scheme), solver, platform)
 
 
 @pytest.mark.parametrize("platform", ["cuda", "rocm", "tpu"])
-def test_refits_with_a_penalty_lower(platform):
-    assert_lowers(BootstrapOptions(penalty="firth"), 0, platform)
+def test_refits_with_a_penalty_lower(monkeypatch, platform):
+    assert_lowers(monkeypatch, BootstrapOptions(penalty="firth"), 0, platform)
 
 
-def assert_lowers(options, solver, platform):
+@pytest.mark.parametrize("platform", ["cpu", "cuda", "rocm", "tpu"])
+def test_what_differs_is_that_of_the_platform(platform):
+    """Of branches traced for it alone, and of all that the compiler chooses from."""
+
+    def kind(x):
+        numbers = (("cpu", 1), ("gpu", 2), ("tpu", 3))
+        return by_platform(x, default=lambda x: x, **{name: partial(jnp.multiply, k) for name, k in numbers})
+
+    number = {"cpu": 1, "cuda": 2, "rocm": 2, "tpu": 3}[platform]
+    with traced_for(platform):
+        alone = str(jax.make_jaxpr(lambda x: kind(x))(5.0))
+        assert jax.jit(lambda x: kind(x))(5.0) == 5 * number
+    assert "platform_index" not in alone
+    every = jax.jit(lambda x: kind(x)).trace(5.0)
+    assert "platform_index" in str(every.jaxpr)
+    assert f"dense<{number}.0" in every.lower(lowering_platforms=(platform,)).as_text()
+
+
+def test_programs_over_lanes_are_traced_for_their_devices():
+    program, arguments = refits(BootstrapOptions(), 0)
+    with double_precision():
+        assert "platform_index" not in str(program.trace(*arguments).jaxpr)
+
+
+def refits(options, solver):
+    """The program of the refits, not traced yet, and its arguments."""
     battles = simulate_battles(500, 8, seed=0)
-    refits = dense_refits(fit_boards([(battles.models, battles.cells)], options), [""], [VoteGroups()], options)
-    call = refits.solvers()[solver].task.call
+    posed = dense_refits(fit_boards([(battles.models, battles.cells)], options), [""], [VoteGroups()], options)
+    call = posed.solvers()[solver].task.call
     n_devices = jax.local_device_count()
     chunks = batch.Chunks(
         np.zeros((n_devices, 2), np.int32), np.zeros((n_devices, 2, 8), np.int64), np.ones(n_devices, np.int32)
     )
+    program = jax.jit(batch.refit.__wrapped__, static_argnames=batch.refit.static_argnames)
+    return program, (*call.args, chunks)
+
+
+def assert_lowers(monkeypatch, options, solver, platform):
+    monkeypatch.setattr("jaxeval.kernels.batch.chunks.traced_for", lambda _: traced_for(platform))
+    program, arguments = refits(options, solver)
     with double_precision():
-        traced = batch.refit.trace(*call.args, chunks)
-        assert "while" in traced.lower(lowering_platforms=(platform,)).as_text()
+        assert "while" in program.trace(*arguments).lower(lowering_platforms=(platform,)).as_text()
 
 
 @pytest.mark.parametrize("path", sorted(Path(kernels.__path__[0]).rglob("*.py")), ids=lambda path: path.stem)

@@ -1,9 +1,10 @@
 """Additions at rows of a table that repeat: the same sums on every run, on a GPU too."""
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
 from jaxeval.kernels.kinds import Float, Int32
+from jaxeval.kernels.platforms import by_platform
 
 _BITS = 61  # of the largest sum of words; rounding may double what is next to nothing
 
@@ -32,4 +33,4 @@ def added(
             words = words.at[row].add(jnp.round(value / unit).astype(jnp.int64))
         return total + (words * unit).astype(total.dtype)
 
-    return lax.platform_dependent(total, parts, cuda=in_any_order, rocm=in_any_order, default=in_turn)
+    return by_platform(total, parts, gpu=in_any_order, default=in_turn)

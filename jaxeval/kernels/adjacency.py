@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxeval.kernels.kinds import Bool, Int32, Integer, Shaped
+from jaxeval.kernels.platforms import by_platform
 
 SLOTS = 8
 
@@ -84,4 +85,4 @@ def _over_slots(
         return lax.fori_loop(1, SLOTS, lambda k, so_far: combine(so_far, slot(k)), start, unroll=unroll)
 
     # A loop compiles faster. On an accelerator each of its turns is a launch, and what is unrolled is one in all.
-    return lax.platform_dependent(slot(0), cpu=partial(turns, unroll=None), default=partial(turns, unroll=True))
+    return by_platform(slot(0), cpu=partial(turns, unroll=None), default=partial(turns, unroll=True))

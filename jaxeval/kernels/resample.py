@@ -21,6 +21,7 @@ from jax import Array, lax
 from jaxeval.kernels import squares
 from jaxeval.kernels.additions import added
 from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, Num, Shaped, UInt, UInt8, UInt32, UInt64
+from jaxeval.kernels.platforms import by_platform
 
 # Counters of disjoint ranges under one key: column + row * 2**32 for the units, all above 2**62 for the single draws.
 _ROW_STRIDE = np.uint64(1 << 32)
@@ -151,7 +152,7 @@ def add_at(table: Num[Array, "R Q"], index: Integer[Array, "R T"], value: Shaped
     def nonzero(flat: Array) -> Array:
         return flat.at[jnp.where(value != 0, place, flat.size)].add(value, mode="drop")
 
-    return lax.platform_dependent(table.reshape(-1), cpu=every, default=nonzero).reshape(table.shape)
+    return by_platform(table.reshape(-1), cpu=every, default=nonzero).reshape(table.shape)
 
 
 def _take(table: Num[Array, "entries"], index: Integer[Array, "*shape"]) -> Num[Array, "*shape"]:
@@ -314,7 +315,7 @@ def draw_exactly(
     forms = jax.eval_shape(both, none.astype(jnp.uint64))
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), forms)
     # The chunks of an accelerator have thousands of lanes: hardly one would do without a second attempt.
-    draws, number, missing, _ = lax.platform_dependent(
+    draws, number, missing, _ = by_platform(
         _Drawn(nothing[0], nothing[1], none, none),
         cpu=partial(until_usable, partial(all_again, apart)),
         default=lambda start: until_usable(few_again, all_again(both, start)),

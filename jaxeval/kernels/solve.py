@@ -16,6 +16,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Real
+from jaxeval.kernels.platforms import by_platform
 
 Memory = TypeVar("Memory")
 
@@ -315,7 +316,7 @@ def solved_and_log_det(
         table, log_det = lax.fori_loop(0, right.shape[-2], eliminate, start)
         return table[..., right.shape[-2] :], log_det
 
-    found: tuple[Array, Array] = lax.platform_dependent(matrix, right, tpu=by_elimination, default=by_factor)
+    found: tuple[Array, Array] = by_platform(matrix, right, tpu=by_elimination, default=by_factor)
     return found
 
 

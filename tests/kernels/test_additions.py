@@ -3,9 +3,9 @@
 import jax
 import numpy as np
 import pytest
-from platforms import as_on
 
 from jaxeval.kernels.additions import added
+from jaxeval.kernels.platforms import traced_for
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -16,7 +16,7 @@ VALUE = RNG.normal(size=(2, 400, 3)) * 10.0 ** RNG.integers(-3, 4, (2, 400, 3))
 
 
 def on(platform, total, *parts):
-    with as_on(platform):
+    with traced_for(platform):
         return np.asarray(jax.jit(lambda *given: added(*given))(total, *parts))
 
 

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from platforms import as_on
 
 from jaxeval.kernels import lane_draws, resample
+from jaxeval.kernels.platforms import traced_for
 from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.resampling.units import make_units
 
@@ -30,7 +30,7 @@ NAMED = np.uint64(7), np.uint64(3), np.arange(40)
 def test_draws(scheme, shortfall, dtype):
     units = jax.tree.map(jnp.asarray, make_units(np.random.default_rng(0).integers(0, 6, (4, 30)), shortfall=shortfall))
     found = jax.jit(lane_draws.draw, static_argnums=(1, 2))(units, scheme, dtype, *NAMED)
-    with as_on("cuda"):
+    with traced_for("cuda"):
         elsewhere = jax.jit(partial(lane_draws.draw), static_argnums=(1, 2))(units, scheme, dtype, *NAMED)
     np.testing.assert_array_equal(elsewhere, found)
     assert found.dtype == dtype

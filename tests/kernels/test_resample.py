@@ -4,11 +4,11 @@ from itertools import combinations_with_replacement
 import jax
 import numpy as np
 import pytest
-from platforms import as_on
 from scipy import stats
 from twins import FIVE_SE
 
 from jaxeval.kernels import resample
+from jaxeval.kernels.platforms import traced_for
 from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.resampling.units import make_units
 
@@ -175,7 +175,7 @@ def test_accelerators_draw_what_a_cpu_draws(strata, packing, shortfall):
     """They draw few lanes again at a time, here most of them, and leave out the zeros of the last step."""
     own = make_units(SIZE, strata, shortfall, least_places=128)
     arguments = own, MULTINOMIAL, packing, np.uint64(1), np.uint64(2), np.arange(500)
-    with as_on("tpu"):
+    with traced_for("tpu"):
         found = jax.jit(lambda own, *named: resample.draw(own, MULTINOMIAL, packing, *named))(own, *arguments[3:])
     np.testing.assert_array_equal(found, draw_units(*arguments))
 
@@ -185,7 +185,7 @@ def test_places_beyond_32_bits_are_told_apart(platform):
     """Of 50,000 lanes of 45,000 pairs, in a table that is only described."""
     table = jax.ShapeDtypeStruct((50_000, 45_000), np.uint32)
     index = jax.ShapeDtypeStruct((50_000, 10), np.int32)
-    with as_on(platform):
+    with traced_for(platform):
         traced = str(jax.make_jaxpr(lambda *given: resample.add_at(*given))(table, index, index))
     assert "i64[500000,1]" in traced
     small = [jax.ShapeDtypeStruct((40_000, q), x.dtype) for q, x in ((45_000, table), (10, index), (10, index))]

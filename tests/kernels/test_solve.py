@@ -2,9 +2,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from platforms import as_on
 
 from jaxeval.kernels import solve
+from jaxeval.kernels.platforms import traced_for
 from jaxeval.kernels.solve import Status
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -112,7 +112,7 @@ def test_positive_definite_systems_are_solved(platform, dtype):
     rng = np.random.default_rng(0)
     root = rng.normal(size=(4, 30, 30))
     matrix, right = root @ root.swapaxes(1, 2) + np.eye(30), rng.normal(size=(4, 30))
-    with as_on(platform):
+    with traced_for(platform):
         found = jax.jit(lambda *given: solve.solved(*given))(matrix.astype(dtype), right.astype(dtype))
     assert found.dtype == dtype
     tolerance = 2e4 * np.finfo(dtype).eps
@@ -125,7 +125,7 @@ def test_determinants_of_what_is_solved(platform):
     rng = np.random.default_rng(0)
     root = rng.normal(size=(4, 6, 6))
     matrix = root @ root.swapaxes(1, 2) - np.array([0.0, 0.0, 9.0, 0.0])[:, None, None] * np.eye(6)
-    with as_on(platform):
+    with traced_for(platform):
         found, log_det = jax.jit(lambda *given: solve.solved_and_log_det(*given))(matrix, np.tile(np.eye(6), (4, 1, 1)))
     definite = np.linalg.eigvalsh(matrix)[:, 0] > 0
     assert definite.tolist() == [True, True, False, True]

@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import twins
-from platforms import as_on
 
 from jaxeval.kernels import sparse_solve
 from jaxeval.kernels.adjacency import any_opponent, opponent_sums, take
 from jaxeval.kernels.batch.sparse import standing
 from jaxeval.kernels.links import Link
+from jaxeval.kernels.platforms import traced_for
 from jaxeval.kernels.solve import Terms
 from jaxeval.kernels.sparse_solve import SparsePairs
 from jaxeval.ratings.sparse_boards import WideGraph, make_adjacency, make_graph
@@ -78,7 +78,7 @@ def test_sums_over_opponents_of_any_number(degree):
         expected[:, j] += value[:, i]
     found = np.asarray(opponent_sums(adjacency, lambda k: take(x, adjacency.opponent[k])))[number].T
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-    with as_on("cuda"):  # to the bit: the order is the same
+    with traced_for("cuda"):  # to the bit: the order is the same
         elsewhere = opponent_sums(adjacency, lambda k: take(x, adjacency.opponent[k]))
     np.testing.assert_array_equal(np.asarray(elsewhere)[number].T, found)
     reached = jnp.arange(adjacency.n_models) == number[0]

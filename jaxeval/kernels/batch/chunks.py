@@ -1,6 +1,7 @@
 """What every batched call does: one part on each device, and there chunk after chunk."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -9,6 +10,7 @@ from jax import Array, lax
 from jax.sharding import Mesh, PartitionSpec
 
 from jaxeval.kernels.kinds import Integer
+from jaxeval.kernels.platforms import traced_for
 
 
 class Chunks(NamedTuple):
@@ -40,6 +42,8 @@ def over_lanes(
         # The first axis is the device's.
         slices, numbers, n_chunks = (x[0] for x in chunks)
 
+        # Traced once for the shapes and for the loop, as what `jax.jit` has traced.
+        @partial(jax.jit, inline=True)
         def one(t: Array) -> Any:
             own = () if problems is None else (jax.tree.map(lambda x: x[slices[t]], problems),)
             return chunk(*own, numbers[t], *shared)
@@ -56,4 +60,5 @@ def over_lanes(
     spread = jax.shard_map(
         on_device, mesh=mesh, in_specs=(part, everywhere, everywhere), out_specs=part, check_vma=False
     )
-    return spread(chunks, shared, problems)
+    with traced_for(mesh.devices.flat[0].platform):
+        return spread(chunks, shared, problems)

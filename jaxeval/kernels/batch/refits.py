@@ -17,6 +17,7 @@ from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
 from jaxeval.kernels.links import Link
+from jaxeval.kernels.platforms import by_platform
 from jaxeval.kernels.solve import Solution, Terms
 from jaxeval.kernels.tie_models import TieModel
 
@@ -195,7 +196,7 @@ def _stored(
         zeros = tuple(jnp.zeros((lanes, *shape), x.dtype) for x in statistics)
         return lax.cond(statistics[0][0, 0] != np.asarray(never, kind), function, lambda _: zeros, statistics)
 
-    return lax.platform_dependent(statistics, cpu=apart, default=function)
+    return by_platform(statistics, cpu=apart, default=function)
 
 
 @program("form", "mesh")
