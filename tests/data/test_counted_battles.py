@@ -12,7 +12,7 @@ from jaxeval import DataError, count_battles
 from jaxeval.errors import NoRowsError
 
 ENGINES = {
-    "duckdb": lambda path: duckdb.connect().read_parquet(str(path)),
+    "duckdb": lambda path: duckdb.read_parquet(str(path)),
     "polars": pl.scan_parquet,
     "ibis": lambda path: ibis.duckdb.connect().read_parquet(path),
 }

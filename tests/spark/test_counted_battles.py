@@ -14,7 +14,8 @@ from counted import READINGS, assert_same_battles, assert_same_draws, counted_an
 
 from jaxeval import DataError, count_battles
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:::pyspark")]
+# It tells of each new pandas that not all of it is supported.
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:PySpark:FutureWarning")]
 
 
 @pytest.fixture(scope="module")
