@@ -87,7 +87,7 @@ def _fields(frame: nw.LazyFrame[Any]) -> Iterator[tuple[str, nw.Expr]]:
     """All columns by name, also two of one name, and what is nested in them by its path."""
     import narwhals.stable.v2 as nw
 
-    def within(name: str, field: nw.Expr, kind: nw.dtypes.DType) -> Iterator[tuple[str, nw.Expr]]:
+    def within(name: str, field: nw.Expr, kind: object) -> Iterator[tuple[str, nw.Expr]]:
         yield name, field
         if isinstance(kind, nw.Struct):
             for part in kind.fields:
