@@ -27,8 +27,8 @@ def count_battles(relation: Any, *, by: str | Sequence[str] = (), **columns: Unp
 
     The engine counts the rows that are equal in all columns that are named, and only those counts are brought over.
     Words for results, missing values and errors are as in `read_battles`, and so are all ratings and draws, bit for
-    bit. Memory grows with the distinct rows. Names of columns may be paths into nested ones, as "metadata.turns". It
-    needs the extra ``jaxeval[counting]``.
+    bit. Memory grows with the distinct rows. Names of columns may be paths into nested ones, as "metadata.turns". Times
+    with a zone are given in UTC. It needs the extra ``jaxeval[counting]``.
 
     Args:
         relation: a DuckDB relation, a Polars LazyFrame or DataFrame, a Spark DataFrame, or an Ibis table. Choose rows
@@ -101,10 +101,13 @@ def _fields(frame: nw.LazyFrame[Any]) -> Iterator[tuple[str, nw.Expr]]:
 def _counted(frame: nw.LazyFrame[Any], fields: Sequence[nw.Expr]) -> pa.Table:
     """The distinct values of ``fields``, in an order that does not depend on the engine's, and the rows of each."""
     import narwhals.stable.v2 as nw
+    import pyarrow as pa
 
     keys = [f"column_{k}" for k in range(len(fields))]  # engines read some names as paths, or fold their case
     groups = frame.select(*(field.alias(key) for field, key in zip(fields, keys, strict=True))).group_by(*keys)
-    return groups.agg(nw.len().alias(_TIMES)).sort(*keys, nulls_last=True).collect("pyarrow").to_native()
+    table = groups.agg(nw.len().alias(_TIMES)).sort(*keys, nulls_last=True).collect("pyarrow").to_native()
+    utc = [pa.timestamp(t.unit, "UTC") if pa.types.is_timestamp(t) and t.tz else t for t in table.schema.types]
+    return table.cast(pa.schema(zip(table.column_names, utc, strict=True)))  # not in the zone of a machine or session
 
 
 @contextmanager

@@ -88,14 +88,19 @@ class TestTypes:
             connection.execute("CREATE TYPE result AS ENUM ('tie', 'model_b', 'model_a')")
             relation = connection.sql(
                 "SELECT model_a::HUGEINT AS model_a, (7 - model_a)::UBIGINT AS model_b, 'model_a'::result AS winner, "
-                "1.5::DECIMAL(3, 1) AS w, uuid() AS voter, [1, 2] AS tags FROM range(1, 4) AS votes(model_a)"
+                "1.5::DECIMAL(3, 1) AS w, uuid() AS voter FROM range(1, 4) AS votes(model_a)"
             )
-            battles = count_battles(relation, weight="w", cluster="voter", by="tags")
+            battles = count_battles(relation, weight="w", cluster="voter")
         assert [int(model) for model in battles.models] == [1, 2, 3, 4, 5, 6]
         assert battles.weight.tolist() == [1.5, 1.5, 1.5]
         assert len(battles.codes("voter")[1]) == 3
-        with pytest.raises(DataError, match="'tags' holds values that cannot be compared"):
-            battles.codes("tags")
+
+    def test_times_are_those_of_the_file(self, path):
+        read = jaxeval.read_battles(path, keep=["day"])
+        with duckdb.connect() as connection:
+            connection.execute("SET TimeZone = 'Asia/Kathmandu'")
+            counted = count_battles(connection.read_parquet(str(path)), by="day")
+        assert list(map(str, counted.codes("day")[1])) == list(map(str, read.codes("day")[1]))
 
     def test_polars(self):
         results = pl.Enum(["tie", "model_b", "model_a"])
