@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _TIMES = "times"
 
 
-def count_battles(relation: Any, *, by: str | Sequence[str] = (), **columns: Unpack[BattleColumns]) -> Battles:
+def count_battles(relation: Any, *, by: str | Sequence[str] | None = None, **columns: Unpack[BattleColumns]) -> Battles:
     """Battles of a table that a DuckDB, Polars, Spark or Ibis engine keeps, counted by that engine.
 
     The engine counts the rows that are equal in all columns that are named, and only those counts are brought over.
@@ -51,19 +51,19 @@ def count_battles(relation: Any, *, by: str | Sequence[str] = (), **columns: Unp
         >>> battles.n_battles, battles.n_rows
         (549, 47)
     """
-    by = [by] if isinstance(by, str) else by
-    needed, _ = needed_for(columns, by)
+    keep = [by] if isinstance(by, str) else by or ()
+    needed, _ = needed_for(columns, keep)
     frame = _lazy(relation)
-    with _errors_of(frame):
+    with _errors_of(frame, "tell its columns"):
         fields = list(_fields(frame))
     spelled = needed.spelled([name for name, _ in fields])
     field_of = {spelled.get(name, name): field for name, field in fields}
     names = needed.choose([spelled.get(name, name) for name, _ in fields])
-    with _errors_of(frame):
+    with _errors_of(frame, f"count rows by {', '.join(map(repr, names))}"):
         counted = _counted(frame, [field_of[name] for name in names])
     times = counted[_TIMES].to_numpy().astype(np.int64)
     table = with_codes(counted.drop_columns(_TIMES).rename_columns(names))
-    battles = Battles.from_pandas(frame_of(table), rows=Rows(times, first=None), keep=by, **columns)
+    battles = Battles.from_pandas(frame_of(table), rows=Rows(times, first=None), keep=keep, **columns)
     read_as = (*told_renames(spelled), *battles.report.read_as)
     return replace(battles, report=replace(battles.report, read_as=read_as))
 
@@ -111,11 +111,10 @@ def _counted(frame: nw.LazyFrame[Any], fields: Sequence[nw.Expr]) -> pa.Table:
 
 
 @contextmanager
-def _errors_of(frame: nw.LazyFrame[Any]) -> Iterator[None]:
-    """What an engine fails with, which knows no common type, as an error about the data."""
+def _errors_of(frame: nw.LazyFrame[Any], task: str) -> Iterator[None]:
+    """What an engine fails with at its ``task``, in whatever type of error, as an error about the data."""
     try:
         yield
     except Exception as error:
         first = next(iter(str(error).strip().splitlines()), "")
-        engine = frame.implementation.value
-        raise DataError(f"{engine} cannot count these rows: {type(error).__name__}: {first}") from error
+        raise DataError(f"{frame.implementation.value} cannot {task}: {type(error).__name__}: {first}") from error
