@@ -58,6 +58,7 @@ def measured(way: str, files: str, by: list[str]) -> dict[str, Any]:
 def main() -> None:
     asked = asked_sizes(__doc__, votes=100_000_000, part=10_000_000)
     result: dict[str, Any] = {"votes": asked.votes, "part_votes": asked.part, "models": N_MODELS}
+    duckdb.sql("SET enable_progress_bar = false")
     with tempfile.TemporaryDirectory() as folder:
         for k, start in enumerate(range(0, asked.votes, asked.part)):
             votes = VOTES.format(min(asked.part, asked.votes - start))
