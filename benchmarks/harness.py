@@ -41,6 +41,8 @@ _PACKAGES = (
     "pingouin",
     "pyarrow",
     "duckdb",
+    "polars",
+    "narwhals",
 )
 
 

@@ -19,6 +19,7 @@ _HOMES = {
     "anchored.screening": ["JudgeScreen", "screen_judges"],
     "data.anchored_verdicts": ["AnchoredVerdicts", "read_anchored_verdicts"],
     "data.battles": ["Battles"],
+    "data.counted_battles": ["count_battles"],
     "data.features": ["position_advantage", "same_group"],
     "data.gathered_battles": ["gather_battles"],
     "data.item_scores": ["ItemScores"],

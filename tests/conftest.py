@@ -16,7 +16,7 @@ from jaxeval.cli.compile_cache import OF_JAX, program_folder, settings
 # that take longest start first, so that both processes end at about the same time.
 _ALIKE = {
     "ratings": ["ratings/test_bootstrap.py", "ratings/test_leaderboard.py", "plots/test_leaderboard.py",
-                "test_counts.py", "test_sql_reduction.py"],
+                "test_counts.py", "data/test_counted_battles.py"],
     "soft_elo": ["softelo/", "cli/test_soft_elo.py"],
     "contextual": ["ratings/test_contextual", "ratings/test_style_effect.py", "ratings/test_tie_comparison.py",
                    "cli/test_main.py"],

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 
 
-@pytest.mark.parametrize("page", ["how-it-flows.md", "tables.md", "files.md", "few-battles.md", "accelerators.md"])
+@pytest.mark.parametrize("page", sorted(page.name for page in DOCS.glob("*.md") if ">>> " in page.read_text("utf-8")))
 def test_the_worked_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # they may write files
     failed, tried = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)

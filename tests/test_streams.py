@@ -243,7 +243,7 @@ class TestManyFiles:
 
     def test_columns_that_are_not_in_every_file(self, folder):
         write(VOTES[:50].drop(columns="language"), folder / "b.csv")
-        assert message(folder, keep=["language"]).startswith("b.csv: no column 'language' in the file")
+        assert message(folder, keep=["language"]).startswith("b.csv: no column 'language' in the table")
         write(VOTES[:50].drop(columns="winner").assign(target=0.5), folder / "b.csv")
         assert "b.csv: no column 'winner', which a.parquet has: read them apart" in message(folder)
 

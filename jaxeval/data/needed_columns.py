@@ -12,7 +12,7 @@ from jaxeval.wording import did_you_mean
 
 
 class NeededColumns(NamedTuple):
-    """The ``named`` columns, all of which a file must have, and those of ``results``, of which it must have some."""
+    """The ``named`` columns, all of which a table must have, and those of ``results``, of which it must have some."""
 
     named: tuple[str, ...]
     results: tuple[str, ...]
@@ -31,19 +31,19 @@ class NeededColumns(NamedTuple):
         have = ", ".join(map(repr, names))
         for column in {*self.named, *self.results, *self.beside}:
             if (times := names.count(column)) > 1:
-                raise DataError(f"the file has {times} columns named {column!r}; rename or drop all but one")
+                raise DataError(f"the table has {times} columns named {column!r}; rename or drop all but one")
         for column in self.named:
             if column not in names:
                 own = f" (name your own: {column}=, on the command line --{column.replace('_', '-')})"
                 raise DataError(
-                    f"no column {column!r} in the file; its columns are "
+                    f"no column {column!r} in the table; its columns are "
                     f"{have}{own if column in ('model_a', 'model_b') else ''}{did_you_mean(column, names)}"
                 )
         of_counts = COUNT_COLUMNS if has_counts(names) else ()
         found = [c for c in self.results if c in names and (c not in COUNT_COLUMNS or c in of_counts)]
         if self.results and not found:
             raise DataError(
-                f"no result column: expected {EXPECTED_RESULTS}; the file has {have} (name another as winner or "
+                f"no result column: expected {EXPECTED_RESULTS}; the table has {have} (name another as winner or "
                 f"target){did_you_mean('winner', names)}"
             )
         if self.results and not self.counted:

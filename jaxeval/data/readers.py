@@ -93,28 +93,11 @@ def read_battles(
         raise TypeError(f"keep must be a list of column names, got the string {keep!r}")
     if hasattr(path, "__arrow_c_stream__"):
         raise TypeError(f"read_battles reads files, got a {type(path).__name__}: Battles.from_pandas reads tables")
-    given = inspect.signature(Battles.from_pandas).bind(None, **columns)  # an error for other names
-    given.apply_defaults()
-    role = given.arguments
     files = files_of(path)
-    asked = result_columns(
-        role["winner"], role["target"], role["scores"], role["tie_within"], role["winner_model"], role["loser_model"],
-        role["labels"], role["count"],
-    )  # fmt: skip
-    sides = (role["winner_model"] or role["model_a"], role["loser_model"] or role["model_b"])
-    roles = [*sides, *asked.named, *(role[name] for name in ("weight", "cluster") if role[name] is not None), *keep]
-    known = {folded(name) for name in (*roles, *(_RESULTS if asked.searched else ()))}
-    of_condition = [name for name in columns_of(role["where"]) if folded(name) not in known] if role["where"] else []
-    needed = NeededColumns(
-        named=tuple(dict.fromkeys([*roles, *of_condition])),
-        results=_RESULTS if asked.searched else (),
-        counted=role["count"] is not None,
-        beside=("winner",) if role["target"] not in (None, "winner") else (),
-    )
+    needed, text = needed_for(columns, keep)
     several = f"{files[0].name} and {len(files) - 1} more" if len(files) > 1 else files[0].name
     label = Path(path).name if isinstance(path, str | Path) else several
-    text = (*sides, role["winner"] or "winner")
-    form = published_format(head_names(files[0])) if asked.searched and not columns.keys() & _SIDES else None
+    form = published_format(head_names(files[0])) if needed.results and not columns.keys() & _SIDES else None
     if form is not None:
         return _published(form, files, label, baseline, keep, columns)
     rows, starts, first_columns = EqualRows(), [], None
@@ -146,6 +129,28 @@ def read_battles(
     told = dict.fromkeys(sentence for file in files for sentence in format_of(file).told)
     told |= dict.fromkeys([*told_renames(spelled), *battles.report.read_as])
     return replace(battles, report=replace(battles.report, read_as=tuple(told)))
+
+
+def needed_for(columns: BattleColumns, keep: Sequence[str]) -> tuple[NeededColumns, tuple[str, ...]]:
+    """The columns that a table of battles is read by, and those of them that hold names or labels."""
+    given = inspect.signature(Battles.from_pandas).bind(None, **columns)  # an error for other names
+    given.apply_defaults()
+    role = given.arguments
+    asked = result_columns(
+        role["winner"], role["target"], role["scores"], role["tie_within"], role["winner_model"], role["loser_model"],
+        role["labels"], role["count"],
+    )  # fmt: skip
+    sides = (role["winner_model"] or role["model_a"], role["loser_model"] or role["model_b"])
+    roles = [*sides, *asked.named, *(role[name] for name in ("weight", "cluster") if role[name] is not None), *keep]
+    known = {folded(name) for name in (*roles, *(_RESULTS if asked.searched else ()))}
+    of_condition = [name for name in columns_of(role["where"]) if folded(name) not in known] if role["where"] else []
+    needed = NeededColumns(
+        named=tuple(dict.fromkeys([*roles, *of_condition])),
+        results=_RESULTS if asked.searched else (),
+        counted=role["count"] is not None,
+        beside=("winner",) if role["target"] not in (None, "winner") else (),
+    )
+    return needed, (*sides, role["winner"] or "winner")
 
 
 def _published(

@@ -34,7 +34,7 @@ def test_leaderboard(votes):
     ("options", "sentence"),
     [
         (["--strata", "task", "--scheme", "poisson"], "--strata fixes how many"),
-        (["--strata", "tusk"], "no column 'tusk' in the file"),
+        (["--strata", "tusk"], "no column 'tusk' in the table"),
         (["--strata", "task", "--cluster", "pair"], "200 clusters lie in several strata of 'task'"),
     ],
 )

@@ -1,0 +1,120 @@
+"""Battles counted by the engine that keeps the votes: only the counts are brought over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+
+from jaxeval.data.battles import Battles
+from jaxeval.data.columns import Rows, frame_of, told_renames
+from jaxeval.data.equal_rows import with_codes
+from jaxeval.data.readers import BattleColumns, needed_for
+from jaxeval.errors import DataError
+
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
+    import pyarrow as pa
+
+_TIMES = "times"
+
+
+def count_battles(relation: Any, *, by: str | Sequence[str] | None = None, **columns: Unpack[BattleColumns]) -> Battles:
+    """Battles of a table that a DuckDB, Polars, Spark or Ibis engine keeps, counted by that engine.
+
+    The engine counts the rows that are equal in all columns that are named, and only those counts are brought over.
+    Words for results, missing values and errors are as in `read_battles`, and so are all ratings and draws, bit for
+    bit. Memory grows with the distinct rows. Names of columns may be paths into nested ones, as "metadata.turns". Times
+    with a zone are given in UTC. It needs the extra ``jaxeval[counting]``.
+
+    Args:
+        relation: a DuckDB relation, a Polars LazyFrame or DataFrame, a Spark DataFrame, or an Ibis table. Choose rows
+            by its own means.
+        by: further columns to count by, for ``by=``, ``cluster=`` and the covariates of the estimators.
+        **columns: ``model_a``, ``model_b``, ``winner``, ``target``, ``scores``, ``tie_within``, ``winner_model``,
+            ``loser_model``, ``labels``, ``weight``, ``count``, ``cluster``, ``both_bad``, ``missing`` and ``where``, as
+            in `Battles.from_pandas`. Rows are counted by the columns of ``where``, too.
+
+    Raises:
+        DataError: the engine fails, or what it counts is no table of battles.
+        ImportError: narwhals is not installed, by which all engines are asked in one way.
+        TypeError: ``relation`` is no such table.
+
+    Examples:
+        >>> import duckdb
+        >>> import jaxeval
+        >>> votes = jaxeval.simulate_votes(1000, n_models=4)
+        >>> battles = jaxeval.count_battles(duckdb.sql("SELECT * FROM votes WHERE language = 'English'"))
+        >>> battles.n_battles, battles.n_rows
+        (549, 47)
+    """
+    keep = [by] if isinstance(by, str) else by or ()
+    needed, _ = needed_for(columns, keep)
+    frame = _lazy(relation)
+    with _errors_of(frame, "tell its columns"):
+        fields = list(_fields(frame))
+    spelled = needed.spelled([name for name, _ in fields])
+    field_of = {spelled.get(name, name): field for name, field in fields}
+    names = needed.choose([spelled.get(name, name) for name, _ in fields])
+    with _errors_of(frame, f"count rows by {', '.join(map(repr, names))}"):
+        counted = _counted(frame, [field_of[name] for name in names])
+    times = counted[_TIMES].to_numpy().astype(np.int64)
+    table = with_codes(counted.drop_columns(_TIMES).rename_columns(names))
+    battles = Battles.from_pandas(frame_of(table), rows=Rows(times, first=None), keep=keep, **columns)
+    read_as = (*told_renames(spelled), *battles.report.read_as)
+    return replace(battles, report=replace(battles.report, read_as=read_as))
+
+
+def _lazy(relation: Any) -> nw.LazyFrame[Any]:
+    """``relation`` as narwhals asks it, which asks all engines in one way."""
+    try:
+        import narwhals.stable.v2 as nw
+    except ImportError as error:
+        raise ImportError("counting votes where they lie needs narwhals: pip install 'jaxeval[counting]'") from error
+    try:
+        return nw.from_native(relation).lazy()
+    except TypeError as error:
+        raise TypeError(
+            f"expected a DuckDB relation, or a table of Polars, Spark or Ibis, got {type(relation).__name__}; "
+            "read_battles reads files"
+        ) from error
+
+
+def _fields(frame: nw.LazyFrame[Any]) -> Iterator[tuple[str, nw.Expr]]:
+    """All columns by name, also two of one name, and what is nested in them by its path."""
+    import narwhals.stable.v2 as nw
+
+    def within(name: str, field: nw.Expr, kind: object) -> Iterator[tuple[str, nw.Expr]]:
+        yield name, field
+        if isinstance(kind, nw.Struct):
+            for part in kind.fields:
+                yield from within(f"{name}.{part.name}", field.struct.field(part.name), part.dtype)
+
+    kinds = frame.collect_schema()
+    for name in frame.columns:
+        yield from within(name, nw.col(name), kinds[name])
+
+
+def _counted(frame: nw.LazyFrame[Any], fields: Sequence[nw.Expr]) -> pa.Table:
+    """The distinct values of ``fields``, in an order that does not depend on the engine's, and the rows of each."""
+    import narwhals.stable.v2 as nw
+    import pyarrow as pa
+
+    keys = [f"column_{k}" for k in range(len(fields))]  # engines read some names as paths, or fold their case
+    groups = frame.select(*(field.alias(key) for field, key in zip(fields, keys, strict=True))).group_by(*keys)
+    table = groups.agg(nw.len().alias(_TIMES)).sort(*keys, nulls_last=True).collect("pyarrow").to_native()
+    utc = [pa.timestamp(t.unit, "UTC") if pa.types.is_timestamp(t) and t.tz else t for t in table.schema.types]
+    return table.cast(pa.schema(zip(table.column_names, utc, strict=True)))  # not in the zone of a machine or session
+
+
+@contextmanager
+def _errors_of(frame: nw.LazyFrame[Any], task: str) -> Iterator[None]:
+    """What an engine fails with at its ``task``, in whatever type of error, as an error about the data."""
+    try:
+        yield
+    except Exception as error:
+        first = next(iter(str(error).strip().splitlines()), "")
+        raise DataError(f"{frame.implementation.value} cannot {task}: {type(error).__name__}: {first}") from error
