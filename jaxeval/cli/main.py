@@ -23,6 +23,7 @@ from jaxeval.cli.publishing import Publishing, publishing_options
 from jaxeval.cli.reading import Reading, reading_options
 from jaxeval.cli.run_options import (
     SHARE,
+    InputFile,
     choice_option,
     column_options,
     draw_options,
@@ -32,6 +33,8 @@ from jaxeval.cli.run_options import (
 )
 from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import named_model, tell
+from jaxeval.data.remote_files import remove_copies
+from jaxeval.data.remote_names import FileName
 from jaxeval.errors import ProcessError
 from jaxeval.wording import counted, visible
 
@@ -143,7 +146,7 @@ main.add_command(meta)
 
 
 @main.command(cls=CompilingCommand)
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, allow_dash=True, path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, allow_dash=True, path_type=Path))
 @_group_options
 @strata_option("battles")
 @choice_option("--scheme", "multinomial", "poisson", "bayesian")
@@ -173,7 +176,7 @@ main.add_command(meta)
 @_board_options
 def leaderboard(
     *,
-    files: tuple[Path, ...],
+    files: tuple[FileName, ...],
     by: tuple[str, ...],
     cluster: str | None,
     strata: str | None,
@@ -194,7 +197,7 @@ def leaderboard(
     wins_a, ties and wins_b. Files may be larger than memory.
     """
     from jaxeval.cli.state import State
-    from jaxeval.data.file_lists import files_of
+    from jaxeval.data.file_lists import names_of
     from jaxeval.execution.processes import n_sharing
 
     if cluster and scheme != "multinomial":
@@ -211,10 +214,10 @@ def leaderboard(
     if raw_features and not features:
         raise click.UsageError("--raw-features is about the columns of --features, and there are none")
     written = {"--out": board["outputs"].out, "--plot": board["plot"], "--effect": effect, "--state": state}
-    check_outputs(written, [*files_of(files), *reading.files])
+    check_outputs(written, [*names_of(files), *reading.files])
     keep = list(dict.fromkeys([*by, *(name for name in (cluster, strata) if name), *of_covariates]))
 
-    def read(paths: Sequence[Path]) -> Battles:
+    def read(paths: Sequence[FileName]) -> Battles:
         return reading.read(paths, keep)
 
     board |= {"missing": reading.missing if by else "error", "reading": reading}
@@ -238,7 +241,7 @@ def leaderboard(
 
 
 @main.command(cls=CompilingCommand)
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
 @column_options(
     ranking="Column of lists; or, beside items and ranks, of the names of the rankings. [ranking]",
     item="Column of items. [item]",
@@ -254,7 +257,7 @@ def leaderboard(
 @_board_options
 def rankings(
     *,
-    files: tuple[Path, ...],
+    files: tuple[FileName, ...],
     ranking: str | None,
     item: str | None,
     rank: str | None,
@@ -268,12 +271,12 @@ def rankings(
     A ranking is a list, the best item first, as a > b = c or in JSON; or it is some rows of items and ranks. The table
     is that of `leaderboard`, with rankings in place of votes.
     """
-    from jaxeval.data.file_lists import files_of
+    from jaxeval.data.file_lists import names_of
     from jaxeval.data.rankings import read_rankings
 
     if by and board["publishing"].eval_results:
         raise click.UsageError("--eval-results writes one value for each item: it has no --by")
-    check_outputs({"--out": board["outputs"].out, "--plot": board["plot"]}, files_of(files))
+    check_outputs({"--out": board["outputs"].out, "--plot": board["plot"]}, names_of(files))
     columns: Any = {"ranking": ranking, "item": item, "rank": rank, "weight": weight, "count": count}
     found = read_rankings(files, **{name: column for name, column in columns.items() if column is not None})
     _rate(found.rows, by=list(by) or None, **board)
@@ -396,6 +399,7 @@ def run() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
+        remove_copies()
         tell("Aborted!")
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, a broken pipe, none

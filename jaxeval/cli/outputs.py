@@ -11,6 +11,7 @@ import click
 
 from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.terminal import QUIET, complain, print_bytes, stdout_console, tell
+from jaxeval.data.remote_names import FileName
 from jaxeval.tables.files import FORMATS, table_bytes, write_table, write_text
 from jaxeval.wording import counted
 
@@ -147,9 +148,9 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return gathered
 
 
-def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path]) -> None:
+def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[FileName]) -> None:
     """An error if a file to write, by its option, is one to read, or that of another option."""
-    taken = {path.resolve(): "to read" for path in inputs}
+    taken = {path.resolve(): "to read" for path in inputs if isinstance(path, Path)}
     for option, path in outputs.items():
         if path is None or path == STDOUT:
             continue

@@ -9,12 +9,12 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from jaxeval.cli.terminal import tell
+from jaxeval.data.remote_names import FileName, base_name
 
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
@@ -120,7 +120,7 @@ def _told_while_waiting() -> Iterator[None]:
             timer.cancel()
 
 
-def gather_files(paths: Sequence[Path], read: Callable[[list[Path]], Battles]) -> Battles:
+def gather_files(paths: Sequence[FileName], read: Callable[[list[FileName]], Battles]) -> Battles:
     """The battles of all ``paths``, every process reading its share of the files.
 
     Raises:
@@ -129,12 +129,12 @@ def gather_files(paths: Sequence[Path], read: Callable[[list[Path]], Battles]) -
     """
     import jax
 
-    from jaxeval.data.file_lists import files_of
+    from jaxeval.data.file_lists import names_of
     from jaxeval.data.gathered_battles import gather_battles
     from jaxeval.execution.processes import check_alike
 
-    files = files_of(paths)
-    check_alike({"files": [file.name for file in files]})
+    files = names_of(paths)
+    check_alike({"files": [base_name(file) for file in files]})
 
     def own() -> Battles | None:
         mine = files[jax.process_index() :: jax.process_count()]
