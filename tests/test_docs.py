@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("page", ["how-it-flows.md", "tables.md", "files.md", "few-battles.md"])
+@pytest.mark.parametrize("page", ["how-it-flows.md", "tables.md", "files.md", "few-battles.md", "several-machines.md"])
 def test_the_worked_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # they may write files
     failed, tried = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
@@ -25,3 +25,10 @@ def test_files_that_are_named_exist(page):
     there = [name for name in named if (ROOT / name).exists() or list((ROOT / "jaxeval").rglob(name.removesuffix("/")))]
     missing = sorted(named - set(there))
     assert missing == []
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in (ROOT / "docs").glob("*.md")))
+def test_links_lead_somewhere(page):
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    assert [link for link in links if not (ROOT / "docs" / link).exists()] == []
