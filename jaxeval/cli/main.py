@@ -197,7 +197,6 @@ def leaderboard(
     wins_a, ties and wins_b. Files may be larger than memory.
     """
     from jaxeval.cli.state import State
-    from jaxeval.data.file_lists import names_of
     from jaxeval.execution.processes import n_sharing
 
     if cluster and scheme != "multinomial":
@@ -214,7 +213,7 @@ def leaderboard(
     if raw_features and not features:
         raise click.UsageError("--raw-features is about the columns of --features, and there are none")
     written = {"--out": board["outputs"].out, "--plot": board["plot"], "--effect": effect, "--state": state}
-    check_outputs(written, [*names_of(files), *reading.files])
+    check_outputs(written, [*files, *reading.files])
     keep = list(dict.fromkeys([*by, *(name for name in (cluster, strata) if name), *of_covariates]))
 
     def read(paths: Sequence[FileName]) -> Battles:
@@ -271,12 +270,11 @@ def rankings(
     A ranking is a list, the best item first, as a > b = c or in JSON; or it is some rows of items and ranks. The table
     is that of `leaderboard`, with rankings in place of votes.
     """
-    from jaxeval.data.file_lists import names_of
     from jaxeval.data.rankings import read_rankings
 
     if by and board["publishing"].eval_results:
         raise click.UsageError("--eval-results writes one value for each item: it has no --by")
-    check_outputs({"--out": board["outputs"].out, "--plot": board["plot"]}, names_of(files))
+    check_outputs({"--out": board["outputs"].out, "--plot": board["plot"]}, files)
     columns: Any = {"ranking": ranking, "item": item, "rank": rank, "weight": weight, "count": count}
     found = read_rankings(files, **{name: column for name, column in columns.items() if column is not None})
     _rate(found.rows, by=list(by) or None, **board)

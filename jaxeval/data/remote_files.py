@@ -1,7 +1,8 @@
 """Files on other machines, fetched through fsspec as files here, for the rest of the process.
 
-They go to a folder of temporary files, which is removed at the end. Of a Parquet file only its end is fetched first,
-which says where every column is; `fetch_columns` then fetches those that are needed into their places.
+They go to a folder of temporary files, which is removed at the end, or by the next process if this one is killed. Of a
+Parquet file only its end is fetched first, which says where every column is; `fetch_columns` then fetches the columns
+that are needed into their places.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from urllib.parse import urlsplit
 from jaxeval.data.file_formats import has_known_ending
 from jaxeval.data.remote_names import PROTOCOLS, base_name, is_hub, is_web, shown, without_secrets
 from jaxeval.errors import DataError
+from jaxeval.execution.file_locks import try_lock
 from jaxeval.execution.progress import Advance, announce, progress_bar
 from jaxeval.wording import did_you_mean, named
 
@@ -36,6 +38,10 @@ _GAP_BYTES = 2**20
 _PADDING = 100
 #: From here on a download is told, where no bar is shown either.
 _LARGE = 50 * _MEGABYTE
+
+
+#: The beginning of the names of folders of copies, and a file in each that is locked while its process lives.
+_FOLDER, _LOCK = "jaxeval-remote-", "lock"
 
 
 class _Remote(NamedTuple):
@@ -61,9 +67,23 @@ _PARTIAL: dict[Path, _Partial] = {}
 
 @cache
 def _folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="jaxeval-"))
+    _remove_left()
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
+    with suppress(OSError):  # no locks here: then nobody else removes it
+        handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT)
+        try_lock(handle)  # as long as the process lives
+        os.write(handle, b"locked")
     atexit.register(remove_copies)
     return folder
+
+
+def _remove_left() -> None:
+    """Remove what processes that were killed had fetched."""
+    for lock in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*/{_LOCK}"):
+        # Somebody else's, gone meanwhile, or open on Windows: it stays. So does one that is not locked yet.
+        with suppress(OSError), lock.open("rb+") as file:
+            if lock.stat().st_size and try_lock(file.fileno()):
+                shutil.rmtree(lock.parent, ignore_errors=True)
 
 
 def remove_copies() -> None:
