@@ -111,7 +111,7 @@ def test_a_trainjob_is_one_run_that_fetches_each_file_once(votes, expected, tmp_
     command = ["-m", "jaxeval", *words, *QUICK, "--out", tmp_path / "board.csv"]
     with served() as hub:
         hub.files = {f"/hub/data/{file.name}": file.read_bytes() for file in votes.iterdir()}
-        of_hub = {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "hub"), "NO_PROXY": "127.0.0.1"}
+        of_hub = {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "hub"), "no_proxy": "127.0.0.1"}
         runs = [started(command, **own, **of_hub)[0] for own in pods(trainer["numNodes"], environment, first)]
         check_run(runs, tmp_path / "board.csv", expected)
         fetched = sorted(path for path, _ in hub.fetched if "/resolve/" in path)

@@ -124,6 +124,10 @@ _group_options = several_options(
 
 #: click's own completion, and the cache of `jaxeval.cli.compile_cache`.
 _EPILOG = """\b
+Wherever a command reads a FILE, that may be one elsewhere, with the extra jaxeval[remote]:
+  hf://datasets/OWNER/NAME/FILE    https://HOST/FILE    s3://BUCKET/FILE
+
+\b
 The shell completes commands and options after
   eval "$(_JAXEVAL_COMPLETE=bash_source jaxeval)"    (or zsh_source)
   _JAXEVAL_COMPLETE=fish_source jaxeval | source
@@ -194,7 +198,7 @@ def leaderboard(
     """Rate the models in FILES or folders of votes (.parquet, .csv, .jsonl, .json, .feather, .xlsx, or - for a stream).
 
     Votes have the columns model_a, model_b and winner, or what the options name; tables of counts model_a, model_b,
-    wins_a, ties and wins_b. Files may be larger than memory.
+    wins_a, ties and wins_b. Files may be larger than memory, and elsewhere: hf://datasets/OWNER/NAME/data/*.parquet.
     """
     from jaxeval.cli.state import State
     from jaxeval.execution.processes import n_sharing

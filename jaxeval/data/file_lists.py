@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import re
 import shutil
 import sys
 import tempfile
@@ -110,7 +111,9 @@ def check_regular(path: Path) -> None:
         DataError: it is a pipe, a device or a socket.
     """
     if not path.exists():
-        raise FileNotFoundError(f"no such file: {path}")
+        is_address = re.match(r"[\w+.-]{2,}:/", str(path))
+        hint = "; names of files elsewhere are text, as a Path drops a slash" if is_address else ""
+        raise FileNotFoundError(f"no such file: {path}{hint}")
     if not path.is_file():
         kind = "a folder" if path.is_dir() else "a pipe" if path.is_fifo() else "a device or a socket"
         raise DataError(f"{path.name} is {kind}, and no file: write its content to a file, which is read twice")

@@ -18,7 +18,7 @@ VOTES = jaxeval.simulate_votes(3_000, 8)
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
     with served() as server:
         yield server
 
@@ -55,7 +55,7 @@ def test_a_board_of_a_gated_file_of_the_hub_in_a_process_of_its_own(server, tmp_
     out, temporary = tmp_path / "board.json", tmp_path / "temporary"
     temporary.mkdir()
     own = {"HF_ENDPOINT": server.url, "HF_TOKEN": TOKEN, "HF_HOME": str(tmp_path), "TMPDIR": str(temporary),
-           "NO_PROXY": "127.0.0.1"}  # fmt: skip
+           "no_proxy": "127.0.0.1"}  # fmt: skip
     models = f"{server.url.replace('//', '//me:geheim@')}/models.csv?key=geheim"
     command = ["leaderboard", f"hf://{REPOSITORY}/data/*.parquet", "--resamples", "200", "--metadata", models]
     command = [sys.executable, "-m", "jaxeval", *command, "--out", str(out)]

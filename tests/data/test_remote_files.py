@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.registry import _registry
 from served import REPOSITORY, TOKEN, served
 
 import jaxeval
@@ -42,7 +44,7 @@ PARQUET = parquet()
 
 @pytest.fixture
 def server(monkeypatch, tmp_path):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
     monkeypatch.delenv("HF_TOKEN", raising=False)
     monkeypatch.setattr(remote_files, "_COPIES", {})
@@ -147,6 +149,42 @@ def test_patterns_and_lists_are_one_table(server, tmp_path):
     assert battles.n_battles == 4 * N
     with pytest.raises(FileNotFoundError, match="no file matches hf://"):
         files_of(f"{HUB}/data/*.jsonl")
+
+
+def test_a_page_of_links_has_files_that_match(server):
+    server.files |= {"/days/": b'<a href="1.csv">1</a> <a href="2.csv">2</a> <a href="notes.txt">3</a>',
+                     "/days/1.csv": CSV, "/days/2.csv": CSV}  # fmt: skip
+    assert jaxeval.read_battles(f"{server.url}/days/*.csv").n_battles == 2 * N
+
+
+class Bucket(MemoryFileSystem):
+    """What fsspec makes of other protocols, in memory."""
+
+    protocol = "s3"
+    store, pseudo_dirs = {}, [""]
+
+    @classmethod
+    def _strip_protocol(cls, path):
+        return super()._strip_protocol(path.removeprefix("s3:/"))
+
+    def info(self, path, **options):
+        if "secret" in path:
+            raise PermissionError("Access denied to geheim")
+        return super().info(path, **options)
+
+
+def test_other_protocols_are_read_as_fsspec_does(copies, monkeypatch):
+    monkeypatch.setitem(_registry, "s3", Bucket)
+    system = Bucket()
+    for name, content in (("day-1.csv", CSV), ("day-2.parquet", PARQUET)):
+        system.pipe_file(f"/bucket/{name}", content)
+    assert names_of("s3://bucket/day-*") == ["s3://bucket/day-1.csv", "s3://bucket/day-2.parquet"]
+    assert jaxeval.read_battles("s3://bucket/day-*").n_battles == 2 * N
+    assert {path.name for path in copies()} == {"day-1.csv", "day-2.parquet"}
+    with pytest.raises(FileNotFoundError, match=r"no such file: s3://bucket/day-3.csv; did you mean 'day-1.csv'"):
+        jaxeval.read_battles("s3://bucket/day-3.csv")
+    with pytest.raises(DataError, match=r"s3://bucket/secret.csv cannot be fetched: its server asks who you are"):
+        jaxeval.read_battles("s3://bucket/secret.csv")
 
 
 def test_every_reader_takes_them(server, tmp_path):
@@ -304,6 +342,11 @@ def test_too_large_a_file_is_refused_before_it_is_fetched(server, copies, monkey
         jaxeval.read_battles(f"{server.url}/votes.csv")
     assert server.fetched == []
     assert copies() == []
+
+
+def test_a_path_is_no_address():
+    with pytest.raises(FileNotFoundError, match="names of files elsewhere are text, as a Path drops a slash"):
+        jaxeval.read_battles(Path("hf://datasets/a/b/c.csv"))
 
 
 def test_names_are_told_apart_and_shown_without_secrets():
