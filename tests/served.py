@@ -6,6 +6,7 @@ import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
+from zlib import crc32
 
 #: What the hub calls the repository of all files of a server, and a token that opens it.
 REPOSITORY, TOKEN = "datasets/people/votes", "hf_secret-token"
@@ -105,7 +106,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def send(self, code, content, headers=()):
         self.send_response(code)
-        for name, value in {"Content-Length": str(len(content)), "ETag": '"1"', **dict(headers)}.items():
+        own = {"Content-Length": str(len(content)), "ETag": f'"{crc32(content)}"'}
+        for name, value in {**own, **dict(headers)}.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":

@@ -123,11 +123,7 @@ def read_battles(
         return _published(form, files, label, baseline, keep, columns)
     rows, starts, first_columns = EqualRows(), [], None
     spelled: dict[str, str] = {}
-    for file in filter(is_partial, files):  # before another bar is shown
-        names = head_names(file)
-        with naming(file):
-            chosen = needed.renamed(needed.spelled(names)).choose(names)
-        fetch_columns(file, chosen, progress)
+    _fetch(files, needed, progress)
     megabytes = sum(file.stat().st_size // _MEGABYTE for file in files)
     with progress_bar(megabytes, "reading MB", progress, compiles=False) as advance:
         for file in files:
@@ -155,6 +151,17 @@ def read_battles(
     told = dict.fromkeys(sentence for file in files for sentence in format_of(file).told)
     told |= dict.fromkeys([*told_renames(spelled), *battles.report.read_as])
     return replace(battles, report=replace(battles.report, read_as=tuple(told)))
+
+
+def _fetch(files: Sequence[Path], needed: NeededColumns, progress: bool | None) -> None:
+    """Fetch what is needed of remote files, before another bar is shown; what they lack is told when they are read."""
+    for file in filter(is_partial, files):
+        names = head_names(file)
+        try:
+            chosen = needed.renamed(needed.spelled(names)).choose(names)
+        except DataError:
+            continue
+        fetch_columns(file, chosen, progress)
 
 
 def _published(

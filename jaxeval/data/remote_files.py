@@ -38,8 +38,6 @@ _GAP_BYTES = 2**20
 _PADDING = 100
 #: From here on a download is told, where no bar is shown either.
 _LARGE = 50 * _MEGABYTE
-
-
 #: The beginning of the names of folders of copies, and a file in each that is locked while its process lives.
 _FOLDER, _LOCK = "jaxeval-remote-", "lock"
 
@@ -52,6 +50,7 @@ class _Remote(NamedTuple):
     path: str  # as the system calls it
     size: int | None  # bytes; None if nobody says
     has_parts: bool  # that can be fetched alone
+    version: str  # what its server says of it
 
 
 class _Partial(NamedTuple):
@@ -61,7 +60,7 @@ class _Partial(NamedTuple):
     there: set[tuple[int, int]]  # parts that are here, from and to which byte
 
 
-_COPIES: dict[tuple[str, str], Path] = {}  # by the name, and what its server says of the file
+_COPIES: dict[tuple[str, str], Path] = {}  # by name and version
 _PARTIAL: dict[Path, _Partial] = {}
 
 
@@ -104,20 +103,10 @@ def fetched(name: str, progress: bool | None = None) -> Path:
         FileNotFoundError: there is no such file.
         ImportError: the package that speaks the protocol is not installed.
     """
-    system, path = _opened(name)
-    with _reaching(name, system, path):
-        about = system.info(path)
-        tables = system.find(path) if about["type"] == "directory" else []
-    if about["type"] == "directory":
-        known = [file.removeprefix(f"{path}/") for file in tables if has_known_ending(Path(file))]
-        raise DataError(
-            f"{shown(name)} is a folder: name a file in it, or a pattern such as {shown(name).rstrip('/')}/*.parquet"
-            + (f"; there are {named(known)}" if known else "")
-        )
-    key = name, repr(sorted(about.items(), key=str))
+    remote = _found(name)
+    key = name, remote.version
     if key in _COPIES and _COPIES[key].exists():
         return _COPIES[key]
-    remote = _Remote(name, system, path, about.get("size"), about.get("partial", True))
     copy = Path(tempfile.mkdtemp(dir=_folder())) / base_name(name)
     with _whole_or_none(copy):
         if copy.suffix.lower() not in (".parquet", ".pq") or not _fetch_end(remote, copy):
@@ -159,6 +148,9 @@ def fetch_columns(copy: Path, columns: Sequence[str] | None = None, progress: bo
                 file.write(piece)
                 done += len(piece)
                 advance(done)
+    with _whole_or_none(copy):
+        if _found(remote.name).version != remote.version:  # its end may belong to other columns
+            raise DataError(f"{shown(remote.name)} was changed while it was fetched: read it again")
     there.update(missing)
 
 
@@ -179,6 +171,29 @@ def remote_files(name: str) -> list[str]:
         raise FileNotFoundError(f"no file matches {shown(name)}")
     protocol = name.split("://", 1)[0]
     return [file if "://" in file else f"{protocol}://{file.lstrip('/')}" for file in found]
+
+
+def _found(name: str) -> _Remote:
+    """The file of that name, as its server has it now."""
+    system, path = _opened(name)
+    with _reaching(name, system, path):
+        about = system.info(path)
+        is_folder = about.get("type") == "directory"
+        within = system.find(path) if is_folder else []
+    if is_folder:
+        known = [file.removeprefix(f"{path}/") for file in within if has_known_ending(Path(file))]
+        raise DataError(
+            f"{shown(name)} is a folder: name a file in it, or a pattern such as {shown(name).rstrip('/')}/*.parquet"
+            + (f"; there are {named(known)}" if known else "")
+        )
+    return _Remote(
+        name=name,
+        system=system,
+        path=path,
+        size=about.get("size"),
+        has_parts=about.get("partial", True),
+        version=repr(sorted(about.items(), key=str)),
+    )
 
 
 def _opened(name: str) -> tuple[Any, str]:

@@ -251,6 +251,25 @@ def test_columns_whose_connection_breaks_leave_no_file(server, copies):
     assert local_file(address) != copy
 
 
+def test_a_file_that_changes_meanwhile_is_no_mixture(server, copies):
+    address = f"{server.url}/votes.parquet"
+    copy = local_file(address)
+    server.files["/votes.parquet"] += PARQUET
+    with pytest.raises(DataError, match=r"votes\.parquet was changed while it was fetched: read it again"):
+        remote_files.fetch_columns(copy, ["winner"])
+    assert copies() == []
+
+
+def test_a_table_without_the_columns_is_told_before_they_are_fetched(server):
+    with pytest.raises(DataError, match=r"^votes\.parquet: no column 'left' in the file; its columns are"):
+        jaxeval.read_battles(f"{server.url}/votes.parquet", model_a="left")
+    assert len(server.fetched) == 1
+    damaged = PARQUET[:-2_000] + bytes(1_900) + PARQUET[-100:]
+    server.files["/votes.parquet"] = damaged
+    with pytest.raises(DataError, match=r"^votes\.parquet: cannot be read"):
+        jaxeval.read_battles(f"{server.url}/votes.parquet")
+
+
 def test_a_server_that_is_silent_or_away_is_told(server, copies, monkeypatch):
     monkeypatch.setattr(remote_files, "_SECONDS_SILENT", 0.2)
     server.silent.add("/votes.csv")
