@@ -26,6 +26,7 @@ class Server(ThreadingHTTPServer):
         self.announced = {}  # bytes that are announced of a path, if others than are sent
         self.silent = set()  # paths that are never answered
         self.gated = False  # the repository asks for `TOKEN`
+        self.addresses = set()  # as they were sent
         self.asked = []  # method, path, range
         self.stop = threading.Event()
 
@@ -50,6 +51,7 @@ class Handler(BaseHTTPRequestHandler):
         self.answer()
 
     def answer(self):
+        self.server.addresses.add(self.path)
         path = unquote(urlsplit(self.path).path)
         part = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
         span = part and (int(part[1]), int(part[2]) + 1 if part[2] else None)

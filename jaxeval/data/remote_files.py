@@ -207,10 +207,10 @@ def _opened(name: str) -> tuple[Any, str]:
     try:
         import fsspec
 
+        options = _web_options(name) if is_web(name) else {}
+        if is_hub(name):
+            options["endpoint"] = os.environ.get("HF_ENDPOINT")
         # Of its own, as others keep lists of files that were there once.
-        options = (
-            _web_options() if is_web(name) else {"endpoint": os.environ.get("HF_ENDPOINT")} if is_hub(name) else {}
-        )
         system = fsspec.filesystem(protocol, skip_instance_cache=True, **options)
     except (ImportError, ValueError) as error:
         own = "" if protocol in ("hf", "http", "https") else f", and the package that fsspec asks for ({error})"
@@ -218,13 +218,14 @@ def _opened(name: str) -> tuple[Any, str]:
     return system, system._strip_protocol(name)
 
 
-def _web_options() -> dict[str, Any]:
+def _web_options(name: str) -> dict[str, Any]:
     import aiohttp
 
     # By default a download may take five minutes in all, and proxies of the environment are passed by.
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=_SECONDS_TO_CONNECT, sock_read=_SECONDS_SILENT)
     client = {"timeout": timeout, "trust_env": True, "auto_decompress": False}
-    return {"client_kwargs": client, "headers": {"Accept-Encoding": "identity"}}
+    # An address that is written in %XX is sent as it is: it may be signed.
+    return {"client_kwargs": client, "headers": {"Accept-Encoding": "identity"}, "encoded": "%" in name}
 
 
 def _fetch_whole(remote: _Remote, copy: Path, progress: bool | None) -> None:

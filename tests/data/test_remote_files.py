@@ -80,6 +80,14 @@ def test_files_of_the_web_are_read_as_files_here(server):
     same(jaxeval.read_battles(f"{server.url}/moved.csv"), expected)
 
 
+def test_a_signed_address_is_sent_as_it_is(server):
+    server.files["/a day.csv"] = CSV
+    signed = "/a%20day.csv?X-Amz-Credential=AK%2F2024%2Fs3&sig=a%2Bb%3D%3D%7E"
+    for address in (signed, "/a day.csv"):
+        assert jaxeval.read_battles(server.url + address).n_battles == N
+    assert server.addresses == {signed, "/a%20day.csv"}
+
+
 def test_a_file_is_fetched_again_only_if_it_has_changed(server):
     address = f"{server.url}/votes.csv"
     first = local_file(address)
