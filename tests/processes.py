@@ -34,10 +34,10 @@ def free_address():
         return f"127.0.0.1:{free.getsockname()[1]}"
 
 
-def started(*commands):
-    """A process for each command."""
+def started(*commands, **variables):
+    """A process for each command, with ``variables`` in its environment."""
     environment = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "PYTEST_XDIST_WORKER")}
-    environment |= {"JAX_PLATFORMS": "cpu"}
+    environment |= {"JAX_PLATFORMS": "cpu", **variables}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return [subprocess.Popen([sys.executable, *map(str, c)], text=True, env=environment, **pipes) for c in commands]
 

@@ -26,3 +26,10 @@ def test_files_that_are_named_exist(page):
     there = [name for name in named if (ROOT / name).exists() or list((ROOT / "jaxeval").rglob(name.removesuffix("/")))]
     missing = sorted(named - set(there))
     assert missing == []
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in (ROOT / "docs").glob("*.md")))
+def test_links_lead_somewhere(page):
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    assert [link for link in links if not (ROOT / "docs" / link).exists()] == []

@@ -12,7 +12,7 @@ from stubs import LAZY_PACKAGES, stub_path, stub_text
 import jaxeval
 
 #: What takes long to import.
-HEAVY = {"jax", "numpy", "pandas", "pyarrow", "matplotlib", "rich", "scipy", "polars", "optax"}
+HEAVY = {"jax", "numpy", "pandas", "pyarrow", "matplotlib", "rich", "scipy", "polars", "optax", "fsspec", "aiohttp"}
 #: Submodules too: each takes longer than all of jaxeval.
 HEAVY_PARTS = {
     "scipy.stats",

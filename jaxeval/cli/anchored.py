@@ -11,6 +11,7 @@ import click
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import Findings, Outputs, present
 from jaxeval.cli.run_options import FILE, choice_option, column_options, resampling_options, strata_option
+from jaxeval.data.remote_names import FileName
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 @click.option("--threshold", default=0.9, type=click.FloatRange(0, 1), metavar="R", help="ICC(3,k) of a strong judge.")
 @resampling_options()
 def anchored(
-    file: Path,
+    file: FileName,
     *,
     by_task: bool,
     prior: float,
@@ -68,6 +69,7 @@ def anchored(
     from jaxeval.anchored.screening import screen_judges
     from jaxeval.cli.anchored_screen import anchored_screen
     from jaxeval.data.anchored_verdicts import read_anchored_verdicts
+    from jaxeval.data.file_lists import local_file
     from jaxeval.data.table_files import column_names, naming
     from jaxeval.execution.precision import versions
 
@@ -76,15 +78,16 @@ def anchored(
     notes: list[str] = []
     warnings: list[str] = []
     screen = None
-    if _holds_counts(file, column_names(file), columns["verdict"]):
+    path = local_file(file)
+    if _holds_counts(path, column_names(path), columns["verdict"]):
         if strata:
             raise click.UsageError("--strata is about prompts that are resampled, and a table of counts has none")
-        counts = _read_counts(file, by_task=by_task, **columns)
-        with naming(file):
+        counts = _read_counts(path, by_task=by_task, **columns)
+        with naming(path):
             scores = anchored_scores(counts, **options)
         notes.append(counted(len(counts), "row of counts", "rows of counts"))
     else:
-        verdicts = read_anchored_verdicts(file, **{**columns, "verdict": columns["verdict"] or "verdict"})
+        verdicts = read_anchored_verdicts(path, **{**columns, "verdict": columns["verdict"] or "verdict"})
         by = ["model", "judge", "anchor", *(["task"] if by_task else [])]
         scores = anchored_scores(verdicts, by, **options)
         notes.append(str(verdicts))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxeval.cli.tables import Printed, Study, estimate, number_cell, one_line_cell, pairs_cell, wide
+from jaxeval.data.remote_names import FileName
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _CURVES, _CURVE_POINTS = 8, 16
 
 
 def study_evaluators(
-    file: Path,
+    file: FileName,
     *,
     gold: str | None,
     model: str | None,
@@ -122,15 +122,17 @@ def study_evaluators(
 
 
 def _read_scores(
-    file: Path, gold: str | None, model: str | None, evaluators: Sequence[str]
+    scores: FileName, gold: str | None, model: str | None, evaluators: Sequence[str]
 ) -> tuple[pd.DataFrame, list[str]]:
     """The gold column and those of evaluators, by model; and what was left out."""
     from pandas.api.types import is_numeric_dtype
 
     from jaxeval.data.columns import frame_of, require_column
+    from jaxeval.data.file_lists import local_file
     from jaxeval.data.table_files import column_names, naming, read_whole_table
     from jaxeval.errors import DataError
 
+    file = local_file(scores)
     names = column_names(file)
     if gold is None:
         raise DataError(f"which column has the gold scores? Name it with --gold; there are {', '.join(names)}")

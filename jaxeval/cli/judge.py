@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +10,7 @@ from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import Findings, Outputs, present
 from jaxeval.cli.run_options import FILE, choice_option, resampling_options, strata_option
 from jaxeval.cli.terminal import named_model
+from jaxeval.data.remote_names import FileName
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 @resampling_options(resamples=10_000)
 def judge(
     *,
-    calibration: Path,
-    test: Path,
+    calibration: FileName,
+    test: FileName,
     pairs: tuple[tuple[str, str], ...],
     shared: str | None,
     by: str | None,
@@ -78,7 +78,7 @@ def judge(
     present(_findings(report, labelled, judged), outputs)
 
 
-def _read(path: Path, columns: dict[str, Any], keep: list[str], calibration: bool) -> JudgedAnswers:
+def _read(path: FileName, columns: dict[str, Any], keep: list[str], calibration: bool) -> JudgedAnswers:
     from jaxeval.data.judged_answers import read_judged_answers
     from jaxeval.data.table_files import column_names
 

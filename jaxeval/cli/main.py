@@ -25,6 +25,7 @@ from jaxeval.cli.publishing import Publishing, publishing_options
 from jaxeval.cli.reading import Reading, reading_options
 from jaxeval.cli.run_options import (
     SHARE,
+    InputFile,
     choice_option,
     column_options,
     draw_options,
@@ -34,6 +35,8 @@ from jaxeval.cli.run_options import (
 )
 from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import tell
+from jaxeval.data.remote_files import remove_copies
+from jaxeval.data.remote_names import FileName
 from jaxeval.errors import ProcessError
 from jaxeval.wording import counted, visible
 
@@ -98,6 +101,10 @@ _group_options = several_options(
 
 #: click's own completion, and the cache of `jaxeval.cli.compile_cache`.
 _EPILOG = """\b
+Wherever a command reads a FILE, that may be one elsewhere, with the extra jaxeval[remote]:
+  hf://datasets/OWNER/NAME/FILE    https://HOST/FILE    s3://BUCKET/FILE
+
+\b
 The shell completes commands and options after
   eval "$(_JAXEVAL_COMPLETE=bash_source jaxeval)"    (or zsh_source)
   _JAXEVAL_COMPLETE=fish_source jaxeval | source
@@ -121,7 +128,7 @@ main.add_command(compare_boards)
 
 
 @main.command(cls=CompilingCommand)
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, allow_dash=True, path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, allow_dash=True, path_type=Path))
 @_group_options
 @strata_option("battles")
 @choice_option("--scheme", "multinomial", "poisson", "bayesian")
@@ -145,7 +152,7 @@ main.add_command(compare_boards)
 @_board_options
 def leaderboard(
     *,
-    files: tuple[Path, ...],
+    files: tuple[FileName, ...],
     by: tuple[str, ...],
     cluster: str | None,
     strata: str | None,
@@ -163,10 +170,9 @@ def leaderboard(
     """Rate the models in FILES or folders of votes (.parquet, .csv, .jsonl, .json, .feather, .xlsx, or - for a stream).
 
     Votes have the columns model_a, model_b and winner, or what the options name; tables of counts model_a, model_b,
-    wins_a, ties and wins_b. Files may be larger than memory.
+    wins_a, ties and wins_b. Files may be larger than memory, and elsewhere: hf://datasets/OWNER/NAME/data/*.parquet.
     """
     from jaxeval.cli.state import State
-    from jaxeval.data.file_lists import files_of
     from jaxeval.execution.processes import n_sharing
 
     if cluster and scheme != "multinomial":
@@ -183,10 +189,10 @@ def leaderboard(
     if raw_features and not features:
         raise click.UsageError("--raw-features is about the columns of --features, and there are none")
     written = {"--out": board["outputs"].out, "--plot": board["plot"], "--effect": effect, "--state": state}
-    check_outputs(written, [*files_of(files), *reading.files])
+    check_outputs(written, [*files, *reading.files])
     keep = list(dict.fromkeys([*by, *(name for name in (cluster, strata) if name), *of_covariates]))
 
-    def read(paths: Sequence[Path]) -> Battles:
+    def read(paths: Sequence[FileName]) -> Battles:
         return reading.read(paths, keep)
 
     board |= {"missing": reading.missing if by else "error", "reading": reading}
@@ -210,7 +216,7 @@ def leaderboard(
 
 
 @main.command(cls=CompilingCommand)
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
 @column_options(
     ranking="Column of lists; or, beside items and ranks, of the names of the rankings. [ranking]",
     item="Column of items. [item]",
@@ -226,7 +232,7 @@ def leaderboard(
 @_board_options
 def rankings(
     *,
-    files: tuple[Path, ...],
+    files: tuple[FileName, ...],
     ranking: str | None,
     item: str | None,
     rank: str | None,
@@ -240,12 +246,11 @@ def rankings(
     A ranking is a list, the best item first, as a > b = c or in JSON; or it is some rows of items and ranks. The table
     is that of `leaderboard`, with rankings in place of votes.
     """
-    from jaxeval.data.file_lists import files_of
     from jaxeval.data.rankings import read_rankings
 
     if by and board["publishing"].eval_results:
         raise click.UsageError("--eval-results writes one value for each item: it has no --by")
-    check_outputs({"--out": board["outputs"].out, "--plot": board["plot"]}, files_of(files))
+    check_outputs({"--out": board["outputs"].out, "--plot": board["plot"]}, files)
     columns: Any = {"ranking": ranking, "item": item, "rank": rank, "weight": weight, "count": count}
     found = read_rankings(files, **{name: column for name, column in columns.items() if column is not None})
     _rate(found.rows, by=list(by) or None, **board)
@@ -339,6 +344,7 @@ def run() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
+        remove_copies()
         tell("Aborted!")
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, a broken pipe, none

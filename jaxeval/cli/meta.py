@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -14,6 +13,7 @@ from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.references import study_references
 from jaxeval.cli.run_options import FILE, choice_option, column_options, resampling_options, side_options, strata_option
 from jaxeval.cli.tables import study_findings
+from jaxeval.data.remote_names import FileName
 
 _SCORES_ONLY = ("gold", "model", "evaluators", "top", "improvements", "agreement")
 _VOTES_ONLY = ("model_a", "model_b", "winner", "both_bad", "references", "sets", "budgets", "n_repeats", "cluster",
@@ -76,7 +76,9 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
               help="Also show what fewer than 15 pairs of models stand behind, in tables, advice and "
               "figures.")  # fmt: skip
 @resampling_options(fewest=0, drawn="Of models, or of votes; 0 for no intervals.")
-def meta(file: Path | None, votes: Path | None, drawn: dict[str, Any], outputs: Outputs, **options: Any) -> None:
+def meta(
+    file: FileName | None, votes: FileName | None, drawn: dict[str, Any], outputs: Outputs, **options: Any
+) -> None:
     """Which evaluators rank models as people do, close ones too.
 
     FILE has a row per model, a column of gold scores and a column per evaluator. The first table compares evaluators

@@ -11,6 +11,7 @@ import click
 
 from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.terminal import QUIET, complain, print_bytes, stdout_console, tell
+from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.tables.files import FORMATS, table_bytes, write_table, write_text
 from jaxeval.wording import counted
 
@@ -147,9 +148,15 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return gathered
 
 
-def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path]) -> None:
-    """An error if a file to write, by its option, is one to read, or that of another option."""
-    taken = {path.resolve(): "to read" for path in inputs}
+def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[FileName]) -> None:
+    """An error if a file to write, by its option, is one to read, or that of another option.
+
+    Inputs are files, folders and patterns; those on other machines cannot be written.
+    """
+    from jaxeval.data.file_lists import names_of
+
+    local = [name for name in inputs if not is_remote(name)]
+    taken = {Path(path).resolve(): "to read" for path in names_of(local)} if local else {}
     for option, path in outputs.items():
         if path is None or path == STDOUT:
             continue

@@ -9,12 +9,12 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from jaxeval.cli.terminal import tell
+from jaxeval.data.remote_names import FileName, base_name
 
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 _HEARTBEAT_SECONDS = 30
 #: That a process waits for the others to be started, and until it says so.
 _SECONDS_TO_CONNECT, _SECONDS_UNTOLD = 300, 5
+
+
+#: Where the first process is, which one this is, and how many there are.
+_VARIABLES = ("JAX_COORDINATOR_ADDRESS", "JAX_PROCESS_ID", "JAX_NUM_PROCESSES")
 
 
 class Processes(click.ParamType):  # type: ignore[type-arg]
@@ -34,11 +38,25 @@ class Processes(click.ParamType):  # type: ignore[type-arg]
         if isinstance(value, dict):
             return value
         if value == "auto":
-            return {}
+            return self._of_environment(param, ctx)
         found = re.fullmatch(r"(\d+)/(\d+)@(.+:\d+)", value)
         if found is None or not int(found[1]) < int(found[2]):
             self.fail(f"{value!r} is not auto or I/N@HOST:PORT with I from 0 to N - 1", param, ctx)
         return {"process_id": int(found[1]), "num_processes": int(found[2]), "coordinator_address": found[3]}
+
+    def _of_environment(self, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+        """What Kubeflow's Trainer sets for a JAX job; otherwise nothing, which leaves it to JAX to find out."""
+        address, *numbers = (os.environ.get(name) for name in _VARIABLES)
+        if not any(numbers):
+            return {}
+        number, count = (int(text) if text and text.isdecimal() else -1 for text in numbers)
+        if not address or not 0 <= number < count:
+            said = ", ".join(f"{name}={os.environ.get(name, '')}" for name in _VARIABLES)
+            self.fail(f"the environment says {said}: set all three, with numbers from 0 to the number of processes - 1",
+                      param, ctx)  # fmt: skip
+        # All is said: JAX need not ask Kubernetes, which takes a package and the right to.
+        found = {"process_id": number, "num_processes": count, "coordinator_address": address}
+        return {**found, "cluster_detection_method": "deactivate"}
 
 
 def first_goes_on() -> None:
@@ -71,7 +89,7 @@ def connected(processes: dict[str, Any]) -> Iterator[None]:
     except (RuntimeError, ValueError) as error:
         raise click.ClickException(
             f"the processes cannot be connected: {error}. Outside of Slurm, Open MPI, Kubernetes and TPU pods name "
-            "them: --distributed I/N@HOST:PORT"
+            f"them: --distributed I/N@HOST:PORT, or auto with {', '.join(_VARIABLES)}"
         ) from error
     silence = contextlib.redirect_stdout(io.StringIO()) if jax.process_index() else contextlib.nullcontext()
     # All leave together: JAX ends every process that is connected to one that has left.
@@ -120,7 +138,7 @@ def _told_while_waiting() -> Iterator[None]:
             timer.cancel()
 
 
-def gather_files(paths: Sequence[Path], read: Callable[[list[Path]], Battles]) -> Battles:
+def gather_files(paths: Sequence[FileName], read: Callable[[list[FileName]], Battles]) -> Battles:
     """The battles of all ``paths``, every process reading its share of the files.
 
     Raises:
@@ -129,12 +147,12 @@ def gather_files(paths: Sequence[Path], read: Callable[[list[Path]], Battles]) -
     """
     import jax
 
-    from jaxeval.data.file_lists import files_of
+    from jaxeval.data.file_lists import names_of
     from jaxeval.data.gathered_battles import gather_battles
     from jaxeval.execution.processes import check_alike
 
-    files = files_of(paths)
-    check_alike({"files": [file.name for file in files]})
+    files = names_of(paths)
+    check_alike({"files": [base_name(file) for file in files]})
 
     def own() -> Battles | None:
         mine = files[jax.process_index() :: jax.process_count()]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from jaxeval.cli.run_options import FILE, choice_option, column_options, several_options, side_options
 from jaxeval.cli.terminal import named_model
+from jaxeval.data.remote_names import FileName
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,10 +102,10 @@ class Reading:
     baseline: str | None
     models: tuple[str, ...]
     exclude: tuple[str, ...]
-    rename: Path | None
-    metadata: Path | None
+    rename: FileName | None
+    metadata: FileName | None
 
-    def read(self, paths: Sequence[Path], keep: Sequence[str]) -> Battles:
+    def read(self, paths: Sequence[FileName], keep: Sequence[str]) -> Battles:
         """The battles in files."""
         from jaxeval.data.readers import read_battles
 
@@ -138,7 +138,7 @@ class Reading:
         return join_metadata(table, read_metadata(self.metadata))
 
     @property
-    def files(self) -> list[Path]:
+    def files(self) -> list[FileName]:
         """The files that are read besides."""
         return [path for path in (self.rename, self.metadata) if path is not None]
 

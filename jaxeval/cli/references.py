@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxeval.cli.tables import Printed, Study, estimate, number_cell, one_line_cell, pairs_cell, wide
 from jaxeval.cli.terminal import named_model
+from jaxeval.data.remote_names import FileName
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,7 +17,7 @@ DELTAS = (2.0, 5.0, 10.0, 20.0)
 
 
 def study_references(
-    votes: Path,
+    votes: FileName,
     *,
     references: Sequence[str],
     sets: Sequence[str],

@@ -12,12 +12,23 @@ import click
 
 from jaxeval.cli.outputs import Outputs, output_options
 from jaxeval.cli.processes import Processes, connected
+from jaxeval.data.remote_names import is_remote
 
 #: A function that a command calls, and what adds options to it.
 Command: TypeAlias = Callable[..., Any]
 Decorator: TypeAlias = Callable[[Command], Command]
+
+
+class InputFile(click.Path):
+    """A file here, or the name of one on another machine, which is text, and is fetched when it is read."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, or the name."""
+        return value if is_remote(value) else super().convert(value, param, ctx)
+
+
 #: Types of options.
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FILE = InputFile(exists=True, dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 

@@ -32,6 +32,7 @@ from jaxeval.cli.run_options import (
     side_options,
 )
 from jaxeval.cli.terminal import tell
+from jaxeval.data.remote_names import FileName
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ _FILE = click.argument("file", type=FILE)
 @output_options
 @run_options
 def report(
-    file: Path,
+    file: FileName,
     *,
     level: float | None,
     splits: int,
@@ -320,7 +321,7 @@ def _figures(tables: dict[str, pd.DataFrame]) -> dict[str, Figure]:
 @quiet_option
 @full_option
 def calibrate(
-    file: Path,
+    file: FileName,
     *,
     methods: tuple[str, ...],
     out: Path,
@@ -357,8 +358,8 @@ def calibrate(
 @click.option("--method", default="soft", metavar="NAME")
 @output_options
 def predict(
-    calibration: Path,
-    file: Path,
+    calibration: FileName,
+    file: FileName,
     *,
     cluster: str | None,
     level: float | None,

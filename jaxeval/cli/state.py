@@ -13,6 +13,7 @@ import click
 
 from jaxeval.cli.terminal import tell
 from jaxeval.data.battles import Battles
+from jaxeval.data.remote_names import FileName
 from jaxeval.data.saved_battles import digest_of, digests
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.execution.file_locks import alone
@@ -29,7 +30,7 @@ class State(NamedTuple):
 
     @classmethod
     @contextmanager
-    def opened(cls, path: Path, files: Sequence[Path]) -> Iterator[State]:
+    def opened(cls, path: Path, files: Sequence[FileName]) -> Iterator[State]:
         """The state at ``path``, to which ``files`` are to be added, and which no other run adds to meanwhile.
 
         A run that finds another at work waits for it, and then adds to what it left.

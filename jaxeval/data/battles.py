@@ -17,7 +17,7 @@ from jaxeval.data.battle_rows import HowToRead, n_battles_of, read_battle_rows
 from jaxeval.data.cells import Cells, compressed
 from jaxeval.data.columns import Rows, as_frame, factorize_sorted, frame_of, reject_missing, renumbered, require_column
 from jaxeval.data.conditions import rows_where
-from jaxeval.data.file_lists import check_regular
+from jaxeval.data.file_lists import check_regular, whole_local_file
 from jaxeval.data.labels import Labels
 from jaxeval.data.outcomes import result_columns
 from jaxeval.data.report import BothBad, DataReport, MissingResult
@@ -195,7 +195,7 @@ class Battles(Shown):
     @classmethod
     def load(cls, path: str | Path) -> Battles:
         """Battles that `save` wrote, with the errors of `parse`, and a FileNotFoundError if there is no such file."""
-        path = Path(path)
+        path = whole_local_file(path)
         check_regular(path)
         with path.open("rb") as file:
             return cls.parse(file, path.name)

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from jaxeval.data.columns import as_frame, reject_missing, renames, require_column
+from jaxeval.data.file_lists import local_file
+from jaxeval.data.remote_names import FileName
 from jaxeval.data.table_files import naming, read_as
 from jaxeval.errors import DataError
 from jaxeval.wording import named
 
 
-def read_names(path: str | Path) -> dict[str, str]:
+def read_names(name: FileName) -> dict[str, str]:
     """Other names by names of models, from a table with the columns model and name, or from a JSON object.
 
     Raises:
         DataError: the file is neither, or a model is there twice.
         FileNotFoundError: there is no such file.
     """
-    path = Path(path)
+    path = local_file(name)
     if path.suffix.lower() == ".json":
         with naming(path):
             try:
@@ -42,7 +43,7 @@ def _names(table: pd.DataFrame) -> dict[str, str]:
     return {str(model): str(name) for model, name in table["name"].items()}
 
 
-def read_metadata(path: str | Path) -> pd.DataFrame:
+def read_metadata(path: FileName) -> pd.DataFrame:
     """A table of what is known of models, by the column model, for `join_metadata`.
 
     Raises:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -26,6 +25,7 @@ from jaxeval.data.ranking_places import (
     sorted_places,
     varying_columns,
 )
+from jaxeval.data.remote_names import FileName
 from jaxeval.data.report import DataReport
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError, NoRowsError
@@ -243,7 +243,7 @@ class RankingColumns(TypedDict, total=False):
     cluster: str | None
 
 
-def read_rankings(path: str | Path | Sequence[str | Path], **columns: Unpack[RankingColumns]) -> Rankings:
+def read_rankings(path: FileName | Sequence[FileName], **columns: Unpack[RankingColumns]) -> Rankings:
     r"""Rankings from Parquet, CSV (or TSV, gzipped or not) and JSON-lines files.
 
     Args:

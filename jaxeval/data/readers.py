@@ -21,6 +21,8 @@ from jaxeval.data.labels import Labels
 from jaxeval.data.needed_columns import NeededColumns
 from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS, result_columns
 from jaxeval.data.published_formats import PublishedFormat, published_format
+from jaxeval.data.remote_files import fetch_columns, is_partial
+from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.report import BothBad, MissingResult
 from jaxeval.data.table_files import head_names, naming, pieces, with_types
 from jaxeval.errors import DataError
@@ -52,7 +54,7 @@ class BattleColumns(TypedDict, total=False):
 
 
 def read_battles(
-    path: str | Path | Sequence[str | Path],
+    path: FileName | Sequence[FileName],
     *,
     keep: Sequence[str] = (),
     baseline: str | None = None,
@@ -68,9 +70,11 @@ def read_battles(
 
     Args:
         path: a file, a folder, a glob such as "votes/*.parquet", "-" for standard input, or a list of those, read as
-            one table. The format follows from the ending: .parquet, .feather, .csv, .tsv, .jsonl (or .json, also with
-            one array of objects), .xlsx (with the extra ``jaxeval[excel]``); of text also with .gz, .bz2 or .zst. It
-            follows from the content where the ending is another one.
+            one table. With the extra ``jaxeval[remote]`` also a file or a glob on another machine, as
+            "hf://datasets/OWNER/NAME/data/*.parquet", "https://..." or "s3://...": of Parquet files the needed columns
+            are fetched, of others all, to temporary files. The format follows from the ending: .parquet, .feather,
+            .csv, .tsv, .jsonl (or .json, also with one array of objects), .xlsx (with the extra ``jaxeval[excel]``); of
+            text also with .gz, .bz2 or .zst. It follows from the content where the ending is another one.
         keep: further columns to read, for ``by=`` and ``cluster=`` of the estimators.
         baseline: the model that others were compared with, where a published format does not name it (Arena-Hard).
         progress: show a bar on standard error; by default only on a terminal, for reading over 0.7 s.
@@ -93,15 +97,16 @@ def read_battles(
         raise TypeError(f"keep must be a list of column names, got the string {keep!r}")
     if hasattr(path, "__arrow_c_stream__"):
         raise TypeError(f"read_battles reads files, got a {type(path).__name__}: Battles.from_pandas reads tables")
-    files = files_of(path)
+    files = files_of(path, progress)
     needed, text = needed_for(columns, keep)
     several = f"{files[0].name} and {len(files) - 1} more" if len(files) > 1 else files[0].name
-    label = Path(path).name if isinstance(path, str | Path) else several
+    label = base_name(path) if isinstance(path, str | Path) else several
     form = published_format(head_names(files[0])) if needed.results and not columns.keys() & _SIDES else None
     if form is not None:
         return _published(form, files, label, baseline, keep, columns)
     rows, starts, first_columns = EqualRows(), [], None
     spelled: dict[str, str] = {}
+    _fetch(files, needed, progress)
     megabytes = sum(file.stat().st_size // _MEGABYTE for file in files)
     with progress_bar(megabytes, "reading MB", progress, compiles=False) as advance:
         for file in files:
@@ -151,6 +156,17 @@ def needed_for(columns: BattleColumns, keep: Sequence[str]) -> tuple[NeededColum
         beside=("winner",) if role["target"] not in (None, "winner") else (),
     )
     return needed, (*sides, role["winner"] or "winner")
+
+
+def _fetch(files: Sequence[Path], needed: NeededColumns, progress: bool | None) -> None:
+    """Fetch what is needed of remote files, before another bar is shown; what they lack is told when they are read."""
+    for file in filter(is_partial, files):
+        names = head_names(file)
+        try:
+            chosen = needed.renamed(needed.spelled(names)).choose(names)
+        except DataError:
+            continue
+        fetch_columns(file, chosen, progress)
 
 
 def _published(

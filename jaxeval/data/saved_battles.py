@@ -17,7 +17,8 @@ import numpy as np
 
 from jaxeval.arrays import Int
 from jaxeval.data.equal_rows import EqualRows, Merged
-from jaxeval.data.file_lists import files_of
+from jaxeval.data.file_lists import names_of, whole_local_file
+from jaxeval.data.remote_names import FileName
 from jaxeval.data.report import DataReport
 from jaxeval.data.table_digest import table_digest
 from jaxeval.data.table_files import STATE_KEY, undamaged
@@ -134,14 +135,14 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def digests(paths: Sequence[Path], before: Mapping[str, str]) -> dict[str, str]:
+def digests(paths: Sequence[FileName], before: Mapping[str, str]) -> dict[str, str]:
     """SHA-256 of the files, and their names.
 
     Raises:
         DataError: one is among those ``before``, or there twice.
     """
     found: dict[str, str] = {}
-    for file in files_of(paths):
+    for file in map(whole_local_file, names_of(paths)):
         digest = digest_of(file)
         known = {**before, **found}.get(digest)
         if known is not None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from jaxeval.data.file_lists import local_file
 from jaxeval.data.versioned_json import check_version
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
@@ -76,7 +77,7 @@ def read_draws(path: str | Path) -> Draws:
         >>> jaxeval.read_draws("draws.npz").tiers().to_dict()
         {'model-1': 1, 'model-2': 2, 'model-3': 2, 'model-4': 3}
     """
-    path = Path(path)
+    path = local_file(path)
     with path.open("rb") as file:
         try:
             opened = np.load(file, allow_pickle=False)

@@ -17,10 +17,12 @@ import pandas as pd
 
 from jaxeval.data.columns import frame_of
 from jaxeval.data.file_formats import FileFormat, Kind, format_of, opened
-from jaxeval.data.file_lists import check_regular
+from jaxeval.data.file_lists import check_regular, local_file
 from jaxeval.data.json_limits import MOST_BYTES
 from jaxeval.data.json_lines import json_tables
 from jaxeval.data.needed_columns import ALL_COLUMNS, NeededColumns
+from jaxeval.data.remote_files import fetch_columns
+from jaxeval.data.remote_names import FileName
 from jaxeval.errors import DataError
 
 if TYPE_CHECKING:
@@ -60,20 +62,21 @@ def read_whole_table(path: Path, text: Sequence[str]) -> pa.Table:
     return with_types(path, whole)
 
 
-def read_as(make: Callable[..., T], path: str | Path, text: Sequence[str], columns: Mapping[str, Any]) -> T:
+def read_as(make: Callable[..., T], name: FileName, text: Sequence[str], columns: Mapping[str, Any]) -> T:
     """``make(table, **columns)`` of the whole table in a file, whose name errors begin with; see `read_whole_table`."""
-    path = Path(path)
+    path = local_file(name)
     with naming(path):
         return make(frame_of(read_whole_table(path, text)), **columns)
 
 
-def column_names(path: Path) -> list[str]:
+def column_names(name: FileName) -> list[str]:
     """Names of the columns of a file, as `read_whole_table` reads it.
 
     Raises:
         DataError: the file cannot be read as a table; the error names it.
         FileNotFoundError: there is no such file.
     """
+    path = local_file(name)
     with naming(path):
         check_regular(path)
         if format_of(path).kind == Kind.PARQUET:
@@ -217,6 +220,7 @@ def _parquet(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa
             "it holds battles that jaxeval saved, not votes: load them by Battles.load, or name them as --state"
         )
     columns = needed.choose(schema.names)
+    fetch_columns(path, columns)
     # Dictionary pages arrive as codes: strings are then never built row by row.
     strings = [c for c in columns if is_text(schema.field(c).type)]
     size = path.stat().st_size

@@ -20,6 +20,17 @@ class Advance(Protocol):
         ...
 
 
+def announce(sentence: str, enabled: bool | None) -> None:
+    """Say on standard error what will take long, where no bar of `progress_bar` says so.
+
+    Args:
+        sentence: what is done, and how much.
+        enabled: as of `progress_bar`; only None says it, where there is no terminal.
+    """
+    if enabled is None and not sys.stderr.isatty():
+        print(sentence, file=sys.stderr)
+
+
 @contextmanager
 def progress_bar(total: int, unit: str, enabled: bool | None, compiles: bool = True) -> Iterator[Advance]:
     """A bar over ``total`` units, shown once the work has lasted 0.7 seconds.

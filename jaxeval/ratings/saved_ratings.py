@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from jaxeval.data.file_lists import local_file
 from jaxeval.data.versioned_json import read_versioned, write_versioned
 from jaxeval.errors import DataError
 
@@ -39,7 +40,7 @@ def read_ratings(path: str | Path) -> pd.Series:
         >>> ratings.attrs["settings"]["gauge"]
         'mean rating 1000'
     """
-    path = Path(path)
+    path = local_file(path)
     content = read_versioned(path, _FORMAT, _VERSION, "saved ratings")
     rows, settings = content.get("ratings"), content.get("settings")
     if not isinstance(rows, list) or not rows or not isinstance(settings, dict):

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.data.battles import Battles
+from jaxeval.data.file_lists import local_file
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.data.judged_files import read_judged_battles
 from jaxeval.data.labels import Labels
@@ -149,7 +150,7 @@ class SoftEloCalibration(Shown):
             DataError: the file is not one, is broken, or is of a version that this jaxeval does not know.
             FileNotFoundError: there is no such file.
         """
-        path = Path(path)
+        path = local_file(path)
         content = read_versioned(path, _FORMAT, _VERSION, "saved calibration", "calibrate again")
         try:
             methods = {

@@ -1,6 +1,14 @@
 """Commands in several processes, before they are connected."""
 
-from processes import ended, free_address, started
+import click
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from processes import ended, free_address, start_commands, started
+
+import jaxeval
+from jaxeval.cli.main import main
+from jaxeval.cli.processes import Processes
 
 IMPATIENT = """
 import sys
@@ -21,3 +29,40 @@ def test_a_process_that_waits_for_one_that_never_comes_says_so_and_ends(tmp_path
     first, second = error.splitlines()
     assert first.startswith("waiting up to 4 s for the other processes")
     assert second.startswith("Error: after 4 s the other processes are not there")
+
+
+def test_auto_takes_what_the_environment_says(monkeypatch):
+    names = ("JAX_COORDINATOR_ADDRESS", "JAX_PROCESS_ID", "JAX_NUM_PROCESSES")
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    auto = Processes().convert
+    assert auto("auto", None, None) == {}
+    monkeypatch.setenv("JAX_COORDINATOR_ADDRESS", "first:29500")
+    assert auto("auto", None, None) == {}  # JAX reads it, too, and finds the rest
+    monkeypatch.setenv("JAX_NUM_PROCESSES", "4")
+    for number in ("", "4", "-1", "one"):
+        monkeypatch.setenv("JAX_PROCESS_ID", number)
+        with pytest.raises(click.UsageError, match=f"JAX_PROCESS_ID={number}, JAX_NUM_PROCESSES=4: set all three"):
+            auto("auto", None, None)
+    monkeypatch.setenv("JAX_PROCESS_ID", "3")
+    assert auto("auto", None, None) == {"process_id": 3, "num_processes": 4, "coordinator_address": "first:29500",
+                                        "cluster_detection_method": "deactivate"}  # fmt: skip
+
+
+@pytest.mark.slow
+def test_two_processes_read_and_choose_as_one_does(tmp_path):
+    votes = jaxeval.simulate_votes(3000, 8, seed=2)
+    words = {"model_a": "x", "model_b": "o"}
+    votes["winner"] = [words.get(label, "-") for label in votes["winner"]]
+    votes[:1000].to_csv(tmp_path / "0.csv", index=False)
+    votes[1000:].to_parquet(tmp_path / "1.parquet")
+    (tmp_path / "names.csv").write_text("model,name\nmodel-1,first\n")
+    (tmp_path / "models.csv").write_text("model,licence\nfirst,open\nmodel-2,closed\n")
+    arguments = ["leaderboard", tmp_path / "0.csv", tmp_path / "1.parquet", "--labels", "x=model_a,o=model_b,-=tie",
+                 "--where", "language <> 'Russian'", "--rename", tmp_path / "names.csv", "--exclude", "model-8",
+                 "--metadata", tmp_path / "models.csv", "--by", "language", "--resamples", "20"]  # fmt: skip
+    codes, _, errors = ended(start_commands(*arguments, out=tmp_path / "two.csv"))
+    assert codes == [0, 0], errors
+    alone = CliRunner().invoke(main, [str(word) for word in (*arguments, "--out", tmp_path / "one.csv")])
+    assert alone.exit_code == 0, alone.output
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "one.csv"), pd.read_csv(tmp_path / "two.csv"), atol=1e-6)

@@ -5,7 +5,7 @@ import jax
 import pytest
 
 from jaxeval.execution import progress
-from jaxeval.execution.progress import progress_bar
+from jaxeval.execution.progress import announce, progress_bar
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,11 @@ def test_it_is_not_shown_where_it_is_not_wanted(capsys):
     with progress_bar(10, "resamples", False) as advance:
         advance(10)
     assert capsys.readouterr().err == ""
+
+
+def test_long_work_is_announced_where_no_bar_is_shown(capsys, monkeypatch):
+    for enabled in (True, False, None):
+        announce(f"fetching {enabled}", enabled)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    announce("fetching on a terminal", None)
+    assert capsys.readouterr().err == "fetching None\n"

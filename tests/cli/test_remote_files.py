@@ -1,0 +1,70 @@
+"""Commands on files of other machines."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from served import REPOSITORY, TOKEN, served
+
+import jaxeval
+from jaxeval.cli.main import main
+
+VOTES = jaxeval.simulate_votes(3_000, 8)
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with served() as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["leaderboard URL", "leaderboard FILE --rename URL", "leaderboard URL --state s.parquet", "rankings URL",
+     "soft-elo URL", "soft-elo calibrate URL --out c.json", "soft-elo predict URL URL", "anchored URL",
+     "judge --calibration URL --test URL", "meta URL --gold g", "meta --votes URL"],
+)  # fmt: skip
+def test_every_command_asks_for_the_file(server, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    VOTES.to_csv("votes.csv")
+    at = {"URL": server.url.replace("//", "//me:geheim@") + "/none.csv?token=geheim", "FILE": "votes.csv"}
+    result = CliRunner().invoke(main, [at.get(word, word) for word in command.split()])
+    assert result.exit_code == 1
+    assert f"no such file: http://***@127.0.0.1:{server.server_port}/none.csv?..." in result.stderr
+    assert "geheim" not in result.output
+    assert server.asked
+    assert {path.name for path in tmp_path.iterdir()} <= {"votes.csv", ".s.parquet.lock"}
+
+
+def test_help_and_wrong_options_ask_for_nothing(server):
+    for options in (["--help"], ["--no-such-option"], ["--by", "x", "--eval-results", "x"]):
+        CliRunner().invoke(main, ["leaderboard", f"{server.url}/votes.csv", *options])
+    assert server.asked == []
+
+
+def test_a_board_of_a_gated_file_of_the_hub_in_a_process_of_its_own(server, tmp_path):
+    VOTES.to_parquet(tmp_path / "day.parquet")
+    server.files["/hub/data/day.parquet"] = (tmp_path / "day.parquet").read_bytes()
+    server.files["/models.csv"] = b"model,licence\nmodel-1,open\n"
+    server.gated = True
+    out, temporary = tmp_path / "board.json", tmp_path / "temporary"
+    temporary.mkdir()
+    own = {"HF_ENDPOINT": server.url, "HF_TOKEN": TOKEN, "HF_HOME": str(tmp_path), "TMPDIR": str(temporary),
+           "no_proxy": "127.0.0.1"}  # fmt: skip
+    models = f"{server.url.replace('//', '//me:geheim@')}/models.csv?key=geheim"
+    command = ["leaderboard", f"hf://{REPOSITORY}/data/*.parquet", "--resamples", "200", "--metadata", models]
+    command = [sys.executable, "-m", "jaxeval", *command, "--out", str(out)]
+    result = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    board = json.loads(out.read_text())
+    assert {row["model_name"] for row in board["rows"]} == set(VOTES["model_a"])
+    assert pd.DataFrame(board["rows"])["licence"].notna().sum() == 1
+    told = out.read_text() + result.stdout + result.stderr
+    assert "geheim" not in told
+    assert TOKEN not in told
+    assert list(temporary.iterdir()) == []
