@@ -1,4 +1,4 @@
-"""The command line: ``jaxeval leaderboard, rankings, soft-elo, judge, anchored, meta, simulate`` and ``demo``."""
+"""The command line: ``jaxeval leaderboard, rankings, agreement, soft-elo, judge, anchored, meta`` and others."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval._version import __version__
+from jaxeval.cli.agreement import agreement
 from jaxeval.cli.anchored import anchored
 from jaxeval.cli.compiling import CompilingCommand, kept_programs
 from jaxeval.cli.judge import judge
@@ -136,6 +137,7 @@ def main() -> None:
     """Leaderboards of language models from votes and judges' scores, with honest uncertainty."""
 
 
+main.add_command(agreement)
 main.add_command(soft_elo_commands)
 main.add_command(judge)
 main.add_command(anchored)
