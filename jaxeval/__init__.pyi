@@ -11,6 +11,8 @@ from jaxeval.accuracy.prediction_powered import ppi_plus_plus as ppi_plus_plus
 from jaxeval.accuracy.rogan_gladen import rogan_gladen as rogan_gladen
 from jaxeval.accuracy.rogan_gladen import youden_j as youden_j
 from jaxeval.accuracy.simulation import simulate_judged_answers as simulate_judged_answers
+from jaxeval.agreement.judge_agreement import JudgeAgreement as JudgeAgreement
+from jaxeval.agreement.judge_agreement import judge_agreement as judge_agreement
 from jaxeval.anchored.elo import AnchoredElo as AnchoredElo
 from jaxeval.anchored.elo import anchored_elo as anchored_elo
 from jaxeval.anchored.icc import Icc3 as Icc3
@@ -78,6 +80,8 @@ from jaxeval.references.study import ReferenceStudy as ReferenceStudy
 from jaxeval.references.study import reference_study as reference_study
 from jaxeval.softelo.calibration import SoftEloCalibration as SoftEloCalibration
 from jaxeval.softelo.conformal import conformal_quantile as conformal_quantile
+from jaxeval.softelo.merged_board import MergedBoard as MergedBoard
+from jaxeval.softelo.merged_board import merge_boards as merge_boards
 from jaxeval.softelo.soft_elo import SoftElo as SoftElo
 from jaxeval.softelo.soft_elo import soft_elo as soft_elo
 from jaxeval.softelo.temperature import Temperature as Temperature
