@@ -56,6 +56,12 @@ def slices():
 
 
 @cache
+def compared_boards():
+    first = battles().filter(np.arange(1500) < 1000)
+    return jaxeval.compare_boards(first, battles(), names=(MARKUP[0], FORMULAS[0]), n_resamples=60, progress=False)
+
+
+@cache
 def judged_battles():
     return read(renamed(two_orders(m=6)))
 
@@ -146,6 +152,7 @@ RESULTS = {
     "Bootstrap": board,
     "ContextualBootstrap": lambda: jaxeval.bootstrap(battles(), 30, ties="davidson", progress=False),
     "Bootstraps": slices,
+    "BoardComparison": compared_boards,
     "Draws": lambda: board().joint,
     "JudgedBattles": judged_battles,
     "JudgedReport": lambda: judged_battles().report,
@@ -249,6 +256,7 @@ FIGURES = {
         pd.DataFrame({"n": [10, 20], "empirical": [2.0, 1], "theoretical": 1.5, "corrected": 1.0, "adjusted": 0.9}),
     ),
     "plot_boards": lambda: tuple(history().values()),
+    "plot_comparison": lambda: (compared_boards(),),
     "plot_history": lambda: (history(),),
     "plot_draw_differences": lambda: (board().joint,),
     "plot_draws": lambda: (board().joint,),

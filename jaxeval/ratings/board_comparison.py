@@ -65,11 +65,11 @@ class BoardComparison(Shown):
 
     Examples:
         >>> import jaxeval
-        >>> votes = jaxeval.simulate_battles(3_000, 4, seed=0)
-        >>> week = votes.filter(lambda table: table["model_a"].index < 2_000)
+        >>> votes = jaxeval.simulate_battles(3_000, 4, seed=1)
+        >>> week = votes.filter(lambda table: table.index < 2_000)
         >>> found = jaxeval.compare_boards(week, votes, names=("last week", "this week"), n_resamples=200)
         >>> print(found.answer[0])
-        no model of 4 moved at the 95% level; the largest difference is that of model-3: -5.8 (-12.6 to +2.4)
+        no model of 4 moved at the 95% level; the largest difference is that of model-1: +6.7 (-3.9 to +16.4)
         >>> found.table[["model_name", "rank_a", "rank_b"]].head(1).to_numpy().tolist()
         [['model-1', 1, 1]]
     """

@@ -94,8 +94,12 @@ def compare_boards(
         >>> found = jaxeval.compare_boards(last, this, id="vote", n_resamples=200)
         >>> found.pairing.n_shared, found.pairing.known
         (1000, "the column 'vote'")
-        >>> found.table[["model_name", "difference", "moved"]].round().values.tolist()[0]
-        ['model-1', 5.0, '']
+        >>> found.table[["model_name", "difference"]].round(1)
+          model_name  difference
+        0    model-1         0.4
+        1    model-2         3.7
+        2    model-3        -8.7
+        3    model-4         4.6
     """
     asked = _Asked(
         names=_checked_names(names),
@@ -106,8 +110,8 @@ def compare_boards(
         base=options.pop("base", 1000.0),
     )
     ids, of_b = [id] if isinstance(id, str) else list(id), dict(options_b or {})
-    if options.get("by") is not None:
-        raise ValueError("two boards are compared: pass two slices of what bootstrap() with by= returns")
+    if asked.gauge == "votes":
+        raise ValueError("gauge='votes' weighs the models of each board otherwise: take 'mean', or (model, rating)")
     if unknown := [name for name in of_b if name not in _OF_ONE_BOARD]:
         raise ValueError(f"options_b takes {named(_OF_ONE_BOARD, 20)}, got {unknown[0]!r}: both boards are drawn alike")
     columns = [*ids, *_columns(options), *_columns(of_b)]

@@ -14,6 +14,7 @@ from jaxeval.accuracy.report import judge_report
 from jaxeval.anchored.diagnostics import diagnose_anchors
 from jaxeval.anchored.pooling import pooled_scores
 from jaxeval.cli.anchored_screen import anchored_screen
+from jaxeval.cli.comparison_screen import comparison_screen
 from jaxeval.cli.console import PlainConsole
 from jaxeval.cli.evaluators import study_evaluators
 from jaxeval.cli.judge_screen import judge_screen
@@ -45,6 +46,13 @@ def leaderboard():
 def slices():
     battles = jaxeval.simulate_battles(3000, 8)
     return leaderboard_screen(jaxeval.leaderboard(battles, by="language", n_resamples=50))
+
+
+@cache
+def comparison():
+    battles = jaxeval.simulate_battles(6000, 50)
+    found = jaxeval.compare_boards(battles.filter(np.arange(6000) < 5000), battles, n_resamples=100)
+    return comparison_screen(found, found.table.assign(licence="open"))
 
 
 @cache
@@ -127,6 +135,7 @@ def studies(tmp_path_factory):
 SCREENS = {
     "leaderboard": (leaderboard, "model-01 leads with "),
     "slices": (slices, "language = "),
+    "compare-boards": (comparison, "no model of 50 moved at the 95% level; the largest difference is that of "),
     "judge": (judge, "Believe PPI++"),
     "comparison": (lambda: judge((("model-1", "model-2"), ("model-1", "model-3"))), "Believe PPI++"),
     "soft-elo": (soft_elo, "The judge's soft ratings of models held out are "),

@@ -89,3 +89,36 @@ class TestHistory:
             plots.plot_history({"a": boards[0]}, value="tier")
         with pytest.raises(ValueError, match="of one slice"):
             plots.plot_history({"a": pd.concat([boards[0]] * 2)})
+
+
+class TestComparison:
+    @pytest.fixture
+    def comparison(self):
+        votes = jaxeval.simulate_battles(2400, 6, seed=2)
+        part = votes.filter(np.arange(2400) < 1600)
+        return jaxeval.compare_boards(part, votes, names=("last", "$this"), n_resamples=40)
+
+    def test_ratings_and_differences(self, comparison):
+        table = comparison.table.sort_values("rating_b", ascending=False)
+        figure = plots.plot_comparison(comparison)
+        figure.draw_without_rendering()
+        assert names(figure) == [
+            f"{b} ({a})  {m}" for b, a, m in zip(table["rank_b"], table["rank_a"], table["model_name"], strict=True)
+        ]
+        legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+        assert legend == ["$this", "last"]
+        differences = figure.axes[1]
+        drawn = [own.get_offsets() for own in differences.collections if len(own.get_offsets()) == 6]
+        np.testing.assert_allclose(drawn[0][:, 0], table["difference"])
+        assert "less last (Elo), 95% interval" in differences.get_xlabel()
+
+    def test_the_first_of_them(self, comparison):
+        figure = plots.plot_comparison(comparison, top=2)
+        assert len(names(figure)) == 2
+        assert "4 more models not shown" in figure.axes[0].get_xlabel()
+
+    def test_what_it_takes(self):
+        with pytest.raises(
+            TypeError, match=r"plot_comparison takes the BoardComparison that compare_boards\(\) returns"
+        ):
+            plots.plot_comparison(pd.DataFrame())

@@ -179,29 +179,31 @@ def test_slices_keep_their_draws(votes):
     np.testing.assert_allclose(np.quantile(draws[:, 0] - draws[:, 1], 0.025), lower.iloc[0, 1], atol=1e-6)
 
 
-class TestModels:
-    @pytest.fixture(scope="class")
-    def found(self, votes):
-        new = pd.DataFrame({"model_a": "new", "model_b": "model-1", "winner": ["model_a", "model_b"] * 10})
-        best = pd.DataFrame({"model_a": "best", "model_b": "model-1", "winner": ["model_a"] * 9 + ["tie"]})
-        never = best.assign(winner="model_a")
-        few = pd.DataFrame({"model_a": "few", "model_b": "model-1", "winner": ["model_a", "model_b"]})
-        a = pd.concat([votes.head(600), best, few, new.assign(model_a="old")])
-        return compare_boards(a, pd.concat([votes.tail(600), never, few, new]), min_battles=3, n_resamples=B)
+@pytest.fixture(scope="module")
+def uneven(votes):
+    """Boards with models of their own, one without a rating, and one with few battles."""
+    new = pd.DataFrame({"model_a": "new", "model_b": "model-1", "winner": ["model_a", "model_b"] * 10})
+    best = pd.DataFrame({"model_a": "best", "model_b": "model-1", "winner": ["model_a"] * 9 + ["tie"]})
+    never = best.assign(winner="model_a")
+    few = pd.DataFrame({"model_a": "few", "model_b": "model-1", "winner": ["model_a", "model_b"]})
+    a = pd.concat([votes.head(600), best, few, new.assign(model_a="old")])
+    return compare_boards(a, pd.concat([votes.tail(600), never, few, new]), min_battles=3, n_resamples=B)
 
-    def test_only_those_on_both_are_compared(self, found):
-        assert list(found.models) == [f"model-{k}" for k in range(1, 7)]
-        assert found.warnings[:4] == [
+
+class TestModels:
+    def test_only_those_on_both_are_compared(self, uneven):
+        assert list(uneven.models) == [f"model-{k}" for k in range(1, 7)]
+        assert uneven.warnings[:4] == [
             "1 model is on a only, and not compared: old",
             "1 model is on b only, and not compared: new",
-            "1 model not compared, as there is no finite rating on b: best",
             "1 model not compared, as there are fewer than 3 battles on a: few",
+            "1 model not compared, as there is no finite rating on b: best",
         ]
-        np.testing.assert_allclose([own.estimate.mean() for own in found.ratings], 1000)
+        np.testing.assert_allclose([own.estimate.mean() for own in uneven.ratings], 1000)
 
-    def test_ranks_are_among_them(self, found):
-        assert sorted(found.table["rank_a"]) == sorted(found.table["rank_b"]) == [1, 2, 3, 4, 5, 6]
-        assert found.table["rank_worst_b"].max() == 6
+    def test_ranks_are_among_them(self, uneven):
+        assert sorted(uneven.table["rank_a"]) == sorted(uneven.table["rank_b"]) == [1, 2, 3, 4, 5, 6]
+        assert uneven.table["rank_worst_b"].max() == 6
 
 
 def test_an_anchor_holds_both_boards(weeks, together):
@@ -262,7 +264,6 @@ class TestErrors:
         [
             ({"names": ("a", "a")}, "names must be two different names"),
             ({"gauge": "votes"}, "weighs the models of each board otherwise"),
-            ({"by": "week"}, "pass two slices of what bootstrap"),
             ({"options_b": {"seed": 3}}, "options_b takes features, .* got 'seed'"),
             ({"level": 95}, "level must be between 0 and 1"),
             ({"gauge": ("model-9", 1000)}, "the anchor model 'model-9' is not among"),

@@ -1,0 +1,176 @@
+"""``jaxeval compare-boards``."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import jaxeval
+from jaxeval.cli.main import main
+
+B = 50
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["compare-boards", *map(str, arguments), "--resamples", str(B)])
+
+
+@pytest.fixture(scope="module")
+def votes():
+    table = (
+        jaxeval.simulate_votes(1200, 6, seed=1)
+        .astype({"winner": str, "model_a": str, "model_b": str})
+        .reset_index(names="vote_id")
+    )
+    judge = np.where(np.arange(1200) % 3 == 0, "tie", table["winner"])
+    return table.assign(judge=judge, length=np.random.default_rng(0).normal(size=1200))
+
+
+@pytest.fixture(scope="module")
+def folder(votes, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("votes")
+    votes.to_parquet(folder / "votes.parquet")
+    votes.head(800).to_csv(folder / "last.csv", index=False)
+    votes.tail(800).to_csv(folder / "this.csv", index=False)
+    pd.DataFrame({"model": ["model-1"], "name": ["first"]}).to_csv(folder / "names.csv", index=False)
+    pd.DataFrame({"model": ["model-1"], "licence": ["open"]}).to_csv(folder / "about.csv", index=False)
+    return folder
+
+
+def written(result, out):
+    assert result.exit_code == 0, result.output
+    return pd.read_parquet(out)
+
+
+def check(found, expected):
+    assert list(found["model_name"]) == list(expected["model_name"])
+    for name in ("rating_a", "rating_b", "difference", "difference_lower", "difference_upper", "rank_change_upper"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=1e-9)
+    assert found["moved"].tolist() == expected["moved"].tolist()
+
+
+class TestBoards:
+    """Each way to name two boards gives what Python gives."""
+
+    def test_two_files(self, votes, folder, tmp_path):
+        out = tmp_path / "out.parquet"
+        result = run(folder / "last.csv", folder / "this.csv", "--id", "vote_id", "--names", "last,this", "--out", out)
+        expected = jaxeval.compare_boards(
+            votes.head(800), votes.tail(800), id="vote_id", names=("last", "this"), n_resamples=B
+        )
+        check(written(result, out), expected.table)
+        text = " ".join(result.stdout.split())
+        assert text.startswith(expected.answer[0])
+        assert expected.answer[1] in text
+        assert "800 votes on last and 800 on this, 400 of them on both, known by the column 'vote_id'; one draw" in text
+        rows = run(folder / "last.csv", folder / "this.csv", "--shared", "rows", "--out", out)
+        check(written(rows, out), expected.table)
+
+    def test_without_a_word_on_shared_votes(self, folder):
+        result = run(folder / "last.csv", folder / "this.csv")
+        text = " ".join(result.stdout.split())
+        assert "none known to be on both; independent draws" in text
+        assert "400 of the 800 rows of the smaller board look like rows of the other" in text
+        assert "(on the command line --id)" in text
+        said = run(folder / "last.csv", folder / "this.csv", "--shared", "none")
+        assert "look like rows" not in " ".join(said.stdout.split())
+
+    def test_slices_with_the_draws_of_leaderboard(self, votes, folder, tmp_path):
+        out = tmp_path / "out.parquet"
+        slices = "--by", "language", "--slices", "English,Chinese"
+        result = run(folder / "votes.parquet", *slices, "--out", out)
+        boards = jaxeval.bootstrap(votes, B, by="language")
+        expected = jaxeval.compare_boards(boards["English"], boards["Chinese"], names=("English", "Chinese"))
+        check(written(result, out), expected.table)
+        assert "Chinese; the draws of each stay, as independent ones" in " ".join(result.stdout.split())
+
+    def test_conditions_on_one_file(self, votes, folder, tmp_path):
+        out = tmp_path / "out.parquet"
+        conditions = "--where-a", "vote_id < 800", "--where-b", "vote_id >= 400"
+        result = run(folder / "votes.parquet", *conditions, "--out", out)
+        expected = jaxeval.compare_boards(votes.head(800), votes.tail(800), id="vote_id", n_resamples=B)
+        check(written(result, out), expected.table)
+        assert "known by the one table that both are parts of" in " ".join(result.stdout.split())
+
+    def test_people_and_a_judge(self, votes, folder, tmp_path):
+        out = tmp_path / "out.parquet"
+        result = run(folder / "votes.parquet", "--winner-b", "judge", "--out", out)
+        judge = votes.drop(columns="winner").rename(columns={"judge": "winner"})
+        expected = jaxeval.compare_boards(votes, judge, shared="index", n_resamples=B)
+        check(written(result, out), expected.table)
+        assert "have another result on b); one draw of the union" in " ".join(result.stdout.split())
+
+    @pytest.mark.slow
+    def test_style_control_of_one_board(self, votes, folder, tmp_path):
+        out = tmp_path / "out.parquet"
+        result = run(folder / "votes.parquet", "--features-b", "length", "--out", out)
+        expected = jaxeval.compare_boards(votes, votes, options_b={"features": ["length"]}, n_resamples=B)
+        check(written(result, out), expected.table)
+
+
+def test_what_is_written(folder, tmp_path):
+    out, figure = tmp_path / "found", tmp_path / "x.png"
+    files = folder / "last.csv", folder / "this.csv"
+    more = "--metadata", folder / "about.csv", "--gauge", "model-2=1200", "--plot", figure, "--format", "json"
+    result = run(*files, "--id", "vote_id", "--out", f"{out}/", *more, "--quiet")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == ""
+    assert {path.name for path in out.iterdir()} == {
+        "comparison.json", "agreement.json", "comparison.png", "answer.txt"
+    }  # fmt: skip
+    assert figure.stat().st_size > 10_000
+    content = json.loads((out / "comparison.json").read_text())
+    rows = {row["model_name"]: row for row in content["rows"]}
+    assert rows["model-1"]["licence"] == "open"
+    assert rows["model-2"]["rating_a"] == rows["model-2"]["rating_b"] == 1200
+    assert content["settings"]["n_resamples"] == B
+    assert [row["measure"] for row in json.loads((out / "agreement.json").read_text())["rows"]] == [
+        "kendall_tau", "spearman", "top_overlap"
+    ]  # fmt: skip
+
+
+def test_models_and_names_that_one_board_has(votes, folder, tmp_path):
+    """A rename of one board makes the names of both alike; a model that one board lacks is left out of the other."""
+    other = votes.tail(800).replace({"model-1": "first"})
+    other[(other["model_a"] != "model-3") & (other["model_b"] != "model-3")].to_csv(tmp_path / "b.csv", index=False)
+    options = "--rename", folder / "names.csv", "--exclude", "model-3", "--id", "vote_id", "--out", tmp_path / "out.csv"
+    result = run(folder / "last.csv", tmp_path / "b.csv", *options)
+    assert result.exit_code == 0, result.output
+    models = set(pd.read_csv(tmp_path / "out.csv")["model_name"])
+    assert models == {"first", "model-2", "model-4", "model-5", "model-6"}
+    wrong = run(folder / "last.csv", folder / "this.csv", "--id", "vote_id", "--exclude", "model-33")
+    assert "no model 'model-33'" in wrong.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["votes.parquet"], 2, "one file holds two boards where an option says which"),
+        (["last.csv", "this.csv", "last.csv"], 2, "two boards are compared, got 3 files"),
+        (["votes.parquet", "--by", "language"], 2, "--by and --slices need each other"),
+        (
+            ["votes.parquet", "--by", "language", "--slices", "English"],
+            2,
+            "--slices takes two names X,Y, got 'English'",
+        ),
+        (["last.csv", "this.csv", "--by", "language", "--slices", "a,b"], 2, "--by takes two groups of one file"),
+        (["votes.parquet", "--by", "language", "--slices", "English,Germen"], 1, "no group 'Germen'"),
+        (["votes.parquet", "--by", "tongue", "--slices", "a,b"], 1, "no column 'tongue'"),
+        (["last.csv", "this.csv", "--id", "language"], 1, "share their name with others"),
+        (["last.csv", "this.csv", "--id", "vote"], 1, "no column 'vote' in the file"),
+        (["last.csv", "this.csv", "--id", "vote_id", "--shared", "rows"], 1, "both say which votes are shared"),
+        (["last.csv", "this.csv", "--gauge", "votes"], 2, "--gauge votes weighs the models of each board otherwise"),
+        (["last.csv", "this.csv", "--scheme", "poisson", "--strata", "language"], 2, "fixes how many: leave one"),
+        (["last.csv", "this.csv", "--scheme", "poisson", "--cluster", "language"], 2, "leave --scheme out"),
+        (["votes.parquet", "--where-a", "vote_id < 0"], 1, "no battle is left of 1,200"),
+        (["votes.parquet", "--where-a", "lenght > 0"], 1, "no column 'lenght'"),
+        (["last.csv", "this.csv", "--out", "last.csv"], 2, "which would be lost"),
+    ],
+)
+def test_errors(folder, monkeypatch, arguments, code, message):
+    monkeypatch.chdir(folder)
+    result = run(*arguments)
+    assert result.exit_code == code, result.output
+    assert message in " ".join(result.stderr.split())
