@@ -9,7 +9,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("page", ["how-it-flows.md", "tables.md", "files.md", "few-battles.md", "accelerators.md"])
+@pytest.mark.parametrize(
+    "page", ["how-it-flows.md", "tables.md", "files.md", "few-battles.md", "accelerators.md", "judge-outputs.md"]
+)
 def test_the_worked_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # they may write files
     failed, tried = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
