@@ -1,4 +1,4 @@
-"""Trust or escalate: leave out what a judge cannot repeat, and see whether the scores move."""
+"""Trust or escalate: leave out what a judge cannot repeat, or is not sure of, and see whether the scores move."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jaxeval.tables.shown import Shown
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Abstention(Shown):
-    """Scores with and without the answers on which a judge's runs disagree.
+    """Scores with and without the answers on which a judge's runs disagree, or of which it is not sure.
 
     ``table`` has a row per model, judge and reference: ``coverage``, the share of answers kept; ``probability`` and
     ``rating`` of all and of the ``trusted`` ones, and the shifts. ``summary`` has a row per model and reference: mean
@@ -27,29 +27,53 @@ class Abstention(Shown):
     table: pd.DataFrame
     summary: pd.DataFrame
     trusted: AnchoredVerdicts
-    threshold: float
+    threshold: float | None
+    confidence: float | None = None
 
 
-def abstain(verdicts: AnchoredVerdicts, threshold: float = 0.25, *, prior: float = 0.5) -> Abstention:
-    """Leaves out every answer whose outcome varies over a judge's runs by a standard deviation above ``threshold``.
+def abstain(
+    verdicts: AnchoredVerdicts,
+    threshold: float = 0.25,
+    *,
+    confidence: float | None = None,
+    by_runs: bool | None = None,
+    prior: float = 0.5,
+) -> Abstention:
+    """Leaves out the answers that a judge cannot repeat, or of which it is not sure (Tables 6 and 12 of the method).
 
-    The deviation is that of K outcomes of 1, 1/2 or 0, with the divisor K. An answer that was judged once has none, and
-    is left out. A model and judge that lose all answers keep a row with coverage 0.
+    By runs: the outcome varies over a judge's runs by a standard deviation above ``threshold``. The deviation is that
+    of K outcomes of 1, 1/2 or 0, with the divisor K. An answer that was judged once has none, and is left out.
+
+    By stated confidence: its mean over a judge's runs is below ``confidence``, or none was stated. Runs then count only
+    with ``by_runs=True``. A model and judge that lose all answers keep a row with coverage 0.
 
     Raises:
-        DataError: there is one run only, or nothing is left.
-        ValueError: the threshold is negative or not finite.
+        DataError: there is one run only, no confidence was stated, or nothing is left.
+        ValueError: the threshold is negative or not finite, or the confidence is out of [0, 1].
     """
-    threshold = checked_finite("threshold", threshold, 0, ": it is a standard deviation")
-    if len(verdicts.levels["run"]) < 2:
-        raise DataError("abstention needs repeated runs: name the column that numbers them with run=")
     cell, _ = verdicts.groups(["model", "judge", "anchor", "item"])
     times = np.bincount(cell)
-    mean = np.bincount(cell, verdicts.outcome) / times
-    variance = np.bincount(cell, (verdicts.outcome - mean[cell]) ** 2) / times
-    kept = (times > 1) & (np.sqrt(variance) <= threshold + 1e-12)
+    kept = np.ones(len(times), bool)
+    left_out = []
+    threshold = checked_finite("threshold", threshold, 0, ": it is a standard deviation")
+    runs_count = confidence is None if by_runs is None else by_runs
+    if runs_count:
+        if len(verdicts.levels["run"]) < 2:
+            raise DataError("abstention needs repeated runs: name the column that numbers them with run=")
+        mean = np.bincount(cell, verdicts.outcome) / times
+        variance = np.bincount(cell, (verdicts.outcome - mean[cell]) ** 2) / times
+        kept &= (times > 1) & (np.sqrt(variance) <= threshold + 1e-12)
+        left_out.append(f"vary by more than {threshold:g} between runs, or have one run")
+    if confidence is not None:
+        if not 0 <= checked_finite("confidence", confidence) <= 1:
+            raise ValueError(f"confidence must lie in [0, 1], got {confidence!r}")
+        if verdicts.confidence is None:
+            raise DataError("no confidence was stated: there is neither a column 'confidence', nor one in the replies")
+        stated = np.bincount(cell, verdicts.confidence) / times
+        kept &= stated >= confidence - 1e-12
+        left_out.append(f"have a confidence below {confidence:g}, or none")
     if not kept.any():
-        raise DataError(f"all answers vary by more than {threshold:g} between runs, or have one run: nothing is left")
+        raise DataError(f"all answers {', or '.join(left_out)}: nothing is left")
     trusted = verdicts.take(kept[cell])
     by = ["model", "judge", "anchor"]
     before, after = (anchored_scores(v, by, prior=prior).set_index(by) for v in (verdicts, trusted))
@@ -64,7 +88,9 @@ def abstain(verdicts: AnchoredVerdicts, threshold: float = 0.25, *, prior: float
         rows.append((*key, block["coverage"].mean(), *_spread(block["probability"], block["probability_se"]),
                      *_spread(block["probability_trusted"], block["probability_se_trusted"])))  # fmt: skip
     names = ["model", "anchor", "coverage", "standard_error", "cv", "standard_error_trusted", "cv_trusted"]
-    return Abstention(table.reset_index(), pd.DataFrame(rows, columns=names), trusted, threshold)
+    return Abstention(
+        table.reset_index(), pd.DataFrame(rows, columns=names), trusted, threshold if runs_count else None, confidence
+    )
 
 
 def _spread(probability: pd.Series, error: pd.Series) -> tuple[float, float]:

@@ -34,6 +34,13 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @strata_option("prompts", "task")
 @choice_option("--missing", "error", "drop")
+@click.option("--reference", metavar="A|B|COL",
+              help="The side of the reference, where a column holds what judges printed: A if they saw it first, as in "
+              "the paper; or a column of these.")  # fmt: skip
+@choice_option("--confidence", "share", "percent", text="How judges state their confidence.")
+@choice_option("--unparsed", "error", "drop", text="Replies that cannot be read.")
+@click.option("--min-confidence", type=click.FloatRange(0, 1), metavar="C",
+              help="Also rate without the answers whose stated confidence is below C.")  # fmt: skip
 @click.option("--by-task", is_flag=True, help="Rate every task on its own.")
 @click.option(
     "--prior",
@@ -54,16 +61,20 @@ def anchored(
     pool_size: float | None,
     threshold: float,
     strata: str | None,
+    min_confidence: float | None,
     drawn: dict[str, Any],
     outputs: Outputs,
     **columns: Any,
 ) -> None:
     """Rate models by wins, ties and losses against a fixed reference.
 
-    FILE has a verdict per row, or counts in columns wins, ties and losses. Judges with repeated runs are screened by
-    their reliability, and references by how informative they are.
+    FILE has a verdict per row, or what a judge printed, or counts in columns wins, ties and losses. Judges with
+    repeated runs are screened by their reliability, and references by how informative they are. --full and --out add
+    the judges' agreement, abstention, the prior's weight, tau^2 between tasks, errors by the number of prompts, and,
+    with columns score and reference_score, direct scoring.
     """
     from jaxeval.anchored.diagnostics import diagnose_anchors
+    from jaxeval.anchored.method_tables import method_tables
     from jaxeval.anchored.pooling import pooled_scores
     from jaxeval.anchored.scores import anchored_scores
     from jaxeval.anchored.screening import screen_judges
@@ -77,6 +88,7 @@ def anchored(
     tables: dict[str, pd.DataFrame] = {}
     notes: list[str] = []
     warnings: list[str] = []
+    further: dict[str, pd.DataFrame] = {}
     screen = None
     path = local_file(file)
     if _holds_counts(path, column_names(path), columns["verdict"]):
@@ -105,6 +117,11 @@ def anchored(
             if strata:
                 raise click.UsageError("--strata is about resamples of judges with repeated runs, and there is one run")
             warnings.append("one run only: the reliability of judges cannot be told (name the column of runs, --run)")
+        further, unmade = method_tables(
+            verdicts, _direct_scores(file, columns), strong=[] if screen is None else screen.strong,
+            confidence=min_confidence, prior=prior, seed=drawn["seed"],
+        )  # fmt: skip
+        notes += unmade
     tables = {"scores": scores, **tables}
     warnings += scores.attrs["warnings"]
     if "pooled" in tables:
@@ -117,6 +134,7 @@ def anchored(
         if len(found.additivity):
             tables["anchor_additivity"] = found.additivity
         warnings += found.advice
+    tables |= further
     # A mean over judges is not as much surer than one judge as two kinds of interval make it look.
     pooled = "; those of the mean over judges are by the prompts' own variance" if "pooled" in tables else ""
     notes.append(f"prior {prior:g}; {100 * drawn['level']:g}% Beta intervals{pooled}; link {link}; {versions()}")
@@ -161,7 +179,7 @@ def _read_counts(file: Path, by_task: bool, missing: str, **columns: str | None)
     from jaxeval.errors import DataError
 
     named = {role: columns[role] for role in ("model", "judge", "anchor", "task") if columns[role]}
-    rows_only = [f"--{name}" for name in ("item", "run") if columns[name]]
+    rows_only = [f"--{name}" for name in ("item", "run", "reference") if columns[name]]
     rows_only += [name for name, given in (("--by-task", by_task), ("--missing drop", missing == "drop")) if given]
     if rows_only:
         raise DataError(f"{file.name} holds counts (columns wins and losses), so {rows_only[0]} has no meaning")
@@ -172,6 +190,22 @@ def _read_counts(file: Path, by_task: bool, missing: str, **columns: str | None)
             require_column(counts, str(name))
     shadowed = [role for role, name in named.items() if role in counts and role != name]
     return counts.drop(columns=shadowed).rename(columns={str(name): role for role, name in named.items()})
+
+
+def _direct_scores(file: Path, columns: dict[str, Any]) -> pd.DataFrame | None:
+    """The table with direct scores, if it has them, and verdicts in words; its roles under their own names."""
+    from jaxeval.anchored.method_tables import DIRECT
+    from jaxeval.data.anchored_verdicts import ROLES
+    from jaxeval.data.columns import frame_of
+    from jaxeval.data.table_files import read_whole_table
+
+    named = {columns[role]: role for role in ("verdict", *ROLES) if columns.get(role)}
+    roles = [columns.get(role) or role for role in ROLES if role != "run"]
+    frame = frame_of(read_whole_table(file, roles)).rename(columns=named)
+    if not {*DIRECT, "verdict", "model", "judge", "item"} <= set(frame.columns):
+        return None
+    words = frame["verdict"].isin(["win", "tie", "loss"])
+    return frame[words].reset_index(drop=True) if words.any() else None
 
 
 def _figures(

@@ -18,6 +18,18 @@ _FILES_ONLY = [
     "probability_se", "rating_se", "own_se", "rating_se_predicted", "rating_se_predicted_observed", "informative",
     "squares",
 ]  # fmt: skip
+#: Further tables, in the order in which they are printed.
+_FURTHER = {
+    "summary": "Means over judges",
+    "kappas": "Cohen's kappa between judges",
+    "abstention": "Without the answers that judges are not sure of",
+    "guarded": "Direct and anchored scores, with and without such answers",
+    "dispersion": "Dispersion of direct and anchored scores over judges",
+    "direct_agreement": "Agreement of judges' direct scores",
+    "prior": "Ratings under another prior (Elo)",
+    "heterogeneity": "Variance between tasks",
+    "subsamples": "Errors of subsamples of prompts",
+}
 _WORDS = {"judge": "by", "anchor": "over", "task": "on"}
 
 
@@ -45,6 +57,7 @@ def anchored_screen(
     if "anchor_swap" in tables:
         swap = tables["anchor_swap"].drop(columns=_FILES_ONLY, errors="ignore")
         found.append(grid_of(swap, "References against each other (Elo)", _cell, rows="pair"))
+    found += [grid_of(tables[name], title, _cell) for name, title in _FURTHER.items() if name in tables]
     return Screen(_answer(tables), [*grids, *found[:1]], found[1:], notes=notes, warnings=warnings)
 
 

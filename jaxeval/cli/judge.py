@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 @click.option("--calibration", required=True, type=FILE, help="Judged answers with human labels.")
 @click.option("--test", required=True, type=FILE, help="Judged answers to rate; labels, if any, are shown as truth.")
 @click.option("--judgment", "judgments", multiple=True, metavar="COL",
-              help="Column of verdicts (0, 1) or scores; may be repeated, a judge each. "
-              "[judgment or verdict]")  # fmt: skip
+              help="Column of verdicts (0, 1) or scores, or of what the judge printed (Yes, No, a grade, JSON); may be "
+              "repeated, a judge each. [judgment, verdict or output]")  # fmt: skip
 @click.option("--label", metavar="COL", help="Column of human labels. [human or label]")
 @click.option("--model", metavar="COL", help="Column of models; a calibration without it is shared by all.")
 @click.option("--judge", metavar="COL", help="Column of judges, where one column holds all judgments.")
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 @choice_option("--missing", "error", "drop", "complete", "incorrect",
                text="Missing judgments: leave them out and keep their labels, leave out their items, or count them as "
                "0.")  # fmt: skip
+@choice_option("--unparsed", "error", "drop", text="Replies that cannot be read.")
 @click.option("--compare", "pairs", nargs=2, multiple=True, metavar="A B", help="Compare two models; may be repeated.")
 @click.option("--shared", metavar="MODEL", help="Whose labels the shared calibration uses. [B of a pair; else all]")
 @click.option("--by", metavar="COL", help="Also each slice of this column.")

@@ -295,10 +295,8 @@ def _outcomes(column: pd.Series, name: str) -> Float:
     if unknown:
         counts = np.bincount(codes[codes >= 0], minlength=len(labels))
         found = ", ".join(f"{str(labels[k])!r} ({counts[k]:,})" for k in unknown[:10])
-        sides = (
-            "; if judges printed them of the two sides that they saw, say which is the reference: reference='A', or "
-        )
-        hint = f"{sides}'B' (--reference)" if any(isinstance(labels[k], str | dict) for k in unknown) else ""
+        sides = "; of what judges printed about two sides, say which one is the reference: reference='A' (--reference)"
+        hint = sides if any(isinstance(labels[k], str | dict) for k in unknown) else ""
         if all(_is_number(labels[k]) for k in unknown):
             mixed, text = len(unknown) < len(labels), "these are numbers as text: make them numbers with .astype(float)"
             hint = f"; {'numbers may not be mixed with labels' if mixed else text}"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float
 from jaxeval.data.columns import as_frame, encode_models, require_column
 from jaxeval.data.labels import Labels, Sides, read_labels
-from jaxeval.data.presentation_orders import ITEM
+from jaxeval.data.presentation_orders import ITEM, pairs_of
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
@@ -74,7 +74,44 @@ def human_labels_of(
     return labels.reset_index(drop=True), [f"human labels: {read.told}"] if read.told else []
 
 
-def agreed(unit: NDArray[np.intp], target: Float, n_units: int, people: People) -> tuple[Float, int]:
+def joined_labels(
+    labels: pd.DataFrame, battles: pd.DataFrame, people: People, *, beside: bool
+) -> tuple[pd.DataFrame, NDArray[Any], int, int]:
+    """Human labels of pairs as battles write them, and the word that people agree on of each battle.
+
+    Then come the number of labels of what no judge saw, and of the items and pairs that people dispute. Labels
+    ``beside`` the calls stand by each call of an item, and count once.
+
+    Raises:
+        DataError: no label is of what was judged, or people contradict each other and ``people`` is "error".
+    """
+    tables = (battles, labels)
+    item = pd.factorize(np.concatenate([table["item"].astype(str) for table in tables]))[0]
+    a, b = (np.concatenate([table[side].astype(str) for table in tables]) for side in ("model_a", "model_b"))
+    first, second = pd.factorize(np.concatenate([a, b]))[0].reshape(2, -1).astype(np.int32)
+    pairs = pairs_of(item, first, second, int(max(first.max(), second.max())) + 1)
+    # Battles come first, and all of an item write the pair alike: labels are turned to them.
+    turned, n = pairs.flipped[len(battles) :], len(battles)
+    sides = labels[["model_a", "model_b"]].to_numpy(object)
+    sides = np.where(turned[:, None], sides[:, ::-1], sides)
+    target = targets_of(labels["verdict"])
+    target = np.where(turned, 1 - target, target)
+    labels = labels.assign(model_a=sides[:, 0], model_b=sides[:, 1], verdict=words_of(target), _unit=pairs.unit[n:])
+    if beside:
+        labels = labels.drop_duplicates(["_unit", "verdict"], ignore_index=True)
+    seen = np.isin(labels["_unit"], pairs.unit[:n])
+    if len(labels) and not seen.any():
+        raise DataError(
+            f"none of {counted(len(labels), 'human label')} is of an item and a pair that was judged: labels have "
+            f"items such as {str(labels['item'].iloc[0])[:40]!r}, calls such as {str(battles['item'].iloc[0])[:40]!r}"
+        )
+    used = labels[seen]
+    label, disputed = _agreed(used["_unit"].to_numpy(), targets_of(used["verdict"]), int(pairs.unit.max()) + 1, people)
+    words = words_of(label[pairs.unit[:n]])
+    return used.drop(columns="_unit").reset_index(drop=True), words, int((~seen).sum()), disputed
+
+
+def _agreed(unit: NDArray[np.intp], target: Float, n_units: int, people: People) -> tuple[Float, int]:
     """(n_units,) the label of each unit by those that people gave (N,), NaN without one; and how many they dispute.
 
     A majority is the side that more people name than the other one, or a tie; ties count for neither side.

@@ -23,7 +23,7 @@ from jaxeval.data.columns import (
     require_column,
     told_renames,
 )
-from jaxeval.data.human_labels import LABEL, People, agreed, human_labels_of, targets_of, words_of
+from jaxeval.data.human_labels import LABEL, People, human_labels_of, joined_labels, targets_of, words_of
 from jaxeval.data.judge_calls import Calls, Confidence, ReplyRules, Unparsed, mean_score, read_calls, unread_error
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.data.labels import Labels, check_labels
@@ -200,7 +200,7 @@ class JudgeOutputs(Shown):
             told += more
             if given is not None:
                 beside = human_labels is None
-                labelled, battles["human"], n_unused, n_disputed = _joined(given, battles, people, beside=beside)
+                labelled, battles["human"], n_unused, n_disputed = joined_labels(given, battles, people, beside=beside)
         battles = _with_further(battles, frame, rows, [*roles.values(), usual_column(frame, human or None, LABEL[:3])])
         report = OutputsReport(
             **_counts(table, battles, rows), n_rows=len(frame), n_unparsed=int(calls.unread.sum()), one_order=one_order,
@@ -425,7 +425,6 @@ def _battles_table(calls: pd.DataFrame, rows: _Rows) -> pd.DataFrame:
     # A side and a tie are the side; two sides are a tie.
     common = (1 + np.sign(np.nansum(target - 0.5, axis=1))) / 2
     battles = calls[_BATTLE].iloc[orders.max(axis=1)].reset_index(drop=True)
-    # The call that comes first names the pair, as it does in `calls`.
     battles["verdict"] = words_of(common)
     for k, side in enumerate("ab"):
         battles[f"verdict_{side}_first"] = words_of(target[:, k])
@@ -477,42 +476,7 @@ def _labels_given(
         return None, []
     beside = frame[[roles["model_a"], roles["model_b"], column]].rename(columns={column: "human"})
     beside["item"] = frame[roles["item"]] if roles["item"] else np.arange(len(frame))
-    labels, told = human_labels_of(beside, coding, {**columns, "item": "item"})
-    return labels, told
-
-
-def _joined(
-    labels: pd.DataFrame, battles: pd.DataFrame, people: People, *, beside: bool
-) -> tuple[pd.DataFrame, NDArray[Any], int, int]:
-    """Human labels of pairs as battles write them, and the word that people agree on of each battle.
-
-    Then come the number of labels of what no judge saw, and of the items and pairs that people dispute. Labels
-    ``beside`` the calls stand by each call of an item, and count once.
-    """
-    tables = (battles, labels)
-    item = pd.factorize(np.concatenate([table["item"].astype(str) for table in tables]))[0]
-    a, b = (np.concatenate([table[side].astype(str) for table in tables]) for side in ("model_a", "model_b"))
-    first, second = pd.factorize(np.concatenate([a, b]))[0].reshape(2, -1).astype(np.int32)
-    pairs = pairs_of(item, first, second, int(max(first.max(), second.max())) + 1)
-    # Battles come first, and all of an item write the pair alike: labels are turned to them.
-    turned, n = pairs.flipped[len(battles) :], len(battles)
-    sides = labels[["model_a", "model_b"]].to_numpy(object)
-    sides = np.where(turned[:, None], sides[:, ::-1], sides)
-    target = targets_of(labels["verdict"])
-    target = np.where(turned, 1 - target, target)
-    labels = labels.assign(model_a=sides[:, 0], model_b=sides[:, 1], verdict=words_of(target), _unit=pairs.unit[n:])
-    if beside:
-        labels = labels.drop_duplicates(["_unit", "verdict"], ignore_index=True)
-    seen = np.isin(labels["_unit"], pairs.unit[:n])
-    if len(labels) and not seen.any():
-        raise DataError(
-            f"none of {counted(len(labels), 'human label')} is of an item and a pair that was judged: labels have "
-            f"items such as {str(labels['item'].iloc[0])[:40]!r}, calls such as {str(battles['item'].iloc[0])[:40]!r}"
-        )
-    used = labels[seen]
-    label, disputed = agreed(used["_unit"].to_numpy(), targets_of(used["verdict"]), int(pairs.unit.max()) + 1, people)
-    words = words_of(label[pairs.unit[:n]])
-    return used.drop(columns="_unit").reset_index(drop=True), words, int((~seen).sum()), disputed
+    return human_labels_of(beside, coding, {**columns, "item": "item"})
 
 
 def _checked_scale(scale: tuple[float, float] | None) -> tuple[float, float] | None:

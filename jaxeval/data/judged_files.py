@@ -35,6 +35,14 @@ def read_judges(path: str | Path, *, only_judge: str | None = None, **columns: A
     Raises:
         DataError: the file cannot be read as judged battles, or has not the judge.
         ValueError: an option is about tables and the file holds replies, or the other way round.
+
+    Examples:
+        >>> import jaxeval
+        >>> calls = jaxeval.simulate_judge_outputs(60, 4, judge_noise=[0.0, 2.0])
+        >>> calls.to_json("raw.jsonl", orient="records", lines=True)
+        >>> judges = jaxeval.read_judges("raw.jsonl")
+        >>> {name: battles.n_battles for name, battles in judges.items()}
+        {'judge-1': 60, 'judge-2': 60}
     """
     path = Path(path)
     given = {name: value for name, value in columns.items() if value is not None}

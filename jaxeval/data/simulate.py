@@ -250,9 +250,9 @@ def simulate_judge_outputs(
     Examples:
         >>> import jaxeval
         >>> calls = jaxeval.simulate_judge_outputs(100, 4, judge_noise=[0.0])
-        >>> print(calls["output"][0][:46])
+        >>> print(calls["output"][0][:37])
         ```json
-        {"scores_A": {"adherence": 3, "helpful
+        {"scores_A": {"adherence": 4,
         >>> jaxeval.JudgeOutputs.from_pandas(calls).judged().n_battles
         100
     """

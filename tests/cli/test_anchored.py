@@ -1,5 +1,7 @@
 """The command ``jaxeval anchored``: verdicts and counts, the screen, and what it refuses."""
 
+import json
+
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -224,3 +226,24 @@ def test_counts_that_repeat(tmp_path):
     result = anchored(path)
     assert result.exit_code == 1
     assert "twice.csv: 1 row of counts repeats another of the same model (first in row 1: model 'a';" in result.output
+
+
+def test_what_judges_printed_and_tables_beside_the_scores(tmp_path):
+    frame = simulate_anchored_verdicts(n_items=20, n_judges=2, n_runs=2, run_sd=0.3, seed=1)
+    letter = frame["verdict"].map({"win": "B", "tie": "C", "loss": "A"})
+    said = frame.drop(columns=["verdict", "score", "reference_score"]).assign(
+        output=[json.dumps({"score": s, "confidence": 0.8}) for s in letter]
+    )
+    said.to_json(tmp_path / "said.jsonl", orient="records", lines=True)
+    frame.to_csv(tmp_path / "verdicts.csv", index=False)
+    unsaid = anchored(tmp_path / "said.jsonl", "--resamples", 20)
+    assert unsaid.exit_code == 1
+    assert "nothing says which one the reference is" in unsaid.output
+    options = ("--resamples", 20, "--out")
+    first = anchored(tmp_path / "said.jsonl", "--reference", "A", "--min-confidence", 0.7, *options, tmp_path / "a")
+    second = anchored(tmp_path / "verdicts.csv", *options, tmp_path / "b", "--full")
+    assert (first.exit_code, second.exit_code) == (0, 0), first.output + second.output
+    for name in ("scores", "kappas", "summary", "prior"):
+        assert (tmp_path / "a" / f"{name}.csv").read_text() == (tmp_path / "b" / f"{name}.csv").read_text()
+    assert "Direct and anchored scores, with and without such answers" in second.stdout
+    assert {"guarded", "dispersion", "direct_agreement"} <= {file.stem for file in (tmp_path / "b").glob("*.csv")}

@@ -140,3 +140,30 @@ def test_the_estimate_to_believe_and_the_statuses_are_explained(files, columns):
     assert "believe ppi_plus_plus: with labels of the model itself" in flat
     shown = [status for status in STATUSES if status != "ok" and f"{status}: {STATUSES[status]}." in flat]
     assert {"J near 0", "J <= 0"} & set(shown)
+
+
+def test_what_judges_printed_is_read(tmp_path, files):
+    """Yes and No in prose or JSON give what 1 and 0 give."""
+    said = {1: ['{"correct": true, "reason": "as in the key"}', "It is.\nVerdict: Yes"], 0: ["[[No]]", "No."]}
+    for name in ("cal", "test"):
+        table = pd.read_csv(files / "cal.csv") if name == "cal" else pd.read_parquet(files / "test.parquet")
+        table["output"] = [said[int(v)][k % 2] for k, v in enumerate(table["judge-1"])]
+        table.drop(columns=["judge-1", "judge-2"]).to_json(tmp_path / f"{name}.jsonl", orient="records", lines=True)
+    columns = ("--model", "model", "--item", "item", *FAST)
+    raw = run("--calibration", tmp_path / "cal.jsonl", "--test", tmp_path / "test.jsonl", *columns, "--out",
+              tmp_path / "raw")  # fmt: skip
+    plain = run("--calibration", files / "cal.csv", "--test", files / "test.parquet", "--judgment", "judge-1", *columns,
+                "--out", tmp_path / "plain")  # fmt: skip
+    assert (raw.exit_code, plain.exit_code) == (0, 0), raw.output + plain.output
+    one, other = (pd.read_csv(tmp_path / name / "accuracy.csv") for name in ("raw", "plain"))
+    pd.testing.assert_frame_equal(one.drop(columns="judge"), other.drop(columns="judge"))
+    broken = (tmp_path / "test.jsonl").read_text().replace("[[No]]", "I cannot tell from this answer alone, nor guess.")
+    (tmp_path / "test.jsonl").write_text(broken)
+    unread = run("--calibration", tmp_path / "cal.jsonl", "--test", tmp_path / "test.jsonl", *columns)
+    assert "cannot be read" in unread.output
+    assert "--unparsed drop" in unread.output
+    left = run(
+        "--calibration", tmp_path / "cal.jsonl", "--test", tmp_path / "test.jsonl", *columns, "--unparsed", "drop"
+    )
+    assert left.exit_code == 0, left.output
+    assert "that cannot be read left out on request" in left.output

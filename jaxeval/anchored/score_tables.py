@@ -1,0 +1,206 @@
+"""Anchored scores over judges, side by side: by reference, by task, by prior, by filter, and beside another board."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy
+
+from jaxeval.anchored.abstention import abstain
+from jaxeval.anchored.direct_scoring import direct_win_probability
+from jaxeval.anchored.scores import anchored_scores
+from jaxeval.arrays import Float
+from jaxeval.data.anchored_verdicts import AnchoredVerdicts
+from jaxeval.data.columns import numbers, reject_missing, require_column
+from jaxeval.errors import DataError
+from jaxeval.tables.table import Table
+from jaxeval.wording import counted
+
+#: On scores of 1 to 10, the standard deviation over runs from which on an answer is left out (Appendix E.2).
+_DIRECT_DEVIATION = 0.5
+_TOP, _NEAR = 10, 20.0
+
+
+def summarised_scores(
+    verdicts: AnchoredVerdicts,
+    by: Sequence[str] = ("model", "anchor"),
+    *,
+    strong: Sequence[Hashable] = (),
+    prior: float = 0.5,
+    pool_size: float | None = None,
+) -> pd.DataFrame:
+    """Means over judges of anchored scores, with what all judges and the strong ones leave open.
+
+    These are Table 3 of the method (by model and anchor), and Tables 4, 10 and 11 (by model and task).
+
+    Args:
+        verdicts: of several judges.
+        by: the roles of a row.
+        strong: names of the judges that pass a screen, as `JudgeScreen.strong`.
+        prior: as in `anchored_elo`, like ``pool_size``.
+
+    Returns:
+        Of each row the number of judges; the means of ``probability`` and ``rating`` and of the judges' own errors,
+        ``probability_se`` and ``rating_se``; ``cv``, the coefficient of variation of the probability over judges;
+        ``probability_se_of_mean`` and ``rating_se_of_mean``, the standard errors of the means by the spread of the
+        judges. With strong judges the four errors again, of these alone (``..._strong``), and by which share the
+        errors of the means shrink (``..._reduction``).
+
+    Raises:
+        DataError: a strong judge has no verdicts.
+    """
+    scores = anchored_scores(verdicts, [*by, "judge"], prior=prior, pool_size=pool_size)
+    unknown = [judge for judge in strong if judge not in set(scores["judge"])]
+    if unknown:
+        raise DataError(f"no verdicts of {counted(len(unknown), 'strong judge')}: {', '.join(map(str, unknown))}")
+    table = _over_judges(scores, by)
+    if len(strong):
+        errors = [name for name in table.columns if "_se" in name]
+        own = _over_judges(scores[scores["judge"].isin(list(strong))], by)[errors]
+        table = table.join(own.add_suffix("_strong"))
+        for name in ("probability", "rating"):
+            whole, part = (table[f"{name}_se_of_mean{end}"] for end in ("", "_strong"))
+            table[f"{name}_se_reduction"] = 1 - part / whole.where(whole > 0)
+    return Table.of(table.reset_index(), "Anchored scores over judges", (*by, "rating"))
+
+
+def _over_judges(scores: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    grouped = scores.groupby(list(by), sort=False, observed=True)
+    table = grouped.agg(
+        n_judges=("judge", "size"), probability=("probability", "mean"), probability_se=("probability_se", "mean"),
+        rating=("rating", "mean"), rating_se=("rating_se", "mean"), cv=("probability", _cv),
+    )  # fmt: skip
+    for name in ("probability", "rating"):
+        table[f"{name}_se_of_mean"] = grouped[name].std(ddof=1) / np.sqrt(table["n_judges"])
+    return table
+
+
+def _cv(values: pd.Series) -> float:
+    return float(values.std(ddof=1) / values.mean()) if len(values) > 1 else np.nan
+
+
+def prior_sensitivity(
+    verdicts: AnchoredVerdicts, by: str = "anchor", *, priors: tuple[float, float] = (0.5, 1.0)
+) -> pd.DataFrame:
+    """How far the prior moves the models' ratings: Jeffreys' beside Laplace's by default (Table 13).
+
+    Returns:
+        A row per value of ``by`` ("anchor" or "task"): Kendall's tau-b of the models' mean ratings over judges under
+        either prior, their mean and largest absolute difference in Elo, and the share of models within 20 Elo.
+    """
+    boards = []
+    for prior in priors:
+        scores = anchored_scores(verdicts, [by, "model", "judge"], prior=prior)
+        boards.append(scores.groupby([by, "model"], observed=True)["rating"].mean())
+    both = pd.concat(boards, axis=1, keys=["one", "other"])
+    rows = []
+    for value, block in both.groupby(level=by, sort=False):
+        apart = (block["one"] - block["other"]).abs()
+        tau = _kendall(block["one"].to_numpy(), block["other"].to_numpy())
+        rows.append((value, tau, apart.mean(), apart.max(), float((apart <= _NEAR).mean()), len(block)))
+    return pd.DataFrame(rows, columns=[by, "kendall", "mean_difference", "largest_difference", "within_20", "n_models"])
+
+
+def board_agreement(one: pd.DataFrame, other: pd.DataFrame, *, top: int = _TOP) -> pd.Series:
+    """How far two boards of the same models agree, in order, in Elo and in the win rate (Table 15).
+
+    Ratings are compared about their means over the models of both, since their zeros may differ.
+
+    Args:
+        one: a table with columns ``model`` and ``rating`` (Elo), and maybe ``probability``; a row per model.
+        other: another one.
+        top: models at the top that are compared as sets.
+
+    Returns:
+        ``kendall`` (tau-b), ``spearman``, ``mean_difference`` (Elo), ``mean_difference_percent`` (of the probabilities,
+        in points of per cent; NaN without them), ``jaccard`` of the top, and ``n_models`` that both have.
+
+    Raises:
+        DataError: a column is missing, a model has two rows, or fewer than two models are on both.
+    """
+    tables = []
+    for name, board in (("one", one), ("other", other)):
+        for column in ("model", "rating"):
+            require_column(board, column)
+        if board["model"].duplicated().any():
+            raise DataError(f"the board {name!r} has {board['model'].duplicated().sum():,} further rows of a model")
+        tables.append(board.set_index("model"))
+    models = tables[0].index.intersection(tables[1].index)
+    if len(models) < 2:
+        raise DataError(f"{counted(len(models), 'model')} on both boards: at least two are needed")
+    a, b = (table.loc[models, "rating"].to_numpy(float) for table in tables)
+    apart = float(np.abs((a - a.mean()) - (b - b.mean())).mean())
+    rates = [table.loc[models, "probability"].to_numpy(float) for table in tables if "probability" in table]
+    points = 100 * float(np.abs(rates[0] - rates[1]).mean()) if len(rates) == 2 else np.nan
+    firsts = [set(models[np.argsort(-values, kind="stable")[:top]]) for values in (a, b)]
+    return pd.Series(
+        {
+            "kendall": _kendall(a, b),
+            "spearman": float(scipy.stats.spearmanr(a, b).statistic) if np.ptp(a) and np.ptp(b) else np.nan,
+            "mean_difference": apart,
+            "mean_difference_percent": points,
+            "jaccard": len(firsts[0] & firsts[1]) / len(firsts[0] | firsts[1]),
+            "n_models": len(models),
+        }
+    )
+
+
+def _kendall(a: Float, b: Float) -> float:
+    return float(scipy.stats.kendalltau(a, b).statistic) if len(a) > 1 else np.nan
+
+
+def guarded_scores(
+    frame: pd.DataFrame,
+    *,
+    threshold: float = 0.25,
+    confidence: float | None = None,
+    direct_deviation: float = _DIRECT_DEVIATION,
+    prior: float = 0.5,
+) -> pd.DataFrame:
+    """Direct and anchored scores with and without the answers that judges are not sure of (Table 6).
+
+    Args:
+        frame: a row per model, judge, item and run with ``verdict`` ("win", "tie", "loss"), ``score`` and
+            ``reference_score``; and ``confidence``, if answers are left out by it.
+        threshold: as in `abstain`, like ``confidence``.
+        direct_deviation: an answer's direct scores are left out where their standard deviation over runs is above.
+            With ``confidence`` they are left out where that is below.
+        prior: as in `anchored_elo`.
+
+    Returns:
+        A row per model, method ("direct", "anchored") and filter ("none", "trusted"): the mean ``standard_error`` of
+        the probability, its coefficient of variation over judges, and the ``coverage``, the share of answers kept.
+
+    Raises:
+        DataError: a column is missing, or nothing is left.
+    """
+    for column in ("model", "judge", "item", "verdict", "score", "reference_score"):
+        require_column(frame, column)
+    reject_missing(frame["verdict"].isna().to_numpy(), "verdict")
+    found = abstain(AnchoredVerdicts.from_pandas(frame), threshold, confidence=confidence, prior=prior)
+    rows: list[tuple[Any, ...]] = []
+    for model, own in found.summary.groupby("model", sort=False):
+        rows.append((model, "anchored", "none", own["standard_error"].mean(), own["cv"].mean(), 1.0))
+        rows.append((model, "anchored", "trusted", own["standard_error_trusted"].mean(), own["cv_trusted"].mean(),
+                     own["coverage"].mean()))  # fmt: skip
+    answer = [c for c in ("model", "judge", "anchor", "task", "item") if c in frame]
+    if confidence is None:
+        spread = numbers(frame["score"], "score").reshape(-1)
+        deviation = frame.assign(_score=spread).groupby(answer, observed=True)["_score"].transform("std", ddof=0)
+        kept = deviation.to_numpy() <= direct_deviation
+    else:
+        kept = frame.groupby(answer, observed=True)["confidence"].transform("mean").to_numpy() >= confidence - 1e-12
+    if not kept.any():
+        raise DataError("no direct score is left: all answers vary more between runs")
+    n_all = frame.groupby(["model", "judge"], observed=True)[answer].apply(lambda x: len(x.drop_duplicates()))
+    for name, part in (("none", frame), ("trusted", frame[kept])):
+        direct = direct_win_probability(part)
+        n = part.groupby(["model", "judge"], observed=True)[answer].apply(lambda x: len(x.drop_duplicates()))
+        share = (n / n_all).fillna(0.0).groupby(level="model").mean()
+        for model, own in direct.groupby("model", sort=False):
+            rows.append((model, "direct", name, own["standard_error"].mean(), _cv(own["probability"]), share[model]))
+    columns = ["model", "method", "filter", "standard_error", "cv", "coverage"]
+    return pd.DataFrame(rows, columns=columns).sort_values(["model", "method", "filter"], ignore_index=True)

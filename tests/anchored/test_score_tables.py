@@ -1,0 +1,137 @@
+"""Tables over judges: by hand, and as the method's papers lay them out."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy
+
+from jaxeval.anchored.abstention import abstain
+from jaxeval.anchored.direct_scoring import direct_win_probability
+from jaxeval.anchored.method_tables import heterogeneity, method_tables, prompt_subsamples
+from jaxeval.anchored.score_tables import board_agreement, guarded_scores, prior_sensitivity, summarised_scores
+from jaxeval.anchored.scores import anchored_scores
+from jaxeval.anchored.simulation import simulate_anchored_verdicts
+from jaxeval.data.anchored_verdicts import AnchoredVerdicts
+from jaxeval.errors import DataError
+
+
+@pytest.fixture(scope="module")
+def table():
+    frame = simulate_anchored_verdicts(n_items=40, n_judges=3, n_runs=3, run_sd=(0.2, 0.3, 1.5), seed=1)
+    rng = np.random.default_rng(0)
+    return frame.assign(task=np.where(frame["item"] % 2, "t", "u"), confidence=rng.random(len(frame)).round(2))
+
+
+@pytest.fixture(scope="module")
+def verdicts(table):
+    return AnchoredVerdicts.from_pandas(table)
+
+
+@pytest.mark.parametrize("by", [("model", "anchor"), ("model", "task")])
+def test_means_over_judges_and_the_errors_of_the_strong(verdicts, by):
+    found = summarised_scores(verdicts, by, strong=["judge-1", "judge-2"]).set_index(list(by))
+    scores = anchored_scores(verdicts, [*by, "judge"])
+    for key, own in scores.groupby(list(by)):
+        row = found.loc[key]
+        p = own["probability"]
+        assert row["probability"] == pytest.approx(p.mean())
+        assert row["probability_se"] == pytest.approx(own["probability_se"].mean())
+        assert row["cv"] == pytest.approx(p.std() / p.mean())
+        assert row["rating_se_of_mean"] == pytest.approx(own["rating"].std() / np.sqrt(3))
+        two = own[own["judge"] != "judge-3"]
+        assert row["rating_se_strong"] == pytest.approx(two["rating_se"].mean())
+        se = two["probability"].std() / np.sqrt(2)
+        assert row["probability_se_reduction"] == pytest.approx(1 - se / row["probability_se_of_mean"])
+    with pytest.raises(DataError, match="no verdicts of 1 strong judge: judge-9"):
+        summarised_scores(verdicts, strong=["judge-9"])
+
+
+def test_the_prior_moves_ratings_little(verdicts):
+    (row,) = prior_sensitivity(verdicts).itertuples(index=False)
+    boards = [
+        anchored_scores(verdicts, ["model", "judge"], prior=prior).groupby("model")["rating"].mean()
+        for prior in (0.5, 1.0)
+    ]
+    apart = (boards[0] - boards[1]).abs()
+    assert (row.kendall, row.n_models) == (1.0, 4)
+    assert row.mean_difference == pytest.approx(apart.mean())
+    assert row.largest_difference == pytest.approx(apart.max())
+    assert row.within_20 == np.mean(apart <= 20)
+    assert prior_sensitivity(verdicts, "task")["task"].tolist() == ["t", "u"]
+
+
+def test_boards_are_compared_about_their_means():
+    rng = np.random.default_rng(0)
+    a = pd.DataFrame({"model": np.arange(30), "rating": rng.normal(0, 100, 30), "probability": rng.random(30)})
+    b = a.assign(rating=a["rating"] + 500 + rng.normal(0, 20, 30), probability=a["probability"] + 0.01).iloc[::-1]
+    found = board_agreement(a, b)
+    x, y = a["rating"].to_numpy(), b["rating"].to_numpy()[::-1]
+    assert found["kendall"] == pytest.approx(scipy.stats.kendalltau(x, y).statistic)
+    assert found["mean_difference"] == pytest.approx(np.abs(x - x.mean() - y + y.mean()).mean())
+    assert found["mean_difference_percent"] == pytest.approx(1)
+    firsts = [set(np.argsort(-v)[:10]) for v in (x, y)]
+    assert found["jaccard"] == len(firsts[0] & firsts[1]) / len(firsts[0] | firsts[1])
+    assert np.isnan(board_agreement(a, b.drop(columns="probability"))["mean_difference_percent"])
+    with pytest.raises(DataError, match="1 model on both boards"):
+        board_agreement(a, b.head(1))
+    with pytest.raises(DataError, match="has 1 further rows of a model"):
+        board_agreement(a, pd.concat([b, b.head(1)]))
+
+
+def test_answers_are_left_out_by_stated_confidence(table, verdicts):
+    found = abstain(verdicts, confidence=0.5)
+    stated = table.groupby(["model", "judge", "task", "item"])["confidence"].mean()
+    share = (stated >= 0.5).groupby(level=["model", "judge"]).mean()
+    for row in found.table.itertuples():
+        assert row.coverage == pytest.approx(share[row.model, row.judge])
+    both = abstain(verdicts, confidence=0.5, by_runs=True)
+    assert (both.table["coverage"] <= found.table["coverage"]).all()
+    with pytest.raises(DataError, match="have a confidence below 1, or none: nothing is left"):
+        abstain(verdicts, confidence=1.0)
+    with pytest.raises(ValueError, match=r"confidence must lie in \[0, 1\]"):
+        abstain(verdicts, confidence=50)
+    with pytest.raises(DataError, match="no confidence was stated"):
+        abstain(AnchoredVerdicts.from_pandas(table.drop(columns="confidence")), confidence=0.5)
+
+
+@pytest.mark.parametrize("confidence", [None, 0.4])
+def test_direct_and_anchored_scores_with_and_without_unsure_answers(table, verdicts, confidence):
+    found = guarded_scores(table, confidence=confidence).set_index(["model", "method", "filter"])
+    anchored = abstain(verdicts, confidence=confidence).summary.set_index("model")
+    direct = direct_win_probability(table)
+    answer = table.groupby(["model", "judge", "task", "item"])
+    kept = (
+        answer["score"].transform("std", ddof=0) <= 0.5
+        if confidence is None
+        else answer["confidence"].transform("mean") >= confidence - 1e-9
+    )
+    for model in table["model"].unique():
+        assert found.loc[(model, "anchored", "trusted"), "cv"] == anchored.loc[model, "cv_trusted"]
+        assert found.loc[(model, "anchored", "trusted"), "coverage"] == anchored.loc[model, "coverage"]
+        own = direct[direct["model"] == model]
+        assert found.loc[(model, "direct", "none"), "standard_error"] == pytest.approx(own["standard_error"].mean())
+        share = kept[table["model"] == model].mean()
+        assert found.loc[(model, "direct", "trusted"), "coverage"] == pytest.approx(share)
+    assert (found.xs("none", level="filter")["coverage"] == 1).all()
+
+
+def test_all_tables_at_once_and_what_cannot_be_made(table, verdicts):
+    tables, left_out = method_tables(verdicts, table, strong=["judge-1"], confidence=0.3)
+    assert set(tables) == {
+        "summary", "kappas", "prior", "abstention", "heterogeneity", "subsamples", "direct_agreement", "dispersion",
+        "guarded",
+    }  # fmt: skip
+    assert left_out == []
+    assert (tables["heterogeneity"]["n_tasks"] == 2).all()
+    assert tables["subsamples"]["n"].tolist() == [16, 24, 32, 40]
+    few = verdicts.take(verdicts.number["item"] < 3)
+    tables, left_out = method_tables(few)
+    assert "no table 'subsamples': 3 prompts have the verdicts" in " ".join(left_out)
+
+
+def test_no_heterogeneity_and_no_subsamples_without_the_data(table, verdicts):
+    one = AnchoredVerdicts.from_pandas(table.drop(columns="task"))
+    with pytest.raises(DataError, match="no judge saw a model in two tasks"):
+        heterogeneity(one)
+    single = prompt_subsamples(one.take(one.number["judge"] == 0))
+    np.testing.assert_array_equal(single["adjusted"], single["corrected"])
