@@ -116,8 +116,21 @@ def opponents_of(rng: np.random.Generator, model: Int, n: int) -> Int:
     return other + (other >= model)
 
 
-def simulated_pool(seed: int, slope: float, n: int, bias: float, uneven: bool = False) -> pd.DataFrame:
-    """Predictions of new models by every rule, with their truths, after one simulated pool of n models calibrated.
+class SimulatedPool(NamedTuple):
+    """A pool of n models with human votes, and judged battles of new models. Strengths are logits."""
+
+    battles: jaxeval.JudgedBattles
+    new: jaxeval.JudgedBattles
+    theta: Float  # (n,) of the pool
+    strength: Float  # (S,) of the new models
+    label: NDArray[np.str_]
+    rng: np.random.Generator  # for what comes after
+
+
+def draw_pool(
+    seed: int, slope: float, n: int, bias: float, uneven: bool = False, ratio: Float | None = None
+) -> SimulatedPool:
+    """A pool, and new models with ``ratio`` (S,) times as many battles as those of the pool.
 
     In an ``uneven`` pool some calibration models are drawn up to ten times as often as others.
     """
@@ -130,15 +143,22 @@ def simulated_pool(seed: int, slope: float, n: int, bias: float, uneven: bool = 
     b = opponents_of(rng, a, n)
     human, score = judge.battles(theta[a] - theta[b], error[a] - error[b])
     battles = judged(names, a, b, score, human)
-    calibration = jaxeval.SoftEloCalibration.fit(battles, RIDGE, ("soft",))
 
-    ratio = np.repeat(RATIOS, N_NEW)
+    ratio = np.repeat(RATIOS, N_NEW) if ratio is None else ratio
     strength, own_error = rng.normal(0, SPREAD, len(ratio)), rng.normal(0, bias, len(ratio))
     label = np.array([f"new-{k:02d}" for k in range(len(ratio))])
     row = np.repeat(np.arange(len(ratio)), np.rint(ratio * N_BATTLES).astype(int))
     opponent = rng.integers(0, n, len(row))
     _, score = judge.battles(strength[row] - theta[opponent], own_error[row] - error[opponent])
     new = judged(np.concatenate([names, label]), n + row, opponent, score, np.full(len(row), np.nan))
+    return SimulatedPool(battles=battles, new=new, theta=theta, strength=strength, label=label, rng=rng)
+
+
+def simulated_pool(seed: int, slope: float, n: int, bias: float, uneven: bool = False) -> pd.DataFrame:
+    """Predictions of new models by every rule, with their truths, after one simulated pool of n models calibrated."""
+    battles, new, theta, strength, label, rng = draw_pool(seed, slope, n, bias, uneven)
+    ratio = np.repeat(RATIOS, N_NEW)
+    calibration = jaxeval.SoftEloCalibration.fit(battles, RIDGE, ("soft",))
     table = predictions(calibration, new).loc[label]
 
     others = rng.integers(0, n, (len(ratio), N_BATTLES))

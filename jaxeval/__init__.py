@@ -61,6 +61,7 @@ _HOMES = {
     "references.study": ["ReferenceStudy", "reference_study"],
     "softelo.calibration": ["SoftEloCalibration"],
     "softelo.conformal": ["conformal_quantile"],
+    "softelo.merged_board": ["MergedBoard", "merge_boards"],
     "softelo.soft_elo": ["SoftElo", "soft_elo"],
     "softelo.temperature": ["Temperature", "fit_temperature", "fit_temperatures"],
     "statistics.draws": ["Draws"],

@@ -77,6 +77,8 @@ from jaxeval.references.study import ReferenceStudy as ReferenceStudy
 from jaxeval.references.study import reference_study as reference_study
 from jaxeval.softelo.calibration import SoftEloCalibration as SoftEloCalibration
 from jaxeval.softelo.conformal import conformal_quantile as conformal_quantile
+from jaxeval.softelo.merged_board import MergedBoard as MergedBoard
+from jaxeval.softelo.merged_board import merge_boards as merge_boards
 from jaxeval.softelo.soft_elo import SoftElo as SoftElo
 from jaxeval.softelo.soft_elo import soft_elo as soft_elo
 from jaxeval.softelo.temperature import Temperature as Temperature

@@ -1,4 +1,4 @@
-"""The command line of Soft-Elo: ``jaxeval soft-elo FILE``, ``soft-elo calibrate``, ``soft-elo predict``."""
+"""The command line of Soft-Elo: ``jaxeval soft-elo FILE``, ``soft-elo calibrate``, ``predict`` and ``merge``."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def soft_elo_commands() -> None:
     """Ratings on the human scale from LLM judges' scores.
 
     `soft-elo FILE` (short for `soft-elo report FILE`) holds every model out in turn and prints how close the judge
-    comes to the humans. `calibrate` and `predict` rate new models that have no human votes.
+    comes to the humans. `calibrate` and `predict` rate new models that have no human votes; `merge` places them on the
+    board of human votes.
     """
 
 
@@ -390,3 +391,96 @@ def predict(
         ),
         outputs,
     )
+
+
+@soft_elo_commands.command()
+@_FILE
+@_COLUMNS
+@click.option(
+    "--new",
+    type=FILE,
+    metavar="FILE",
+    help="Judged battles of the new models, in the same columns; human labels are not read. [FILE itself]",
+)
+@click.option(
+    "--votes", type=FILE, metavar="FILE", help="People's votes, as `leaderboard` reads them. [the human labels of FILE]"
+)
+@click.option("--method", default="soft", metavar="NAME", help="Target map: soft, hard or smooth:c.")
+@click.option("--level", type=SHARE, metavar="L", help=f"Of all intervals, rank spreads and tiers. {_DEFAULT_LEVEL}")
+@click.option("--ridge", default=0.01, type=click.FloatRange(0), metavar="R", help="Of the judge's ratings.")
+@click.option("--base", default=1000.0, help="Mean rating of the people's board.")
+@column_options(cluster="Battles equal in COL were sampled together, in all files: prompts, voters.")
+@click.option(
+    "--min-votes",
+    default=1,
+    type=click.IntRange(1),
+    metavar="N",
+    help="Models with fewer human labels are new: their labels are not used.",
+)
+@click.option(
+    "--min-anchors",
+    default=5,
+    type=click.IntRange(1),
+    metavar="N",
+    help="New models that met fewer models of the people's board are named and not placed.",
+)
+@draw_options()
+@output_options
+@run_options
+def merge(
+    file: Path,
+    *,
+    new: Path | None,
+    votes: Path | None,
+    human: str | None,
+    outputs: Outputs,
+    judge_name: str,
+    **options: Any,
+) -> None:
+    """Place new models on the board of human votes, from a judge's scores alone.
+
+    FILE has judged battles, some with human labels. Models without any are new. The models that people voted on keep
+    the ratings of `leaderboard`.
+    """
+    from jaxeval.cli.soft_elo_screens import merged_screen
+    from jaxeval.data.judged_battles import read_judged_battles
+    from jaxeval.data.readers import read_battles
+    from jaxeval.softelo.merged_board import merge_boards
+
+    check_outputs({"--out": outputs.out}, [path for path in (file, new, votes) if path])
+    merging = {name: options.pop(name) for name in _MERGING}
+    columns: dict[str, Any] = {**options, "judge_name": judge_name}
+    merged = merge_boards(
+        read_judged_battles(file, human=human, **columns),
+        None if new is None else read_judged_battles(new, human=False, **columns),
+        None if votes is None else read_battles(votes),
+        progress=outputs.progress,
+        **merging,
+    )
+
+    def figures() -> dict[str, Figure]:
+        from jaxeval.plots.leaderboard import plot_leaderboard
+
+        return {"leaderboard": plot_leaderboard(merged.table)}
+
+    present(
+        Findings(
+            screen=lambda: merged_screen(merged),
+            tables={
+                "leaderboard": merged.table,
+                "predictions": merged.predictions,
+                "beat_share": merged.joint.beat_share.reset_index(),
+            },
+            warnings=merged.warnings,
+            title="People's board with new models from a judge's scores",
+            notes=merged_screen(merged).notes,
+            figures=figures,
+        ),
+        outputs,
+    )
+
+
+_MERGING = (
+    "level", "method", "n_resamples", "seed", "base", "ridge", "cluster", "min_votes", "min_anchors", "checkpoint",
+    "memory_limit",
+)  # fmt: skip

@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxeval.cli.boards import board_grid
+from jaxeval.cli.report import leaderboard_screen
 from jaxeval.cli.screens import Column, Grid, Screen, grid_of
 from jaxeval.cli.terminal import plain_cell, short_number
+from jaxeval.tables.headings import heading
 from jaxeval.wording import counted, visible_line
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from jaxeval.softelo.calibration import SoftEloCalibration
+    from jaxeval.softelo.merged_board import MergedBoard
 
+#: New models that the answer of a merged board names.
+_MOST_NEW = 3
 #: Half of a 95 % interval, in standard errors; for ratings that have no conformal interval.
 _Z = 1.959964
 
@@ -146,6 +151,30 @@ def prediction_screen(table: pd.DataFrame, method: str) -> Screen:
         notes=notes,
         warnings=table.attrs["warnings"],
     )
+
+
+def merged_screen(merged: MergedBoard) -> Screen:
+    """The screen of ``soft-elo merge``: where the new models stand, and the board."""
+    table, settings = merged.table, merged.table.attrs["settings"]
+    board, n_ranked = leaderboard_screen(table), table["rank"].notna().sum()
+    grids = [
+        grid._replace(columns=[c._replace(order=0) if c.head == heading("rests_on") else c for c in grid.columns])
+        for grid in board.grids
+    ]
+    new = table[(table["rests_on"] == "judge") & table["rank"].notna()]
+    answer = [
+        f"{visible_line(row['model_name'])} would stand at rank {row['rank']} of {n_ranked:,} ({row['rank_best']} to "
+        f"{row['rank_worst']} at the {100 * settings['level']:g}% level) with {row['rating']:.1f} "
+        f"[{row['rating_lower']:.1f}, {row['rating_upper']:.1f}], by the judge's scores alone"
+        for row in new.head(_MOST_NEW).to_dict("records")
+    ]
+    if len(new) > _MOST_NEW:
+        answer.append(f"{counted(len(new) - _MOST_NEW, 'more new model')}: see the column Rests on")
+    about = (
+        f"new models: {visible_line(settings['judge'])}, {settings['target_map']} targets, judge's ridge "
+        f"{settings['judge_ridge']:g}; {floor_text(settings['floor'])}"
+    )
+    return board._replace(answer=[*answer, *board.answer], grids=grids, notes=[*board.notes, about])
 
 
 def floor_text(tau: float) -> str:

@@ -15,6 +15,7 @@ from jaxeval.plots.style import save_figure, shown_name
 from jaxeval.wording import counted
 
 _PANELS_A_ROW = 4
+JUDGE_ALONE = "#c2447f"
 LEADERBOARD = Takes(
     "the table that leaderboard() returns",
     (
@@ -38,8 +39,8 @@ def plot_leaderboard(
     """Ratings with their intervals, best on top, tiers shaded; one panel a category.
 
     Args:
-        table: as `leaderboard` returns it; models without a rank (no finite rating, or too few battles) are left
-            out, and counted below the axis.
+        table: as `leaderboard` returns it, or the table of a `MergedBoard`; models without a rank (no finite rating,
+            or too few battles) are left out, and counted below the axis.
         top: models shown in each panel.
         panels: categories shown, those with most votes; the figure says how many are not.
     """
@@ -70,7 +71,10 @@ def plot_leaderboard(
         few = shown["preliminary"] | (shown["degenerate_share"] > 0)
         names = [f"{rank}  {shown_name(name)}" for rank, name in zip(shown["rank"], shown["model_name"], strict=True)]
         columns = shown[["rating", "rating_lower", "rating_upper"]]
-        draw_intervals(axis, names, columns, shown["tier"], np.where(few, MUTED, COLOUR))
+        colours = np.where(few, MUTED, COLOUR)
+        if "rests_on" in shown:  # of a merged board
+            colours = np.where(shown["rests_on"] == "judge", JUDGE_ALONE, colours)
+        draw_intervals(axis, names, columns, shown["tier"], colours)
         axis.set_title(
             "" if name is None else shown_name(name), loc="left", fontsize=11, weight="bold", parse_math=False
         )
@@ -78,8 +82,10 @@ def plot_leaderboard(
         notes = ["bands: tiers that the data separate"]
         if "expected_score_rating" in table:
             notes.insert(0, "ratings of a tie model, whose scale is not that of expected scores")
-        if few.any():
+        if (colours == MUTED).any():
             notes.append("grey: few votes")
+        if (colours == JUDGE_ALONE).any():
+            notes.append("red: from a judge's scores alone")
         if len(shown) < len(block):
             notes.append(f"{counted(len(block) - len(shown), 'more model')} not shown")
         axis.set_xlabel(f"{label}\n{'; '.join(notes)}", fontsize=8.5)

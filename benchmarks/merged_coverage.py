@@ -1,0 +1,89 @@
+"""Does the merged board hold the truth? Coverage on simulated pools, by judge, pool and bias.
+
+    python benchmarks/merged_coverage.py
+    python benchmarks/merged_coverage.py --pools 5   # a quick look: nothing is written
+
+The pools are those of forward_coverage.py. New models, with another number of judged battles each, are placed on the
+people's board by `jaxeval.merge_boards`. True strengths are held against the intervals of new models and of anchors,
+against those of the differences of two models of either kind, and against the rank sets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import time
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from forward_coverage import BIASES, LEVEL, RIDGE, SLOPES, draw_pool
+from harness import environment, save
+
+import jaxeval
+from jaxeval.ratings.gauge import ELO_PER_LOGIT
+
+POOLS, RATIOS, N_NEW, N_RESAMPLES = (10, 20), (0.5, 1.0, 5.0), 4, 1000
+DEFAULT_POOLS = 100
+CELLS = [(judge, n, bias) for judge in SLOPES for n in POOLS for bias in BIASES]
+
+
+def one_pool(task: tuple[int, tuple[str, int, float]]) -> dict[str, Any]:
+    """What of the truth the merged board of a pool holds, as shares; and median widths of its intervals, Elo."""
+    seed, (judge, n, bias) = task
+    pool = draw_pool(seed, SLOPES[judge], n, bias, ratio=np.repeat(RATIOS, N_NEW))
+    board = jaxeval.merge_boards(
+        pool.battles, pool.new, level=LEVEL, n_resamples=N_RESAMPLES, seed=seed, ridge=RIDGE, progress=False
+    )
+    table = board.table.set_index("model_name")
+    truth = pd.Series(np.concatenate([pool.theta, pool.strength]), [*pool.battles.models, *pool.label])
+    truth = 1000 + ELO_PER_LOGIT * (truth - pool.theta.mean())
+    names = {"new": pool.label, "anchor": np.asarray(pool.battles.models)}
+    found: dict[str, Any] = {"judge": judge, "models": n, "bias": bias, "pool": seed}
+    for kind, own_names in names.items():
+        own, true = table.loc[own_names], truth[own_names]
+        rank = truth.rank(ascending=False)[own_names]
+        found[kind] = ((own["rating_lower"] <= true) & (true <= own["rating_upper"])).mean()
+        found[f"{kind}, rank set"] = ((own["rank_best"] <= rank) & (rank <= own["rank_worst"])).mean()
+        found[f"{kind}, median width, Elo"] = (own["rating_upper"] - own["rating_lower"]).median()
+    lower, upper = (bound.loc[truth.index, truth.index] for bound in board.joint.difference_interval(LEVEL))
+    difference = truth.to_numpy()[:, None] - truth.to_numpy()
+    held = (lower <= difference) & (difference <= upper)
+    for one, other in (("new", "new"), ("new", "anchor"), ("anchor", "anchor")):
+        block = held.loc[names[one], names[other]].to_numpy()
+        found[f"{one} less {other}"] = block[~np.eye(len(block), dtype=bool)].mean() if one == other else block.mean()
+    return found
+
+
+def coverage(pools: pd.DataFrame) -> pd.DataFrame:
+    """Means over the pools of a cell, and over all, with their standard errors over pools."""
+    keys = ["judge", "models", "bias"]
+    values = [name for name in pools if name not in (*keys, "pool")]
+    whole = pools.assign(judge="all", models=0, bias=0.0).groupby([*keys, "pool"], as_index=False)[values].mean()
+    by = pd.concat([pools, whole]).groupby(keys)[values]
+    return by.mean().join(by.sem().add_suffix(", standard error"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pools", type=int, default=DEFAULT_POOLS)
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    arguments = parser.parse_args()
+    print(environment())
+    start = time.perf_counter()
+    with multiprocessing.get_context("spawn").Pool(arguments.processes) as workers:
+        tasks = [(seed, cell) for seed in range(arguments.pools) for cell in CELLS]
+        pools = pd.DataFrame(workers.imap(one_pool, tasks, len(CELLS)))
+    print(f"{arguments.pools} pools of {len(CELLS)} cells: {time.perf_counter() - start:.0f} s")
+    cells = coverage(pools)
+    print(cells.round(3).T.to_string())
+    if arguments.pools == DEFAULT_POOLS:
+        save(
+            "merged_coverage",
+            {"pools": arguments.pools, "level": LEVEL, "cells": cells.reset_index().to_dict("records")},
+        )
+
+
+if __name__ == "__main__":
+    main()

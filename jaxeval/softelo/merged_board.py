@@ -1,0 +1,426 @@
+"""One board of people's votes and judges' scores: the human board, with new models placed on it from scores alone.
+
+Models that people voted on keep the ratings, and the draws, that the votes give them. A new model is rated by
+`SoftEloCalibration.predict` against the anchors, the models that both people and the judge know. Both scales have one
+zero: the mean of the anchors. (The held-out ratings of `soft_elo` have another zero for every model, the mean of the
+others, and so lie M / (M - 1) times as far apart.)
+
+The draws of a new model are joint with the people's. A draw moves its rating by the sampling errors of the
+temperature, of the anchors and of its own battles (`joint_errors`), given how the draw moves the people's ratings; and
+by the judge's own error of the model, normal with the standard deviation tau of the calibration. All this is then
+stretched so that the interval at the board's level is as long as the conformal one, whose coverage does not rest on a
+normal law.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Unpack
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Bool, Float
+from jaxeval.checks import checked_integer
+from jaxeval.data.battles import Battles
+from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.errors import DataError
+from jaxeval.execution.runs import RunOptions
+from jaxeval.execution.signatures import spelled_out
+from jaxeval.ratings.bootstrap import bootstrap
+from jaxeval.ratings.bootstrap_result import Bootstrap
+from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.ratings.leaderboard import leaderboard
+from jaxeval.resampling.units import stream_number
+from jaxeval.softelo.calibration import SoftEloCalibration
+from jaxeval.softelo.conformal import Level, chosen_level
+from jaxeval.softelo.joint_errors import JudgedSide, Strengths, joint_errors
+from jaxeval.softelo.new_models import FEW_ANCHORS
+from jaxeval.softelo.target_maps import targets
+from jaxeval.statistics.draws import Draws
+from jaxeval.statistics.quantiles import normal_quantile
+from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.table import Table
+from jaxeval.wording import counted, named
+
+#: What a row rests on.
+PEOPLE, BOTH, JUDGE = "people", "both", "judge"
+#: The standing of new models that the judged battles cannot place.
+NOT_PLACED = "not placed"
+_FIRST = ("rank", "model_name", "rating", "rating_lower", "rating_upper", "rests_on", "vote_count", "tier")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MergedBoard(Shown):
+    """People's ratings and judges' ratings on one scale.
+
+    ``table`` has the columns of `leaderboard` and four more. ``rests_on`` is "people", "both" (people rate the
+    model, and the judge's scores of it calibrate the judge) or "judge" (a new model). ``judged_count`` counts its
+    judged battles that were used, ``anchor_count`` the different anchors that a new model met, and ``flags`` says what
+    is wrong with a row. New models that cannot be placed stand last, without a rating and a rank.
+
+    Examples:
+        The votes on the sixth model are hidden: the judge alone places it.
+
+        >>> import jaxeval
+        >>> battles = jaxeval.simulate_judged_battles(600, 6, seed=1)
+        >>> of_new = (battles.model_a == 5) | (battles.model_b == 5)
+        >>> board = jaxeval.merge_boards(battles.subset(~of_new), battles.subset(of_new), n_resamples=200)
+        >>> board.table[["model_name", "rating", "rests_on", "rank_best", "rank_worst"]].round().tail(2)
+          model_name  rating rests_on  rank_best  rank_worst
+        4    model-5   913.0     both          5           5
+        5    model-6   740.0    judge          6           6
+        >>> board.joint.beat_share.loc["model-5", "model-6"] > 0.9
+        np.True_
+    """
+
+    table: pd.DataFrame
+    joint: Draws = field(repr=False)  # of all models; NaN for those that are not placed
+    people: Bootstrap = field(repr=False)  # the board of the votes alone
+    calibration: SoftEloCalibration = field(repr=False)
+    predictions: pd.DataFrame = field(repr=False)  # of the new models, as `SoftEloCalibration.predict` gives them
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with the board, in words."""
+        return list(self.table.attrs["warnings"])
+
+    def _shown(self) -> View:
+        n_new = int((self.table["rests_on"] == JUDGE).sum())
+        title = f"MergedBoard: {counted(len(self.table), 'model')}, {n_new:,} of them rated by the judge alone"
+        shown = self.table[[*_FIRST, *self.table.columns.drop(list(_FIRST))]]
+        return View(title, shown, settings_line(self.table.attrs["settings"]), self.warnings)
+
+
+@spelled_out()
+def merge_boards(
+    judged: JudgedBattles,
+    new: JudgedBattles | None = None,
+    votes: Battles | Bootstrap | None = None,
+    *,
+    level: Level | None = None,
+    method: str = "soft",
+    n_resamples: int = 1000,
+    seed: int = 0,
+    base: float = 1000.0,
+    ridge: float = 0.01,
+    cluster: str | None = None,
+    min_votes: int = 1,
+    min_anchors: int = FEW_ANCHORS,
+    **running: Unpack[RunOptions],
+) -> MergedBoard:
+    """The board of people's votes, with new models placed on it from a judge's scores (arXiv:2606.13221, section 5.3).
+
+    The models that people voted on have exactly the ratings of `leaderboard`: new models move nobody. The rating of a
+    new model is the anchors' mean rating plus what the judge sees between it and them. Its interval is the forward
+    conformal one of `SoftEloCalibration.predict` for its true strength. Ranks, rank sets, tiers and shares of wins come
+    from joint draws; see this module's text.
+
+    Args:
+        judged: battles that the judge scored, with human labels on some. They calibrate the judge.
+        new: battles of the new models, scored by the same judge; by default those in ``judged``. Human labels are not
+            looked at.
+        votes: people's votes, or their `bootstrap`, whose settings then hold; by default the human labels of
+            ``judged``. Draws of other votes are independent of the judge's.
+        level: of all intervals, tiers and rank sets; by default .9, or the largest that the calibration supports.
+        method: target map, "soft", "hard" or "smooth:c".
+        n_resamples: joint draws.
+        seed: the same seed gives the same draws. Those of a model do not depend on their number.
+        base: mean rating of the people's board.
+        ridge: of the judge's ratings, as in `soft_elo`.
+        cluster: column of battles that were sampled together (prompts, voters), in all tables: clusters, not battles,
+            are then independent.
+        min_votes: models with fewer human labels in ``judged`` are new: their labels are not used.
+        min_anchors: new models that met fewer different anchors are not placed.
+        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
+
+    Raises:
+        DataError: no battle has a human label, no model is new, a column is missing, or too few models calibrate.
+        ValueError: the calibration does not support ``level``, or cannot be made.
+
+    Examples:
+        >>> import jaxeval
+        >>> battles = jaxeval.simulate_judged_battles(900, 8, seed=1)
+        >>> of_new = (battles.model_a >= 6) | (battles.model_b >= 6)
+        >>> board = jaxeval.merge_boards(battles.subset(~of_new), battles.subset(of_new), n_resamples=200)
+        >>> board.table["rests_on"].value_counts().to_dict()
+        {'both': 6, 'judge': 2}
+    """
+    checked_integer("min_votes", min_votes, 1)
+    checked_integer("min_anchors", min_anchors, 1)
+    checked_integer("n_resamples", n_resamples, 2)
+    rated = _rated_by_people(judged, votes, min_votes)
+    known, unused = _calibrating(judged, rated)
+    source = judged if new is None else new
+    calibration = SoftEloCalibration.fit(known, ridge, (method,), base, cluster=cluster)
+    people = votes if isinstance(votes, Bootstrap) else None
+    if people is None:
+        own = _labels(known, cluster) if votes is None else votes
+        people = bootstrap(own, n_resamples, seed, base=base, cluster=cluster, **running)
+    found = _new_battles(source, rated, calibration.methods[method].anchors.index, min_anchors)
+    models = calibration.methods[method].models
+    share, lowered = chosen_level(level, len(models), "the merged board")
+    predicted = calibration.predict(found.battles, share, method, human_votes=np.inf, cluster=cluster)
+    joint = _joint(known, found.battles, calibration, people, predicted, on_board=votes is None)
+    board = leaderboard(people, level=float(share))
+    notes = [*board.attrs["warnings"], *lowered, *found.sentences, *unused, *predicted.attrs["warnings"]]
+    table = _table(board, joint, predicted, found.not_placed, known)
+    table.attrs = {
+        "warnings": list(dict.fromkeys(notes)),
+        "report": f"{board.attrs['report']}\n{source.report}",
+        "settings": {
+            **board.attrs["settings"],
+            "judge": source.judge_name,
+            "target_map": method,
+            "judge_ridge": float(ridge),
+            "min_votes": min_votes,
+            "min_anchors": min_anchors,
+            "floor": predicted.attrs["settings"]["floor"],
+        },
+    }
+    return MergedBoard(
+        table=Table.of(table, f"Merged board of {counted(len(table), 'model')}", _FIRST),
+        joint=replace(joint, warnings=tuple(table.attrs["warnings"])),
+        people=people,
+        calibration=calibration,
+        predictions=predicted,
+    )
+
+
+class _New(NamedTuple):
+    """Battles between new models and anchors, and what cannot be placed."""
+
+    battles: JudgedBattles
+    not_placed: dict[str, str]  # new models, and why
+    sentences: list[str]
+
+
+def _text(battles: JudgedBattles) -> pd.Index:
+    return pd.Index([str(model) for model in battles.models])
+
+
+def _rated_by_people(judged: JudgedBattles, votes: Battles | Bootstrap | None, min_votes: int) -> pd.Index:
+    """Names of the models that the people's board rates."""
+    if votes is not None:
+        if min_votes > 1:
+            raise ValueError("min_votes is about the human labels of the judged battles: filter the votes themselves")
+        return pd.Index([str(model) for model in votes.models])
+    voted = ~np.isnan(judged.human)
+    if not voted.any():
+        raise DataError(
+            f"none of {judged.n_battles:,} judged battles has a human label, so that there is no board of people's "
+            "votes to place new models on: name the column of labels (human=, --human), or give votes (votes=, --votes)"
+        )
+    n = np.bincount(np.concatenate([judged.model_a[voted], judged.model_b[voted]]), minlength=judged.n_models)
+    return _text(judged)[n >= min_votes]
+
+
+def _calibrating(judged: JudgedBattles, rated: pd.Index) -> tuple[JudgedBattles, list[str]]:
+    """The battles between models that people rate, and a sentence on votes that are not used."""
+    is_rated = _text(judged).isin(rated)
+    both = is_rated[judged.model_a] & is_rated[judged.model_b]
+    unused = int((~np.isnan(judged.human) & ~both).sum())
+    if not (~np.isnan(judged.human) & both).any():
+        raise DataError(
+            f"no judged battle between two of the {counted(len(rated), 'model')} on the people's board has a human "
+            "label: the judge cannot be calibrated"
+        )
+    return judged.subset(both), [f"{counted(unused, 'human label')} on battles of new models: not used"] * bool(unused)
+
+
+def _labels(known: JudgedBattles, cluster: str | None) -> Battles:
+    """The human labels as votes."""
+    voted = known.subset(~np.isnan(known.human))
+    sides = {"model_a": voted.models[voted.model_a], "model_b": voted.models[voted.model_b]}
+    own = {} if cluster is None else {cluster: voted.column(cluster).to_numpy()}
+    return Battles.from_pandas(pd.DataFrame({**sides, "target": voted.human, **own}), target="target")
+
+
+def _new_battles(source: JudgedBattles, rated: pd.Index, anchors: pd.Index, min_anchors: int) -> _New:
+    names = _text(source)
+    is_new, is_anchor = ~names.isin(rated), names.isin(anchors)
+    if not is_new.any():
+        raise DataError(
+            f"people rate all {counted(len(names), 'model')} of the judged battles: none is new. A model is new if it "
+            "has no human label, or fewer than min_votes (--min-votes)"
+        )
+    a, b = source.model_a.astype(np.intp), source.model_b.astype(np.intp)
+    own = (is_new[a] & is_anchor[b]) | (is_anchor[a] & is_new[b])
+    met = pd.DataFrame({"model": np.where(is_new[a], a, b)[own], "anchor": np.where(is_new[a], b, a)[own]})
+    n_anchors = met.groupby("model")["anchor"].nunique().reindex(np.flatnonzero(is_new), fill_value=0)
+    not_placed = {
+        names[k]: f"met only {counted(n, 'anchor')}" if n else "met no anchor"
+        for k, n in n_anchors.items()
+        if n < min_anchors
+    }
+    if len(not_placed) == len(n_anchors):
+        raise DataError(
+            f"no new model can be placed on the board, which has {counted(len(anchors), 'anchor')}, since none met "
+            f"{min_anchors} of them, the least that min_anchors (--min-anchors) asks for: {_reasons(not_placed)}"
+        )
+    sentences = []
+    if not_placed:
+        sentences.append(
+            f"{counted(len(not_placed), 'new model is', 'new models are')} not placed, as they met fewer than "
+            f"{min_anchors} anchors (min_anchors, --min-anchors): {_reasons(not_placed)}"
+        )
+    n_between = int((is_new[a] & is_new[b]).sum())
+    if n_between:
+        sentences.append(f"{counted(n_between, 'battle')} between two new models: not used")
+    n_strange = int(((is_new[a] & ~is_anchor[b] & ~is_new[b]) | (is_new[b] & ~is_anchor[a] & ~is_new[a])).sum())
+    if n_strange:
+        sentences.append(
+            f"{counted(n_strange, 'battle')} of new models against models without calibrating battles: not used"
+        )
+    out = names.isin(list(not_placed))
+    return _New(source.subset(own & ~out[a] & ~out[b]), not_placed, sentences)
+
+
+def _reasons(not_placed: dict[str, str]) -> str:
+    return named([f"{name} ({why})" for name, why in not_placed.items()])
+
+
+def _joint(
+    known: JudgedBattles,
+    own: JudgedBattles,
+    calibration: SoftEloCalibration,
+    people: Bootstrap,
+    predicted: pd.DataFrame,
+    *,
+    on_board: bool,
+) -> Draws:
+    """Joint draws of the people's models and of those of the new ones that have an interval, Elo."""
+    ((method, fitted),), settings = calibration.methods.items(), calibration.settings
+    level, anchors = predicted.attrs["settings"]["level"], fitted.anchors
+    placed = predicted[predicted["lower"].notna()]
+    place = pd.Index([str(m) for m in people.models]).get_indexer(anchors.index)
+    rating = np.where(place >= 0, people.fit.ratings.to_numpy()[place], np.nan)
+    zero = np.isfinite(rating)
+    above = rating[zero].mean() - ELO_PER_LOGIT * anchors[zero].mean() - settings.base
+    estimate = placed["rating"].to_numpy() + above
+    moved = np.where(place >= 0, people.draws[:, place], np.nan) - np.where(zero, rating, np.nan)
+    shift, moved = _about_zero(moved, zero)
+
+    known_units, own_units = _units([known, own], settings.cluster)
+    numbered = [*anchors.index, *placed["model"]]
+    errors = joint_errors(
+        _side(known, method, fitted.beta, numbered, known_units),
+        _new_on_a(_side(own, method, fitted.beta, numbered, own_units), len(anchors)),
+        known.human,
+        Strengths(
+            anchors=anchors.to_numpy(),
+            new=(placed["rating"].to_numpy() - settings.base) / ELO_PER_LOGIT,
+            people=np.where(zero, rating, np.nan) / ELO_PER_LOGIT,
+            beta=fitted.beta,
+            ridge=settings.ridge,
+        ),
+        zero,
+        on_board=on_board,
+    )
+    given = errors.new_people @ np.linalg.pinv(errors.people, rcond=1e-10, hermitian=True)
+    values, vectors = np.linalg.eigh(errors.new - given @ errors.new_people.T)
+    root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+    # Draws of a model are a function of the seed and of its name.
+    streams = [np.random.default_rng([people.settings.seed, stream_number(name)]) for name in placed["model"]]
+    normal = np.stack([stream.standard_normal((len(moved), 2)) for stream in streams], axis=1)  # (B, J, 2)
+    sampled = moved @ given.T + ELO_PER_LOGIT * normal[:, :, 0] @ root
+    spread = np.hypot(ELO_PER_LOGIT * np.sqrt(np.diag(errors.new)), fitted.floor)
+    half = (placed["upper"] - placed["lower"]).to_numpy() / 2
+    stretch = half / (normal_quantile(level) * spread)
+    draws = estimate + shift[:, None] + stretch * (sampled + fitted.floor * normal[:, :, 1])
+    joint = people.joint
+    return replace(
+        joint,
+        names=pd.Index([*people.models, *placed["model"]], name="model"),
+        estimate=np.concatenate([joint.estimate, estimate]),
+        draws=np.concatenate([joint.draws, draws], axis=1),
+        anchored=None if joint.anchored is None else np.append(joint.anchored, np.zeros(len(placed), bool)),
+        status=np.concatenate([np.asarray(joint.status), placed["flags"].to_numpy()]),
+    )
+
+
+def _about_zero(moved: Float, zero: Bool) -> tuple[Float, Float]:
+    """(B,) by how much draws move the mean of the anchors at ``zero``, and (B, M) each less that; 0 if unknown."""
+    known = np.isfinite(moved) & zero
+    shift = np.where(known, moved, 0.0).sum(1) / np.maximum(known.sum(1), 1)
+    return shift, np.where(known, moved - shift[:, None], 0.0)
+
+
+def _side(
+    battles: JudgedBattles, method: str, beta: float | None, numbered: list[str], unit: NDArray[np.intp]
+) -> JudgedSide:
+    place = pd.Index(numbered).get_indexer(_text(battles))
+    target = targets(method, battles.score_difference, battles.hard, beta)
+    return JudgedSide(
+        a=place[battles.model_a],
+        b=place[battles.model_b],
+        target=target,
+        difference=battles.score_difference,
+        unit=unit,
+    )
+
+
+def _new_on_a(side: JudgedSide, n_anchors: int) -> JudgedSide:
+    """Battles between new models, numbered after the anchors, and anchors: the new one on side A, numbered from 0.
+
+    A new model without an interval has no number, and its battles go.
+    """
+    there = (side.a >= 0) & (side.b >= 0)
+    a, b, target, difference = side.a[there], side.b[there], side.target[there], side.difference[there]
+    swap = a < n_anchors
+    return JudgedSide(
+        a=np.where(swap, b, a) - n_anchors,
+        b=np.where(swap, a, b),
+        target=np.where(swap, 1 - target, target),
+        difference=np.where(swap, -difference, difference),
+        unit=side.unit[there],
+    )
+
+
+def _units(tables: list[JudgedBattles], cluster: str | None) -> list[NDArray[np.intp]]:
+    """(N,) number of what each battle is sampled with, the same number for the same cluster in all tables."""
+    ends = np.cumsum([battles.n_battles for battles in tables])[:-1]
+    number = np.arange(sum(battles.n_battles for battles in tables))
+    if cluster is not None:
+        number, _ = pd.factorize(pd.concat([battles.column(cluster) for battles in tables], ignore_index=True))
+    return np.split(number, ends)
+
+
+def _table(
+    people: pd.DataFrame, joint: Draws, predicted: pd.DataFrame, not_placed: dict[str, str], known: JudgedBattles
+) -> pd.DataFrame:
+    """The rows of the ``people``'s leaderboard and those of the new models, ranked together."""
+    sides = _text(known)[np.concatenate([known.model_a, known.model_b])]
+    judged = people["model_name"].astype(str).map(sides.value_counts()).fillna(0)
+    old = people.assign(rests_on=np.where(judged > 0, BOTH, PEOPLE), judged_count=judged, flags="")
+    rest = pd.DataFrame({"model": list(not_placed), "flags": list(not_placed.values())})
+    new = pd.concat([predicted, rest], ignore_index=True)
+    placed = new["lower"].notna()
+    half = (new["upper"] - new["lower"]) / 2
+    rating = pd.Series(joint.estimate, joint.names).reindex(new["model"].where(placed)).to_numpy()
+    new = pd.DataFrame(
+        {
+            "model_name": new["model"],
+            "rating": rating,
+            "rating_lower": rating - half,
+            "rating_upper": rating + half,
+            "variance": joint.standard_errors.reindex(new["model"].where(placed)).to_numpy() ** 2,
+            "vote_count": 0,
+            "component": 1,
+            "standing": np.where(placed, "", NOT_PLACED),
+            "preliminary": True,
+            "degenerate_share": 0.0,
+            "rests_on": JUDGE,
+            "judged_count": new["n_battles"],
+            "anchor_count": new["n_anchors"],
+            "flags": new["flags"],
+        }
+    )
+    whole = pd.concat([old, new], ignore_index=True)
+    whole = whole[[*people, "rests_on", "judged_count", "anchor_count", "flags"]]
+    ranks = joint.ranks(predicted.attrs["settings"]["level"]).reindex(whole["model_name"])
+    whole = whole.assign(**{name: ranks[name].array for name in ranks})
+    whole = whole.astype({"judged_count": "Int64", "anchor_count": "Int64"})
+    order = np.lexsort([whole["model_name"].astype(str), -whole["rating"].fillna(-np.inf), whole["rank"].isna()])
+    return whole.iloc[order].reset_index(drop=True)
