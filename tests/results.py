@@ -1,5 +1,6 @@
 """Small results of every kind, of models with hostile names, for what all results must do. Each is made once."""
 
+from dataclasses import replace
 from datetime import date
 from functools import cache
 
@@ -72,6 +73,17 @@ def soft_elo():
 
 
 @cache
+def merged():
+    """Of six models whom people voted on, and two that the judge alone has seen."""
+    own = judged_battles()
+    models = [*own.models, HOSTILE[6], HOSTILE[7]]
+    a, b = own.model_a % 6, own.model_b % 6
+    a = np.where(np.arange(len(a)) % 4 == 0, 6 + a % 2, a).astype(np.int32)
+    new = replace(own, models=pd.Index(models), model_a=a, model_b=b)
+    return jaxeval.merge_boards(own, new.subset(a >= 6), n_resamples=50)
+
+
+@cache
 def answers():
     frame = jaxeval.simulate_judged_answers([0.9, 0.6, 0.5], q0=[[0.8]], q1=[[0.9]], n_items=300, seed=2)
     frame = renamed(frame, columns=("model",)).rename(columns={"judge-1": "<i>$judge"})
@@ -130,6 +142,7 @@ RESULTS = {
     "JudgeOutputs": judge_outputs,
     "OutputsReport": lambda: judge_outputs().report,
     "SoftElo": soft_elo,
+    "MergedBoard": merged,
     "SoftEloCalibration": lambda: jaxeval.SoftEloCalibration.fit(judged_battles()),
     "CalibratedMethod": lambda: jaxeval.SoftEloCalibration.fit(judged_battles()).methods["hard"],
     "Temperature": lambda: jaxeval.fit_temperature([2, 1, -1, 3, -2, 0.5, -3], [1, 1, 0, 1, 0, 1, 0]),

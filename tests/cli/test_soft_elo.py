@@ -246,3 +246,40 @@ def test_options_of_replies(tmp_path):
     assert "read as what judges printed, for which scores_a= (--scores-a) has no meaning" in wrong.output
     odd = run("soft-elo", "calibrate", tmp_path / "raw.jsonl", *drop, "--scale", "10", *out)
     assert "is not the least and the largest score" in odd.output
+
+
+def test_merge_places_new_models_on_the_board_of_votes(files, tmp_path):
+    out, options = tmp_path / "board", ("--score-difference", "gap", "--labels", "a_wins_1", "--resamples", 100)
+    result = run("soft-elo", "merge", files / "known.csv", "--new", files / "new.parquet", *options, "--out", out)
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.stdout.split())
+    assert "model-03 would stand at rank" in text
+    assert "by the judge's scores alone" in text
+    assert {path.name for path in out.iterdir()} == {
+        "leaderboard.csv", "leaderboard.png", "predictions.csv", "beat_share.csv"
+    }  # fmt: skip
+    written = pd.read_csv(out / "leaderboard.csv").set_index("model_name")
+    judged = [
+        jaxeval.read_judged_battles(path, score_difference="gap", label_coding="a_wins_1", human=human)
+        for path, human in ((files / "known.csv", None), (files / "new.parquet", False))
+    ]
+    expected = jaxeval.merge_boards(*judged, n_resamples=100).table.set_index("model_name")
+    np.testing.assert_allclose(written["rating"], expected["rating"])
+    assert written.loc["model-03", "rests_on"] == "judge"
+    # One file holds both; people's votes may be another.
+    known, new = pd.read_csv(files / "known.csv"), pd.read_parquet(files / "new.parquet")
+    pd.concat([known, new]).to_csv(tmp_path / "both.csv", index=False)
+    known.dropna(subset="human").assign(
+        winner=lambda x: x["human"].map({1: "model_a", 0: "model_b"}).fillna("tie")
+    )[["model_a", "model_b", "winner"]].to_csv(tmp_path / "votes.csv", index=False)  # fmt: skip
+    one = run("soft-elo", "merge", tmp_path / "both.csv", *options, "--out", tmp_path / "one.csv", "--quiet")
+    assert one.exit_code == 0, one.output
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "one.csv"), pd.read_csv(out / "leaderboard.csv"))
+    other = run("soft-elo", "merge", tmp_path / "both.csv", *options, "--votes", tmp_path / "votes.csv", "--out",
+                tmp_path / "two.csv")  # fmt: skip
+    assert other.exit_code == 0, other.output
+    two = pd.read_csv(tmp_path / "two.csv").set_index("model_name")
+    np.testing.assert_allclose(two["rating"], expected["rating"].reindex(two.index))
+    none = run("soft-elo", "merge", files / "known.csv", *options)
+    assert none.exit_code == 1
+    assert "none is new" in none.stderr

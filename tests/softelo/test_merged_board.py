@@ -50,15 +50,25 @@ def wins_of(a, b, target, m):
     return wins
 
 
-def naive(known, own, names, ridge=RIDGE):
+def quick_newton(wins, ridge=0.0):
+    n, theta = wins + wins.T, np.zeros(len(wins))
+    for _ in range(8):
+        p = expit(theta[:, None] - theta)
+        w = n * p * (1 - p)
+        curved = np.diag(w.sum(1) + 2 * ridge) - w
+        theta += np.linalg.pinv(curved, hermitian=True) @ (wins.sum(1) - (n * p).sum(1) - 2 * ridge * theta)
+    return theta
+
+
+def naive(known, own, names, ridge=RIDGE, newton=twins.newton):
     """People's strengths, and those of the ``names`` by the judge, each less its anchors' mean: four fits in a row."""
     a, b, d = known.model_a, known.model_b, known.score_difference
     decided = np.isin(known.human, (0, 1))
     beta = brentq(lambda t: np.sum(d[decided] * (known.human[decided] - expit(t * d[decided]))), 1e-3, 20)
     m = known.n_models
-    anchors = twins.newton(wins_of(a, b, expit(beta * d), m), ridge)
+    anchors = newton(wins_of(a, b, expit(beta * d), m), ridge)
     voted = ~np.isnan(known.human)
-    people = twins.newton(wins_of(a[voted], b[voted], known.human[voted], m))
+    people = newton(wins_of(a[voted], b[voted], known.human[voted], m))
     new, place = [], known.models.get_indexer(own.models)
     for name in names:
         k = own.models.get_loc(name)
@@ -129,7 +139,7 @@ def test_joint_errors_are_those_of_resampling_everything(known, new):
         drawn = rng.integers(0, n, n)
         own, old = drawn[drawn >= known.n_battles] - known.n_battles, drawn[drawn < known.n_battles]
         parts = [replace_rows(known, old), replace_rows(new, own)]
-        of_people, of_judge, *_ = naive(*parts, names)
+        of_people, of_judge, *_ = naive(*parts, names, newton=quick_newton)
         row[:] = np.concatenate([of_judge, of_people])
     expected = np.cov(draws.T)
     whole = np.block([[found.new, found.new_people], [found.new_people.T, found.people]])
