@@ -20,12 +20,11 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.checks import checked_integer
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.errors import DataError
-from jaxeval.softelo.calibration_error import calibration_error
 from jaxeval.softelo.rating_errors import units
 from jaxeval.softelo.temperature import fit_temperature
-from jaxeval.statistics.clusters import design_effect, few_clusters_text
+from jaxeval.statistics.calibration_error import bin_rates, reliability_bins
+from jaxeval.statistics.clusters import design_effect, few_clusters_text, wilson_share
 from jaxeval.statistics.cohen_kappa import cohen_kappa, label_table
-from jaxeval.statistics.quantiles import wilson
 from jaxeval.wording import counted
 
 #: Edges of the |score difference| bins of Figures 3 and 7; the last bin is open.
@@ -63,19 +62,12 @@ def reliability(
     rows = decisive(battles)
     gap = np.abs(battles.score_difference[rows])
     agree = (battles.human == battles.hard)[rows].astype(float)
-    order = np.lexsort([agree, gap])
-    # Within equal predictions agreement is dealt out evenly, not sorted: bins must not depend on the order of rows.
-    order = _deal_ties(order, gap, agree)
-    predicted = 1 / (1 + np.exp(-beta * gap[order]))
-    parts = np.array_split(np.arange(len(order)), n_bins)
     unit = units(battles, cluster)[rows]
-    predictions, agreements = ([x[p] for p in parts] for x in (predicted, agree[order]))
-    clusters = [unit[order][p] for p in parts]
-    table = _bins(predictions, agreements, clusters)
+    table, error = reliability_bins(1 / (1 + np.exp(-beta * gap)), agree, unit, n_bins, LEVEL)
     warnings = _few_clusters(cluster, unit)
-    if not len(order):
+    if not len(gap):
         warnings.append("no battle on which human and judge both chose a side: no calibration error")
-    settings = {**calibration_error(predictions, agreements, clusters, LEVEL), "beta": beta, "n_battles": len(order)}
+    settings = {**error, "beta": beta, "n_battles": len(gap)}
     table.attrs = {"warnings": warnings, "settings": settings}
     return table
 
@@ -104,7 +96,7 @@ def agreement_by_score_gap(
     unit = units(battles, cluster)[rows]
     bins = [place == k for k in range(len(edges) - 1)]
     parts, clusters = [agree[rows] for rows in bins], [unit[rows] for rows in bins]
-    table = _bins([np.array([np.nan])] * len(parts), parts, clusters).drop(columns="predicted")
+    table = bin_rates([np.array([np.nan])] * len(parts), parts, clusters).drop(columns="predicted")
     table.insert(0, "lower", list(edges[:-1]))
     table.insert(1, "upper", list(edges[1:]))
     r, lower, upper = correlation_interval(gap, agree, clusters=unit)
@@ -249,41 +241,3 @@ def _beta(battles: JudgedBattles) -> float:
     if not np.isfinite(fit.beta):
         raise ValueError(f"the temperature cannot be fitted on {fit.n_battles:,} human non-ties: {fit.status}")
     return float(fit.beta)
-
-
-def _deal_ties(order: NDArray[np.intp], gap: Float, agree: Float) -> NDArray[np.intp]:
-    """``order`` (by ``gap``, then ``agree``) with the agreements of equal gaps spread evenly among them."""
-    _, group = np.unique(gap[order], return_inverse=True)
-    kind = 2 * group + (agree[order] == 1)
-    size = np.bincount(kind, minlength=1)
-    # The k-th of each kind goes to the k-th of as many evenly spaced places.
-    rank = np.arange(len(order)) - (np.cumsum(size) - size)[kind]
-    return order[np.lexsort([kind, (rank + 0.5) / size[kind], group])]
-
-
-def _bins(predicted: Sequence[Float], agree: Sequence[Float], clusters: Sequence[NDArray[np.intp]]) -> pd.DataFrame:
-    n = np.array([len(a) for a in agree])
-    rate = np.array([a.mean() if len(a) else np.nan for a in agree])
-    effect = [design_effect(a - p, own) for a, p, own in zip(agree, rate, clusters, strict=True)]
-    error = np.sqrt(rate * (1 - rate) * effect / np.maximum(n, 1))
-    mean = [p.mean() if len(p) else np.nan for p in predicted]
-    return pd.DataFrame({"predicted": mean, "agreement": rate, "standard_error": error, "n_battles": n})
-
-
-def wilson_share(hits: Bool, clusters: NDArray[np.intp] | None = None) -> dict[str, float]:
-    """Share with its Wilson interval (DOI 10.1080/01621459.1927.10502953).
-
-    With ``clusters`` (N,) the interval is that of as many independent battles as give the share's variance over them.
-    """
-    n = len(hits)
-    if n == 0:
-        return {"share": np.nan, "lower": np.nan, "upper": np.nan, "n_battles": 0}
-    p = np.mean(hits)
-    effect = design_effect(hits - p, clusters)
-    lower, upper = wilson(p, n / np.maximum(effect, np.finfo(float).eps), LEVEL)
-    return {
-        "share": float(p),
-        "lower": float(np.maximum(lower, 0)),
-        "upper": float(np.minimum(upper, 1)),
-        "n_battles": n,
-    }

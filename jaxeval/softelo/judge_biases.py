@@ -17,10 +17,11 @@ from jaxeval.arrays import Float
 from jaxeval.data.judge_scores import sign_labels
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.errors import DataError
-from jaxeval.softelo.judge_agreement import LEVEL, wilson_share
+from jaxeval.softelo.judge_agreement import LEVEL
 from jaxeval.softelo.rating_errors import units
 from jaxeval.softelo.residuals import grouping, slope_and_correlation, usable_rows
 from jaxeval.softelo.soft_elo import HeldOutRatings, soft_elo
+from jaxeval.statistics.clusters import wilson_share
 from jaxeval.wording import counted
 
 #: Judge scores so close call for length or position to decide (Figure 12).

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Bool, Float
+from jaxeval.statistics.quantiles import wilson
 from jaxeval.wording import counted
 
 #: Clusters under which errors and intervals over clusters come with a warning (DOI 10.1162/rest.90.3.414).
@@ -43,6 +44,25 @@ def design_effect(influence: Float, cluster: NDArray[np.intp] | None) -> float:
         return float("nan")
     alone = np.sum(influence**2)
     return float(np.sum(of_cluster**2) / alone) if alone > 0 else len(influence) / len(of_cluster)
+
+
+def wilson_share(hits: Bool, clusters: NDArray[np.intp] | None = None, level: float = 0.95) -> dict[str, float]:
+    """Share with its Wilson interval (DOI 10.1080/01621459.1927.10502953).
+
+    With ``clusters`` (N,) the interval is that of as many independent battles as give the share's variance over them.
+    """
+    n = len(hits)
+    if n == 0:
+        return {"share": np.nan, "lower": np.nan, "upper": np.nan, "n_battles": 0}
+    p = np.mean(hits)
+    effect = design_effect(hits - p, clusters)
+    lower, upper = wilson(p, n / np.maximum(effect, np.finfo(float).eps), level)
+    return {
+        "share": float(p),
+        "lower": float(np.maximum(lower, 0)),
+        "upper": float(np.minimum(upper, 1)),
+        "n_battles": n,
+    }
 
 
 def few_clusters_text(n_clusters: int | None) -> list[str]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
@@ -87,3 +88,45 @@ def _absolute_normal(mean: Float, deviation: Float) -> tuple[Float, Float]:
     z = np.abs(mean) / np.maximum(deviation, np.finfo(float).tiny)
     found = deviation * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + np.abs(mean) * (1 - 2 * ndtr(-z))
     return found, mean**2 + deviation**2 - found**2
+
+
+def reliability_bins(
+    predicted: Float, agree: Float, unit: NDArray[np.intp], n_bins: int, level: float = 0.95
+) -> tuple[pd.DataFrame, dict[str, float]]:
+    """Predicted against observed agreement in bins of equal numbers of battles, up to one; and `calibration_error`.
+
+    Args:
+        predicted: (N,) probabilities.
+        agree: (N,) what happened, 1 or 0.
+        unit: (N,) number of what each battle is sampled with.
+        n_bins: equal predictions may fall into two of them.
+        level: of the interval of the error without noise.
+
+    Returns:
+        One row a bin: ``predicted, agreement, standard_error, n_battles``; and the error.
+    """
+    # Within equal predictions agreement is dealt out evenly, not sorted: bins must not depend on the order of rows.
+    order = _deal_ties(np.lexsort([agree, predicted]), predicted, agree)
+    parts = [order[rows] for rows in np.array_split(np.arange(len(order)), n_bins)]
+    predictions, agreements, clusters = ([x[rows] for rows in parts] for x in (predicted, agree, unit))
+    return bin_rates(predictions, agreements, clusters), calibration_error(predictions, agreements, clusters, level)
+
+
+def bin_rates(predicted: Sequence[Float], agree: Sequence[Float], clusters: Sequence[NDArray[np.intp]]) -> pd.DataFrame:
+    """One row a bin: mean prediction, agreement, its standard error over clusters, and battles."""
+    n = np.array([len(a) for a in agree])
+    rate = np.array([a.mean() if len(a) else np.nan for a in agree])
+    effect = [design_effect(a - p, own) for a, p, own in zip(agree, rate, clusters, strict=True)]
+    error = np.sqrt(rate * (1 - rate) * effect / np.maximum(n, 1))
+    mean = [p.mean() if len(p) else np.nan for p in predicted]
+    return pd.DataFrame({"predicted": mean, "agreement": rate, "standard_error": error, "n_battles": n})
+
+
+def _deal_ties(order: NDArray[np.intp], predicted: Float, agree: Float) -> NDArray[np.intp]:
+    """``order`` (by ``predicted``, then ``agree``) with the agreements of equal predictions spread among them."""
+    _, group = np.unique(predicted[order], return_inverse=True)
+    kind = 2 * group + (agree[order] == 1)
+    size = np.bincount(kind, minlength=1)
+    # The k-th of each kind goes to the k-th of as many evenly spaced places.
+    rank = np.arange(len(order)) - (np.cumsum(size) - size)[kind]
+    return order[np.lexsort([kind, (rank + 0.5) / size[kind], group])]

@@ -1,0 +1,39 @@
+"""Krippendorff's alpha of nominal labels: agreement of any number of raters, some of whom may have left units out."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Float
+
+
+def coincidences(counts: Float) -> Float:
+    """(N, L, L) coincidences of labels within units: all ordered pairs of a unit's m labels, each 1 / (m - 1).
+
+    Units with fewer than two labels have none.
+
+    Args:
+        counts: (N, L) how many raters gave each unit each label.
+    """
+    m = counts.sum(1)
+    pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(counts.shape[1])
+    return np.asarray(pairs / np.maximum(m - 1, 1)[:, None, None])
+
+
+def krippendorff_alpha(coincidence: Float) -> Float:
+    """Alpha of (..., L, L) sums of coincidences: 1 - observed / expected disagreement.
+
+    See Hayes and Krippendorff 2007, DOI 10.1080/19312450709336664. NaN without a pair, or where all labels are one and the same.
+    """
+    n = coincidence.sum((-1, -2))
+    of_label = coincidence.sum(-1)
+    observed = n - np.einsum("...aa->...", coincidence)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        expected = (n**2 - (of_label**2).sum(-1)) / (n - 1)
+        return np.asarray(np.where(expected > 1e-9, 1 - observed / expected, np.nan))
+
+
+def label_counts(codes: NDArray[np.intp], n_labels: int) -> Float:
+    """(N, L) how many of the (N, R) ``codes`` are each label; -1 is none."""
+    return np.asarray((codes[:, :, None] == np.arange(n_labels)).sum(1), float)
