@@ -13,6 +13,7 @@ _HOMES = {
     "accuracy.prediction_powered": ["ppi_plus_plus"],
     "accuracy.rogan_gladen": ["rogan_gladen", "youden_j"],
     "accuracy.simulation": ["simulate_judged_answers"],
+    "agreement.judge_agreement": ["JudgeAgreement", "judge_agreement"],
     "anchored.elo": ["AnchoredElo", "anchored_elo"],
     "anchored.icc": ["Icc3", "icc3"],
     "anchored.scores": ["anchored_scores", "joint_scores"],

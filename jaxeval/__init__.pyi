@@ -11,6 +11,8 @@ from jaxeval.accuracy.prediction_powered import ppi_plus_plus as ppi_plus_plus
 from jaxeval.accuracy.rogan_gladen import rogan_gladen as rogan_gladen
 from jaxeval.accuracy.rogan_gladen import youden_j as youden_j
 from jaxeval.accuracy.simulation import simulate_judged_answers as simulate_judged_answers
+from jaxeval.agreement.judge_agreement import JudgeAgreement as JudgeAgreement
+from jaxeval.agreement.judge_agreement import judge_agreement as judge_agreement
 from jaxeval.anchored.elo import AnchoredElo as AnchoredElo
 from jaxeval.anchored.elo import anchored_elo as anchored_elo
 from jaxeval.anchored.icc import Icc3 as Icc3

@@ -84,6 +84,16 @@ def merged():
 
 
 @cache
+def judge_agreement():
+    own, rng = votes().copy(), np.random.default_rng(0)
+    for name in ("first", "second", "<b>judge", "other\x1b"):
+        own[name] = rng.choice(["model_a", "model_b", "tie"], len(own), p=[0.6, 0.3, 0.1])
+    own = own.assign(length_a=own.index, length_b=700)
+    return jaxeval.judge_agreement(own, ["first", "second"], judges=["<b>judge", "other\x1b"],
+                                   shown_first="model_a", n_resamples=50)  # fmt: skip
+
+
+@cache
 def answers():
     frame = jaxeval.simulate_judged_answers([0.9, 0.6, 0.5], q0=[[0.8]], q1=[[0.9]], n_items=300, seed=2)
     frame = renamed(frame, columns=("model",)).rename(columns={"judge-1": "<i>$judge"})
@@ -143,6 +153,7 @@ RESULTS = {
     "OutputsReport": lambda: judge_outputs().report,
     "SoftElo": soft_elo,
     "MergedBoard": merged,
+    "JudgeAgreement": judge_agreement,
     "SoftEloCalibration": lambda: jaxeval.SoftEloCalibration.fit(judged_battles()),
     "CalibratedMethod": lambda: jaxeval.SoftEloCalibration.fit(judged_battles()).methods["hard"],
     "Temperature": lambda: jaxeval.fit_temperature([2, 1, -1, 3, -2, 0.5, -3], [1, 1, 0, 1, 0, 1, 0]),
@@ -227,6 +238,7 @@ FIGURES = {
     "plot_rates": lambda: (comparison().accuracy,),
     "plot_regimes": lambda: ((0.5, 0.9),),
     "plot_study": lambda: (simulated_study(), "m", "bias", "estimator"),
+    "plot_judge_agreement": lambda: (judge_agreement(),),
     "plot_anchor_swap": lambda: (swapped(),),
     "plot_anchored": lambda: (anchored(),),
     "plot_pooling": lambda: (

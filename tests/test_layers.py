@@ -25,6 +25,7 @@ LAYERS = [
     "data",
     "resampling",
     "ratings",
+    "agreement",
     "softelo",
     "accuracy",
     "anchored",

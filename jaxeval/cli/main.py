@@ -1,4 +1,4 @@
-"""The command line: ``jaxeval leaderboard, compare-boards, rankings, soft-elo, judge, anchored, meta`` and more."""
+"""The command line: ``jaxeval leaderboard, compare-boards, agreement, soft-elo, judge, anchored, meta`` and others."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval._version import __version__
+from jaxeval.cli.agreement import agreement
 from jaxeval.cli.anchored import anchored
 from jaxeval.cli.board_options import GaugeOption, covariates_of, gauge_of, pair_options, response_options
 from jaxeval.cli.compare_boards import compare_boards
@@ -113,6 +114,7 @@ def main() -> None:
     """Leaderboards of language models from votes and judges' scores, with honest uncertainty."""
 
 
+main.add_command(agreement)
 main.add_command(soft_elo_commands)
 main.add_command(judge)
 main.add_command(anchored)

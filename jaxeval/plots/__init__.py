@@ -12,6 +12,7 @@ _HOMES = {
         "plot_regimes",
         "plot_study",
     ],
+    "agreement": ["plot_judge_agreement"],
     "anchored": ["plot_anchor_swap", "plot_anchored", "plot_pooling", "plot_screen", "plot_subsamples"],
     "boards": ["plot_boards", "plot_comparison", "plot_history"],
     "draws": ["plot_draw_differences", "plot_draws", "plot_ranks"],

@@ -5,6 +5,7 @@ from jaxeval.plots.accuracy import plot_interval_length as plot_interval_length
 from jaxeval.plots.accuracy import plot_rates as plot_rates
 from jaxeval.plots.accuracy import plot_regimes as plot_regimes
 from jaxeval.plots.accuracy import plot_study as plot_study
+from jaxeval.plots.agreement import plot_judge_agreement as plot_judge_agreement
 from jaxeval.plots.anchored import plot_anchor_swap as plot_anchor_swap
 from jaxeval.plots.anchored import plot_anchored as plot_anchored
 from jaxeval.plots.anchored import plot_pooling as plot_pooling

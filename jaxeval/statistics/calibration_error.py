@@ -108,7 +108,8 @@ def reliability_bins(
     # Within equal predictions agreement is dealt out evenly, not sorted: bins must not depend on the order of rows.
     order = _deal_ties(np.lexsort([agree, predicted]), predicted, agree)
     parts = [order[rows] for rows in np.array_split(np.arange(len(order)), n_bins)]
-    predictions, agreements, clusters = ([x[rows] for rows in parts] for x in (predicted, agree, unit))
+    predictions, agreements = ([x[rows] for rows in parts] for x in (predicted, agree))
+    clusters = [unit[rows] for rows in parts]
     return bin_rates(predictions, agreements, clusters), calibration_error(predictions, agreements, clusters, level)
 
 

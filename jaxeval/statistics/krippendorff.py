@@ -24,7 +24,7 @@ def coincidences(counts: Float) -> Float:
 def krippendorff_alpha(coincidence: Float) -> Float:
     """Alpha of (..., L, L) sums of coincidences: 1 - observed / expected disagreement.
 
-    See Hayes and Krippendorff 2007, DOI 10.1080/19312450709336664. NaN without a pair, or where all labels are one and the same.
+    See Hayes and Krippendorff 2007, DOI 10.1080/19312450709336664. NaN without a pair, or where all labels are equal.
     """
     n = coincidence.sum((-1, -2))
     of_label = coincidence.sum(-1)

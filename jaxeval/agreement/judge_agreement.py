@@ -1,0 +1,444 @@
+"""Can judges be trusted? Their agreement with people, beside that of people with each other, and their biases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any, Unpack
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.agreement.measures import (
+    PANEL,
+    PEOPLE,
+    SHARES,
+    by_name,
+    columns_of,
+    correlation_table,
+    measures,
+    sums_of_items,
+)
+from jaxeval.arrays import Bool, Float
+from jaxeval.checks import checked_integer
+from jaxeval.data.battles import Battles
+from jaxeval.data.judge_outputs import JudgeOutputs
+from jaxeval.data.labelled_verdicts import LabelledVerdicts
+from jaxeval.data.labels import Labels
+from jaxeval.errors import DataError
+from jaxeval.execution.runs import Identity, RunOptions, open_run
+from jaxeval.execution.signatures import spelled_out
+from jaxeval.ratings.bradley_terry import fit_bradley_terry
+from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.resampling.items import resampled_sums
+from jaxeval.statistics.calibration_error import reliability_bins
+from jaxeval.statistics.clusters import FEW_CLUSTERS, wilson_share
+from jaxeval.statistics.cohen_kappa import cohen_kappa, label_table
+from jaxeval.statistics.draws import Draws
+from jaxeval.statistics.quantiles import checked_level, wilson
+from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.wording import counted, visible_line
+
+#: Edges of the gaps between people's ratings, Elo; the last bin is open.
+GAP_EDGES = (0.0, 50.0, 100.0, 200.0, np.inf)
+#: Under so many battles on which people and the judge chose a side, agreement is flagged.
+FEW_DECIDED = 30
+_WIDE = 3.0  # points: shorter intervals have a decimal
+_RIDGE = 0.01  # of the people's ratings, from which gaps come: every model has one
+_OF_ROWS = (
+    "agreement", "kappa", "all_agreement", "all_kappa", "flips", "first_chosen", "longer_chosen", "own_family",
+    "family_excess",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JudgeAgreement(Shown):
+    """How far judges agree with people, and what else speaks for and against them.
+
+    ``table`` has a row for each judge, for the panel (what most judges say) where there are several, and for people
+    with each other. Each measure has its interval in ``_lower`` and ``_upper``:
+
+    - ``agreement`` and Cohen's ``kappa`` on decided battles (both chose a side); ``all_agreement`` and ``all_kappa``
+      with ties as a third label. Where several people labelled a battle, each counts, and the battle weighs 1. (The
+      agreement that kappa expects of chance depends a little on which model is written first.)
+    - ``flips``: of the battles with a side in both orders, the share in which the two name different sides;
+      ``first_chosen``: of single verdicts for a side, the share for the answer shown first;
+    - ``longer_chosen``: of verdicts for a side, the share for the longer answer. The row of people has theirs;
+    - ``own_family``: in battles of the judge's family against another, the share of verdicts for its own;
+      ``family_excess``: by how much more often it names its own than people do on the same battles;
+    - ``calibration_error`` of stated confidence on decided battles, without the noise of the bins.
+
+    ``panel`` has a row a measure: the mean ``error_correlation`` of two judges where people chose a side, the number
+    of independent judges that the panel is worth, K / (1 + (K - 1) rho), and Krippendorff's ``alpha`` of the judges
+    and of people (nominal, with ties as a label). Errors of labels are common to all judges: they raise rho.
+
+    ``by_gap``, ``by_model``, ``reliability``, ``raters`` and ``error_correlation`` are tables by the gap of people's
+    ratings, by model, by stated confidence, by pairs of named raters, and by pairs of judges.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> votes = pd.DataFrame({"model_a": [*"xyz"] * 40, "model_b": [*"yzx"] * 40})
+        >>> votes["human"] = ["model_a", "model_b", "tie", "model_a"] * 30
+        >>> votes["judge-1"] = ["model_a", "model_b", "model_a", "model_b"] * 30
+        >>> found = jaxeval.judge_agreement(votes, judges=["judge-1"], n_resamples=100)
+        >>> print(found.sentences[0])
+        judge-1 agrees with people on 67% [57, 75] of decided battles
+        >>> found.table.set_index("judge").loc["judge-1", ["agreement", "kappa", "all_agreement"]].round(2).to_dict()
+        {'agreement': 0.67, 'kappa': 0.4, 'all_agreement': 0.5}
+    """
+
+    table: pd.DataFrame
+    panel: pd.DataFrame
+    by_gap: pd.DataFrame
+    by_model: pd.DataFrame
+    reliability: pd.DataFrame
+    raters: pd.DataFrame
+    error_correlation: pd.DataFrame
+    sentences: list[str]  # the first one is the answer
+    notes: list[str]  # how the tables were read
+    warnings: list[str]
+    joint: Draws = field(repr=False)  # the names have the levels ``measure`` and ``judge``
+
+    def _shown(self) -> View:
+        ends = ["agreement", "agreement_lower", "agreement_upper"]
+        more = [name for name in _OF_ROWS[1:] if name in self.table]
+        title = f"JudgeAgreement: {self.sentences[0].split('; ')[0]}"
+        shown = self.table[["judge", "n_items", "n_decided", *ends, *more, "flags"]]
+        return View(title, shown, settings_line(self.joint.settings), self.warnings)
+
+
+@spelled_out()
+def judge_agreement(
+    verdicts: JudgeOutputs | pd.DataFrame | Any,
+    human: pd.DataFrame | str | Sequence[str] | None = None,
+    *,
+    judges: Sequence[str] | None = None,
+    label_coding: Labels | None = None,
+    shown_first: str | None = None,
+    lengths: tuple[str, str] | None = None,
+    families: Mapping[Any, str] | None = None,
+    model_a: str = "model_a",
+    model_b: str = "model_b",
+    item: str | None = None,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    **running: Unpack[RunOptions],
+) -> JudgeAgreement:
+    """Agreement of judges with people, with intervals over items, and what the verdicts show of biases.
+
+    Items are resampled whole, with all battles, judges and labels; draws of all measures are joint. Shares have
+    Wilson's interval for as many independent battles as give their variance over resamples; other measures have
+    percentile intervals. With 120 items intervals of 95 % held .93 to .95 in simulations.
+
+    Args:
+        verdicts: what `read_judge_outputs` gives, or a table of pairwise verdicts. Either a row for each judge, item
+            and pair, with the columns "judge", "item" and "verdict", and perhaps "verdict_a_first", "verdict_b_first",
+            "confidence" and "run"; or a row a battle, and a column of verdicts for each of ``judges``.
+        human: labels of people: a column, several columns (raters), or a table with a row a label: item, pair, label
+            and perhaps "rater". By default the labels of ``verdicts``, or its column "human".
+        judges: columns of verdicts, where each judge has its own.
+        label_coding: what labels and verdicts mean, where they do not say so, as in `JudgedBattles.from_pandas`.
+        shown_first: column of the side shown first, for tables with one order; the name of the column ``model_a``
+            where that side always was.
+        lengths: columns of the lengths of both answers; by default "length_a" and "length_b" if there.
+        families: family of models and of judges, by name.
+        model_a: column of the first model.
+        model_b: column of the second model.
+        item: column of the items (prompts), which are drawn; "item" or another usual name by default. Without one,
+            battles are.
+        level: of the intervals.
+        n_resamples: at least 2.
+        seed: the same seed gives the same draws.
+        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
+
+    Raises:
+        DataError: a column is missing, labels cannot be read, verdicts are repeated, no label meets a verdict, or a
+            judge is called "people" or "panel".
+        ValueError: a level or a number that is none.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> rows = [("j1", k, "x", "y", v) for k, v in enumerate(["model_a", "model_b", "tie"] * 20)]
+        >>> rows += [("j2", k, "y", "x", "model_a") for k in range(60)]
+        >>> verdicts = pd.DataFrame(rows, columns=["judge", "item", "model_a", "model_b", "verdict"])
+        >>> people = pd.DataFrame({"item": range(60), "model_a": "x", "model_b": "y"})
+        >>> people["label"] = ["model_a", "model_b"] * 30
+        >>> found = jaxeval.judge_agreement(verdicts, people, n_resamples=100)
+        >>> found.table[["judge", "agreement", "all_agreement"]].round(2).to_numpy().tolist()[:2]
+        [['j1', 0.5, 0.33], ['j2', 0.5, 0.5]]
+    """
+    checked_level(level)
+    checked_integer("n_resamples", n_resamples, 2)
+    checked_integer("seed", seed)
+    battles = LabelledVerdicts.of(
+        verdicts, human, judges=judges, label_coding=label_coding, shown_first=shown_first, lengths=lengths,
+        model_a=model_a, model_b=model_b, item=item,
+    )  # fmt: skip
+    _check(battles)
+    columns = columns_of(battles, families)
+    sums = sums_of_items(columns, battles.item)
+
+    def identity() -> Identity:
+        return Identity({"seed": seed}, sums, {"n_resamples": n_resamples, "level": level}, noun="verdicts")
+
+    with open_run(identity, n_resamples, "resamples", **running) as run:
+        drawn = resampled_sums(sums, n_resamples, seed, "agreement", run=run)
+    whole = by_name(sums.sum(0, keepdims=True), columns)
+    estimates = {key: float(value[0]) for key, value in measures(whole, battles.judges).items()}
+    draws = measures(by_name(drawn, columns), battles.judges)
+    known = [key for key, value in estimates.items() if np.isfinite(value)]
+    settings = {"n_resamples": n_resamples, "level": float(level), "seed": seed, "cluster": "items"}
+    joint = Draws(
+        pd.MultiIndex.from_tuples(known, names=["measure", "judge"]),
+        np.array([estimates[key] for key in known]),
+        np.column_stack([draws[key] for key in known]),
+        settings=settings,
+    )
+    ends = _intervals(joint, len(sums), level)
+    reliability, errors = _reliability(battles, level)
+    table = _table(battles, ends, errors, columns, len(sums))
+    warnings = [f"{row.judge}: {row.flags}" for row in table.itertuples() if row.flags]
+    if not np.isfinite(table.loc[table["judge"] == PEOPLE, "all_agreement"]).all():
+        warnings.append("no battle has the labels of two people: how far people agree with each other is not known")
+    if len(battles.judges) > 1 and "n_independent" not in ends.index.get_level_values("measure"):
+        warnings.append("the errors of some pair of judges do not vary: what the panel is worth is not known")
+    return JudgeAgreement(
+        table=table,
+        panel=_panel(ends),
+        by_gap=_by_gap(battles, level),
+        by_model=_by_model(battles, level),
+        reliability=reliability,
+        raters=_raters(battles),
+        error_correlation=correlation_table(battles, whole),
+        sentences=_sentences(battles, ends, joint, level),
+        notes=battles.notes,
+        warnings=warnings,
+        joint=joint,
+    )
+
+
+def _check(battles: LabelledVerdicts) -> None:
+    reserved = [name for name in battles.judges if name in (PANEL, PEOPLE)]
+    if reserved:
+        raise DataError(f"a judge is called {reserved[0]!r}, which is the name of a row of results: rename it")
+    if not (~np.isnan(battles.people) & ~np.isnan(battles.verdict).all(1)).any():
+        raise DataError(
+            f"no battle with a verdict has a human label (of {counted(len(battles.item), 'battle')}): name the columns "
+            "of labels, or a table of them (human=, --human), or 'human'"
+        )
+
+
+def _intervals(joint: Draws, n_items: int, level: float) -> pd.DataFrame:
+    """Columns ``value, lower, upper`` by measure and judge."""
+    ends = joint.interval(level)
+    ends.insert(0, "value", joint.estimate)
+    share = joint.names.get_level_values("measure").isin(SHARES)
+    p, error = joint.estimate[share], joint.standard_errors.to_numpy()[share]
+    varies = (p > 0) & (p < 1) & (error > 0)
+    n = np.where(varies, p * (1 - p) / np.where(varies, error, 1.0) ** 2, n_items)
+    ends.loc[share, ["lower", "upper"]] = np.clip(np.stack(wilson(p, n, level), axis=1), 0, 1)
+    return ends
+
+
+def _table(
+    battles: LabelledVerdicts, ends: pd.DataFrame, errors: pd.DataFrame, columns: Mapping[str, Float], n_items: int
+) -> pd.DataFrame:
+    """A row for each judge, for the panel and for people."""
+    names = [*battles.judges, *([PANEL] if len(battles.judges) > 1 else []), PEOPLE]
+    verdict = [*battles.verdict.T, *([battles.panel] if len(battles.judges) > 1 else [])]
+    labelled = [~np.isnan(own) & ~np.isnan(battles.people) for own in verdict]
+    labelled.append((~np.isnan(battles.human)).sum(1) > 1)
+    sides = np.array([*columns["confusion"].sum(0), columns["people"].sum(0)])
+    rows: dict[str, Any] = {
+        "judge": names,
+        "n_items": [len(np.unique(battles.item[own])) for own in labelled],
+        "n_battles": [int(own.sum()) for own in labelled],
+        "n_decided": np.rint(sides[:, ::2, ::2].sum((1, 2))).astype(int),
+    }
+    for measure in _OF_ROWS:
+        own = ends[ends.index.get_level_values("measure") == measure].droplevel("measure").reindex(names)
+        rows |= {measure: own["value"].to_numpy()}
+        rows |= {f"{measure}_{end}": own[end].to_numpy() for end in ("lower", "upper")}
+    errors = errors.reindex(names)
+    rows["calibration_error"] = errors["ece_debiased"].to_numpy()
+    rows["calibration_error_lower"] = errors["ece_lower"].to_numpy()
+    rows["calibration_error_upper"] = errors["ece_upper"].to_numpy()
+    table = pd.DataFrame(rows)
+    empty = [name for name in (*_OF_ROWS, "calibration_error") if table[name].isna().all()]
+    table = table.drop(columns=[f"{name}{end}" for name in empty for end in ("", "_lower", "_upper")])
+    return table.assign(flags=[_flags(row) for row in table.to_dict("records")])
+
+
+def _flags(row: Mapping[str, Any]) -> str:
+    """What makes a row worth less than it seems."""
+    if row["n_battles"] == 0:
+        return "" if row["judge"] == PEOPLE else "no battle with a human label"
+    one_label = "one label only: no kappa"
+    doubts = {
+        f"only {counted(row['n_items'], 'item')} with labels": row["n_items"] < FEW_CLUSTERS,
+        f"only {counted(row['n_decided'], 'decided battle')}": row["n_decided"] < FEW_DECIDED,
+        one_label: row["n_decided"] > 0 and np.isnan(row.get("kappa", np.nan)),
+    }
+    return "; ".join(text for text, applies in doubts.items() if applies)
+
+
+def _panel(ends: pd.DataFrame) -> pd.DataFrame:
+    """Measures that are of all judges, or of all people."""
+    names = [("error_correlation", PANEL), ("n_independent", PANEL), ("alpha", PANEL), ("alpha", PEOPLE)]
+    table = ends.reindex([name for name in names if name in ends.index])
+    return table.reset_index().replace({"judge": {PANEL: "judges"}}).rename(columns={"judge": "of"})
+
+
+def _decided(battles: LabelledVerdicts) -> list[tuple[Any, Bool, Bool]]:
+    """Judge, (N,) battles on which it and most people chose a side, and (N,) whether they agree."""
+    people = battles.people
+    names = [*battles.judges, *([PANEL] if len(battles.judges) > 1 else [])]
+    verdicts = [*battles.verdict.T, *([battles.panel] if len(battles.judges) > 1 else [])]
+    sides = np.isin(people, (0.0, 1.0))
+    return [(name, sides & np.isin(own, (0.0, 1.0)), own == people) for name, own in zip(names, verdicts, strict=True)]
+
+
+def _shares(rows: list[tuple[dict[str, Any], Bool]], agree: Bool, item: NDArray[np.intp], level: float) -> list[Any]:
+    """A row of `wilson_share` for each of some sets of battles, with clusters of items."""
+    found = []
+    for names, among in rows:
+        own = wilson_share(agree[among], item[among], level)
+        found.append({**names, "agreement": own.pop("share"), **own})
+    return found
+
+
+def _by_gap(battles: LabelledVerdicts, level: float) -> pd.DataFrame:
+    """Agreement on decided battles by the gap of people's ratings."""
+    people = battles.people
+    voted = ~np.isnan(people)
+    sides = {"model_a": battles.models[battles.model_a], "model_b": battles.models[battles.model_b]}
+    votes = pd.DataFrame({**sides, "target": people})[voted]
+    strength = fit_bradley_terry(Battles.from_pandas(votes, target="target"), _RIDGE).logits.reindex(battles.models)
+    elo = ELO_PER_LOGIT * strength.to_numpy()
+    gap = np.abs(elo[battles.model_a] - elo[battles.model_b])
+    place = np.digitize(gap, GAP_EDGES[1:-1])
+    rows = []
+    for name, decided, agree in _decided(battles):
+        bins = [
+            ({"judge": name, "gap_from": GAP_EDGES[k], "gap_to": GAP_EDGES[k + 1]}, decided & (place == k))
+            for k in range(len(GAP_EDGES) - 1)
+        ]
+        rows += _shares(bins, agree, battles.item, level)
+    return pd.DataFrame(rows)
+
+
+def _by_model(battles: LabelledVerdicts, level: float) -> pd.DataFrame:
+    """Agreement on decided battles of each model, and by how much more often the judge names it than people do."""
+    rows = []
+    people = battles.people
+    for (name, decided, agree), own in zip(_decided(battles), [*battles.verdict.T, battles.panel], strict=False):
+        for k, model in enumerate(battles.models):
+            is_a, is_b = battles.model_a == k, battles.model_b == k
+            among = decided & (is_a | is_b)
+            found = _shares([({"judge": name, "model": model}, among)], agree, battles.item, level)[0]
+            by_judge, by_people = (np.mean((x == 1)[among] == is_a[among]) if among.any() else np.nan
+                                   for x in (own, people))  # fmt: skip
+            rows.append({**found, "chosen_by_judge": by_judge, "chosen_by_people": by_people})
+    return pd.DataFrame(rows)
+
+
+def _reliability(battles: LabelledVerdicts, level: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Stated confidence against agreement on decided battles, in bins; and by judge the calibration error."""
+    parts, errors = [], {}
+    for k, (name, decided, agree) in enumerate(_decided(battles)[: len(battles.judges)]):
+        own = battles.confidence[:, k]
+        among = decided & ~np.isnan(own)
+        if among.any():
+            n_bins = int(np.clip(among.sum() // FEW_DECIDED, 1, 10))
+            table, errors[name] = reliability_bins(
+                own[among], agree[among].astype(float), battles.item[among], n_bins, level
+            )
+            parts.append(table.assign(judge=name))
+    columns = ["judge", "predicted", "agreement", "standard_error", "n_battles"]
+    table = pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+    names = ["ece", "ece_floor", "ece_debiased", "ece_lower", "ece_upper"]
+    return table, pd.DataFrame.from_dict(errors, orient="index", columns=names)
+
+
+def _raters(battles: LabelledVerdicts) -> pd.DataFrame:
+    """Agreement and Cohen's kappa of every pair of named raters, with ties as a label."""
+    rows = []
+    for j, k in combinations(range(len(battles.raters or [])), 2):
+        x, y = battles.human[:, j], battles.human[:, k]
+        both = ~np.isnan(x + y)
+        observed, _, kappa = cohen_kappa(label_table(x[both], y[both], np.array([0.0, 0.5, 1.0])))
+        names = battles.raters or []
+        row = {"rater": names[j], "other": names[k], "all_agreement": float(observed), "all_kappa": float(kappa)}
+        rows.append({**row, "n_battles": int(both.sum())})
+    return pd.DataFrame(rows, columns=["rater", "other", "all_agreement", "all_kappa", "n_battles"])
+
+
+def _sentences(battles: LabelledVerdicts, ends: pd.DataFrame, joint: Draws, level: float) -> list[str]:
+    """What a manager can use: the answer, by the panel or the judge, and what the panel is worth."""
+    several = len(battles.judges) > 1
+    first = PANEL if several else battles.judges[0]
+    order = sorted(battles.judges, key=lambda name: -_value(ends, "agreement", name))
+    said = []
+    for name in [first, *order] if several else [first]:
+        found = _percent(ends, "agreement", name)
+        who = f"The panel of {len(battles.judges):,} judges (what most say)" if name == PANEL else visible_line(name)
+        if found is None:
+            said.append(f"{who} and people chose a side on no common battle: there is no agreement to speak of")
+            continue
+        said.append(f"{who} agrees with people on {found} of decided battles{_beside_people(ends, joint, name, level)}")
+    worth = ("n_independent", PANEL)
+    if worth in ends.index:
+        row = ends.loc[worth]
+        rho = ends.loc[("error_correlation", PANEL), "value"]
+        said.append(
+            f"The errors of two judges correlate with {rho:.2f} on average: the {len(battles.judges):,} judges are "
+            f"worth {row['value']:.1f} [{row['lower']:.1f}, {row['upper']:.1f}] independent ones"
+        )
+    if several and _difference(joint, order[0], PANEL, level)[1] > 0:
+        said.append(f"{visible_line(order[0])} alone agrees with people more often than the panel does")
+    return said
+
+
+def _value(ends: pd.DataFrame, measure: str, name: Any) -> float:
+    return float(ends.loc[(measure, name), "value"]) if (measure, name) in ends.index else -np.inf
+
+
+def _percent(ends: pd.DataFrame, measure: str, name: Any) -> str | None:
+    if (measure, name) not in ends.index:
+        return None
+    value, lower, upper = 100 * ends.loc[(measure, name), ["value", "lower", "upper"]].to_numpy(float)
+    decimals = 0 if upper - lower >= _WIDE else 1
+    return f"{value:.{decimals}f}% [{lower:.{decimals}f}, {upper:.{decimals}f}]"
+
+
+def _difference(joint: Draws, name: Any, other: Any, level: float) -> tuple[float, float, float]:
+    """By how many points a judge agrees more often with people than another row says, with its interval."""
+    places = joint.names.get_indexer([("agreement", name), ("agreement", other)])
+    if (places < 0).any():
+        return np.nan, np.nan, np.nan
+    one, two = (joint.take(places[k : k + 1]) for k in (0, 1))
+    apart = replace(one, names=two.names) - two
+    lower, upper = apart.interval(level).to_numpy()[0]
+    return 100 * float(apart.estimate[0]), 100 * float(lower), 100 * float(upper)
+
+
+def _beside_people(ends: pd.DataFrame, joint: Draws, name: Any, level: float) -> str:
+    """How often people agree with each other, and whether the judge does so more or less often."""
+    people = _percent(ends, "agreement", PEOPLE)
+    if people is None:
+        return ""
+    value, lower, upper = _difference(joint, name, PEOPLE, level)
+    who = "the panel" if name == PANEL else "the judge"
+    points = f"{abs(value):.0f} points [{{:.0f}}, {{:.0f}}]"
+    if lower > 0:
+        told = f"{who} is {points.format(lower, upper)} above that"
+    elif upper < 0:
+        told = f"{who} is {points.format(-upper, -lower)} below that"
+    else:
+        told = "the data do not tell the two shares apart"
+    return f"; people agree with each other on {people}: {told}"

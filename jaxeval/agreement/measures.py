@@ -1,0 +1,201 @@
+"""Measures of judges as functions of sums over items, so that one bootstrap of items gives joint draws of all.
+
+Every measure is made of tables that are sums over battles: of a judge's verdicts by people's labels, of the pairs of
+labels that people gave to one battle, of choices of the first or the longer answer, and of products of errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Float
+from jaxeval.data.labelled_verdicts import LabelledVerdicts, family_of
+from jaxeval.statistics.cohen_kappa import cohen_kappa
+from jaxeval.statistics.krippendorff import coincidences, krippendorff_alpha, label_counts
+
+PANEL, PEOPLE = "panel", "people"
+#: Measures that are shares of battles.
+SHARES = ("agreement", "all_agreement", "flips", "first_chosen", "longer_chosen", "own_family")
+_N_LABELS = 3
+_SIDES = np.array([0, 2])  # codes of the labels that name a side
+
+
+def columns_of(battles: LabelledVerdicts, families: Mapping[Any, str] | None) -> dict[str, Float]:
+    """(N, ...) what each battle adds to the sums, by name."""
+    verdict, human = _codes(_with_panel(battles)), _codes(battles.human)
+    seen, given = _one_hot(verdict), _one_hot(human)  # (N, J, 3), (N, R, 3)
+    labels = given.sum(1)
+    n_labels = np.maximum(labels.sum(1), 1)
+    columns = {
+        # People's labels by rows, the judge's by columns; each battle weighs 1, whatever its number of labels.
+        "confusion": np.einsum("na,njb->njab", labels / n_labels[:, None], seen),
+        "people": _people(given, battles.raters is not None and len(battles.raters) == 2),
+        "alpha": np.stack(
+            [coincidences(label_counts(codes, _N_LABELS)) for codes in (_codes(battles.verdict), human)], axis=1
+        ),
+        "orders": _orders(battles.orders),
+        "longer": _longer(battles, verdict, human),
+        "family": _family(battles, families),
+        "errors": _errors(battles),
+    }
+    return {name: np.nan_to_num(values) for name, values in columns.items()}
+
+
+def measures(sums: Mapping[str, Float], judges: list[Any]) -> dict[tuple[str, Any], Float]:
+    """Every measure by its name and judge, of (B, ...) sums of the columns."""
+    names = [*judges, PANEL] if len(judges) > 1 else judges
+    found: dict[tuple[str, Any], Float] = {}
+    tables = [(name, sums["confusion"][:, k]) for k, name in enumerate(names)] + [(PEOPLE, sums["people"])]
+    for name, table in tables:
+        sides = table[:, _SIDES[:, None], _SIDES]
+        for measure, own in (("agreement", sides), ("all_agreement", table)):
+            found[measure, name] = _ratio(np.einsum("baa->b", own), own.sum((1, 2)))
+        found["kappa", name], found["all_kappa", name] = cohen_kappa(sides)[2], cohen_kappa(table)[2]
+    for k, name in enumerate([*names, PEOPLE]):
+        found["longer_chosen", name] = _ratio(sums["longer"][:, k, 1], sums["longer"][:, k, 0])
+    for k, name in enumerate(judges):
+        both, flipped, single, first = sums["orders"][:, k].T
+        found["flips", name], found["first_chosen", name] = _ratio(flipped, both), _ratio(first, single)
+        n, own, n_labelled, by_judge, by_people = sums["family"][:, k].T
+        found["own_family", name] = _ratio(own, n)
+        found["family_excess", name] = _ratio(by_judge - by_people, n_labelled)
+    found["alpha", PANEL], found["alpha", PEOPLE] = krippendorff_alpha(sums["alpha"]).T
+    if len(judges) > 1:
+        correlations = error_correlations(sums["errors"])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = correlations.mean(-1)  # NaN where a pair has none: the panel's worth rests on all of them
+            worth = len(judges) / (1 + (len(judges) - 1) * mean)
+        found["error_correlation", PANEL] = mean
+        found["n_independent", PANEL] = np.where(worth > 0, worth, np.inf)
+    return found
+
+
+def error_correlations(sums: Float) -> Float:
+    """(B, P) Pearson's correlations of the errors of pairs of judges, of (B, P, 6) sums."""
+    n, x, y, xy, xx, yy = np.moveaxis(sums, -1, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = (xx - x * x / n) * (yy - y * y / n)
+        return np.asarray(np.where(spread > 1e-9, (xy - x * y / n) / np.sqrt(spread), np.nan))
+
+
+def _with_panel(battles: LabelledVerdicts) -> Float:
+    several = len(battles.judges) > 1
+    return np.column_stack([battles.verdict, battles.panel]) if several else battles.verdict
+
+
+def _codes(target: Float) -> NDArray[np.intp]:
+    """0, 1, 2 for 0, 1/2, 1; -1 for NaN."""
+    return np.nan_to_num(2 * target, nan=-1.0).astype(np.intp)
+
+
+def _one_hot(codes: NDArray[np.intp]) -> Float:
+    return np.asarray(codes[..., None] == np.arange(_N_LABELS), float)
+
+
+def _ratio(part: Float, whole: Float) -> Float:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(whole > 0, part / whole, np.nan))
+
+
+def _people(given: Float, are_two: bool) -> Float:
+    """(N, 3, 3) pairs of labels of one battle, which weigh 1 together.
+
+    Of two raters the rows are the first one's: kappa is Cohen's. Of more, or of raters without names, pairs count both
+    ways.
+    """
+    if are_two:
+        return np.einsum("na,nb->nab", given[:, 0], given[:, 1])
+    labels = given.sum(1)
+    pairs = labels[:, :, None] * labels[:, None, :] - labels[:, :, None] * np.eye(_N_LABELS)
+    return np.asarray(pairs / np.maximum(pairs.sum((1, 2), keepdims=True), 1))
+
+
+def _orders(orders: Float) -> Float:
+    """(N, J, 4) battles with a side in both orders, those that flip; verdicts for a side, those for the first shown."""
+    side = np.isin(orders, (0.0, 1.0))
+    both = side.all(-1)
+    first = np.stack([orders[..., 0] == 1, orders[..., 1] == 0], -1)
+    return np.stack([both, both & (orders[..., 0] != orders[..., 1]), side.sum(-1), first.sum(-1)], -1).astype(float)
+
+
+def _longer(battles: LabelledVerdicts, verdict: NDArray[np.intp], human: NDArray[np.intp]) -> Float:
+    """(N, J + 1, 2) verdicts for a side where one answer is longer, those for the longer; of judges, then of people."""
+    apart = np.abs(battles.longer) == 1
+    choices = [_chosen(verdict[:, k], battles.longer > 0, apart) for k in range(verdict.shape[1])]
+    labels = np.stack([_chosen(codes, battles.longer > 0, apart) for codes in human.T] or [np.zeros((len(apart), 2))])
+    share = labels.sum(0) / np.maximum(labels[..., 0].sum(0), 1)[:, None]
+    return np.stack([*choices, share], axis=1)
+
+
+def _chosen(codes: NDArray[np.intp], is_a: NDArray[np.bool_], among: NDArray[np.bool_]) -> Float:
+    """(N, 2) whether a side is chosen, and whether it is side A where ``is_a`` and side B elsewhere."""
+    side = among & np.isin(codes, _SIDES)
+    return np.stack([side, side & ((codes == 2) == is_a)], -1).astype(float)
+
+
+def _family(battles: LabelledVerdicts, families: Mapping[Any, str] | None) -> Float:
+    """(N, J, 5) of battles of a model of the judge's family against another.
+
+    Verdicts for a side, those for the own family; and where people chose a side, too: battles, choices of the own
+    family by the judge and by people.
+    """
+    of_model, of_judge = family_of(battles.models, families), family_of(battles.judges, families)
+    people, parts = _codes(battles.people), []
+    for k, family in enumerate(of_judge):
+        own_a, own_b = (of_model[side] == family for side in (battles.model_a, battles.model_b))
+        known = (of_model[battles.model_a] != None) & (of_model[battles.model_b] != None)  # noqa: E711
+        among = known & (own_a != own_b) & (family is not None)
+        judge = _chosen(_codes(battles.verdict[:, k]), own_a, among)
+        labelled = (judge[:, 0] > 0) & np.isin(people, _SIDES)
+        both = [_chosen(codes, own_a, labelled)[:, 1] for codes in (_codes(battles.verdict[:, k]), people)]
+        parts.append(np.column_stack([judge, labelled, *both]))
+    return np.stack(parts, axis=1).astype(float)
+
+
+def _errors(battles: LabelledVerdicts) -> Float:
+    """(N, P, 6) of pairs of judges: 1, both errors, their product and squares, where people chose a side.
+
+    An error is 1 for the other side and 1/2 for a tie.
+    """
+    people = battles.people
+    error = np.abs(battles.verdict - np.where(np.isin(people, (0.0, 1.0)), people, np.nan)[:, None])
+    parts = []
+    for j, k in combinations(range(error.shape[1]), 2):
+        x, y = error[:, j], error[:, k]
+        known = ~np.isnan(x + y)
+        parts.append(np.column_stack([known, *(np.where(known, v, 0.0) for v in (x, y, x * y, x * x, y * y))]))
+    return np.stack(parts, axis=1).astype(float) if parts else np.zeros((len(error), 0, 6))
+
+
+def sums_of_items(columns: Mapping[str, Float], item: NDArray[np.intp]) -> Float:
+    """(I, K) columns summed over the battles of each item, side by side."""
+    order = np.argsort(item, kind="stable")
+    starts = np.unique(item[order], return_index=True)[1]
+    flat = [values.reshape(len(item), -1) for values in columns.values()]
+    return np.concatenate(
+        [np.add.reduceat(values[order], starts, axis=0) for values in flat if values.shape[1]], axis=1
+    )
+
+
+def by_name(sums: Float, columns: Mapping[str, Float]) -> dict[str, Float]:
+    """(B, K) sums of the columns side by side, each in its shape again."""
+    shapes = {name: values.shape[1:] for name, values in columns.items()}
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])[:-1]
+    parts = np.split(sums, ends, axis=1)
+    return {name: part.reshape(len(part), *shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
+
+
+def correlation_table(battles: LabelledVerdicts, sums: Mapping[str, Float]) -> pd.DataFrame:
+    """(J, J) correlations of the judges' errors, of the sums of all items."""
+    n = len(battles.judges)
+    table = np.eye(n)
+    j, k = np.triu_indices(n, 1)
+    table[j, k] = table[k, j] = error_correlations(sums["errors"])[0]
+    names = pd.Index(battles.judges, name="judge")
+    return pd.DataFrame(table, names, names)

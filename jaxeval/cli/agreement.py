@@ -1,0 +1,206 @@
+"""The command line of judges beside people: ``jaxeval agreement FILE``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxeval.cli.compiling import CompilingCommand
+from jaxeval.cli.outputs import Findings, Outputs, check_outputs, present
+from jaxeval.cli.reading import LabelsOption, reply_options
+from jaxeval.cli.run_options import FILE, column_options, resampling_options, side_options
+from jaxeval.wording import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from jaxeval.agreement.judge_agreement import JudgeAgreement
+    from jaxeval.cli.screens import Screen
+
+_MEASURES = (
+    "agreement", "kappa", "all_agreement", "all_kappa", "flips", "first_chosen", "longer_chosen", "own_family",
+    "family_excess", "calibration_error",
+)  # fmt: skip
+
+
+@click.command(cls=CompilingCommand)
+@click.argument("file", type=FILE)
+@click.option("--judges", metavar="A,B", help="Columns of verdicts, where each judge has its own. [a row each]")
+@click.option("--human", "human_columns", metavar="A,B", help="Columns of human labels, one a rater. [human]")
+@side_options
+@column_options(length_a="Length of A's answers. [length_a]", length_b="Length of B's answers. [length_b]")
+@click.option(
+    "--families", type=FILE, metavar="FILE", help="A table with the columns name and family, of models and of judges."
+)
+@click.option(
+    "--labels",
+    "label_coding",
+    type=LabelsOption(),
+    metavar="CODING|L=MEANING,...",
+    help="What labels mean: a_wins_1 or a_wins_0 of numbers, or a list such as A=model_a,B=model_b,C=tie.",
+)
+@reply_options
+@resampling_options()
+def agreement(
+    file: Path,
+    *,
+    judges: str | None,
+    human_columns: str | None,
+    length_a: str | None,
+    length_b: str | None,
+    families: Path | None,
+    model_a: str,
+    model_b: str,
+    label_coding: Any,
+    drawn: dict[str, Any],
+    outputs: Outputs,
+    **replies: Any,
+) -> None:
+    """Can the judges of FILE be trusted? Their agreement with people, and of people with each other; their biases.
+
+    FILE has a row for each judge, item and pair of models, with the columns judge, item, model_a, model_b and verdict;
+    or a row a battle and a column of verdicts for each of --judges; or it holds what judges printed, call by call, in a
+    column such as output. Some battles have human labels.
+    """
+    from jaxeval.agreement.judge_agreement import judge_agreement
+    from jaxeval.data.columns import frame_of
+    from jaxeval.data.table_files import naming, read_whole_table
+
+    if (length_a is None) != (length_b is None):
+        raise click.UsageError("--length-a and --length-b go together")
+    labels_file = replies["human_labels"]
+    if human_columns and labels_file:
+        raise click.UsageError("--human names columns of FILE, and --human-labels another file: leave one")
+    check_outputs({"--out": outputs.out}, [path for path in (file, labels_file, families) if path])
+    labels: Any = None if human_columns is None else [name.strip() for name in human_columns.split(",")]
+    if labels_file is not None:
+        labels = frame_of(read_whole_table(labels_file, [model_a, model_b]))
+    family_of = None if families is None else _families(frame_of(read_whole_table(families, ["name"])))
+    columns: dict[str, Any] = {"model_a": model_a, "model_b": model_b, "label_coding": label_coding}
+    given = {name: value for name, value in replies.items() if value is not None and name != "human_labels"}
+    read = None
+    with naming(file):
+        verdicts: Any = frame_of(read_whole_table(file, [model_a, model_b]))
+        if _holds_replies(verdicts, judges, given):
+            verdicts = _outputs(verdicts, labels, {**columns, **given})
+            labels, columns, read = None, {}, str(verdicts.report)
+        else:
+            verdicts, own = _table(verdicts, given)
+            columns |= own
+        found = judge_agreement(
+            verdicts,
+            labels,
+            judges=None if judges is None else [name.strip() for name in judges.split(",")],
+            lengths=None if length_a is None or length_b is None else (length_a, length_b),
+            families=family_of,
+            **columns,
+            **drawn,
+        )
+    notes = [read or _what_was_read(found), *found.notes, _how(drawn)]
+    present(
+        Findings(
+            screen=lambda: _screen(found, notes),
+            tables={
+                "agreement": found.table,
+                "panel": found.panel,
+                "by_gap": found.by_gap,
+                "by_model": found.by_model,
+                "reliability": found.reliability,
+                "raters": found.raters,
+                "error_correlation": found.error_correlation.reset_index(),
+            },
+            warnings=found.warnings,
+            title="Judges and people",
+            notes=notes,
+            figures=lambda: _figures(found),
+            texts={"answer.txt": "".join(f"{sentence}\n" for sentence in found.sentences)},
+            settings=dict(found.joint.settings),
+        ),
+        outputs,
+    )
+
+
+def _holds_replies(frame: pd.DataFrame, judges: str | None, given: dict[str, Any]) -> bool:
+    from jaxeval.data.judge_outputs import OUTPUT
+    from jaxeval.data.presentation_orders import usual_column
+
+    is_table = judges is not None or "verdict" in frame
+    return "output" in given or (not is_table and usual_column(frame, None, OUTPUT) is not None)
+
+
+def _outputs(frame: pd.DataFrame, labels: Any, given: dict[str, Any]) -> Any:
+    """What judges printed, with the labels of people, who may contradict each other."""
+    from jaxeval.data.judge_outputs import JudgeOutputs
+
+    if isinstance(labels, list):
+        if len(labels) > 1:
+            raise click.UsageError("calls of judges have one column of labels: give several raters by --human-labels")
+        given = {**given, "human": labels[0]}
+    elif labels is not None:
+        given = {**given, "human_labels": labels}
+    return JudgeOutputs.from_pandas(frame, **{"people": "majority", **given})
+
+
+def _table(frame: pd.DataFrame, given: dict[str, Any]) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """A table of verdicts, with its judges and runs called as `judge_agreement` calls them; and options of it."""
+    odd = sorted(set(given) - {"item", "judge", "run", "shown_first"})
+    if odd:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in odd)
+        raise click.UsageError(f"{names}: about what judges printed, and this file is a table of verdicts")
+    called = {given[name]: name for name in ("judge", "run") if name in given}
+    own: dict[str, Any] = {name: given[name] for name in ("item", "shown_first") if name in given}
+    return frame.rename(columns=called), own
+
+
+def _families(table: pd.DataFrame) -> dict[str, str]:
+    from jaxeval.data.columns import require_column
+
+    for name in ("name", "family"):
+        require_column(table, name)
+    return dict(zip(table["name"].astype(str), table["family"], strict=True))
+
+
+def _figures(found: JudgeAgreement) -> dict[str, Figure]:
+    from jaxeval.plots.agreement import plot_judge_agreement
+
+    return {"agreement": plot_judge_agreement(found)}
+
+
+def _what_was_read(found: JudgeAgreement) -> str:
+    judges = found.table[~found.table["judge"].isin(["panel", "people"])]
+    return f"{counted(len(judges), 'judge')}, up to {judges['n_battles'].max():,} battles with human labels each"
+
+
+def _how(drawn: dict[str, Any]) -> str:
+    from jaxeval.execution.precision import versions
+
+    resamples = counted(drawn["n_resamples"], "resample")
+    return f"{100 * drawn['level']:g}% intervals, {resamples} of items, seed {drawn['seed']}; {versions()}"
+
+
+def _screen(found: JudgeAgreement, notes: list[str]) -> Screen:
+    from jaxeval.cli.screens import Screen, grid_of
+    from jaxeval.cli.tables import one_line_cell
+
+    table = found.table.rename(columns={"n_decided": "decided"})
+    shown = [name for name in table if str(name).removesuffix("_lower").removesuffix("_upper") in _MEASURES]
+    main = table[["judge", "n_items", "decided", *shown, "flags"]]
+    meaning = "agreement and kappa on battles that both decided; agreement all and kappa all with ties as a label"
+    grids = [grid_of(main, "Judges and people", one_line_cell, rows="judge", meaning=meaning, kept=("agreement",))]
+    panel = found.panel.rename(columns={"lower": "value_lower", "upper": "value_upper"})
+    panel = panel.assign(measure=panel["measure"].str.replace("_", " "))
+    if len(panel):
+        grids.append(grid_of(panel, "Together", one_line_cell, rows="measure"))
+    gaps = found.by_gap.rename(columns={"lower": "agreement_lower", "upper": "agreement_upper"})
+    ends = zip(gaps.pop("gap_from"), gaps.pop("gap_to"), strict=True)
+    gaps.insert(1, "gap", [f"{low:g} to {high:g}" if high < float("inf") else f"over {low:g}" for low, high in ends])
+    models = found.by_model.rename(columns={"lower": "agreement_lower", "upper": "agreement_upper"})
+    grids.append(grid_of(gaps, "Agreement by the gap of people's ratings (Elo)", one_line_cell))
+    more = [grid_of(models, "Agreement by model", one_line_cell)]
+    titles = {"Stated confidence": found.reliability, "Pairs of raters": found.raters,
+              "Correlation of errors": found.error_correlation.reset_index()}  # fmt: skip
+    more += [grid_of(own, title, one_line_cell) for title, own in titles.items() if len(own)]
+    return Screen(found.sentences, grids, more, notes=notes, warnings=found.warnings)

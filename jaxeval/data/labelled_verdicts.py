@@ -1,0 +1,284 @@
+"""Verdicts of several judges and labels of several people on the same battles, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Bool, Float
+from jaxeval.data.columns import as_frame, encode_models, factorize_sorted, require_column
+from jaxeval.data.human_labels import agreed, human_labels_of, targets_of
+from jaxeval.data.judge_outputs import JudgeOutputs
+from jaxeval.data.labels import Labels, Sides, read_labels
+from jaxeval.data.presentation_orders import ITEM, JUDGE, RUN, pairs_of, second_side_first, usual_column
+from jaxeval.errors import DataError
+from jaxeval.wording import counted
+
+_HUMAN = ("human", "human_pref", "human_label")
+_LENGTHS = ("length_a", "length_b")
+_ORDERS = ("verdict_a_first", "verdict_b_first")
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledVerdicts:
+    """N battles between two models each, as J judges and R raters see them. Targets say that the first model wins.
+
+    Without names of raters a column of labels is whoever comes first, second and so on, and says nothing of a person.
+    """
+
+    models: pd.Index
+    model_a: NDArray[np.intp]  # (N,)
+    model_b: NDArray[np.intp]
+    item: NDArray[np.intp]  # (N,) number of the item
+    judges: list[Any]
+    raters: list[Any] | None  # None: they have no names
+    verdict: Float  # (N, J) 1, 1/2, 0; NaN where there is none
+    orders: Float  # (N, J, 2) verdicts with the first model shown first, and with the second
+    human: Float  # (N, R)
+    confidence: Float  # (N, J) in [0, 1]; NaN where none was stated
+    longer: Float  # (N,) 1 where the first model's answer is longer, -1 where the second's; 0 and NaN
+    notes: list[str]
+
+    @property
+    def people(self) -> Float:
+        """(N,) what most people say, a tie where they are split; NaN without a label."""
+        return _majority(self.human)
+
+    @property
+    def panel(self) -> Float:
+        """(N,) what most judges say, a tie where they are split; NaN where a judge has no verdict."""
+        whole = ~np.isnan(self.verdict).any(1)
+        return np.where(whole, _majority(self.verdict), np.nan)
+
+    @classmethod
+    def of(
+        cls,
+        verdicts: JudgeOutputs | Any,
+        human: Any = None,
+        *,
+        judges: Sequence[str] | None = None,
+        label_coding: Labels | None = None,
+        shown_first: str | None = None,
+        lengths: tuple[str, str] | None = None,
+        model_a: str = "model_a",
+        model_b: str = "model_b",
+        item: str | None = None,
+    ) -> LabelledVerdicts:
+        """From what `read_judge_outputs` gives, or tables; the arguments are those of `jaxeval.judge_agreement`."""
+        frame = as_frame(verdicts.battles if isinstance(verdicts, JudgeOutputs) else verdicts).reset_index(drop=True)
+        if len(frame) == 0:
+            raise DataError("the table of verdicts has no rows")
+        if isinstance(verdicts, JudgeOutputs) and human is None:
+            human = verdicts.human
+        for column in (model_a, model_b):
+            require_column(frame, column)
+        return _Reader(frame, label_coding, (model_a, model_b), usual_column(frame, item, ITEM)).read(
+            human, judges, shown_first, lengths
+        )
+
+
+class _Reader:
+    """A table of verdicts, and how its battles are numbered."""
+
+    def __init__(self, frame: pd.DataFrame, coding: Labels | None, sides: tuple[str, str], item: str | None) -> None:
+        self.frame, self.coding, self.item = frame, coding, item
+        self.models, self.first, self.second = encode_models(frame, *sides)
+        self.sides, self.notes = sides, list[str]()
+
+    def read(
+        self, human: Any, judges: Sequence[str] | None, shown_first: str | None, lengths: tuple[str, str] | None
+    ) -> LabelledVerdicts:
+        frame, n = self.frame, len(self.frame)
+        items = np.arange(n) if self.item is None else factorize_sorted(frame[self.item], self.item)[0]
+        if judges is not None:
+            names, judge = list(judges), np.zeros(n, np.intp)
+            unit, flipped = np.arange(n), np.zeros(n, bool)  # each row is a battle
+        else:
+            column = usual_column(frame, None, JUDGE)
+            judge, found = (
+                (np.zeros(n, np.intp), ["judge"]) if column is None else factorize_sorted(frame[column], column)
+            )
+            names = list(found)
+            if self.item is None and len(names) > 1:
+                raise DataError(
+                    "verdicts of several judges need a column of items (item=, --item), by which those on one battle "
+                    "are found; or name a column of verdicts for each judge (judges=, --judges)"
+                )
+            unit, flipped = np.arange(n), np.zeros(n, bool)
+            if self.item is not None:
+                unit, turned = pairs_of(items, self.first, self.second, len(self.models))
+                # A pair that rows write in both ways is written in the order of names, whatever the order of rows.
+                flipped = (np.bincount(unit, turned) > 0)[unit] & (self.first > self.second)
+            self._refuse_repeats(unit, judge)
+        first, second = np.where(flipped, [self.second, self.first], [self.first, self.second])
+        start = np.unique(unit, return_index=True)[1]
+        read = self._verdicts(judges, shown_first, unit, flipped, judge, len(names))
+        longer = np.where(flipped, -1, 1)[start] * self._longer(lengths)[start]
+        pairs = pd.DataFrame({"a": first[start], "b": second[start], "unit": np.arange(len(start))})
+        raters, labels = self._human(human, unit, flipped, pairs.assign(row=start))
+        whole = LabelledVerdicts(
+            models=self.models, model_a=first[start].astype(np.intp), model_b=second[start].astype(np.intp),
+            item=pd.factorize(items[start])[0], judges=names, raters=raters, verdict=read[..., 0],
+            orders=read[..., 1:3], confidence=read[..., 3], human=labels, longer=longer, notes=self.notes,
+        )  # fmt: skip
+        if np.isnan(whole.verdict).all():
+            raise DataError("no battle has a verdict of a judge")
+        return whole
+
+    def _refuse_repeats(self, unit: NDArray[np.intp], judge: NDArray[np.intp]) -> None:
+        again = pd.Series(unit * (judge.max() + 1) + judge).duplicated().to_numpy()
+        if again.any() and usual_column(self.frame, None, RUN) is None:
+            row = int(again.argmax())
+            raise DataError(
+                f"{counted(again.sum(), 'row repeats', 'rows repeat')} a judge's verdict on an item and pair (first in "
+                f"row {row}; rows count from 0). Repeated runs need a column that numbers them, named {RUN[0]!r}; of "
+                "battles that are no repetitions of each other name another column of items (item=, --item)"
+            )
+
+    def _verdicts(
+        self,
+        judges: Sequence[str] | None,
+        shown_first: str | None,
+        unit: NDArray[np.intp],
+        flipped: Bool,
+        judge: NDArray[np.intp],
+        n_judges: int,
+    ) -> Float:
+        """(N, J, 4) verdict, verdicts in both orders, and confidence; of several runs what most say."""
+        found = np.full((unit.max() + 1, n_judges, 4), np.nan)
+        if judges is not None:
+            for k, column in enumerate(judges):
+                found[:, k, 0] = self._labels(column)
+                found[:, k, 1:3] = self._in_order(found[:, k, 0], shown_first)
+            return found
+        verdict = self._labels("verdict")
+        pair = np.stack([self._labels(name) for name in _ORDERS], axis=1) if _ORDERS[0] in self.frame else None
+        pair = self._in_order(verdict, shown_first) if pair is None else pair
+        pair = np.where(flipped[:, None], 1 - pair[:, ::-1], pair)
+        confidence = pd.to_numeric(self.frame["confidence"]).to_numpy(float) if "confidence" in self.frame else None
+        for k, values in enumerate([np.where(flipped, 1 - verdict, verdict), *pair.T]):
+            known = ~np.isnan(values)
+            cell = (unit * n_judges + judge)[known]
+            found[..., k] = agreed(cell, values[known], found[..., 0].size, "majority")[0].reshape(found.shape[:2])
+        if confidence is not None:
+            if ((confidence < 0) | (confidence > 1)).any():
+                odd = (confidence < 0) | (confidence > 1)
+                raise DataError(
+                    f"{counted(odd.sum(), 'confidence lies', 'confidences lie')} outside [0, 1] (first in row "
+                    f"{int(odd.argmax())}: {confidence[odd][0]:g}): divide per cents by 100"
+                )
+            means = pd.Series(confidence).groupby(unit * n_judges + judge).mean()
+            found[..., 3].reshape(-1)[means.index] = means  # a view
+        return found
+
+    def _labels(self, column: str) -> Float:
+        require_column(self.frame, column)
+        sides = Sides(self.models, self.first, self.second)
+        read = read_labels(self.frame[column], self.coding, sides, may_miss=True, option="label_coding")
+        self.notes += [read.told] if read.told else []
+        return read.target
+
+    def _in_order(self, verdict: Float, shown_first: str | None) -> Float:
+        """(N, 2) verdicts in either order, of those in the order that is told; NaN where it is not."""
+        orders = np.full((len(verdict), 2), np.nan)
+        if shown_first is not None:
+            b_first = np.zeros(len(verdict), bool)
+            if shown_first != self.sides[0]:
+                require_column(self.frame, shown_first)
+                b_first = second_side_first(self.frame[shown_first], self.models, self.first, self.second)
+            orders[np.arange(len(verdict)), b_first.astype(int)] = verdict
+        return orders
+
+    def _longer(self, lengths: tuple[str, str] | None) -> Float:
+        names = lengths or (_LENGTHS if set(_LENGTHS) <= set(self.frame.columns) else None)
+        if names is None:
+            return np.full(len(self.frame), np.nan)
+        for name in names:
+            require_column(self.frame, name)
+        a, b = (pd.to_numeric(self.frame[name]).to_numpy(float) for name in names)
+        return np.sign(a - b)
+
+    def _human(
+        self, human: Any, unit: NDArray[np.intp], flipped: Bool, pairs: pd.DataFrame
+    ) -> tuple[list[Any] | None, Float]:
+        """Names of raters, and (N, R) their labels."""
+        n = unit.max() + 1
+        if human is None:
+            human = next((name for name in _HUMAN if name in self.frame), None)
+        if human is None:
+            return None, np.full((n, 0), np.nan)
+        if isinstance(human, str) or (isinstance(human, Sequence) and all(isinstance(x, str) for x in human)):
+            columns = [human] if isinstance(human, str) else list(human)
+            labels = np.full((n, len(columns)), np.nan)
+            for k, column in enumerate(columns):
+                own = self._labels(column)
+                own = np.where(flipped, 1 - own, own)
+                known = ~np.isnan(own)
+                # Rows of several judges repeat the label of a battle.
+                labels[:, k], disputed = agreed(unit[known], own[known], n, "majority")
+                if disputed:
+                    self.notes.append(
+                        f"column {column!r} has different labels in the rows of {counted(disputed, 'battle')}: the "
+                        "majority is taken"
+                    )
+            return columns if len(columns) > 1 else None, labels
+        return self._joined(human, pairs)
+
+    def _joined(self, human: Any, pairs: pd.DataFrame) -> tuple[list[Any] | None, Float]:
+        """Labels of a table of their own, by item and pair."""
+        if self.item is None:
+            raise DataError("a table of human labels is joined by items: name their column (item=, --item)")
+        columns: dict[str, str | None] = {"item": self.item, "model_a": self.sides[0], "model_b": self.sides[1]}
+        table, told = human_labels_of(human, self.coding, columns)
+        self.notes += told
+        known = pairs.assign(item=self.frame[self.item].to_numpy()[pairs["row"]])
+        place = self.models.get_indexer
+        one = pd.DataFrame({"item": table["item"], "a": place(table["model_a"]), "b": place(table["model_b"])})
+        ways = [
+            one.merge(known, how="left", on=["item", "a", "b"])
+            for one in (one, one.rename(columns={"a": "b", "b": "a"}))
+        ]
+        swapped = ways[0]["unit"].isna().to_numpy()
+        at = ways[0]["unit"].fillna(ways[1]["unit"]).to_numpy(float)
+        target = targets_of(table["verdict"])
+        target = np.where(swapped, 1 - target, target)
+        met = ~np.isnan(at)
+        if not met.any():
+            raise DataError(
+                f"none of {counted(len(table), 'human label')} is of an item and pair of the verdicts: do items and "
+                "models have the same names in both tables?"
+            )
+        if not met.all():
+            self.notes.append(f"{counted((~met).sum(), 'human label')} of items and pairs without a verdict: not used")
+        cell, target, rater = at[met].astype(np.intp), target[met], table["rater"][met]
+        names: list[Any] | None = None
+        slot = pd.Series(cell).groupby(cell).cumcount().to_numpy()
+        if rater.notna().all():
+            slot, found = factorize_sorted(rater, "rater")
+            names = list(found)
+            twice = pd.Series(cell * len(names) + slot).duplicated()
+            if twice.any():
+                raise DataError(
+                    f"{counted(twice.sum(), 'human label repeats', 'human labels repeat')} a rater's label of an item "
+                    "and pair: keep one of them"
+                )
+        labels = np.full((len(pairs), slot.max() + 1), np.nan)
+        labels[cell, slot] = target
+        return names, labels
+
+
+def _majority(labels: Float) -> Float:
+    """(N,) the side that most of the (N, K) labels name, a tie where they are split; NaN without a label."""
+    row, column = np.nonzero(~np.isnan(labels))
+    return agreed(row, labels[row, column], len(labels), "majority")[0]
+
+
+def family_of(names: Sequence[Any], families: Mapping[Any, str] | None) -> NDArray[Any]:
+    """(K,) the family of each of the ``names``, None without one."""
+    given = {str(name): family for name, family in (families or {}).items()}
+    return np.array([given.get(str(name)) for name in names], object)

@@ -1,0 +1,320 @@
+"""Agreement of judges with people: known answers on real data, naive loops, thin and hostile data, coverage."""
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import pearsonr
+
+import jaxeval
+from jaxeval.agreement.measures import by_name, columns_of, measures, sums_of_items
+from jaxeval.data.labelled_verdicts import LabelledVerdicts
+
+WORDS = np.array(["model_b", "tie", "model_a"])
+
+
+def simulated(n=400, seed=0, n_raters=2, n_judges=3, same=0.3, n_items=None):
+    """Wide verdicts: people and judges see a latent side, through noise that judges partly share."""
+    rng = np.random.default_rng(seed)
+    side = rng.choice([0, 2], n)
+    shared = rng.random(n) < 0.3
+
+    def voice(error, ties=0.1):
+        own = np.where(rng.random(n) < error, 2 - side, side)
+        return np.where(rng.random(n) < ties, 1, own)
+
+    frame = pd.DataFrame({"model_a": rng.choice([*"xyz"], n), "model_b": "w", "length_a": rng.integers(1, 99, n)})
+    frame["length_b"] = rng.integers(1, 99, n)
+    frame["item"] = np.arange(n) if n_items is None else rng.integers(0, n_items, n)
+    for k in range(n_raters):
+        frame[f"human-{k}"] = WORDS[voice(0.15)]
+    for k in range(n_judges):
+        alone = voice(0.25 + 0.05 * k)
+        frame[f"judge-{k}"] = WORDS[np.where(shared & (rng.random(n) < same), 2 - side, alone)]
+    return frame
+
+
+RATERS, JUDGES = ["human-0", "human-1"], ["judge-0", "judge-1", "judge-2"]
+FAMILIES = {"x": "acme", "judge-0": "acme", "y": "b", "z": "b", "w": "b", "judge-1": "b", "judge-2": "none"}
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return simulated()
+
+
+@pytest.fixture(scope="module")
+def found(frame):
+    return jaxeval.judge_agreement(
+        frame, RATERS, judges=JUDGES, families=FAMILIES, shown_first="model_a", n_resamples=200
+    )  # fmt: skip
+
+
+def kappa(x, y):
+    n, values = len(x), set(x) | set(y)
+    observed = np.mean([a == b for a, b in zip(x, y, strict=True)])
+    p, q = Counter(x), Counter(y)
+    expected = sum(p[v] * q[v] for v in values) / n**2
+    return (observed - expected) / (1 - expected)
+
+
+def row(found, judge):
+    return found.table.set_index("judge").loc[judge]
+
+
+def majority(words):
+    most = Counter(words).most_common()
+    return most[0][0] if len(most) == 1 or most[0][1] > most[1][1] else "tie"
+
+
+def test_people_agree_as_in_a_loop_over_battles(frame, found):
+    pairs = list(zip(frame["human-0"], frame["human-1"], strict=True))
+    people = row(found, "people")
+    assert people["all_agreement"] == pytest.approx(np.mean([a == b for a, b in pairs]))
+    assert people["all_kappa"] == pytest.approx(kappa(*zip(*pairs, strict=True)))
+    sides = [(a, b) for a, b in pairs if "tie" not in (a, b)]
+    assert people["agreement"] == pytest.approx(np.mean([a == b for a, b in sides]))
+    assert people["kappa"] == pytest.approx(kappa(*zip(*sides, strict=True)))
+    assert people["n_decided"] == len(sides)
+    assert found.raters[["rater", "other"]].to_numpy().tolist() == [RATERS]
+    assert found.raters["all_kappa"][0] == pytest.approx(people["all_kappa"])
+
+
+def test_judges_and_the_panel_agree_as_in_a_loop_over_labels(frame, found):
+    voices = {name: frame[name] for name in JUDGES}
+    voices["panel"] = [majority(words) for words in frame[JUDGES].itertuples(index=False)]
+    for name, verdicts in voices.items():
+        hits, sides = [], []
+        for verdict, *labels in zip(verdicts, *(frame[r] for r in RATERS), strict=True):
+            hits.append(np.mean([label == verdict for label in labels]))
+            sides += [(label == verdict) for label in labels if "tie" not in (label, verdict)]
+        own = row(found, name)
+        assert own["all_agreement"] == pytest.approx(np.mean(hits)), name
+        assert own["agreement"] == pytest.approx(np.mean(sides)), name
+        doubled = [
+            (v, label) for v, *labels in zip(verdicts, *(frame[r] for r in RATERS), strict=True) for label in labels
+        ]
+        assert own["all_kappa"] == pytest.approx(kappa(*zip(*doubled, strict=True)))
+
+
+def test_biases_are_those_of_loops(frame, found):
+    for name in JUDGES:
+        own = row(found, name)
+        sides = frame[frame[name] != "tie"]
+        assert own["first_chosen"] == pytest.approx((sides[name] == "model_a").mean())
+        apart = sides[sides["length_a"] != sides["length_b"]]
+        longer = np.where(apart["length_a"] > apart["length_b"], "model_a", "model_b")
+        assert own["longer_chosen"] == pytest.approx((apart[name] == longer).mean())
+        family = FAMILIES[name]
+        is_own = [
+            (FAMILIES[a] == family, FAMILIES[b] == family)
+            for a, b in zip(sides["model_a"], sides["model_b"], strict=True)
+        ]
+        among = [k for k, (a, b) in enumerate(is_own) if a != b]
+        chosen = [("model_a" if is_own[k][0] else "model_b") == sides[name].iloc[k] for k in among]
+        if family == "none":
+            assert np.isnan(own["own_family"])
+            continue
+        assert own["own_family"] == pytest.approx(np.mean(chosen))
+        people = [majority(words) for words in sides[RATERS].itertuples(index=False)]
+        both = [k for k in among if people[k] != "tie"]
+        side = ["model_a" if is_own[k][0] else "model_b" for k in both]
+        excess = np.mean([s == sides[name].iloc[k] for s, k in zip(side, both, strict=True)]) - np.mean(
+            [s == people[k] for s, k in zip(side, both, strict=True)]
+        )
+        assert own["family_excess"] == pytest.approx(excess)
+    assert 0.4 < row(found, "people")["longer_chosen"] < 0.6
+
+
+def test_what_the_panel_is_worth_is_that_of_pearson_correlations(frame, found):
+    number = {"model_a": 1.0, "tie": 0.5, "model_b": 0.0}
+    people = frame[RATERS].apply(majority, axis=1)
+    sides = frame[people != "tie"]
+    truth = people[people != "tie"].map(number)
+    errors = {name: np.abs(sides[name].map(number) - truth) for name in JUDGES}
+    pairs = [("judge-0", "judge-1"), ("judge-0", "judge-2"), ("judge-1", "judge-2")]
+    own = [pearsonr(errors[a], errors[b]).statistic for a, b in pairs]
+    for (a, b), r in zip(pairs, own, strict=True):
+        assert found.error_correlation.loc[a, b] == pytest.approx(r)
+    panel = found.panel.set_index(["measure", "of"])["value"]
+    rho = np.mean(own)
+    assert panel["error_correlation", "judges"] == pytest.approx(rho)
+    assert panel["n_independent", "judges"] == pytest.approx(3 / (1 + 2 * rho))
+    ends = found.panel.set_index("measure").loc["n_independent"]
+    assert ends["lower"] < ends["value"] < ends["upper"]
+    assert any("are worth" in sentence for sentence in found.sentences)
+
+
+def test_judges_that_are_one_are_worth_one(frame):
+    copies = frame.assign(**dict.fromkeys(JUDGES, frame["judge-0"]))
+    found = jaxeval.judge_agreement(copies, RATERS, judges=JUDGES, n_resamples=50)
+    panel = found.panel.set_index(["measure", "of"])["value"]
+    assert panel["n_independent", "judges"] == pytest.approx(1)
+    assert panel["alpha", "judges"] == pytest.approx(1)
+
+
+def test_draws_are_joint_and_intervals_are_by_items(frame, found):
+    joint = found.joint
+    assert joint.names.names == ["measure", "judge"]
+    assert len(joint.draws) == 200
+    gap = joint.of(measure="agreement").difference_interval()[0]
+    assert gap.loc["judge-0", "judge-2"] > -0.2
+    # Items of ten copies of a battle leave ten times less data.
+    copies = pd.concat([frame.iloc[:60]] * 10)
+    one, ten = (jaxeval.judge_agreement(x, RATERS, judges=JUDGES, n_resamples=200) for x in (frame.iloc[:60], copies))
+    widths = [row(x, "judge-0")["agreement_upper"] - row(x, "judge-0")["agreement_lower"] for x in (one, ten)]
+    assert widths[1] == pytest.approx(widths[0], rel=0.25)
+    assert row(ten, "judge-0")["n_items"] == 60
+
+
+def test_long_tables_in_any_order_of_sides_say_the_same(frame, found):
+    long = frame.melt(["item", "model_a", "model_b"], JUDGES, "judge", "verdict")
+    turned = long.index % 2 == 1
+    swap = {"model_a": "model_b", "model_b": "model_a", "tie": "tie"}
+    long.loc[turned, ["model_a", "model_b"]] = long.loc[turned, ["model_b", "model_a"]].to_numpy()
+    long.loc[turned, "verdict"] = long.loc[turned, "verdict"].map(swap)
+    people = frame.melt(["item", "model_a", "model_b"], RATERS, "rater", "label")
+    again = jaxeval.judge_agreement(long.sample(frac=1, random_state=0), people, n_resamples=20)
+    for name in [*JUDGES, "panel", "people"]:
+        for measure in ("agreement", "all_agreement"):
+            assert row(again, name)[measure] == pytest.approx(row(found, name)[measure])
+        # The agreement that chance gives depends on which model is side A.
+        assert row(again, name)["kappa"] == pytest.approx(row(found, name)["kappa"], abs=0.01)
+    shuffled = jaxeval.judge_agreement(long.sample(frac=1, random_state=1), people, n_resamples=20)
+    pd.testing.assert_frame_equal(shuffled.table, again.table)
+    with pytest.raises(jaxeval.DataError, match="rows repeat a judge's verdict"):
+        jaxeval.judge_agreement(pd.concat([long, long]), people)
+    runs = pd.concat([long.assign(run=k) for k in range(3)])
+    assert row(jaxeval.judge_agreement(runs, people, n_resamples=20), "panel")["agreement"] == pytest.approx(
+        row(found, "panel")["agreement"]
+    )
+
+
+def test_orders_and_confidence_of_raw_outputs():
+    calls = jaxeval.simulate_judge_outputs(300, 5, seed=1)
+    outputs = jaxeval.JudgeOutputs.from_pandas(calls, people="majority")
+    found = jaxeval.judge_agreement(outputs, n_resamples=50)
+    battles = outputs.battles
+    for name in outputs.judges:
+        own = battles[battles["judge"] == name]
+        a, b = own["verdict_a_first"], own["verdict_b_first"]
+        both = (a != "tie") & (b != "tie") & a.notna() & b.notna()
+        assert row(found, name)["flips"] == pytest.approx((a != b)[both].mean())
+        first = [*(a[a != "tie"].dropna() == "model_a"), *(b[b != "tie"].dropna() == "model_b")]
+        assert row(found, name)["first_chosen"] == pytest.approx(np.mean(first))
+
+
+def test_calibration_of_stated_confidence():
+    rng = np.random.default_rng(0)
+    n = 4000
+    sure = rng.uniform(0.5, 1, n)
+    right = rng.random(n) < sure
+    frame = pd.DataFrame({"item": range(n), "model_a": "x", "model_b": "y", "verdict": "model_a", "confidence": sure})
+    people = np.where(right, "model_a", "model_b")
+    fair = jaxeval.judge_agreement(frame.assign(human=people), n_resamples=20)
+    assert row(fair, "judge")["calibration_error"] < 0.02
+    assert fair.reliability["n_battles"].sum() == n
+    proud = jaxeval.judge_agreement(frame.assign(human=people, confidence=0.5 + sure / 2), n_resamples=20)
+    own = row(proud, "judge")
+    assert own["calibration_error_lower"] < np.mean(0.5 - sure / 2) < own["calibration_error_upper"]
+    with pytest.raises(jaxeval.DataError, match=r"confidences lie outside \[0, 1\]"):
+        jaxeval.judge_agreement(frame.assign(human=people, confidence=100 * sure))
+
+
+def test_the_arena_gives_its_known_answers(data):
+    table = pd.read_parquet(data / "arena27k_human_3judges.parquet")
+    judges = ["gpt4_0125", "claude3_opus", "gpt35_turbo"]
+    found = jaxeval.judge_agreement(table, judges=judges, shown_first="model_a", n_resamples=50)
+    assert row(found, "gpt4_0125")["agreement"] == pytest.approx(0.8327, abs=5e-5)
+    assert row(found, "claude3_opus")["agreement"] == pytest.approx(0.7227, abs=5e-5)
+    assert row(found, "gpt35_turbo")["agreement"] == pytest.approx(0.5696, abs=5e-5)
+    assert row(found, "gpt4_0125")["n_decided"] == 14_397
+    assert row(found, "gpt35_turbo")["first_chosen"] == pytest.approx(0.86, abs=0.005)
+    gaps = found.by_gap[found.by_gap["judge"] == "gpt4_0125"]
+    assert gaps["agreement"].is_monotonic_increasing
+    assert gaps["n_battles"].sum() == 14_397
+    assert "gpt4_0125 alone agrees with people more often than the panel does" in found.sentences
+    assert found.sentences[0].startswith("The panel of 3 judges (what most say) agrees with people on 80.2% [")
+
+
+def test_three_raters_give_their_published_kappas(data):
+    table = pd.read_parquet(data / "pandalm_human3_vs_judges.parquet")
+    raters = [name for name in table if "human" in name or "annotator" in name][:3]
+    judge = [name for name in table if name.startswith("judge")][:1]
+    coding = {"0": "tie", "1": "model_a", "2": "model_b"}
+    found = jaxeval.judge_agreement(
+        table, raters, judges=judge, label_coding=coding, model_a="model_1", model_b="model_2", n_resamples=50
+    )
+    assert found.raters["all_kappa"].round(2).tolist() == [0.85, 0.88, 0.86]
+    assert "people agree with each other on" in found.sentences[0]
+    assert "] below that" in found.sentences[0]
+
+
+def test_thin_data_are_flagged():
+    frame = simulated(12, seed=3)
+    found = jaxeval.judge_agreement(frame, "human-0", judges=["judge-0"], n_resamples=50)
+    assert "only 12 items with labels" in row(found, "judge-0")["flags"]
+    assert "decided battle" in row(found, "judge-0")["flags"]
+    assert "no battle has the labels of two people" in " ".join(found.warnings)
+    one = jaxeval.judge_agreement(frame.assign(**{"judge-0": "model_a", "human-0": "model_a"}), "human-0",
+                                  judges=["judge-0"], n_resamples=50)  # fmt: skip
+    own = row(one, "judge-0")
+    assert own["agreement"] == 1
+    assert own["agreement_lower"] < 0.8  # twelve battles prove little
+    assert "kappa" not in one.table or np.isnan(own["kappa"])
+    assert "one label only: no kappa" in own["flags"]
+    tied = jaxeval.judge_agreement(frame.assign(**{"judge-0": "tie"}), "human-0", judges=["judge-0"], n_resamples=50)
+    assert "chose a side on no common battle" in tied.sentences[0]
+
+
+def test_bad_input_says_what_to_do(frame):
+    wide = {"judges": JUDGES, "n_resamples": 20}
+    for given, message in [
+        ((frame.drop(columns=RATERS),), "no battle with a verdict has a human label"),
+        ((frame, "rater"), "no column 'rater'"),
+        ((frame.rename(columns={"judge-0": "people"}), RATERS, ["people"]), "which is the name of a row of results"),
+        ((frame.assign(**{"judge-0": 1}), RATERS), "label_coding"),
+    ]:
+        options = wide if len(given) < 3 else {**wide, "judges": given[2]}
+        with pytest.raises(jaxeval.DataError, match=message):
+            jaxeval.judge_agreement(*given[:2], **options)
+    long = frame.melt(["item", "model_a", "model_b"], JUDGES, "judge", "verdict")
+    with pytest.raises(jaxeval.DataError, match="need a column of items"):
+        jaxeval.judge_agreement(long.drop(columns="item"), "verdict")
+    strange = pd.DataFrame({"item": [-1], "model_a": "x", "model_b": "w", "label": "tie"})
+    with pytest.raises(jaxeval.DataError, match="none of 1 human label is of an item and pair"):
+        jaxeval.judge_agreement(long, strange)
+    with pytest.raises(ValueError, match="level"):
+        jaxeval.judge_agreement(frame, RATERS, judges=JUDGES, level=95)
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_truth_with_items_that_share_errors():
+    """Items of two battles with one error: 95 % intervals of agreement, kappa, the panel's worth and a difference."""
+    truth = _measured(simulated(400_000, seed=99))
+    held = []
+    for seed in range(400):
+        half = simulated(120, seed=seed)
+        frame = pd.concat([half, half.assign(model_a=half["model_a"].map({"x": "y", "y": "z", "z": "x"}))])
+        found = jaxeval.judge_agreement(frame, RATERS, judges=JUDGES, n_resamples=300, progress=False)
+        own, panel = row(found, "judge-0"), found.panel.set_index(["measure", "of"])
+        low, high = found.joint.of(measure="agreement").difference_interval()
+        held.append(
+            [own[f"{m}_lower"] <= truth[m, "judge-0"] <= own[f"{m}_upper"] for m in ("agreement", "kappa")]
+            + [panel.loc[(m, "judges"), "lower"] <= truth[m, "panel"] <= panel.loc[(m, "judges"), "upper"]
+               for m in ("n_independent", "alpha")]
+            + [low.loc["judge-0", "people"] <= truth["agreement", "judge-0"] - truth["agreement", "people"]
+               <= high.loc["judge-0", "people"]]
+        )  # fmt: skip
+    share = np.mean(held, axis=0)
+    error = np.sqrt(0.95 * 0.05 / len(held))
+    print(dict(zip(("agreement", "kappa", "n_independent", "alpha", "difference"), share, strict=True)))
+    assert (np.abs(share - 0.95) < 4 * error).all(), share
+
+
+def _measured(frame):
+    battles = LabelledVerdicts.of(frame, RATERS, judges=JUDGES)
+    columns = columns_of(battles, None)
+    whole = by_name(sums_of_items(columns, battles.item).sum(0, keepdims=True), columns)
+    return {key: float(value[0]) for key, value in measures(whole, JUDGES).items()}

@@ -1,0 +1,90 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import jaxeval
+from jaxeval.cli.main import main
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["agreement", *(str(a) for a in arguments)])
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    n, words = 300, np.array(["model_b", "tie", "model_a"])
+    side = rng.choice([0, 2], n)
+    frame = pd.DataFrame({"item": np.arange(n), "model_a": rng.choice([*"xyz"], n), "model_b": "w"})
+    for name, error in {"human": 0.1, "expert": 0.1, "judge-1": 0.2, "judge-2": 0.3}.items():
+        frame[name] = words[np.where(rng.random(n) < error, 2 - side, side)]
+    return frame.assign(long_a=rng.integers(1, 99, n), long_b=rng.integers(1, 99, n))
+
+
+def test_wide_tables(table, tmp_path):
+    table.to_csv(tmp_path / "votes.csv", index=False)
+    names = [("x", "acme"), ("y", "b"), ("z", "b"), ("w", "b"), ("judge-1", "acme"), ("judge-2", "b")]
+    pd.DataFrame(names, columns=["name", "family"]).to_csv(tmp_path / "families.csv", index=False)
+    out = tmp_path / "out"
+    options = [
+        "--judges", "judge-1,judge-2", "--human", "human,expert", "--shown-first", "model_a", "--length-a", "long_a",
+        "--length-b", "long_b", "--families", tmp_path / "families.csv", "--resamples", 50,
+    ]  # fmt: skip
+    result = run(tmp_path / "votes.csv", *options, "--out", out)
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.stdout.split())
+    assert text.startswith("The panel of 2 judges (what most say) agrees with people on ")
+    assert "people agree with each other on" in text
+    assert "judges are worth" in text
+    found = jaxeval.judge_agreement(
+        table, ["human", "expert"], judges=["judge-1", "judge-2"], shown_first="model_a", lengths=("long_a", "long_b"),
+        families=dict(names), n_resamples=50,
+    )  # fmt: skip
+    written = pd.read_csv(out / "agreement.csv")
+    for name in ("agreement", "all_kappa", "first_chosen", "longer_chosen", "family_excess"):
+        np.testing.assert_allclose(written[name], found.table[name])
+    assert {"panel", "by_gap", "by_model", "raters", "error_correlation"} <= {path.stem for path in out.glob("*.csv")}
+    assert (out / "agreement.png").exists()
+    assert (out / "answer.txt").read_text().splitlines() == found.sentences
+
+
+def test_long_tables_with_labels_in_another_file(table, tmp_path):
+    long = table.melt(["item", "model_a", "model_b"], ["judge-1", "judge-2"], "judge", "verdict")
+    long.to_parquet(tmp_path / "verdicts.parquet")
+    labels = table.melt(["item", "model_a", "model_b"], ["human", "expert"], "rater", "label")
+    labels.to_csv(tmp_path / "labels.csv", index=False)
+    options = ("--human-labels", tmp_path / "labels.csv", "--resamples", 50, "--out", "-", "--format", "json")
+    result = run(tmp_path / "verdicts.parquet", *options)
+    assert result.exit_code == 0, result.output
+    rows = json.loads(result.stdout)["rows"]
+    assert [row["judge"] for row in rows] == ["judge-1", "judge-2", "panel", "people"]
+    wide = jaxeval.judge_agreement(table, ["human", "expert"], judges=["judge-1", "judge-2"], n_resamples=50)
+    np.testing.assert_allclose([row["agreement"] for row in rows], wide.table["agreement"])
+
+
+def test_what_judges_printed(tmp_path):
+    calls = jaxeval.simulate_judge_outputs(200, 4, seed=2)
+    calls.to_json(tmp_path / "calls.jsonl", orient="records", lines=True)
+    result = run(tmp_path / "calls.jsonl", "--resamples", 50)
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.stdout.split())
+    assert "agrees with people on" in text
+    assert "Flips" in text
+
+
+def test_bad_input_is_one_message(table, tmp_path):
+    table.to_csv(tmp_path / "votes.csv", index=False)
+    for options, message in [
+        (("--judges", "judge-9"), "no column 'judge-9'"),
+        (("--judges", "judge-1", "--length-a", "long_a"), "--length-a and --length-b go together"),
+        (("--judges", "judge-1", "--unparsed", "drop"), "--unparsed: about what judges printed"),
+        ((), "no column 'verdict'"),
+        (("--judges", "judge-1", "--human", "human", "--human-labels", tmp_path / "votes.csv"), "leave one"),
+    ]:
+        result = run(tmp_path / "votes.csv", *options, "--resamples", 50)
+        assert result.exit_code != 0
+        assert message in " ".join(result.output.split())
+        assert "Traceback" not in result.output
