@@ -9,7 +9,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("page", ["how-it-flows.md", "tables.md", "files.md", "few-battles.md", "accelerators.md"])
+@pytest.mark.parametrize(
+    "page", ["how-it-flows.md", "tables.md", "files.md", "few-battles.md", "accelerators.md", "people-and-judges.md"]
+)
 def test_the_worked_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # they may write files
     failed, tried = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
@@ -17,7 +19,7 @@ def test_the_worked_examples_run(page, tmp_path, monkeypatch):
     assert failed == 0  # what differs is printed
 
 
-@pytest.mark.parametrize("page", ["how-it-flows.md", "glossary.md", "accelerators.md"])
+@pytest.mark.parametrize("page", ["how-it-flows.md", "glossary.md", "accelerators.md", "people-and-judges.md"])
 def test_files_that_are_named_exist(page):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     named = set(re.findall(r"`(?:jaxeval/)?((?:\w+/)*\w+(?:\.py|/))`", text))
