@@ -54,7 +54,22 @@ def study():
     return jaxeval.reference_study(votes, budgets=[5], n_repeats=2, n_tiers=2, n_resamples=30, few_pairs=0)
 
 
-@pytest.fixture(params=["ratings", "soft", "comparison", "scores", "screen", "tau", "study"])
+@pytest.fixture(scope="module")
+def merged():
+    battles = jaxeval.simulate_judged_battles(600, 6, seed=1)
+    of_new = (battles.model_a == 5) | (battles.model_b == 5)
+    return jaxeval.merge_boards(battles.subset(~of_new), battles.subset(of_new), n_resamples=B)
+
+
+@pytest.fixture(scope="module")
+def agreement():
+    rng = np.random.default_rng(5)
+    labels = {name: rng.choice(["model_a", "model_b", "tie"], 200) for name in ("human", "judge-1", "judge-2")}
+    votes = pd.DataFrame({"model_a": "x", "model_b": "y", **labels})
+    return jaxeval.judge_agreement(votes, judges=["judge-1", "judge-2"], n_resamples=B)
+
+
+@pytest.fixture(params=["ratings", "soft", "merged", "agreement", "comparison", "scores", "screen", "tau", "study"])
 def joint(request):
     """The draws of one estimator, of names with one level."""
     if request.param == "tau":
@@ -65,6 +80,8 @@ def joint(request):
     chosen = {
         "ratings": {},
         "soft": {"method": "soft"},
+        "merged": {},
+        "agreement": {"measure": "all_agreement"},
         "comparison": {"judge": "judge-1", "estimator": "ppi_plus_plus"},
         "screen": {"measure": "average"},
         "study": {"delta": np.inf},

@@ -428,14 +428,7 @@ def predict(
 @output_options
 @run_options
 def merge(
-    file: Path,
-    *,
-    new: Path | None,
-    votes: Path | None,
-    human: str | None,
-    outputs: Outputs,
-    judge_name: str,
-    **options: Any,
+    file: Path, *, new: Path | None, votes: Path | None, human: str | None, outputs: Outputs, **options: Any
 ) -> None:
     """Place new models on the board of human votes, from a judge's scores alone.
 
@@ -443,16 +436,15 @@ def merge(
     the ratings of `leaderboard`.
     """
     from jaxeval.cli.soft_elo_screens import merged_screen
-    from jaxeval.data.judged_battles import read_judged_battles
+    from jaxeval.data.judged_files import read_judged_battles
     from jaxeval.data.readers import read_battles
     from jaxeval.softelo.merged_board import merge_boards
 
     check_outputs({"--out": outputs.out}, [path for path in (file, new, votes) if path])
     merging = {name: options.pop(name) for name in _MERGING}
-    columns: dict[str, Any] = {**options, "judge_name": judge_name}
     merged = merge_boards(
-        read_judged_battles(file, human=human, **columns),
-        None if new is None else read_judged_battles(new, human=False, **columns),
+        read_judged_battles(file, human=human, **options),
+        None if new is None else read_judged_battles(new, **{**options, "human": False, "human_labels": None}),
         None if votes is None else read_battles(votes),
         progress=outputs.progress,
         **merging,

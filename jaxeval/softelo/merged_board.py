@@ -69,9 +69,9 @@ class MergedBoard(Shown):
         >>> board = jaxeval.merge_boards(battles.subset(~of_new), battles.subset(of_new), n_resamples=200)
         >>> board.table[["model_name", "rating", "rests_on", "rank_best", "rank_worst"]].round().tail(2)
           model_name  rating rests_on  rank_best  rank_worst
-        4    model-5   913.0     both          5           5
+        4    model-3   959.0     both          3           5
         5    model-6   740.0    judge          6           6
-        >>> board.joint.beat_share.loc["model-5", "model-6"] > 0.9
+        >>> board.joint.beat_share.loc["model-3", "model-6"] > 0.9
         np.True_
     """
 
