@@ -124,8 +124,7 @@ def agreement(
 
 
 def _holds_replies(frame: pd.DataFrame, judges: str | None, given: dict[str, Any]) -> bool:
-    from jaxeval.data.judge_outputs import OUTPUT
-    from jaxeval.data.presentation_orders import usual_column
+    from jaxeval.data.presentation_orders import OUTPUT, usual_column
 
     is_table = judges is not None or "verdict" in frame
     return "output" in given or (not is_table and usual_column(frame, None, OUTPUT) is not None)
