@@ -10,7 +10,6 @@ against those of the differences of two models of either kind, and against the r
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import time
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from forward_coverage import BIASES, LEVEL, RIDGE, SLOPES, draw_pool
-from harness import environment, save
+from harness import asked_sizes, save
 
 import jaxeval
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
@@ -66,11 +65,7 @@ def coverage(pools: pd.DataFrame) -> pd.DataFrame:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pools", type=int, default=DEFAULT_POOLS)
-    parser.add_argument("--processes", type=int, default=os.cpu_count())
-    arguments = parser.parse_args()
-    print(environment())
+    arguments = asked_sizes(__doc__, pools=DEFAULT_POOLS, processes=os.cpu_count() or 1)
     start = time.perf_counter()
     with multiprocessing.get_context("spawn").Pool(arguments.processes) as workers:
         tasks = [(seed, cell) for seed in range(arguments.pools) for cell in CELLS]

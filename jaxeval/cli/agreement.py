@@ -124,8 +124,7 @@ def agreement(
 
 
 def _holds_replies(frame: pd.DataFrame, judges: str | None, given: dict[str, Any]) -> bool:
-    from jaxeval.data.judge_outputs import OUTPUT
-    from jaxeval.data.presentation_orders import usual_column
+    from jaxeval.data.presentation_orders import OUTPUT, usual_column
 
     is_table = judges is not None or "verdict" in frame
     return "output" in given or (not is_table and usual_column(frame, None, OUTPUT) is not None)
@@ -181,26 +180,32 @@ def _how(drawn: dict[str, Any]) -> str:
     return f"{100 * drawn['level']:g}% intervals, {resamples} of items, seed {drawn['seed']}; {versions()}"
 
 
+def _share_cell(name: Any, value: Any) -> str:
+    """A cell of a share or a correlation with two decimals, or of anything else."""
+    from jaxeval.cli.tables import one_line_cell
+
+    return f"{value:.2f}" if isinstance(value, float) and abs(value) <= 1 else one_line_cell(name, value)
+
+
 def _screen(found: JudgeAgreement, notes: list[str]) -> Screen:
     from jaxeval.cli.screens import Screen, grid_of
-    from jaxeval.cli.tables import one_line_cell
 
     table = found.table.rename(columns={"n_decided": "decided"})
     shown = [name for name in table if str(name).removesuffix("_lower").removesuffix("_upper") in _MEASURES]
     main = table[["judge", "n_items", "decided", *shown, "flags"]]
     meaning = "agreement and kappa on battles that both decided; agreement all and kappa all with ties as a label"
-    grids = [grid_of(main, "Judges and people", one_line_cell, rows="judge", meaning=meaning, kept=("agreement",))]
+    grids = [grid_of(main, "Judges and people", _share_cell, rows="judge", meaning=meaning, kept=("agreement",))]
     panel = found.panel.rename(columns={"lower": "value_lower", "upper": "value_upper"})
     panel = panel.assign(measure=panel["measure"].str.replace("_", " "))
     if len(panel):
-        grids.append(grid_of(panel, "Together", one_line_cell, rows="measure"))
+        grids.append(grid_of(panel, "Together", _share_cell, rows="measure"))
     gaps = found.by_gap.rename(columns={"lower": "agreement_lower", "upper": "agreement_upper"})
     ends = zip(gaps.pop("gap_from"), gaps.pop("gap_to"), strict=True)
     gaps.insert(1, "gap", [f"{low:g} to {high:g}" if high < float("inf") else f"over {low:g}" for low, high in ends])
     models = found.by_model.rename(columns={"lower": "agreement_lower", "upper": "agreement_upper"})
-    grids.append(grid_of(gaps, "Agreement by the gap of people's ratings (Elo)", one_line_cell))
-    more = [grid_of(models, "Agreement by model", one_line_cell)]
+    grids.append(grid_of(gaps, "Agreement by the gap of people's ratings (Elo)", _share_cell))
+    more = [grid_of(models, "Agreement by model", _share_cell)]
     titles = {"Stated confidence": found.reliability, "Pairs of raters": found.raters,
               "Correlation of errors": found.error_correlation.reset_index()}  # fmt: skip
-    more += [grid_of(own, title, one_line_cell) for title, own in titles.items() if len(own)]
+    more += [grid_of(own, title, _share_cell) for title, own in titles.items() if len(own)]
     return Screen(found.sentences, grids, more, notes=notes, warnings=found.warnings)

@@ -174,7 +174,7 @@ def merged_screen(merged: MergedBoard) -> Screen:
         f"new models: {visible_line(settings['judge'])}, {settings['target_map']} targets, judge's ridge "
         f"{settings['judge_ridge']:g}; {floor_text(settings['floor'])}"
     )
-    return board._replace(answer=[*answer, *board.answer], grids=grids, notes=[*board.notes, about])
+    return board._replace(answer=[*answer, *board.answer], grids=grids, notes=[about, *board.notes])
 
 
 def floor_text(tau: float) -> str:

@@ -106,12 +106,12 @@ def joined_labels(
             f"items such as {str(labels['item'].iloc[0])[:40]!r}, calls such as {str(battles['item'].iloc[0])[:40]!r}"
         )
     used = labels[seen]
-    label, disputed = _agreed(used["_unit"].to_numpy(), targets_of(used["verdict"]), int(pairs.unit.max()) + 1, people)
+    label, disputed = agreed(used["_unit"].to_numpy(), targets_of(used["verdict"]), int(pairs.unit.max()) + 1, people)
     words = words_of(label[pairs.unit[:n]])
     return used.drop(columns="_unit").reset_index(drop=True), words, int((~seen).sum()), disputed
 
 
-def _agreed(unit: NDArray[np.intp], target: Float, n_units: int, people: People) -> tuple[Float, int]:
+def agreed(unit: NDArray[np.intp], target: Float, n_units: int, people: People) -> tuple[Float, int]:
     """(n_units,) the label of each unit by those that people gave (N,), NaN without one; and how many they dispute.
 
     A majority is the side that more people name than the other one, or a tie; ties count for neither side.

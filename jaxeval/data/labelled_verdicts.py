@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.data.columns import as_frame, encode_models, factorize_sorted, require_column
+from jaxeval.data.columns import as_frame, encode_models, factorize_sorted, finite_or_nan, reject_values, require_column
 from jaxeval.data.human_labels import agreed, human_labels_of, targets_of
 from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.labels import Labels, Sides, read_labels
@@ -77,9 +77,16 @@ class LabelledVerdicts:
             human = verdicts.human
         for column in (model_a, model_b):
             require_column(frame, column)
-        return _Reader(frame, label_coding, (model_a, model_b), usual_column(frame, item, ITEM)).read(
-            human, judges, shown_first, lengths
+        _, first, second = encode_models(frame, model_a, model_b)
+        is_self = first == second
+        if is_self.all():
+            raise DataError(f"all {len(frame):,} rows are of a model against itself")
+        reader = _Reader(
+            frame[~is_self].reset_index(drop=True), label_coding, (model_a, model_b), usual_column(frame, item, ITEM)
         )
+        if is_self.any():
+            reader.notes.append(f"{counted(is_self.sum(), 'row')} of a model against itself: left out")
+        return reader.read(human, [judges] if isinstance(judges, str) else judges, shown_first, lengths)
 
 
 class _Reader:
@@ -160,18 +167,14 @@ class _Reader:
         pair = np.stack([self._labels(name) for name in _ORDERS], axis=1) if _ORDERS[0] in self.frame else None
         pair = self._in_order(verdict, shown_first) if pair is None else pair
         pair = np.where(flipped[:, None], 1 - pair[:, ::-1], pair)
-        confidence = pd.to_numeric(self.frame["confidence"]).to_numpy(float) if "confidence" in self.frame else None
+        confidence = finite_or_nan(self.frame["confidence"], "confidence") if "confidence" in self.frame else None
         for k, values in enumerate([np.where(flipped, 1 - verdict, verdict), *pair.T]):
             known = ~np.isnan(values)
             cell = (unit * n_judges + judge)[known]
             found[..., k] = agreed(cell, values[known], found[..., 0].size, "majority")[0].reshape(found.shape[:2])
         if confidence is not None:
-            if ((confidence < 0) | (confidence > 1)).any():
-                odd = (confidence < 0) | (confidence > 1)
-                raise DataError(
-                    f"{counted(odd.sum(), 'confidence lies', 'confidences lie')} outside [0, 1] (first in row "
-                    f"{int(odd.argmax())}: {confidence[odd][0]:g}): divide per cents by 100"
-                )
+            odd = (confidence < 0) | (confidence > 1)
+            reject_values(confidence, odd, "confidence", "must lie in [0, 1] (divide per cents by 100)")
             means = pd.Series(confidence).groupby(unit * n_judges + judge).mean()
             found[..., 3].reshape(-1)[means.index] = means  # a view
         return found
@@ -200,7 +203,7 @@ class _Reader:
             return np.full(len(self.frame), np.nan)
         for name in names:
             require_column(self.frame, name)
-        a, b = (pd.to_numeric(self.frame[name]).to_numpy(float) for name in names)
+        a, b = (finite_or_nan(self.frame[name], name) for name in names)
         return np.sign(a - b)
 
     def _human(

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import checked_integer
-from jaxeval.data.battles import Battles
+from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import RunOptions
@@ -121,8 +121,8 @@ def merge_boards(
         judged: battles that the judge scored, with human labels on some. They calibrate the judge.
         new: battles of the new models, scored by the same judge; by default those in ``judged``. Human labels are not
             looked at.
-        votes: people's votes, or their `bootstrap`, whose settings then hold; by default the human labels of
-            ``judged``. Draws of other votes are independent of the judge's.
+        votes: people's votes (`Battles`, or a table of them), or their `bootstrap`, whose settings then hold; by
+            default the human labels of ``judged``. Draws of other votes are independent of the judge's.
         level: of all intervals, tiers and rank sets; by default .9, or the largest that the calibration supports.
         method: target map, "soft", "hard" or "smooth:c".
         n_resamples: joint draws.
@@ -147,6 +147,10 @@ def merge_boards(
         >>> board.table["rests_on"].value_counts().to_dict()
         {'both': 6, 'judge': 2}
     """
+    for name, given in {"judged": judged, "new": new or judged}.items():
+        if not isinstance(given, JudgedBattles):
+            raise TypeError(f"{name} must be JudgedBattles, got {type(given).__name__}: read_judged_battles reads them")
+    votes = votes if votes is None or isinstance(votes, Bootstrap) else as_battles(votes)
     checked_integer("min_votes", min_votes, 1)
     checked_integer("min_anchors", min_anchors, 1)
     checked_integer("n_resamples", n_resamples, 2)

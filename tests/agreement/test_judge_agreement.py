@@ -218,7 +218,7 @@ def test_calibration_of_stated_confidence():
     proud = jaxeval.judge_agreement(frame.assign(human=people, confidence=0.5 + sure / 2), n_resamples=20)
     own = row(proud, "judge")
     assert own["calibration_error_lower"] < np.mean(0.5 - sure / 2) < own["calibration_error_upper"]
-    with pytest.raises(jaxeval.DataError, match=r"confidences lie outside \[0, 1\]"):
+    with pytest.raises(jaxeval.DataError, match=r"confidence.*must lie in \[0, 1\]"):
         jaxeval.judge_agreement(frame.assign(human=people, confidence=100 * sure))
 
 
@@ -285,6 +285,12 @@ def test_bad_input_says_what_to_do(frame):
     strange = pd.DataFrame({"item": [-1], "model_a": "x", "model_b": "w", "label": "tie"})
     with pytest.raises(jaxeval.DataError, match="none of 1 human label is of an item and pair"):
         jaxeval.judge_agreement(long, strange)
+    with pytest.raises(jaxeval.DataError, match="model against itself"):
+        jaxeval.judge_agreement(frame.assign(model_a="w"), RATERS, judges=JUDGES)
+    some = pd.concat([frame, frame.head(9).assign(model_a="w")])
+    assert jaxeval.judge_agreement(some, RATERS, **wide).notes == ["9 rows of a model against itself: left out"]
+    with pytest.raises(jaxeval.DataError, match="length_a"):
+        jaxeval.judge_agreement(frame.assign(length_a="long"), RATERS, **wide)
     with pytest.raises(ValueError, match="level"):
         jaxeval.judge_agreement(frame, RATERS, judges=JUDGES, level=95)
 

@@ -249,6 +249,8 @@ def test_what_cannot_be_merged_is_an_error(known, new):
         jaxeval.merge_boards(replace(known, human=np.full_like(known.human, np.nan)), new)
     with pytest.raises(ValueError, match=r"too small for level 0\.99"):
         jaxeval.merge_boards(known, new, level=0.99, n_resamples=50)
+    with pytest.raises(TypeError, match="judged must be JudgedBattles, got DataFrame"):
+        jaxeval.merge_boards(pd.DataFrame(), new)
     with pytest.raises(jaxeval.DataError, match="no column 'prompt'"):
         jaxeval.merge_boards(known, new, cluster="prompt")
 
