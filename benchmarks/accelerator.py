@@ -104,8 +104,9 @@ def work(folder: Path, names: list[str], ends: float, small: bool) -> None:
             skip(folder, name, left, steps[name].needs)
             continue
         note(folder, name, state="running", began=time.time())
-        before, start = device_peak(), time.perf_counter()
+        start = time.perf_counter()
         try:
+            before = device_peak()
             found = steps[name].run(sizes, folder)
         except Exception as error:
             traceback.print_exc()
@@ -272,7 +273,7 @@ def main() -> None:
     known = [*steps_of(SMALL if given.small else FULL), EQUALITY]
     asked = given.steps or known
     if unknown := [name for name in asked if name not in known]:
-        parser.error(f"no such step: {', '.join(unknown)}; there are {', '.join(known)}")
+        parser.error(f"no such step: {'; '.join(unknown)}. There are {'; '.join(known)}")
     if given.worker:
         work(given.out, asked, given.worker, given.small)
     else:
