@@ -54,6 +54,16 @@ def test_graphs_of_similar_sizes_share_programs():
     assert_compiled_once(rate, [(70, 2_600), (75, 2_800), (68, 2_300)])
 
 
+@pytest.mark.parametrize("link", ["logit", "probit"])
+def test_what_fits_of_similar_sizes_say_shares_programs(link):
+    def rate(n_models, n_battles):
+        votes = jaxeval.simulate_votes(n_battles, n_models, seed=n_models)
+        fit = jaxeval.fit_bradley_terry(votes.assign(prompt=np.arange(n_battles) // 3), cluster="prompt", link=link)
+        assert np.isfinite([fit.log_likelihood, fit.standard_errors.sum(), fit.win_probability.to_numpy().sum()]).all()
+
+    assert_compiled_once(rate, BOARDS[:3])
+
+
 def test_boards_with_covariates_share_programs():
     def rate(n_models, n_battles):
         votes = jaxeval.simulate_votes(n_battles, n_models, seed=n_models)

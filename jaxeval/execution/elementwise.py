@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache, partial
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.arrays import Float
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.shapes import ELEMENTS
+from jaxeval.execution.shapes import ELEMENTS, FEW_ELEMENTS
 from jaxeval.kernels import batch
 
 #: What a function of scalars or arrays returns.
@@ -27,18 +28,37 @@ def evaluate(kernel: Callable[..., Any], *arguments: Any) -> Any:
     """
     leaves, tree = jax.tree.flatten(arguments)
     arrays = np.broadcast_arrays(*leaves)
-    shape, size = arrays[0].shape, arrays[0].size
-    if size <= ELEMENTS:
+    if arrays[0].size <= ELEMENTS:
         with np.errstate(all="ignore"):
             return jax.tree.map(np.asarray, kernel(*jax.tree.unflatten(tree, arrays)))
+    return _in_blocks(kernel, tree, arrays, ELEMENTS)
+
+
+def evaluate_compiled(kernel: Callable[..., Any], choice: Hashable, *arguments: Any) -> Any:
+    """``kernel(choice, *arguments)`` as by `evaluate`, of a kernel that JAX alone computes, in blocks of two sizes."""
+    leaves, tree = jax.tree.flatten(arguments)
+    arrays = np.broadcast_arrays(*leaves)
+    length = FEW_ELEMENTS if arrays[0].size <= FEW_ELEMENTS else ELEMENTS
+    return _in_blocks(_of_choice(kernel, choice), tree, arrays, length)
+
+
+@cache
+def _of_choice(kernel: Callable[..., Any], choice: Hashable) -> Callable[..., Any]:
+    """The same function whenever it is asked for, as programs are found by theirs."""
+    return partial(kernel, choice)
+
+
+def _in_blocks(kernel: Callable[..., Any], tree: Any, arrays: Sequence[NDArray[Any]], length: int) -> Any:
+    shape, size = arrays[0].shape, arrays[0].size
+    mode: Literal["edge", "constant"] = "edge" if size else "constant"
     flat = [x.reshape(-1) for x in arrays]
 
     def block(start: int) -> Any:
-        own = [x[start : start + ELEMENTS] for x in flat]
-        return jax.tree.unflatten(tree, [np.pad(x, (0, ELEMENTS - len(x)), mode="edge") for x in own])
+        own = [x[start : start + length] for x in flat]
+        return jax.tree.unflatten(tree, [np.pad(x, (0, length - len(x)), mode=mode) for x in own])
 
     with double_precision():
-        found = [batch.elementwise(kernel, *block(start)) for start in range(0, size, ELEMENTS)]
+        found = [batch.elementwise(kernel, *block(start)) for start in range(0, max(size, 1), length)]
         found = jax.device_get(found)
     return jax.tree.map(lambda *x: np.concatenate(x)[:size].reshape(shape), *found)
 

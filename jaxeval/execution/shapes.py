@@ -39,6 +39,8 @@ _PADDING = 1.2  # the largest group by which rows grow no more than this
 
 #: Numbers of a block that `elementwise.evaluate` computes at once; fewer are NumPy's, which takes ten milliseconds.
 ELEMENTS = 2**16
+#: Those of a block for a few numbers of a kernel that NumPy cannot compute: the cells of a small board are no more.
+FEW_ELEMENTS = 2**13
 
 
 # A TPU keeps the last two axes of arrays in tiles, and doubles as pairs of singles. Compiled for one, refits of boards

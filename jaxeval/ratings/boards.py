@@ -13,6 +13,7 @@ from jax import Array
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.cells import Cells
 from jaxeval.execution.blas import one_blas_thread
+from jaxeval.execution.elementwise import evaluate_compiled
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import padded_few, padded_size
 from jaxeval.kernels import batch, links
@@ -116,8 +117,8 @@ class Board(NamedTuple):
 
     def _by_link(self, function: Callable[..., Array], *values: Float) -> Float:
         """What a function of `kernels.links` gives."""
-        with double_precision():
-            return np.asarray(function(self.link, *values))
+        found: Float = evaluate_compiled(function, self.link, *values)
+        return found
 
 
 def fit_boards(

@@ -7,11 +7,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import scipy
-from jax import Array
 from numpy.typing import ArrayLike
 
 from jaxeval.arrays import Bool, Float
@@ -19,6 +17,7 @@ from jaxeval.data.cells import Cells
 from jaxeval.data.features import Design
 from jaxeval.errors import DataError
 from jaxeval.execution.blas import one_blas_thread
+from jaxeval.execution.elementwise import evaluate_compiled
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import padded_size
 from jaxeval.kernels import batch, tie_models
@@ -86,16 +85,14 @@ class ContextualBoard(NamedTuple):
     def scores(self) -> scipy.sparse.csr_array:
         """(C, P) derivatives of one battle's log-likelihood in each cell, its weight included."""
         weight = battle_weights(self.board, self.cells)
-        with double_precision():
-            of_z, of_t = (weight * np.asarray(x) for x in tie_models.score(self.response, *self._battles()))
+        of_z, of_t = (weight * x for x in evaluate_compiled(tie_models.score, self.response, *self._battles()))
         of_others = self.slopes * of_z[:, None]
         return scipy.sparse.hstack([of_others, scipy.sparse.csr_array(of_t[:, None])], format="csr")
 
     def score_variance(self) -> Float:
         """(P, P) variance of the sum of all scores if the model is right and battles are independent."""
         square = self.cells.count * battle_weights(self.board, self.cells) ** 2
-        with double_precision():
-            zz, zt, tt = (square * np.asarray(x) for x in tie_models.information(self.response, *self._battles()))
+        zz, zt, tt = (square * x for x in evaluate_compiled(tie_models.information, self.response, *self._battles()))
         slopes = self.slopes
         cross = slopes.T @ zt
         of_others = (slopes.T @ (slopes * zz[:, None])).toarray()
@@ -106,15 +103,12 @@ class ContextualBoard(NamedTuple):
         if self.response.ties != TieModel.HALF and np.isnan(self.tie_limit):
             return float("nan")
         weight = self.cells.count * battle_weights(self.board, self.cells)
-        with double_precision():
-            each = np.asarray(tie_models.log_likelihood(self.response, *self._battles()))
+        each = evaluate_compiled(tie_models.log_likelihood, self.response, *self._battles())
         return float(np.sum(np.where(weight > 0, weight * each, 0.0)))
 
     def outcomes(self, z: Float, t: ArrayLike) -> tuple[Float, Float, Float]:
         """Probabilities of win, tie and loss by predictors ``z`` and the tie parameter, which broadcast."""
-        with double_precision():
-            z_, t_ = (jnp.asarray(x, float) for x in np.broadcast_arrays(z, t))
-            win, tie, loss = map(np.asarray, tie_models.probabilities(self.response, z_, t_))
+        win, tie, loss = evaluate_compiled(tie_models.probabilities, self.response, z, np.asarray(t, float))
         return win, tie, loss
 
     def expected(self, difference: Float) -> Float:
@@ -122,12 +116,12 @@ class ContextualBoard(NamedTuple):
         win, tie, _ = self.outcomes(difference, self.estimates()[-1])
         return win + tie / 2
 
-    def _battles(self) -> tuple[Array, Array, Array]:
+    def _battles(self) -> tuple[Float, Float, Float]:
         """Target, z and t of every cell."""
         theta, cells = self.board.theta, self.cells
         z = theta[cells.first[cells.pair]] - theta[cells.second[cells.pair]]
         z = z + cells.feature @ self.phi[len(self.phi) - 1 - self.n_features : -1]
-        return jnp.asarray(cells.target), jnp.asarray(z), jnp.asarray(self.phi[-1])
+        return cells.target, z, self.phi[-1]
 
 
 def unit_coefficients(found: Float, fitted: ContextualBoard) -> Float:

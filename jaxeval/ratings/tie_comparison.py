@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
@@ -15,6 +14,7 @@ from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, design
 from jaxeval.execution.blas import one_blas_thread
+from jaxeval.execution.elementwise import evaluate_compiled
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch, tie_models
 from jaxeval.kernels.connectivity import Standing
@@ -148,13 +148,13 @@ def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: Int) -> dic
                 Terms.of(fitted.ridge, TOLERANCE_LOGIT, MAX_STEPS),
             )
             phi = np.asarray(jax.device_get(fit.phi))
-            z, t = jnp.asarray(phi[first] - phi[second] + cells.feature @ phi[size:-1]), jnp.asarray(phi[-1])
-            expected = np.asarray(tie_models.expected(fitted.response, z, t))
-            likelihood = tie_models.log_likelihood(fitted.response, jnp.asarray(cells.target), z, t)
+        z = phi[first] - phi[second] + cells.feature @ phi[size:-1]
+        expected = evaluate_compiled(tie_models.expected, fitted.response, z, phi[-1])
+        likelihood = evaluate_compiled(tie_models.log_likelihood, fitted.response, cells.target, z, phi[-1])
         with np.errstate(divide="ignore"):
             score = cells.target * np.log(expected) + (1 - cells.target) * np.log1p(-expected)
         known = rated[first] & rated[second] & (int(fit.status) == Status.CONVERGED)
-        values = np.asarray(likelihood), (cells.target - expected) ** 2, score
+        values = likelihood, (cells.target - expected) ** 2, score
         for name, x in zip(found, values, strict=True):
             found[name].append(np.where(known, x, np.nan))
     return {name: np.stack(parts) for name, parts in found.items()}

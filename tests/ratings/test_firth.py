@@ -262,9 +262,8 @@ def test_resamples_do_not_depend_on_chunks_slices_or_their_number():
     )
     votes["language"] = np.arange(len(votes)) % 2
     one = bootstrap(votes, 30, penalty="firth", progress=False)
-    for size in (1, 7, 30):
-        other = bootstrap(votes, 30, penalty="firth", chunk_size=size).draws
-        np.testing.assert_allclose(other, one.draws, rtol=0, atol=1e-9)
+    other = bootstrap(votes, 30, penalty="firth", chunk_size=7).draws  # of which the last is not full
+    np.testing.assert_allclose(other, one.draws, rtol=0, atol=1e-9)
     np.testing.assert_allclose(bootstrap(votes, 9, penalty="firth").draws, one.draws[:9], rtol=0, atol=1e-9)
     boards = bootstrap(votes, 30, by="language", penalty="firth", progress=False)
     for language, board in boards.items():
